@@ -1,0 +1,60 @@
+# One interface target carries the warnings and sanitizers; two functions make every library and
+# every test, so that a new file needs no edit here and a new room needs one line.
+
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer" CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer" CACHE STRING "" FORCE)
+
+add_library(boyd_options INTERFACE)
+target_include_directories(boyd_options INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(boyd_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+if(BOYD_SANITIZE)
+  target_compile_options(boyd_options INTERFACE -fsanitize=${BOYD_SANITIZE}
+    -fno-sanitize-recover=undefined)
+  target_link_options(boyd_options INTERFACE -fsanitize=${BOYD_SANITIZE})
+  # GCC 12 reports false positives of these under -fsanitize at -O1.
+  target_compile_options(boyd_options INTERFACE -Wno-maybe-uninitialized)
+endif()
+if(BOYD_COVERAGE)
+  target_compile_options(boyd_options INTERFACE --coverage -fprofile-abs-path)
+  target_link_options(boyd_options INTERFACE --coverage)
+endif()
+
+# boyd_room(<name> [DEPENDS targets…]): static library boyd_<name> from src/<name>/*.cpp.
+function(boyd_room name)
+  cmake_parse_arguments(arg "" "DIRECTORY" "DEPENDS" ${ARGN})
+  if(NOT arg_DIRECTORY)
+    set(arg_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${arg_DIRECTORY}/*.cpp)
+  string(REPLACE "/" "_" target boyd_${name})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    target_link_libraries(${target} PUBLIC boyd_options ${arg_DEPENDS})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE boyd_options ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# boyd_test(<target> <directory> DEPENDS targets… [TIMEOUT s] [LABELS …]): one Catch2 executable
+# from all sources of a directory, registered with CTest as one test.
+function(boyd_test target directory)
+  cmake_parse_arguments(arg "" "TIMEOUT" "DEPENDS;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE ${arg_DEPENDS} boyd_test_support)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
+  if(BOYD_PCH)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/pch.hpp)
+  endif()
+  add_test(NAME ${target} COMMAND ${target} --durations no)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  set_tests_properties(${target} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "BOYD_SOURCE_DIR=${PROJECT_SOURCE_DIR};BOYD_BINARY=$<$<BOOL:${BOYD_ACTORS}>:$<TARGET_FILE:boyd>>;UBSAN_OPTIONS=print_stacktrace=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/ubsan.supp;TSAN_OPTIONS=halt_on_error=1")
+endfunction()

@@ -1,0 +1,214 @@
+#pragma once
+
+#include "boyd/core/limits.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// The whole configuration as values (SPEC §20). Made by config::load; immutable afterwards and
+/// shared by all actors.
+namespace boyd::config {
+
+/// What the next slot does while a cycle is still running.
+enum class overlap_policy : std::uint8_t { skip, queue_one, cancel };
+
+/// What becomes of slots that passed while the node was down.
+enum class misfire_policy : std::uint8_t { run_once, skip, all };
+
+/// A schedule of a kernel or an agent. `expression`: five cron fields, "@hourly" and the like, or
+/// "@every 30s".
+struct schedule {
+  std::string expression;
+  std::string tz = "UTC";
+  milliseconds jitter{0};
+  overlap_policy overlap = overlap_policy::skip;
+  misfire_policy misfire = misfire_policy::run_once;
+  /// How late a slot may start before it counts as misfired.
+  milliseconds grace = 1min;
+
+  bool operator==(const schedule&) const = default;
+};
+
+/// `executor: {type: command, …}`: any program (SPEC §8).
+struct command_executor {
+  std::vector<std::string> argv;
+  std::string shell; ///< instead of argv: run by /bin/sh -c, because it was asked for
+  std::string cwd;   ///< absolute after loading (relative: from the configuration file's folder);
+                     ///< empty: the kernel's home
+  std::vector<std::string> env_pass;                      ///< names let through from the node's own
+  std::vector<std::pair<std::string, std::string>> env;   ///< set explicitly
+  std::size_t output_bytes = limits::output_bytes;
+  /// Exit codes and what they mean, e.g. {75: transient}; others: see docs/configuration.md.
+  std::map<int, std::string> exit_classes;
+
+  bool operator==(const command_executor&) const = default;
+};
+
+/// `executor: {type: script, file: answers.yaml}`: deterministic answers (SPEC §8.4).
+struct script_executor {
+  std::string file; ///< absolute after loading; empty when `answers` are inline
+  struct answer {
+    std::string output;
+    std::string summary;
+    milliseconds delay{0};
+    std::string fail; ///< a failure class name, or empty for success
+    bool operator==(const answer&) const = default;
+  };
+  /// Used in turn, by (number of earlier runs of this agent) modulo size.
+  std::vector<answer> answers;
+
+  bool operator==(const script_executor&) const = default;
+};
+
+using executor = std::variant<command_executor, script_executor>;
+
+/// One independent check (SPEC §3, verification).
+struct requirement {
+  enum class kind_t : std::uint8_t { exit_zero, artifact, tool_action, no_question, command, schema };
+  kind_t kind = kind_t::exit_zero;
+  std::string argument; ///< path of the artifact or schema (relative: to the executor's cwd)
+  std::vector<std::string> argv; ///< for `command`
+
+  bool operator==(const requirement&) const = default;
+};
+
+struct retry_policy {
+  int max_attempts = limits::max_attempts;
+  milliseconds base = limits::retry_base; ///< full jitter: uniform in [0, min(cap, base·2ⁿ)]
+  milliseconds cap = limits::retry_cap;
+
+  bool operator==(const retry_policy&) const = default;
+};
+
+/// `wake:` unchanged → skipped(no_change). Either a command whose output is hashed, or named files.
+struct wake_policy {
+  std::vector<std::string> argv;
+  std::vector<std::string> inputs; ///< files or directories, hashed by content
+  milliseconds timeout = 10s;
+  /// After repeated no-ops the check itself is made less often: at most this far apart.
+  milliseconds max_backoff = 1h;
+
+  bool operator==(const wake_policy&) const = default;
+};
+
+/// `senses:` executables whose output goes to {SENSES}.
+struct sense {
+  std::string name;
+  std::vector<std::string> argv;
+  std::string cwd;
+  milliseconds interval{0}; ///< 0: at every cycle
+  milliseconds timeout = 30s;
+  std::size_t output_bytes = 16u << 10;
+
+  bool operator==(const sense&) const = default;
+};
+
+struct agent {
+  std::string agent_id;
+  std::string prompt;
+  int priority = 10;
+  bool enabled = true;
+  executor run = script_executor{};
+  int max_concurrent = 1;
+  milliseconds timeout = limits::run_timeout;
+  milliseconds no_output_timeout{0}; ///< 0: off
+  milliseconds cooldown{0};          ///< least time between two dispatches
+  retry_policy retry;
+  std::optional<schedule> when; ///< an agent may run less often than its kernel
+  std::vector<requirement> require;
+  std::optional<wake_policy> wake;
+  std::string metadata_json = "{}"; ///< kernel metadata with the agent's own keys over it
+
+  bool operator==(const agent&) const = default;
+};
+
+/// A recurring pause: from each fire time of `from` for `length`.
+struct quiet_hours {
+  schedule from;
+  milliseconds length{0};
+  std::string reason = "quiet hours";
+
+  bool operator==(const quiet_hours&) const = default;
+};
+
+struct planner {
+  enum class type_t : std::uint8_t { fixed }; ///< `static`; the LLM planner is not built yet
+  type_t type = type_t::fixed;
+
+  bool operator==(const planner&) const = default;
+};
+
+struct kernel {
+  std::string kernel_id = "default";
+  std::string name; ///< for the seeded STATE.md; kernel_id when empty
+  schedule when{.expression = "*/10 * * * *"};
+  int max_concurrent = 0; ///< permits of this kernel; 0: only the node's
+  std::size_t max_cycle_history = limits::max_cycle_history;
+  std::size_t recent_actions = limits::recent_actions;
+  milliseconds cycle_deadline = limits::cycle_deadline;
+  planner plan;
+  std::string system_prompt;
+  std::string author_name = "boyd";
+  std::string author_email = "kernel@boyd.local";
+  bool auto_commit = true;
+  std::string metadata_json = "{}";
+  std::vector<quiet_hours> quiet;
+  std::vector<sense> senses;
+  std::vector<agent> agents;
+
+  bool operator==(const kernel&) const = default;
+};
+
+/// A fault point armed by configuration (SPEC §23).
+struct fault {
+  std::string point;
+  std::string action; ///< crash | delay | drop | error | corrupt
+  int count = 1;
+  double probability = 1.0;
+  milliseconds delay{0};
+
+  bool operator==(const fault&) const = default;
+};
+
+struct node {
+  int max_concurrent = 8;
+  /// "sqlite", or a postgres:// URI without its password.
+  std::string store = "sqlite";
+  std::string store_password_file;
+  milliseconds retention = limits::retention;
+  milliseconds lease = limits::lease;
+  milliseconds lease_renewal = limits::lease_renewal;
+  milliseconds drain_grace = limits::drain_grace;
+  std::string log_level = "info";
+
+  bool operator==(const node&) const = default;
+};
+
+struct configuration {
+  int version = 1;
+  node node_settings;
+  std::vector<kernel> kernels;
+  std::vector<fault> faults;
+
+  /// Where it was read from; for messages.
+  std::string path;
+  /// The effective configuration as YAML with secrets redacted: what INIT.md shows.
+  std::string redacted_yaml;
+  /// Values that came from ${…} and must be redacted wherever text is written.
+  std::vector<std::string> secrets;
+
+  /// The kernel with this id, or null.
+  const kernel* find_kernel(const std::string& kernel_id) const noexcept;
+};
+
+/// The agent with this id, or null.
+const agent* find_agent(const kernel& k, const std::string& agent_id) noexcept;
+
+} // namespace boyd::config

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/result.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd {
+class time_zones;
+}
+
+namespace boyd::config {
+
+/// One finding about a configuration file. `where()` is "file:line:column".
+struct finding {
+  std::string file;
+  int line = 0;   ///< from 1; 0: the file as a whole
+  int column = 0; ///< from 1
+  std::string key;      ///< dotted path, e.g. kernels[0].agents[2].timeout
+  std::string problem;  ///< what is wrong
+  std::string expected; ///< what would be right
+  std::string nearest;  ///< the nearest valid key; may be empty
+
+  std::string where() const;
+  /// "boyd.yaml:12:7: kernels[0].agents[0].pririty: unknown key; did you mean priority?"
+  std::string text() const;
+};
+
+/// Looks up an environment variable; nothing when unset.
+using environment_lookup = std::function<std::optional<std::string>(const std::string&)>;
+
+/// The outcome: a configuration, or every finding at once.
+struct load_result {
+  std::optional<configuration> value; ///< set only when `findings` is empty
+  std::vector<finding> findings;
+};
+
+/// Parses, expands ${VAR}, ${VAR:-default} and $${, validates as a whole and converts `text` (the
+/// content of `path`). Hostile input (alias bombs, over 1 MiB, depth, NUL, duplicate keys) is
+/// refused with its line. Pure but for `environment`.
+load_result load(const std::string& path, std::string_view text,
+                 const environment_lookup& environment, const time_zones& zones);
+
+/// The JSON Schema (draft 7) that `load` itself validates by; pretty-printed.
+const std::string& schema_json();
+
+/// The configuration reference in Markdown, generated from the schema.
+std::string reference_markdown();
+
+/// A commented boyd.yaml that works offline; what `boyd init` writes.
+std::string default_yaml();
+
+} // namespace boyd::config

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "boyd/core/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+/// Every rate, size and timeout that has no key in the configuration, and the defaults of those
+/// that have one. No number appears elsewhere without a name.
+namespace boyd::limits {
+
+// -- queue (SPEC §7) --
+inline constexpr milliseconds lease = 30s;
+inline constexpr milliseconds lease_renewal = 10s;
+inline constexpr milliseconds rescue_sweep = 5s;
+/// A node-wide fallback poll: wake-ups are messages, this only repairs a lost one.
+inline constexpr milliseconds queue_poll = 5s;
+inline constexpr int max_attempts = 3;
+inline constexpr int max_rescues = 3;
+inline constexpr milliseconds retry_base = 1s;
+inline constexpr milliseconds retry_cap = 5min;
+inline constexpr std::size_t claim_batch = 64;
+inline constexpr milliseconds retention = std::chrono::hours{24 * 30};
+inline constexpr std::size_t retention_batch = 1000;
+/// Requests a store keeper holds before it answers `overloaded`.
+inline constexpr std::size_t store_queue = 8192;
+/// Operations joined into one transaction at most.
+inline constexpr std::size_t store_group = 512;
+
+// -- cycle (SPEC §3, §4) --
+inline constexpr milliseconds cycle_deadline = 1h;
+inline constexpr std::size_t max_cycle_history = 5;
+inline constexpr std::size_t history_cell_characters = 200;
+inline constexpr std::size_t recent_actions = 20;
+inline constexpr std::size_t recent_results = 10;
+inline constexpr std::size_t state_file_bytes = 4u << 20;
+
+// -- executors (SPEC §8) --
+inline constexpr milliseconds run_timeout = 10min;
+inline constexpr milliseconds term_grace = 5s;
+inline constexpr std::size_t output_bytes = 1u << 20;
+inline constexpr std::size_t summary_characters = 200;
+
+// -- supervision (SPEC §9) --
+inline constexpr int restart_intensity = 5;
+inline constexpr milliseconds restart_period = 30s;
+inline constexpr int root_restart_intensity = 3;
+inline constexpr milliseconds root_restart_period = 60s;
+inline constexpr milliseconds backoff_base = 100ms;
+inline constexpr milliseconds backoff_cap = 30s;
+inline constexpr milliseconds drain_grace = 30s;
+/// Every request between actors has a finite timeout; this is the longest ordinary one.
+inline constexpr milliseconds request_timeout = 30s;
+
+// -- files and repository (SPEC §5) --
+inline constexpr milliseconds stale_lock_age = 60s;
+inline constexpr double mass_deletion_share = 0.5;
+
+// -- control socket (FAULTS.md) --
+inline constexpr std::size_t http_head_bytes = 16u << 10;
+inline constexpr std::size_t http_headers = 64;
+inline constexpr std::size_t http_body_bytes = 1u << 20;
+inline constexpr std::size_t http_connections = 64;
+inline constexpr milliseconds http_head_timeout = 10s;
+
+// -- input (FAULTS.md) --
+inline constexpr std::size_t config_bytes = 1u << 20;
+inline constexpr std::size_t json_depth = 64;
+
+} // namespace boyd::limits

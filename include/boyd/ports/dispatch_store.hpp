@@ -1,0 +1,366 @@
+#pragma once
+
+#include "boyd/core/cycle.hpp"
+#include "boyd/core/dispatch.hpp"
+#include "boyd/core/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// The durable store behind one interface (SPEC §7): SQLite, PostgreSQL and the simulated store pass
+/// one conformance suite. An operation is a plain struct with its reply type; a batch of them is one
+/// transaction. All times are the store's own clock; callers pass durations.
+namespace boyd::store {
+
+/// Nothing to report.
+struct ok {
+  bool operator==(const ok&) const = default;
+};
+
+// -- occurrence ledger, cycles, decisions -------------------------------------------------------
+
+/// Writes the slot before anything else happens. `false`: somebody fired it already (any process).
+struct open_occurrence {
+  struct reply {
+    bool opened = false;
+  };
+  occurrence slot; ///< state open, or final at once (skipped, missed, coalesced)
+};
+
+/// Ends a slot. Idempotent; the first ending wins.
+struct close_occurrence {
+  using reply = ok;
+  std::string kernel_id;
+  utc_time scheduled_at{};
+  occurrence_state state = occurrence_state::ran;
+  std::string reason;
+  std::string cycle_id;
+};
+
+/// Newest first. `until` bounds scheduled_at when set.
+struct list_occurrences {
+  using reply = std::vector<occurrence>;
+  std::string kernel_id;
+  std::optional<utc_time> until;
+  std::size_t limit = 50;
+};
+
+/// Makes the cycle's row (status running) and ties it to its slot. Idempotent per cycle_id.
+struct begin_cycle {
+  using reply = ok;
+  cycle_record cycle;
+};
+
+/// Enqueues a whole cycle: decisions and dispatches, one transaction, idempotent per (kernel_id,
+/// cycle_id, agent_id): a repeat inserts nothing and reports the rows that stand.
+struct enqueue_cycle {
+  struct reply {
+    std::vector<std::string> dispatch_ids; ///< in the order of `specs`
+    std::size_t inserted = 0;
+  };
+  std::string kernel_id;
+  std::string cycle_id;
+  std::vector<dispatch_spec> specs;
+  std::vector<agent_decision> decisions;
+};
+
+/// Records the cycle's end: the row is the truth of which STATE.md is the rendering. Idempotent;
+/// a finished cycle's row is replaced only by the same cycle_id.
+struct finish_cycle {
+  using reply = ok;
+  cycle_record cycle;
+};
+
+/// Newest first by started_at. Without `include_running` only recorded cycles.
+struct list_cycles {
+  using reply = std::vector<cycle_record>;
+  std::string kernel_id;
+  bool include_running = false;
+  std::size_t limit = 5;
+};
+
+struct list_decisions {
+  struct row {
+    std::string cycle_id;
+    utc_time decided_at{};
+    agent_decision decision;
+  };
+  using reply = std::vector<row>; ///< newest first
+  std::string kernel_id;
+  std::string agent_id;           ///< empty: all
+  std::string cycle_id;           ///< empty: any
+  std::optional<utc_time> until;
+  std::size_t limit = 50;
+};
+
+// -- queue ---------------------------------------------------------------------------------------
+
+/// Claims pending dispatches that are due: highest priority first, then oldest (created_at, then
+/// dispatch_id). Each gets the next fence, attempt + 1, a lease for `node_id` and started_at.
+struct claim {
+  using reply = std::vector<claimed_dispatch>;
+  std::string node_id;
+  std::string kernel_id;
+  std::string agent_id; ///< empty: any agent of the kernel
+  std::size_t limit = 1;
+  milliseconds lease{30'000};
+};
+
+/// Ends attempts. Each needs its fence and status running; results in order.
+struct settle {
+  using reply = std::vector<settle_result>;
+  std::string node_id;
+  std::vector<settlement> items;
+};
+
+/// Prolongs leases that are still held by `node_id` under their fence; an expired lease that nobody
+/// took is still held. Reports what is lost.
+struct renew_leases {
+  struct held {
+    std::string dispatch_id;
+    std::int64_t fence = 0;
+  };
+  struct reply {
+    std::vector<std::string> lost; ///< dispatch_ids that belong to somebody else now, or are final
+  };
+  std::string node_id;
+  std::vector<held> items;
+  milliseconds lease{30'000};
+};
+
+/// At start: this node's own running rows go back to pending at once; the attempt does not count,
+/// `rescues` grows; beyond `max_rescues` the row becomes failed (poison).
+struct take_back {
+  struct reply {
+    std::vector<std::string> returned;
+    std::vector<std::string> poisoned;
+  };
+  std::string node_id;
+  int max_rescues = 3;
+  std::size_t limit = 1000;
+};
+
+/// Other owners' rows whose lease has run out by the store's clock: as take_back.
+struct rescue_expired {
+  using reply = take_back::reply;
+  int max_rescues = 3;
+  std::size_t limit = 1000;
+};
+
+/// An operator's retry: a final row becomes pending with a fresh attempt budget and no rescues.
+struct retry_dispatch {
+  struct reply {
+    settle_result result = settle_result::not_found;
+    dispatch_status was = dispatch_status::pending;
+  };
+  std::string dispatch_id;
+};
+
+/// An operator's cancel: a pending row becomes cancelled at once; a running one is reported as
+/// running with its fence and owner, so that its owner can be asked to end it and settle it.
+struct cancel_dispatch {
+  struct reply {
+    settle_result result = settle_result::not_found;
+    dispatch_status was = dispatch_status::pending;
+    std::int64_t fence = 0;
+    std::string lease_owner;
+  };
+  std::string dispatch_id;
+};
+
+struct find_dispatch {
+  using reply = std::optional<dispatch>;
+  std::string dispatch_id; ///< whole, or a prefix of at least 6 characters that only one row has
+};
+
+/// Newest first (dispatch_id descending). Empty filters match all.
+struct list_dispatches {
+  using reply = std::vector<dispatch>;
+  std::string kernel_id;
+  std::string cycle_id;
+  std::string agent_id;
+  std::optional<dispatch_status> status;
+  std::string before;              ///< dispatch_id: page on from here
+  std::optional<utc_time> finished_since; ///< only rows finished at or after it
+  bool with_bodies = false;        ///< prompt and output, too; otherwise empty
+  std::size_t limit = 50;
+};
+
+/// The newest dispatch of each agent of the kernel (bodies left out).
+struct latest_per_agent {
+  using reply = std::vector<dispatch>;
+  std::string kernel_id;
+};
+
+struct count_by_status {
+  using reply = std::map<dispatch_status, std::uint64_t>;
+  std::string kernel_id; ///< empty: all
+};
+
+/// Agents with due pending work, with the best priority of each: what a poll needs.
+struct due_agents {
+  struct row {
+    std::string kernel_id;
+    std::string agent_id;
+    int priority = 0;
+    std::uint64_t count = 0;
+  };
+  struct reply {
+    std::vector<row> due;
+    /// Time until the next not_before of any pending row that is not due; nothing when none.
+    std::optional<milliseconds> next_in;
+  };
+};
+
+/// Removes one batch of finished rows (dispatches, decisions, occurrences, cycles beyond the newest
+/// `keep_cycles` of each kernel) older than `age`; returns how many. 0: nothing is left to remove.
+struct remove_finished {
+  struct reply {
+    std::uint64_t removed = 0;
+  };
+  milliseconds age{0};
+  std::size_t keep_cycles = 100;
+  std::size_t limit = 1000;
+};
+
+// -- pauses, small facts, nodes --------------------------------------------------------------------
+
+struct set_pause {
+  using reply = ok;
+  pause_record pause; ///< replaces an earlier one; `since` is set by the store
+};
+
+struct clear_pause {
+  struct reply {
+    bool cleared = false;
+  };
+  std::string kernel_id;
+  std::string agent_id;
+};
+
+struct list_pauses {
+  using reply = std::vector<pause_record>;
+  std::string kernel_id; ///< empty: all
+};
+
+/// Small durable facts that actors rebuild their state from (sense hashes, no-op back-off, …).
+struct put_fact {
+  using reply = ok;
+  std::string scope; ///< e.g. "wake:default"
+  std::string key;
+  std::string value; ///< empty: remove
+};
+
+struct get_facts {
+  using reply = std::map<std::string, std::string>;
+  std::string scope;
+};
+
+/// Membership heartbeat, stamped with the store's clock.
+struct beat {
+  using reply = ok;
+  std::string node_id;
+  std::string host;
+  std::int64_t pid = 0;
+};
+
+struct list_nodes {
+  struct row {
+    std::string node_id;
+    std::string host;
+    std::int64_t pid = 0;
+    utc_time first_seen{};
+    utc_time last_seen{};
+  };
+  using reply = std::vector<row>;
+};
+
+// -- the port --------------------------------------------------------------------------------------
+
+#define BOYD_STORE_OPERATIONS(X)                                                                   \
+  X(open_occurrence)                                                                               \
+  X(close_occurrence)                                                                              \
+  X(list_occurrences)                                                                              \
+  X(begin_cycle)                                                                                   \
+  X(enqueue_cycle)                                                                                 \
+  X(finish_cycle)                                                                                  \
+  X(list_cycles)                                                                                   \
+  X(list_decisions)                                                                                \
+  X(claim)                                                                                         \
+  X(settle)                                                                                        \
+  X(renew_leases)                                                                                  \
+  X(take_back)                                                                                     \
+  X(rescue_expired)                                                                                \
+  X(retry_dispatch)                                                                                \
+  X(cancel_dispatch)                                                                               \
+  X(find_dispatch)                                                                                 \
+  X(list_dispatches)                                                                               \
+  X(latest_per_agent)                                                                              \
+  X(count_by_status)                                                                               \
+  X(due_agents)                                                                                    \
+  X(remove_finished)                                                                               \
+  X(set_pause)                                                                                     \
+  X(clear_pause)                                                                                   \
+  X(list_pauses)                                                                                   \
+  X(put_fact)                                                                                      \
+  X(get_facts)                                                                                     \
+  X(beat)                                                                                          \
+  X(list_nodes)
+
+/// Every operation, in the order of BOYD_STORE_OPERATIONS.
+using operation =
+    std::variant<open_occurrence, close_occurrence, list_occurrences, begin_cycle, enqueue_cycle,
+                 finish_cycle, list_cycles, list_decisions, claim, settle, renew_leases, take_back,
+                 rescue_expired, retry_dispatch, cancel_dispatch, find_dispatch, list_dispatches,
+                 latest_per_agent, count_by_status, due_agents, remove_finished, set_pause,
+                 clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes>;
+
+/// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
+/// argument, an ambiguous prefix).
+using any_reply =
+    std::variant<error, ok, open_occurrence::reply, enqueue_cycle::reply,
+                 std::vector<claimed_dispatch>, std::vector<settle_result>, renew_leases::reply,
+                 take_back::reply, retry_dispatch::reply, cancel_dispatch::reply,
+                 std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
+                 due_agents::reply, remove_finished::reply, clear_pause::reply,
+                 std::vector<occurrence>, std::vector<cycle_record>,
+                 std::vector<list_decisions::row>, std::vector<pause_record>, get_facts::reply,
+                 std::vector<list_nodes::row>>;
+
+} // namespace boyd::store
+
+namespace boyd {
+
+/// The durable store. Blocking: called by the store worker only. Not thread-safe.
+class dispatch_store {
+public:
+  virtual ~dispatch_store() = default;
+
+  /// Connects and applies the numbered migrations under a lock. Called again after
+  /// `store_unavailable`; every limit (connect, lock wait) is finite.
+  virtual result<void> open() = 0;
+
+  /// All operations in one transaction; when this returns a value, every write in it is durable.
+  /// An error of the whole batch means that nothing was done, except `commit_in_doubt`: then the
+  /// caller opens again and repeats (every operation is idempotent or fenced).
+  virtual result<std::vector<store::any_reply>>
+  apply(const std::vector<store::operation>& batch) = 0;
+
+  /// One line for status and doctor: kind, place (no password), version.
+  virtual std::string describe() const = 0;
+};
+
+/// Wake-ups from other nodes (LISTEN/NOTIFY). A lost one is repaired by the poll.
+class wakeup_source {
+public:
+  virtual ~wakeup_source() = default;
+};
+
+} // namespace boyd

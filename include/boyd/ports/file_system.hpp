@@ -1,0 +1,70 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd {
+
+enum class file_kind : std::uint8_t { missing, regular, directory, symlink, other };
+
+struct file_info {
+  file_kind kind = file_kind::missing;
+  std::uint64_t size = 0;
+  std::uint64_t inode = 0; ///< with `device`, tells whether a path still names the same file
+  std::uint64_t device = 0;
+  utc_time modified{};
+  unsigned mode = 0; ///< permission bits
+};
+
+/// An open file. Closing is the destructor's; it does not sync.
+class open_file {
+public:
+  virtual ~open_file() = default;
+
+  /// Appends at the current end. May write less than given (a full disk): the count is returned,
+  /// and the caller must truncate back or go on.
+  virtual result<std::size_t> write(std::string_view bytes) = 0;
+
+  /// fsync. After an error the file must not be trusted or retried on this handle (FAULTS.md).
+  virtual result<void> sync() = 0;
+
+  virtual result<void> truncate(std::uint64_t size) = 0;
+  virtual result<std::uint64_t> size() = 0;
+};
+
+enum class open_mode : std::uint8_t {
+  create_new, ///< fails when the path exists
+  append,     ///< creates when missing
+};
+
+/// Files as Boyd uses them: every step of an atomic write is visible, so that simulation can tear
+/// it. Paths are absolute. Files are made 0600 and directories 0700. Symbolic links in the last
+/// component are never followed for writing. Blocking: call from workers only. Threads: any.
+class file_system {
+public:
+  virtual ~file_system() = default;
+
+  /// The whole content; `limit_exceeded` when it is larger than `max_bytes`.
+  virtual result<std::string> read(const std::string& path, std::size_t max_bytes) = 0;
+  /// `kind == missing` is not an error.
+  virtual result<file_info> stat(const std::string& path) = 0;
+  virtual result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) = 0;
+  /// Atomic replacement.
+  virtual result<void> rename(const std::string& from, const std::string& to) = 0;
+  virtual result<void> unlink(const std::string& path) = 0;
+  /// fsync of the directory itself: makes names durable.
+  virtual result<void> sync_directory(const std::string& path) = 0;
+  /// Makes the directory and its parents (0700).
+  virtual result<void> make_directories(const std::string& path) = 0;
+  /// Names (not paths) in the directory, sorted.
+  virtual result<std::vector<std::string>> list(const std::string& path) = 0;
+};
+
+} // namespace boyd

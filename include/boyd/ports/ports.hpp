@@ -1,0 +1,36 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace boyd {
+
+class clock_port;
+class dispatch_store;
+class entropy;
+class file_system;
+class process_runner;
+class repository_provider;
+class time_zones;
+class wakeup_source;
+
+/// What the outside world looks like to one node: real adapters in production, simulated ones in
+/// simulation. Filled once at wiring; shared by all actors.
+struct ports {
+  std::shared_ptr<clock_port> clock;
+  std::shared_ptr<entropy> random; ///< thread-safe
+  std::shared_ptr<file_system> files;
+  std::shared_ptr<repository_provider> repositories;
+  std::shared_ptr<process_runner> processes;
+  std::shared_ptr<const time_zones> zones;
+  /// A new store object, not opened; made by the store worker at each of its starts.
+  std::function<std::unique_ptr<dispatch_store>()> make_store;
+  /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
+  /// from the source's own thread.
+  std::function<std::unique_ptr<wakeup_source>(std::function<void()> wake)> listen;
+};
+
+} // namespace boyd

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+
+/// A program to start. No shell is involved.
+struct process_spec {
+  std::vector<std::string> argv; ///< argv[0] is looked up in the child's PATH when it has no '/';
+                                 ///< a relative one with '/' is taken from `cwd`
+  std::string cwd;               ///< absolute
+  std::vector<std::pair<std::string, std::string>> environment; ///< exactly this, nothing inherited
+  std::string input;             ///< written to stdin, which is then closed
+  std::uint64_t max_open_files = 0; ///< RLIMIT_NOFILE; 0: inherited
+  std::uint64_t max_processes = 0;  ///< RLIMIT_NPROC; 0: inherited
+};
+
+/// How a process ended.
+struct process_exit {
+  bool started = true;     ///< false: it could not be executed, see `start_error`
+  std::string start_error; ///< e.g. "exec ./report.sh: No such file or directory"
+  int start_errno = 0;
+  int exit_code = -1; ///< when it exited by itself
+  int signal = 0;     ///< when a signal ended it
+  milliseconds wall{0};
+  milliseconds user{0};
+  milliseconds system{0};
+  std::int64_t max_rss_kb = 0;
+};
+
+enum class output_stream : std::uint8_t { out, err };
+
+/// Callbacks of one process, called from the runner's own thread, in order; they must not block.
+/// `on_exit` comes once, last, after both pipes are drained or were abandoned (a daemon that keeps
+/// them open is given `limits::term_grace` at most), and after the whole process group is gone.
+struct process_events {
+  std::function<void(output_stream, std::string_view)> on_output;
+  std::function<void(const process_exit&)> on_exit;
+};
+
+using process_handle = std::uint64_t;
+
+/// Starts and watches child processes. Each runs in its own process group; nothing stays alive
+/// when the node dies. Non-blocking. Threads: any.
+class process_runner {
+public:
+  virtual ~process_runner() = default;
+
+  /// Takes the process in; every failure to start is reported through `on_exit`.
+  virtual result<process_handle> start(process_spec spec, process_events events) = 0;
+
+  /// Sends `signal` to the whole group (and to descendants that left it, when it is SIGKILL). An
+  /// unknown or ended handle is ignored.
+  virtual void signal(process_handle handle, int signal) = 0;
+
+  /// Processes started and not ended.
+  virtual std::size_t running() const = 0;
+};
+
+} // namespace boyd

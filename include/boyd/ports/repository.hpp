@@ -1,0 +1,98 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+
+struct git_identity {
+  std::string name = "boyd";
+  std::string email = "kernel@boyd.local";
+};
+
+struct commit_info {
+  std::string hash; ///< 40 hexadecimal characters
+  utc_time time{};
+  std::string subject;
+  std::vector<std::pair<std::string, std::string>> trailers; ///< in order
+};
+
+enum class change_kind : std::uint8_t { added, modified, deleted };
+
+struct path_change {
+  std::string path; ///< relative to the work tree, with '/'
+  change_kind kind = change_kind::modified;
+
+  bool operator==(const path_change&) const = default;
+};
+
+/// One git repository that Boyd owns (SPEC §5). Opened by exact path, never searched upwards;
+/// GIT_DIR and the like are ignored; no hook runs; objects, refs and packs are fsynced.
+/// Blocking: call from workers only. Not thread-safe: one object per worker.
+class repository {
+public:
+  virtual ~repository() = default;
+
+  /// What differs from HEAD in the work tree (untracked files included, ignored files not).
+  virtual result<std::vector<path_change>> changes() = 0;
+
+  /// Number of files tracked by HEAD.
+  virtual result<std::size_t> tracked_files() = 0;
+
+  /// Adds or removes exactly these paths in the index.
+  virtual result<void> stage(const std::vector<path_change>& paths) = 0;
+
+  /// Commits exactly these paths (staging them) on top of HEAD; the message carries its trailers
+  /// already. Returns the commit's hash, or nothing when the tree equals HEAD's. When the last
+  /// step fails after HEAD has moved, HEAD is read again and the new commit is reported.
+  virtual result<std::optional<std::string>> commit(const std::vector<path_change>& paths,
+                                                    const std::string& message,
+                                                    utc_time when) = 0;
+
+  /// The newest `n` commits that touch `path` (empty: all commits), newest first.
+  virtual result<std::vector<commit_info>> history(const std::string& path, std::size_t n) = 0;
+
+  /// Unified diff from commit `a` to commit `b` (hashes or revision expressions); an empty `b`
+  /// means the work tree.
+  virtual result<std::string> diff(const std::string& a, const std::string& b) = 0;
+
+  /// The content of `path` in commit `revision`.
+  virtual result<std::string> read_at(const std::string& revision, const std::string& path) = 0;
+
+  /// The newest commit not later than `t`; `not_found` when there is none.
+  virtual result<std::string> commit_at(utc_time t) = 0;
+
+  /// The hash of HEAD's commit; nothing in an unborn branch.
+  virtual result<std::optional<std::string>> head() = 0;
+
+  /// Loose objects that are not packed yet.
+  virtual result<std::size_t> loose_objects() = 0;
+
+  /// Packs loose objects into one new pack and removes the loose copies; returns how many.
+  virtual result<std::size_t> pack() = 0;
+};
+
+/// Makes and opens repositories; one per process. Threads: any.
+class repository_provider {
+public:
+  virtual ~repository_provider() = default;
+
+  /// Makes the repository when it is missing (branch `main`, owner's identity in its own config);
+  /// idempotent. Refuses a directory inside another work tree unless that one ignores it. Removes
+  /// lock files whose owner is provably gone or that are older than limits::stale_lock_age.
+  virtual result<std::unique_ptr<repository>> init(const std::string& path,
+                                                   const git_identity& who) = 0;
+
+  /// Opens an existing repository under the same rules; `repository_unavailable` otherwise.
+  virtual result<std::unique_ptr<repository>> open(const std::string& path,
+                                                   const git_identity& who) = 0;
+};
+
+} // namespace boyd
