@@ -1,0 +1,42 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <bitset>
+#include <optional>
+#include <string_view>
+
+namespace boyd::config {
+
+/// The shortest and longest period of "@every".
+inline constexpr milliseconds cron_every_min = 1s;
+inline constexpr milliseconds cron_every_max = std::chrono::hours{24 * 366};
+
+/// A schedule expression taken apart (SPEC §3). Either `every` is set and the fields mean nothing,
+/// or the fields say which local minutes fire. A value, made by parse_cron only.
+///
+/// A local minute fires when minute, hour and month match and the day matches. The day matches by
+/// the rule of crontab(5): when either `day_star` or `weekday_star` is set, both fields must match;
+/// when neither is, one of them is enough.
+struct cron_fields {
+  std::bitset<60> minute;            ///< 0–59
+  std::bitset<24> hour;              ///< 0–23
+  std::bitset<32> day;               ///< 1–31; bit 0 is never set
+  std::bitset<13> month;             ///< 1–12; bit 0 is never set
+  std::bitset<7> weekday;            ///< 0 = Sunday … 6 = Saturday; a written 7 is bit 0
+  bool day_star = false;             ///< the day field began with `*`
+  bool weekday_star = false;         ///< the weekday field began with `*`
+  std::optional<milliseconds> every; ///< set for "@every …": a fixed period, no civil time
+
+  bool operator==(const cron_fields&) const = default;
+};
+
+/// Reads five cron fields (minute hour day month weekday: `*`, numbers, names, lists, ranges,
+/// steps),
+/// "@hourly @daily @midnight @weekly @monthly @yearly @annually", or "@every 30s" (a duration from
+/// cron_every_min to cron_every_max). Names (jan, MON, …) are case-insensitive. Expressions that
+/// can never fire ("0 0 31 2 *") are refused. Error `invalid_argument`; its text names the field.
+result<cron_fields> parse_cron(std::string_view text);
+
+} // namespace boyd::config

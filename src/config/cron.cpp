@@ -1,0 +1,268 @@
+#include "boyd/config/cron.hpp"
+
+#include "boyd/core/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd::config {
+namespace {
+
+/// Longer expressions are refused unread: the longest useful one lists every value of every field.
+constexpr std::size_t expression_bytes = 1024;
+constexpr std::size_t field_count = 5;
+constexpr std::string_view advice =
+    "write five fields (minute hour day month weekday), @hourly and the like, or \"@every 30s\"";
+
+/// What one field allows; names start at `first_name`.
+struct field_rule {
+  std::string_view name;
+  int low;
+  int high;
+  int first_name;
+  std::vector<std::string_view> names;
+};
+
+const std::array<field_rule, field_count>& rules() {
+  static const std::array<field_rule, field_count> table{{
+      {"minute", 0, 59, 0, {}},
+      {"hour", 0, 23, 0, {}},
+      {"day", 1, 31, 0, {}},
+      {"month",
+       1,
+       12,
+       1,
+       {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+      {"weekday", 0, 7, 0, {"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+  }};
+  return table;
+}
+
+std::string quoted(std::string_view text) {
+  return "\"" + std::string(cut_characters(text, 40)) + "\"";
+}
+
+tl::unexpected<error> refuse(const field_rule& rule, const std::string& why) {
+  return fail(errc::invalid_argument, "the " + std::string(rule.name) + " field: " + why, {},
+              std::string(advice));
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (auto& c : out) {
+    if (c >= 'A' && c <= 'Z') {
+      c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+  return out;
+}
+
+/// Digits only; nothing for anything else.
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (text.empty() || code != std::errc{} || stop != end || text.front() == '-') {
+    return std::nullopt;
+  }
+  return value;
+}
+
+result<int> parse_value(const field_rule& rule, std::string_view text) {
+  const auto word = lower(text);
+  for (std::size_t i = 0; i < rule.names.size(); ++i) {
+    if (word == rule.names[i]) {
+      return rule.first_name + static_cast<int>(i);
+    }
+  }
+  const auto value = number(text);
+  if (!value) {
+    return refuse(rule, quoted(text) + " is neither a number nor a name");
+  }
+  if (*value < rule.low || *value > rule.high) {
+    return refuse(rule, quoted(text) + " is not within " + std::to_string(rule.low) + "-" +
+                            std::to_string(rule.high));
+  }
+  return *value;
+}
+
+struct span {
+  int from = 0;
+  int to = 0;
+};
+
+/// "*", "5" or "5-9"; a single value with a step runs to the field's end ("5/10").
+result<span> parse_span(const field_rule& rule, std::string_view text, bool stepped) {
+  if (text == "*") {
+    return span{rule.low, rule.high};
+  }
+  const auto dash = text.find('-');
+  auto from = parse_value(rule, text.substr(0, dash));
+  if (!from) {
+    return fail(from.error());
+  }
+  if (dash == std::string_view::npos) {
+    return span{*from, stepped ? rule.high : *from};
+  }
+  auto to = parse_value(rule, text.substr(dash + 1));
+  if (!to) {
+    return fail(to.error());
+  }
+  // "fri-sun" reads as 5-7: Sunday ends a week as well as it begins one.
+  if (*to == 0 && *from > 0 && rule.high == 7) {
+    to = rule.high;
+  }
+  if (*from > *to) {
+    return refuse(rule, "the range " + quoted(text) + " runs backwards");
+  }
+  return span{*from, *to};
+}
+
+template <std::size_t N>
+result<std::bitset<N>> parse_field(const field_rule& rule, std::string_view text) {
+  std::bitset<N> bits;
+  for (const auto part : split(text, ',')) {
+    const auto slash = part.find('/');
+    int step = 1;
+    if (slash != std::string_view::npos) {
+      const auto value = number(part.substr(slash + 1));
+      if (!value || *value < 1 || *value > rule.high) {
+        return refuse(rule, "the step in " + quoted(part) + " is not within 1-" +
+                                std::to_string(rule.high));
+      }
+      step = *value;
+    }
+    const auto range = parse_span(rule, part.substr(0, slash), slash != std::string_view::npos);
+    if (!range) {
+      return fail(range.error());
+    }
+    for (int v = range->from; v <= range->to; v += step) {
+      bits.set(static_cast<std::size_t>(v) % (rule.high == 7 ? 7u : N));
+    }
+  }
+  return bits;
+}
+
+/// False when no day of any chosen month exists and the weekday cannot stand in for it.
+bool can_fire(const cron_fields& f) {
+  if (!f.day_star && !f.weekday_star) {
+    return true;
+  }
+  constexpr std::array<std::size_t, 13> longest{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  for (std::size_t month = 1; month < longest.size(); ++month) {
+    for (std::size_t day = 1; f.month.test(month) && day <= longest[month]; ++day) {
+      if (f.day.test(day)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+result<cron_fields> parse_every(std::string_view text) {
+  const auto period = parse_duration(trim(text));
+  if (!period) {
+    return fail(errc::invalid_argument, "@every: " + period.error().what, {},
+                "write a duration with its unit, such as \"@every 30s\"");
+  }
+  if (*period < cron_every_min || *period > cron_every_max) {
+    return fail(errc::invalid_argument, "@every: " + format_duration(*period) + " is not within " +
+                                            format_duration(cron_every_min) + " and " +
+                                            format_duration(cron_every_max));
+  }
+  cron_fields out;
+  out.every = *period;
+  return out;
+}
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> out;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto begin = text.find_first_not_of(" \t", at);
+    if (begin == std::string_view::npos) {
+      break;
+    }
+    const auto end = std::min(text.find_first_of(" \t", begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    at = end;
+  }
+  return out;
+}
+
+result<std::string_view> expand_macro(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> macros{{
+      {"@hourly", "0 * * * *"},
+      {"@daily", "0 0 * * *"},
+      {"@midnight", "0 0 * * *"},
+      {"@weekly", "0 0 * * 0"},
+      {"@monthly", "0 0 1 * *"},
+      {"@yearly", "0 0 1 1 *"},
+      {"@annually", "0 0 1 1 *"},
+  }};
+  std::vector<std::string_view> names{"@every"};
+  for (const auto& [name, fields] : macros) {
+    if (text == name) {
+      return fields;
+    }
+    names.push_back(name);
+  }
+  const auto near = nearest(text, names);
+  return fail(errc::invalid_argument, quoted(text) + " is not a known schedule name", {},
+              near.empty() ? std::string(advice) : "did you mean " + std::string(near) + "?");
+}
+
+} // namespace
+
+result<cron_fields> parse_cron(std::string_view text) {
+  if (text.size() > expression_bytes) {
+    return fail(errc::invalid_argument, "the expression is too long", {}, std::string(advice));
+  }
+  text = trim(text);
+  if (text.starts_with("@every ") || text == "@every") {
+    return parse_every(text.substr(std::string_view("@every").size()));
+  }
+  if (text.starts_with('@')) {
+    const auto fields = expand_macro(text);
+    if (!fields) {
+      return fail(fields.error());
+    }
+    text = *fields;
+  }
+  const auto parts = words(text);
+  if (parts.size() != field_count) {
+    return fail(errc::invalid_argument,
+                "expected five fields, found " + std::to_string(parts.size()), {},
+                std::string(advice));
+  }
+  const auto minute = parse_field<60>(rules()[0], parts[0]);
+  const auto hour = parse_field<24>(rules()[1], parts[1]);
+  const auto day = parse_field<32>(rules()[2], parts[2]);
+  const auto month = parse_field<13>(rules()[3], parts[3]);
+  const auto weekday = parse_field<7>(rules()[4], parts[4]);
+  if (!minute || !hour || !day || !month || !weekday) {
+    return fail(!minute  ? minute.error()
+                : !hour  ? hour.error()
+                : !day   ? day.error()
+                : !month ? month.error()
+                         : weekday.error());
+  }
+  cron_fields out{*minute,
+                  *hour,
+                  *day,
+                  *month,
+                  *weekday,
+                  parts[2].starts_with('*'),
+                  parts[4].starts_with('*'),
+                  std::nullopt};
+  if (!can_fire(out)) {
+    return refuse(rules()[2], "no chosen month has such a day, the schedule would never fire");
+  }
+  return out;
+}
+
+} // namespace boyd::config
