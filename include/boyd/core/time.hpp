@@ -35,11 +35,12 @@ std::string format_rfc3339(utc_time t, bool millis = false);
 /// Reads RFC 3339 with `Z` or a numeric offset, fraction optional (cut to milliseconds).
 result<utc_time> parse_rfc3339(std::string_view text);
 
-/// Reads "250ms", "30s", "10m", "1h", "7d" and sums such as "1h30m". Zero and plain digits other
-/// than "0" are refused (no unit).
+/// Reads "250ms", "30s", "10m", "1h", "7d" and sums such as "1h30m" (units from long to short, each
+/// once, at most 100 years). A number without a unit is refused, but for "0".
 result<milliseconds> parse_duration(std::string_view text);
 
-/// The shortest form that `parse_duration` reads back: "1h30m", "250ms", "0".
+/// The shortest form that `parse_duration` reads back: "1h30m", "250ms", "0". A negative duration
+/// gets a leading "-", which is for people only.
 std::string format_duration(milliseconds d);
 
 } // namespace boyd
