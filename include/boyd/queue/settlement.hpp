@@ -1,0 +1,34 @@
+#pragma once
+
+#include "boyd/core/dispatch.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/time.hpp"
+
+namespace boyd::queue {
+
+/// How often and how fast an attempt is repeated; the agent's `retry:` settings as plain numbers.
+struct retry_limits {
+  int max_attempts = limits::max_attempts;
+  milliseconds base = limits::retry_base;
+  milliseconds cap = limits::retry_cap;
+};
+
+/// Why a run was ended from outside, as its dispatcher knows it.
+enum class stop_cause : std::uint8_t {
+  none,          ///< it ended by itself, by a deadline or by a limit
+  by_operator,   ///< `boyd dispatches cancel` or the API
+  shutting_down, ///< the node drains, or the worker crashed: the attempt is given back
+};
+
+/// Exponential back-off with full jitter: uniform in [0, min(cap, base·2^(attempt-1))], where
+/// `attempt` counts from 1 and `unit_random` is in [0, 1).
+milliseconds backoff_delay(const retry_limits& limits, int attempt, double unit_random) noexcept;
+
+/// Where an attempt leads (SPEC §7): success → done, even when somebody wanted to stop it; ended by
+/// an operator → cancelled; by shutdown → release (the attempt does not count); a retryable failure
+/// with attempts left → retry; anything else → failed. The smaller of the row's and `limits`'s
+/// max_attempts holds.
+settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome& outcome,
+                             const retry_limits& limits, double unit_random, stop_cause stop);
+
+} // namespace boyd::queue

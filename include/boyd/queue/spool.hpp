@@ -1,0 +1,48 @@
+#pragma once
+
+#include "boyd/core/dispatch.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/queue/dispatch_json.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace boyd {
+class file_system;
+}
+
+namespace boyd::queue {
+
+/// Settlements that could not reach the database, kept in HOME/run/spool.jsonl until it is back
+/// (SPEC §7). Appends are fsynced before they return, so an acknowledged result survives the
+/// node. Blocking: workers only. Not thread-safe.
+class settlement_spool {
+ public:
+  /// `path` is absolute; its directory exists. Nothing is opened yet.
+  settlement_spool(std::shared_ptr<file_system> files, std::string path);
+  ~settlement_spool();
+  settlement_spool(settlement_spool&&) noexcept;
+  settlement_spool& operator=(settlement_spool&&) noexcept;
+
+  /// Opens (a torn tail is cut and set aside) and reads what is kept, oldest first. A line that
+  /// does not parse is skipped and counted in `skipped`.
+  struct content {
+    std::vector<node_settlement> items;
+    std::size_t skipped = 0;
+  };
+  result<content> load();
+
+  /// Appends all items with one fsync. On an error the caller still owns them.
+  result<void> append(const std::string& node_id, const std::vector<settlement>& items);
+
+  /// Replaces the content atomically by `items`; an empty list removes the file.
+  result<void> rewrite(const std::vector<node_settlement>& items);
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace boyd::queue

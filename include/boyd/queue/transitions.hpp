@@ -1,0 +1,65 @@
+#pragma once
+
+#include "boyd/core/dispatch.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// The rules of SPEC §7's state machine as pure functions over one row. Every store applies these
+/// to the row it holds locked, so that SQLite, PostgreSQL and the simulation cannot drift apart.
+namespace boyd::queue {
+
+/// Earlier attempts that a row remembers; the oldest fall out.
+inline constexpr std::size_t max_attempt_records = 20;
+/// due_agents counts no further than this, so that a poll costs the same under any backlog.
+inline constexpr std::uint64_t due_count_cap = 1000;
+/// Shortest prefix that find_dispatch takes.
+inline constexpr std::size_t min_id_prefix = 6;
+
+/// A dispatch with what the store alone needs.
+struct queue_row {
+  dispatch d;
+  std::int64_t settled_fence =
+      0;                  ///< the newest fence that was settled: tells a repeat from a theft
+  std::string last_owner; ///< the node of the latest claim, kept after its lease
+};
+
+/// A new pending row; texts are made valid UTF-8.
+queue_row new_row(const dispatch_spec& spec, utc_time now);
+
+/// pending → running for `node_id`: fence and attempt grow, the old outcome is cleared (it stands
+/// in attempts_json).
+void claim_row(queue_row& row, const std::string& node_id, milliseconds lease, utc_time now);
+
+/// Ends the running attempt when `item.fence` is the row's; otherwise nothing changes. The same
+/// fence again: `already_settled`; a fence that was taken away: `stale`.
+settle_result settle_row(queue_row& row, const settlement& item, utc_time now);
+
+/// running → pending without counting the attempt; beyond `max_rescues` → failed. Returns true when
+/// the row was given up (poison).
+bool rescue_row(queue_row& row, int max_rescues, utc_time now);
+
+/// An operator's retry. Final → pending: `accepted`; pending: `already_settled`; running: `stale`.
+store::retry_dispatch::reply retry_row(queue_row& row, utc_time now);
+
+/// An operator's cancel. Pending → cancelled: `accepted`; final: `already_settled`; running:
+/// nothing changes, `stale` with fence and owner.
+store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now);
+
+/// Whether `node_id` still holds the row under `fence`.
+bool holds(const queue_row& row, const std::string& node_id, std::int64_t fence);
+
+/// The stable name of where an attempt went, as attempts_json has it.
+std::string_view name_of(settle_to to) noexcept;
+std::optional<settle_to> settle_to_from(std::string_view name) noexcept;
+
+/// What is wrong with an operation's arguments (empty ids, malformed or too deep metadata, a slot
+/// closed as open, a prefix too short, …); nothing when it may run. A store answers it for that
+/// operation alone.
+std::optional<error> check_operation(const store::operation& op);
+
+} // namespace boyd::queue

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/queue/transitions.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace boyd::sim {
+
+/// What the next calls of a store meet. Probabilities in [0, 1], drawn from the database's entropy.
+struct store_faults {
+  double disconnect_before = 0;    ///< connection lost before the transaction: nothing done
+  double disconnect_in_commit = 0; ///< commit_in_doubt; applied or not by a coin
+  double refuse_open = 0;          ///< open() fails
+  bool unavailable = false;        ///< taken away until set to false again
+  /// Called with the number of operations before a batch; simulation advances virtual time here.
+  std::function<void(std::size_t)> slow;
+};
+
+/// The durable contents: survives every crash of a node, shared by all nodes. Threads: any.
+class sim_database {
+ public:
+  sim_database(std::shared_ptr<clock_port> clock, std::shared_ptr<entropy> random);
+
+  store_faults faults; ///< set between steps by the simulation
+
+  std::shared_ptr<clock_port> clock;
+  std::shared_ptr<entropy> random;
+
+  /// Runs one batch as one transaction.
+  std::vector<store::any_reply> run(const std::vector<store::operation>& batch);
+
+  /// All rows, for invariant checks: id → row.
+  std::map<std::string, queue::queue_row> rows() const;
+  /// All slots.
+  std::vector<occurrence> occurrences() const;
+  /// All cycles by id.
+  std::map<std::string, cycle_record> cycles() const;
+  /// How often each (dispatch_id, fence) was accepted by settle; an invariant says at most once.
+  std::map<std::pair<std::string, std::int64_t>, int> settled() const;
+
+ private:
+  friend class sim_transaction;
+  struct tables {
+    std::map<std::string, queue::queue_row> dispatches;
+    std::map<std::tuple<std::string, std::string, std::string>, std::string> by_agent;
+    std::map<std::pair<std::string, utc_time>, occurrence> slots;
+    std::map<std::string, cycle_record> cycles;
+    std::map<std::tuple<std::string, std::string, std::string>, store::list_decisions::row>
+        decisions;
+    std::map<std::pair<std::string, std::string>, pause_record> pauses;
+    std::map<std::string, std::map<std::string, std::string>> facts;
+    std::map<std::string, store::list_nodes::row> nodes;
+  };
+
+  mutable std::mutex mutex_;
+  tables data_;
+  std::map<std::pair<std::string, std::int64_t>, int> settled_;
+};
+
+/// One connection to the database.
+std::unique_ptr<dispatch_store> make_sim_store(std::shared_ptr<sim_database> database);
+
+} // namespace boyd::sim
