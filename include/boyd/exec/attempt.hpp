@@ -1,0 +1,180 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/dispatch.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/core/verdict.hpp"
+#include "boyd/exec/output_keeper.hpp"
+#include "boyd/exec/requirements.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/process_runner.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace boyd::exec {
+
+/// What an attempt runs and under which limits.
+struct attempt_options {
+  /// A program, or a scripted answer (the script executor).
+  std::variant<process_spec, config::script_executor::answer> work;
+  milliseconds timeout = limits::run_timeout;
+  milliseconds no_output_timeout{0}; ///< 0: off
+  std::size_t output_bytes = limits::output_bytes;
+  std::map<int, std::string> exit_classes;
+  std::vector<config::requirement> require;
+  /// One per `command` requirement, in their order (build_check).
+  std::vector<process_spec> checks;
+  std::string base_directory; ///< relative artifact and schema paths start here; absolute
+  std::string session_id;
+  utc_time started_at{}; ///< time of day at begin(), for artifacts
+};
+
+/// Checks have at least this long, even when the run used up its own time.
+inline constexpr milliseconds minimum_check_time = 60s;
+/// After SIGKILL the end of the process is waited for this long; then the attempt ends as
+/// `indeterminate` (a process stuck inside the kernel), class environment: not retried.
+inline constexpr milliseconds kill_wait = 30s;
+/// Bytes of a schema file that are read.
+inline constexpr std::size_t schema_bytes = 1u << 20;
+
+enum class cancel_reason : std::uint8_t { by_operator, shutdown, lease_lost };
+
+/// Timers are never disarmed: one that comes too early or too late is ignored by the core.
+enum class timer_kind : std::uint8_t {
+  deadline, ///< `timeout`, and the time left for checks
+  silence,  ///< `no_output_timeout`
+  kill,     ///< TERM was ignored for limits::term_grace
+  give_up,  ///< SIGKILL had no effect for kill_wait
+  answer,   ///< a script's delay is over
+};
+
+/// Which process of the attempt: 0 is the run itself, 1… its checks, one after another.
+using run_index = std::size_t;
+
+namespace effect {
+
+/// process_runner::start; its events come back as on_output/on_exit with the same index. When the
+/// runner refuses, report an on_exit with started == false.
+struct start_process {
+  run_index run = 0;
+  process_spec spec;
+};
+
+/// process_runner::signal.
+struct signal_process {
+  run_index run = 0;
+  int signal = 0;
+};
+
+/// Calls on_timer(kind) at `at` or later. A timer replaces an earlier one of its kind.
+struct arm_timer {
+  timer_kind kind = timer_kind::deadline;
+  steady_time at{};
+};
+
+/// file_system::stat; the answer comes back through on_file_info.
+struct stat_file {
+  std::string path;
+};
+
+/// file_system::read; the answer comes back through on_file_text.
+struct read_file {
+  std::string path;
+  std::size_t max_bytes = 0;
+};
+
+/// The attempt is over. Always the last effect, exactly once.
+struct finish {
+  run_outcome outcome;
+};
+
+} // namespace effect
+
+using attempt_effect =
+    std::variant<effect::start_process, effect::signal_process, effect::arm_timer,
+                 effect::stat_file, effect::read_file, effect::finish>;
+using attempt_effects = std::vector<attempt_effect>;
+
+/// One attempt at a dispatch as a state machine: (event, now) → effects; no clock, no I/O.
+/// running → ending (TERM → limits::term_grace → KILL) → checking → finished. Events that do not fit
+/// the state (late timers, output of an ended process) change nothing. Not thread-safe.
+///
+/// Verdicts: execution by exit_class.hpp, `timed_out`, `stalled`, `cancelled` or `indeterminate`;
+/// claim from the last line of stdout when it is a JSON object with "status": "done" | "failed"
+/// (optional "summary", "failure_class"), else none; verification from `require`, all checked when
+/// execution succeeded, `failed` unchecked when it did not, none without requirements.
+/// Summary: the last BOYD_SUMMARY line, else the claim's, else (failed) the error, else the first
+/// non-blank line of stdout, else "completed". Output: stdout, then stderr (at most a quarter of
+/// the cap) under a line "--- stderr ---".
+class attempt_core {
+public:
+  explicit attempt_core(attempt_options options);
+
+  attempt_effects begin(steady_time now);
+  void on_output(run_index run, output_stream stream, std::string_view bytes, steady_time now);
+  attempt_effects on_exit(run_index run, const process_exit& e, steady_time now);
+  attempt_effects on_timer(timer_kind kind, steady_time now);
+  attempt_effects on_file_info(const result<file_info>& info, steady_time now);
+  attempt_effects on_file_text(const result<std::string>& text, steady_time now);
+  /// Ends the process (TERM → KILL), then finishes as `cancelled`, class none. The first reason
+  /// counts.
+  attempt_effects cancel(cancel_reason reason, steady_time now);
+
+  bool finished() const noexcept { return phase_ == phase::finished; }
+  /// Why it was cancelled, if it was: by_operator settles as cancelled, the others give the row
+  /// back.
+  std::optional<cancel_reason> cancelled_by() const noexcept { return cancelled_; }
+
+private:
+  enum class phase : std::uint8_t { fresh, running, ending, checking, finished };
+
+  attempt_effects end_run(execution_verdict verdict, std::string why, steady_time now);
+  attempt_effects stop_process(steady_time now);
+  attempt_effects judge_exit(const process_exit& e, steady_time now);
+  attempt_effects judge_answer(steady_time now);
+  attempt_effects start_checks(steady_time now);
+  attempt_effects next_check();
+  attempt_effects check_done(const check_result& r);
+  attempt_effects on_deadline(steady_time now);
+  attempt_effects on_silence(steady_time now);
+  attempt_effects give_up();
+  attempt_effects finish();
+  void read_claim();
+  void compose_output();
+  std::string resolve(const std::string& path) const;
+
+  attempt_options options_;
+  phase phase_ = phase::fresh;
+  run_outcome outcome_;
+  run_index run_ = 0;         ///< the process that is running now, or ran last
+  bool process_alive_ = false;
+  bool killed_ = false;       ///< SIGKILL was sent to the current process
+  steady_time deadline_{};
+  steady_time last_progress_{};
+  steady_time kill_at_{};
+  steady_time give_up_at_{};
+  steady_time answer_at_{};
+  std::optional<cancel_reason> cancelled_;
+  std::size_t check_ = 0;     ///< index into options_.require
+  std::size_t commands_ = 0;  ///< `command` checks started
+  std::string check_failure_; ///< why the running check was ended
+  failure_class check_class_ = failure_class::deterministic;
+  std::vector<std::string> failed_checks_;
+  process_exit exit_;
+  bool exit_known_ = false;
+  output_keeper out_;
+  output_keeper err_;
+  output_keeper check_out_;
+  line_watch out_lines_;
+  line_watch err_lines_;
+  std::string claim_summary_;
+  failure_class claim_class_ = failure_class::deterministic;
+};
+
+} // namespace boyd::exec
