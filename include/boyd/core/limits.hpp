@@ -55,6 +55,21 @@ inline constexpr milliseconds request_timeout = 30s;
 // -- files and repository (SPEC §5) --
 inline constexpr milliseconds stale_lock_age = 60s;
 inline constexpr double mass_deletion_share = 0.5;
+/// How long a live foreign lock in the repository is waited for.
+inline constexpr milliseconds repository_lock_wait = 5s;
+/// Compare-and-swap attempts of one commit; edits of one file beside a person's.
+inline constexpr int commit_attempts = 5;
+inline constexpr int update_attempts = 5;
+/// Background packing: from so many loose objects on; packs are joined beyond so many.
+inline constexpr std::size_t pack_loose_objects = 500;
+inline constexpr std::size_t pack_files = 20;
+/// Only packs up to this size are joined, and only so many bytes and objects at once.
+inline constexpr std::size_t pack_join_bytes = 64u << 20;
+inline constexpr std::size_t pack_objects = 200'000;
+/// Commits looked at to find one by cycle, path or time.
+inline constexpr std::size_t history_search = 100'000;
+/// The largest file read out of a commit, and the largest diff.
+inline constexpr std::size_t revision_bytes = 64u << 20;
 
 // -- control socket (FAULTS.md) --
 inline constexpr std::size_t http_head_bytes = 16u << 10;

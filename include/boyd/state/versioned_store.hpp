@@ -1,0 +1,154 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/ports/repository.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+class clock_port;
+class file_system;
+} // namespace boyd
+
+namespace boyd::state {
+
+/// What a versioned store is made of.
+struct versioned_store_options {
+  std::string path;        ///< absolute; the work tree, with `.git` in it
+  git_identity who;        ///< author and committer
+  bool auto_commit = true; ///< commit a dirty tree before each write (SPEC §5)
+};
+
+/// Whether a store keeps history at the moment, for status and metrics.
+struct store_health {
+  bool degraded = false; ///< true: files are written, but nothing is versioned
+  std::string reason;    ///< why it is degraded; empty when it is not
+  std::optional<utc_time> since;     ///< start of the present degradation
+  std::uint64_t degradations = 0;    ///< how often it became degraded, since construction
+  std::uint64_t failed_commits = 0;  ///< commits and snapshots that failed, since construction
+  std::string last_error;            ///< of the newest failed commit; cleared by a good one
+};
+
+/// What one commit of a cycle carries as trailers; empty members are left out.
+struct commit_trailers {
+  std::string cycle;      ///< `Boyd-Cycle`
+  std::string node;       ///< `Boyd-Node`
+  std::string graph_head; ///< `Boyd-Graph-Head`
+};
+
+/// `subject`, an empty line, and the trailers: the text of a commit. Line breaks in values become
+/// spaces, so that a value can never forge another trailer.
+std::string commit_message(std::string_view subject, const commit_trailers& trailers);
+
+/// A directory of files with history (SPEC §5). Writes are atomic whether or not the repository
+/// works: when it cannot be opened, the store is degraded, `health()` says so, and every later call
+/// tries again (at most once per backoff: 100 ms doubling to 30 s on the steady clock).
+///
+/// Files are named relative to the directory with '/', without "..", "." or ".git" components
+/// (`invalid_argument`). The directory is made by `init` alone: one that is missing later is an
+/// `io_error`, never a new empty directory.
+///
+/// Blocking: call from workers only. Not thread-safe: one object per worker. The ports must outlive
+/// the store.
+class versioned_store {
+public:
+  /// Nothing is touched before the first call.
+  versioned_store(file_system& files, repository_provider& repositories, clock_port& clock,
+                  versioned_store_options options);
+  ~versioned_store();
+  versioned_store(const versioned_store&) = delete;
+  versioned_store& operator=(const versioned_store&) = delete;
+
+  /// Makes the directory and the repository when missing; idempotent. A repository that cannot be
+  /// made or opened leaves the store degraded and is not an error here, except `refused`: a
+  /// directory inside another work tree or of another owner needs a person.
+  result<void> init();
+
+  /// The content of `file`; `not_found` when it does not exist.
+  result<std::string> read(const std::string& file);
+
+  /// Snapshot of a dirty tree when `auto_commit` (message `auto: pre-write snapshot`), then an
+  /// atomic durable replacement, then staging. Only the replacement decides about success: a
+  /// snapshot or staging that fails is counted in `health()` and logged.
+  result<void> write(const std::string& file, std::string_view bytes);
+
+  /// Changes the text that a function receives.
+  using edit_function = std::function<result<std::string>(std::string_view current)>;
+
+  /// As `write`, with what `edit` makes of the current content (empty when the file is missing).
+  /// The file is read again right before the replacement: when a person or agent changed it
+  /// meanwhile, `edit` runs again on the new content, at most `limits::update_attempts` times, then
+  /// `conflict`. Nothing is written when `edit` fails (its error is returned) or changes nothing.
+  result<void> update(const std::string& file, const edit_function& edit);
+
+  /// Writes `file` when it does not exist; true when it was written. Never overwrites.
+  result<bool> seed(const std::string& file, std::string_view bytes);
+
+  /// Commits everything that differs from HEAD (ignored files not); the commit's hash, or nothing
+  /// when there was nothing to commit. `refused` when more than limits::mass_deletion_share of the
+  /// tracked files would be deleted; `repository_unavailable` while degraded.
+  result<std::optional<std::string>> commit_all(std::string_view subject,
+                                                const commit_trailers& trailers = {});
+
+  /// The newest `n` commits that touch `file` (empty: all), newest first.
+  result<std::vector<commit_info>> history(const std::string& file, std::size_t n);
+
+  /// Unified diff between two points (see `resolve`); an empty `b` means the files as they are.
+  result<std::string> diff(const std::string& a, const std::string& b);
+
+  /// True when something differs from HEAD.
+  result<bool> has_changes();
+
+  /// The commit that `at` means: a cycle id (the newest commit with that `Boyd-Cycle` trailer,
+  /// among the newest limits::history_search), an RFC 3339 time (the newest commit not later), or
+  /// whatever git understands. Tried in the order time, cycle, revision; `not_found` otherwise.
+  result<std::string> resolve(const std::string& at);
+
+  /// The content of `file` at that point: `boyd state show --at`.
+  result<std::string> read_at(const std::string& at, const std::string& file);
+
+  /// Packs when at least limits::pack_loose_objects loose objects exist; returns how many went
+  /// into the pack. For the background, between cycles.
+  result<std::size_t> maintain();
+
+  /// The state after the latest call; touches nothing.
+  const store_health& health() const noexcept { return health_; }
+
+  /// The directory.
+  const std::string& path() const noexcept { return options_.path; }
+
+private:
+  result<void> check_directory();
+  result<repository*> repository_now();
+  void degrade(const error& why);
+  void recovered();
+  template <class T>
+  result<T> observe(result<T> r);
+  template <class T, class F>
+  result<T> with_repository(F&& call);
+  void snapshot();
+  void stage(const std::string& file, bool existed);
+  result<std::optional<std::string>> commit_changes(std::string_view subject,
+                                                    const commit_trailers& trailers);
+  void note_failed_commit(const error& why);
+
+  file_system& files_;
+  repository_provider& repositories_;
+  clock_port& clock_;
+  versioned_store_options options_;
+  std::unique_ptr<repository> repository_;
+  store_health health_;
+  steady_time retry_at_{};
+  milliseconds backoff_{0};
+};
+
+} // namespace boyd::state

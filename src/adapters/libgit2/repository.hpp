@@ -1,0 +1,44 @@
+#pragma once
+
+#include "boyd/ports/repository.hpp"
+
+#include <memory>
+
+namespace boyd::adapters {
+
+/// Git repositories through libgit2; no `git` program is needed and no hook ever runs.
+///
+/// Configuration of the machine and of its people (system, XDG, global) and GIT_* variables are
+/// never read; a repository that belongs to another user is refused (libgit2's owner check).
+/// `.git` must be a real directory of its own: no link, no gitlink file, no shared common
+/// directory, no work tree elsewhere.
+///
+/// **Locks.** While it changes the index or a ref, the adapter holds `.git/index.lock`, as git
+/// does, and the file names its holder (pid, start time, boot, pid namespace). Index updates are
+/// read, changed and replaced under it, so nothing that a person stages meanwhile is lost; the
+/// index is replaced before the ref moves, so a crash leaves a change staged, never reverted. At
+/// `init` and `open`, and while waiting for a held lock, a leftover lock is removed and logged when
+///  1. it is an index.lock of Boyd whose process has ended (at once); ref locks that are not older
+///     than such an index.lock were made by the same attempt and go with it; or
+///  2. any other lock: it was made before the machine started, or is older than
+///     limits::stale_lock_age, and in both cases no process has it open and no live git process
+///     works in this repository (git closes index.lock while an editor is open).
+/// Everything else is alive: it is waited for, for `limits::repository_lock_wait`, then `locked`.
+/// Temporary objects and packs follow rule 2.
+///
+/// **Commits** go to whatever HEAD points at: a person who checked out another branch, or detached
+/// HEAD, gets the node's commits there. The ref moves by compare-and-swap, repeated on the new
+/// HEAD at most `limits::commit_attempts` times, then `conflict`. During a merge, rebase,
+/// cherry-pick, revert or bisect, `stage` and `commit` answer `conflict`. A path given as
+/// added or modified that has vanished meanwhile is left for the next commit; one given as deleted
+/// that exists again is committed as it is. Nested repositories and special files are not tracked.
+///
+/// **Errors**: `repository_unavailable` when the repository is missing, broken, or not the one that
+/// was opened (moved away); `locked`, `conflict`, `refused` (inside another work tree, foreign
+/// owner), `no_space`, `not_found` (revision, path), `invalid_argument` (a path outside).
+///
+/// Each call opens the repository anew (a fraction of one fsync), so that packs, refs and
+/// configuration changed by others are always seen. Threads: the provider any; a repository one.
+std::shared_ptr<repository_provider> make_git_repositories();
+
+} // namespace boyd::adapters
