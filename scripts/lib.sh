@@ -1,0 +1,71 @@
+# shellcheck shell=bash
+# Shared by the scripts beside it: source it, do not run it. It sets the strict mode, goes to the
+# top of the source tree and never reads from stdin.
+set -euo pipefail
+exec </dev/null
+
+# The running script; its callers read these two.
+# shellcheck disable=SC2034
+self=$(readlink -f "$0")
+BOYD_SOURCE_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+export BOYD_SOURCE_DIR
+cd "$BOYD_SOURCE_DIR"
+
+# One language for every tool's messages: some of them are parsed.
+export LC_ALL=C.UTF-8
+
+# Objects are shared between presets and runs. The sloppiness is what lets ccache work with
+# precompiled headers, whose time stamps change with every checkout.
+export CCACHE_DIR=${CCACHE_DIR:-$BOYD_SOURCE_DIR/build/.ccache}
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
+export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
+
+# How many things to do at once: BOYD_JOBS, else one per core.
+# shellcheck disable=SC2034
+jobs=${BOYD_JOBS:-$(nproc)}
+
+say() { printf '\n== %s\n' "$*"; }
+note() { printf '   %s\n' "$*"; }
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# The comment at the head of the running script is its help.
+usage() { sed -n '2,${/^#/!q;/shellcheck/d;s/^# \{0,1\}//p}' "$self"; }
+
+# git on this tree, also when somebody else owns the checkout (containers, sudo).
+repo_git() { git -c safe.directory='*' -C "$BOYD_SOURCE_DIR" "$@"; }
+
+# tracked PATTERN...: the tree's own files that match, NUL-separated; untracked ones that are not
+# ignored count, so that a check sees a new file before it is committed.
+tracked() {
+  if repo_git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    repo_git ls-files -z --cached --others --exclude-standard --deduplicate -- "$@" |
+      while IFS= read -r -d '' file; do
+        if [[ -f $file ]]; then printf '%s\0' "$file"; fi
+      done
+  else
+    local args=() pattern
+    for pattern in "$@"; do args+=(-o -path "./$pattern"); done
+    find . -path ./build -prune -o -type f \( "${args[@]:1}" \) -printf '%P\0'
+  fi
+}
+
+# configure PRESET [CMAKE ARGUMENT...]
+configure() {
+  local preset=$1
+  shift
+  mkdir -p "$CCACHE_DIR"
+  cmake --preset "$preset" "$@" >"build/configure-$preset.log" 2>&1 || {
+    cat "build/configure-$preset.log" >&2
+    die "configuring preset $preset failed (the log is above; scripts/install-deps installs what is missing)"
+  }
+}
+
+# build PRESET [TARGET...]
+build() {
+  local preset=$1
+  shift
+  cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
+}
