@@ -35,6 +35,20 @@ inline constexpr std::size_t recent_actions = 20;
 inline constexpr std::size_t recent_results = 10;
 inline constexpr std::size_t state_file_bytes = 4u << 20;
 
+// -- schedules and planning (SPEC §3, §6) --
+/// `misfire: all` runs at most this many slots late, and a decision writes at most this many rows
+/// (and one summary row for all older slots).
+inline constexpr std::size_t caught_up_slots = 100;
+/// A kernel looks at the clock at least this often, so that a step of the clock is noticed.
+inline constexpr milliseconds clock_check = 1min;
+/// A recorded time further ahead of the clock than this came from a clock that was wrong, and is
+/// not waited for.
+inline constexpr milliseconds clock_step = std::chrono::hours{24};
+/// One prompt, expanded.
+inline constexpr std::size_t prompt_bytes = 16u << 20;
+/// The wait after the first unchanged wake check; it doubles from here.
+inline constexpr milliseconds wake_base = 1min;
+
 // -- executors (SPEC §8) --
 inline constexpr milliseconds run_timeout = 10min;
 inline constexpr milliseconds term_grace = 5s;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "boyd/core/limits.hpp"
+#include "boyd/core/result.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace boyd::plan {
+
+/// What the placeholders of SPEC §6 stand for at one plan.
+struct placeholder_values {
+  std::string state;          ///< {STATE}: STATE.md
+  std::string goal;           ///< {GOAL}: GOAL.md
+  std::string recent_results; ///< {RECENT_RESULTS}: render_recent_results
+  std::string time;           ///< {TIME}: RFC 3339, UTC; the planner fills it in when empty
+  std::string memory;         ///< {MEMORY}: MEMORY.md
+  std::string skills;         ///< {SKILLS}
+  std::string senses;         ///< {SENSES}: output of the senses
+};
+
+/// Replaces the placeholders of `text` in one pass: what arrives through one is never looked at
+/// again. Unknown {WORDS} and lone braces stay as they are; there is no escape. Error
+/// `limit_exceeded` when the outcome would be longer than `max_bytes`.
+result<std::string> expand(std::string_view text, const placeholder_values& values,
+                           std::size_t max_bytes = limits::prompt_bytes);
+
+} // namespace boyd::plan

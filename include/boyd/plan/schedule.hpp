@@ -1,0 +1,57 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/config/cron.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/ports/time_zones.hpp"
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace boyd::plan {
+
+/// A schedule that was read and tied to its time zone. A value; immutable. Threads: any.
+///
+/// A slot is the moment a schedule names, without jitter: the same on every node, and the identity
+/// of the ledger's row. Rules for the change of the clocks (SPEC §3): a local time that is skipped
+/// fires once, at the moment of the jump (where it falls together with what is due then anyway); a
+/// local time that is repeated fires the first time only. So a repeated hour is silent the second
+/// time, also for "*/10 * * * *"; who needs an even pace uses `tz: UTC` or "@every".
+/// "@every" counts from 1970-01-01T00:00:00Z, so that all processes agree on its slots.
+class schedule_rule {
+ public:
+  /// Reads the expression and finds the zone. Errors: `invalid_argument` naming the field and what
+  /// it expects; `not_found` naming the nearest zone.
+  static result<schedule_rule> make(const config::schedule& settings, const time_zones& zones);
+
+  /// The first slot strictly after `t`; nothing when there is none within 50 years.
+  std::optional<utc_time> next_after(utc_time t) const;
+
+  /// The last slot at or before `t`; nothing when there is none within 50 years.
+  std::optional<utc_time> latest_at_or_before(utc_time t) const;
+
+  /// When `slot` is to start: `slot` plus its jitter, which is a function of (owner, slot) alone,
+  /// so that two processes agree. Uniform in [0, jitter), never past the next slot: the order of
+  /// slots stays. `owner`: the kernel_id, or "kernel_id/agent_id" for an agent's own schedule.
+  utc_time due_at(std::string_view owner, utc_time slot) const;
+
+  /// What it was made from: expression, zone, overlap, misfire, grace.
+  const config::schedule& settings() const noexcept { return settings_; }
+
+ private:
+  schedule_rule(config::schedule settings, config::cron_fields fields,
+                std::shared_ptr<const time_zone> zone);
+
+  bool day_matches(std::chrono::local_days day) const;
+  utc_time moment(std::chrono::local_days day, std::size_t hour, std::size_t minute) const;
+  std::optional<utc_time> first_in_day(std::chrono::local_days day, utc_time after) const;
+  std::optional<utc_time> last_in_day(std::chrono::local_days day, utc_time until) const;
+
+  config::schedule settings_;
+  config::cron_fields fields_;
+  std::shared_ptr<const time_zone> zone_;
+};
+
+} // namespace boyd::plan

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "boyd/core/cycle.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/plan/schedule.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boyd::plan {
+
+/// What is known when the clock is looked at.
+struct slot_input {
+  std::string kernel_id;
+  std::string node_id;
+  /// The newest row of trigger `schedule` in the ledger; nothing when there is none.
+  std::optional<utc_time> last_slot;
+  /// When this kernel was first seen: slots up to here are not made up for. Used without last_slot.
+  utc_time since{};
+  utc_time now{};
+  std::string running_cycle; ///< empty: no cycle runs
+  std::size_t waiting = 0;   ///< opened slots whose cycle has not begun
+  std::string paused;        ///< why the kernel is paused or quiet; empty: it is not
+};
+
+/// What to write and when to look again.
+struct slot_decision {
+  /// Oldest first. Every row is written before anything else happens; a row that is `open` and that
+  /// the store accepted (`opened`) is to be run, in this order; the others are final.
+  std::vector<occurrence> rows;
+  /// `overlap: cancel`: the running cycle is to be cancelled; the open row runs when it has ended.
+  bool cancel_running = false;
+  /// The slot after those decided here; nothing when the schedule has no more.
+  std::optional<utc_time> next_slot;
+  /// When to decide again: the next slot's due time, but at most limits::clock_check ahead.
+  utc_time look_again{};
+};
+
+/// Decides every slot that has come due since the last one in the ledger.
+///
+/// A slot is due from its jittered start; it is misfired when `now` is more than `grace` later.
+/// - Paused: every due slot is skipped(paused).
+/// - `misfire: run_once`: the newest due slot is the one to run (late when it is misfired), the
+///   older ones are coalesced into it.
+/// - `misfire: skip`: misfired slots are missed; of the others the newest is to run.
+/// - `misfire: all`: the newest limits::caught_up_slots are to run, one after the other.
+/// Then the overlap rule, when a cycle runs or an opened slot waits: `skip` → skipped(running);
+/// `queue_one` → opened when nothing waits, else coalesced; `cancel` → the same, and the running
+/// cycle is to be cancelled. Misfired slots under `misfire: all` are opened behind what waits, up
+/// to limits::caught_up_slots.
+///
+/// Never more than limits::caught_up_slots rows plus one: after a long downtime the oldest slot
+/// carries one summary row that stands for all slots without a row of their own and says up to
+/// where. A clock that went back decides nothing until it has passed the last slot again (each slot
+/// fires once), unless the last slot is more than limits::clock_step ahead: then the ledger came
+/// from a wrong clock and slots go on from `now`; the ledger's key still prevents a second firing.
+slot_decision decide_slots(const schedule_rule& rule, const slot_input& in);
+
+/// The newest slot of trigger `schedule` among `rows` (any order).
+std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows);
+
+} // namespace boyd::plan

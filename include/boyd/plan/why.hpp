@@ -1,0 +1,40 @@
+#pragma once
+
+#include "boyd/core/cycle.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/plan/quiet.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boyd::plan {
+
+/// The rows that `boyd why [AGENT] [--at TIME]` answers from.
+struct why_input {
+  std::string kernel_id;
+  std::string agent_id;       ///< empty: the question is about the kernel
+  std::optional<utc_time> at; ///< empty: the latest slot
+  utc_time now{};
+  std::vector<occurrence> occurrences;               ///< any order
+  std::vector<store::list_decisions::row> decisions; ///< any order; of other agents: ignored
+  std::vector<pause_record> pauses;                  ///< of other kernels or agents: ignored
+  std::optional<quiet_now> quiet;                    ///< at `now`
+  std::optional<utc_time> next_slot;                 ///< of the kernel's schedule
+  std::optional<utc_time> next_agent_slot;           ///< of the agent's own schedule
+};
+
+struct why_answer {
+  std::vector<std::string> sentences;
+  /// One object: kernel_id, agent_id, at, slot, state, late, reason, cycle_id, decision
+  /// {dispatched, reason, detail, cycle_id, decided_at}, paused[], quiet, next_slot,
+  /// next_agent_slot, sentences[]; what is unknown is null.
+  std::string json;
+};
+
+/// Answers "why did or didn't it run, and when next?". The slot in question is the newest recorded
+/// at or before `at`; a summary row (see decide_slots) so answers for the slots it stands for.
+why_answer explain_why(const why_input& in);
+
+} // namespace boyd::plan
