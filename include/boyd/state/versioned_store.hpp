@@ -30,12 +30,12 @@ struct versioned_store_options {
 
 /// Whether a store keeps history at the moment, for status and metrics.
 struct store_health {
-  bool degraded = false; ///< true: files are written, but nothing is versioned
-  std::string reason;    ///< why it is degraded; empty when it is not
-  std::optional<utc_time> since;     ///< start of the present degradation
-  std::uint64_t degradations = 0;    ///< how often it became degraded, since construction
-  std::uint64_t failed_commits = 0;  ///< commits and snapshots that failed, since construction
-  std::string last_error;            ///< of the newest failed commit; cleared by a good one
+  bool degraded = false;            ///< true: files are written, but nothing is versioned
+  std::string reason;               ///< why it is degraded; empty when it is not
+  std::optional<utc_time> since;    ///< start of the present degradation
+  std::uint64_t degradations = 0;   ///< how often it became degraded, since construction
+  std::uint64_t failed_commits = 0; ///< commits and snapshots that failed, since construction
+  std::string last_error;           ///< of the newest failed commit; cleared by a good one
 };
 
 /// What one commit of a cycle carries as trailers; empty members are left out.
@@ -60,7 +60,7 @@ std::string commit_message(std::string_view subject, const commit_trailers& trai
 /// Blocking: call from workers only. Not thread-safe: one object per worker. The ports must outlive
 /// the store.
 class versioned_store {
-public:
+ public:
   /// Nothing is touched before the first call.
   versioned_store(file_system& files, repository_provider& repositories, clock_port& clock,
                   versioned_store_options options);
@@ -126,7 +126,7 @@ public:
   /// The directory.
   const std::string& path() const noexcept { return options_.path; }
 
-private:
+ private:
   result<void> check_directory();
   result<repository*> repository_now();
   void degrade(const error& why);

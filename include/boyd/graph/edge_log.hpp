@@ -1,0 +1,116 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::graph {
+
+/// Longer lines are refused and read as malformed; bytes.
+inline constexpr std::size_t max_line_bytes = std::size_t{1} << 20;
+
+/// One immutable fact of the knowledge graph (SPEC §15).
+struct edge {
+  std::string from; ///< a node id
+  std::string to;   ///< a node id
+  std::string type; ///< used_in | validated_by | promoted_to | derived_from | supports | …
+  utc_time timestamp{};
+  std::string meta_json = "{}"; ///< a JSON object
+
+  bool operator==(const edge&) const = default;
+};
+
+/// True for ctx_…, exec_…, skill_…, decision_… and outcome_… with something after the prefix and no
+/// control characters.
+bool is_node_id(std::string_view id) noexcept;
+
+/// True for SPEC §15's edge types.
+bool is_edge_type(std::string_view type) noexcept;
+
+/// One line as it was read.
+struct logged_edge {
+  edge fact;
+  /// Position in the chain, from 1; nothing in a line of an older log.
+  std::optional<std::uint64_t> seq;
+  std::string prev; ///< SHA-256 of the previous line; empty in a line of an older log
+
+  bool operator==(const logged_edge&) const = default;
+};
+
+/// Reads one line (without its line break); `parse_error` says why not. Unknown members are
+/// ignored, unknown edge types and node prefixes are read.
+result<logged_edge> parse_edge(std::string_view line);
+
+/// `prev` of the very first line.
+inline constexpr std::string_view genesis =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Renders edges as lines of the chain: each carries `seq` and `prev`, the SHA-256 of the whole
+/// previous line without its line break. A value type: render a batch on a copy and keep the copy
+/// once the batch is acknowledged. Pure.
+class edge_chain {
+ public:
+  /// An empty log.
+  edge_chain() = default;
+
+  /// Goes on after `last_line` (empty: an empty log). After a line of an older log the chain begins
+  /// with seq 1 and that line's hash.
+  static result<edge_chain> resume(std::string_view last_line);
+
+  /// The next line, without line break. `invalid_argument`: a node id, type or meta is not valid;
+  /// `limit_exceeded`: the line is too long or meta too deep; then the chain has not moved.
+  result<std::string> append(const edge& fact);
+
+  /// SHA-256 of the last line: what a commit's trailer anchors; `genesis` when there is none.
+  const std::string& head() const noexcept { return head_; }
+
+  /// `seq` of the last line; 0 when there is none.
+  std::uint64_t sequence() const noexcept { return sequence_; }
+
+ private:
+  std::string head_{genesis};
+  std::uint64_t sequence_ = 0;
+};
+
+enum class chain_problem_kind : std::uint8_t {
+  malformed,    ///< the line does not parse
+  changed,      ///< the line is not the one its successor was chained to
+  removed,      ///< lines are missing before this one
+  out_of_order, ///< the line repeats or precedes its predecessor, or is foreign to the chain
+  unchained,    ///< a line without seq and prev after a chained one
+  torn,         ///< the last line has no line break
+  head_missing, ///< the anchored head is not the hash of any line: the end was changed or removed
+};
+
+std::string_view name_of(chain_problem_kind kind) noexcept;
+
+struct chain_problem {
+  std::size_t line = 0; ///< from 1
+  chain_problem_kind kind = chain_problem_kind::malformed;
+  std::string detail;
+
+  bool operator==(const chain_problem&) const = default;
+};
+
+struct chain_report {
+  std::size_t lines = 0;               ///< all, blank ones included
+  std::size_t chained = 0;             ///< well-formed with seq and prev
+  std::size_t older = 0;               ///< well-formed without
+  std::vector<chain_problem> problems; ///< by line number
+  std::string head{genesis};           ///< hash of the last line
+  std::uint64_t last_sequence = 0;
+
+  bool intact() const noexcept { return problems.empty(); }
+};
+
+/// Checks a whole log. With `anchored_head` (a commit's trailer) also that the line it names is
+/// still there: only so a changed or removed end is seen.
+chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head = {});
+
+} // namespace boyd::graph

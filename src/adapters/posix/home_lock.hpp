@@ -1,0 +1,59 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace boyd::adapters {
+
+/// How long `home_lock::acquire` waits for the helpers of a dead owner to finish cleaning up.
+inline constexpr milliseconds home_lock_patience = 10s;
+
+/// Who holds a home, as HOME/run/lock says.
+struct lock_owner {
+  std::int64_t pid = 0;
+  utc_time started_at{};
+  std::string node_id;
+  /// The owner's start in kernel clock ticks since boot (/proc/PID/stat, field 22): tells a reused
+  /// pid from the owner. 0: not known.
+  std::uint64_t start_ticks = 0;
+
+  bool operator==(const lock_owner&) const = default;
+};
+
+/// True while the very process that `owner` describes runs.
+bool is_alive(const lock_owner& owner);
+
+/// The exclusive right to run a node on a home: an flock on HOME/run/lock, whose content names the
+/// owner. Held until the last descriptor of it is closed: a child process that inherited
+/// `descriptor()` keeps the home locked until it has cleaned up. Move-only. Threads: one at a time.
+class home_lock {
+ public:
+  /// Takes the lock for this process and records {pid, started_at, node_id}. `home` must exist.
+  /// Errors: `locked` when a living process holds it (its pid and start time are in the text);
+  /// when the recorded owner is dead but the lock is still held, waits up to `patience` first.
+  /// `refused` for a home or lock that is a symbolic link, belongs to another user, or lies on a
+  /// read-only or network file system (flock is not reliable there). `io_error` otherwise.
+  static result<home_lock> acquire(const std::string& home, utc_time started_at,
+                                   const std::string& node_id,
+                                   milliseconds patience = home_lock_patience);
+
+  home_lock(home_lock&& other) noexcept;
+  home_lock& operator=(home_lock&& other) noexcept;
+  ~home_lock(); ///< closes; does not unlock what a child inherited
+
+  /// The locked descriptor, close-on-exec; owned by this object.
+  int descriptor() const noexcept { return descriptor_; }
+
+ private:
+  explicit home_lock(int descriptor) noexcept : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+/// Who holds `home` now; nothing when nobody does. For `boyd status` and `boyd doctor`.
+result<std::optional<lock_owner>> read_home_owner(const std::string& home);
+
+} // namespace boyd::adapters
