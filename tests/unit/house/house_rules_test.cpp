@@ -40,7 +40,9 @@ TEST_CASE("the source tree keeps the house rules", "[house]") {
 TEST_CASE("every house rule can fail", "[house]") {
   for (const auto& rule : house::all_rules()) {
     INFO("rule: " << rule.name);
-    CHECK(rule.check(rule.broken_by).size() == 1);
+    CHECK_FALSE(rule.broken_by.empty());
+    for (const auto& broken : rule.broken_by)
+      CHECK(rule.check(broken).size() == 1);
   }
 }
 
@@ -50,6 +52,6 @@ TEST_CASE("comments and literals are not code", "[house]") {
   CHECK(without_comments_and_literals("a /* b\n */c") == "a     \n   c");
   CHECK(without_comments_and_literals(R"x(f("a\"b", 'c', 1'000))x") ==
         R"x(f(      ,    , 1'000))x");
-  CHECK(without_comments_and_literals("R\"y(a\")\")y\"+b") == "             +b");
+  CHECK(without_comments_and_literals("R\"y(a\")\")y\"+b") == "           +b");
   CHECK(without_comments_and_literals("\"open\nnext") == "     \nnext");
 }

@@ -11,11 +11,11 @@ namespace house {
 /// Findings as "path:line: what is wrong"; empty when the rule holds.
 using findings = std::vector<std::string>;
 
-/// One house rule. `broken_by` is a small tree that breaks it: what shows that the rule can fail.
+/// One house rule, with small trees that break it once each: they show that it can fail.
 struct rule {
   std::string name;
   std::function<findings(const source_tree&)> check;
-  source_tree broken_by;
+  std::vector<source_tree> broken_by;
 };
 
 /// Every rule of docs/contributing.md that a machine can check.
