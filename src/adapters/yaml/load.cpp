@@ -1,0 +1,13 @@
+#include "boyd/config/load.hpp"
+
+#include "boyd/config/tree.hpp"
+#include "yaml.hpp"
+
+namespace boyd::config {
+
+load_result load(const std::string& path, std::string_view text,
+                 const environment_lookup& environment, const time_zones& zones) {
+  return build(path, adapters::parse_yaml(path, text), environment, zones, adapters::emit_yaml);
+}
+
+} // namespace boyd::config
