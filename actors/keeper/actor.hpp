@@ -1,0 +1,278 @@
+#pragma once
+
+#include "actors/keeper/core.hpp"
+#include "actors/supervision/restart.hpp"
+#include "actors/support/handlers.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "messages/health.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/send.hpp>
+#include <caf/spawn_options.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+
+/// The blocking side of a keeper: lives in the worker, made at its start and gone with it. It may
+/// block, but every call it makes carries its own limit. It must not move from a job's request:
+/// the batch is repeated when the worker dies.
+template <class Request, class Reply>
+class performer {
+ public:
+  virtual ~performer() = default;
+
+  /// Fills in every job's reply; called from the worker's thread.
+  virtual void perform(std::vector<job<Request, Reply>>& batch) = 0;
+
+  /// How the outside world is doing; sent to the keeper after every batch and probe.
+  virtual part_health health() = 0;
+
+  /// Background work and recovery when nothing is asked; called about every second.
+  virtual void probe() {}
+};
+
+template <class Request, class Reply>
+using performer_factory = std::function<std::unique_ptr<performer<Request, Reply>>()>;
+
+/// Keeper to worker: do this. An empty batch is a probe.
+template <class Request, class Reply>
+struct run_batch : message {
+  std::uint64_t sequence = 0;
+  std::shared_ptr<std::vector<job<Request, Reply>>> batch;
+};
+
+/// Worker to keeper: done; sequence 0 answers a probe.
+struct batch_done : message {
+  std::uint64_t incarnation = 0;
+  std::uint64_t sequence = 0;
+  part_health health;
+};
+
+/// The keeper's own clock.
+struct keeper_tick : message {};
+
+/// Time to start a worker again.
+struct restart_worker : message {
+  std::uint64_t incarnation = 0;
+};
+
+/// A keeper's own messages on top of its public interface.
+template <class Actor>
+using with_keeper = typename Actor::template extend<
+    // The worker is through with a batch or probe.
+    caf::reacts_to<batch_done>,
+    // About every second.
+    caf::reacts_to<keeper_tick>,
+    // The back-off is over.
+    caf::reacts_to<restart_worker>>;
+
+using batch_listener_actor = caf::typed_actor<caf::reacts_to<batch_done>>;
+
+template <class Request, class Reply>
+using worker_actor = caf::typed_actor<caf::reacts_to<run_batch<Request, Reply>>>;
+
+template <class Request, class Reply>
+struct worker_state {
+  std::unique_ptr<performer<Request, Reply>> doer;
+  static inline const char* name = "worker";
+};
+
+/// The disposable worker: detached in production, inline in simulation (the spawn site chooses).
+template <class Request, class Reply>
+typename worker_actor<Request, Reply>::behavior_type keeper_worker(
+    typename worker_actor<Request, Reply>::template stateful_pointer<worker_state<Request, Reply>>
+        self,
+    batch_listener_actor keeper, std::uint64_t incarnation,
+    performer_factory<Request, Reply> make) {
+  install_handlers(self, "worker");
+  return {[self, keeper, incarnation, make](run_batch<Request, Reply>& order) {
+    auto& doer = self->state.doer;
+    if (!doer)
+      doer = make();
+    if (order.batch)
+      doer->perform(*order.batch);
+    else
+      doer->probe();
+    self->send(keeper, batch_done{{}, incarnation, order.sequence, doer->health()});
+  }};
+}
+
+/// What a keeper is made of.
+template <class Request, class Reply>
+struct keeper_parts {
+  const char* name = "keeper";
+  performer_factory<Request, Reply> make_performer;
+  std::shared_ptr<clock_port> clock;
+  std::shared_ptr<entropy> random;
+  bool detached = true; ///< false in simulation: the worker runs inline
+  keeper_limits limits;
+  milliseconds probe_interval = 1s;
+};
+
+/// The shell of every keeper: owns the queue, the worker's life and its health. An actor embeds it
+/// in its state and forwards its messages. One thread: the actor's.
+template <class Self, class Request, class Reply>
+class keeper {
+ public:
+  using promise = caf::typed_response_promise<result<Reply>>;
+
+  keeper(Self* self, keeper_parts<Request, Reply> parts)
+      : self_(self), parts_(std::move(parts)), core_(parts_.limits) {}
+
+  keeper(const keeper&) = delete;
+  keeper& operator=(const keeper&) = delete;
+
+  /// Answers everybody who still waits (FAULTS 3) and ends the worker.
+  ~keeper() {
+    for (auto& p : core_.drain())
+      p.deliver(result<Reply>(fail(errc::actor_down, "the part is going down", parts_.name)));
+    if (worker_)
+      caf::anon_send<caf::message_priority::high>(
+          caf::actor_cast<caf::actor>(worker_),
+          caf::exit_msg{self_->address(), caf::exit_reason::user_shutdown});
+  }
+
+  /// Called once from the behaviour: starts the worker and the clock. `other_down` hears of DOWNs
+  /// that are not the worker's.
+  void start(std::function<void(const caf::down_msg&)> other_down = {}) {
+    self_->set_down_handler([this, other_down](caf::down_msg& m) {
+      if (!on_down(m) && other_down)
+        other_down(m);
+    });
+    start_worker();
+    self_->delayed_send(self_, parts_.probe_interval, keeper_tick{});
+  }
+
+  /// Takes a request in.
+  promise accept(Request request, bool essential = false) {
+    auto p = self_->template make_response_promise<result<Reply>>();
+    if (!core_.accept(std::move(request), p, essential)) {
+      p.deliver(result<Reply>(fail(errc::overloaded, "too many requests are waiting", parts_.name,
+                                   "ask again in a second")));
+      return p;
+    }
+    pump();
+    return p;
+  }
+
+  /// The worker's word on a batch or probe. `look(job)` sees every answered job before its reply
+  /// goes out: for keepers that tell others.
+  template <class Look>
+  void on_done(batch_done& m, Look look) {
+    if (m.incarnation != incarnation_)
+      return;
+    note(m.health);
+    if (m.sequence == 0) {
+      probing_ = false;
+      return;
+    }
+    policy_.succeeded(parts_.clock->steady());
+    if (auto batch = std::move(flying_))
+      for (const auto& j : *batch)
+        look(j);
+    flying_.reset();
+    for (auto& a : core_.complete(m.sequence))
+      a.ticket.deliver(std::move(a.reply));
+    pump();
+  }
+
+  void on_tick() {
+    if (!core_.busy() && !probing_ && worker_ && core_.waiting() == 0) {
+      probing_ = true;
+      self_->send(worker_, run_batch<Request, Reply>{{}, 0, nullptr});
+    }
+    pump();
+    self_->delayed_send(self_, parts_.probe_interval, keeper_tick{});
+  }
+
+  void on_restart(const restart_worker& m) {
+    if (m.incarnation == incarnation_ && !worker_)
+      start_worker();
+  }
+
+  result<part_health> health() const {
+    part_health h = health_;
+    h.worker_restarts = restarts_;
+    if (!worker_) {
+      h.ok = false;
+      h.reason = "worker is being restarted: " + h.last_error;
+    }
+    return h;
+  }
+
+ private:
+  void start_worker() {
+    ++incarnation_;
+    probing_ = false;
+    auto me = batch_listener_actor(self_);
+    auto* f = &keeper_worker<Request, Reply>;
+    worker_ = parts_.detached
+                  ? self_->template spawn<caf::detached>(f, me, incarnation_, parts_.make_performer)
+                  : self_->spawn(f, me, incarnation_, parts_.make_performer);
+    self_->monitor(worker_);
+    pump();
+  }
+
+  bool on_down(caf::down_msg& m) {
+    if (!worker_ || m.source != worker_.address())
+      return false;
+    worker_ = nullptr;
+    flying_.reset();
+    ++restarts_;
+    health_.last_error = text_of(m.reason);
+    spdlog::error("{}: worker ended: {}", parts_.name, health_.last_error);
+    for (auto& a : core_.worker_died(health_.last_error))
+      a.ticket.deliver(std::move(a.reply));
+    const auto delay = policy_.failed(parts_.clock->steady(), parts_.random->unit());
+    self_->delayed_send(self_, delay, restart_worker{{}, incarnation_});
+    return true;
+  }
+
+  void note(const part_health& h) {
+    const std::string kept = h.last_error.empty() ? health_.last_error : h.last_error;
+    if (h.ok != health_.ok || h.reason != health_.reason) {
+      if (h.ok)
+        spdlog::info("{}: recovered", parts_.name);
+      else
+        spdlog::warn("{}: degraded: {}", parts_.name, h.reason);
+    }
+    health_ = h;
+    health_.last_error = h.ok ? kept : h.reason;
+  }
+
+  void pump() {
+    if (!worker_)
+      return;
+    if (auto batch = core_.next_batch()) {
+      flying_ = batch;
+      self_->send(worker_, run_batch<Request, Reply>{{}, core_.sequence(), batch});
+    }
+  }
+
+  Self* self_;
+  keeper_parts<Request, Reply> parts_;
+  keeper_core<Request, Reply, promise> core_;
+  worker_actor<Request, Reply> worker_;
+  std::shared_ptr<std::vector<job<Request, Reply>>> flying_;
+  std::uint64_t incarnation_ = 0;
+  int restarts_ = 0;
+  bool probing_ = false;
+  part_health health_;
+  restart_backoff policy_;
+};
+
+} // namespace boyd

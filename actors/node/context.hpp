@@ -1,0 +1,42 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/config/load.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/ports/ports.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace boyd {
+
+/// What every actor of one node shares: the ports, the home and who we are. Immutable after wiring
+/// but for what the ports do.
+struct node_context {
+  boyd::ports ports;
+  std::string home;    ///< absolute
+  std::string node_id; ///< kept in HOME/run/node_id, so that a restarted node knows its own rows
+  std::string host;
+  std::int64_t pid = 0;
+  std::string version;
+  utc_time started_at{};
+  config::environment_lookup environment;
+  /// Workers get a thread of their own; false in simulation, where they run inline.
+  bool detached_workers = true;
+  /// No schedules, no claiming: a command that answers without a node running.
+  bool passive = false;
+  /// Other nodes may take rows over: attempts stop when their lease runs out. False for SQLite,
+  /// whose home is locked by this node.
+  bool shared_store = false;
+
+  std::string kernel_home(const std::string& kernel_id) const {
+    return home + "/kernel/" + kernel_id;
+  }
+};
+
+using node_context_ptr = std::shared_ptr<const node_context>;
+using configuration_ptr = std::shared_ptr<const config::configuration>;
+
+} // namespace boyd

@@ -1,0 +1,149 @@
+#include "actors/store/actor.hpp"
+
+#include "actors/keeper/actor.hpp"
+#include "actors/store/performer.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <variant>
+
+namespace boyd {
+
+namespace {
+
+using store_impl = with_keeper<store_actor>;
+using store_keeper = keeper<store_impl::base, store_request, store_reply>;
+
+class store_performer : public performer<store_request, store_reply> {
+ public:
+  explicit store_performer(const node_context_ptr& context)
+      : context_(context),
+        session_(context->ports.make_store(),
+                 queue::settlement_spool(context->ports.files, context->home + "/run/spool.jsonl"),
+                 *context->ports.clock) {}
+
+  void perform(std::vector<job<store_request, store_reply>>& batch) override {
+    session_.perform(batch);
+  }
+  void probe() override { session_.probe(); }
+  part_health health() override { return session_.health(); }
+
+ private:
+  node_context_ptr context_;
+  store_session session_;
+};
+
+struct store_state {
+  std::unique_ptr<store_keeper> keep;
+  std::vector<queue_listener_actor> listeners;
+  std::unique_ptr<wakeup_source> wakeups;
+  static inline const char* name = "store";
+};
+
+/// What listeners want to know of a finished request.
+struct queue_news {
+  bool work = false;
+  std::vector<std::string> settled;
+};
+
+void collect(const store::settle& op, const store::any_reply& any, queue_news& news) {
+  const auto* results = std::get_if<std::vector<settle_result>>(&any);
+  for (std::size_t i = 0; results != nullptr && i < results->size(); ++i) {
+    if ((*results)[i] != settle_result::accepted)
+      continue;
+    news.settled.push_back(op.items[i].dispatch_id);
+    news.work =
+        news.work || op.items[i].to == settle_to::release || op.items[i].to == settle_to::retry;
+  }
+}
+
+void collect(const job<store_request, store_reply>& j, queue_news& news) {
+  if (!j.reply)
+    return;
+  for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
+    const auto& op = j.request.operations[i];
+    if (const auto* s = std::get_if<store::settle>(&op))
+      collect(*s, j.reply->values[i], news);
+    else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
+      news.settled.push_back(c->dispatch_id);
+    else if (std::holds_alternative<store::enqueue_cycle>(op) ||
+             std::holds_alternative<store::retry_dispatch>(op) ||
+             std::holds_alternative<store::take_back>(op) ||
+             std::holds_alternative<store::rescue_expired>(op))
+      news.work = true;
+  }
+}
+
+/// Results of finished work are never refused for lack of room.
+bool is_essential(const store_request& request) {
+  return std::ranges::any_of(request.operations, [](const store::operation& op) {
+    return std::holds_alternative<store::settle>(op) ||
+           std::holds_alternative<store::renew_leases>(op);
+  });
+}
+
+void tell(store_impl::stateful_pointer<store_state> self, const queue_news& news) {
+  for (const auto& l : self->state.listeners) {
+    if (!news.settled.empty())
+      self->send(l, dispatches_settled{{}, news.settled});
+    if (news.work)
+      self->send(l, queue_changed{});
+  }
+}
+
+void listen(store_impl::stateful_pointer<store_state> self, const node_context_ptr& context) {
+  if (!context->ports.listen)
+    return;
+  auto me = caf::actor_cast<caf::actor_addr>(store_actor(self));
+  self->state.wakeups = context->ports.listen([me] {
+    if (auto strong = caf::actor_cast<caf::actor>(caf::actor_cast<caf::strong_actor_ptr>(me)))
+      caf::anon_send(strong, external_wakeup{});
+  });
+}
+
+store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_state> self,
+                                         node_context_ptr context) {
+  install_handlers(self, "store");
+  keeper_parts<store_request, store_reply> parts;
+  parts.name = "store";
+  parts.make_performer = [context] { return std::make_unique<store_performer>(context); };
+  parts.clock = context->ports.clock;
+  parts.random = context->ports.random;
+  parts.detached = context->detached_workers;
+  parts.limits = {limits::store_queue, limits::store_group, limits::store_queue};
+  auto& state = self->state;
+  state.keep = std::make_unique<store_keeper>(self, std::move(parts));
+  state.keep->start([self](const caf::down_msg& m) {
+    std::erase_if(self->state.listeners, [&](const auto& l) { return l.address() == m.source; });
+  });
+  listen(self, context);
+  return {
+      [self](store_request& r) {
+        const bool essential = is_essential(r);
+        return self->state.keep->accept(std::move(r), essential);
+      },
+      [self](subscribe_queue& m) {
+        self->monitor(m.listener);
+        self->state.listeners.push_back(m.listener);
+      },
+      [self](external_wakeup&) { tell(self, {.work = true, .settled = {}}); },
+      [self](health_query&) { return self->state.keep->health(); },
+      [self](batch_done& m) {
+        queue_news news;
+        self->state.keep->on_done(m, [&](const auto& j) { collect(j, news); });
+        tell(self, news);
+      },
+      [self](keeper_tick&) { self->state.keep->on_tick(); },
+      [self](restart_worker& m) { self->state.keep->on_restart(m); },
+  };
+}
+
+} // namespace
+
+store_actor spawn_store(caf::actor_system& system, node_context_ptr context) {
+  return system.spawn(store_behavior, std::move(context));
+}
+
+} // namespace boyd

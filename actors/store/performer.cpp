@@ -1,0 +1,204 @@
+#include "actors/store/performer.hpp"
+
+#include "boyd/core/limits.hpp"
+#include "boyd/ports/clock.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+bool is_outage(const error& e) {
+  return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
+         e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
+         e.code == errc::corrupt;
+}
+
+} // namespace
+
+store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
+                             const clock_port& clock)
+    : store_(std::move(store)), spool_(std::move(spool)), clock_(clock) {}
+
+void store_session::perform(jobs& batch) {
+  if (auto ready = ensure_open(); !ready) {
+    answer_during_outage(batch, ready.error());
+    return;
+  }
+  std::vector<store::operation> all;
+  for (const auto& j : batch)
+    all.insert(all.end(), j.request.operations.begin(), j.request.operations.end());
+  auto replies = apply(all);
+  if (!replies && is_outage(replies.error())) {
+    // One repeat on a fresh connection: every operation is idempotent or fenced, so a commit in
+    // doubt is decided by trying again (FAULTS 18).
+    lost(replies.error());
+    next_try_ = {};
+    if (auto again = ensure_open(); again)
+      replies = apply(all);
+  }
+  if (replies) {
+    distribute(batch, std::move(*replies));
+    return;
+  }
+  if (is_outage(replies.error())) {
+    lost(replies.error());
+    answer_during_outage(batch, replies.error());
+    return;
+  }
+  for (auto& j : batch)
+    j.reply = fail(replies.error());
+}
+
+result<store_reply> store_session::apply(const std::vector<store::operation>& operations) {
+  if (operations.empty())
+    return store_reply{};
+  auto replies = store_->apply(operations);
+  if (!replies)
+    return fail(std::move(replies.error()));
+  return store_reply{std::move(*replies)};
+}
+
+void store_session::distribute(jobs& batch, store_reply replies) {
+  std::size_t next = 0;
+  for (auto& j : batch) {
+    const std::size_t n = j.request.operations.size();
+    if (next + n > replies.values.size()) {
+      j.reply = fail(errc::bug, "the store answered fewer operations than were asked");
+      continue;
+    }
+    const auto first = replies.values.begin() + static_cast<std::ptrdiff_t>(next);
+    j.reply = store_reply{{std::make_move_iterator(first),
+                           std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))}};
+    next += n;
+  }
+}
+
+void store_session::answer_during_outage(jobs& batch, const error& why) {
+  for (auto& j : batch) {
+    const bool only_settlements =
+        !j.request.operations.empty() &&
+        std::ranges::all_of(j.request.operations, [](const store::operation& op) {
+          return std::holds_alternative<store::settle>(op);
+        });
+    if (!only_settlements) {
+      j.reply = fail(why);
+      continue;
+    }
+    store_reply replies;
+    for (const auto& op : j.request.operations) {
+      const auto& settle = std::get<store::settle>(op);
+      if (auto kept = spool_.append(settle.node_id, settle.items); !kept) {
+        replies.values.clear();
+        j.reply = fail(kept.error());
+        break;
+      }
+      spooled_ += settle.items.size();
+      replies.values.emplace_back(
+          std::vector<settle_result>(settle.items.size(), settle_result::accepted));
+    }
+    if (!replies.values.empty()) {
+      spdlog::warn("store: away, results are kept in the spool ({} so far)", spooled_);
+      j.reply = std::move(replies);
+    }
+  }
+}
+
+result<void> store_session::ensure_open() {
+  if (open_)
+    return {};
+  if (clock_.steady() < next_try_)
+    return fail(errc::store_unavailable, health_.reason, store_->describe(),
+                "it is retried by itself");
+  return open_now();
+}
+
+result<void> store_session::open_now() {
+  if (auto opened = store_->open(); !opened) {
+    lost(opened.error());
+    return fail(opened.error());
+  }
+  open_ = true;
+  if (auto recorded = record_spool(); !recorded) {
+    lost(recorded.error());
+    return fail(recorded.error());
+  }
+  restored();
+  return {};
+}
+
+result<void> store_session::record_spool() {
+  if (spool_loaded_ && spooled_ == 0)
+    return {};
+  auto content = spool_.load();
+  if (!content)
+    return fail(content.error());
+  spool_loaded_ = true;
+  if (content->skipped > 0)
+    spdlog::error("store: {} lines of the spool cannot be read and are left out", content->skipped);
+  std::vector<store::operation> batch;
+  for (const auto& item : content->items)
+    batch.emplace_back(store::settle{item.node_id, {item.item}});
+  for (std::size_t from = 0; from < batch.size(); from += limits::store_group) {
+    const auto to = std::min(batch.size(), from + limits::store_group);
+    auto replies = apply({batch.begin() + static_cast<std::ptrdiff_t>(from),
+                          batch.begin() + static_cast<std::ptrdiff_t>(to)});
+    if (!replies)
+      return fail(replies.error());
+    for (std::size_t i = 0; i < replies->values.size(); ++i) {
+      const auto* results = std::get_if<std::vector<settle_result>>(&replies->values[i]);
+      const bool taken = results != nullptr && !results->empty() &&
+                         (results->front() == settle_result::accepted ||
+                          results->front() == settle_result::already_settled);
+      if (!taken)
+        spdlog::warn("store: a spooled result came too late and was refused: {}",
+                     content->items[from + i].item.dispatch_id);
+    }
+  }
+  if (!content->items.empty()) {
+    spdlog::info("store: {} spooled results are recorded", content->items.size());
+    if (auto cleared = spool_.rewrite({}); !cleared)
+      return fail(cleared.error());
+  }
+  spooled_ = 0;
+  return {};
+}
+
+void store_session::probe() {
+  if (open_) {
+    if (auto alive = store_->apply({store::list_nodes{}}); !alive && is_outage(alive.error()))
+      lost(alive.error());
+    return;
+  }
+  (void)ensure_open(); // its outcome is in health()
+}
+
+void store_session::lost(const error& why) {
+  open_ = false;
+  backoff_ =
+      backoff_ == milliseconds{0} ? limits::backoff_base : std::min<milliseconds>(backoff_ * 2, 5s);
+  next_try_ = clock_.steady() + backoff_;
+  if (health_.ok)
+    health_.since = clock_.now();
+  health_.ok = false;
+  health_.reason = to_string(why);
+  health_.last_error = health_.reason;
+}
+
+void store_session::restored() {
+  backoff_ = milliseconds{0};
+  health_.ok = true;
+  health_.reason.clear();
+  health_.since.reset();
+}
+
+part_health store_session::health() const {
+  return health_;
+}
+
+} // namespace boyd

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "actors/keeper/core.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/queue/spool.hpp"
+#include "messages/health.hpp"
+#include "messages/store.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+class clock_port;
+
+/// The store worker's side without actors: opens the store, joins requests into one transaction,
+/// spools results while the store is away and records them when it is back. Blocking; one thread.
+class store_session {
+ public:
+  /// `store` is not opened yet. `clock` outlives the session.
+  store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
+                const clock_port& clock);
+
+  /// Answers every job. While the store is away: settlements are spooled and count as accepted,
+  /// everything else is answered with `store_unavailable` at once.
+  void perform(std::vector<job<store_request, store_reply>>& batch);
+
+  /// Tries to reconnect when it is time, and to record what was spooled.
+  void probe();
+
+  part_health health() const;
+
+ private:
+  using jobs = std::vector<job<store_request, store_reply>>;
+
+  result<void> ensure_open();
+  result<void> open_now();
+  result<void> record_spool();
+  result<store_reply> apply(const std::vector<store::operation>& operations);
+  void distribute(jobs& batch, store_reply replies);
+  void answer_during_outage(jobs& batch, const error& why);
+  void lost(const error& why);
+  void restored();
+
+  std::unique_ptr<dispatch_store> store_;
+  queue::settlement_spool spool_;
+  const clock_port& clock_;
+  bool open_ = false;
+  bool spool_loaded_ = false;
+  std::size_t spooled_ = 0;
+  milliseconds backoff_{0};
+  steady_time next_try_{};
+  part_health health_;
+};
+
+} // namespace boyd

@@ -1,0 +1,172 @@
+#include "actors/supervision/core.hpp"
+
+#include <algorithm>
+#include <ranges>
+
+namespace boyd {
+
+supervisor_core::supervisor_core(std::vector<child_rule> rules, restart_intensity intensity)
+    : intensity_(intensity) {
+  for (auto& r : rules)
+    add(std::move(r));
+}
+
+void supervisor_core::add(child_rule rule) {
+  if (auto* c = find(rule.id)) {
+    c->rule = std::move(rule);
+    c->wanted = true;
+    return;
+  }
+  child c;
+  c.rule = std::move(rule);
+  children_.push_back(std::move(c));
+}
+
+void supervisor_core::remove(const std::string& id) {
+  if (auto* c = find(id)) {
+    c->wanted = false;
+    if (!c->alive)
+      std::erase_if(children_, [&](const child& x) { return x.rule.id == id; });
+  }
+}
+
+void supervisor_core::started(const std::string& id) {
+  if (auto* c = find(id)) {
+    c->alive = true;
+    c->stopping = false;
+  }
+}
+
+void supervisor_core::start_failed(const std::string& id, const std::string& why, steady_time now,
+                                   double unit) {
+  if (auto* c = find(id))
+    failed(*c, why, now, unit);
+}
+
+void supervisor_core::down(const std::string& id, bool failure, const std::string& why,
+                           steady_time now, double unit) {
+  auto* c = find(id);
+  if (c == nullptr)
+    return;
+  const bool asked = c->stopping;
+  c->alive = false;
+  c->stopping = false;
+  if (!c->wanted) {
+    std::erase_if(children_, [&](const child& x) { return x.rule.id == id; });
+    return;
+  }
+  if (asked || shutting_down_) {
+    c->restart_at = now;
+    return;
+  }
+  if (!failure && c->rule.restart != restart_kind::permanent) {
+    c->wanted = false;
+    return;
+  }
+  if (c->rule.restart == restart_kind::temporary) {
+    c->wanted = false;
+    c->last_error = why;
+    return;
+  }
+  failed(*c, why, now, unit);
+}
+
+void supervisor_core::failed(child& c, const std::string& why, steady_time now, double unit) {
+  ++c.restarts;
+  c.last_error = why;
+  c.restart_at = now + c.backoff.failed(now, unit);
+  failures_.push_back(now);
+  while (!failures_.empty() && now - failures_.front() > intensity_.period)
+    failures_.pop_front();
+  if (failures_.size() > static_cast<std::size_t>(intensity_.restarts)) {
+    exhausted_ = true;
+    exhausted_by_ = c.rule.id + ": " + why;
+  }
+}
+
+void supervisor_core::begin_shutdown() {
+  shutting_down_ = true;
+}
+
+bool supervisor_core::has_living_dependents(const child& c) const {
+  return std::ranges::any_of(children_, [&](const child& x) {
+    return x.alive && std::ranges::find(x.rule.depends_on, c.rule.id) != x.rule.depends_on.end();
+  });
+}
+
+void supervisor_core::mark_stale() {
+  for (auto& c : children_) {
+    c.stale = !c.wanted || shutting_down_;
+    for (const auto& id : c.rule.depends_on) {
+      const auto* d = find(id);
+      c.stale = c.stale || d == nullptr || !d->alive || d->stopping || d->stale;
+    }
+  }
+}
+
+supervision_actions supervisor_core::reconcile(steady_time now) {
+  supervision_actions todo;
+  if (exhausted_ && !shutting_down_) {
+    todo.escalate = true;
+    todo.reason = exhausted_by_;
+    return todo;
+  }
+  mark_stale();
+  for (auto& c : std::views::reverse(children_)) {
+    if (c.alive && !c.stopping && c.stale && !has_living_dependents(c)) {
+      c.stopping = true;
+      todo.stop.push_back(c.rule.id);
+    }
+  }
+  if (shutting_down_)
+    return todo;
+  for (auto& c : children_) {
+    if (c.alive || !c.wanted || has_living_dependents(c))
+      continue;
+    const bool ready = std::ranges::all_of(c.rule.depends_on, [&](const std::string& id) {
+      const auto* d = find(id);
+      return d != nullptr &&
+             ((d->alive && !d->stopping) || std::ranges::find(todo.start, id) != todo.start.end());
+    });
+    if (!ready)
+      continue;
+    if (c.restart_at <= now)
+      todo.start.push_back(c.rule.id);
+    else if (!todo.wake_at || c.restart_at < *todo.wake_at)
+      todo.wake_at = c.restart_at;
+  }
+  return todo;
+}
+
+bool supervisor_core::all_stopped() const {
+  return std::ranges::none_of(children_, [](const child& c) { return c.alive; });
+}
+
+milliseconds supervisor_core::stop_grace(const std::string& id) const {
+  const auto* c = find(id);
+  return c != nullptr ? c->rule.stop_grace : milliseconds{0};
+}
+
+std::vector<child_view> supervisor_core::view() const {
+  std::vector<child_view> all;
+  for (const auto& c : children_) {
+    const char* state = c.stopping                    ? "stopping"
+                        : c.alive                     ? "running"
+                        : !c.wanted || shutting_down_ ? "stopped"
+                                                      : "restarting";
+    all.push_back({c.rule.id, state, c.restarts, c.last_error});
+  }
+  return all;
+}
+
+supervisor_core::child* supervisor_core::find(const std::string& id) {
+  auto it = std::ranges::find_if(children_, [&](const child& c) { return c.rule.id == id; });
+  return it == children_.end() ? nullptr : &*it;
+}
+
+const supervisor_core::child* supervisor_core::find(const std::string& id) const {
+  auto it = std::ranges::find_if(children_, [&](const child& c) { return c.rule.id == id; });
+  return it == children_.end() ? nullptr : &*it;
+}
+
+} // namespace boyd

@@ -1,0 +1,110 @@
+#pragma once
+
+#include "actors/supervision/restart.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+/// When a child that ended is started again (OTP's words).
+enum class restart_kind : std::uint8_t {
+  permanent, ///< always
+  transient, ///< only after a failure
+  temporary, ///< never
+};
+
+/// A child as data, without its factory.
+struct child_rule {
+  std::string id;
+  /// Earlier siblings whose handles it holds: when one of them is restarted, so is this one
+  /// (rest_for_one, narrowed to those that really depend).
+  std::vector<std::string> depends_on;
+  restart_kind restart = restart_kind::permanent;
+  milliseconds stop_grace = 5s;
+};
+
+/// At most `restarts` failures within `period`; one more escalates.
+struct restart_intensity {
+  int restarts = limits::restart_intensity;
+  milliseconds period = limits::restart_period;
+};
+
+/// What a supervisor must do now.
+struct supervision_actions {
+  std::vector<std::string> stop;      ///< in this order (reverse of start)
+  std::vector<std::string> start;     ///< in this order
+  std::optional<steady_time> wake_at; ///< look again then
+  bool escalate = false;              ///< the intensity is spent
+  std::string reason;                 ///< of the escalation
+};
+
+/// One child as the supervisor sees it.
+struct child_view {
+  std::string id;
+  std::string state; ///< running | stopping | restarting | stopped
+  int restarts = 0;
+  std::string last_error;
+};
+
+/// The decisions of a supervisor: level-triggered, so that any order of deaths, stops and starts
+/// converges on "everything wanted runs, and nobody holds a dead sibling's handle". CAF-free.
+class supervisor_core {
+ public:
+  supervisor_core(std::vector<child_rule> rules, restart_intensity intensity);
+
+  /// Adds a child after the others, or replaces the rule of one with the same id.
+  void add(child_rule rule);
+  /// The child is not wanted any more; it is stopped by the next `reconcile`.
+  void remove(const std::string& id);
+
+  /// `id` runs now.
+  void started(const std::string& id);
+  /// The factory of `id` failed.
+  void start_failed(const std::string& id, const std::string& why, steady_time now, double unit);
+  /// `id` is gone. `failure`: it did not end by itself in peace.
+  void down(const std::string& id, bool failure, const std::string& why, steady_time now,
+            double unit);
+  /// No restarts any more: `reconcile` stops everything in reverse order, one dependency level
+  /// after the other.
+  void begin_shutdown();
+
+  /// What must be done now; call after every event and at `wake_at`.
+  supervision_actions reconcile(steady_time now);
+
+  bool all_stopped() const;
+  milliseconds stop_grace(const std::string& id) const;
+  std::vector<child_view> view() const;
+
+ private:
+  struct child {
+    child_rule rule;
+    bool alive = false;
+    bool stopping = false;
+    bool wanted = true;
+    bool stale = false; ///< unwanted, or holds the handle of a sibling that is gone
+    steady_time restart_at{};
+    int restarts = 0;
+    std::string last_error;
+    restart_backoff backoff;
+  };
+
+  child* find(const std::string& id);
+  const child* find(const std::string& id) const;
+  void failed(child& c, const std::string& why, steady_time now, double unit);
+  bool has_living_dependents(const child& c) const;
+  void mark_stale();
+
+  std::vector<child> children_;
+  restart_intensity intensity_;
+  std::deque<steady_time> failures_;
+  bool exhausted_ = false;
+  std::string exhausted_by_;
+  bool shutting_down_ = false;
+};
+
+} // namespace boyd

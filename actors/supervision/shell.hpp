@@ -1,0 +1,173 @@
+#pragma once
+
+#include "actors/supervision/core.hpp"
+#include "actors/support/handlers.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "messages/health.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+#include <caf/system_messages.hpp>
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+
+/// A child: its rule, and how to make it. The factory runs in the supervisor's thread, must not
+/// block, and injects only handles that the supervisor already has; it may throw.
+struct child_spec {
+  child_rule rule;
+  std::function<caf::actor()> make;
+};
+
+/// Time for a supervisor to look again.
+struct supervise_tick : message {};
+
+/// A child did not stop within its grace.
+struct stop_overdue : message {
+  std::string id;
+  std::uint64_t incarnation = 0;
+};
+
+/// What every supervisor shares: starts children in order, monitors them, restarts the group that
+/// depends on a dead one, stops in reverse. An actor embeds it and forwards `supervise_tick`,
+/// `stop_overdue` and its DOWN messages. One thread: the actor's.
+template <class Self>
+class supervisor_shell {
+ public:
+  supervisor_shell(Self* self, const char* name, std::shared_ptr<clock_port> clock,
+                   std::shared_ptr<entropy> random, restart_intensity intensity)
+      : self_(self), name_(name), clock_(std::move(clock)), random_(std::move(random)),
+        core_({}, intensity) {}
+
+  supervisor_shell(const supervisor_shell&) = delete;
+  supervisor_shell& operator=(const supervisor_shell&) = delete;
+
+  /// Whatever still lives when the supervisor ends is ended, too, last started first.
+  ~supervisor_shell() {
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it)
+      if (auto& c = children_.at(*it); c.handle)
+        caf::anon_send<caf::message_priority::high>(
+            c.handle, caf::exit_msg{self_->address(), caf::exit_reason::kill});
+  }
+
+  /// Adds or replaces a child; it starts at the next `reconcile`.
+  void add(child_spec spec) {
+    core_.add(spec.rule);
+    const auto id = spec.rule.id;
+    if (children_.find(id) == children_.end())
+      order_.push_back(id);
+    children_[id].make = std::move(spec.make);
+  }
+
+  void remove(const std::string& id) { core_.remove(id); }
+
+  /// Brings reality and wish together. Returns false when the intensity is spent: the caller
+  /// must end itself with `escalation()`.
+  bool reconcile() {
+    // Each pass may start children that only become ready by it; bounded by the number of children.
+    for (std::size_t pass = 0; pass <= children_.size() + 1; ++pass) {
+      auto todo = core_.reconcile(clock_->steady());
+      if (todo.escalate) {
+        escalation_ = todo.reason;
+        return false;
+      }
+      for (const auto& id : todo.stop)
+        stop_child(id);
+      for (const auto& id : todo.start)
+        start_child(id);
+      if (todo.wake_at)
+        self_->delayed_send(self_, std::max(*todo.wake_at - clock_->steady(), milliseconds{1}),
+                            supervise_tick{});
+      if (todo.start.empty())
+        break;
+    }
+    return true;
+  }
+
+  /// A DOWN; false when it was none of the children's.
+  bool on_down(caf::down_msg& m) {
+    for (auto& [id, c] : children_) {
+      if (!c.handle || c.handle.address() != m.source)
+        continue;
+      c.handle = nullptr;
+      const bool failure =
+          static_cast<bool>(m.reason) && m.reason != caf::exit_reason::user_shutdown;
+      const auto why = text_of(m.reason);
+      if (failure)
+        spdlog::error("{}: {} ended: {}", name_, id, why);
+      core_.down(id, failure, why, clock_->steady(), random_->unit());
+      return true;
+    }
+    return false;
+  }
+
+  /// Kills a child that did not stop in time.
+  void on_overdue(const stop_overdue& m) {
+    auto it = children_.find(m.id);
+    if (it == children_.end() || !it->second.handle || it->second.incarnation != m.incarnation)
+      return;
+    spdlog::warn("{}: {} did not stop in time and is killed", name_, m.id);
+    caf::anon_send<caf::message_priority::high>(
+        it->second.handle, caf::exit_msg{self_->address(), caf::exit_reason::kill});
+  }
+
+  void begin_shutdown() { core_.begin_shutdown(); }
+  bool all_stopped() const { return core_.all_stopped(); }
+  const std::string& escalation() const { return escalation_; }
+
+  std::vector<child_view> view() const { return core_.view(); }
+
+  /// The living child, or null.
+  caf::actor handle(const std::string& id) const {
+    auto it = children_.find(id);
+    return it == children_.end() ? caf::actor{} : it->second.handle;
+  }
+
+ private:
+  struct child {
+    std::function<caf::actor()> make;
+    caf::actor handle;
+    std::uint64_t incarnation = 0;
+  };
+
+  void start_child(const std::string& id) {
+    auto& c = children_.at(id);
+    try {
+      c.handle = c.make();
+      ++c.incarnation;
+      self_->monitor(c.handle);
+      core_.started(id);
+    } catch (...) {
+      const auto why = text_of(std::current_exception());
+      spdlog::error("{}: {} could not be started: {}", name_, id, why);
+      core_.start_failed(id, why, clock_->steady(), random_->unit());
+    }
+  }
+
+  void stop_child(const std::string& id) {
+    auto& c = children_.at(id);
+    caf::anon_send<caf::message_priority::high>(
+        c.handle, caf::exit_msg{self_->address(), caf::exit_reason::user_shutdown});
+    self_->delayed_send(self_, core_.stop_grace(id), stop_overdue{{}, id, c.incarnation});
+  }
+
+  Self* self_;
+  const char* name_;
+  std::shared_ptr<clock_port> clock_;
+  std::shared_ptr<entropy> random_;
+  supervisor_core core_;
+  std::map<std::string, child> children_;
+  std::vector<std::string> order_;
+  std::string escalation_;
+};
+
+} // namespace boyd

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/dispatch.hpp"
+#include "messages/message.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+/// The pool tells a dispatcher how much of its work is due.
+struct work_due : message {
+  int priority = 0;
+  std::uint64_t count = 0;
+};
+
+/// An execution worker is through with its attempt.
+struct run_finished : message {
+  std::string dispatch_id;
+  std::int64_t fence = 0;
+  run_outcome outcome;
+};
+
+enum class cancel_cause : std::uint8_t { operator_request, shutdown, lease_lost, overlap };
+
+/// Ends one running attempt.
+struct cancel_run : message {
+  std::string dispatch_id;
+  cancel_cause cause = cancel_cause::operator_request;
+};
+
+/// To the pool: stop claiming; running attempts get `grace`, then they are cancelled and given
+/// back.
+struct drain_order : message {
+  milliseconds grace{0};
+};
+
+/// From a dispatcher to the pool: nothing runs here any more.
+struct drained : message {
+  std::string name;
+};
+
+/// A new configuration: agents added, removed, changed.
+struct reload_order : message {
+  std::shared_ptr<const config::configuration> configuration;
+};
+
+/// Lets the pool claim (the node has answered first and then recovered).
+struct start_claiming : message {};
+
+struct dispatcher_status {
+  std::string kernel_id;
+  std::string agent_id;
+  int running = 0;
+  int limit = 0;
+  std::uint64_t waiting = 0; ///< due and not claimed, as last heard
+  bool paused_by_store = false;
+};
+
+struct dispatchers_query : message {};
+
+struct dispatchers_reply : message {
+  std::vector<dispatcher_status> dispatchers;
+};
+
+} // namespace boyd

@@ -1,0 +1,218 @@
+#pragma once
+
+#include "messages/api.hpp"
+#include "messages/dispatching.hpp"
+#include "messages/graph.hpp"
+#include "messages/health.hpp"
+#include "messages/kernel.hpp"
+#include "messages/librarian.hpp"
+#include "messages/permits.hpp"
+#include "messages/planning.hpp"
+#include "messages/repository.hpp"
+#include "messages/state.hpp"
+#include "messages/store.hpp"
+#include "messages/workspace.hpp"
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+/// Every typed actor of the node, each message with one line of meaning. Requests answer with
+/// `result<T>`; notifications (`reacts_to`) answer nothing. Sibling order and dependencies are data
+/// in actors/node/tree.cpp.
+namespace boyd {
+
+template <class T>
+using answers = result<T>;
+
+// -- keepers: stable handles before disposable workers that may block
+// ------------------------------
+
+/// Asks whether the part is well; every part answers.
+using health_actor = caf::typed_actor<
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Hears what happens to the queue.
+using queue_listener_actor = caf::typed_actor<
+    // Work may be due.
+    caf::reacts_to<queue_changed>,
+    // These dispatches were settled here.
+    caf::reacts_to<dispatches_settled>>;
+
+/// Adds a listener at the store; it is dropped when it goes down.
+struct subscribe_queue : message {
+  queue_listener_actor listener;
+};
+
+/// The durable store's keeper (actors/store).
+using store_actor = caf::typed_actor<
+    // One transaction; the answer comes when it is durable.
+    caf::replies_to<store_request>::with<answers<store_reply>>,
+    // From now on this listener hears queue_changed and dispatches_settled.
+    caf::reacts_to<subscribe_queue>,
+    // Another node has changed the queue.
+    caf::reacts_to<external_wakeup>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// STATE.md and the other files of kernel homes (actors/state_writer).
+using state_writer_actor = caf::typed_actor<
+    // One file operation; writes are durable and staged when it answers.
+    caf::replies_to<state_request>::with<answers<state_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Cycle boundaries and questions about the past (actors/git_committer).
+using git_committer_actor = caf::typed_actor<
+    // One commit or query.
+    caf::replies_to<repository_request>::with<answers<repository_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// The append-only knowledge graph (actors/graph_recorder).
+using graph_recorder_actor = caf::typed_actor<
+    // Facts, durable when it answers, with the new head of the chain.
+    caf::replies_to<graph_request>::with<answers<graph_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Files in agents' workspaces (actors/workspace).
+using workspace_actor = caf::typed_actor<
+    // One file operation.
+    caf::replies_to<workspace_request>::with<answers<workspace_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+// -- the loop
+// ----------------------------------------------------------------------------------------
+
+/// Context for a cycle: goal, memory, senses, wake checks (actors/librarian).
+using librarian_actor = caf::typed_actor<
+    // Reads and senses.
+    caf::replies_to<gather_context>::with<answers<gathered_context>>,
+    // Have these agents' inputs changed?
+    caf::replies_to<check_wake>::with<answers<wake_results>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>,
+    // New configuration.
+    caf::reacts_to<reload_order>>;
+
+/// Turns state and agents into dispatch specs (actors/planner).
+using planner_actor = caf::typed_actor<
+    // Every agent gets a decision with a reason.
+    caf::replies_to<plan_request>::with<answers<plan::plan_output>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Drives the cycles of one kernel (actors/kernel). Also a queue listener.
+using kernel_actor = caf::typed_actor<
+    // One cycle now, through the admission gate.
+    caf::replies_to<trigger_cycle>::with<answers<trigger_reply>>,
+    // Answers when that cycle is recorded.
+    caf::replies_to<await_cycle>::with<answers<cycle_record>>,
+    // Where are you?
+    caf::replies_to<kernel_query>::with<answers<kernel_status>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>,
+    // New configuration.
+    caf::reacts_to<reload_order>,
+    // Shutdown: no new cycle; record what runs, then quit.
+    caf::reacts_to<stop_order>,
+    // Work may be due (ignored here).
+    caf::reacts_to<queue_changed>,
+    // Perhaps one of this cycle's dispatches is final.
+    caf::reacts_to<dispatches_settled>>;
+
+// -- dispatching
+// ---------------------------------------------------------------------------------------
+
+/// Receives permits.
+using permit_holder_actor = caf::typed_actor<
+    // Permits to run that many attempts.
+    caf::reacts_to<permit_grant>>;
+
+/// A wish with the one who wishes.
+struct permit_request : message {
+  permit_wish wish;
+  permit_holder_actor holder;
+};
+
+/// Gives permits back.
+struct permit_release : message {
+  int count = 0;
+  permit_holder_actor holder;
+};
+
+/// Node-wide and per-kernel concurrency (actors/permits).
+using permits_actor = caf::typed_actor<
+    // Wants permits; replaces the earlier wish.
+    caf::reacts_to<permit_request>,
+    // Gives permits back.
+    caf::reacts_to<permit_release>,
+    // New limits.
+    caf::reacts_to<permit_limits>,
+    // Who holds what?
+    caf::replies_to<permits_query>::with<answers<permits_status>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Runs one agent's dispatches (actors/dispatcher).
+using dispatcher_actor = caf::typed_actor<
+    // So much of your work is due.
+    caf::reacts_to<work_due>,
+    // Permits.
+    caf::reacts_to<permit_grant>,
+    // An attempt is over.
+    caf::reacts_to<run_finished>,
+    // End this attempt, if you have it.
+    caf::reacts_to<cancel_run>,
+    // Stop claiming; then cancel what runs after the grace.
+    caf::reacts_to<drain_order>,
+    // What are you doing?
+    caf::replies_to<dispatchers_query>::with<answers<dispatcher_status>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// One attempt at one dispatch (actors/executor).
+using executor_actor = caf::typed_actor<
+    // End it for this cause; run_finished follows.
+    caf::reacts_to<cancel_run>>;
+
+/// All dispatchers, one per agent (actors/dispatcher/pool). Also a queue listener.
+using dispatcher_pool_actor = caf::typed_actor<
+    // Recover this node's rows, then let the dispatchers claim.
+    caf::reacts_to<start_claiming>,
+    // Work may be due: ask the store whose.
+    caf::reacts_to<queue_changed>,
+    // Rows moved (ignored here).
+    caf::reacts_to<dispatches_settled>,
+    // End this attempt, whoever has it.
+    caf::reacts_to<cancel_run>,
+    // Agents added, removed, changed.
+    caf::reacts_to<reload_order>,
+    // Drain; answers when nothing runs any more.
+    caf::replies_to<drain_order>::with<answers<drained>>,
+    // A dispatcher is empty.
+    caf::reacts_to<drained>,
+    // What is everybody doing?
+    caf::replies_to<dispatchers_query>::with<answers<dispatchers_reply>>,
+    // The subtree.
+    caf::replies_to<tree_query>::with<answers<tree_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+// -- outside
+// -------------------------------------------------------------------------------------------
+
+/// The control API (actors/gateway).
+using gateway_actor = caf::typed_actor<
+    // One request.
+    caf::replies_to<api_request>::with<answers<api_response>>,
+    // Send me the events.
+    caf::reacts_to<watch_events>,
+    // Something happened in a cycle.
+    caf::reacts_to<cycle_event>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+} // namespace boyd

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "boyd/core/cycle.hpp"
+#include "messages/message.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+/// Asks for one cycle now, through the same admission gate as the schedule.
+struct trigger_cycle : message {
+  std::string trigger; ///< manual | api
+};
+
+/// What became of the request.
+struct trigger_reply : message {
+  bool admitted = false;
+  std::string cycle_id; ///< the new cycle, or the one that is running
+  std::string reason;   ///< why not
+};
+
+/// Answers when the cycle is recorded.
+struct await_cycle : message {
+  std::string cycle_id;
+};
+
+struct kernel_query : message {};
+
+struct kernel_status : message {
+  std::string kernel_id;
+  std::string phase; ///< idle | perceive | orient | decide | act | record
+  std::string cycle_id;
+  std::optional<utc_time> next_slot;
+  std::string paused;  ///< reason; empty when not paused
+  std::string problem; ///< what is degraded, e.g. "store unavailable: …"
+  std::optional<cycle_record> latest;
+};
+
+/// Progress for people who watch: one line per step or agent.
+struct cycle_event : message {
+  std::string kernel_id;
+  std::string cycle_id;
+  std::string phase;
+  std::string agent_id; ///< empty: the cycle itself
+  std::string text;
+  utc_time at{};
+};
+
+/// The final runtime block on shutdown: the kernel records a running cycle as far as it got.
+struct finish_order : message {};
+
+} // namespace boyd

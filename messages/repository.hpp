@@ -1,0 +1,52 @@
+#pragma once
+
+#include "boyd/ports/repository.hpp"
+#include "messages/message.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace boyd {
+
+/// Commits whatever differs from HEAD; nothing changed: no commit.
+struct commit_boundary {
+  std::string kernel_id;
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> trailers;
+};
+
+struct query_history {
+  std::string kernel_id;
+  std::string path; ///< empty: all
+  std::size_t limit = 20;
+};
+
+/// A file at a cycle id, an RFC 3339 time or a commit.
+struct query_file_at {
+  std::string kernel_id;
+  std::string path;
+  std::string at;
+};
+
+/// Two points as in query_file_at; an empty `to` is the work tree.
+struct query_diff {
+  std::string kernel_id;
+  std::string from;
+  std::string to;
+};
+
+struct repository_request : message {
+  std::variant<commit_boundary, query_history, query_file_at, query_diff> what;
+};
+
+/// `commit` for commit_boundary, `commits` for query_history, `text` for the others.
+struct repository_reply {
+  std::optional<std::string> commit;
+  std::vector<commit_info> commits;
+  std::string text;
+};
+
+} // namespace boyd

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/cycle.hpp"
+#include "messages/message.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace boyd {
+
+/// Makes the kernel's home and repository when missing and seeds STATE.md (never overwrites).
+struct init_kernel_home {
+  std::string kernel_id;
+};
+
+/// STATE.md as it stands; seeds it when it is missing in an existing kernel home.
+struct read_state {
+  std::string kernel_id;
+};
+
+/// The named files of the kernel home; missing ones are left out of the reply.
+struct read_kernel_files {
+  std::string kernel_id;
+  std::vector<std::string> names;
+};
+
+/// One outcome for `## recent_actions`.
+struct action_outcome {
+  utc_time at{};
+  std::string agent_id;
+  std::string status;
+  std::string summary;
+};
+
+/// Merges outcomes into `## recent_actions` (the state reducer).
+struct merge_actions {
+  std::string kernel_id;
+  std::vector<action_outcome> outcomes;
+};
+
+/// Renders the runtime block from rows into STATE.md.
+struct write_runtime_block {
+  std::string kernel_id;
+  utc_time updated_at{};
+  std::vector<cycle_record> history; ///< newest first; the first is the latest
+};
+
+/// Writes whole files of the kernel home (INIT.md, SYSTEM_PROMPT.md).
+struct write_kernel_files {
+  std::string kernel_id;
+  std::map<std::string, std::string> files;
+};
+
+struct state_request : message {
+  std::variant<init_kernel_home, read_state, read_kernel_files, merge_actions, write_runtime_block,
+               write_kernel_files>
+      what;
+};
+
+/// `text` for read_state, `files` for read_kernel_files.
+struct state_reply {
+  std::string text;
+  std::map<std::string, std::string> files;
+};
+
+} // namespace boyd
