@@ -54,11 +54,15 @@ struct slot_decision {
 /// Never more than limits::caught_up_slots rows plus one: after a long downtime the oldest slot
 /// carries one summary row that stands for all slots without a row of their own and says up to
 /// where. A clock that went back decides nothing until it has passed the last slot again (each slot
-/// fires once), unless the last slot is more than limits::clock_step ahead: then the ledger came
-/// from a wrong clock and slots go on from `now`; the ledger's key still prevents a second firing.
+/// fires once), unless the last slot is more than limits::clock_step ahead: then that row came from
+/// a wrong clock, and the slots of the last two limits::clock_check are offered at every look; the
+/// ledger's key refuses those that were written before.
 slot_decision decide_slots(const schedule_rule& rule, const slot_input& in);
 
 /// The newest slot of trigger `schedule` among `rows` (any order).
 std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows);
+
+/// The last of the slots that a summary row stands for; nothing when `row` is an ordinary one.
+std::optional<utc_time> stands_until(const occurrence& row);
 
 } // namespace boyd::plan

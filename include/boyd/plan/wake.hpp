@@ -42,7 +42,7 @@ std::optional<wake_memory> read_wake_memory(std::string_view text);
 /// The wait after `noops` unchanged answers in a row: min(max, 2^noops × base); 0 without one.
 milliseconds wake_delay(int noops, milliseconds base, milliseconds max);
 
-/// When the next check is due. Not later than now + the delay, even when the clock went back.
+/// When the next check is due; at once when the clock went back behind the last one.
 utc_time wake_due_at(const wake_memory& memory, const config::wake_policy& policy, utc_time now);
 
 /// The answer of a check that found `hash`, and the memory to keep. A first check is `changed`.

@@ -21,20 +21,25 @@ struct why_input {
   std::vector<store::list_decisions::row> decisions; ///< any order; of other agents: ignored
   std::vector<pause_record> pauses;                  ///< of other kernels or agents: ignored
   std::optional<quiet_now> quiet;                    ///< at `now`
-  std::optional<utc_time> next_slot;                 ///< of the kernel's schedule
-  std::optional<utc_time> next_agent_slot;           ///< of the agent's own schedule
+  std::optional<utc_time> expected_slot; ///< the kernel's schedule: latest_at_or_before(at or now)
+  std::optional<utc_time> next_slot;     ///< of the kernel's schedule, after `now`
+  std::optional<utc_time> next_agent_slot; ///< of the agent's own schedule
 };
 
 struct why_answer {
   std::vector<std::string> sentences;
-  /// One object: kernel_id, agent_id, at, slot, state, late, reason, cycle_id, decision
-  /// {dispatched, reason, detail, cycle_id, decided_at}, paused[], quiet, next_slot,
+  /// One object: kernel_id, agent_id, at, slot {scheduled_at, trigger, state, late, reason,
+  /// cycle_id, stands_until}, unrecorded_slot, decisions[] {agent_id, dispatched, reason, detail,
+  /// cycle_id, decided_at}, pauses[] {agent_id, reason, since}, quiet {reason, until}, next_slot,
   /// next_agent_slot, sentences[]; what is unknown is null.
   std::string json;
 };
 
 /// Answers "why did or didn't it run, and when next?". The slot in question is the newest recorded
-/// at or before `at`; a summary row (see decide_slots) so answers for the slots it stands for.
+/// at or before `at`; a summary row (see decide_slots) so answers for the slots it stands for. When
+/// `expected_slot` is newer than what is recorded, that is said, too. About an agent: its decision
+/// in that slot's cycle; without `at` its newest decision. About the kernel: every decision of that
+/// cycle. Pure; bounded by its input.
 why_answer explain_why(const why_input& in);
 
 } // namespace boyd::plan

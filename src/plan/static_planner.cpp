@@ -1,0 +1,175 @@
+#include "boyd/plan/static_planner.hpp"
+
+#include "boyd/core/limits.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace boyd::plan {
+namespace {
+
+/// Why an agent does not run; the names are those of agent_decision::reason.
+struct hold {
+  std::string reason;
+  std::string detail;
+};
+
+template <class Map>
+const typename Map::mapped_type* find(const Map& map, const std::string& key) {
+  const auto at = map.find(key);
+  return at == map.end() ? nullptr : &at->second;
+}
+
+std::optional<hold> held_by_pause(const std::string& kernel_id, const std::string& agent_id,
+                                  const plan_input& in) {
+  for (const pause_record& p : in.pauses) {
+    if (p.kernel_id != kernel_id || (!p.agent_id.empty() && p.agent_id != agent_id))
+      continue;
+    const std::string what = p.agent_id.empty() ? "the kernel" : "the agent";
+    return hold{"paused", what + " since " + format_rfc3339(p.since) + ": " + p.reason};
+  }
+  if (in.quiet)
+    return hold{"paused", in.quiet->reason + " until " + format_rfc3339(in.quiet->until)};
+  return std::nullopt;
+}
+
+std::optional<hold> held_by_run(const std::string& agent_id, const plan_input& in) {
+  for (const dispatch& d : in.latest)
+    if (d.agent_id == agent_id && !is_final(d.status))
+      return hold{"running", "dispatch " + d.dispatch_id + " of cycle " + d.cycle_id + " is " +
+                                 std::string{name_of(d.status)}};
+  return std::nullopt;
+}
+
+/// A time further ahead came from a clock that was wrong, and is not waited for.
+bool is_believable(utc_time recorded, utc_time now) {
+  return recorded <= now + limits::clock_step;
+}
+
+/// Slots up to here are used up.
+utc_time base_of(const std::string& agent_id, const plan_input& in) {
+  const utc_time* used = find(in.agent_slots, agent_id);
+  if (used && is_believable(*used, in.now))
+    return *used;
+  return is_believable(in.since, in.now) ? in.since : utc_time{};
+}
+
+/// An agent's own schedule: the newest slot that is due and not used up, or when the next is.
+struct agent_slot {
+  std::optional<utc_time> due;
+  std::optional<utc_time> next;
+};
+
+agent_slot slot_of(const schedule_rule& rule, const std::string& owner, const std::string& agent_id,
+                   const plan_input& in) {
+  const utc_time base = base_of(agent_id, in);
+  auto slot = rule.latest_at_or_before(in.now);
+  // Jitter keeps the order of slots, so only the newest can still be waiting for its start.
+  if (slot && rule.due_at(owner, *slot) > in.now)
+    slot = rule.latest_at_or_before(*slot - milliseconds{1});
+  if (slot && *slot > base)
+    return {slot, std::nullopt};
+  const auto next = rule.next_after(base);
+  return {std::nullopt, next ? std::optional{rule.due_at(owner, *next)} : std::nullopt};
+}
+
+/// Reasons 1 to 5: everything that is known without a wake check.
+std::optional<hold> held_back(const config::kernel& kernel, const config::agent& agent,
+                              const plan_input& in) {
+  const std::string& id = agent.agent_id;
+  if (!agent.enabled)
+    return hold{"disabled", {}};
+  if (auto h = held_by_pause(kernel.kernel_id, id, in))
+    return h;
+  if (auto h = held_by_run(id, in))
+    return h;
+  if (const schedule_rule* rule = find(in.schedules, id)) {
+    const agent_slot slot = slot_of(*rule, kernel.kernel_id + "/" + id, id, in);
+    if (!slot.due)
+      return hold{"schedule", slot.next ? "next at " + format_rfc3339(*slot.next) : "no slot left"};
+  }
+  if (const utc_time* last = find(in.last_dispatched_at, id)) {
+    const utc_time next = *last + agent.cooldown;
+    if (is_believable(*last, in.now) && next > in.now)
+      return hold{"cooldown", "next at " + format_rfc3339(next)};
+  }
+  return std::nullopt;
+}
+
+std::optional<hold> held_by_wake(const config::agent& agent, const plan_input& in) {
+  const wake_answer* answer = agent.wake ? find(in.wake, agent.agent_id) : nullptr;
+  if (!answer || (answer->kind != wake_kind::unchanged && answer->kind != wake_kind::waiting))
+    return std::nullopt;
+  return hold{"no_change", answer->detail};
+}
+
+/// What a dispatched agent's decision says besides.
+std::string remark(const config::agent& agent, const plan_input& in) {
+  const wake_answer* answer = agent.wake ? find(in.wake, agent.agent_id) : nullptr;
+  if (!answer || answer->kind != wake_kind::error)
+    return {};
+  return "the wake check failed, so it runs: " + answer->detail;
+}
+
+dispatch_spec make_spec(const config::kernel& kernel, const config::agent& agent,
+                        const plan_input& in, std::string prompt) {
+  dispatch_spec spec;
+  spec.dispatch_id = in.make_id();
+  spec.kernel_id = kernel.kernel_id;
+  spec.cycle_id = in.cycle_id;
+  spec.agent_id = agent.agent_id;
+  spec.prompt = std::move(prompt);
+  spec.priority = agent.priority;
+  spec.max_attempts = agent.retry.max_attempts;
+  spec.metadata_json = agent.metadata_json;
+  return spec;
+}
+
+void use_slot(plan_output& out, const config::kernel& kernel, const std::string& agent_id,
+              const plan_input& in) {
+  const schedule_rule* rule = find(in.schedules, agent_id);
+  if (!rule)
+    return;
+  if (const auto slot = slot_of(*rule, kernel.kernel_id + "/" + agent_id, agent_id, in); slot.due)
+    out.agent_slots[agent_id] = *slot.due;
+}
+
+} // namespace
+
+plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
+  plan_output out;
+  placeholder_values values = in.values;
+  if (values.time.empty())
+    values.time = format_rfc3339(in.now);
+  for (const config::agent& agent : kernel.agents) {
+    auto held = held_back(kernel, agent, in);
+    if (!held) {
+      held = held_by_wake(agent, in);
+      if (held)
+        use_slot(out, kernel, agent.agent_id, in);
+    }
+    if (!held) {
+      if (auto prompt = expand(agent.prompt, values)) {
+        out.specs.push_back(make_spec(kernel, agent, in, std::move(*prompt)));
+        use_slot(out, kernel, agent.agent_id, in);
+      } else {
+        held = hold{"planner", to_string(prompt.error())};
+      }
+    }
+    out.decisions.push_back(held ? agent_decision{agent.agent_id, false, held->reason, held->detail}
+                                 : agent_decision{agent.agent_id, true, {}, remark(agent, in)});
+  }
+  std::ranges::stable_sort(out.specs, std::ranges::greater{}, &dispatch_spec::priority);
+  return out;
+}
+
+std::vector<std::string> wake_candidates(const config::kernel& kernel, const plan_input& in) {
+  std::vector<std::string> ids;
+  for (const config::agent& agent : kernel.agents)
+    if (agent.wake && !held_back(kernel, agent, in))
+      ids.push_back(agent.agent_id);
+  return ids;
+}
+
+} // namespace boyd::plan

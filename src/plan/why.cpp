@@ -1,0 +1,215 @@
+#include "boyd/plan/why.hpp"
+
+#include "boyd/plan/slots.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace boyd::plan {
+namespace {
+
+using json = nlohmann::ordered_json;
+using decision_row = store::list_decisions::row;
+
+json time_or_null(const std::optional<utc_time>& t) {
+  return t ? json(format_rfc3339(*t)) : json(nullptr);
+}
+
+/// A reason as a person reads it after "because".
+std::string_view phrase_of(std::string_view reason) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> phrases{{
+      {"disabled", "it is disabled in the configuration"},
+      {"paused", "it was paused"},
+      {"running", "its earlier dispatch had not ended"},
+      {"schedule", "its own schedule had no slot due"},
+      {"cooldown", "its cooldown had not passed"},
+      {"budget", "its budget was spent"},
+      {"no_change", "its wake check found no change"},
+      {"planner", "the planner left it out"},
+  }};
+  for (const auto& [name, phrase] : phrases)
+    if (name == reason)
+      return phrase;
+  return reason;
+}
+
+/// What the rows say about the question, picked out once for both forms of the answer.
+struct facts {
+  const occurrence* slot = nullptr;
+  std::optional<utc_time> unrecorded; ///< a slot the schedule had, newer than all that is recorded
+  std::vector<const decision_row*> decisions;
+  std::vector<const pause_record*> pauses;
+};
+
+const occurrence* slot_in_question(const why_input& in, utc_time until) {
+  const occurrence* newest = nullptr;
+  for (const occurrence& row : in.occurrences)
+    if (row.kernel_id == in.kernel_id && row.scheduled_at <= until &&
+        (!newest || row.scheduled_at > newest->scheduled_at))
+      newest = &row;
+  return newest;
+}
+
+std::vector<const decision_row*> decisions_in_question(const why_input& in,
+                                                       const occurrence* slot) {
+  std::vector<const decision_row*> found;
+  const std::string cycle_id = slot ? slot->cycle_id : std::string{};
+  const bool newest_of_agent = !in.agent_id.empty() && !in.at;
+  for (const decision_row& row : in.decisions) {
+    if (!in.agent_id.empty() && row.decision.agent_id != in.agent_id)
+      continue;
+    if (newest_of_agent || (!cycle_id.empty() && row.cycle_id == cycle_id))
+      found.push_back(&row);
+  }
+  std::ranges::stable_sort(found, std::ranges::greater{}, &decision_row::decided_at);
+  if (!in.agent_id.empty() && found.size() > 1)
+    found.resize(1);
+  return found;
+}
+
+facts gather(const why_input& in) {
+  facts f;
+  f.slot = slot_in_question(in, in.at.value_or(in.now));
+  f.decisions = decisions_in_question(in, f.slot);
+  for (const pause_record& p : in.pauses)
+    if (p.kernel_id == in.kernel_id &&
+        (p.agent_id.empty() || in.agent_id.empty() || p.agent_id == in.agent_id))
+      f.pauses.push_back(&p);
+  if (in.expected_slot) {
+    const auto covered =
+        f.slot ? std::max(f.slot->scheduled_at, stands_until(*f.slot).value_or(utc_time::min()))
+               : utc_time::min();
+    if (*in.expected_slot > covered)
+      f.unrecorded = in.expected_slot;
+  }
+  return f;
+}
+
+std::string slot_sentence(const why_input& in, const occurrence& slot) {
+  const std::string trigger = slot.trigger == "schedule" ? "slot" : slot.trigger + " run";
+  std::string text =
+      "Kernel " + in.kernel_id + ": the " + trigger + " of " + format_rfc3339(slot.scheduled_at);
+  const std::string late = slot.late ? " late" : "";
+  switch (slot.state) {
+  case occurrence_state::open:
+    text += slot.cycle_id.empty() ? " waits to run" + late : " runs" + late;
+    break;
+  case occurrence_state::ran:
+    text += " ran" + late;
+    break;
+  case occurrence_state::coalesced:
+  case occurrence_state::skipped:
+  case occurrence_state::missed:
+    text += " was " + std::string{name_of(slot.state)};
+    break;
+  }
+  if (!slot.cycle_id.empty())
+    text += " as cycle " + slot.cycle_id;
+  if (!slot.reason.empty())
+    text += ": " + slot.reason;
+  return text + ".";
+}
+
+std::string decision_sentence(const decision_row& row) {
+  const agent_decision& d = row.decision;
+  const std::string detail = d.detail.empty() ? "" : " (" + d.detail + ")";
+  const std::string where = " in cycle " + row.cycle_id + " at " + format_rfc3339(row.decided_at);
+  if (d.dispatched)
+    return "Agent " + d.agent_id + " was dispatched" + where + detail + ".";
+  return "Agent " + d.agent_id + " was not dispatched" + where + " because " +
+         std::string{phrase_of(d.reason)} + detail + ".";
+}
+
+void say_past(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  if (f.unrecorded)
+    out.push_back("Kernel " + in.kernel_id + ": nothing is recorded of the slot of " +
+                  format_rfc3339(*f.unrecorded) +
+                  ": no node was running then, or it has not come to it yet.");
+  if (f.slot)
+    out.push_back(slot_sentence(in, *f.slot));
+  else
+    out.push_back("Kernel " + in.kernel_id + ": nothing is recorded at or before " +
+                  format_rfc3339(in.at.value_or(in.now)) + ".");
+  for (const decision_row* row : f.decisions)
+    out.push_back(decision_sentence(*row));
+  if (in.agent_id.empty() || !f.decisions.empty())
+    return;
+  const bool no_cycle = !f.slot || f.slot->cycle_id.empty();
+  out.push_back(no_cycle ? "So agent " + in.agent_id + " was not considered."
+                         : "No decision about agent " + in.agent_id + " is recorded for it.");
+}
+
+void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
+  for (const pause_record* p : f.pauses)
+    out.push_back((p->agent_id.empty() ? "Kernel " + p->kernel_id : "Agent " + p->agent_id) +
+                  " is paused since " + format_rfc3339(p->since) + ": " + p->reason + ".");
+  if (in.quiet)
+    out.push_back("Now it is quiet until " + format_rfc3339(in.quiet->until) + ": " +
+                  in.quiet->reason + ".");
+  if (in.next_slot)
+    out.push_back("The next slot of kernel " + in.kernel_id + " is " +
+                  format_rfc3339(*in.next_slot) + ".");
+  if (in.next_agent_slot)
+    out.push_back("Agent " + in.agent_id + " has its own next slot at " +
+                  format_rfc3339(*in.next_agent_slot) +
+                  " and runs with the first cycle from then on.");
+}
+
+json slot_json(const occurrence& slot) {
+  return {{"scheduled_at", format_rfc3339(slot.scheduled_at)},
+          {"trigger", slot.trigger},
+          {"state", name_of(slot.state)},
+          {"late", slot.late},
+          {"reason", slot.reason},
+          {"cycle_id", slot.cycle_id.empty() ? json(nullptr) : json(slot.cycle_id)},
+          {"stands_until", time_or_null(stands_until(slot))}};
+}
+
+json decision_json(const decision_row& row) {
+  return {{"agent_id", row.decision.agent_id}, {"dispatched", row.decision.dispatched},
+          {"reason", row.decision.reason},     {"detail", row.decision.detail},
+          {"cycle_id", row.cycle_id},          {"decided_at", format_rfc3339(row.decided_at)}};
+}
+
+std::string to_json(const why_input& in, const facts& f,
+                    const std::vector<std::string>& sentences) {
+  json out;
+  out["kernel_id"] = in.kernel_id;
+  out["agent_id"] = in.agent_id.empty() ? json(nullptr) : json(in.agent_id);
+  out["at"] = format_rfc3339(in.at.value_or(in.now));
+  out["slot"] = f.slot ? slot_json(*f.slot) : json(nullptr);
+  out["unrecorded_slot"] = time_or_null(f.unrecorded);
+  out["decisions"] = json::array();
+  for (const decision_row* row : f.decisions)
+    out["decisions"].push_back(decision_json(*row));
+  out["pauses"] = json::array();
+  for (const pause_record* p : f.pauses)
+    out["pauses"].push_back({{"agent_id", p->agent_id.empty() ? json(nullptr) : json(p->agent_id)},
+                             {"reason", p->reason},
+                             {"since", format_rfc3339(p->since)}});
+  out["quiet"] =
+      in.quiet ? json{{"reason", in.quiet->reason}, {"until", format_rfc3339(in.quiet->until)}}
+               : json(nullptr);
+  out["next_slot"] = time_or_null(in.next_slot);
+  out["next_agent_slot"] = time_or_null(in.next_agent_slot);
+  out["sentences"] = sentences;
+  // Reasons are free text from rows: bad UTF-8 is replaced, for an answer must not throw.
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+} // namespace
+
+why_answer explain_why(const why_input& in) {
+  const facts f = gather(in);
+  why_answer answer;
+  say_past(answer.sentences, in, f);
+  say_future(answer.sentences, in, f);
+  answer.json = to_json(in, f, answer.sentences);
+  return answer;
+}
+
+} // namespace boyd::plan
