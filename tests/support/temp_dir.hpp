@@ -10,7 +10,7 @@ namespace boyd::test {
 
 /// A fresh directory of its own (0700), removed with everything in it at the end of the scope.
 class temp_dir {
-public:
+ public:
   temp_dir() {
     std::string pattern = (std::filesystem::temp_directory_path() / "boyd-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
@@ -31,7 +31,7 @@ public:
   /// `path()/name`.
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
-private:
+ private:
   std::string path_;
 };
 

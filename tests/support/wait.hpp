@@ -33,7 +33,7 @@ inline bool wait_until(const std::function<bool()>& condition,
 
 /// Counts events and lets a test wait for them. Threads: any.
 class event_latch {
-public:
+ public:
   /// One more event.
   void signal() {
     {
@@ -56,7 +56,7 @@ public:
     return count_;
   }
 
-private:
+ private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t count_ = 0;

@@ -58,7 +58,7 @@ using disk_fault_plan = std::function<disk_fault(const disk_call&)>;
 /// Directories made by `make_directories` are durable at once. The root "/" exists.
 /// Deterministic; for one thread.
 class sim_disk final : public file_system {
-public:
+ public:
   /// `clock` stamps modification times and may be null (then the epoch); it must outlive the disk.
   explicit sim_disk(const clock_port* clock = nullptr);
   ~sim_disk() override;
@@ -110,7 +110,7 @@ public:
   /// All regular files and their present content, for comparing two runs.
   std::map<std::string, std::string> snapshot() const;
 
-private:
+ private:
   struct impl;
   std::shared_ptr<impl> impl_; ///< shared with open handles, which may outlive the disk
 };

@@ -1,0 +1,221 @@
+#include "boyd/files/journal.hpp"
+
+#include "paths.hpp"
+#include "write_all.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace boyd::files {
+
+namespace {
+
+/// The good part of a journal's bytes: where it ends, and its last line.
+struct good_part {
+  std::size_t end = 0;
+  std::string_view last_line;
+};
+
+/// Walks back from the end over lines that were never wholly written.
+good_part find_good_part(std::string_view bytes, const journal_options& options) {
+  std::size_t end = bytes.rfind('\n');
+  end = end == std::string_view::npos ? 0 : end + 1;
+  while (end > 0) {
+    const auto before = end == 1 ? std::string_view::npos : bytes.rfind('\n', end - 2);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const auto line = bytes.substr(begin, end - 1 - begin);
+    if (!line.empty() && (!options.parses || options.parses(line))) {
+      return {end, line};
+    }
+    end = begin;
+  }
+  return {};
+}
+
+std::string torn_path(const std::string& path) {
+  return path + ".torn";
+}
+
+/// Keeps the cut bytes durably before they disappear from the journal. A crash after it keeps them
+/// twice, which does no harm.
+result<void> keep_torn_bytes(file_system& fs, const std::string& path, std::string_view bytes) {
+  const std::string torn = torn_path(path);
+  auto file = fs.open(torn, open_mode::append);
+  if (!file) {
+    return fail(std::move(file.error()));
+  }
+  if (auto written = write_all(**file, bytes, torn); !written) {
+    return written;
+  }
+  if (auto written = write_all(**file, "\n", torn); !written) {
+    return written;
+  }
+  if (auto synced = (*file)->sync(); !synced) {
+    return synced;
+  }
+  return fs.sync_directory(parent_directory(torn));
+}
+
+error changed_by_others(const std::string& path, std::string what) {
+  return error{errc::conflict, std::move(what), path, "open it again; look for another writer"};
+}
+
+} // namespace
+
+journal::journal(file_system& fs, std::string path, journal_options options)
+    : fs_(&fs), path_(std::move(path)), options_(std::move(options)) {}
+
+result<journal> journal::open(file_system& fs, std::string path, journal_options options) {
+  journal made(fs, std::move(path), std::move(options));
+  if (auto recovered = made.recover(); !recovered) {
+    return fail(std::move(recovered.error()));
+  }
+  return made;
+}
+
+result<void> journal::recover() {
+  auto handle = fs_->open(path_, open_mode::append);
+  if (!handle) {
+    return fail(std::move(handle.error()));
+  }
+  // Also when the file existed: a crash may have come between its creation and this call.
+  if (auto synced = fs_->sync_directory(parent_directory(path_)); !synced) {
+    return synced;
+  }
+  auto bytes = fs_->read(path_, options_.max_file_bytes);
+  if (!bytes) {
+    return fail(std::move(bytes.error()));
+  }
+  const auto good = find_good_part(*bytes, options_);
+  const std::size_t tail = bytes->size() - good.end;
+  if (tail > options_.max_batch_bytes) {
+    return fail(errc::corrupt,
+                "its last " + std::to_string(tail) + " bytes hold no well-formed line", path_,
+                "move the file away or repair its end by hand");
+  }
+  if (tail > 0) {
+    spdlog::warn("cutting {} torn bytes off {}; kept in {}", tail, path_, torn_path(path_));
+    if (auto kept = keep_torn_bytes(*fs_, path_, std::string_view(*bytes).substr(good.end));
+        !kept) {
+      return kept;
+    }
+    if (auto cut = (*handle)->truncate(good.end); !cut) {
+      return cut;
+    }
+  }
+  // What is found here counts as acknowledged from now on, so it must be durable: the lines of a
+  // batch whose fsync never came may be in the page cache alone.
+  if (auto synced = (*handle)->sync(); !synced) {
+    return synced;
+  }
+  end_ = good.end;
+  cut_bytes_ = tail;
+  last_line_ = std::string(good.last_line);
+  handle_ = std::move(*handle);
+  return remember_identity();
+}
+
+result<void> journal::remember_identity() {
+  auto info = fs_->stat(path_);
+  if (!info) {
+    distrust_handle();
+    return fail(std::move(info.error()));
+  }
+  inode_ = info->inode;
+  device_ = info->device;
+  return {};
+}
+
+result<void> journal::check_identity() const {
+  auto info = fs_->stat(path_);
+  if (!info) {
+    return fail(std::move(info.error()));
+  }
+  if (info->kind != file_kind::regular || info->inode != inode_ || info->device != device_) {
+    return fail(changed_by_others(path_, "the file was removed or replaced"));
+  }
+  if (handle_ && info->size != end_) {
+    return fail(changed_by_others(path_, "another program changed the file's length from " +
+                                             std::to_string(end_) + " to " +
+                                             std::to_string(info->size)));
+  }
+  return {};
+}
+
+result<void> journal::reopen_and_verify() {
+  auto handle = fs_->open(path_, open_mode::append);
+  if (!handle) {
+    return fail(std::move(handle.error()));
+  }
+  auto bytes = fs_->read(path_, options_.max_file_bytes);
+  if (!bytes) {
+    return fail(std::move(bytes.error()));
+  }
+  const std::string_view acknowledged = std::string_view(*bytes).substr(0, end_);
+  if (acknowledged.size() != end_ || (end_ > 0 && !acknowledged.ends_with(last_line_ + "\n"))) {
+    return fail(changed_by_others(path_, "the acknowledged lines are not there any more"));
+  }
+  // What stands after the end was never acknowledged. It is cut, so that the repeated batch is
+  // written, and made dirty, anew: after a failed fsync the old pages count as clean (FAULTS).
+  if (auto cut = (*handle)->truncate(end_); !cut) {
+    return cut;
+  }
+  if (auto synced = (*handle)->sync(); !synced) {
+    return synced;
+  }
+  handle_ = std::move(*handle);
+  return {};
+}
+
+result<void> journal::write_batch(std::string_view bytes) {
+  if (auto written = write_all(*handle_, bytes, path_); !written) {
+    if (auto cut = handle_->truncate(end_); !cut) {
+      spdlog::warn("cannot cut back {}: {}", path_, to_string(cut.error()));
+      distrust_handle();
+    }
+    return written;
+  }
+  auto synced = handle_->sync();
+  if (!synced) {
+    distrust_handle();
+  }
+  return synced;
+}
+
+result<std::uint64_t> journal::append(const std::vector<std::string>& lines) {
+  std::string bytes;
+  for (const auto& line : lines) {
+    if (line.empty() || line.find_first_of("\r\n") != std::string::npos ||
+        (options_.parses && !options_.parses(line))) {
+      return fail(errc::invalid_argument, "not a well-formed line", path_);
+    }
+    bytes += line;
+    bytes += '\n';
+  }
+  if (bytes.empty()) {
+    return end_;
+  }
+  if (bytes.size() > options_.max_batch_bytes) {
+    return fail(errc::limit_exceeded, "the batch is too large", path_, "append smaller batches");
+  }
+  if (end_ + bytes.size() > options_.max_file_bytes) {
+    return fail(errc::limit_exceeded, "the file is full", path_, "begin a new segment");
+  }
+  if (auto same = check_identity(); !same) {
+    return fail(std::move(same.error()));
+  }
+  if (!handle_) {
+    if (auto reopened = reopen_and_verify(); !reopened) {
+      return fail(std::move(reopened.error()));
+    }
+  }
+  if (auto written = write_batch(bytes); !written) {
+    return fail(std::move(written.error()));
+  }
+  end_ += bytes.size();
+  last_line_ = lines.back();
+  return end_;
+}
+
+} // namespace boyd::files
