@@ -1,0 +1,116 @@
+#include "boyd/config/load.hpp"
+#include "boyd/config/tree.hpp"
+#include "embedded.hpp"
+#include "passes.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace boyd::config {
+namespace {
+
+/// A file with more findings than this has one cause; the rest is counted.
+constexpr std::size_t findings_limit = 200;
+/// Shorter values are hidden where they stand, but not searched for in other texts: a secret "1"
+/// would leave no text readable.
+constexpr std::size_t secret_bytes = 4;
+constexpr std::size_t secrets_limit = 1000;
+
+/// Long ones first, so that a secret which contains another one is replaced as a whole.
+std::vector<std::string> tidy(std::vector<std::string> secrets) {
+  std::sort(secrets.begin(), secrets.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.size(), a) < std::tuple(a.size(), b);
+  });
+  secrets.erase(std::unique(secrets.begin(), secrets.end()), secrets.end());
+  std::erase_if(secrets, [](const auto& s) { return s.size() < secret_bytes; });
+  return secrets;
+}
+
+/// The first finding about a key stays: the later ones follow from it.
+std::vector<finding> tidy(std::vector<finding> all, const std::vector<std::string>& secrets) {
+  std::set<std::string> seen;
+  std::erase_if(all,
+                [&](const finding& f) { return !f.key.empty() && !seen.insert(f.key).second; });
+  std::stable_sort(all.begin(), all.end(), [](const finding& a, const finding& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  if (all.size() > findings_limit) {
+    const auto rest = all.size() - findings_limit;
+    all.resize(findings_limit);
+    all.push_back({all.front().file, 0, 0, {}, "and " + std::to_string(rest) + " more", {}, {}});
+  }
+  for (auto& f : all) {
+    f.problem = redact_text(std::move(f.problem), secrets);
+    f.expected = redact_text(std::move(f.expected), secrets);
+  }
+  return all;
+}
+
+} // namespace
+
+const tree* tree::find(std::string_view key) const noexcept {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].text == key) {
+      return &items[i];
+    }
+  }
+  return nullptr;
+}
+
+tree* tree::find(std::string_view key) noexcept {
+  return const_cast<tree*>(std::as_const(*this).find(key));
+}
+
+std::string finding::where() const {
+  return line == 0 ? file : file + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+std::string finding::text() const {
+  auto out = where() + ": " + (key.empty() ? "" : key + ": ") + problem;
+  if (!nearest.empty()) {
+    return out + "; did you mean " + nearest + "?";
+  }
+  return expected.empty() ? out : out + "; expected " + expected;
+}
+
+load_result build(const std::string& path, parsed source, const environment_lookup& environment,
+                  const time_zones& zones, const tree_writer& write) {
+  load_result out;
+  if (!source.value) {
+    out.findings = std::move(source.findings);
+    return out;
+  }
+  auto& root = *source.value;
+  pass p{path, source.findings};
+  expand(p, root, environment);
+  validate(p, root);
+  check_meaning(p, root, zones);
+  const auto secrets = tidy(std::move(p.secrets));
+  if (secrets.size() > secrets_limit) {
+    p.report({}, {}, "too many secret values", "at most " + std::to_string(secrets_limit));
+  }
+  if (!source.findings.empty()) {
+    out.findings = tidy(std::move(source.findings), secrets);
+    return out;
+  }
+  fill_defaults(root);
+  auto value = convert(path, root);
+  value.path = path;
+  value.redacted_yaml = write(redact(std::move(root), secrets));
+  value.secrets = secrets;
+  out.value = std::move(value);
+  return out;
+}
+
+const std::string& schema_json() {
+  static const std::string text(embedded::schema_text);
+  return text;
+}
+
+std::string default_yaml() {
+  return embedded::default_text;
+}
+
+} // namespace boyd::config

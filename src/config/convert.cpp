@@ -1,0 +1,231 @@
+#include "passes.hpp"
+#include "schema.hpp"
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+namespace boyd::config {
+namespace {
+
+const tree empty_tree{};
+
+// The getters read a validated tree: a missing key is one that may be missing.
+const tree& get(const tree& t, std::string_view key) {
+  const auto* found = t.find(key);
+  return found == nullptr ? empty_tree : *found;
+}
+
+std::string text(const tree& t, std::string_view key) {
+  return get(t, key).text;
+}
+
+template <class T>
+T number(const tree& t, std::string_view key) {
+  auto value = get(t, key);
+  // Validated already: a number that came from ${…} is a number here, not a text.
+  value.expanded = false;
+  return to_json(value, {}).template get<T>();
+}
+
+bool flag(const tree& t, std::string_view key) {
+  return number<bool>(t, key);
+}
+
+milliseconds duration(const tree& t, std::string_view key) {
+  return parse_duration(text(t, key)).value_or(milliseconds{0});
+}
+
+std::size_t size(const tree& t, std::string_view key) {
+  return parse_size(text(t, key)).value_or(0);
+}
+
+std::vector<std::string> texts(const tree& t, std::string_view key) {
+  std::vector<std::string> out;
+  for (const auto& item : get(t, key).items) {
+    out.push_back(item.text);
+  }
+  return out;
+}
+
+template <class E, std::size_t N>
+E choice(const tree& t, std::string_view key,
+         const std::array<std::pair<std::string_view, E>, N>& names) {
+  const auto name = text(t, key);
+  for (const auto& [known, value] : names) {
+    if (known == name) {
+      return value;
+    }
+  }
+  return names.front().second;
+}
+
+/// Converts one file; holds what relative paths and inherited values need.
+class converter {
+ public:
+  explicit converter(const std::string& path)
+      : folder_(std::filesystem::path(path).parent_path()) {}
+
+  configuration root(const tree& t) const {
+    configuration out;
+    out.version = number<int>(t, "version");
+    out.node_settings = node_of(get(t, "node"));
+    for (const auto& item : get(t, "kernels").items) {
+      out.kernels.push_back(kernel_of(item));
+    }
+    for (const auto& item : get(t, "faults").items) {
+      out.faults.push_back({text(item, "point"), text(item, "action"), number<int>(item, "count"),
+                            number<double>(item, "probability"), duration(item, "delay")});
+    }
+    return out;
+  }
+
+ private:
+  std::string resolve(const std::string& path) const {
+    return path.empty() ? path : (folder_ / path).lexically_normal().string();
+  }
+
+  std::string resolved(const tree& t, std::string_view key) const { return resolve(text(t, key)); }
+
+  node node_of(const tree& t) const {
+    node out;
+    out.max_concurrent = number<int>(t, "max_concurrent");
+    out.store = text(t, "store");
+    out.store_password_file = resolved(t, "store_password_file");
+    out.retention = duration(t, "retention");
+    out.lease = duration(t, "lease");
+    out.lease_renewal = duration(t, "lease_renewal");
+    out.drain_grace = duration(t, "drain_grace");
+    out.log_level = text(t, "log_level");
+    return out;
+  }
+
+  /// `zone`: for a schedule without its own.
+  static schedule schedule_of(const tree& t, const std::string& zone) {
+    static constexpr std::array<std::pair<std::string_view, overlap_policy>, 3> overlaps{
+        {{"skip", overlap_policy::skip},
+         {"queue_one", overlap_policy::queue_one},
+         {"cancel", overlap_policy::cancel}}};
+    static constexpr std::array<std::pair<std::string_view, misfire_policy>, 3> misfires{
+        {{"run_once", misfire_policy::run_once},
+         {"skip", misfire_policy::skip},
+         {"all", misfire_policy::all}}};
+    schedule out;
+    out.expression = text(t, "schedule");
+    out.tz = t.find("tz") == nullptr ? zone : text(t, "tz");
+    if (t.find("grace") != nullptr) {
+      out.jitter = duration(t, "jitter");
+      out.overlap = choice(t, "overlap", overlaps);
+      out.misfire = choice(t, "misfire", misfires);
+      out.grace = duration(t, "grace");
+    }
+    return out;
+  }
+
+  executor executor_of(const tree& t) const {
+    if (text(t, "type") == "script") {
+      script_executor out;
+      out.file = resolved(t, "file");
+      for (const auto& item : get(t, "answers").items) {
+        out.answers.push_back({text(item, "output"), text(item, "summary"), duration(item, "delay"),
+                               text(item, "fail")});
+      }
+      return out;
+    }
+    command_executor out;
+    out.argv = texts(t, "argv");
+    out.shell = text(t, "shell");
+    out.cwd = resolved(t, "cwd");
+    out.env_pass = texts(t, "env_pass");
+    const auto& env = get(t, "env");
+    for (std::size_t i = 0; i < env.items.size(); ++i) {
+      out.env.emplace_back(env.keys[i].text, env.items[i].text);
+    }
+    out.output_bytes = size(t, "output_bytes");
+    const auto& classes = get(t, "exit_classes");
+    for (std::size_t i = 0; i < classes.items.size(); ++i) {
+      out.exit_classes.emplace(std::stoi(classes.keys[i].text), classes.items[i].text);
+    }
+    return out;
+  }
+
+  wake_policy wake_of(const tree& t) const {
+    wake_policy out;
+    out.argv = texts(t, "argv");
+    for (const auto& path : texts(t, "inputs")) {
+      out.inputs.push_back(resolve(path));
+    }
+    out.timeout = duration(t, "timeout");
+    out.max_backoff = duration(t, "max_backoff");
+    return out;
+  }
+
+  agent agent_of(const tree& t, const std::string& zone, const nlohmann::json& metadata) const {
+    agent out;
+    out.agent_id = text(t, "agent_id");
+    out.prompt = text(t, "prompt");
+    out.priority = number<int>(t, "priority");
+    out.enabled = flag(t, "enabled");
+    out.run = executor_of(get(t, "executor"));
+    out.max_concurrent = number<int>(t, "max_concurrent");
+    out.timeout = duration(t, "timeout");
+    out.no_output_timeout = duration(t, "no_output_timeout");
+    out.cooldown = duration(t, "cooldown");
+    const auto& retry = get(t, "retry");
+    out.retry = {number<int>(retry, "max_attempts"), duration(retry, "base"),
+                 duration(retry, "cap")};
+    if (t.find("schedule") != nullptr) {
+      out.when = schedule_of(t, zone);
+    }
+    for (const auto& item : get(t, "require").items) {
+      out.require.push_back(parse_requirement(item).value_or(requirement{}));
+    }
+    if (const auto* wake = t.find("wake")) {
+      out.wake = wake_of(*wake);
+    }
+    auto merged = metadata;
+    merged.update(to_json(get(t, "metadata"), {}));
+    out.metadata_json = merged.dump();
+    return out;
+  }
+
+  kernel kernel_of(const tree& t) const {
+    kernel out;
+    out.kernel_id = text(t, "kernel_id");
+    out.name = text(t, "name");
+    out.when = schedule_of(t, {});
+    out.max_concurrent = number<int>(t, "max_concurrent");
+    out.max_cycle_history = number<std::size_t>(t, "max_cycle_history");
+    out.recent_actions = number<std::size_t>(t, "recent_actions");
+    out.cycle_deadline = duration(t, "cycle_deadline");
+    out.system_prompt = text(t, "system_prompt");
+    out.author_name = text(t, "author_name");
+    out.author_email = text(t, "author_email");
+    out.auto_commit = flag(t, "auto_commit");
+    const auto metadata = to_json(get(t, "metadata"), {});
+    out.metadata_json = metadata.dump();
+    for (const auto& item : get(t, "quiet_hours").items) {
+      out.quiet.push_back(
+          {schedule_of(item, out.when.tz), duration(item, "length"), text(item, "reason")});
+    }
+    for (const auto& item : get(t, "senses").items) {
+      out.senses.push_back({text(item, "name"), texts(item, "argv"), resolved(item, "cwd"),
+                            duration(item, "interval"), duration(item, "timeout"),
+                            size(item, "output_bytes")});
+    }
+    for (const auto& item : get(t, "agents").items) {
+      out.agents.push_back(agent_of(item, out.when.tz, metadata));
+    }
+    return out;
+  }
+
+  std::filesystem::path folder_;
+};
+
+} // namespace
+
+configuration convert(const std::string& path, const tree& root) {
+  return converter(path).root(root);
+}
+
+} // namespace boyd::config

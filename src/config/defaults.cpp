@@ -1,0 +1,70 @@
+#include "passes.hpp"
+#include "schema.hpp"
+
+namespace boyd::config {
+namespace {
+
+tree from_json(const schema_json_t& value, mark at) {
+  tree out;
+  out.at = at;
+  if (value.is_object()) {
+    out.kind = tree::kind_t::map;
+    for (const auto& [key, item] : value.items()) {
+      out.keys.push_back({key, at});
+      out.items.push_back(from_json(item, at));
+    }
+  } else if (value.is_array()) {
+    out.kind = tree::kind_t::sequence;
+    for (const auto& item : value) {
+      out.items.push_back(from_json(item, at));
+    }
+  } else {
+    out.plain = !value.is_string();
+    out.text = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return out;
+}
+
+void fill_map(const rules& at, tree& t) {
+  for (const auto* rule : at) {
+    const auto properties = rule->find("properties");
+    if (properties == rule->end()) {
+      continue;
+    }
+    for (const auto& [key, given] : properties->items()) {
+      // A reference stands alone in the schema: its default is in what it names.
+      const auto& property = *applicable(given, tree{}).front();
+      if (t.find(key) != nullptr || !property.contains("default")) {
+        continue;
+      }
+      if (property.contains("x-default-with") &&
+          t.find(property.at("x-default-with").get<std::string>()) == nullptr) {
+        continue;
+      }
+      t.keys.push_back({key, t.at});
+      t.items.push_back(from_json(property.at("default"), t.at));
+    }
+  }
+}
+
+void fill(const schema_json_t& rule, tree& t) {
+  const auto at = applicable(rule, t);
+  if (t.kind == tree::kind_t::map) {
+    fill_map(at, t);
+  }
+  for (std::size_t i = 0; i < t.items.size(); ++i) {
+    const auto* child =
+        t.kind == tree::kind_t::map ? rule_of_key(at, t.keys[i].text) : rule_of_items(at);
+    if (child != nullptr) {
+      fill(*child, t.items[i]);
+    }
+  }
+}
+
+} // namespace
+
+void fill_defaults(tree& root) {
+  fill(schema_root(), root);
+}
+
+} // namespace boyd::config

@@ -1,0 +1,172 @@
+#include "boyd/core/limits.hpp"
+#include "boyd/core/text.hpp"
+#include "passes.hpp"
+
+#include <optional>
+
+namespace boyd::config {
+namespace {
+
+bool is_name_start(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+bool is_variable_name(std::string_view text) {
+  if (text.empty() || !is_name_start(text.front())) {
+    return false;
+  }
+  for (const char c : text) {
+    if (!is_name_start(c) && (c < '0' || c > '9')) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// One reference, from "${" to its "}".
+struct reference {
+  std::string name;
+  std::optional<std::string> fallback;
+  std::size_t length = 0; ///< in the text, with the braces
+};
+
+std::optional<reference> read_reference(std::string_view text) {
+  const auto end = text.find('}');
+  if (end == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto body = text.substr(2, end - 2);
+  const auto colon = body.find(":-");
+  reference out;
+  out.name = std::string(body.substr(0, colon));
+  out.length = end + 1;
+  if (colon != std::string_view::npos) {
+    out.fallback = std::string(body.substr(colon + 2));
+  }
+  return is_variable_name(out.name) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+/// Expands one document. The sum of all expanded bytes is bounded, so that a long variable in many
+/// places cannot eat the memory.
+class expander {
+ public:
+  expander(pass& p, const environment_lookup& environment) : p_(p), environment_(environment) {}
+
+  /// `name` is the nearest key; `keeper`: inside env or metadata, where literal secrets live.
+  void visit(const std::string& key, std::string_view name, bool keeper, tree& t) {
+    if (t.kind == tree::kind_t::scalar) {
+      scalar(key, name, keeper, t);
+      return;
+    }
+    for (std::size_t i = 0; i < t.items.size(); ++i) {
+      if (t.kind == tree::kind_t::map) {
+        const std::string own = t.keys[i].text;
+        visit(key.empty() ? own : key + "." + own, own, keeper || own == "env" || own == "metadata",
+              t.items[i]);
+      } else {
+        visit(key + "[" + std::to_string(i) + "]", name, keeper, t.items[i]);
+      }
+    }
+  }
+
+ private:
+  void scalar(const std::string& key, std::string_view name, bool keeper, tree& t) {
+    if (t.text.find("${") != std::string::npos) {
+      auto text = expand_text(key, t);
+      if (!text) {
+        t.unusable = true;
+        return;
+      }
+      t.text = std::move(*text);
+    }
+    if (smells_secret(name) && (keeper || t.expanded)) {
+      t.secret = true;
+      keep(t.text);
+    }
+    for (auto found = uri_password(t.text); !found.empty();) {
+      keep(std::string(found));
+      const auto next = static_cast<std::size_t>(found.data() - t.text.data()) + found.size();
+      found = uri_password(t.text, next);
+    }
+  }
+
+  std::optional<std::string> expand_text(const std::string& key, tree& t) {
+    std::string out;
+    std::string_view rest = t.text;
+    while (!rest.empty()) {
+      const auto at = rest.find("${");
+      if (at == std::string_view::npos) {
+        break;
+      }
+      if (at > 0 && rest[at - 1] == '$') {
+        out.append(rest.substr(0, at - 1)).append("${");
+        rest.remove_prefix(at + 2);
+        continue;
+      }
+      out.append(rest.substr(0, at));
+      rest.remove_prefix(at);
+      const auto ref = read_reference(rest);
+      if (!ref) {
+        p_.report(t.at, key, "a ${ that is no ${VARIABLE} or ${VARIABLE:-default}",
+                  "write $${ for a literal ${");
+        return std::nullopt;
+      }
+      const auto value = look_up(key, *ref, t);
+      if (!value) {
+        return std::nullopt;
+      }
+      out += *value;
+      t.expanded = true;
+      rest.remove_prefix(ref->length);
+    }
+    out.append(rest);
+    bytes_ += out.size();
+    if (bytes_ > limits::config_bytes) {
+      p_.report(t.at, key, "the values grow too large here when ${…} is expanded",
+                "at most " + std::to_string(limits::config_bytes) + " bytes in all");
+      return std::nullopt;
+    }
+    return out;
+  }
+
+  std::optional<std::string> look_up(const std::string& key, const reference& ref, tree& t) {
+    auto value = environment_(ref.name);
+    // As in a shell, ":-" stands in for an empty variable too.
+    if (ref.fallback && (!value || value->empty())) {
+      value = ref.fallback;
+    }
+    if (!value) {
+      p_.report(t.at, key, "the environment variable " + ref.name + " is not set",
+                "set it, or write ${" + ref.name + ":-default}");
+      return std::nullopt;
+    }
+    if (sanitize_utf8(*value) != *value) {
+      p_.report(t.at, key, "the environment variable " + ref.name + " is not valid UTF-8",
+                "text in UTF-8");
+      return std::nullopt;
+    }
+    if (smells_secret(ref.name)) {
+      t.secret = true;
+      keep(*value);
+    }
+    return value;
+  }
+
+  void keep(const std::string& value) {
+    if (!value.empty()) {
+      p_.secrets.push_back(value);
+    }
+  }
+
+  pass& p_;
+  const environment_lookup& environment_;
+  std::size_t bytes_ = 0;
+};
+
+} // namespace
+
+void expand(pass& p, tree& root, const environment_lookup& environment) {
+  expander(p, environment).visit({}, {}, false, root);
+}
+
+} // namespace boyd::config

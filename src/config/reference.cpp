@@ -1,0 +1,108 @@
+#include "boyd/config/load.hpp"
+#include "schema.hpp"
+
+#include <array>
+#include <utility>
+
+namespace boyd::config {
+namespace {
+
+/// The sections in reading order: definition in the schema, heading.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> sections{{
+    {"node", "node"},
+    {"kernel", "kernels[]"},
+    {"planner", "kernels[].planner"},
+    {"quiet_hours", "kernels[].quiet_hours[]"},
+    {"sense", "kernels[].senses[]"},
+    {"agent", "kernels[].agents[]"},
+    {"executor", "executor"},
+    {"command_executor", "executor: {type: command}"},
+    {"script_executor", "executor: {type: script}"},
+    {"answer", "executor: {type: script} answers[]"},
+    {"retry", "retry"},
+    {"requirement", "require[]"},
+    {"wake", "wake"},
+    {"fault", "faults[]"},
+}};
+
+/// A table cell: a bar would end it, and its text is one line.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') {
+      out += "\\|";
+    } else {
+      out += c == '\n' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string code(const schema_json_t& value) {
+  const auto text = value.is_string() && !value.get<std::string>().empty()
+                        ? value.get<std::string>()
+                        : value.dump();
+  return "`" + cell(text) + "`";
+}
+
+void add_rows(std::string& out, const schema_json_t& map) {
+  const auto required = map.value("required", schema_json_t::array());
+  const auto is_required = [&](const std::string& key) {
+    for (const auto& name : required) {
+      if (name == key) {
+        return true;
+      }
+    }
+    return false;
+  };
+  out += "| key | value | default | meaning | example |\n|---|---|---|---|---|\n";
+  for (const auto& [key, given] : map.at("properties").items()) {
+    const auto& rule = *applicable(given, tree{}).front();
+    out += "| `" + key + "` | " + cell(describe(given)) + " | ";
+    out += is_required(key)           ? "required"
+           : rule.contains("default") ? code(rule.at("default"))
+                                      : "–";
+    out += " | " + cell(rule.value("description", std::string())) + " | ";
+    out += rule.contains("examples") ? code(rule.at("examples").front()) : "";
+    out += " |\n";
+  }
+}
+
+constexpr std::string_view introduction =
+    "# Configuration reference\n\n"
+    "Generated from `config/boyd.schema.json`; do not edit. To write it anew:\n"
+    "`boyd config schema --markdown > docs/configuration.md`.\n\n"
+    "One YAML file, `boyd.yaml`, validated as a whole before anything starts. Every error is "
+    "reported at once, with\nfile, line, column, key, what was expected and the nearest valid key. "
+    "Unknown keys are errors.\n\n"
+    "**Environment.** `${VAR}` is replaced in values (an unset variable is an error), "
+    "`${VAR:-default}` gives a default\nfor an unset or empty one, `$${` is a literal `${`. "
+    "Replacement happens after the file was parsed: a value cannot\nadd keys. Values of variables "
+    "and keys whose names contain KEY, TOKEN, SECRET, PASSWORD, PASS or CREDENTIAL are\nredacted "
+    "wherever Boyd writes.\n\n"
+    "**Durations** are `250ms`, `30s`, `10m`, `1h30m`, `7d`, or `0`. **Sizes** are `4096`, "
+    "`64KiB`, `1MiB`, `1GiB`.\n**Relative paths** start at the folder of the configuration file."
+    "\n\n"
+    "**Schedules** have five fields: minute, hour, day of month, month, weekday (0 and 7 are "
+    "Sunday), each `*`, a number,\na name (`jan`, `mon`), a range `a-b`, a step `*/n` or a list "
+    "`a,b`. When both day fields are restricted, one of them\nis enough. `@hourly @daily @midnight "
+    "@weekly @monthly @yearly @annually` and `@every 30s` (at least 1s) work too.\n\n"
+    "**Limits.** At most 1 MiB, 64 levels and 100000 values (aliases counted in full), one "
+    "document, no duplicate keys, no\ntabs as indentation, UTF-8 without a byte order mark.\n\n";
+
+} // namespace
+
+std::string reference_markdown() {
+  std::string out(introduction);
+  out += "## The file\n\n";
+  add_rows(out, schema_root());
+  for (const auto& [name, heading] : sections) {
+    const auto& rule = schema_root().at("definitions").at(std::string(name));
+    out +=
+        "\n## " + std::string(heading) + "\n\n" + rule.value("description", std::string()) + "\n\n";
+    add_rows(out, rule);
+  }
+  return out;
+}
+
+} // namespace boyd::config
