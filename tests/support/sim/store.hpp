@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -52,8 +53,12 @@ class sim_database {
 
  private:
   friend class sim_transaction;
+  /// Pending rows of one agent in claim order: (-priority, created_at, dispatch_id).
+  using claim_order = std::set<std::tuple<int, utc_time, std::string>>;
   struct tables {
     std::map<std::string, queue::queue_row> dispatches;
+    std::map<std::pair<std::string, std::string>, claim_order> pending; ///< by kernel and agent
+    std::set<std::string> running;
     std::map<std::tuple<std::string, std::string, std::string>, std::string> by_agent;
     std::map<std::pair<std::string, utc_time>, occurrence> slots;
     std::map<std::string, cycle_record> cycles;

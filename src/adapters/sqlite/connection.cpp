@@ -1,0 +1,170 @@
+#include "connection.hpp"
+
+#include <sqlite3.h>
+
+namespace boyd::adapters::sqlite {
+
+namespace {
+
+[[noreturn]] void raise(sqlite3* db, int code) {
+  if (db == nullptr)
+    throw failure(code, sqlite3_errstr(code));
+  throw failure(sqlite3_extended_errcode(db), sqlite3_errmsg(db));
+}
+
+} // namespace
+
+error to_error(const failure& f, const std::string& path) {
+  const std::string text = f.what();
+  switch (f.code() & 0xff) {
+  case SQLITE_FULL:
+    return {errc::no_space, "the database cannot grow: " + text, path, "free space on its disk"};
+  case SQLITE_IOERR:
+    return {errc::io_error, "the database file failed: " + text, path, "check the disk"};
+  case SQLITE_CORRUPT:
+  case SQLITE_NOTADB:
+    return {errc::corrupt, "the database is damaged: " + text, path,
+            "stop the node and restore the file from a backup"};
+  case SQLITE_BUSY:
+  case SQLITE_LOCKED:
+    return {errc::locked, "another process holds the database: " + text, path,
+            "end what else writes to it"};
+  case SQLITE_CANTOPEN:
+  case SQLITE_READONLY:
+  case SQLITE_PERM:
+  case SQLITE_NOLFS:
+    return {errc::store_unavailable, "the database cannot be opened or written: " + text, path,
+            "check the path and its permissions"};
+  default:
+    return {errc::bug, "SQLite refused a statement: " + text, path, {}};
+  }
+}
+
+statement::~statement() {
+  if (s_ != nullptr) {
+    sqlite3_reset(s_);
+    sqlite3_clear_bindings(s_);
+  }
+}
+
+statement::statement(statement&& other) noexcept : s_(other.s_), next_(other.next_) {
+  other.s_ = nullptr;
+}
+
+statement& statement::bind(std::int64_t value) {
+  if (const int rc = sqlite3_bind_int64(s_, next_++, value); rc != SQLITE_OK)
+    raise(sqlite3_db_handle(s_), rc);
+  return *this;
+}
+
+statement& statement::bind(std::string_view text) {
+  const char* data = text.data() == nullptr ? "" : text.data();
+  const int rc = sqlite3_bind_text64(s_, next_++, data, text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  if (rc != SQLITE_OK)
+    raise(sqlite3_db_handle(s_), rc);
+  return *this;
+}
+
+statement& statement::bind(const std::optional<utc_time>& t) {
+  if (t)
+    return bind(*t);
+  if (const int rc = sqlite3_bind_null(s_, next_++); rc != SQLITE_OK)
+    raise(sqlite3_db_handle(s_), rc);
+  return *this;
+}
+
+bool statement::step() {
+  const int rc = sqlite3_step(s_);
+  if (rc == SQLITE_ROW)
+    return true;
+  if (rc == SQLITE_DONE)
+    return false;
+  raise(sqlite3_db_handle(s_), rc);
+}
+
+void statement::run() {
+  while (step())
+    continue;
+}
+
+void statement::rewind() {
+  sqlite3_reset(s_);
+  next_ = 1;
+}
+
+std::int64_t statement::integer(int column) const {
+  return sqlite3_column_int64(s_, column);
+}
+
+std::string_view statement::view(int column) const {
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(s_, column));
+  if (data == nullptr)
+    return {};
+  return {data, static_cast<std::size_t>(sqlite3_column_bytes(s_, column))};
+}
+
+std::string statement::text(int column) const {
+  return std::string{view(column)};
+}
+
+std::optional<utc_time> statement::optional_time(int column) const {
+  if (sqlite3_column_type(s_, column) == SQLITE_NULL)
+    return std::nullopt;
+  return time(column);
+}
+
+connection::connection(const std::string& path, int flags) {
+  const int rc = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
+  if (rc == SQLITE_OK) {
+    sqlite3_extended_result_codes(db_, 1);
+    return;
+  }
+  const failure f(rc, db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(rc));
+  sqlite3_close(db_);
+  throw f;
+}
+
+connection::~connection() {
+  for (const auto& [sql, s] : cache_)
+    sqlite3_finalize(s);
+  sqlite3_close(db_);
+}
+
+statement connection::prepare(std::string_view sql) {
+  std::string key{sql};
+  const auto it = cache_.find(key);
+  if (it != cache_.end())
+    return statement{it->second};
+  sqlite3_stmt* s = nullptr;
+  const int rc = sqlite3_prepare_v3(db_, key.c_str(), static_cast<int>(key.size()) + 1,
+                                    SQLITE_PREPARE_PERSISTENT, &s, nullptr);
+  if (rc != SQLITE_OK)
+    raise(db_, rc);
+  cache_.emplace(std::move(key), s);
+  return statement{s};
+}
+
+void connection::execute(const std::string& sql) {
+  if (const int rc = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr); rc != SQLITE_OK)
+    raise(db_, rc);
+}
+
+std::int64_t connection::changes() const {
+  return sqlite3_changes(db_);
+}
+
+std::int64_t connection::last_id() const {
+  return sqlite3_last_insert_rowid(db_);
+}
+
+bool connection::in_transaction() const {
+  return sqlite3_get_autocommit(db_) == 0;
+}
+
+bool connection::has_moved() const {
+  int moved = 0;
+  const int rc = sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return rc == SQLITE_OK && moved != 0;
+}
+
+} // namespace boyd::adapters::sqlite

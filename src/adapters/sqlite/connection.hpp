@@ -1,0 +1,97 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace boyd::adapters::sqlite {
+
+/// What SQLite reported; stays inside this adapter.
+class failure : public std::runtime_error {
+ public:
+  failure(int code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  /// The extended result code.
+  int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+/// The port's error for a result code.
+error to_error(const failure& f, const std::string& path);
+
+/// One use of a prepared statement: binds in order, steps, resets itself. The text bound must
+/// outlive the statement's use.
+class statement {
+ public:
+  explicit statement(sqlite3_stmt* s) noexcept : s_(s) {}
+  ~statement();
+  statement(const statement&) = delete;
+  statement& operator=(const statement&) = delete;
+  statement(statement&& other) noexcept;
+  statement& operator=(statement&&) = delete;
+
+  statement& bind(std::int64_t value);
+  statement& bind(int value) { return bind(std::int64_t{value}); }
+  statement& bind(std::string_view text);
+  statement& bind(const std::string& text) { return bind(std::string_view{text}); }
+  statement& bind(const char* text) { return bind(std::string_view{text}); }
+  statement& bind(utc_time t) { return bind(to_unix_ms(t)); }
+  statement& bind(const std::optional<utc_time>& t);
+
+  /// True while there is a row.
+  bool step();
+  /// Steps to the end.
+  void run();
+  /// Ready for the next bindings.
+  void rewind();
+
+  std::int64_t integer(int column) const;
+  std::string text(int column) const;
+  /// Valid until the next step.
+  std::string_view view(int column) const;
+  utc_time time(int column) const { return from_unix_ms(integer(column)); }
+  std::optional<utc_time> optional_time(int column) const;
+
+ private:
+  sqlite3_stmt* s_;
+  int next_ = 1;
+};
+
+/// One open database with its prepared statements.
+class connection {
+ public:
+  /// `flags` as sqlite3_open_v2 takes them.
+  connection(const std::string& path, int flags);
+  ~connection();
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  /// A cached prepared statement; the same text must not be in use twice at a time.
+  statement prepare(std::string_view sql);
+  /// Any number of statements without parameters.
+  void execute(const std::string& sql);
+  /// Rows changed by the latest statement.
+  std::int64_t changes() const;
+  std::int64_t last_id() const;
+  /// A transaction is open.
+  bool in_transaction() const;
+  /// SQLite's own opinion whether the open file still has its name.
+  bool has_moved() const;
+
+ private:
+  sqlite3* db_ = nullptr;
+  std::unordered_map<std::string, sqlite3_stmt*> cache_;
+};
+
+} // namespace boyd::adapters::sqlite

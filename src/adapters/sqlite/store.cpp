@@ -1,0 +1,278 @@
+#include "store.hpp"
+
+#include "boyd/queue/transitions.hpp"
+#include "connection.hpp"
+#include "migrations.hpp"
+#include "operations.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sqlite3.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace boyd::adapters {
+
+namespace {
+
+using sqlite::failure;
+
+/// How long a statement waits for another process's lock before it fails.
+constexpr milliseconds busy_timeout = 5s;
+/// The write-ahead log is cut back to this after a checkpoint.
+constexpr std::int64_t wal_bytes = std::int64_t{64} << 20;
+constexpr mode_t file_mode = 0600;
+
+/// Which file a path names.
+struct identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  bool operator==(const identity&) const = default;
+};
+
+std::optional<identity> identity_of(const std::string& path) {
+  struct ::stat info {};
+  if (::lstat(path.c_str(), &info) != 0)
+    return std::nullopt;
+  return identity{info.st_dev, info.st_ino};
+}
+
+/// Makes the file 0600 and its name durable; SQLite gives -wal and -shm the same mode.
+result<void> create_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, file_mode);
+  if (fd < 0)
+    return fail(errno == ENOSPC ? errc::no_space : errc::store_unavailable,
+                std::string{"the database file cannot be created: "} + std::strerror(errno), path,
+                "check the directory and its permissions");
+  ::close(fd);
+  const auto slash = path.rfind('/');
+  const auto parent = slash == std::string::npos ? std::string{"."} : path.substr(0, slash + 1);
+  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = directory >= 0 && ::fsync(directory) == 0;
+  if (directory >= 0)
+    ::close(directory);
+  if (!synced)
+    return fail(errc::io_error, "the database's directory cannot be synced", parent);
+  return {};
+}
+
+class sqlite_store final : public dispatch_store {
+ public:
+  explicit sqlite_store(sqlite_options options) : options_(std::move(options)) {}
+
+  result<void> open() override;
+  result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
+  std::string describe() const override;
+
+ private:
+  result<void> check_file();
+  result<void> check_leftover_wal();
+  void configure();
+  result<void> migrate();
+  int schema_version();
+  /// Nothing, or why the open database is not the one at its path.
+  std::optional<std::string> lost_file();
+  void close();
+  void rollback();
+  result<std::vector<store::any_reply>> run(const std::vector<store::operation>& batch);
+
+  sqlite_options options_;
+  std::unique_ptr<sqlite::connection> db_;
+  identity file_;
+  /// The write-ahead log left behind by a database that was taken away, and its database.
+  std::optional<std::pair<identity, identity>> orphan_wal_;
+  int version_ = 0;
+};
+
+result<void> sqlite_store::check_file() {
+  struct ::stat info {};
+  if (::lstat(options_.path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode))
+      return fail(errc::refused, "the database is not a regular file", options_.path);
+    if (info.st_size == 0 && options_.opened_before->load())
+      return fail(errc::store_unavailable, "database file is empty, its content was taken away",
+                  options_.path, "put it back");
+    return check_leftover_wal();
+  }
+  if (!options_.create || options_.opened_before->load())
+    return fail(errc::store_unavailable,
+                "database file is missing or was replaced: " + options_.path, options_.path,
+                "put it back; the node goes on by itself");
+  return create_file(options_.path);
+}
+
+/// A log that belongs to another file would be played into this one: SQLite cannot tell.
+result<void> sqlite_store::check_leftover_wal() {
+  if (!orphan_wal_)
+    return {};
+  const auto& [wal, database] = *orphan_wal_;
+  const auto here = identity_of(options_.path);
+  const auto wal_here = identity_of(options_.path + "-wal");
+  if (wal_here == wal && here != database)
+    return fail(errc::store_unavailable,
+                "another database file was put here beside the old one's write-ahead log",
+                options_.path, "put the old file back, or move " + options_.path + "-wal away");
+  return {};
+}
+
+void sqlite_store::configure() {
+  db_->execute("PRAGMA busy_timeout=" + std::to_string(busy_timeout.count()));
+  db_->execute("PRAGMA journal_mode=WAL");
+  db_->execute("PRAGMA synchronous=FULL");
+  db_->execute("PRAGMA foreign_keys=ON");
+  db_->execute("PRAGMA temp_store=MEMORY");
+  db_->execute("PRAGMA journal_size_limit=" + std::to_string(wal_bytes));
+}
+
+int sqlite_store::schema_version() {
+  db_->execute("CREATE TABLE IF NOT EXISTS schema_migrations(version INTEGER PRIMARY KEY, "
+               "name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT");
+  auto s = db_->prepare("SELECT coalesce(max(version), 0) FROM schema_migrations");
+  s.step();
+  return static_cast<int>(s.integer(0));
+}
+
+result<void> sqlite_store::migrate() {
+  db_->execute("BEGIN IMMEDIATE");
+  version_ = schema_version();
+  db_->execute("COMMIT");
+  if (version_ > sqlite_schema_version())
+    return fail(errc::invalid_configuration,
+                "the database has schema version " + std::to_string(version_) +
+                    ", this build knows " + std::to_string(sqlite_schema_version()),
+                options_.path, "run the newer boyd, or restore a backup made before the upgrade");
+  for (const auto& m : sqlite::migrations()) {
+    if (m.version <= version_ || (options_.migrate_to > 0 && m.version > options_.migrate_to))
+      continue;
+    db_->execute("BEGIN IMMEDIATE");
+    db_->execute(std::string{m.sql});
+    db_->prepare("INSERT INTO schema_migrations(version, name, applied_at) VALUES(?,?,?)")
+        .bind(m.version)
+        .bind(m.name)
+        .bind(options_.clock->now())
+        .run();
+    db_->execute("COMMIT");
+    version_ = m.version;
+    spdlog::info("database {}: schema version {} ({})", options_.path, m.version, m.name);
+  }
+  return {};
+}
+
+result<void> sqlite_store::open() {
+  close();
+  if (auto checked = check_file(); !checked)
+    return checked;
+  const auto before = identity_of(options_.path);
+  try {
+    db_ = std::make_unique<sqlite::connection>(options_.path,
+                                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
+    configure();
+    if (auto migrated = migrate(); !migrated) {
+      close();
+      return migrated;
+    }
+  } catch (const failure& f) {
+    close();
+    return fail(sqlite::to_error(f, options_.path));
+  }
+  if (!before || identity_of(options_.path) != before || db_->has_moved()) {
+    close();
+    return fail(errc::store_unavailable,
+                "database file is missing or was replaced: " + options_.path, options_.path);
+  }
+  file_ = *before;
+  orphan_wal_.reset();
+  options_.opened_before->store(true);
+  return {};
+}
+
+std::optional<std::string> sqlite_store::lost_file() {
+  const auto here = identity_of(options_.path);
+  if (here == file_ && !db_->has_moved())
+    return std::nullopt;
+  return "database file is missing or was replaced: " + options_.path;
+}
+
+void sqlite_store::close() {
+  db_.reset();
+}
+
+void sqlite_store::rollback() {
+  try {
+    if (db_ && db_->in_transaction())
+      db_->execute("ROLLBACK");
+  } catch (const failure& f) {
+    spdlog::warn("database {}: rollback failed: {}", options_.path, f.what());
+    close();
+  }
+}
+
+result<std::vector<store::any_reply>>
+sqlite_store::run(const std::vector<store::operation>& batch) {
+  db_->prepare("BEGIN IMMEDIATE").run();
+  sqlite::operations operations(*db_, options_.clock->now());
+  std::vector<store::any_reply> replies;
+  replies.reserve(batch.size());
+  for (const auto& op : batch) {
+    if (auto problem = queue::check_operation(op))
+      replies.emplace_back(std::move(*problem));
+    else
+      replies.push_back(std::visit([&](const auto& o) { return operations.run(o); }, op));
+  }
+  try {
+    db_->prepare("COMMIT").run();
+  } catch (const failure& f) {
+    // After a failed fsync the log may or may not hold the transaction; only reading it again,
+    // through a new descriptor, tells.
+    if ((f.code() & 0xff) != SQLITE_IOERR)
+      throw;
+    close();
+    return fail(errc::commit_in_doubt, std::string{"the commit failed: "} + f.what(),
+                options_.path);
+  }
+  return replies;
+}
+
+result<std::vector<store::any_reply>>
+sqlite_store::apply(const std::vector<store::operation>& batch) {
+  if (!db_)
+    return fail(errc::store_unavailable, "the database is not open", options_.path);
+  if (auto why = lost_file()) {
+    if (const auto wal = identity_of(options_.path + "-wal"))
+      orphan_wal_ = {*wal, file_};
+    close();
+    return fail(errc::store_unavailable, std::move(*why), options_.path,
+                "put it back; the node goes on by itself");
+  }
+  try {
+    return run(batch);
+  } catch (const failure& f) {
+    rollback();
+    auto e = sqlite::to_error(f, options_.path);
+    if (e.code == errc::io_error || e.code == errc::store_unavailable || e.code == errc::corrupt)
+      close();
+    return fail(std::move(e));
+  }
+}
+
+std::string sqlite_store::describe() const {
+  return "sqlite " + options_.path + " (SQLite " + sqlite3_libversion() + ", schema " +
+         std::to_string(version_) + ")";
+}
+
+} // namespace
+
+std::unique_ptr<dispatch_store> make_sqlite_store(sqlite_options options) {
+  return std::make_unique<sqlite_store>(std::move(options));
+}
+
+int sqlite_schema_version() noexcept {
+  return sqlite::migrations().back().version;
+}
+
+} // namespace boyd::adapters

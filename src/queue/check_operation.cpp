@@ -1,0 +1,159 @@
+#include "boyd/core/limits.hpp"
+#include "boyd/queue/transitions.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace boyd::queue {
+
+namespace {
+
+using namespace store;
+
+using problem = std::optional<error>;
+
+error wrong(std::string what) {
+  return error{errc::invalid_argument, std::move(what), "store", {}};
+}
+
+/// Nesting of `[` and `{` outside strings: checked before a parser may recurse.
+std::size_t json_depth(std::string_view text) {
+  std::size_t depth = 0;
+  std::size_t deepest = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+/// A JSON object that JSONB takes, too: no \u0000, bounded depth.
+bool is_metadata(std::string_view text) {
+  if (text == "{}")
+    return true;
+  if (json_depth(text) > limits::json_depth || text.find("\\u0000") != std::string_view::npos)
+    return false;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' && nlohmann::json::accept(text);
+}
+
+problem check(const open_occurrence& op) {
+  if (op.slot.kernel_id.empty())
+    return wrong("a slot needs a kernel_id");
+  return {};
+}
+
+problem check(const close_occurrence& op) {
+  if (op.state == occurrence_state::open)
+    return wrong("a slot cannot be closed as open");
+  return {};
+}
+
+problem check(const begin_cycle& op) {
+  if (op.cycle.cycle_id.empty() || op.cycle.kernel_id.empty())
+    return wrong("a cycle needs a cycle_id and a kernel_id");
+  return {};
+}
+
+problem check(const finish_cycle& op) {
+  if (op.cycle.cycle_id.empty() || op.cycle.kernel_id.empty())
+    return wrong("a cycle needs a cycle_id and a kernel_id");
+  if (op.cycle.status == cycle_status::running)
+    return wrong("a cycle cannot be finished as running");
+  return {};
+}
+
+problem check(const enqueue_cycle& op) {
+  if (op.kernel_id.empty() || op.cycle_id.empty())
+    return wrong("enqueue needs a kernel_id and a cycle_id");
+  for (const auto& s : op.specs) {
+    if (s.dispatch_id.empty() || s.agent_id.empty())
+      return wrong("a dispatch needs a dispatch_id and an agent_id");
+    if (s.kernel_id != op.kernel_id || s.cycle_id != op.cycle_id)
+      return wrong("dispatch " + s.dispatch_id + " belongs to another cycle");
+    if (s.max_attempts < 1)
+      return wrong("dispatch " + s.dispatch_id + " needs at least one attempt");
+    if (!is_metadata(s.metadata_json))
+      return wrong("metadata of dispatch " + s.dispatch_id + " is not a JSON object");
+  }
+  return {};
+}
+
+problem check(const claim& op) {
+  if (op.node_id.empty() || op.kernel_id.empty())
+    return wrong("claim needs a node_id and a kernel_id");
+  if (op.lease <= milliseconds{0})
+    return wrong("a lease needs a length");
+  return {};
+}
+
+problem check(const renew_leases& op) {
+  if (op.node_id.empty() || op.lease <= milliseconds{0})
+    return wrong("renewal needs a node_id and a length");
+  return {};
+}
+
+problem check(const settle& op) {
+  for (const auto& item : op.items)
+    if (item.fence < 1)
+      return wrong("settlement of " + item.dispatch_id + " carries no fence");
+  return {};
+}
+
+problem check(const take_back& op) {
+  if (op.node_id.empty())
+    return wrong("take_back needs a node_id");
+  return {};
+}
+
+problem check(const find_dispatch& op) {
+  if (op.dispatch_id.size() < min_id_prefix)
+    return wrong("a dispatch id needs at least " + std::to_string(min_id_prefix) +
+                 " characters to be looked up");
+  return {};
+}
+
+problem check(const set_pause& op) {
+  if (op.pause.kernel_id.empty())
+    return wrong("a pause needs a kernel_id");
+  return {};
+}
+
+problem check(const put_fact& op) {
+  if (op.scope.empty() || op.key.empty())
+    return wrong("a fact needs a scope and a key");
+  return {};
+}
+
+problem check(const beat& op) {
+  if (op.node_id.empty())
+    return wrong("a heartbeat needs a node_id");
+  return {};
+}
+
+/// Operations without arguments that can be wrong.
+template <class T>
+problem check(const T&) {
+  return {};
+}
+
+} // namespace
+
+std::optional<error> check_operation(const store::operation& op) {
+  return std::visit([](const auto& o) { return check(o); }, op);
+}
+
+} // namespace boyd::queue

@@ -1,0 +1,56 @@
+#include "boyd/queue/cycle_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace boyd::queue {
+
+namespace {
+
+using json = nlohmann::json;
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string text_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+} // namespace
+
+std::string names_to_json(const std::vector<std::string>& names) {
+  return dump(json(names));
+}
+
+std::vector<std::string> names_from_json(std::string_view text) {
+  const auto all = json::parse(text, nullptr, false);
+  std::vector<std::string> names;
+  if (!all.is_array())
+    return names;
+  for (const auto& item : all)
+    if (item.is_string())
+      names.push_back(item.get<std::string>());
+  return names;
+}
+
+std::string agents_to_json(const std::vector<agent_result>& agents) {
+  auto all = json::array();
+  for (const auto& a : agents)
+    all.push_back({{"agent_id", a.agent_id}, {"status", a.status}, {"summary", a.summary}});
+  return dump(all);
+}
+
+std::vector<agent_result> agents_from_json(std::string_view text) {
+  const auto all = json::parse(text, nullptr, false);
+  std::vector<agent_result> agents;
+  if (!all.is_array())
+    return agents;
+  for (const auto& item : all)
+    if (item.is_object())
+      agents.push_back(
+          {text_of(item, "agent_id"), text_of(item, "status"), text_of(item, "summary")});
+  return agents;
+}
+
+} // namespace boyd::queue

@@ -1,0 +1,204 @@
+#include "boyd/queue/transitions.hpp"
+
+#include "boyd/core/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace boyd::queue {
+
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::array<std::pair<settle_to, std::string_view>, 5> settle_names{{
+    {settle_to::done, "done"},
+    {settle_to::failed, "failed"},
+    {settle_to::cancelled, "cancelled"},
+    {settle_to::retry, "retry"},
+    {settle_to::release, "release"},
+}};
+
+/// Appends what the row says about its latest attempt to attempts_json.
+void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
+  const auto& d = row.d;
+  json entry{{"attempt", d.attempt},
+             {"fence", d.fence},
+             {"node", row.last_owner},
+             {"started_at", d.started_at ? json(format_rfc3339(*d.started_at, true)) : json()},
+             {"ended_at", format_rfc3339(d.finished_at.value_or(now), true)},
+             {"to", to},
+             {"execution", name_of(d.outcome.execution)},
+             {"failure", name_of(d.outcome.failure)},
+             {"exit_code", d.outcome.exit_code},
+             {"summary", d.outcome.summary},
+             {"error", d.outcome.error}};
+  auto all = json::parse(d.attempts_json, nullptr, false);
+  if (!all.is_array())
+    all = json::array();
+  while (all.size() >= max_attempt_records)
+    all.erase(all.begin());
+  all.push_back(std::move(entry));
+  row.d.attempts_json = all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void drop_lease(dispatch& d) {
+  d.lease_owner.clear();
+  d.lease_expires_at.reset();
+}
+
+void back_to_pending(dispatch& d, utc_time not_before) {
+  d.status = dispatch_status::pending;
+  d.not_before = not_before;
+  d.started_at.reset();
+  d.finished_at.reset();
+  drop_lease(d);
+}
+
+void finish(dispatch& d, dispatch_status status, utc_time now) {
+  d.status = status;
+  d.finished_at = now;
+  drop_lease(d);
+}
+
+void sanitize(std::string& text) {
+  text = sanitize_utf8(text);
+}
+
+run_outcome clean(const run_outcome& from) {
+  auto o = from;
+  for (auto* text : {&o.summary, &o.output, &o.error, &o.session_id, &o.usage_json})
+    sanitize(*text);
+  return o;
+}
+
+} // namespace
+
+queue_row new_row(const dispatch_spec& spec, utc_time now) {
+  queue_row row;
+  auto& d = row.d;
+  d.dispatch_id = spec.dispatch_id;
+  d.kernel_id = spec.kernel_id;
+  d.cycle_id = spec.cycle_id;
+  d.agent_id = spec.agent_id;
+  d.prompt = sanitize_utf8(spec.prompt);
+  d.priority = spec.priority;
+  d.max_attempts = spec.max_attempts;
+  d.metadata_json = spec.metadata_json;
+  d.created_at = now;
+  d.not_before = now + std::max(spec.delay, milliseconds{0});
+  return row;
+}
+
+void claim_row(queue_row& row, const std::string& node_id, milliseconds lease, utc_time now) {
+  auto& d = row.d;
+  d.status = dispatch_status::running;
+  d.fence += 1;
+  d.attempt += 1;
+  d.lease_owner = node_id;
+  d.lease_expires_at = now + lease;
+  d.started_at = now;
+  d.outcome = run_outcome{};
+  row.last_owner = node_id;
+}
+
+settle_result settle_row(queue_row& row, const settlement& item, utc_time now) {
+  auto& d = row.d;
+  if (item.fence == row.settled_fence)
+    return settle_result::already_settled;
+  if (d.status != dispatch_status::running || d.fence != item.fence)
+    return settle_result::stale;
+  d.outcome = clean(item.outcome);
+  row.settled_fence = item.fence;
+  switch (item.to) {
+  case settle_to::done:
+    finish(d, dispatch_status::done, now);
+    break;
+  case settle_to::failed:
+    finish(d, dispatch_status::failed, now);
+    break;
+  case settle_to::cancelled:
+    finish(d, dispatch_status::cancelled, now);
+    break;
+  case settle_to::retry:
+    remember_attempt(row, name_of(item.to), now);
+    back_to_pending(d, now + std::max(item.delay, milliseconds{0}));
+    break;
+  case settle_to::release:
+    remember_attempt(row, name_of(item.to), now);
+    d.attempt = std::max(0, d.attempt - 1);
+    back_to_pending(d, now);
+    break;
+  }
+  return settle_result::accepted;
+}
+
+bool rescue_row(queue_row& row, int max_rescues, utc_time now) {
+  auto& d = row.d;
+  d.outcome = run_outcome{};
+  d.outcome.execution = execution_verdict::indeterminate;
+  d.rescues += 1;
+  if (d.rescues > max_rescues) {
+    d.outcome.failure = failure_class::deterministic;
+    d.outcome.error = "given up: its node was lost in " + std::to_string(d.rescues) +
+                      " attempts; `boyd dispatches retry` runs it again";
+    finish(d, dispatch_status::failed, now);
+    return true;
+  }
+  d.outcome.error = "its node was lost while it ran";
+  remember_attempt(row, "rescue", now);
+  d.attempt = std::max(0, d.attempt - 1);
+  back_to_pending(d, now);
+  return false;
+}
+
+store::retry_dispatch::reply retry_row(queue_row& row, utc_time now) {
+  auto& d = row.d;
+  const auto was = d.status;
+  if (was == dispatch_status::pending)
+    return {settle_result::already_settled, was};
+  if (was == dispatch_status::running)
+    return {settle_result::stale, was};
+  remember_attempt(row, name_of(was), now);
+  d.attempt = 0;
+  d.rescues = 0;
+  back_to_pending(d, now);
+  return {settle_result::accepted, was};
+}
+
+store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
+  auto& d = row.d;
+  const auto was = d.status;
+  if (is_final(was))
+    return {settle_result::already_settled, was, d.fence, {}};
+  if (was == dispatch_status::running)
+    return {settle_result::stale, was, d.fence, d.lease_owner};
+  d.outcome = run_outcome{};
+  d.outcome.execution = execution_verdict::cancelled;
+  d.outcome.error = "cancelled by an operator before it ran";
+  finish(d, dispatch_status::cancelled, now);
+  return {settle_result::accepted, was, d.fence, {}};
+}
+
+bool holds(const queue_row& row, const std::string& node_id, std::int64_t fence) {
+  return row.d.status == dispatch_status::running && row.d.fence == fence &&
+         row.d.lease_owner == node_id;
+}
+
+std::string_view name_of(settle_to to) noexcept {
+  for (const auto& [value, name] : settle_names)
+    if (value == to)
+      return name;
+  return "failed";
+}
+
+std::optional<settle_to> settle_to_from(std::string_view name) noexcept {
+  for (const auto& [value, text] : settle_names)
+    if (text == name)
+      return value;
+  return std::nullopt;
+}
+
+} // namespace boyd::queue

@@ -1,0 +1,100 @@
+#include "support/sim/store.hpp"
+
+#include "support/sim/store_transaction.hpp"
+
+#include <utility>
+
+namespace boyd::sim {
+
+using namespace store;
+
+sim_database::sim_database(std::shared_ptr<clock_port> the_clock, std::shared_ptr<entropy> rand)
+    : clock(std::move(the_clock)), random(std::move(rand)) {}
+
+std::vector<any_reply> sim_database::run(const std::vector<operation>& batch) {
+  const std::lock_guard lock(mutex_);
+  sim_transaction transaction(*this, clock->now());
+  std::vector<any_reply> replies;
+  replies.reserve(batch.size());
+  for (const auto& op : batch) {
+    if (auto problem = queue::check_operation(op))
+      replies.emplace_back(std::move(*problem));
+    else
+      replies.push_back(std::visit([&](const auto& o) { return transaction.run(o); }, op));
+  }
+  return replies;
+}
+
+std::map<std::string, queue::queue_row> sim_database::rows() const {
+  const std::lock_guard lock(mutex_);
+  return data_.dispatches;
+}
+
+std::vector<occurrence> sim_database::occurrences() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<occurrence> out;
+  for (const auto& [key, slot] : data_.slots)
+    out.push_back(slot);
+  return out;
+}
+
+std::map<std::string, cycle_record> sim_database::cycles() const {
+  const std::lock_guard lock(mutex_);
+  return data_.cycles;
+}
+
+std::map<std::pair<std::string, std::int64_t>, int> sim_database::settled() const {
+  const std::lock_guard lock(mutex_);
+  return settled_;
+}
+
+namespace {
+
+class sim_store final : public dispatch_store {
+ public:
+  explicit sim_store(std::shared_ptr<sim_database> database) : database_(std::move(database)) {}
+
+  result<void> open() override {
+    open_ = false;
+    if (database_->faults.unavailable || drawn(database_->faults.refuse_open))
+      return fail(errc::store_unavailable, "the simulated database refuses connections", "sim");
+    open_ = true;
+    return {};
+  }
+
+  result<std::vector<any_reply>> apply(const std::vector<operation>& batch) override {
+    auto& faults = database_->faults;
+    if (faults.slow)
+      faults.slow(batch.size());
+    if (!open_ || faults.unavailable || drawn(faults.disconnect_before)) {
+      open_ = false;
+      return fail(errc::store_unavailable, "the simulated connection is gone", "sim");
+    }
+    if (drawn(faults.disconnect_in_commit)) {
+      open_ = false;
+      if (database_->random->unit() < 0.5)
+        database_->run(batch);
+      return fail(errc::commit_in_doubt, "the simulated connection broke in COMMIT", "sim");
+    }
+    return database_->run(batch);
+  }
+
+  std::string describe() const override { return "simulated"; }
+
+ private:
+  /// Draws only for faults that are on, so that turning one on leaves the others' runs alone.
+  bool drawn(double probability) const {
+    return probability > 0 && database_->random->unit() < probability;
+  }
+
+  std::shared_ptr<sim_database> database_;
+  bool open_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<dispatch_store> make_sim_store(std::shared_ptr<sim_database> database) {
+  return std::make_unique<sim_store>(std::move(database));
+}
+
+} // namespace boyd::sim

@@ -1,0 +1,128 @@
+#include "support/sim/store_transaction.hpp"
+
+#include <algorithm>
+
+namespace boyd::sim {
+
+using namespace store;
+
+namespace {
+
+/// As the real stores list a row: long texts only when asked for.
+dispatch shown(const queue::queue_row& row, bool bodies) {
+  auto d = row.d;
+  if (!bodies) {
+    d.prompt.clear();
+    d.outcome.output.clear();
+  }
+  return d;
+}
+
+bool matches(const list_dispatches& op, const dispatch& d) {
+  return (op.kernel_id.empty() || d.kernel_id == op.kernel_id) &&
+         (op.cycle_id.empty() || d.cycle_id == op.cycle_id) &&
+         (op.agent_id.empty() || d.agent_id == op.agent_id) &&
+         (!op.status || d.status == *op.status) &&
+         (op.before.empty() || d.dispatch_id < op.before) &&
+         (!op.finished_since || (d.finished_at && *d.finished_at >= *op.finished_since));
+}
+
+} // namespace
+
+any_reply sim_transaction::run(const find_dispatch& op) {
+  std::optional<dispatch> found;
+  auto it = data_.dispatches.lower_bound(op.dispatch_id);
+  if (it == data_.dispatches.end() || it->first.rfind(op.dispatch_id, 0) != 0)
+    return found;
+  found = shown(it->second, true);
+  const bool exact = it->first == op.dispatch_id;
+  ++it;
+  if (!exact && it != data_.dispatches.end() && it->first.rfind(op.dispatch_id, 0) == 0)
+    return error{errc::invalid_argument, "several dispatches begin with " + op.dispatch_id, "store",
+                 "give more characters of the id"};
+  return found;
+}
+
+any_reply sim_transaction::run(const list_dispatches& op) {
+  std::vector<dispatch> out;
+  for (auto it = data_.dispatches.rbegin(); it != data_.dispatches.rend() && out.size() < op.limit;
+       ++it)
+    if (matches(op, it->second.d))
+      out.push_back(shown(it->second, op.with_bodies));
+  return out;
+}
+
+any_reply sim_transaction::run(const latest_per_agent& op) {
+  std::map<std::string, std::string> newest;
+  for (const auto& [key, id] : data_.by_agent) {
+    if (std::get<0>(key) != op.kernel_id)
+      continue;
+    auto& latest = newest[std::get<2>(key)];
+    latest = std::max(latest, id);
+  }
+  std::vector<dispatch> out;
+  for (const auto& [agent, id] : newest)
+    out.push_back(shown(data_.dispatches.at(id), false));
+  return out;
+}
+
+any_reply sim_transaction::run(const count_by_status& op) {
+  count_by_status::reply reply;
+  for (const auto& [id, row] : data_.dispatches)
+    if (op.kernel_id.empty() || row.d.kernel_id == op.kernel_id)
+      ++reply[row.d.status];
+  return reply;
+}
+
+std::uint64_t sim_transaction::remove_dispatches(utc_time before, std::uint64_t limit) {
+  std::vector<std::pair<utc_time, std::string>> old;
+  for (const auto& [id, row] : data_.dispatches)
+    if (row.d.finished_at && *row.d.finished_at < before)
+      old.emplace_back(*row.d.finished_at, id);
+  std::sort(old.begin(), old.end());
+  old.resize(std::min<std::uint64_t>(old.size(), limit));
+  for (const auto& [at, id] : old) {
+    const auto& d = data_.dispatches.at(id).d;
+    data_.by_agent.erase({d.kernel_id, d.cycle_id, d.agent_id});
+    data_.dispatches.erase(id);
+  }
+  return old.size();
+}
+
+std::uint64_t sim_transaction::remove_cycles(utc_time before, std::size_t keep,
+                                             std::uint64_t limit) {
+  std::map<std::string, std::vector<const cycle_record*>> kernels;
+  for (const auto& [id, c] : data_.cycles)
+    kernels[c.kernel_id].push_back(&c);
+  std::vector<std::string> old;
+  for (auto& [kernel, all] : kernels) {
+    std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
+      return std::tie(b->started_at, b->cycle_id) < std::tie(a->started_at, a->cycle_id);
+    });
+    for (std::size_t i = keep; i < all.size(); ++i)
+      if (all[i]->finished_at && *all[i]->finished_at < before && old.size() < limit)
+        old.push_back(all[i]->cycle_id);
+  }
+  for (const auto& id : old)
+    data_.cycles.erase(id);
+  return old.size();
+}
+
+any_reply sim_transaction::run(const remove_finished& op) {
+  const auto before = now_ - op.age;
+  std::uint64_t removed = remove_dispatches(before, op.limit);
+  for (auto it = data_.decisions.begin(); it != data_.decisions.end() && removed < op.limit;) {
+    const bool old = it->second.decided_at < before;
+    removed += old ? 1 : 0;
+    it = old ? data_.decisions.erase(it) : std::next(it);
+  }
+  for (auto it = data_.slots.begin(); it != data_.slots.end() && removed < op.limit;) {
+    const bool old = it->second.finished_at && *it->second.finished_at < before;
+    removed += old ? 1 : 0;
+    it = old ? data_.slots.erase(it) : std::next(it);
+  }
+  removed += remove_cycles(before, op.keep_cycles, op.limit - removed);
+  return remove_finished::reply{removed};
+}
+
+} // namespace boyd::sim

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "support/sim/store.hpp"
+
+namespace boyd::sim {
+
+/// One transaction on the simulated database, whose lock its caller holds. The same rules as the
+/// real stores, on ordered maps.
+class sim_transaction {
+ public:
+  sim_transaction(sim_database& database, utc_time now)
+      : data_(database.data_), settled_(database.settled_), now_(now) {}
+
+  store::any_reply run(const store::open_occurrence& op);
+  store::any_reply run(const store::close_occurrence& op);
+  store::any_reply run(const store::list_occurrences& op);
+  store::any_reply run(const store::begin_cycle& op);
+  store::any_reply run(const store::enqueue_cycle& op);
+  store::any_reply run(const store::finish_cycle& op);
+  store::any_reply run(const store::list_cycles& op);
+  store::any_reply run(const store::list_decisions& op);
+  store::any_reply run(const store::claim& op);
+  store::any_reply run(const store::settle& op);
+  store::any_reply run(const store::renew_leases& op);
+  store::any_reply run(const store::take_back& op);
+  store::any_reply run(const store::rescue_expired& op);
+  store::any_reply run(const store::retry_dispatch& op);
+  store::any_reply run(const store::cancel_dispatch& op);
+  store::any_reply run(const store::find_dispatch& op);
+  store::any_reply run(const store::list_dispatches& op);
+  store::any_reply run(const store::latest_per_agent& op);
+  store::any_reply run(const store::count_by_status& op);
+  store::any_reply run(const store::due_agents& op);
+  store::any_reply run(const store::remove_finished& op);
+  store::any_reply run(const store::set_pause& op);
+  store::any_reply run(const store::clear_pause& op);
+  store::any_reply run(const store::list_pauses& op);
+  store::any_reply run(const store::put_fact& op);
+  store::any_reply run(const store::get_facts& op);
+  store::any_reply run(const store::beat& op);
+  store::any_reply run(const store::list_nodes& op);
+
+ private:
+  /// Keeps the pending and running indexes in step with a row.
+  void index(const queue::queue_row& row);
+  void unindex(const queue::queue_row& row);
+  template <class F>
+  auto change(queue::queue_row& row, F f);
+  store::take_back::reply give_back(const std::vector<std::string>& ids, int max_rescues);
+  std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
+  std::uint64_t remove_cycles(utc_time before, std::size_t keep, std::uint64_t limit);
+
+  sim_database::tables& data_;
+  std::map<std::pair<std::string, std::int64_t>, int>& settled_;
+  utc_time now_;
+};
+
+} // namespace boyd::sim
