@@ -26,6 +26,7 @@ struct versioned_store_options {
   std::string path;        ///< absolute; the work tree, with `.git` in it
   git_identity who;        ///< author and committer
   bool auto_commit = true; ///< commit a dirty tree before each write (SPEC §5)
+  bool backup = true;      ///< keep `<file>.bak` beside each written file, never versioned
 };
 
 /// Whether a store keeps history at the moment, for status and metrics.
@@ -108,9 +109,9 @@ class versioned_store {
   /// True when something differs from HEAD.
   result<bool> has_changes();
 
-  /// The commit that `at` means: a cycle id (the newest commit with that `Boyd-Cycle` trailer,
-  /// among the newest limits::history_search), an RFC 3339 time (the newest commit not later), or
-  /// whatever git understands. Tried in the order time, cycle, revision; `not_found` otherwise.
+  /// The revision that `at` means: the newest commit not later than an RFC 3339 time; the newest
+  /// commit of a cycle (its `Boyd-Cycle` trailer, among the newest limits::history_search); or `at`
+  /// itself, when git understands it. `not_found` otherwise.
   result<std::string> resolve(const std::string& at);
 
   /// The content of `file` at that point: `boyd state show --at`.
@@ -123,23 +124,26 @@ class versioned_store {
   /// The state after the latest call; touches nothing.
   const store_health& health() const noexcept { return health_; }
 
+  /// The absolute path of `file`, for readers that fall back to its backup
+  /// (files::read_checked).
+  std::string path_of(const std::string& file) const { return options_.path + "/" + file; }
+
   /// The directory.
   const std::string& path() const noexcept { return options_.path; }
 
  private:
-  result<void> check_directory();
+  result<void> check(const std::string& file);
   result<repository*> repository_now();
   void degrade(const error& why);
-  void recovered();
-  template <class T>
-  result<T> observe(result<T> r);
-  template <class T, class F>
-  result<T> with_repository(F&& call);
-  void snapshot();
-  void stage(const std::string& file, bool existed);
-  result<std::optional<std::string>> commit_changes(std::string_view subject,
-                                                    const commit_trailers& trailers);
+  void notice(const error& why);
   void note_failed_commit(const error& why);
+  template <class F>
+  auto with_repository(F&& call) -> decltype(call(std::declval<repository&>()));
+  result<void> replace(const std::string& file, std::string_view bytes,
+                       const std::optional<std::string>* expected);
+  void snapshot();
+  void stage(const std::string& file);
+  result<std::string> find_cycle(const std::string& cycle);
 
   file_system& files_;
   repository_provider& repositories_;

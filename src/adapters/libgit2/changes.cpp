@@ -1,0 +1,169 @@
+#include "git_internal.hpp"
+
+#include <climits>
+
+#include <array>
+#include <cerrno>
+#include <map>
+#include <unistd.h>
+#include <utility>
+
+namespace boyd::adapters::git {
+
+namespace {
+
+/// A path whose index entry differs from HEAD's, so that the index cannot vouch for the file.
+struct head_side {
+  git_oid id{};
+  std::uint32_t mode = 0; ///< 0: not in HEAD
+};
+
+const char* path_of(const git_diff_delta* d) {
+  return d->new_file.path != nullptr ? d->new_file.path : d->old_file.path;
+}
+
+bool is_submodule(const git_diff_delta* d) {
+  return d->old_file.mode == GIT_FILEMODE_COMMIT || d->new_file.mode == GIT_FILEMODE_COMMIT;
+}
+
+git_diff_options diff_options() {
+  git_diff_options o = GIT_DIFF_OPTIONS_INIT;
+  o.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
+            GIT_DIFF_INCLUDE_TYPECHANGE | GIT_DIFF_IGNORE_SUBMODULES;
+  return o;
+}
+
+result<std::map<std::string, head_side>> staged_by_others(const session& s, git_tree* head,
+                                                          git_index* index) {
+  git_diff_options options = diff_options();
+  diff_ptr diff;
+  const int rc = fill(diff, [&](git_diff** out) {
+    return git_diff_tree_to_index(out, s.repo.get(), head, index, &options);
+  });
+  if (rc != 0)
+    return fail(failure(rc, "cannot compare HEAD with the index", s.at->git_dir));
+  std::map<std::string, head_side> out;
+  for (std::size_t i = 0; i < git_diff_num_deltas(diff.get()); ++i) {
+    const git_diff_delta* d = git_diff_get_delta(diff.get(), i);
+    if (is_submodule(d))
+      continue;
+    const bool in_head = d->status != GIT_DELTA_ADDED && d->old_file.mode != 0;
+    out[path_of(d)] = in_head ? head_side{d->old_file.id, d->old_file.mode} : head_side{};
+  }
+  return out;
+}
+
+/// The blob id the file would get; `mode` 0 when there is no file.
+result<head_side> file_side(const session& s, const std::string& path) {
+  const std::string full = s.at->work_tree + "/" + path;
+  struct stat info {};
+  head_side side;
+  if (::lstat(full.c_str(), &info) != 0 || (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)))
+    return side;
+  int rc = 0;
+  if (S_ISLNK(info.st_mode)) {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t length = ::readlink(full.c_str(), target.data(), target.size());
+    if (length < 0)
+      return side;
+    rc = git_odb_hash(&side.id, target.data(), static_cast<std::size_t>(length), GIT_OBJECT_BLOB);
+    side.mode = GIT_FILEMODE_LINK;
+  } else {
+    rc = git_repository_hashfile(&side.id, s.repo.get(), full.c_str(), GIT_OBJECT_BLOB,
+                                 path.c_str());
+    side.mode = (info.st_mode & S_IXUSR) != 0 ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+  }
+  if (rc != 0)
+    return fail(failure(rc, "cannot read the file", full));
+  return side;
+}
+
+/// Compares the file with HEAD directly.
+result<void> compare(const session& s, const std::string& path, const head_side& head,
+                     std::map<std::string, change_kind>& out) {
+  const auto file = file_side(s, path);
+  if (!file)
+    return fail(file.error());
+  if (head.mode == 0 && file->mode == 0)
+    return {};
+  if (head.mode == 0)
+    out[path] = change_kind::added;
+  else if (file->mode == 0)
+    out[path] = change_kind::deleted;
+  else if (head.mode != file->mode || git_oid_equal(&head.id, &file->id) == 0)
+    out[path] = change_kind::modified;
+  return {};
+}
+
+void take_delta(const git_diff_delta* d, const std::map<std::string, head_side>& staged,
+                std::map<std::string, change_kind>& out) {
+  const std::string path = path_of(d);
+  // A path with a final '/' is a nested repository.
+  if (is_submodule(d) || path.empty() || path.back() == '/' || staged.count(path) != 0)
+    return;
+  switch (d->status) {
+  case GIT_DELTA_UNTRACKED:
+  case GIT_DELTA_ADDED:
+    out[path] = change_kind::added;
+    break;
+  case GIT_DELTA_DELETED:
+    out[path] = change_kind::deleted;
+    break;
+  case GIT_DELTA_MODIFIED:
+  case GIT_DELTA_TYPECHANGE:
+    out[path] = change_kind::modified;
+    break;
+  default:
+    break;
+  }
+}
+
+} // namespace
+
+result<std::vector<path_change>> changes(const session& s) {
+  auto head = head_tree(s);
+  if (!head)
+    return fail(std::move(head.error()));
+  bool rebuilt = false;
+  auto index = read_index(s, s.at->git_dir + "/index", &rebuilt);
+  if (!index)
+    return fail(std::move(index.error()));
+  auto staged = staged_by_others(s, head->get(), index->get());
+  if (!staged)
+    return fail(std::move(staged.error()));
+  git_diff_options options = diff_options();
+  diff_ptr diff;
+  const int rc = fill(diff, [&](git_diff** out) {
+    return git_diff_index_to_workdir(out, s.repo.get(), index->get(), &options);
+  });
+  if (rc != 0)
+    return fail(failure(rc, "cannot compare the index with the files", s.at->work_tree));
+  std::map<std::string, change_kind> found;
+  for (std::size_t i = 0; i < git_diff_num_deltas(diff.get()); ++i)
+    take_delta(git_diff_get_delta(diff.get(), i), *staged, found);
+  for (const auto& [path, side] : *staged)
+    if (auto compared = compare(s, path, side, found); !compared)
+      return fail(std::move(compared.error()));
+  std::vector<path_change> out;
+  out.reserve(found.size());
+  for (const auto& [path, kind] : found)
+    out.push_back({path, kind});
+  return out;
+}
+
+result<std::size_t> tracked_files(const session& s) {
+  auto head = head_tree(s);
+  if (!head)
+    return fail(std::move(head.error()));
+  if (!*head)
+    return std::size_t{0};
+  index_ptr index;
+  int rc = fill(index, [](git_index** out) { return git_index_new(out); });
+  if (rc == 0)
+    rc = git_index_read_tree(index.get(), head->get());
+  if (rc != 0)
+    return fail(failure(rc, "cannot read HEAD's tree", s.at->git_dir));
+  return git_index_entrycount(index.get());
+}
+
+} // namespace boyd::adapters::git

@@ -1,0 +1,252 @@
+#include "boyd/core/limits.hpp"
+#include "git_internal.hpp"
+#include "locks_internal.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <utility>
+
+namespace boyd::adapters::git {
+
+namespace {
+
+/// Refuses to touch index or HEAD while a person is in the middle of something.
+result<void> check_nothing_in_progress(const session& s) {
+  const int state = git_repository_state(s.repo.get());
+  if (state == GIT_REPOSITORY_STATE_NONE)
+    return {};
+  const char* what = "an operation";
+  switch (state) {
+  case GIT_REPOSITORY_STATE_MERGE:
+    what = "a merge";
+    break;
+  case GIT_REPOSITORY_STATE_REVERT:
+  case GIT_REPOSITORY_STATE_REVERT_SEQUENCE:
+    what = "a revert";
+    break;
+  case GIT_REPOSITORY_STATE_CHERRYPICK:
+  case GIT_REPOSITORY_STATE_CHERRYPICK_SEQUENCE:
+    what = "a cherry-pick";
+    break;
+  case GIT_REPOSITORY_STATE_BISECT:
+    what = "a bisect";
+    break;
+  case GIT_REPOSITORY_STATE_REBASE:
+  case GIT_REPOSITORY_STATE_REBASE_INTERACTIVE:
+  case GIT_REPOSITORY_STATE_REBASE_MERGE:
+    what = "a rebase";
+    break;
+  default:
+    break;
+  }
+  return fail(errc::conflict, std::string("somebody is in the middle of ") + what, s.at->work_tree,
+              "finish or abort it with git");
+}
+
+/// What HEAD was when a commit began.
+struct head_state {
+  std::string branch; ///< full ref name; empty: detached
+  reference_ptr ref;  ///< the direct reference to move; null: unborn
+  commit_ptr commit;  ///< null: unborn
+};
+
+result<head_state> read_head(const session& s) {
+  head_state h;
+  reference_ptr head;
+  int rc = fill(
+      head, [&](git_reference** out) { return git_reference_lookup(out, s.repo.get(), "HEAD"); });
+  if (rc != 0)
+    return fail(failure(rc, "cannot read HEAD", s.at->git_dir));
+  if (git_reference_type(head.get()) == GIT_REFERENCE_DIRECT) {
+    h.ref = std::move(head);
+  } else {
+    h.branch = git_reference_symbolic_target(head.get());
+    rc = fill(h.ref, [&](git_reference** out) {
+      return git_reference_lookup(out, s.repo.get(), h.branch.c_str());
+    });
+    if (rc == GIT_ENOTFOUND)
+      return h;
+    if (rc != 0)
+      return fail(failure(rc, "cannot read the branch", h.branch));
+  }
+  rc = fill(h.commit, [&](git_commit** out) {
+    return git_commit_lookup(out, s.repo.get(), git_reference_target(h.ref.get()));
+  });
+  if (rc != 0)
+    return fail(failure(rc, "cannot read HEAD's commit", s.at->git_dir));
+  return h;
+}
+
+/// The tree of HEAD with `paths` put in; nothing when it equals HEAD's.
+result<std::optional<git_oid>> build_tree(const session& s, const head_state& h,
+                                          const std::vector<prepared_path>& paths) {
+  index_ptr index;
+  tree_ptr base;
+  int rc = fill(index, [](git_index** out) { return git_index_new(out); });
+  if (rc == 0 && h.commit)
+    rc = fill(base, [&](git_tree** out) { return git_commit_tree(out, h.commit.get()); });
+  if (rc == 0 && base)
+    rc = git_index_read_tree(index.get(), base.get());
+  if (rc != 0)
+    return fail(failure(rc, "cannot read HEAD's tree", s.at->git_dir));
+  if (auto done = apply(index.get(), paths); !done)
+    return fail(std::move(done.error()));
+  if (!base && git_index_entrycount(index.get()) == 0)
+    return std::nullopt;
+  git_oid id{};
+  rc = git_index_write_tree_to(&id, index.get(), s.repo.get());
+  if (rc != 0)
+    return fail(failure(rc, "cannot write a tree", s.at->git_dir));
+  if (base && git_oid_equal(&id, git_tree_id(base.get())) != 0)
+    return std::nullopt;
+  return id;
+}
+
+result<git_oid> write_commit(const session& s, const head_state& h, const git_oid& tree_id,
+                             const std::string& message, utc_time when) {
+  signature_ptr who;
+  tree_ptr tree;
+  const auto at = std::chrono::floor<seconds>(when).time_since_epoch().count();
+  int rc = fill(who, [&](git_signature** out) {
+    return git_signature_new(out, s.at->who.name.c_str(), s.at->who.email.c_str(), at, 0);
+  });
+  if (rc == 0)
+    rc = fill(tree, [&](git_tree** out) { return git_tree_lookup(out, s.repo.get(), &tree_id); });
+  git_oid id{};
+  if (rc == 0) {
+    std::array<const git_commit*, 1> parents{h.commit.get()};
+    rc = git_commit_create(&id, s.repo.get(), nullptr, who.get(), who.get(), nullptr,
+                           message.c_str(), tree.get(), h.commit ? 1 : 0, parents.data());
+  }
+  if (rc != 0)
+    return fail(failure(rc, "cannot write a commit", s.at->git_dir));
+  return id;
+}
+
+/// Moves what HEAD pointed at to `id`, only if it has not moved: libgit2's code.
+int move_head(const session& s, const head_state& h, const git_oid& id,
+              const std::string& message) {
+  const std::string note = "commit: " + message.substr(0, message.find('\n'));
+  reference_ptr moved;
+  return fill(moved, [&](git_reference** out) {
+    if (h.ref)
+      return git_reference_set_target(out, h.ref.get(), &id, note.c_str());
+    return git_reference_create(out, s.repo.get(), h.branch.c_str(), &id, 0, note.c_str());
+  });
+}
+
+bool head_is(const session& s, const git_oid& id) {
+  const auto head = read_head(s);
+  return head && head->commit && git_oid_equal(git_commit_id(head->commit.get()), &id) != 0;
+}
+
+bool was_moved_by_others(int rc) {
+  return rc == GIT_EMODIFIED || rc == GIT_EEXISTS || rc == GIT_ENOTFOUND;
+}
+
+enum class attempt_end { done, moved, ref_locked };
+
+struct attempt {
+  attempt_end end = attempt_end::done;
+  std::optional<std::string> hash;
+};
+
+result<attempt> try_commit(const session& s, const std::vector<prepared_path>& paths,
+                           const std::string& message, utc_time when) {
+  auto head = read_head(s);
+  if (!head)
+    return fail(std::move(head.error()));
+  auto tree = build_tree(s, *head, paths);
+  if (!tree)
+    return fail(std::move(tree.error()));
+  if (!*tree)
+    return attempt{};
+  auto id = write_commit(s, *head, **tree, message, when);
+  if (!id)
+    return fail(std::move(id.error()));
+  const int rc = move_head(s, *head, *id, message);
+  if (rc == 0)
+    return attempt{attempt_end::done, hex(*id)};
+  const error why = failure(rc, "cannot move the branch", head->branch);
+  if (rc == GIT_ELOCKED)
+    return attempt{attempt_end::ref_locked, {}};
+  if (was_moved_by_others(rc))
+    return attempt{attempt_end::moved, {}};
+  if (!head_is(s, *id))
+    return fail(why);
+  spdlog::warn("{}; but HEAD has moved to {}", to_string(why), hex(*id));
+  return attempt{attempt_end::done, hex(*id)};
+}
+
+} // namespace
+
+result<commit_ptr> head_commit(const session& s) {
+  auto head = read_head(s);
+  if (!head)
+    return fail(std::move(head.error()));
+  return std::move(head->commit);
+}
+
+result<tree_ptr> head_tree(const session& s) {
+  auto commit = head_commit(s);
+  if (!commit)
+    return fail(std::move(commit.error()));
+  tree_ptr tree;
+  if (!*commit)
+    return tree;
+  const int rc = fill(tree, [&](git_tree** out) { return git_commit_tree(out, commit->get()); });
+  if (rc != 0)
+    return fail(failure(rc, "cannot read HEAD's tree", s.at->git_dir));
+  return tree;
+}
+
+result<void> stage(const session& s, const std::vector<path_change>& paths) {
+  if (auto free = check_nothing_in_progress(s); !free)
+    return free;
+  auto prepared = prepare(s, paths);
+  if (!prepared)
+    return fail(std::move(prepared.error()));
+  if (prepared->empty())
+    return {};
+  auto lock = index_lock::acquire(s.at->work_tree, s.at->git_dir, limits::repository_lock_wait);
+  if (!lock)
+    return fail(std::move(lock.error()));
+  return update_index(s, *prepared);
+}
+
+result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
+                                          const std::string& message, utc_time when) {
+  auto prepared = prepare(s, paths);
+  if (!prepared)
+    return fail(std::move(prepared.error()));
+  if (prepared->empty())
+    return std::nullopt;
+  auto lock = index_lock::acquire(s.at->work_tree, s.at->git_dir, limits::repository_lock_wait);
+  if (!lock)
+    return fail(std::move(lock.error()));
+  if (auto free = check_nothing_in_progress(s); !free)
+    return fail(std::move(free.error()));
+  if (auto staged = update_index(s, *prepared); !staged)
+    return fail(std::move(staged.error()));
+  lock_wait wait(limits::repository_lock_wait);
+  for (int moved = 0; moved < limits::commit_attempts;) {
+    auto tried = try_commit(s, *prepared, message, when);
+    if (!tried)
+      return fail(std::move(tried.error()));
+    if (tried->end == attempt_end::done)
+      return tried->hash;
+    if (tried->end == attempt_end::moved) {
+      ++moved;
+      continue;
+    }
+    recover_locks(s.at->work_tree, s.at->git_dir);
+    if (!wait.again())
+      return fail(errc::locked, "another process holds a lock on the branch", s.at->git_dir,
+                  "wait for it to end; a leftover lock is removed after one minute");
+  }
+  return fail(errc::conflict, "HEAD moved at every attempt to commit", s.at->work_tree,
+              "the files stay staged; the next commit takes them");
+}
+
+} // namespace boyd::adapters::git

@@ -1,0 +1,136 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/ports/repository.hpp"
+
+#include <git2.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <vector>
+
+/// What the adapter's files share; the only header that sees libgit2.
+namespace boyd::adapters::git {
+
+/// Frees a libgit2 object.
+template <auto Free>
+struct free_with {
+  template <class T>
+  void operator()(T* p) const noexcept {
+    Free(p);
+  }
+};
+
+template <class T, auto Free>
+using owned = std::unique_ptr<T, free_with<Free>>;
+
+using repository_ptr = owned<git_repository, git_repository_free>;
+using index_ptr = owned<git_index, git_index_free>;
+using tree_ptr = owned<git_tree, git_tree_free>;
+using commit_ptr = owned<git_commit, git_commit_free>;
+using object_ptr = owned<git_object, git_object_free>;
+using reference_ptr = owned<git_reference, git_reference_free>;
+using signature_ptr = owned<git_signature, git_signature_free>;
+using diff_ptr = owned<git_diff, git_diff_free>;
+using walk_ptr = owned<git_revwalk, git_revwalk_free>;
+using odb_ptr = owned<git_odb, git_odb_free>;
+using odb_object_ptr = owned<git_odb_object, git_odb_object_free>;
+using builder_ptr = owned<git_packbuilder, git_packbuilder_free>;
+using config_ptr = owned<git_config, git_config_free>;
+using entry_ptr = owned<git_tree_entry, git_tree_entry_free>;
+using blob_ptr = owned<git_blob, git_blob_free>;
+
+/// Fills an owning pointer from a C function with an out parameter; returns the function's code.
+template <class Owned, class F>
+int fill(Owned& out, F&& make) {
+  typename Owned::pointer raw = nullptr;
+  const int rc = make(&raw);
+  out.reset(raw);
+  return rc;
+}
+
+/// Where an opened repository is, and which one it was.
+struct location {
+  std::string work_tree; ///< canonical, without a trailing '/'
+  std::string git_dir;   ///< work_tree + "/.git"
+  dev_t device = 0;      ///< of git_dir, to notice that it was exchanged
+  ino_t inode = 0;
+  git_identity who;
+};
+
+/// One opening of the repository, for one call of the port.
+struct session {
+  repository_ptr repo;
+  const location* at = nullptr;
+};
+
+/// Starts libgit2 once: no configuration from outside the repository, fsync on.
+void start_library();
+
+/// The error of a libgit2 call that returned `rc`, with libgit2's own words. What has no better
+/// code becomes `otherwise`.
+error failure(int rc, std::string_view doing, const std::string& where,
+              errc otherwise = errc::repository_unavailable);
+
+/// The error of a system call.
+error system_failure(int code, std::string_view doing, const std::string& where);
+
+std::string hex(const git_oid& id);
+
+/// Opens it for one call; `repository_unavailable` when it is not the one of `at` any more.
+result<session> open_session(const location& at);
+
+/// Checks the directory, its `.git` and its surroundings, and removes leftover locks.
+result<location> locate(const std::string& path, const git_identity& who);
+
+/// Makes what is missing of the repository; see the port.
+result<void> create(const std::string& path, const git_identity& who);
+
+/// HEAD's commit; null in an unborn branch.
+result<commit_ptr> head_commit(const session& s);
+
+/// HEAD's tree; null in an unborn branch.
+result<tree_ptr> head_tree(const session& s);
+
+/// The repository's index as it is on disk; one rebuilt from HEAD in memory when it is missing,
+/// torn or unreadable.
+result<index_ptr> read_index(const session& s, const std::string& index_path, bool* rebuilt);
+
+// -- changes and commits --
+result<std::vector<path_change>> changes(const session& s);
+result<std::size_t> tracked_files(const session& s);
+result<void> stage(const session& s, const std::vector<path_change>& paths);
+result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
+                                          const std::string& message, utc_time when);
+
+// -- reading --
+result<std::vector<commit_info>> history(const session& s, const std::string& path, std::size_t n);
+result<std::string> diff(const session& s, const std::string& a, const std::string& b);
+result<std::string> read_at(const session& s, const std::string& revision, const std::string& path);
+result<std::string> commit_at(const session& s, utc_time t);
+
+// -- packing --
+result<std::size_t> loose_objects(const session& s);
+result<std::size_t> pack(const session& s);
+
+/// A file's new content, made before the index is locked.
+struct prepared_path {
+  std::string path;
+  bool remove = false;
+  git_index_entry entry{}; ///< `entry.path` points into `path` only while it is used
+};
+
+/// Writes blobs for `paths`; what is ignored, vanished or not a file is left out.
+result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths);
+
+/// Puts `paths` into the index file. The index lock must be held.
+result<void> update_index(const session& s, const std::vector<prepared_path>& paths);
+
+/// Puts `paths` into an index in memory.
+result<void> apply(git_index* index, const std::vector<prepared_path>& paths);
+
+} // namespace boyd::adapters::git

@@ -1,0 +1,246 @@
+#include "git_internal.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace boyd::adapters::git {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file changed so shortly before it was read may change again within the same tick of the file
+/// system's clock, unseen by its times; such an entry is written without a size, which makes git
+/// and libgit2 compare contents.
+constexpr std::int64_t settled_after_ns = 50'000'000;
+
+constexpr std::int64_t ns_per_second = 1'000'000'000;
+
+std::int64_t nanoseconds(const timespec& t) {
+  return static_cast<std::int64_t>(t.tv_sec) * ns_per_second + t.tv_nsec;
+}
+
+bool changed_just_now(const struct stat& info) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(now) - nanoseconds(info.st_mtim) < settled_after_ns;
+}
+
+git_index_time index_time(const timespec& t) {
+  return {static_cast<std::int32_t>(t.tv_sec), static_cast<std::uint32_t>(t.tv_nsec)};
+}
+
+/// libgit2's checks of the owner repository and its ".git" rule are repeated here: the path comes
+/// from a caller.
+bool is_valid_path(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos)
+    return false;
+  for (const auto& part : fs::path(path)) {
+    std::string name = part.string();
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    if (name.empty() || name == "/" || name == "." || name == ".." || name == ".git")
+      return false;
+  }
+  return true;
+}
+
+/// True when some directory of `path` below the work tree is a link: then the file is not in it.
+bool goes_through_link(const std::string& work_tree, const std::string& path) {
+  for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+    struct stat info {};
+    if (::lstat((work_tree + "/" + path.substr(0, end)).c_str(), &info) != 0 ||
+        !S_ISDIR(info.st_mode))
+      return true;
+  }
+  return false;
+}
+
+bool is_tracked(git_index* index, git_tree* head, const std::string& path) {
+  if (index != nullptr && git_index_get_bypath(index, path.c_str(), 0) != nullptr)
+    return true;
+  if (head == nullptr)
+    return false;
+  entry_ptr entry;
+  return fill(entry, [&](git_tree_entry** out) {
+           return git_tree_entry_bypath(out, head, path.c_str());
+         }) == 0;
+}
+
+std::uint32_t mode_of(const struct stat& info) {
+  if (S_ISLNK(info.st_mode))
+    return GIT_FILEMODE_LINK;
+  return (info.st_mode & S_IXUSR) != 0 ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+}
+
+git_index_entry entry_for(const struct stat& info, const git_oid& id) {
+  git_index_entry e{};
+  e.ctime = index_time(info.st_ctim);
+  e.mtime = index_time(info.st_mtim);
+  e.dev = static_cast<std::uint32_t>(info.st_dev);
+  e.ino = static_cast<std::uint32_t>(info.st_ino);
+  e.mode = mode_of(info);
+  e.uid = info.st_uid;
+  e.gid = info.st_gid;
+  e.file_size = changed_just_now(info) ? 0 : static_cast<std::uint32_t>(info.st_size);
+  e.id = id;
+  return e;
+}
+
+/// Entries that the old index knew by time alone get no size: once the index is newer than they
+/// are, their times prove nothing any more (git's "racily clean" entries).
+result<void> forget_racy(git_index* index, std::int64_t index_seconds) {
+  for (std::size_t i = 0; i < git_index_entrycount(index); ++i) {
+    const git_index_entry* e = git_index_get_byindex(index, i);
+    const bool racy = e->mtime.seconds >= index_seconds && e->file_size != 0;
+    if (!racy || (e->mode & S_IFMT) == GIT_FILEMODE_COMMIT || git_index_entry_stage(e) != 0)
+      continue;
+    git_index_entry copy = *e;
+    copy.file_size = 0;
+    const std::string path = e->path;
+    copy.path = path.c_str();
+    if (const int rc = git_index_add(index, &copy); rc != 0)
+      return fail(failure(rc, "cannot refresh the git index", path));
+  }
+  return {};
+}
+
+bool sync_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  const bool ok = ::fsync(fd) == 0;
+  ::close(fd);
+  return ok;
+}
+
+} // namespace
+
+result<index_ptr> read_index(const session& s, const std::string& index_path, bool* rebuilt) {
+  struct stat info {};
+  index_ptr index;
+  *rebuilt = false;
+  const bool usable = ::stat(index_path.c_str(), &info) == 0 && info.st_size > 0;
+  if (usable &&
+      fill(index, [&](git_index** out) { return git_index_open(out, index_path.c_str()); }) == 0)
+    return index;
+  *rebuilt = true;
+  git_error_clear();
+  if (const int rc = fill(index, [](git_index** out) { return git_index_new(out); }); rc != 0)
+    return fail(failure(rc, "cannot make a git index", index_path));
+  auto head = head_tree(s);
+  if (!head)
+    return fail(std::move(head.error()));
+  if (*head)
+    if (const int rc = git_index_read_tree(index.get(), head->get()); rc != 0)
+      return fail(failure(rc, "cannot read HEAD's tree", index_path));
+  return index;
+}
+
+result<std::vector<prepared_path>> prepare(const session& s,
+                                           const std::vector<path_change>& paths) {
+  auto head = head_tree(s);
+  if (!head)
+    return fail(std::move(head.error()));
+  bool rebuilt = false;
+  auto index = read_index(s, s.at->git_dir + "/index", &rebuilt);
+  if (!index)
+    return fail(std::move(index.error()));
+  std::vector<prepared_path> out;
+  for (const auto& change : paths) {
+    if (!is_valid_path(change.path))
+      return fail(errc::invalid_argument, "not a path inside the work tree", change.path);
+    struct stat info {};
+    const std::string full = s.at->work_tree + "/" + change.path;
+    const bool missing = goes_through_link(s.at->work_tree, change.path) ||
+                         ::lstat(full.c_str(), &info) != 0 ||
+                         (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode));
+    if (missing) {
+      if (change.kind == change_kind::deleted)
+        out.push_back({change.path, true, {}});
+      continue;
+    }
+    int ignored = 0;
+    git_ignore_path_is_ignored(&ignored, s.repo.get(), change.path.c_str());
+    if (ignored == 1 && !is_tracked(index->get(), head->get(), change.path))
+      continue;
+    git_oid id{};
+    if (const int rc = git_blob_create_from_workdir(&id, s.repo.get(), change.path.c_str());
+        rc != 0) {
+      const error why = failure(rc, "cannot store a version of the file", full);
+      if (S_ISREG(info.st_mode) && ::access(full.c_str(), R_OK) == 0)
+        return fail(why);
+      spdlog::warn("{}; it is left out of the commit", to_string(why));
+      continue;
+    }
+    out.push_back({change.path, false, entry_for(info, id)});
+  }
+  return out;
+}
+
+result<void> apply(git_index* index, const std::vector<prepared_path>& paths) {
+  for (const auto& p : paths) {
+    int rc = 0;
+    if (p.remove) {
+      rc = git_index_remove(index, p.path.c_str(), 0);
+      rc = rc == GIT_ENOTFOUND ? 0 : rc;
+    } else {
+      git_index_entry entry = p.entry;
+      entry.path = p.path.c_str();
+      rc = git_index_add(index, &entry);
+    }
+    if (rc != 0)
+      return fail(failure(rc, "cannot stage", p.path));
+  }
+  git_error_clear();
+  return {};
+}
+
+result<void> update_index(const session& s, const std::vector<prepared_path>& paths) {
+  const std::string live = s.at->git_dir + "/index";
+  const std::string draft = s.at->git_dir + "/boyd-index";
+  std::error_code ec;
+  fs::remove(draft, ec);
+  fs::remove(draft + ".lock", ec);
+  struct stat info {};
+  const bool copied = ::stat(live.c_str(), &info) == 0 && info.st_size > 0 &&
+                      fs::copy_file(live, draft, fs::copy_options::overwrite_existing, ec);
+  bool rebuilt = false;
+  auto index = read_index(s, draft, &rebuilt);
+  if (!index)
+    return fail(std::move(index.error()));
+  if (rebuilt) {
+    if (copied)
+      spdlog::warn("the git index {} cannot be read; it is made again from HEAD", live);
+    fs::remove(draft, ec);
+    index_ptr fresh;
+    if (const int rc =
+            fill(fresh, [&](git_index** out) { return git_index_open(out, draft.c_str()); });
+        rc != 0)
+      return fail(failure(rc, "cannot make a git index", draft));
+    auto head = head_tree(s);
+    if (!head)
+      return fail(std::move(head.error()));
+    if (*head)
+      git_index_read_tree(fresh.get(), head->get());
+    *index = std::move(fresh);
+  }
+  if (auto done = apply(index->get(), paths); !done)
+    return done;
+  if (copied)
+    if (auto done = forget_racy(index->get(), info.st_mtim.tv_sec); !done)
+      return done;
+  if (const int rc = git_index_write(index->get()); rc != 0)
+    return fail(failure(rc, "cannot write the git index", draft));
+  if (!sync_file(draft) || ::rename(draft.c_str(), live.c_str()) != 0)
+    return fail(system_failure(errno, "cannot replace the git index", live));
+  return {};
+}
+
+} // namespace boyd::adapters::git

@@ -1,0 +1,206 @@
+#include "boyd/core/limits.hpp"
+#include "locks_internal.hpp"
+#include "processes_internal.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace boyd::adapters::git {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr milliseconds longest_pause{50};
+/// A repository with more refs than this is not one of ours; the rest is left alone.
+constexpr std::size_t most_files_searched = 100'000;
+constexpr int deepest_ref = 16;
+
+struct leftover {
+  std::string path;
+  struct stat info {};
+};
+
+std::optional<leftover> look(const std::string& path) {
+  leftover l{path, {}};
+  if (::lstat(path.c_str(), &l.info) != 0 || !S_ISREG(l.info.st_mode))
+    return std::nullopt;
+  return l;
+}
+
+bool earlier(const timespec& a, const timespec& b) {
+  return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+/// Rule 2 of repository.hpp, without the look at the processes.
+bool is_old(const struct stat& info) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const auto age = seconds{now.tv_sec - info.st_mtim.tv_sec};
+  return age > limits::stale_lock_age || info.st_mtim.tv_sec < boot_time();
+}
+
+bool ends_with(std::string_view text, std::string_view tail) {
+  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
+}
+
+/// Regular files below `root` whose name passes `wanted`; bounded.
+template <class F>
+void collect(const std::string& root, F wanted, std::vector<leftover>& out) {
+  std::error_code ec;
+  std::size_t seen = 0;
+  fs::recursive_directory_iterator it(root, ec);
+  const fs::recursive_directory_iterator end;
+  while (!ec && it != end && seen++ < most_files_searched) {
+    if (it.depth() >= deepest_ref)
+      it.disable_recursion_pending();
+    if (wanted(it->path().filename().string()))
+      if (auto l = look(it->path().string()))
+        out.push_back(std::move(*l));
+    it.increment(ec);
+  }
+}
+
+/// Removes it unless it has been exchanged since it was judged.
+void remove_leftover(const leftover& l, std::string_view why) {
+  const auto now = look(l.path);
+  if (!now || now->info.st_ino != l.info.st_ino || now->info.st_dev != l.info.st_dev)
+    return;
+  if (::unlink(l.path.c_str()) == 0)
+    spdlog::warn("removed a leftover git file: {} ({})", l.path, why);
+  else if (errno != ENOENT)
+    spdlog::warn("cannot remove the leftover git file {}: {}", l.path, std::strerror(errno));
+}
+
+std::vector<leftover> ref_locks(const std::string& git_dir) {
+  std::vector<leftover> out;
+  for (const char* name : {"/HEAD.lock", "/packed-refs.lock", "/config.lock"})
+    if (auto l = look(git_dir + name))
+      out.push_back(std::move(*l));
+  collect(
+      git_dir + "/refs", [](const std::string& name) { return ends_with(name, ".lock"); }, out);
+  return out;
+}
+
+bool is_temporary_object(const std::string& name) {
+  for (const char* start : {"tmp_obj", "tmp_pack_", "tmp_idx_", "pack_git2_"})
+    if (name.rfind(start, 0) == 0)
+      return true;
+  return false;
+}
+
+/// Temporary objects and packs, and pack indexes whose pack was removed before them.
+std::vector<leftover> temporary_files(const std::string& git_dir) {
+  std::vector<leftover> out;
+  collect(git_dir + "/objects", is_temporary_object, out);
+  std::vector<leftover> indexes;
+  collect(
+      git_dir + "/objects/pack", [](const std::string& name) { return ends_with(name, ".idx"); },
+      indexes);
+  for (auto& l : indexes)
+    if (!look(l.path.substr(0, l.path.size() - std::strlen("idx")) + "pack"))
+      out.push_back(std::move(l));
+  std::error_code ec;
+  for (fs::directory_iterator it(git_dir, ec), end; !ec && it != end; it.increment(ec))
+    if (it->path().filename().string().rfind("boyd-", 0) == 0)
+      if (auto l = look(it->path().string()))
+        out.push_back(std::move(*l));
+  return out;
+}
+
+/// Makes `path` with the holder's name in it, in one step; an errno value or 0.
+int make_lock(const std::string& git_dir, const std::string& path) {
+  std::string draft = git_dir + "/boyd-lock-XXXXXX";
+  const int fd = ::mkstemp(draft.data());
+  if (fd < 0)
+    return errno;
+  const std::string mark = own_mark();
+  const bool written = ::write(fd, mark.data(), mark.size()) == static_cast<ssize_t>(mark.size());
+  int code = written ? 0 : (errno != 0 ? errno : ENOSPC);
+  ::close(fd);
+  if (code == 0 && ::link(draft.c_str(), path.c_str()) != 0)
+    code = errno;
+  ::unlink(draft.c_str());
+  return code;
+}
+
+} // namespace
+
+bool lock_wait::again() {
+  if (std::chrono::steady_clock::now() >= deadline_)
+    return false;
+  std::this_thread::sleep_for(pause_);
+  pause_ = std::min(pause_ * 2, longest_pause);
+  return true;
+}
+
+result<index_lock> index_lock::acquire(const std::string& work_tree, const std::string& git_dir,
+                                       milliseconds most) {
+  const std::string path = git_dir + "/index.lock";
+  lock_wait wait(most);
+  for (bool recovered = false;;) {
+    const int code = make_lock(git_dir, path);
+    if (code == 0)
+      return index_lock(path);
+    if (code != EEXIST)
+      return fail(code == ENOSPC || code == EDQUOT ? errc::no_space : errc::repository_unavailable,
+                  std::string("cannot lock the git index: ") + std::strerror(code), path);
+    if (!recovered) {
+      recover_locks(work_tree, git_dir);
+      recovered = true;
+      continue;
+    }
+    if (!wait.again()) {
+      recover_locks(work_tree, git_dir);
+      return fail(errc::locked, "another process holds the git index", path,
+                  "wait for it to end; a leftover lock is removed after one minute");
+    }
+  }
+}
+
+index_lock::~index_lock() {
+  if (!path_.empty())
+    ::unlink(path_.c_str());
+}
+
+void recover_locks(const std::string& work_tree, const std::string& git_dir) {
+  const auto index = look(git_dir + "/index.lock");
+  const bool own_dead = index && is_mark_of_dead(index->path);
+  auto refs = ref_locks(git_dir);
+  auto temporary = temporary_files(git_dir);
+  if (!index && refs.empty() && temporary.empty())
+    return;
+  std::optional<process_survey> survey;
+  const auto unused = [&](const leftover& l) {
+    if (!survey)
+      survey = survey_processes(work_tree);
+    return !survey->git_at_work && !survey->holds(l.info.st_dev, l.info.st_ino);
+  };
+  for (const auto& l : refs) {
+    const bool of_own = own_dead && !earlier(l.info.st_mtim, index->info.st_mtim);
+    if ((of_own || is_old(l.info)) && unused(l))
+      remove_leftover(l, of_own ? "its process has ended" : "nobody holds it");
+  }
+  for (const auto& l : temporary)
+    if (is_old(l.info) && unused(l))
+      remove_leftover(l, "nobody holds it");
+  if (own_dead)
+    remove_leftover(*index, "its process has ended");
+  else if (index && !is_mark_of_living(index->path) && is_old(index->info) && unused(*index))
+    remove_leftover(*index, "nobody holds it");
+}
+
+} // namespace boyd::adapters::git

@@ -1,0 +1,105 @@
+#include "repository.hpp"
+
+#include "git_internal.hpp"
+
+#include <utility>
+
+namespace boyd::adapters {
+
+namespace {
+
+class git_work_tree final : public repository {
+ public:
+  explicit git_work_tree(git::location at) : at_(std::move(at)) {}
+
+  result<std::vector<path_change>> changes() override {
+    return with([](const git::session& s) { return git::changes(s); });
+  }
+
+  result<std::size_t> tracked_files() override {
+    return with([](const git::session& s) { return git::tracked_files(s); });
+  }
+
+  result<void> stage(const std::vector<path_change>& paths) override {
+    return with([&](const git::session& s) { return git::stage(s, paths); });
+  }
+
+  result<std::optional<std::string>> commit(const std::vector<path_change>& paths,
+                                            const std::string& message, utc_time when) override {
+    return with([&](const git::session& s) { return git::commit(s, paths, message, when); });
+  }
+
+  result<std::vector<commit_info>> history(const std::string& path, std::size_t n) override {
+    return with([&](const git::session& s) { return git::history(s, path, n); });
+  }
+
+  result<std::string> diff(const std::string& a, const std::string& b) override {
+    return with([&](const git::session& s) { return git::diff(s, a, b); });
+  }
+
+  result<std::string> read_at(const std::string& revision, const std::string& path) override {
+    return with([&](const git::session& s) { return git::read_at(s, revision, path); });
+  }
+
+  result<std::string> commit_at(utc_time t) override {
+    return with([&](const git::session& s) { return git::commit_at(s, t); });
+  }
+
+  result<std::optional<std::string>> head() override {
+    return with([](const git::session& s) -> result<std::optional<std::string>> {
+      const auto commit = git::head_commit(s);
+      if (!commit)
+        return fail(commit.error());
+      if (!*commit)
+        return std::nullopt;
+      return git::hex(*git_commit_id(commit->get()));
+    });
+  }
+
+  result<std::size_t> loose_objects() override {
+    return with([](const git::session& s) { return git::loose_objects(s); });
+  }
+
+  result<std::size_t> pack() override {
+    return with([](const git::session& s) { return git::pack(s); });
+  }
+
+ private:
+  template <class F>
+  auto with(F&& call) -> decltype(call(std::declval<const git::session&>())) {
+    auto session = git::open_session(at_);
+    if (!session)
+      return fail(std::move(session.error()));
+    return call(*session);
+  }
+
+  git::location at_;
+};
+
+class git_repositories final : public repository_provider {
+ public:
+  git_repositories() { git::start_library(); }
+
+  result<std::unique_ptr<repository>> init(const std::string& path,
+                                           const git_identity& who) override {
+    if (auto made = git::create(path, who); !made)
+      return fail(std::move(made.error()));
+    return open(path, who);
+  }
+
+  result<std::unique_ptr<repository>> open(const std::string& path,
+                                           const git_identity& who) override {
+    auto at = git::locate(path, who);
+    if (!at)
+      return fail(std::move(at.error()));
+    return std::make_unique<git_work_tree>(std::move(*at));
+  }
+};
+
+} // namespace
+
+std::shared_ptr<repository_provider> make_git_repositories() {
+  return std::make_shared<git_repositories>();
+}
+
+} // namespace boyd::adapters

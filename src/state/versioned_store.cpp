@@ -1,0 +1,392 @@
+#include "boyd/state/versioned_store.hpp"
+
+#include "boyd/core/ids.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "guarded_files.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::state {
+
+namespace {
+
+constexpr std::string_view cycle_trailer = "Boyd-Cycle";
+constexpr std::string_view node_trailer = "Boyd-Node";
+constexpr std::string_view graph_trailer = "Boyd-Graph-Head";
+constexpr std::string_view snapshot_subject = "auto: pre-write snapshot";
+
+bool is_relative_name(const std::string& file) {
+  if (file.empty() || file.find('\0') != std::string::npos)
+    return false;
+  for (const auto part : split(file, '/'))
+    if (part.empty() || part == "." || part == ".." || part == ".git")
+      return false;
+  return true;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(trim(text));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\0'; }, ' ');
+  return line;
+}
+
+std::string parent_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+/// More than limits::mass_deletion_share of the tracked files would go.
+bool is_mass_deletion(std::size_t deleted, std::size_t tracked) {
+  return static_cast<double>(deleted) > static_cast<double>(tracked) * limits::mass_deletion_share;
+}
+
+result<void> refuse_mass_deletion(repository& repo, const std::vector<path_change>& changes,
+                                  const std::string& path) {
+  const auto deleted = static_cast<std::size_t>(
+      std::count_if(changes.begin(), changes.end(),
+                    [](const path_change& c) { return c.kind == change_kind::deleted; }));
+  if (deleted == 0)
+    return {};
+  const auto tracked = repo.tracked_files();
+  if (!tracked)
+    return fail(tracked.error());
+  if (!is_mass_deletion(deleted, *tracked))
+    return {};
+  return fail(errc::refused,
+              "the commit would delete " + std::to_string(deleted) + " of " +
+                  std::to_string(*tracked) + " tracked files",
+              path,
+              "bring them back with `git checkout HEAD -- .` there, or, if it is meant, commit by "
+              "hand: `git add -A && git commit`");
+}
+
+result<std::optional<std::string>> commit_everything(repository& repo, const std::string& path,
+                                                     const std::string& message, utc_time when) {
+  const auto changes = repo.changes();
+  if (!changes)
+    return fail(changes.error());
+  if (changes->empty())
+    return std::nullopt;
+  if (auto allowed = refuse_mass_deletion(repo, *changes, path); !allowed)
+    return fail(std::move(allowed.error()));
+  return repo.commit(*changes, message, when);
+}
+
+} // namespace
+
+std::string commit_message(std::string_view subject, const commit_trailers& trailers) {
+  std::string text = one_line(subject) + "\n";
+  std::string lines;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (!value.empty())
+      lines += std::string(key) + ": " + one_line(value) + "\n";
+  };
+  add(cycle_trailer, trailers.cycle);
+  add(node_trailer, trailers.node);
+  add(graph_trailer, trailers.graph_head);
+  return lines.empty() ? text : text + "\n" + lines;
+}
+
+versioned_store::versioned_store(file_system& files, repository_provider& repositories,
+                                 clock_port& clock, versioned_store_options options)
+    : files_(files), repositories_(repositories), clock_(clock), options_(std::move(options)) {}
+
+versioned_store::~versioned_store() = default;
+
+// -- the repository, and doing without ------------------------------------------------------------
+
+void versioned_store::degrade(const error& why) {
+  repository_.reset();
+  backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base
+                                         : std::min(backoff_ * 2, limits::backoff_cap);
+  retry_at_ = clock_.steady() + backoff_;
+  health_.reason = to_string(why);
+  if (health_.degraded)
+    return;
+  health_.degraded = true;
+  health_.since = clock_.now();
+  ++health_.degradations;
+  spdlog::warn("{} is not versioned for now: {}", options_.path, health_.reason);
+}
+
+/// A repository that was lost is opened anew by the next call.
+void versioned_store::notice(const error& why) {
+  if (why.code == errc::repository_unavailable)
+    degrade(why);
+}
+
+void versioned_store::note_failed_commit(const error& why) {
+  ++health_.failed_commits;
+  health_.last_error = to_string(why);
+  spdlog::warn("cannot commit {}: {}", options_.path, health_.last_error);
+}
+
+result<repository*> versioned_store::repository_now() {
+  if (repository_)
+    return repository_.get();
+  if (health_.degraded && clock_.steady() < retry_at_)
+    return fail(errc::repository_unavailable, "the history is out of service: " + health_.reason,
+                options_.path, "files are still written; it is tried again by itself");
+  auto opened = repositories_.open(options_.path, options_.who);
+  if (!opened) {
+    degrade(opened.error());
+    return fail(errc::repository_unavailable, "the history is out of service: " + health_.reason,
+                options_.path, "files are still written; it is tried again by itself");
+  }
+  repository_ = std::move(*opened);
+  backoff_ = milliseconds{0};
+  if (health_.degraded)
+    spdlog::info("{} is versioned again", options_.path);
+  health_.degraded = false;
+  health_.reason.clear();
+  health_.since.reset();
+  return repository_.get();
+}
+
+template <class F>
+auto versioned_store::with_repository(F&& call) -> decltype(call(std::declval<repository&>())) {
+  auto repo = repository_now();
+  if (!repo)
+    return fail(std::move(repo.error()));
+  auto answer = call(**repo);
+  if (!answer)
+    notice(answer.error());
+  return answer;
+}
+
+result<void> versioned_store::init() {
+  if (auto made = files_.make_directories(options_.path); !made)
+    return made;
+  if (auto removed = files::remove_leftover_temporaries(files_, options_.path); !removed)
+    spdlog::warn("cannot clean {}: {}", options_.path, to_string(removed.error()));
+  auto opened = repositories_.init(options_.path, options_.who);
+  if (opened) {
+    repository_ = std::move(*opened);
+    backoff_ = milliseconds{0};
+    health_.degraded = false;
+    health_.reason.clear();
+    health_.since.reset();
+    return {};
+  }
+  if (opened.error().code == errc::refused)
+    return fail(std::move(opened.error()));
+  degrade(opened.error());
+  return {};
+}
+
+// -- files ----------------------------------------------------------------------------------------
+
+result<void> versioned_store::check(const std::string& file) {
+  if (!is_relative_name(file))
+    return fail(errc::invalid_argument, "not the name of a file in the store: " + file,
+                options_.path);
+  const auto directory = files_.stat(options_.path);
+  if (!directory)
+    return fail(directory.error());
+  if (directory->kind != file_kind::directory)
+    return fail(errc::io_error, "state directory is missing", options_.path,
+                "bring it back; it is used again by itself");
+  return {};
+}
+
+result<std::string> versioned_store::read(const std::string& file) {
+  if (auto usable = check(file); !usable)
+    return fail(std::move(usable.error()));
+  const auto info = files_.stat(path_of(file));
+  if (!info)
+    return fail(info.error());
+  if (info->kind == file_kind::missing)
+    return fail(errc::not_found, "no such file", path_of(file));
+  return files_.read(path_of(file), limits::revision_bytes);
+}
+
+/// `expected`: null, or what the file must still hold at the moment of the replacement (no value:
+/// it must still be missing).
+result<void> versioned_store::replace(const std::string& file, std::string_view bytes,
+                                      const std::optional<std::string>* expected) {
+  const std::string path = path_of(file);
+  if (const auto parent = parent_of(path); parent != options_.path)
+    if (auto made = files_.make_directories(parent); !made)
+      return made;
+  files::atomic_options options;
+  options.backup = options_.backup;
+  if (expected == nullptr)
+    return files::write_atomic(files_, path, bytes, options);
+  guarded_files guard(files_, path, *expected);
+  return files::write_atomic(guard, path, bytes, options);
+}
+
+void versioned_store::snapshot() {
+  if (!options_.auto_commit)
+    return;
+  const auto done = with_repository([&](repository& repo) {
+    return commit_everything(repo, options_.path, commit_message(snapshot_subject, {}),
+                             clock_.now());
+  });
+  if (!done && !health_.degraded)
+    note_failed_commit(done.error());
+}
+
+void versioned_store::stage(const std::string& file) {
+  const auto staged = with_repository([&](repository& repo) {
+    return repo.stage({{file, change_kind::modified}});
+  });
+  if (!staged && !health_.degraded)
+    spdlog::warn("cannot stage {}: {}", path_of(file), to_string(staged.error()));
+}
+
+result<void> versioned_store::write(const std::string& file, std::string_view bytes) {
+  if (auto usable = check(file); !usable)
+    return usable;
+  snapshot();
+  if (auto written = replace(file, bytes, nullptr); !written)
+    return written;
+  stage(file);
+  return {};
+}
+
+result<void> versioned_store::update(const std::string& file, const edit_function& edit) {
+  if (auto usable = check(file); !usable)
+    return usable;
+  snapshot();
+  for (int attempt = 0; attempt < limits::update_attempts; ++attempt) {
+    std::optional<std::string> before;
+    if (auto current = read(file))
+      before = std::move(*current);
+    else if (current.error().code != errc::not_found)
+      return fail(std::move(current.error()));
+    const auto edited = edit(before ? std::string_view(*before) : std::string_view());
+    if (!edited)
+      return fail(edited.error());
+    if (before && *edited == *before)
+      return {};
+    auto written = replace(file, *edited, &before);
+    if (written) {
+      stage(file);
+      return {};
+    }
+    if (written.error().code != errc::conflict)
+      return written;
+    // What was found is somebody's work: it goes into the history before it is edited further.
+    snapshot();
+  }
+  return fail(errc::conflict, "the file was changed at every attempt to write it", path_of(file),
+              "close what keeps writing it; the next write tries again");
+}
+
+result<bool> versioned_store::seed(const std::string& file, std::string_view bytes) {
+  if (auto usable = check(file); !usable)
+    return fail(std::move(usable.error()));
+  const auto info = files_.stat(path_of(file));
+  if (!info)
+    return fail(info.error());
+  if (info->kind != file_kind::missing)
+    return false;
+  const std::optional<std::string> missing;
+  if (auto written = replace(file, bytes, &missing); !written) {
+    if (written.error().code == errc::conflict)
+      return false;
+    return fail(std::move(written.error()));
+  }
+  stage(file);
+  return true;
+}
+
+// -- history --------------------------------------------------------------------------------------
+
+result<std::optional<std::string>> versioned_store::commit_all(std::string_view subject,
+                                                               const commit_trailers& trailers) {
+  auto done = with_repository([&](repository& repo) {
+    return commit_everything(repo, options_.path, commit_message(subject, trailers), clock_.now());
+  });
+  if (done)
+    health_.last_error.clear();
+  else
+    note_failed_commit(done.error());
+  return done;
+}
+
+result<std::vector<commit_info>> versioned_store::history(const std::string& file, std::size_t n) {
+  return with_repository([&](repository& repo) { return repo.history(file, n); });
+}
+
+result<bool> versioned_store::has_changes() {
+  return with_repository([](repository& repo) -> result<bool> {
+    const auto changes = repo.changes();
+    if (!changes)
+      return fail(changes.error());
+    return !changes->empty();
+  });
+}
+
+result<std::string> versioned_store::find_cycle(const std::string& cycle) {
+  const auto commits = history({}, limits::history_search);
+  if (!commits)
+    return fail(commits.error());
+  const std::pair<std::string, std::string> wanted{cycle_trailer, cycle};
+  for (const auto& c : *commits)
+    if (std::find(c.trailers.begin(), c.trailers.end(), wanted) != c.trailers.end())
+      return c.hash;
+  return fail(errc::not_found, "no commit of that cycle", cycle);
+}
+
+result<std::string> versioned_store::resolve(const std::string& at) {
+  if (at.empty())
+    return fail(errc::invalid_argument, "no point in time is named", options_.path,
+                "name a cycle, a time (RFC 3339) or a commit");
+  if (const auto time = parse_rfc3339(at))
+    return with_repository([&](repository& repo) { return repo.commit_at(*time); });
+  if (is_uuid(at))
+    return find_cycle(at);
+  // The port has no look-up of its own: a revision that can be compared with itself exists.
+  const auto compared = with_repository([&](repository& repo) { return repo.diff(at, at); });
+  if (compared)
+    return at;
+  if (compared.error().code == errc::repository_unavailable)
+    return fail(compared.error());
+  auto cycle = find_cycle(at);
+  if (!cycle && cycle.error().code == errc::not_found)
+    return fail(errc::not_found, "no cycle, time or commit is called " + at, options_.path,
+                "`boyd state log` lists them");
+  return cycle;
+}
+
+result<std::string> versioned_store::read_at(const std::string& at, const std::string& file) {
+  if (!is_relative_name(file))
+    return fail(errc::invalid_argument, "not the name of a file in the store: " + file,
+                options_.path);
+  const auto commit = resolve(at);
+  if (!commit)
+    return fail(commit.error());
+  return with_repository([&](repository& repo) { return repo.read_at(*commit, file); });
+}
+
+result<std::string> versioned_store::diff(const std::string& a, const std::string& b) {
+  const auto from = resolve(a);
+  if (!from)
+    return fail(from.error());
+  const auto to = b.empty() ? result<std::string>{std::string{}} : resolve(b);
+  if (!to)
+    return fail(to.error());
+  return with_repository([&](repository& repo) { return repo.diff(*from, *to); });
+}
+
+result<std::size_t> versioned_store::maintain() {
+  return with_repository([](repository& repo) -> result<std::size_t> {
+    const auto loose = repo.loose_objects();
+    if (!loose)
+      return fail(loose.error());
+    if (*loose < limits::pack_loose_objects)
+      return std::size_t{0};
+    return repo.pack();
+  });
+}
+
+} // namespace boyd::state
