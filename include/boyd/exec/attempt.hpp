@@ -102,8 +102,8 @@ using attempt_effect =
 using attempt_effects = std::vector<attempt_effect>;
 
 /// One attempt at a dispatch as a state machine: (event, now) → effects; no clock, no I/O.
-/// running → ending (TERM → limits::term_grace → KILL) → checking → finished. Events that do not fit
-/// the state (late timers, output of an ended process) change nothing. Not thread-safe.
+/// running → ending (TERM → limits::term_grace → KILL) → checking → finished. Events that do not
+/// fit the state (late timers, output of an ended process) change nothing. Not thread-safe.
 ///
 /// Verdicts: execution by exit_class.hpp, `timed_out`, `stalled`, `cancelled` or `indeterminate`;
 /// claim from the last line of stdout when it is a JSON object with "status": "done" | "failed"
@@ -113,7 +113,7 @@ using attempt_effects = std::vector<attempt_effect>;
 /// non-blank line of stdout, else "completed". Output: stdout, then stderr (at most a quarter of
 /// the cap) under a line "--- stderr ---".
 class attempt_core {
-public:
+ public:
   explicit attempt_core(attempt_options options);
 
   attempt_effects begin(steady_time now);
@@ -131,7 +131,7 @@ public:
   /// back.
   std::optional<cancel_reason> cancelled_by() const noexcept { return cancelled_; }
 
-private:
+ private:
   enum class phase : std::uint8_t { fresh, running, ending, checking, finished };
 
   attempt_effects end_run(execution_verdict verdict, std::string why, steady_time now);
@@ -152,9 +152,9 @@ private:
   attempt_options options_;
   phase phase_ = phase::fresh;
   run_outcome outcome_;
-  run_index run_ = 0;         ///< the process that is running now, or ran last
+  run_index run_ = 0; ///< the process that is running now, or ran last
   bool process_alive_ = false;
-  bool killed_ = false;       ///< SIGKILL was sent to the current process
+  bool killed_ = false; ///< SIGKILL was sent to the current process
   steady_time deadline_{};
   steady_time last_progress_{};
   steady_time kill_at_{};

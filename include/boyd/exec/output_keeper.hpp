@@ -9,7 +9,7 @@ namespace boyd::exec {
 
 /// Keeps the head and the tail of a stream in bounded memory and counts the rest. Not thread-safe.
 class output_keeper {
-public:
+ public:
   /// `cap`: bytes kept, half of them from the beginning and half from the end. Memory used is at
   /// most 1.5 times that.
   explicit output_keeper(std::size_t cap);
@@ -21,12 +21,12 @@ public:
 
   /// What is kept when at most `limit` bytes may be shown (never more than `cap`).
   struct view {
-    std::string text;      ///< valid UTF-8; a line "… N bytes not kept …" where bytes are missing
+    std::string text; ///< valid UTF-8; a line "… N bytes not kept …" where bytes are missing
     std::uint64_t cut = 0; ///< bytes that are missing
   };
   view render(std::size_t limit) const;
 
-private:
+ private:
   std::size_t half_;
   std::uint64_t total_ = 0;
   std::string head_;
@@ -36,7 +36,7 @@ private:
 /// Finds in a stream, line by line and in bounded memory, what a summary is made of. Lines longer
 /// than `line_bytes` are cut. Not thread-safe.
 class line_watch {
-public:
+ public:
   static constexpr std::size_t line_bytes = 64u << 10;
   /// A line with this prefix declares the run's summary; the last one wins.
   static constexpr std::string_view summary_prefix = "BOYD_SUMMARY:";
@@ -49,7 +49,7 @@ public:
   const std::string& last() const noexcept { return last_; }   ///< last non-blank line, trimmed
   const std::string& declared() const noexcept { return declared_; } ///< text after the prefix
 
-private:
+ private:
   void take_line();
 
   std::string line_;

@@ -19,6 +19,8 @@ result<std::vector<config::script_executor::answer>> parse_script(std::string_vi
                                                                   const std::string& where);
 
 inline constexpr std::size_t max_script_bytes = 4u << 20;
+/// A delay given as a number is at most one day.
+inline constexpr std::uint64_t max_script_delay_ms = 86'400'000;
 
 /// The answer of the agent's n-th run (from 0): answers in turn. Null when there are none.
 const config::script_executor::answer*

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 namespace boyd::adapters {
 
 /// The process host: a small single-threaded process, child of the node and parent of everything
@@ -12,15 +14,16 @@ namespace boyd::adapters {
 ///    descendant and exits; until then it holds the home's lock;
 ///  * forking a small process is cheap and needs no care for the node's threads.
 ///
-/// The node starts it by executing its own program as `PROGRAM __process-host`, with the control
-/// socket as descriptor 3 and the lock, if any, as descriptor 4. The adapter looks at the arguments
-/// in a constructor function, before main(): so it works for every executable that links the
-/// adapter, test programs with a foreign main() included, and no static object of the program
+/// The node starts it by executing its own program as `PROGRAM __process-host NONCE`, with the
+/// control socket as descriptor 3 and the lock, if any, as descriptor 4. The adapter looks at the
+/// arguments in a constructor function, before main(): so it works for every executable that links
+/// the adapter, test programs with a foreign main() included, and no static object of the program
 /// matters. Signals that end the node (TERM, INT, HUP) are ignored: the host's life depends on the
 /// socket alone.
 ///
-/// Serves requests until the socket's end; returns the exit code.
-int process_host_main(int control_fd);
+/// Serves requests until the socket's end; returns the exit code. `nonce` is what the values of
+/// BOYD_RUN begin with.
+int process_host_main(int control_fd, const std::string& nonce);
 
 /// The hidden argument.
 extern const char* const process_host_argument;

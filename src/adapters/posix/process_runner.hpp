@@ -22,7 +22,8 @@ struct process_runner_options {
 /// started.
 ///
 /// * The number of threads does not depend on the number of processes; three descriptors each.
-/// * Children see BOYD_RUN=<nonce>-<handle> in addition to their environment: by it descendants that
+/// * Children see BOYD_RUN=<nonce>-<handle> in addition to their environment: by it descendants
+/// that
 ///   left the process group are found and ended with their run.
 /// * When a descriptor, memory or process limit is reached, on_exit says started == false with that
 ///   errno: transient.

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace boyd::adapters {
+
+/// The processes whose parent is `pid`, from /proc/<pid>/task/<pid>/children where the kernel has
+/// it (the parent must be single-threaded to be complete; the host and shells are), else from a
+/// walk over all processes. Racy by nature.
+std::vector<pid_t> children_of(pid_t pid);
+
+/// Everything below `pid`, at most `max_descendants`.
+std::vector<pid_t> descendants_of(pid_t pid);
+inline constexpr std::size_t max_descendants = 16384;
+
+/// The value of `name` in the environment that the process was executed with; empty when it has
+/// none or may not be read.
+std::string environment_value(pid_t pid, std::string_view name);
+
+/// All processes of the machine that may be looked at.
+std::vector<pid_t> all_processes();
+
+} // namespace boyd::adapters

@@ -1,0 +1,154 @@
+#include "process_child.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace boyd::adapters {
+
+namespace {
+
+/// What a shell says for a program that cannot be executed; nobody sees it, the pipe tells more.
+constexpr int exit_not_executed = 127;
+
+[[noreturn]] void give_up(int failure_fd, wire::spawn_step step, int error_number) {
+  const child_failure failure{step, error_number};
+  // When this write fails, the host sees exit code 127, which means the same to it.
+  [[maybe_unused]] const auto written = ::write(failure_fd, &failure, sizeof failure);
+  ::_exit(exit_not_executed);
+}
+
+void reset_signals() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(number, &action, nullptr); // KILL, STOP and libc's own refuse: as they should
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+bool set_limit(int resource, std::uint64_t value) {
+  const rlimit limit{value, value};
+  return ::setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> found;
+  found.reserve(texts.size() + 1);
+  for (const auto& text : texts)
+    found.push_back(const_cast<char*>(text.c_str()));
+  found.push_back(nullptr);
+  return found;
+}
+
+std::string_view path_of(const std::vector<std::string>& environment) {
+  constexpr std::string_view name = "PATH=";
+  for (const auto& variable : environment)
+    if (variable.starts_with(name))
+      return std::string_view(variable).substr(name.size());
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+/// Returns only on failure, with the errno that says most.
+int execute(const child_plan& plan) {
+  const auto argv = pointers(plan.arguments);
+  const auto envp = pointers(plan.environment);
+  const std::string& program = plan.arguments.front();
+  if (program.find('/') != std::string::npos) {
+    ::execve(program.c_str(), argv.data(), envp.data());
+    return errno;
+  }
+  int best = ENOENT;
+  std::string_view rest = path_of(plan.environment);
+  for (;;) {
+    const auto end = std::min(rest.find(':'), rest.size());
+    // An empty part would mean the current directory, which an agent can write: passed over.
+    if (end > 0) {
+      const std::string candidate = std::string(rest.substr(0, end)) + '/' + program;
+      ::execve(candidate.c_str(), argv.data(), envp.data());
+      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+        return errno;
+      if (errno == EACCES)
+        best = EACCES;
+    }
+    if (end == rest.size())
+      return best;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+void put_text(std::string& into, const std::string& text) {
+  into.append(text.c_str(), text.size() + 1);
+}
+
+} // namespace
+
+std::string encode_plan(const child_plan& plan) {
+  wire::payload_head head = plan.limits;
+  head.argument_count = static_cast<std::uint32_t>(plan.arguments.size());
+  head.environment_count = static_cast<std::uint32_t>(plan.environment.size());
+  std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
+  put_text(payload, plan.directory);
+  for (const auto& argument : plan.arguments)
+    put_text(payload, argument);
+  for (const auto& variable : plan.environment)
+    put_text(payload, variable);
+  return payload;
+}
+
+bool decode_plan(const std::string& payload, child_plan& plan) {
+  if (payload.size() < sizeof plan.limits)
+    return false;
+  std::memcpy(&plan.limits, payload.data(), sizeof plan.limits);
+  std::size_t at = sizeof plan.limits;
+  const auto take = [&](std::string& text) {
+    const auto end = payload.find('\0', at);
+    if (end == std::string::npos)
+      return false;
+    text = payload.substr(at, end - at);
+    at = end + 1;
+    return true;
+  };
+  const auto take_list = [&](std::vector<std::string>& list, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (!take(list.emplace_back()))
+        return false;
+    return true;
+  };
+  return take(plan.directory) && take_list(plan.arguments, plan.limits.argument_count) &&
+         take_list(plan.environment, plan.limits.environment_count) && at == payload.size() &&
+         !plan.arguments.empty();
+}
+
+void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t host,
+            const rlimit& open_files) {
+  using wire::spawn_step;
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != host) // the host died before the line above
+    ::_exit(exit_not_executed);
+  reset_signals();
+  for (int i = 0; i < 3; ++i)
+    if (::dup2(stdio[i], i) < 0)
+      give_up(failure_fd, spawn_step::descriptors, errno);
+  const auto failure = static_cast<unsigned>(failure_fd);
+  if ((failure > 3 && ::close_range(3, failure - 1, 0) != 0) ||
+      ::close_range(failure + 1, ~0U, 0) != 0)
+    give_up(failure_fd, spawn_step::descriptors, errno);
+  ::setrlimit(RLIMIT_NOFILE, &open_files);
+  if (plan.limits.max_open_files > 0 && !set_limit(RLIMIT_NOFILE, plan.limits.max_open_files))
+    give_up(failure_fd, spawn_step::limits, errno);
+  if (plan.limits.max_processes > 0 && !set_limit(RLIMIT_NPROC, plan.limits.max_processes))
+    give_up(failure_fd, spawn_step::limits, errno);
+  if (::chdir(plan.directory.c_str()) != 0)
+    give_up(failure_fd, spawn_step::directory, errno);
+  give_up(failure_fd, spawn_step::exec, execute(plan));
+}
+
+} // namespace boyd::adapters

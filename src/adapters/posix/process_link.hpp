@@ -1,0 +1,62 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "process_runner.hpp"
+#include "process_wire.hpp"
+#include "unique_fd.hpp"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+
+namespace boyd::adapters {
+
+/// A request with the descriptors that travel with it.
+struct outgoing {
+  wire::request request;
+  std::array<unique_fd, wire::spawn_descriptors> descriptors; ///< of a spawn only
+};
+
+/// The node's end of the process host: starts it, talks to it without blocking, ends it. Used by
+/// the runner's thread alone (after construction).
+class host_link {
+ public:
+  /// `lock` is not owned by the caller any more.
+  host_link(std::string executable, unique_fd lock);
+  ~host_link();
+  host_link(const host_link&) = delete;
+  host_link& operator=(const host_link&) = delete;
+
+  /// Starts a host; the earlier one must be lost.
+  result<void> start();
+
+  bool alive() const noexcept { return static_cast<bool>(control_); }
+  int control() const noexcept { return control_.get(); }
+  /// What the values of BOYD_RUN begin with; unique to this link.
+  const std::string& nonce() const noexcept { return nonce_; }
+
+  /// 0, or errno: EAGAIN (full: wait for EPOLLOUT), EPIPE and the like: the host is gone.
+  int send(const outgoing& message);
+
+  enum class received { nothing, reply, closed };
+  received receive(wire::reply& into);
+
+  /// The host died: reaps it and ends what it left behind, as far as the mark finds it.
+  void lost();
+
+  /// Lets the host end everything and exit; ends it when that takes too long.
+  void stop();
+
+ private:
+  bool reap(milliseconds limit);
+  void sweep() const;
+
+  std::string executable_;
+  unique_fd lock_;
+  std::string nonce_;
+  unique_fd control_;
+  pid_t host_ = -1;
+};
+
+} // namespace boyd::adapters

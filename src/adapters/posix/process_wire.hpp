@@ -1,0 +1,58 @@
+#pragma once
+
+#include "boyd/core/limits.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+/// What the node and the process host say to each other over a SOCK_SEQPACKET pair. Both are the
+/// same program, so the layout needs no version.
+namespace boyd::adapters::wire {
+
+/// The host's descriptors after its start.
+inline constexpr int control_fd = 3;
+inline constexpr int lock_fd = 4;
+
+/// Node → host. `spawn` carries four descriptors (SCM_RIGHTS): the payload (a memfd, so that argv
+/// and environment have no size limit here) and the child's stdin, stdout, stderr.
+struct request {
+  enum class kind_t : std::uint32_t { spawn = 1, signal = 2 };
+  kind_t kind = kind_t::spawn;
+  std::int32_t signal = 0;
+  std::uint64_t handle = 0;
+};
+inline constexpr std::size_t spawn_descriptors = 4;
+
+/// Begins the payload; followed by NUL-terminated strings: the directory, argv, environment.
+struct payload_head {
+  std::uint64_t max_open_files = 0;
+  std::uint64_t max_processes = 0;
+  std::uint32_t argument_count = 0;
+  std::uint32_t environment_count = 0;
+};
+
+/// What could not be done between fork and exec.
+enum class spawn_step : std::uint32_t { receive = 1, fork, descriptors, limits, directory, exec };
+
+/// Host → node, once per spawn: the process could not start, or it ended and nothing of its run is
+/// left.
+struct reply {
+  enum class kind_t : std::uint32_t { failed = 1, exited = 2 };
+  kind_t kind = kind_t::exited;
+  spawn_step step = spawn_step::exec;
+  std::uint64_t handle = 0;
+  std::int32_t error_number = 0;
+  std::int32_t wait_status = 0; ///< as from wait4
+  std::int64_t wall_ms = 0;
+  std::int64_t user_ms = 0;
+  std::int64_t system_ms = 0;
+  std::int64_t max_rss_kb = 0;
+};
+
+/// How long the host waits for killed remains of a run before it reports the end all the same.
+inline constexpr milliseconds cleanup_bound = 2s;
+
+/// The name of the variable that marks a run's processes.
+inline constexpr const char* run_variable = "BOYD_RUN";
+
+} // namespace boyd::adapters::wire

@@ -1,0 +1,112 @@
+#include "boyd/exec/output_keeper.hpp"
+
+#include "boyd/core/text.hpp"
+
+#include <algorithm>
+
+namespace boyd::exec {
+
+namespace {
+
+/// A UTF-8 sequence has at most this many continuation bytes.
+constexpr std::size_t max_continuation = 3;
+
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u;
+}
+
+/// Without a sequence that the cut at the end may have split.
+std::string_view cut_back(std::string_view text) {
+  for (std::size_t back = 1; back <= max_continuation + 1 && back <= text.size(); ++back) {
+    const char c = text[text.size() - back];
+    if (is_continuation(c))
+      continue;
+    const auto lead = static_cast<unsigned char>(c);
+    const std::size_t length = lead >= 0xF0u ? 4 : lead >= 0xE0u ? 3 : lead >= 0xC0u ? 2 : 1;
+    return length > back ? text.substr(0, text.size() - back) : text;
+  }
+  return text;
+}
+
+/// Without the end of a sequence whose beginning was cut off.
+std::string_view cut_front(std::string_view text) {
+  std::size_t skip = 0;
+  while (skip < max_continuation && skip < text.size() && is_continuation(text[skip]))
+    ++skip;
+  return text.substr(skip);
+}
+
+} // namespace
+
+output_keeper::output_keeper(std::size_t cap) : half_(std::max<std::size_t>(cap / 2, 1)) {}
+
+void output_keeper::append(std::string_view bytes) {
+  total_ += bytes.size();
+  if (const auto room = half_ - head_.size(); room > 0) {
+    const auto n = std::min(room, bytes.size());
+    head_.append(bytes.substr(0, n));
+    bytes.remove_prefix(n);
+  }
+  if (bytes.size() >= half_) {
+    tail_.assign(bytes.substr(bytes.size() - half_));
+    return;
+  }
+  if (tail_.size() + bytes.size() > 2 * half_)
+    tail_.erase(0, tail_.size() - half_);
+  tail_.append(bytes);
+}
+
+output_keeper::view output_keeper::render(std::size_t limit) const {
+  const std::size_t shown = std::min(limit, 2 * half_);
+  std::string_view tail = tail_;
+  if (total_ <= shown)
+    return {sanitize_utf8(head_ + tail_), 0};
+  const std::string_view head = cut_back(std::string_view(head_).substr(0, shown / 2));
+  const std::size_t from_tail = shown - shown / 2;
+  // The tail may be shorter than its share when little was cut: the head has the bytes before it.
+  std::string joined;
+  if (tail.size() < from_tail) {
+    joined = head_ + tail_;
+    tail = joined;
+  }
+  tail = cut_front(tail.substr(tail.size() - std::min(from_tail, tail.size())));
+  view v;
+  v.cut = total_ - head.size() - tail.size();
+  v.text = sanitize_utf8(head);
+  v.text += "\n… " + std::to_string(v.cut) + " bytes not kept …\n";
+  v.text += sanitize_utf8(tail);
+  return v;
+}
+
+void line_watch::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto end = bytes.find('\n');
+    const auto part = bytes.substr(0, end);
+    if (line_.size() < line_bytes)
+      line_.append(part.substr(0, line_bytes - line_.size()));
+    if (end == std::string_view::npos)
+      return;
+    take_line();
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+void line_watch::finish() {
+  take_line();
+}
+
+void line_watch::take_line() {
+  const std::string_view text = trim(line_);
+  if (!text.empty()) {
+    if (text.starts_with(summary_prefix)) {
+      declared_ = trim(text.substr(summary_prefix.size()));
+    } else {
+      if (first_.empty())
+        first_ = text;
+      last_ = text;
+    }
+  }
+  line_.clear();
+}
+
+} // namespace boyd::exec
