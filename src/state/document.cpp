@@ -1,0 +1,103 @@
+#include "boyd/state/document.hpp"
+
+#include "block_scan.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace boyd::state {
+
+namespace {
+
+constexpr std::string_view lf = "\n";
+constexpr std::string_view crlf = "\r\n";
+
+/// A file's bytes, taken apart.
+struct parts {
+  std::string before; ///< up to where the block stands or will stand
+  std::string after;
+  bool has_place = false; ///< a block stood there; its separating line break is in `before`
+  std::string_view line_end = lf;
+};
+
+/// The line break that ends the line in which `position` lies, or the last one before it.
+std::string_view line_end_at(std::string_view text, std::size_t position) {
+  auto newline = text.find('\n', position);
+  if (newline == std::string_view::npos) {
+    newline = text.rfind('\n');
+  }
+  if (newline == std::string_view::npos || newline == 0) {
+    return lf;
+  }
+  return text[newline - 1] == '\r' ? crlf : lf;
+}
+
+std::optional<std::size_t> first_of(const std::vector<region>& regions, region_kind kind) {
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    if (regions[i].kind == kind) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+parts take_apart(std::string_view text) {
+  const auto regions = find_regions(text, split_lines(text));
+  auto place = first_of(regions, region_kind::closed_block);
+  if (!place) {
+    place = first_of(regions, region_kind::half_block);
+  }
+  parts found;
+  found.has_place = place.has_value();
+  found.line_end = line_end_at(text, place ? regions[*place].begin : text.size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    auto& side = place && i > *place ? found.after : found.before;
+    side += text.substr(at, regions[i].begin - at);
+    at = regions[i].end;
+  }
+  (place ? found.after : found.before) += text.substr(at);
+  return found;
+}
+
+std::string with_line_end(std::string_view block, std::string_view line_end) {
+  std::string text;
+  while (!block.empty() && (block.back() == '\n' || block.back() == '\r')) {
+    block.remove_suffix(1);
+  }
+  for (const char c : block) {
+    if (c == '\n') {
+      text += line_end;
+    } else if (c != '\r') {
+      text += c;
+    }
+  }
+  return text + std::string(line_end);
+}
+
+} // namespace
+
+std::string replace_runtime_block(std::string_view file_text, std::string_view block_text) {
+  auto found = take_apart(file_text);
+  std::string text = std::move(found.before);
+  if (!found.has_place && !text.empty()) {
+    text += found.line_end;
+  }
+  text += with_line_end(block_text, found.line_end);
+  return text + found.after;
+}
+
+std::string agents_part(std::string_view file_text) {
+  auto found = take_apart(file_text);
+  if (found.has_place && found.after.empty()) {
+    const std::string_view before = found.before;
+    for (const auto separator : {found.line_end, lf}) {
+      if (before.ends_with(separator)) {
+        return found.before.substr(0, before.size() - separator.size());
+      }
+    }
+  }
+  return found.before + found.after;
+}
+
+} // namespace boyd::state
