@@ -1,0 +1,28 @@
+#include "actors/git_committer/actor.hpp"
+
+#include "actors/git_committer/performer.hpp"
+#include "actors/keeper/plain.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace boyd {
+
+git_committer_actor spawn_git_committer(caf::actor_system& system, node_context_ptr context,
+                                        configuration_ptr configuration) {
+  keeper_parts<repository_request, repository_reply> parts;
+  parts.name = "git_committer";
+  parts.clock = context->ports.clock;
+  parts.random = context->ports.random;
+  parts.detached = context->detached_workers;
+  parts.make_performer = [context, configuration] {
+    using made = session_performer<repository_session, repository_request, repository_reply>;
+    return std::make_unique<made>(context, configuration);
+  };
+  return system.spawn(plain_keeper<git_committer_actor, repository_request, repository_reply>,
+                      std::move(parts));
+}
+
+} // namespace boyd

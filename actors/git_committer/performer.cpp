@@ -1,0 +1,160 @@
+#include "actors/git_committer/performer.hpp"
+
+#include "boyd/core/ids.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/ports/clock.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+std::string kernel_of(const repository_request& request) {
+  return std::visit([](const auto& what) { return what.kernel_id; }, request.what);
+}
+
+result<state::commit_trailers>
+trailers_of(const std::vector<std::pair<std::string, std::string>>& given) {
+  state::commit_trailers trailers;
+  for (const auto& [name, value] : given) {
+    if (name == "Boyd-Cycle")
+      trailers.cycle = value;
+    else if (name == "Boyd-Node")
+      trailers.node = value;
+    else if (name == "Boyd-Graph-Head")
+      trailers.graph_head = value;
+    else
+      return fail(errc::invalid_argument, "commits carry no such trailer", name);
+  }
+  return trailers;
+}
+
+result<repository_reply> text_reply(result<std::string> text) {
+  if (!text)
+    return fail(std::move(text.error()));
+  repository_reply reply;
+  reply.text = std::move(*text);
+  return reply;
+}
+
+} // namespace
+
+repository_session::repository_session(node_context_ptr context, configuration_ptr configuration)
+    : context_(std::move(context)), configuration_(std::move(configuration)) {}
+
+void repository_session::perform(std::vector<job<repository_request, repository_reply>>& batch) {
+  for (auto& j : batch) {
+    j.reply = answer(j.request);
+    if (!j.reply && j.reply.error().code != errc::not_found)
+      last_error_ = to_string(j.reply.error());
+  }
+}
+
+result<repository_reply> repository_session::answer(const repository_request& request) {
+  auto h = home_of(kernel_of(request));
+  if (!h)
+    return fail(std::move(h.error()));
+  return std::visit([&](const auto& what) { return carry_out(**h, what); }, request.what);
+}
+
+result<repository_session::home*> repository_session::home_of(const std::string& kernel_id) {
+  if (auto it = homes_.find(kernel_id); it != homes_.end())
+    return &it->second;
+  if (!is_valid_name(kernel_id))
+    return fail(errc::invalid_argument, "not a kernel's name", kernel_id);
+  config::kernel settings;
+  if (const auto* k = configuration_ ? configuration_->find_kernel(kernel_id) : nullptr)
+    settings = *k;
+  state::versioned_store_options options;
+  options.path = context_->kernel_home(kernel_id);
+  options.who = {settings.author_name, settings.author_email};
+  options.auto_commit = settings.auto_commit;
+  const auto& p = context_->ports;
+  home h;
+  h.store = std::make_unique<state::versioned_store>(*p.files, *p.repositories, *p.clock, options);
+  h.pack_at = p.clock->steady() + packing_interval;
+  return &homes_.emplace(kernel_id, std::move(h)).first->second;
+}
+
+result<repository_reply> repository_session::carry_out(home& h, const commit_boundary& what) {
+  auto trailers = trailers_of(what.trailers);
+  if (!trailers)
+    return fail(std::move(trailers.error()));
+  auto commit = h.store->commit_all(what.message, *trailers);
+  if (!commit) {
+    if (!h.since)
+      h.since = context_->ports.clock->now();
+    h.failed_commit = to_string(commit.error());
+    h.may_pass = category_of(commit.error()) == error_category::transient;
+    spdlog::error("git_committer: kernel {}: \"{}\" is not committed: {}", what.kernel_id,
+                  what.message, h.failed_commit);
+    return fail(std::move(commit.error()));
+  }
+  h.failed_commit.clear();
+  h.since.reset();
+  repository_reply reply;
+  reply.commit = std::move(*commit);
+  return reply;
+}
+
+result<repository_reply> repository_session::carry_out(home& h, const query_history& what) {
+  auto commits = h.store->history(what.path, std::min(what.limit, limits::history_search));
+  if (!commits)
+    return fail(std::move(commits.error()));
+  repository_reply reply;
+  reply.commits = std::move(*commits);
+  return reply;
+}
+
+result<repository_reply> repository_session::carry_out(home& h, const query_file_at& what) {
+  return text_reply(h.store->read_at(what.at, what.path));
+}
+
+result<repository_reply> repository_session::carry_out(home& h, const query_diff& what) {
+  return text_reply(h.store->diff(what.from, what.to));
+}
+
+void repository_session::probe() {
+  const auto now = context_->ports.clock->steady();
+  for (auto& [id, h] : homes_) {
+    if (h.store->health().degraded || (h.may_pass && !h.failed_commit.empty())) {
+      // What was not committed stays in the work tree and goes into the next commit.
+      if (h.store->has_changes() && !h.store->health().degraded) {
+        h.failed_commit.clear();
+        h.since.reset();
+      }
+      continue;
+    }
+    if (h.pack_at > now)
+      continue;
+    h.pack_at = now + packing_interval;
+    auto packed = h.store->maintain();
+    if (!packed)
+      spdlog::warn("git_committer: kernel {}: packing: {}", id, to_string(packed.error()));
+    else if (*packed > 0)
+      spdlog::info("git_committer: kernel {}: {} objects are packed", id, *packed);
+    return;
+  }
+}
+
+part_health repository_session::health() const {
+  part_health all;
+  all.last_error = last_error_;
+  for (const auto& [id, h] : homes_) {
+    const auto& store = h.store->health();
+    if (!all.ok || (!store.degraded && h.failed_commit.empty()))
+      continue;
+    all.ok = false;
+    all.reason = "kernel " + id + ": " +
+                 (store.degraded ? "history is off: " + store.reason
+                                 : "the last commit failed: " + h.failed_commit);
+    all.since = store.degraded ? store.since : h.since;
+  }
+  return all;
+}
+
+} // namespace boyd

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "messages/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+namespace boyd {
+
+/// Starts the knowledge graph's keeper with its worker.
+graph_recorder_actor spawn_graph_recorder(caf::actor_system& system, node_context_ptr context);
+
+} // namespace boyd

@@ -1,0 +1,194 @@
+#include "actors/graph_recorder/performer.hpp"
+
+#include "boyd/core/text.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+/// A fact as the key of repeats. The separator cannot be in ids and types (no control characters).
+std::string key_of(const graph::edge& e) {
+  return e.from + '\x1f' + e.to + '\x1f' + e.type + '\x1f' +
+         std::to_string(to_unix_ms(e.timestamp)) + '\x1f' + e.meta_json;
+}
+
+} // namespace
+
+graph_session::graph_session(node_context_ptr context)
+    : context_(std::move(context)), path_(context_->home + "/knowledge/graph.jsonl") {}
+
+void graph_session::perform(jobs& batch) {
+  if (auto open = ensure_open(); !open) {
+    for (auto& j : batch)
+      j.reply = fail(open.error());
+    return;
+  }
+  draft d;
+  d.chain = chain_;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    auto more = render(d, batch[i].request);
+    if (more && d.bytes + more->bytes > files::journal_batch_bytes && !d.lines.empty()) {
+      write(batch, d);
+      d = draft{};
+      d.chain = chain_;
+      more = render(d, batch[i].request);
+    }
+    if (!more) {
+      batch[i].reply = fail(std::move(more.error()));
+      continue;
+    }
+    d.chain = std::move(more->chain);
+    d.bytes += more->bytes;
+    std::ranges::move(more->lines, std::back_inserter(d.lines));
+    std::ranges::move(more->facts, std::back_inserter(d.facts));
+    d.heads.emplace_back(i, d.chain.head());
+  }
+  write(batch, d);
+}
+
+/// One request's new facts as lines behind `before`.
+result<graph_session::draft> graph_session::render(const draft& before,
+                                                   const graph_request& request) const {
+  draft d;
+  d.chain = before.chain;
+  const auto known = [&](const std::string& key) {
+    return recent_.contains(key) || std::ranges::find(before.facts, key) != before.facts.end() ||
+           std::ranges::find(d.facts, key) != d.facts.end();
+  };
+  for (const auto& f : request.facts) {
+    // Keys are made of what the line says, so that they equal those read back from the log.
+    auto next = d.chain;
+    auto line = next.append({f.from, f.to, f.type, f.at, f.meta_json});
+    if (!line)
+      return fail(std::move(line.error()));
+    auto read = graph::parse_edge(*line);
+    if (!read)
+      return fail(errc::bug, "a rendered edge does not read back", path_);
+    auto key = key_of(read->fact);
+    if (known(key))
+      continue;
+    d.chain = std::move(next);
+    d.bytes += line->size() + 1;
+    d.lines.push_back(std::move(*line));
+    d.facts.push_back(std::move(key));
+  }
+  if (d.bytes > files::journal_batch_bytes)
+    return fail(errc::limit_exceeded, "too many facts in one request", path_);
+  return d;
+}
+
+void graph_session::write(jobs& batch, draft& d) {
+  if (!d.lines.empty()) {
+    auto end = log_ ? log_->append(d.lines) : fail(errc::io_error, "the log is not open", path_);
+    if (!end && log_ && end.error().code != errc::conflict)
+      end = log_->append(d.lines); // on a handle that is opened and verified anew
+    if (!end) {
+      lost(end.error());
+      write_failed_ = true;
+      for (const auto& [i, head] : d.heads)
+        batch[i].reply = fail(end.error());
+      return;
+    }
+    for (auto& key : d.facts)
+      remember(std::move(key));
+    chain_ = d.chain;
+    write_failed_ = false;
+    restored();
+  }
+  for (auto& [i, head] : d.heads)
+    batch[i].reply = graph_reply{std::move(head)};
+}
+
+result<void> graph_session::ensure_open() {
+  if (log_)
+    return {};
+  auto opened = open_log();
+  if (!opened) {
+    log_.reset();
+    lost(opened.error());
+  }
+  return opened;
+}
+
+result<void> graph_session::open_log() {
+  auto& fs = *context_->ports.files;
+  if (seen_) {
+    auto info = fs.stat(path_);
+    if (!info)
+      return fail(std::move(info.error()));
+    if (info->kind == file_kind::missing)
+      return fail(errc::io_error, "the knowledge graph is missing", path_,
+                  "put it back; or restart the node to begin a new one");
+  } else if (auto made = fs.make_directories(context_->home + "/knowledge"); !made) {
+    return made;
+  }
+  files::journal_options options;
+  options.parses = [](std::string_view line) { return graph::parse_edge(line).has_value(); };
+  auto log = files::journal::open(fs, path_, options);
+  if (!log)
+    return fail(std::move(log.error()));
+  auto chain = graph::edge_chain::resume(log->last_line());
+  if (!chain)
+    return fail(std::move(chain.error()));
+  auto bytes = fs.read(path_, options.max_file_bytes);
+  if (!bytes)
+    return fail(std::move(bytes.error()));
+  order_.clear();
+  recent_.clear();
+  // The newest lines, found from the end.
+  std::size_t from = bytes->size();
+  for (std::size_t n = 0; n <= remembered_facts && from != std::string::npos && from > 0; ++n)
+    from = bytes->rfind('\n', from - 1);
+  const std::size_t begin = from == std::string::npos || from == 0 ? 0 : from + 1;
+  for (const auto line : split(std::string_view(*bytes).substr(begin), '\n'))
+    if (auto edge = graph::parse_edge(line))
+      remember(key_of(edge->fact));
+  chain_ = std::move(*chain);
+  log_.emplace(std::move(*log));
+  seen_ = true;
+  return {};
+}
+
+void graph_session::remember(std::string fact) {
+  if (!recent_.insert(fact).second)
+    return;
+  order_.push_back(std::move(fact));
+  if (order_.size() > remembered_facts) {
+    recent_.erase(order_.front());
+    order_.pop_front();
+  }
+}
+
+void graph_session::probe() {
+  if (!log_ && ensure_open() && !write_failed_)
+    restored();
+}
+
+/// The handle is given up: the log is opened, checked and read anew before the next use.
+void graph_session::lost(const error& why) {
+  log_.reset();
+  if (health_.ok) {
+    health_.since = context_->ports.clock->now();
+    spdlog::error("graph_recorder: {}", to_string(why));
+  }
+  health_.ok = false;
+  health_.reason = to_string(why);
+  health_.last_error = health_.reason;
+}
+
+void graph_session::restored() {
+  health_.ok = true;
+  health_.reason.clear();
+  health_.since.reset();
+}
+
+} // namespace boyd

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "actors/keeper/core.hpp"
+#include "actors/node/context.hpp"
+#include "boyd/files/journal.hpp"
+#include "boyd/graph/edge_log.hpp"
+#include "messages/graph.hpp"
+#include "messages/health.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+/// How many facts at the end of the log are remembered to recognise a repeat.
+inline constexpr std::size_t remembered_facts = 4096;
+
+/// The graph recorder worker's side without actors: HOME/knowledge/graph.jsonl with one write and
+/// one fsync per batch. A fact is its five values: one that is among the newest
+/// `remembered_facts` is a repeat (of a batch whose worker died, of a caller that had no answer)
+/// and is acknowledged without being written again. Blocking; one thread.
+class graph_session {
+ public:
+  explicit graph_session(node_context_ptr context);
+
+  /// Each reply carries the head after its own facts. A malformed fact refuses its own request
+  /// alone, wholly; an I/O error refuses all that it concerns, and they may be repeated.
+  void perform(std::vector<job<graph_request, graph_reply>>& batch);
+
+  /// Tries to open the log again.
+  void probe();
+
+  part_health health() const { return health_; }
+
+ private:
+  using jobs = std::vector<job<graph_request, graph_reply>>;
+
+  /// What some requests want written; becomes true when the journal acknowledges it.
+  struct draft {
+    graph::edge_chain chain; ///< behind `lines`
+    std::vector<std::string> lines;
+    std::vector<std::string> facts;                         ///< of `lines`, as keys
+    std::size_t bytes = 0;                                  ///< of `lines` with their line breaks
+    std::vector<std::pair<std::size_t, std::string>> heads; ///< job, head after it
+  };
+
+  result<void> ensure_open();
+  result<void> open_log();
+  result<draft> render(const draft& before, const graph_request& request) const;
+  void write(jobs& batch, draft& d);
+  void remember(std::string fact);
+  void lost(const error& why);
+  void restored();
+
+  node_context_ptr context_;
+  std::string path_;
+  std::optional<files::journal> log_;
+  graph::edge_chain chain_;
+  std::deque<std::string> order_;
+  std::set<std::string> recent_;
+  bool seen_ = false;         ///< the log was open once: it must not be made anew
+  bool write_failed_ = false; ///< only the next good write proves recovery
+  part_health health_;
+};
+
+} // namespace boyd

@@ -1,0 +1,28 @@
+#include "actors/state_writer/actor.hpp"
+
+#include "actors/keeper/plain.hpp"
+#include "actors/state_writer/performer.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace boyd {
+
+state_writer_actor spawn_state_writer(caf::actor_system& system, node_context_ptr context,
+                                      configuration_ptr configuration) {
+  keeper_parts<state_request, state_reply> parts;
+  parts.name = "state_writer";
+  parts.clock = context->ports.clock;
+  parts.random = context->ports.random;
+  parts.detached = context->detached_workers;
+  parts.make_performer = [context, configuration] {
+    using made = session_performer<state_session, state_request, state_reply>;
+    return std::make_unique<made>(context, configuration);
+  };
+  return system.spawn(plain_keeper<state_writer_actor, state_request, state_reply>,
+                      std::move(parts));
+}
+
+} // namespace boyd

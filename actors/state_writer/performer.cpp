@@ -1,0 +1,261 @@
+#include "actors/state_writer/performer.hpp"
+
+#include "boyd/core/ids.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/state/document.hpp"
+#include "boyd/state/files_of_kernel.hpp"
+#include "boyd/state/reducer.hpp"
+#include "boyd/state/runtime_block.hpp"
+#include "boyd/state/seed.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+constexpr const char* state_file = "STATE.md";
+
+std::string kernel_of(const state_request& request) {
+  return std::visit([](const auto& what) { return what.kernel_id; }, request.what);
+}
+
+/// Snapshots that differ in their time alone are not written again.
+bool is_news(const std::string& name, const std::string& old_text, const std::string& new_text) {
+  const bool snapshot = name == "INIT.md" || name == "SYSTEM_PROMPT.md";
+  return snapshot ? !state::same_snapshot(old_text, new_text) : old_text != new_text;
+}
+
+} // namespace
+
+state_session::state_session(node_context_ptr context, configuration_ptr configuration)
+    : context_(std::move(context)), configuration_(std::move(configuration)) {}
+
+void state_session::perform(std::vector<job<state_request, state_reply>>& batch) {
+  for (auto& j : batch) {
+    j.reply = answer(j.request);
+    if (!j.reply)
+      last_error_ = to_string(j.reply.error());
+  }
+}
+
+result<state_reply> state_session::answer(const state_request& request) {
+  auto h = home_of(kernel_of(request));
+  if (!h)
+    return fail(std::move(h.error()));
+  home& known = **h;
+  if (!std::holds_alternative<init_kernel_home>(request.what))
+    if (auto there = check_directory(known); !there)
+      return fail(std::move(there.error()));
+  return std::visit([&](const auto& what) { return carry_out(known, what); }, request.what);
+}
+
+result<state_session::home*> state_session::home_of(const std::string& kernel_id) {
+  if (auto it = homes_.find(kernel_id); it != homes_.end())
+    return &it->second;
+  if (!is_valid_name(kernel_id))
+    return fail(errc::invalid_argument, "not a kernel's name", kernel_id);
+  home h;
+  if (const auto* k = configuration_ ? configuration_->find_kernel(kernel_id) : nullptr)
+    h.settings = *k;
+  h.settings.kernel_id = kernel_id;
+  state::versioned_store_options options;
+  options.path = context_->kernel_home(kernel_id);
+  options.who = {h.settings.author_name, h.settings.author_email};
+  options.auto_commit = h.settings.auto_commit;
+  const auto& p = context_->ports;
+  h.files = std::make_unique<state::versioned_store>(*p.files, *p.repositories, *p.clock, options);
+  return &homes_.emplace(kernel_id, std::move(h)).first->second;
+}
+
+result<void> state_session::check_directory(home& h) {
+  const auto& path = h.files->path();
+  const auto info = context_->ports.files->stat(path);
+  if (info && info->kind == file_kind::directory) {
+    if (!h.missing.empty())
+      spdlog::info("state_writer: {} is back", path);
+    h.missing.clear();
+    note_time(h);
+    return {};
+  }
+  h.missing = info ? "state directory is missing: " + path
+                   : "state directory cannot be reached: " + to_string(info.error());
+  note_time(h);
+  return fail(errc::io_error, h.missing, h.settings.kernel_id,
+              "put it back; it is used again by itself");
+}
+
+result<state_reply> state_session::carry_out(home& h, const init_kernel_home& /*what*/) {
+  if (auto made = h.files->init(); !made)
+    return fail(std::move(made.error()));
+  if (auto there = check_directory(h); !there)
+    return fail(std::move(there.error()));
+  auto text = sound_state(h);
+  if (!text)
+    return fail(std::move(text.error()));
+  return state_reply{};
+}
+
+result<state_reply> state_session::carry_out(home& h, const read_state& /*what*/) {
+  auto text = sound_state(h);
+  if (!text)
+    return fail(std::move(text.error()));
+  return state_reply{std::move(*text), {}};
+}
+
+/// STATE.md with something in it: seeded when missing, restored when a fault has emptied it.
+result<std::string> state_session::sound_state(home& h) {
+  auto text = h.files->read(state_file);
+  if (text && !text->empty())
+    return text;
+  if (text)
+    return restore_state(h);
+  if (text.error().code != errc::not_found)
+    return text;
+  const auto& s = h.settings;
+  auto seeded = h.files->seed(state_file, state::seed_state(s.name.empty() ? s.kernel_id : s.name));
+  if (auto ok = written(h, seeded ? result<void>{} : fail(std::move(seeded.error()))); !ok)
+    return fail(std::move(ok.error()));
+  return h.files->read(state_file);
+}
+
+/// An empty STATE.md is what a crashed file system leaves: nothing of Boyd's writes one. The backup
+/// is taken, else the last commit (FAULTS 38, 39).
+result<std::string> state_session::restore_state(home& h) {
+  const auto path = h.files->path() + "/" + state_file;
+  std::string from = "its backup";
+  std::string text;
+  auto kept = files::read_checked(*context_->ports.files, path, limits::state_file_bytes, nullptr);
+  if (kept) {
+    text = std::move(kept->bytes);
+  } else {
+    auto history = h.files->history(state_file, limits::recent_results);
+    for (std::size_t i = 0; history && i < history->size() && text.empty(); ++i) {
+      auto old = h.files->read_at((*history)[i].hash, state_file);
+      if (old && !old->empty()) {
+        text = std::move(*old);
+        from = "commit " + (*history)[i].hash;
+      }
+    }
+  }
+  if (text.empty())
+    return fail(errc::corrupt, "STATE.md is empty, and there is no backup or commit to restore",
+                path, "rm '" + path + "': it is seeded anew");
+  spdlog::error("state_writer: {} was empty and is restored from {}", path, from);
+  last_error_ = path + " was empty and is restored from " + from;
+  if (auto ok = written(h, h.files->write(state_file, text)); !ok)
+    return fail(std::move(ok.error()));
+  return text;
+}
+
+result<state_reply> state_session::carry_out(home& h, const read_kernel_files& what) {
+  state_reply reply;
+  for (const auto& name : what.names) {
+    auto text = h.files->read(name);
+    if (text)
+      reply.files[name] = std::move(*text);
+    else if (text.error().code != errc::not_found)
+      return fail(std::move(text.error()));
+  }
+  return reply;
+}
+
+result<state_reply> state_session::edit_state(home& h,
+                                              const state::versioned_store::edit_function& edit) {
+  if (auto text = sound_state(h); !text)
+    return fail(std::move(text.error()));
+  return written(h, h.files->update(state_file, edit));
+}
+
+result<state_reply> state_session::carry_out(home& h, const merge_actions& what) {
+  std::vector<state::action_line> lines;
+  lines.reserve(what.outcomes.size());
+  for (const auto& o : what.outcomes)
+    lines.push_back({o.at, o.agent_id, o.summary, o.status});
+  const auto most = h.settings.recent_actions;
+  return edit_state(h, [lines, most](std::string_view current) -> result<std::string> {
+    return state::merge_recent_actions(current, lines, most);
+  });
+}
+
+result<state_reply> state_session::carry_out(home& h, const write_runtime_block& what) {
+  if (what.history.empty())
+    return fail(errc::invalid_argument, "a runtime block needs at least one cycle",
+                h.settings.kernel_id);
+  const auto block = state::render_runtime_block(
+      {what.updated_at, what.history.front(), what.history}, h.settings.max_cycle_history);
+  return edit_state(h, [block](std::string_view current) -> result<std::string> {
+    return state::replace_runtime_block(current, block);
+  });
+}
+
+result<state_reply> state_session::carry_out(home& h, const write_kernel_files& what) {
+  for (const auto& [name, text] : what.files) {
+    auto current = h.files->read(name);
+    if (!current && current.error().code != errc::not_found)
+      return fail(std::move(current.error()));
+    if (current && !is_news(name, *current, text))
+      continue;
+    if (auto ok = written(h, h.files->write(name, text)); !ok)
+      return ok;
+  }
+  return state_reply{};
+}
+
+/// Remembers whether the disk takes writes: only the next good one proves that it does again.
+result<state_reply> state_session::written(home& h, result<void> outcome) {
+  if (outcome) {
+    h.failed_write.clear();
+    note_time(h);
+    return state_reply{};
+  }
+  if (category_of(outcome.error()) == error_category::transient)
+    h.failed_write = "cannot write: " + to_string(outcome.error());
+  note_time(h);
+  return fail(std::move(outcome.error()));
+}
+
+void state_session::note_time(home& h) {
+  const bool sick = !h.missing.empty() || !h.failed_write.empty();
+  if (sick && !h.since)
+    h.since = context_->ports.clock->now();
+  if (!sick)
+    h.since.reset();
+}
+
+void state_session::probe() {
+  for (auto& [id, h] : homes_) {
+    if (!check_directory(h))
+      continue;
+    if (h.files->health().degraded)
+      (void)h.files->has_changes(); // tries to open the repository; its outcome is in health()
+  }
+}
+
+part_health state_session::health() const {
+  part_health all;
+  all.last_error = last_error_;
+  for (const auto& [id, h] : homes_) {
+    const auto& history = h.files->health();
+    std::string reason = !h.missing.empty() ? h.missing : h.failed_write;
+    auto since = h.since;
+    if (reason.empty() && history.degraded) {
+      reason = "history is off: " + history.reason;
+      since = history.since;
+    }
+    // A home that is gone is worse than one without history.
+    const bool worse = !reason.empty() && (all.ok || !h.missing.empty());
+    if (!worse)
+      continue;
+    all.ok = false;
+    all.reason = "kernel " + id + ": " + reason;
+    all.since = since;
+  }
+  return all;
+}
+
+} // namespace boyd

@@ -1,0 +1,27 @@
+#include "actors/workspace/actor.hpp"
+
+#include "actors/keeper/plain.hpp"
+#include "actors/workspace/performer.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace boyd {
+
+workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr context) {
+  keeper_parts<workspace_request, workspace_reply> parts;
+  parts.name = "workspace";
+  parts.clock = context->ports.clock;
+  parts.random = context->ports.random;
+  parts.detached = context->detached_workers;
+  parts.make_performer = [context] {
+    using made = session_performer<workspace_session, workspace_request, workspace_reply>;
+    return std::make_unique<made>(context);
+  };
+  return system.spawn(plain_keeper<workspace_actor, workspace_request, workspace_reply>,
+                      std::move(parts));
+}
+
+} // namespace boyd

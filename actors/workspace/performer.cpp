@@ -1,0 +1,234 @@
+#include "actors/workspace/performer.hpp"
+
+#include "boyd/core/sha256.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+result<void> check_path(const std::string& path) {
+  if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos)
+    return fail(errc::invalid_argument, "not an absolute path", path);
+  return {};
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Collects one line for each file: kind, name and the hash of its content. The lines' hash is
+/// the answer, so memory is bounded by the largest file, not by the sum.
+class input_walk {
+ public:
+  explicit input_walk(file_system& files) : files_(files) {}
+
+  /// A path that somebody named: a link is followed, a missing file counts as such.
+  result<void> add_named(const std::string& path) {
+    auto info = files_.stat(path);
+    if (!info)
+      return fail(std::move(info.error()));
+    if (info->kind != file_kind::symlink)
+      return add(path, path, *info, 0);
+    if (auto names = files_.list(path))
+      return add_directory(path, path, *names, 0);
+    return add_content(path, path);
+  }
+
+  std::string hash() const { return sha256_hex(lines_); }
+
+ private:
+  result<void> add(const std::string& path, const std::string& name, const file_info& info,
+                   std::size_t depth) {
+    switch (info.kind) {
+    case file_kind::missing:
+      return count("missing", name, {});
+    case file_kind::regular:
+      return add_content(path, name);
+    case file_kind::directory: {
+      auto names = files_.list(path);
+      if (!names)
+        return fail(std::move(names.error()));
+      return add_directory(path, name, *names, depth);
+    }
+    case file_kind::symlink: // not followed: links may run in a circle
+      return count("symlink", name, {});
+    case file_kind::other:
+      return count("other", name, {});
+    }
+    return {};
+  }
+
+  result<void> add_content(const std::string& path, const std::string& name) {
+    auto text = files_.read(path, static_cast<std::size_t>(hashed_bytes - bytes_));
+    if (!text)
+      return text.error().code == errc::limit_exceeded ? too_much(path)
+                                                       : fail(std::move(text.error()));
+    bytes_ += text->size();
+    return count("file", name, sha256_hex(*text));
+  }
+
+  result<void> add_directory(const std::string& path, const std::string& name,
+                             const std::vector<std::string>& names, std::size_t depth) {
+    if (depth >= hashed_depth)
+      return too_much(path);
+    if (auto ok = count("directory", name, {}); !ok)
+      return ok;
+    for (const auto& entry : names) {
+      auto info = files_.stat(path + "/" + entry);
+      if (!info)
+        return fail(std::move(info.error()));
+      if (auto ok = add(path + "/" + entry, name + "/" + entry, *info, depth + 1); !ok)
+        return ok;
+    }
+    return {};
+  }
+
+  result<void> count(std::string_view kind, const std::string& name, const std::string& content) {
+    if (++entries_ > hashed_files)
+      return too_much(name);
+    lines_.append(kind).append(1, '\0').append(name).append(1, '\0').append(content).append("\n");
+    return {};
+  }
+
+  static result<void> too_much(const std::string& path) {
+    return fail(errc::limit_exceeded,
+                "more than " + std::to_string(hashed_files) + " files or " +
+                    std::to_string(hashed_bytes >> 20) + " MiB to compare",
+                path, "name fewer inputs, or a command that prints what matters");
+  }
+
+  file_system& files_;
+  std::string lines_;
+  std::size_t entries_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+} // namespace
+
+workspace_session::workspace_session(node_context_ptr context) : context_(std::move(context)) {}
+
+void workspace_session::perform(std::vector<job<workspace_request, workspace_reply>>& batch) {
+  for (auto& j : batch)
+    j.reply = answer(j.request);
+}
+
+result<workspace_reply> workspace_session::answer(const workspace_request& request) {
+  return std::visit([&](const auto& what) { return carry_out(what); }, request.what);
+}
+
+result<workspace_reply> workspace_session::carry_out(const write_private_file& what) {
+  if (auto ok = check_path(what.path); !ok)
+    return fail(std::move(ok.error()));
+  auto& files = *context_->ports.files;
+  result<void> outcome = files.make_directories(parent_of(what.path));
+  if (outcome)
+    outcome = write_new(what.path, what.text);
+  note(outcome);
+  if (!outcome)
+    return fail(std::move(outcome.error()));
+  return workspace_reply{};
+}
+
+/// Always a new file: a link or foreign file that stands at the path is removed, not written to.
+/// Nothing is synced: the text is in the database, and its reader lives only as long as this node.
+result<void> workspace_session::write_new(const std::string& path, const std::string& text) {
+  auto& files = *context_->ports.files;
+  if (auto gone = files.unlink(path); !gone && gone.error().code != errc::not_found)
+    return gone;
+  auto file = files.open(path, open_mode::create_new);
+  if (!file)
+    return fail(std::move(file.error()));
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    auto written = (*file)->write(rest);
+    if (!written || *written == 0) {
+      (void)files.unlink(path); // half a prompt must not be read
+      if (!written)
+        return fail(std::move(written.error()));
+      return fail(errc::no_space, "the file could not be written whole", path);
+    }
+    rest.remove_prefix(std::min(*written, rest.size()));
+  }
+  return {};
+}
+
+void workspace_session::note(const result<void>& written) {
+  if (written) {
+    health_.ok = true;
+    health_.reason.clear();
+    health_.since.reset();
+    return;
+  }
+  if (health_.ok)
+    health_.since = context_->ports.clock->now();
+  health_.ok = false;
+  health_.reason = "cannot write: " + to_string(written.error());
+  health_.last_error = health_.reason;
+}
+
+result<workspace_reply> workspace_session::carry_out(const remove_file& what) {
+  if (auto ok = check_path(what.path); !ok)
+    return fail(std::move(ok.error()));
+  auto gone = context_->ports.files->unlink(what.path);
+  if (!gone && gone.error().code != errc::not_found)
+    return fail(std::move(gone.error()));
+  return workspace_reply{};
+}
+
+result<workspace_reply> workspace_session::carry_out(const inspect_files& what) {
+  if (what.paths.size() > hashed_files)
+    return fail(errc::limit_exceeded, "too many files to look at");
+  workspace_reply reply;
+  for (const auto& path : what.paths) {
+    if (auto ok = check_path(path); !ok)
+      return fail(std::move(ok.error()));
+    auto info = context_->ports.files->stat(path);
+    if (!info)
+      return fail(std::move(info.error()));
+    reply.files.push_back(*info);
+  }
+  return reply;
+}
+
+result<workspace_reply> workspace_session::carry_out(const read_text_file& what) {
+  if (auto ok = check_path(what.path); !ok)
+    return fail(std::move(ok.error()));
+  auto& files = *context_->ports.files;
+  auto info = files.stat(what.path);
+  if (!info)
+    return fail(std::move(info.error()));
+  if (info->kind == file_kind::missing)
+    return fail(errc::not_found, "no such file", what.path);
+  if (info->kind == file_kind::directory || info->kind == file_kind::other)
+    return fail(errc::invalid_argument, "not a regular file", what.path);
+  auto text = files.read(what.path, what.max_bytes);
+  if (!text)
+    return fail(std::move(text.error()));
+  workspace_reply reply;
+  reply.text = std::move(*text);
+  return reply;
+}
+
+result<workspace_reply> workspace_session::carry_out(const hash_inputs& what) {
+  auto paths = what.paths;
+  std::ranges::sort(paths);
+  input_walk walk(*context_->ports.files);
+  for (const auto& path : paths) {
+    if (auto ok = check_path(path); !ok)
+      return fail(std::move(ok.error()));
+    if (auto ok = walk.add_named(path); !ok)
+      return fail(std::move(ok.error()));
+  }
+  workspace_reply reply;
+  reply.text = walk.hash();
+  return reply;
+}
+
+} // namespace boyd

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "actors/keeper/core.hpp"
+#include "actors/node/context.hpp"
+#include "messages/health.hpp"
+#include "messages/workspace.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+/// Bounds of one `hash_inputs`, beyond which it answers `limit_exceeded`.
+inline constexpr std::size_t hashed_files = 10'000;
+inline constexpr std::uint64_t hashed_bytes = std::uint64_t{256} << 20;
+/// How deep below a named directory files are looked for.
+inline constexpr std::size_t hashed_depth = 64;
+
+/// The workspace worker's side without actors. Paths are absolute; reading stops at regular files
+/// (a pipe would block for ever). Blocking; one thread.
+class workspace_session {
+ public:
+  explicit workspace_session(node_context_ptr context);
+
+  void perform(std::vector<job<workspace_request, workspace_reply>>& batch);
+  void probe() {}
+
+  /// Degraded while private files cannot be written.
+  part_health health() const { return health_; }
+
+ private:
+  result<workspace_reply> answer(const workspace_request& request);
+  result<workspace_reply> carry_out(const write_private_file& what);
+  result<workspace_reply> carry_out(const remove_file& what);
+  result<workspace_reply> carry_out(const inspect_files& what);
+  result<workspace_reply> carry_out(const read_text_file& what);
+  result<workspace_reply> carry_out(const hash_inputs& what);
+
+  result<void> write_new(const std::string& path, const std::string& text);
+  void note(const result<void>& written);
+
+  node_context_ptr context_;
+  part_health health_;
+};
+
+} // namespace boyd
