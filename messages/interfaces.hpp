@@ -104,6 +104,16 @@ using planner_actor = caf::typed_actor<
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 
+/// Hears the progress of cycles.
+using event_listener_actor = caf::typed_actor<
+    // Something happened in a cycle.
+    caf::reacts_to<cycle_event>>;
+
+/// Adds a listener at a kernel; it is dropped when it goes down.
+struct subscribe_events : message {
+  event_listener_actor listener;
+};
+
 /// Drives the cycles of one kernel (actors/kernel). Also a queue listener.
 using kernel_actor = caf::typed_actor<
     // One cycle now, through the admission gate.
@@ -116,8 +126,12 @@ using kernel_actor = caf::typed_actor<
     caf::replies_to<health_query>::with<answers<part_health>>,
     // New configuration.
     caf::reacts_to<reload_order>,
-    // Shutdown: no new cycle; record what runs, then quit.
+    // Shutdown begins: no new cycle.
     caf::reacts_to<stop_order>,
+    // The dispatchers are drained: final runtime block, then the answer.
+    caf::replies_to<finish_order>::with<answers<finish_reply>>,
+    // From now on this listener hears cycle_event.
+    caf::reacts_to<subscribe_events>,
     // Work may be due (ignored here).
     caf::reacts_to<queue_changed>,
     // Perhaps one of this cycle's dispatches is final.
@@ -168,6 +182,8 @@ using dispatcher_actor = caf::typed_actor<
     caf::reacts_to<cancel_run>,
     // Stop claiming; then cancel what runs after the grace.
     caf::reacts_to<drain_order>,
+    // New settings for the next attempts.
+    caf::reacts_to<reload_order>,
     // What are you doing?
     caf::replies_to<dispatchers_query>::with<answers<dispatcher_status>>,
     // How are you?

@@ -48,7 +48,9 @@ struct cycle_event : message {
   utc_time at{};
 };
 
-/// The final runtime block on shutdown: the kernel records a running cycle as far as it got.
+/// Shutdown, after the dispatchers are drained: writes a final runtime block and commits it.
 struct finish_order : message {};
+
+struct finish_reply : message {};
 
 } // namespace boyd

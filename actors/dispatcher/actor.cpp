@@ -1,0 +1,355 @@
+#include "actors/dispatcher/actor.hpp"
+
+#include "actors/dispatcher/core.hpp"
+#include "actors/executor/actor.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <map>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+struct dispatcher_tick : message {};
+
+struct grace_over : message {};
+
+using dispatcher_impl =
+    dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>>;
+
+/// Settlements, lease renewal and lost answers are looked after this often while work is in hand.
+constexpr milliseconds tick_interval = 1s;
+
+struct worker {
+  executor_actor handle;
+  std::string dispatch_id;
+  std::int64_t fence = 0;
+};
+
+struct dispatcher_state {
+  dispatcher_parts parts;
+  const config::agent* agent = nullptr;
+  std::unique_ptr<dispatcher_core> core;
+  std::map<caf::actor_addr, worker> workers;
+  std::uint64_t runs = 0; ///< of this agent, for scripts that answer in turn
+  bool counts_runs = false;
+  bool ticking = false;
+  bool store_failed = false;
+  static inline const char* name = "dispatcher";
+
+  ~dispatcher_state() {
+    for (auto& [address, w] : workers)
+      caf::anon_send<caf::message_priority::high>(
+          caf::actor_cast<caf::actor>(w.handle),
+          caf::exit_msg{caf::actor_addr{}, caf::exit_reason::kill});
+  }
+};
+
+using self_pointer = dispatcher_impl::stateful_pointer<dispatcher_state>;
+
+void step(self_pointer self);
+void keep_ticking(self_pointer self);
+
+steady_time now_of(self_pointer self) {
+  return self->state.parts.context->ports.clock->steady();
+}
+
+std::string name_of(const dispatcher_parts& p) {
+  return p.kernel_id + "/" + p.agent_id;
+}
+
+void settle(self_pointer self, std::vector<settlement> items) {
+  auto& s = self->state;
+  store_request request;
+  request.operations.emplace_back(store::settle{s.parts.context->node_id, items});
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, items = std::move(items)](result<store_reply> r) {
+                     auto& core = *self->state.core;
+                     auto done = r ? reply_of<store::settle>(r->values.front())
+                                   : result<store::settle::reply>(fail(r.error()));
+                     self->state.store_failed = !done;
+                     if (!done) {
+                       core.settle_failed(items);
+                       keep_ticking(self);
+                     } else {
+                       core.settled(items);
+                       for (std::size_t i = 0; i < done->size() && i < items.size(); ++i)
+                         if ((*done)[i] == settle_result::stale)
+                           spdlog::warn("dispatcher {}: the result of {} under fence {} came from "
+                                        "a stale owner and was refused",
+                                        name_of(self->state.parts), items[i].dispatch_id,
+                                        items[i].fence);
+                       step(self);
+                     }
+                   });
+}
+
+void claim(self_pointer self, std::size_t n) {
+  auto& p = self->state.parts;
+  store::claim op;
+  op.node_id = p.context->node_id;
+  op.kernel_id = p.kernel_id;
+  op.agent_id = p.agent_id;
+  op.limit = n;
+  op.lease = p.configuration->node_settings.lease;
+  const auto started = now_of(self);
+  ask_store(self, p.store, std::move(op), [self, started](result<store::claim::reply> r) {
+    self->state.store_failed = !r;
+    if (r)
+      self->state.core->claimed(std::move(*r), started);
+    else
+      self->state.core->claim_failed();
+    step(self);
+  });
+}
+
+void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
+  auto& p = self->state.parts;
+  const auto started = now_of(self);
+  store::renew_leases op{p.context->node_id, held, p.configuration->node_settings.lease};
+  ask_store(self, p.store, std::move(op),
+            [self, started, held = std::move(held)](result<store::renew_leases::reply> r) {
+              if (r)
+                self->state.core->renewed(held, r->lost, started);
+              else
+                self->state.core->renew_failed();
+              step(self);
+            });
+}
+
+void run(self_pointer self, std::shared_ptr<const claimed_dispatch> work) {
+  auto& s = self->state;
+  run_order order;
+  order.context = s.parts.context;
+  order.configuration = s.parts.configuration;
+  order.agent = s.agent;
+  order.work = work;
+  order.run_index = s.runs++;
+  order.workspace = s.parts.workspace;
+  order.sink = run_sink_actor(dispatcher_impl(self));
+  auto handle = spawn_executor(self->system(), std::move(order));
+  self->monitor(handle);
+  s.workers[handle.address()] = {handle, work->row.dispatch_id, work->row.fence};
+  if (s.counts_runs)
+    ask_store(
+        self, s.parts.store,
+        store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)},
+        [](result<store::ok>) {
+          // A lost count repeats an answer; nothing depends on it.
+        });
+}
+
+void cancel(self_pointer self, const std::string& dispatch_id, cancel_cause cause) {
+  for (auto& [address, w] : self->state.workers)
+    if (w.dispatch_id == dispatch_id)
+      self->send(w.handle, cancel_run{{}, dispatch_id, cause});
+}
+
+void keep_ticking(self_pointer self) {
+  auto& s = self->state;
+  if (s.ticking || (s.core->running() == 0 && !s.store_failed))
+    return;
+  s.ticking = true;
+  self->delayed_send(self, tick_interval, dispatcher_tick{});
+}
+
+void step(self_pointer self) {
+  auto& s = self->state;
+  auto todo = s.core->decide(now_of(self));
+  for (auto& [id, cause] : todo.cancel)
+    cancel(self, id, cause);
+  for (auto& work : todo.start)
+    run(self, std::move(work));
+  if (!todo.settle.empty())
+    settle(self, std::move(todo.settle));
+  if (!todo.renew.empty())
+    renew(self, std::move(todo.renew));
+  const auto me = permit_holder_actor(dispatcher_impl(self));
+  if (todo.permits_back > 0)
+    self->send(s.parts.permits, permit_release{{}, todo.permits_back, me});
+  if (todo.wish)
+    self->send(
+        s.parts.permits,
+        permit_request{
+            {},
+            permit_wish{{}, s.parts.kernel_id, name_of(s.parts), *todo.wish, s.core->priority()},
+            me});
+  if (todo.claim > 0)
+    claim(self, todo.claim);
+  if (todo.drained)
+    self->send(s.parts.pool, drained{{}, name_of(s.parts)});
+  keep_ticking(self);
+}
+
+void finished(self_pointer self, const std::string& id, std::int64_t fence,
+              const run_outcome& outcome) {
+  std::erase_if(self->state.workers, [&](const auto& w) { return w.second.dispatch_id == id; });
+  self->state.core->finished(id, fence, outcome, self->state.parts.context->ports.random->unit());
+  step(self);
+}
+
+/// A worker that died without a word: its attempt failed by Boyd's fault and may be tried again.
+void on_down(self_pointer self, const caf::down_msg& m) {
+  auto it = self->state.workers.find(m.source);
+  if (it == self->state.workers.end())
+    return;
+  const worker w = it->second;
+  run_outcome o;
+  o.execution = execution_verdict::indeterminate;
+  o.failure = failure_class::transient;
+  o.error = "the execution worker ended: " + text_of(m.reason);
+  o.summary = o.error;
+  spdlog::error("dispatcher {}: {}", name_of(self->state.parts), o.error);
+  finished(self, w.dispatch_id, w.fence, o);
+}
+
+void restore_run_count(self_pointer self) {
+  auto& s = self->state;
+  const auto* script = std::get_if<config::script_executor>(&s.agent->run);
+  s.counts_runs = script != nullptr && (!script->file.empty() || script->answers.size() > 1);
+  if (!s.counts_runs)
+    return;
+  ask_store(self, s.parts.store, store::get_facts{"runs:" + s.parts.kernel_id},
+            [self](result<store::get_facts::reply> r) {
+              auto it =
+                  r ? r->find(self->state.parts.agent_id) : store::get_facts::reply::iterator{};
+              if (!r || it == r->end())
+                return;
+              std::uint64_t n = 0;
+              std::from_chars(it->second.data(), it->second.data() + it->second.size(), n);
+              self->state.runs = std::max(self->state.runs, n);
+            });
+}
+
+dispatcher_limits limits_for(const dispatcher_parts& p, const config::agent& a) {
+  dispatcher_limits l;
+  l.max_concurrent = a.max_concurrent;
+  l.retry = {a.retry.max_attempts, a.retry.base, a.retry.cap};
+  l.lease = p.configuration->node_settings.lease;
+  l.renewal = p.configuration->node_settings.lease_renewal;
+  l.shared_store = p.context->shared_store;
+  return l;
+}
+
+/// Rows that a crashed predecessor left running here: its attempts count as failed by Boyd's fault,
+/// so that a row that ends its dispatcher is not tried for ever.
+void give_back_orphans(self_pointer self) {
+  auto& s = self->state;
+  store::list_dispatches op;
+  op.kernel_id = s.parts.kernel_id;
+  op.agent_id = s.parts.agent_id;
+  op.status = dispatch_status::running;
+  ask_store(self, s.parts.store, std::move(op), [self](result<std::vector<dispatch>> rows) {
+    auto& st = self->state;
+    std::vector<settlement> items;
+    for (auto& row : rows ? *rows : std::vector<dispatch>{}) {
+      if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
+        continue;
+      run_outcome o;
+      o.execution = execution_verdict::indeterminate;
+      o.failure = failure_class::transient;
+      o.error = "the dispatcher crashed while this ran";
+      o.summary = o.error;
+      claimed_dispatch claimed;
+      claimed.row = std::move(row);
+      items.push_back(queue::decide_settlement(claimed, o, limits_for(st.parts, *st.agent).retry,
+                                               st.parts.context->ports.random->unit(),
+                                               queue::stop_cause::none));
+    }
+    if (!items.empty())
+      settle(self, std::move(items));
+  });
+}
+
+/// What runs keeps the configuration it was started with; the next attempts take the new one. An
+/// agent that is gone keeps its last settings until the pool has drained it.
+void reload(self_pointer self, const configuration_ptr& configuration) {
+  auto& s = self->state;
+  const auto* kernel = configuration->find_kernel(s.parts.kernel_id);
+  const auto* agent = kernel == nullptr ? nullptr : config::find_agent(*kernel, s.parts.agent_id);
+  if (agent == nullptr)
+    return;
+  s.parts.configuration = configuration;
+  s.agent = agent;
+  s.core->set_limits(limits_for(s.parts, *agent));
+  step(self);
+}
+
+dispatcher_status status_of(self_pointer self) {
+  const auto& s = self->state;
+  dispatcher_status status;
+  status.kernel_id = s.parts.kernel_id;
+  status.agent_id = s.parts.agent_id;
+  status.running = s.core->running();
+  status.limit = s.core->limit();
+  status.waiting = s.core->waiting();
+  status.paused_by_store = s.store_failed;
+  return status;
+}
+
+dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher_parts parts) {
+  install_handlers(self, "dispatcher");
+  self->set_down_handler([self](caf::down_msg& m) { on_down(self, m); });
+  auto& s = self->state;
+  s.parts = std::move(parts);
+  const auto* kernel = s.parts.configuration->find_kernel(s.parts.kernel_id);
+  s.agent = kernel == nullptr ? nullptr : config::find_agent(*kernel, s.parts.agent_id);
+  if (s.agent == nullptr)
+    throw std::runtime_error("no such agent: " + name_of(s.parts));
+  s.core = std::make_unique<dispatcher_core>(limits_for(s.parts, *s.agent));
+  restore_run_count(self);
+  if (s.parts.replaces_crashed)
+    give_back_orphans(self);
+  return {
+      [self](work_due& m) {
+        self->state.core->due(m.count, m.priority);
+        step(self);
+      },
+      [self](permit_grant& m) {
+        self->state.core->granted(m.count);
+        step(self);
+      },
+      [self](run_finished& m) { finished(self, m.dispatch_id, m.fence, m.outcome); },
+      [self](cancel_run& m) {
+        self->state.core->cancel(m.dispatch_id, m.cause);
+        step(self);
+      },
+      [self](drain_order& m) {
+        self->state.core->drain();
+        self->delayed_send(self, m.grace, grace_over{});
+        step(self);
+      },
+      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](dispatchers_query&) -> result<dispatcher_status> { return status_of(self); },
+      [self](health_query&) -> result<part_health> {
+        part_health h;
+        h.ok = !self->state.store_failed;
+        h.reason = h.ok ? "" : "paused: the store does not answer";
+        return h;
+      },
+      [self](dispatcher_tick&) {
+        self->state.ticking = false;
+        step(self);
+      },
+      [self](grace_over&) {
+        self->state.core->cancel_all(cancel_cause::shutdown);
+        step(self);
+      },
+  };
+}
+
+} // namespace
+
+dispatcher_actor spawn_dispatcher(caf::actor_system& system, dispatcher_parts parts) {
+  return system.spawn(dispatcher_behavior, std::move(parts));
+}
+
+} // namespace boyd

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "messages/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <string>
+
+namespace boyd {
+
+/// Hears that a dispatcher is empty.
+using drain_listener_actor = caf::typed_actor<
+    // A dispatcher is empty.
+    caf::reacts_to<drained>>;
+
+/// What a dispatcher is made of.
+struct dispatcher_parts {
+  node_context_ptr context;
+  configuration_ptr configuration;
+  std::string kernel_id;
+  std::string agent_id;
+  store_actor store;
+  permits_actor permits;
+  workspace_actor workspace;
+  drain_listener_actor pool;
+  /// It replaces one that crashed: what that one left running is given back first.
+  bool replaces_crashed = false;
+};
+
+/// Starts the dispatcher of one agent.
+dispatcher_actor spawn_dispatcher(caf::actor_system& system, dispatcher_parts parts);
+
+} // namespace boyd

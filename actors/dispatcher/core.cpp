@@ -1,0 +1,175 @@
+#include "actors/dispatcher/core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+queue::stop_cause stop_cause_of(const std::optional<cancel_cause>& cause) {
+  if (!cause)
+    return queue::stop_cause::none;
+  switch (*cause) {
+  case cancel_cause::operator_request:
+  case cancel_cause::overlap:
+    return queue::stop_cause::by_operator;
+  case cancel_cause::shutdown:
+  case cancel_cause::lease_lost:
+    break;
+  }
+  return queue::stop_cause::shutting_down;
+}
+
+} // namespace
+
+void dispatcher_core::set_limits(dispatcher_limits l) {
+  limits_ = std::move(l);
+}
+
+void dispatcher_core::due(std::uint64_t count, int priority) {
+  due_ = count;
+  priority_ = priority;
+}
+
+void dispatcher_core::granted(int permits) {
+  permits_ += permits;
+  wished_ = std::max(0, wished_ - permits);
+}
+
+void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time call_started) {
+  claiming_ = false;
+  // A full batch means that there may be more, whatever the last count said; the first short one
+  // ends the series.
+  due_ =
+      rows.size() < claim_size_ ? 0 : std::max<std::uint64_t>(due_, rows.size() + 1) - rows.size();
+  for (auto& r : rows) {
+    if (draining_) {
+      give_back(r);
+      continue;
+    }
+    leases_.granted(r.row.dispatch_id, r.row.fence, call_started, r.lease);
+    auto work = std::make_shared<const claimed_dispatch>(std::move(r));
+    running_[work->row.dispatch_id] = {work, std::nullopt};
+    --permits_;
+    to_start_.push_back(std::move(work));
+  }
+}
+
+void dispatcher_core::give_back(const claimed_dispatch& r) {
+  settlement back;
+  back.dispatch_id = r.row.dispatch_id;
+  back.fence = r.row.fence;
+  back.to = settle_to::release;
+  back.outcome.execution = execution_verdict::cancelled;
+  back.outcome.error = "the node is shutting down";
+  to_settle_.push_back(std::move(back));
+}
+
+void dispatcher_core::claim_failed() {
+  claiming_ = false;
+  due_ = 0;
+}
+
+void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fence,
+                               const run_outcome& outcome, double unit) {
+  auto it = running_.find(dispatch_id);
+  if (it == running_.end() || it->second.work->row.fence != fence)
+    return;
+  to_settle_.push_back(queue::decide_settlement(*it->second.work, outcome, limits_.retry, unit,
+                                                stop_cause_of(it->second.cancelled)));
+  leases_.released(dispatch_id, fence);
+  running_.erase(it);
+  // Back to the broker, even when more is due: somebody else's work may be more urgent.
+  ++permits_back_;
+}
+
+void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause) {
+  auto it = running_.find(dispatch_id);
+  if (it == running_.end() || it->second.cancelled)
+    return;
+  it->second.cancelled = cause;
+  to_cancel_.emplace_back(dispatch_id, cause);
+}
+
+void dispatcher_core::settled(const std::vector<settlement>& items) {
+  settling_ -= std::min(settling_, items.size());
+}
+
+void dispatcher_core::settle_failed(const std::vector<settlement>& items) {
+  settling_ -= std::min(settling_, items.size());
+  to_settle_.insert(to_settle_.end(), items.begin(), items.end());
+}
+
+void dispatcher_core::renewed(const std::vector<store::renew_leases::held>& asked,
+                              const std::vector<std::string>& lost, steady_time call_started) {
+  renewing_ = false;
+  leases_.renewed(asked, lost, call_started, limits_.lease);
+}
+
+void dispatcher_core::renew_failed() {
+  renewing_ = false;
+}
+
+void dispatcher_core::drain() {
+  draining_ = true;
+}
+
+void dispatcher_core::cancel_all(cancel_cause cause) {
+  for (auto& [id, r] : running_)
+    cancel(id, cause);
+}
+
+int dispatcher_core::free_places() const {
+  return std::max(0, limits_.max_concurrent - running() - static_cast<int>(to_settle_.size()) -
+                         static_cast<int>(settling_));
+}
+
+void dispatcher_core::take_lost(steady_time now, dispatcher_actions& todo) {
+  for (const auto& lost : leases_.take_lost(now)) {
+    // A store that only this node can open gives our rows to nobody else.
+    if (!limits_.shared_store)
+      leases_.granted(lost.dispatch_id, lost.fence, now, limits_.lease);
+    else
+      cancel(lost.dispatch_id, cancel_cause::lease_lost);
+  }
+  todo.cancel = std::exchange(to_cancel_, {});
+}
+
+dispatcher_actions dispatcher_core::decide(steady_time now) {
+  dispatcher_actions todo;
+  todo.start = std::exchange(to_start_, {});
+  take_lost(now, todo);
+  todo.settle = std::exchange(to_settle_, {});
+  settling_ += todo.settle.size();
+  if (!renewing_) {
+    todo.renew = leases_.due(now);
+    renewing_ = !todo.renew.empty();
+  }
+  const int places = draining_ ? 0 : free_places();
+  const int useful =
+      static_cast<int>(std::min<std::uint64_t>(due_, static_cast<std::uint64_t>(places)));
+  if (!claiming_) {
+    const int n = std::min({useful, permits_, static_cast<int>(limits::claim_batch)});
+    if (n > 0) {
+      claiming_ = true;
+      claim_size_ = static_cast<std::size_t>(n);
+      todo.claim = claim_size_;
+    }
+    permits_back_ += permits_ - std::max(n, 0);
+    permits_ = std::max(n, 0);
+  }
+  todo.permits_back = std::exchange(permits_back_, 0);
+  const int wish = std::max(0, useful - permits_);
+  if (wish != wished_) {
+    wished_ = wish;
+    todo.wish = wish;
+  }
+  if (draining_ && !told_drained_ && running_.empty() && settling_ == 0 && !claiming_) {
+    told_drained_ = true;
+    todo.drained = true;
+  }
+  return todo;
+}
+
+} // namespace boyd

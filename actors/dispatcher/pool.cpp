@@ -1,0 +1,362 @@
+#include "actors/dispatcher/pool.hpp"
+
+#include "actors/dispatcher/actor.hpp"
+#include "actors/supervision/shell.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+struct sweep_tick : message {};
+
+struct poll_tick : message {
+  std::uint64_t generation = 0;
+};
+
+using pool_impl =
+    dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
+                                  caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>>;
+using drain_promise = caf::typed_response_promise<result<drained>>;
+
+struct member {
+  std::string kernel_id;
+  std::string agent_id;
+  bool wanted = true; ///< false: removed by a reload, drains
+};
+
+struct pool_state {
+  node_context_ptr context;
+  configuration_ptr configuration;
+  store_actor store;
+  permits_actor permits;
+  workspace_actor workspace;
+  std::unique_ptr<supervisor_shell<pool_impl::base>> shell;
+  std::map<std::string, member> members; ///< by child id
+  bool claiming = false;
+  bool asking = false; ///< a due_agents question is under way
+  bool ask_again = false;
+  std::uint64_t poll_generation = 0;
+  std::string store_problem;
+  std::optional<drain_promise> draining;
+  std::set<std::string> undrained;
+  static inline const char* name = "dispatchers";
+};
+
+using self_pointer = pool_impl::stateful_pointer<pool_state>;
+
+std::string child_id(const std::string& kernel, const std::string& agent) {
+  return "dispatcher:" + kernel + "/" + agent;
+}
+
+dispatcher_actor handle_of(self_pointer self, const std::string& id) {
+  auto any = self->state.shell->handle(id);
+  return any ? caf::actor_cast<dispatcher_actor>(any) : dispatcher_actor{};
+}
+
+void reconcile(self_pointer self) {
+  if (!self->state.shell->reconcile())
+    self->quit(crash_error("too many restarts: " + self->state.shell->escalation()));
+}
+
+void add_member(self_pointer self, const std::string& kernel, const std::string& agent) {
+  auto& s = self->state;
+  const auto id = child_id(kernel, agent);
+  s.members[id] = {kernel, agent, true};
+  child_spec spec;
+  spec.rule.id = id;
+  spec.make = [self, kernel, agent] {
+    auto& st = self->state;
+    dispatcher_parts parts{
+        st.context, st.configuration, kernel,       agent,
+        st.store,   st.permits,       st.workspace, drain_listener_actor(pool_impl(self)),
+        st.claiming};
+    return caf::actor_cast<caf::actor>(spawn_dispatcher(self->system(), std::move(parts)));
+  };
+  s.shell->add(std::move(spec));
+}
+
+// -- whose work is due ---------------------------------------------------------------------------
+
+void ask_due(self_pointer self);
+
+void poll_in(self_pointer self, milliseconds delay) {
+  self->delayed_send(self, delay, poll_tick{{}, ++self->state.poll_generation});
+}
+
+void tell_due(self_pointer self, const store::due_agents::reply& r) {
+  for (const auto& row : r.due)
+    if (auto d = handle_of(self, child_id(row.kernel_id, row.agent_id)))
+      self->send(d, work_due{{}, row.priority, row.count});
+  const auto next = r.next_in ? std::min(*r.next_in, limits::queue_poll) : limits::queue_poll;
+  poll_in(self, std::max(next, milliseconds{1}));
+}
+
+void ask_due(self_pointer self) {
+  auto& s = self->state;
+  if (!s.claiming || s.draining)
+    return;
+  if (s.asking) {
+    s.ask_again = true;
+    return;
+  }
+  s.asking = true;
+  ask_store(self, s.store, store::due_agents{}, [self](result<store::due_agents::reply> r) {
+    auto& st = self->state;
+    st.asking = false;
+    if (r) {
+      st.store_problem.clear();
+      tell_due(self, *r);
+    } else {
+      st.store_problem = to_string(r.error());
+      poll_in(self, 1s);
+    }
+    if (std::exchange(st.ask_again, false))
+      ask_due(self);
+  });
+}
+
+// -- recovery
+// --------------------------------------------------------------------------------------
+
+void log_recovered(const char* whose, const store::take_back::reply& r) {
+  if (!r.returned.empty())
+    spdlog::info("dispatchers: {} interrupted {} dispatches go back to the queue",
+                 r.returned.size(), whose);
+  for (const auto& id : r.poisoned)
+    spdlog::error("dispatchers: {} was interrupted too often and has failed; after mending the "
+                  "cause: boyd dispatches retry {}",
+                  id, id);
+}
+
+/// This node's own rows, in bounded batches; then the dispatchers may claim.
+void recover(self_pointer self) {
+  auto& s = self->state;
+  store::take_back op;
+  op.node_id = s.context->node_id;
+  op.max_rescues = limits::max_rescues;
+  ask_store(self, s.store, op, [self, limit = op.limit](result<store::take_back::reply> r) {
+    if (!r) {
+      self->state.store_problem = to_string(r.error());
+      self->delayed_send(self, 1s, start_claiming{});
+      return;
+    }
+    log_recovered("own", *r);
+    if (r->returned.size() + r->poisoned.size() >= limit)
+      return recover(self);
+    self->state.claiming = true;
+    ask_due(self);
+  });
+}
+
+void sweep(self_pointer self) {
+  auto& s = self->state;
+  self->delayed_send(self, limits::rescue_sweep, sweep_tick{});
+  if (!s.claiming)
+    return;
+  ask_store(self, s.store, store::beat{s.context->node_id, s.context->host, s.context->pid},
+            [](result<store::ok>) {
+              // Membership only; the next beat repairs a lost one.
+            });
+  store::rescue_expired op;
+  op.max_rescues = limits::max_rescues;
+  ask_store(self, s.store, op, [](result<store::take_back::reply> r) {
+    if (r)
+      log_recovered("expired", *r);
+  });
+}
+
+// -- reload and drain
+// ---------------------------------------------------------------------------------
+
+void reload(self_pointer self, const configuration_ptr& configuration) {
+  auto& s = self->state;
+  s.configuration = configuration;
+  std::set<std::string> wanted;
+  for (const auto& k : configuration->kernels)
+    for (const auto& a : k.agents) {
+      const auto id = child_id(k.kernel_id, a.agent_id);
+      wanted.insert(id);
+      if (s.members.find(id) == s.members.end() || !s.members[id].wanted)
+        add_member(self, k.kernel_id, a.agent_id);
+      else if (auto d = handle_of(self, id))
+        self->send(d, reload_order{{}, configuration});
+    }
+  for (auto& [id, m] : s.members) {
+    if (wanted.count(id) > 0 || !m.wanted)
+      continue;
+    m.wanted = false;
+    if (auto d = handle_of(self, id))
+      self->send(d, drain_order{{}, configuration->node_settings.drain_grace});
+  }
+  reconcile(self);
+  ask_due(self);
+}
+
+void check_drained(self_pointer self) {
+  auto& s = self->state;
+  if (!s.draining || !s.undrained.empty())
+    return;
+  s.draining->deliver(result<drained>(drained{{}, "dispatchers"}));
+}
+
+void on_drained(self_pointer self, const std::string& name) {
+  auto& s = self->state;
+  const auto id = "dispatcher:" + name;
+  s.undrained.erase(id);
+  if (auto it = s.members.find(id); it != s.members.end() && !it->second.wanted) {
+    s.shell->remove(id);
+    s.members.erase(it);
+    reconcile(self);
+  }
+  check_drained(self);
+}
+
+drain_promise drain(self_pointer self, const drain_order& order) {
+  auto& s = self->state;
+  auto promise = self->make_response_promise<result<drained>>();
+  s.draining = promise;
+  for (const auto& [id, m] : s.members) {
+    if (auto d = handle_of(self, id)) {
+      s.undrained.insert(id);
+      self->send(d, order);
+    }
+  }
+  check_drained(self);
+  return promise;
+}
+
+void on_down(self_pointer self, caf::down_msg& m) {
+  if (!self->state.shell->on_down(m))
+    return;
+  if (self->state.draining) {
+    std::erase_if(self->state.undrained,
+                  [&](const std::string& id) { return !self->state.shell->handle(id); });
+    check_drained(self);
+    return;
+  }
+  reconcile(self);
+  ask_due(self);
+}
+
+// -- questions
+// ------------------------------------------------------------------------------------------
+
+/// Collects the answers of all dispatchers; a silent one is left out after the time limit.
+struct status_collector {
+  caf::typed_response_promise<result<dispatchers_reply>> promise;
+  dispatchers_reply reply;
+  std::size_t missing = 0;
+
+  void one_less() {
+    if (--missing == 0)
+      promise.deliver(result<dispatchers_reply>(std::move(reply)));
+  }
+};
+
+caf::typed_response_promise<result<dispatchers_reply>> collect_status(self_pointer self) {
+  auto collector = std::make_shared<status_collector>();
+  collector->promise = self->make_response_promise<result<dispatchers_reply>>();
+  collector->missing = 1;
+  for (const auto& [id, m] : self->state.members) {
+    auto d = handle_of(self, id);
+    if (!d)
+      continue;
+    ++collector->missing;
+    ask<dispatcher_status>(
+        self, d, dispatchers_query{},
+        [collector](result<dispatcher_status> r) {
+          if (r)
+            collector->reply.dispatchers.push_back(std::move(*r));
+          collector->one_less();
+        },
+        2s);
+  }
+  auto promise = collector->promise;
+  collector->one_less();
+  return promise;
+}
+
+tree_reply tree_of(self_pointer self) {
+  tree_reply reply;
+  for (const auto& c : self->state.shell->view())
+    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1});
+  return reply;
+}
+
+pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr context,
+                                       configuration_ptr configuration, store_actor store,
+                                       permits_actor permits, workspace_actor workspace) {
+  install_handlers(self, "dispatchers");
+  self->set_down_handler([self](caf::down_msg& m) { on_down(self, m); });
+  auto& s = self->state;
+  s.context = context;
+  s.configuration = configuration;
+  s.store = store;
+  s.permits = permits;
+  s.workspace = workspace;
+  s.shell = std::make_unique<supervisor_shell<pool_impl::base>>(
+      self, "dispatchers", context->ports.clock, context->ports.random, restart_intensity{});
+  for (const auto& k : configuration->kernels)
+    for (const auto& a : k.agents)
+      add_member(self, k.kernel_id, a.agent_id);
+  reconcile(self);
+  self->send(store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
+  self->send(self, sweep_tick{});
+  return {
+      [self](start_claiming&) {
+        if (!self->state.claiming)
+          recover(self);
+      },
+      [self](queue_changed&) { ask_due(self); },
+      [](dispatches_settled&) {
+        // nop
+      },
+      [self](cancel_run& m) {
+        for (const auto& [id, member] : self->state.members)
+          if (auto d = handle_of(self, id))
+            self->send(d, m);
+      },
+      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](drain_order& m) { return drain(self, m); },
+      [self](drained& m) { on_drained(self, m.name); },
+      [self](dispatchers_query&) { return collect_status(self); },
+      [self](tree_query&) -> result<tree_reply> { return tree_of(self); },
+      [self](health_query&) -> result<part_health> {
+        part_health h;
+        h.ok = self->state.store_problem.empty();
+        h.reason = self->state.store_problem;
+        return h;
+      },
+      [self](supervise_tick&) { reconcile(self); },
+      [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
+      [self](sweep_tick&) { sweep(self); },
+      [self](poll_tick& m) {
+        if (m.generation == self->state.poll_generation)
+          ask_due(self);
+      },
+  };
+}
+
+} // namespace
+
+dispatcher_pool_actor spawn_dispatcher_pool(caf::actor_system& system, node_context_ptr context,
+                                            configuration_ptr configuration, store_actor store,
+                                            permits_actor permits, workspace_actor workspace) {
+  return system.spawn(pool_behavior, std::move(context), std::move(configuration), std::move(store),
+                      std::move(permits), std::move(workspace));
+}
+
+} // namespace boyd

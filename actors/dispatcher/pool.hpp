@@ -1,0 +1,16 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "messages/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+namespace boyd {
+
+/// Starts the supervisor of all dispatchers (one_for_one). It recovers this node's rows when it is
+/// told to start claiming, asks the store whose work is due, and sweeps for dead owners' rows.
+dispatcher_pool_actor spawn_dispatcher_pool(caf::actor_system& system, node_context_ptr context,
+                                            configuration_ptr configuration, store_actor store,
+                                            permits_actor permits, workspace_actor workspace);
+
+} // namespace boyd

@@ -1,0 +1,363 @@
+#include "actors/executor/actor.hpp"
+
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+#include "boyd/exec/attempt.hpp"
+#include "boyd/exec/command_line.hpp"
+#include "boyd/exec/script.hpp"
+#include "boyd/ports/process_runner.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+struct process_ended : message {
+  exec::run_index run = 0;
+  process_exit exit;
+};
+
+struct run_tick : message {};
+
+/// CAF cannot cancel a delayed message, and one keeps its receiver's memory: so a run that is
+/// over must not leave a timer of hours behind. Longer waits are cut into steps of this length.
+constexpr milliseconds longest_tick = 5s;
+
+struct begin_run : message {};
+
+using executor_impl =
+    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
+                           caf::reacts_to<run_tick>>;
+
+/// The attempt, shared with the process runner's thread: output goes straight into it (bounded
+/// memory however fast a child writes), everything else through the actor's mailbox.
+struct shared_attempt {
+  std::mutex mutex;
+  exec::attempt_core core;
+
+  explicit shared_attempt(exec::attempt_options options) : core(std::move(options)) {}
+};
+
+struct executor_state {
+  run_order order;
+  std::shared_ptr<shared_attempt> attempt;
+  std::map<exec::run_index, process_handle> processes;
+  std::map<exec::timer_kind, steady_time> timers;
+  bool ticking = false;
+  bool over = false;
+  std::string prompt_file;
+  std::string session_id;
+  std::optional<cancel_cause> cancelled_early;
+  static inline const char* name = "executor";
+
+  ~executor_state() {
+    if (!order.context)
+      return;
+    for (const auto& [run, handle] : processes)
+      order.context->ports.processes->signal(handle, SIGKILL);
+  }
+};
+
+using self_pointer = executor_impl::stateful_pointer<executor_state>;
+
+void perform(self_pointer self, exec::attempt_effects effects);
+
+steady_time now_of(self_pointer self) {
+  return self->state.order.context->ports.clock->steady();
+}
+
+void finish(self_pointer self, run_outcome outcome) {
+  auto& s = self->state;
+  if (!s.prompt_file.empty())
+    caf::anon_send(s.order.workspace, workspace_request{{}, remove_file{s.prompt_file}});
+  if (outcome.session_id.empty())
+    outcome.session_id = s.session_id;
+  const auto& row = s.order.work->row;
+  s.over = true;
+  self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
+  self->quit();
+}
+
+void finish_unstarted(self_pointer self, const error& why, failure_class kind) {
+  run_outcome o;
+  o.execution = execution_verdict::failed;
+  o.failure = kind;
+  o.error = to_string(why);
+  o.summary = o.error;
+  finish(self, std::move(o));
+}
+
+void start(self_pointer self, exec::run_index run, process_spec spec) {
+  auto& s = self->state;
+  auto shared = s.attempt;
+  auto clock = s.order.context->ports.clock;
+  caf::actor_addr me = self->address();
+  process_events events;
+  events.on_output = [shared, clock, run](output_stream stream, std::string_view bytes) {
+    std::lock_guard lock(shared->mutex);
+    shared->core.on_output(run, stream, bytes, clock->steady());
+  };
+  events.on_exit = [me, run](const process_exit& e) {
+    if (auto strong = caf::actor_cast<caf::actor>(me))
+      caf::anon_send(strong, process_ended{{}, run, e});
+  };
+  auto handle = s.order.context->ports.processes->start(std::move(spec), std::move(events));
+  if (handle) {
+    s.processes[run] = *handle;
+    return;
+  }
+  process_exit failed;
+  failed.started = false;
+  failed.start_error = to_string(handle.error());
+  self->send(self, process_ended{{}, run, failed});
+}
+
+void arm_tick(self_pointer self) {
+  auto& s = self->state;
+  if (s.over || s.ticking || s.timers.empty())
+    return;
+  auto next = s.timers.begin()->second;
+  for (const auto& [kind, at] : s.timers)
+    next = std::min(next, at);
+  s.ticking = true;
+  const auto delay = std::clamp<milliseconds>(next - now_of(self), 0ms, longest_tick);
+  self->delayed_send(self, delay, run_tick{});
+}
+
+void stat_file(self_pointer self, const std::string& path) {
+  ask<workspace_reply>(self, self->state.order.workspace,
+                       workspace_request{{}, inspect_files{{path}}},
+                       [self](result<workspace_reply> r) {
+                         auto& shared = *self->state.attempt;
+                         result<file_info> info = fail(errc::bug, "no answer for the file");
+                         if (!r)
+                           info = fail(r.error());
+                         else if (!r->files.empty())
+                           info = r->files.front();
+                         std::unique_lock lock(shared.mutex);
+                         auto effects = shared.core.on_file_info(info, now_of(self));
+                         lock.unlock();
+                         perform(self, std::move(effects));
+                       });
+}
+
+void read_file(self_pointer self, const exec::effect::read_file& what) {
+  ask<workspace_reply>(self, self->state.order.workspace,
+                       workspace_request{{}, read_text_file{what.path, what.max_bytes}},
+                       [self](result<workspace_reply> r) {
+                         auto& shared = *self->state.attempt;
+                         result<std::string> text =
+                             r ? result<std::string>(r->text) : fail(r.error());
+                         std::unique_lock lock(shared.mutex);
+                         auto effects = shared.core.on_file_text(text, now_of(self));
+                         lock.unlock();
+                         perform(self, std::move(effects));
+                       });
+}
+
+void perform_one(self_pointer self, exec::attempt_effect& any) {
+  if (auto* e = std::get_if<exec::effect::start_process>(&any)) {
+    start(self, e->run, std::move(e->spec));
+  } else if (auto* k = std::get_if<exec::effect::signal_process>(&any)) {
+    if (auto it = self->state.processes.find(k->run); it != self->state.processes.end())
+      self->state.order.context->ports.processes->signal(it->second, k->signal);
+  } else if (auto* t = std::get_if<exec::effect::arm_timer>(&any)) {
+    self->state.timers[t->kind] = t->at;
+  } else if (auto* f = std::get_if<exec::effect::stat_file>(&any)) {
+    stat_file(self, f->path);
+  } else if (auto* r = std::get_if<exec::effect::read_file>(&any)) {
+    read_file(self, *r);
+  } else if (auto* done = std::get_if<exec::effect::finish>(&any)) {
+    finish(self, std::move(done->outcome));
+  }
+}
+
+void perform(self_pointer self, exec::attempt_effects effects) {
+  for (auto& e : effects)
+    perform_one(self, e);
+  arm_tick(self);
+}
+
+/// Hands `event(core, now)` to the attempt and performs what comes of it.
+template <class Event>
+void step(self_pointer self, Event event) {
+  auto shared = self->state.attempt;
+  std::unique_lock lock(shared->mutex);
+  auto effects = event(shared->core, now_of(self));
+  lock.unlock();
+  perform(self, std::move(effects));
+}
+
+void on_tick(self_pointer self) {
+  auto& s = self->state;
+  s.ticking = false;
+  std::vector<exec::timer_kind> due;
+  for (const auto& [kind, at] : s.timers)
+    if (at <= now_of(self))
+      due.push_back(kind);
+  for (const auto kind : due) {
+    s.timers.erase(kind);
+    step(self, [&](exec::attempt_core& core, steady_time now) { return core.on_timer(kind, now); });
+  }
+  arm_tick(self);
+}
+
+exec::run_identity identity_of(const run_order& order, const std::string& session) {
+  const auto& row = order.work->row;
+  exec::run_identity who;
+  who.home = order.context->home;
+  who.kernel_home = order.context->kernel_home(row.kernel_id);
+  who.kernel_id = row.kernel_id;
+  who.cycle_id = row.cycle_id;
+  who.agent_id = row.agent_id;
+  who.dispatch_id = row.dispatch_id;
+  who.attempt = row.attempt;
+  who.session_id = session;
+  return who;
+}
+
+exec::attempt_options common_options(self_pointer self) {
+  auto& s = self->state;
+  const auto& agent = *s.order.agent;
+  exec::attempt_options o;
+  o.timeout = agent.timeout;
+  o.no_output_timeout = agent.no_output_timeout;
+  o.require = agent.require;
+  o.base_directory = s.order.context->kernel_home(s.order.work->row.kernel_id);
+  o.session_id = s.session_id;
+  o.started_at = s.order.context->ports.clock->now();
+  return o;
+}
+
+void begin_attempt(self_pointer self, exec::attempt_options options) {
+  auto& s = self->state;
+  s.attempt = std::make_shared<shared_attempt>(std::move(options));
+  step(self, [](exec::attempt_core& core, steady_time now) { return core.begin(now); });
+  if (s.cancelled_early)
+    self->send(self, cancel_run{{}, s.order.work->row.dispatch_id, *s.cancelled_early});
+}
+
+void begin_command(self_pointer self, const config::command_executor& command) {
+  auto& s = self->state;
+  const auto who = identity_of(s.order, s.session_id);
+  auto plan =
+      exec::build_command(command, s.order.work->row.prompt, who, s.order.context->environment);
+  if (!plan)
+    return finish_unstarted(self, plan.error(), failure_class::environment);
+  auto options = common_options(self);
+  options.output_bytes = command.output_bytes;
+  options.exit_classes = command.exit_classes;
+  options.base_directory = plan->process.cwd;
+  for (const auto& r : s.order.agent->require) {
+    if (r.kind != config::requirement::kind_t::command)
+      continue;
+    auto check = exec::build_check(r.argv, command, who, s.order.context->environment);
+    if (!check)
+      return finish_unstarted(self, check.error(), failure_class::environment);
+    options.checks.push_back(std::move(*check));
+  }
+  options.work = std::move(plan->process);
+  if (!plan->prompt)
+    return begin_attempt(self, std::move(options));
+  s.prompt_file = plan->prompt->path;
+  ask<workspace_reply>(
+      self, s.order.workspace,
+      workspace_request{{}, write_private_file{plan->prompt->path, plan->prompt->content}},
+      [self, options](result<workspace_reply> r) {
+        if (!r)
+          return finish_unstarted(self, r.error(), failure_class::transient);
+        begin_attempt(self, options);
+      });
+}
+
+void begin_answer(self_pointer self, const std::vector<config::script_executor::answer>& answers) {
+  const auto* answer = exec::pick_answer(answers, self->state.order.run_index);
+  if (answer == nullptr)
+    return finish_unstarted(self,
+                            {errc::invalid_configuration, "the script has no answers", {}, {}},
+                            failure_class::environment);
+  auto options = common_options(self);
+  options.work = *answer;
+  begin_attempt(self, std::move(options));
+}
+
+void begin_script(self_pointer self, const config::script_executor& script) {
+  if (script.file.empty())
+    return begin_answer(self, script.answers);
+  ask<workspace_reply>(self, self->state.order.workspace,
+                       workspace_request{{}, read_text_file{script.file, exec::max_script_bytes}},
+                       [self, file = script.file](result<workspace_reply> r) {
+                         if (!r)
+                           return finish_unstarted(self, r.error(), failure_class::environment);
+                         auto answers = exec::parse_script(r->text, file);
+                         if (!answers)
+                           return finish_unstarted(self, answers.error(),
+                                                   failure_class::environment);
+                         begin_answer(self, *answers);
+                       });
+}
+
+exec::cancel_reason reason_of(cancel_cause cause) {
+  switch (cause) {
+  case cancel_cause::shutdown:
+    return exec::cancel_reason::shutdown;
+  case cancel_cause::lease_lost:
+    return exec::cancel_reason::lease_lost;
+  case cancel_cause::operator_request:
+  case cancel_cause::overlap:
+    break;
+  }
+  return exec::cancel_reason::by_operator;
+}
+
+executor_impl::behavior_type executor_behavior(self_pointer self, run_order order) {
+  install_handlers(self, "executor");
+  self->state.order = std::move(order);
+  const auto& row = self->state.order.work->row;
+  self->state.session_id =
+      exec::make_session_id(row.agent_id, row.dispatch_id + "-" + std::to_string(row.attempt));
+  self->send(self, begin_run{});
+  return {
+      [self](cancel_run& m) {
+        if (!self->state.attempt) {
+          self->state.cancelled_early = m.cause;
+          return;
+        }
+        step(self, [&](exec::attempt_core& core, steady_time now) {
+          return core.cancel(reason_of(m.cause), now);
+        });
+      },
+      [self](begin_run&) {
+        const auto& run = self->state.order.agent->run;
+        if (const auto* command = std::get_if<config::command_executor>(&run))
+          begin_command(self, *command);
+        else
+          begin_script(self, std::get<config::script_executor>(run));
+      },
+      [self](process_ended& m) {
+        self->state.processes.erase(m.run);
+        step(self, [&](exec::attempt_core& core, steady_time now) {
+          return core.on_exit(m.run, m.exit, now);
+        });
+      },
+      [self](run_tick&) { on_tick(self); },
+  };
+}
+
+} // namespace
+
+executor_actor spawn_executor(caf::actor_system& system, run_order order) {
+  return system.spawn(executor_behavior, std::move(order));
+}
+
+} // namespace boyd

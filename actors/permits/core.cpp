@@ -1,0 +1,89 @@
+#include "actors/permits/core.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace boyd {
+
+void permit_core::set_limits(int node, const std::vector<std::pair<std::string, int>>& kernels) {
+  node_limit_ = node;
+  kernel_limits_.clear();
+  for (const auto& [id, limit] : kernels)
+    if (limit > 0)
+      kernel_limits_[id] = limit;
+}
+
+void permit_core::wish(holder_id id, const std::string& name, const std::string& kernel, int count,
+                       int priority) {
+  auto& h = holders_[id];
+  h.name = name;
+  h.kernel = kernel;
+  h.priority = priority;
+  // A repeated wish keeps its place in the queue.
+  if (h.wanted == 0 && count > 0)
+    h.since = next_turn_++;
+  h.wanted = std::max(count, 0);
+}
+
+void permit_core::release(holder_id id, int count) {
+  auto it = holders_.find(id);
+  if (it == holders_.end())
+    return;
+  const int n = std::min(count, it->second.held);
+  it->second.held -= n;
+  in_use_ -= n;
+  kernel_in_use_[it->second.kernel] -= n;
+}
+
+void permit_core::gone(holder_id id) {
+  auto it = holders_.find(id);
+  if (it == holders_.end())
+    return;
+  release(id, it->second.held);
+  holders_.erase(it);
+}
+
+int permit_core::kernel_room(const std::string& kernel) const {
+  auto limit = kernel_limits_.find(kernel);
+  if (limit == kernel_limits_.end())
+    return std::numeric_limits<int>::max();
+  auto used = kernel_in_use_.find(kernel);
+  return limit->second - (used == kernel_in_use_.end() ? 0 : used->second);
+}
+
+std::vector<permit_core::grant> permit_core::distribute() {
+  std::vector<std::pair<holder_id, holder*>> waiting;
+  for (auto& [id, h] : holders_)
+    if (h.wanted > 0)
+      waiting.emplace_back(id, &h);
+  std::ranges::sort(waiting, [](const auto& a, const auto& b) {
+    if (a.second->priority != b.second->priority)
+      return a.second->priority > b.second->priority;
+    return a.second->since < b.second->since;
+  });
+  std::vector<grant> grants;
+  for (auto& [id, h] : waiting) {
+    const int n = std::min({h->wanted, node_limit_ - in_use_, kernel_room(h->kernel)});
+    if (n <= 0)
+      continue;
+    h->held += n;
+    h->wanted -= n;
+    // Who still wants more goes to the end of its priority.
+    h->since = next_turn_++;
+    in_use_ += n;
+    kernel_in_use_[h->kernel] += n;
+    grants.push_back({id, n});
+  }
+  peak_ = std::max(peak_, in_use_);
+  return grants;
+}
+
+std::vector<std::pair<std::string, int>> permit_core::holders() const {
+  std::vector<std::pair<std::string, int>> all;
+  for (const auto& [id, h] : holders_)
+    if (h.held > 0)
+      all.emplace_back(h.name, h.held);
+  return all;
+}
+
+} // namespace boyd
