@@ -1,6 +1,9 @@
 #include "passes.hpp"
 #include "schema.hpp"
 
+#include <utility>
+#include <vector>
+
 namespace boyd::config {
 namespace {
 
@@ -47,10 +50,37 @@ void fill_map(const rules& at, tree& t) {
   }
 }
 
+/// Puts the keys into the schema's order, as the reference has them; unnamed ones stay at the end.
+void sort_keys(const rules& at, tree& t) {
+  tree sorted;
+  sorted.kind = t.kind;
+  sorted.at = t.at;
+  const auto take = [&](std::size_t i) {
+    sorted.keys.push_back(std::move(t.keys[i]));
+    sorted.items.push_back(std::move(t.items[i]));
+  };
+  std::vector<bool> taken(t.keys.size());
+  for (const auto name : key_names(at)) {
+    for (std::size_t i = 0; i < t.keys.size(); ++i) {
+      if (!taken[i] && t.keys[i].text == name) {
+        take(i);
+        taken[i] = true;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < t.keys.size(); ++i) {
+    if (!taken[i]) {
+      take(i);
+    }
+  }
+  t = std::move(sorted);
+}
+
 void fill(const schema_json_t& rule, tree& t) {
   const auto at = applicable(rule, t);
   if (t.kind == tree::kind_t::map) {
     fill_map(at, t);
+    sort_keys(at, t);
   }
   for (std::size_t i = 0; i < t.items.size(); ++i) {
     const auto* child =

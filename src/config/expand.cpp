@@ -137,7 +137,7 @@ class expander {
     }
     if (!value) {
       p_.report(t.at, key, "the environment variable " + ref.name + " is not set",
-                "set it, or write ${" + ref.name + ":-default}");
+                "a variable that is set, or ${" + ref.name + ":-default}");
       return std::nullopt;
     }
     if (sanitize_utf8(*value) != *value) {

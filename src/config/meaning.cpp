@@ -16,8 +16,13 @@ bool is_text(const tree& t) {
   return t.kind == tree::kind_t::scalar && type_of(t) == scalar_type::string && !t.unusable;
 }
 
-std::string both(const error& e) {
-  return e.next.empty() ? e.what : e.what + " (" + e.next + ")";
+/// The candidate in an error's "did you mean X?", or empty.
+std::string suggestion(const error& e) {
+  constexpr std::string_view lead = "did you mean ";
+  if (!e.next.starts_with(lead) || !e.next.ends_with('?')) {
+    return {};
+  }
+  return e.next.substr(lead.size(), e.next.size() - lead.size() - 1);
 }
 
 bool is_env_name(std::string_view text) {
@@ -58,6 +63,15 @@ class value_checks {
     p_.report(at.value.at, at.key, std::move(problem), describe(*at.at.front()), std::move(near));
   }
 
+  /// An error about a value may quote it; a secret's may not.
+  void hidden_or(const place& at, const char* hidden, const error& e) {
+    if (at.value.secret) {
+      wrong(at, hidden);
+    } else {
+      wrong(at, e.code == errc::io_error ? to_string(e) : e.what, suggestion(e));
+    }
+  }
+
   void scalar(const place& at, std::string_view kind) {
     const auto& text = at.value.text;
     if (kind == "duration") {
@@ -68,7 +82,7 @@ class value_checks {
       return;
     } else if (kind == "cron") {
       if (const auto fields = parse_cron(text); !fields) {
-        wrong(at, at.value.secret ? "not a schedule" : both(fields.error()));
+        hidden_or(at, "not a schedule", fields.error());
       }
     } else if (kind == "tz") {
       zone(at);
@@ -94,7 +108,7 @@ class value_checks {
     }
     const auto value = parse_duration(at.value.text);
     if (!value) {
-      wrong(at, at.value.secret ? "not a duration" : value.error().what);
+      hidden_or(at, "not a duration", value.error());
       return;
     }
     const auto low = std::string(word(at.at, "x-min"));
@@ -125,7 +139,7 @@ class value_checks {
   void zone(const place& at) {
     const auto found = zones_.find(at.value.text);
     if (!found) {
-      wrong(at, at.value.secret ? "not a time zone" : both(found.error()));
+      hidden_or(at, "not a time zone", found.error());
     }
   }
 

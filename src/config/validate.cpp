@@ -120,10 +120,12 @@ void report_value(pass& p, const location& where, const std::string& description
   if (description.starts_with("Failed to match against any enum")) {
     problem += " is not known";
     std::vector<std::string_view> values;
-    for (const auto& value : rule == nullptr ? schema_json_t::array() : rule->at("enum")) {
-      if (value.is_string()) {
-        // The enum's texts live in the schema, which outlives this call.
-        values.emplace_back(value.get_ref<const std::string&>());
+    if (rule != nullptr && rule->contains("enum")) {
+      // Views into the schema, which outlives them.
+      for (const auto& value : rule->at("enum")) {
+        if (value.is_string()) {
+          values.emplace_back(value.get_ref<const std::string&>());
+        }
       }
     }
     near = where.value->secret ? "" : std::string(nearest(where.value->text, values));
@@ -131,13 +133,17 @@ void report_value(pass& p, const location& where, const std::string& description
       problem += " in this version";
     }
   } else if (description.starts_with("Value type")) {
-    problem = problem == "nothing" ? "a value is missing" : problem + " is of the wrong type";
+    problem = problem == "nothing"                        ? "a value is missing"
+              : where.value->kind == tree::kind_t::scalar ? problem + " is of the wrong type"
+                                                          : "this is " + problem;
   } else if (description.starts_with("Expected number")) {
     problem += " is out of range";
   } else if (description.find("no more than") != std::string::npos) {
-    problem += " is too long";
+    problem +=
+        where.value->kind == tree::kind_t::scalar ? " is too long" : " with too many entries";
   } else if (description.find("no fewer than") != std::string::npos) {
-    problem += " is too short";
+    problem +=
+        where.value->kind == tree::kind_t::scalar ? " is too short" : " with too few entries";
   } else {
     problem += " does not fit: " + description;
   }

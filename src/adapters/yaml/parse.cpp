@@ -19,6 +19,9 @@ using config::finding;
 using config::mark;
 using config::tree;
 
+/// YAML 1.2 §10: the tags of the core schema begin with this.
+constexpr std::string_view standard_tag = "tag:yaml.org,2002:";
+
 /// Ends the parse from inside an event; never leaves this file.
 struct stop_parsing {};
 
@@ -51,7 +54,9 @@ class tree_builder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& at, YAML::anchor_t anchor) override {
-    scalar(to_mark(at), "", true, anchor);
+    // The mark of a missing value is wherever the next token begins: the key tells more.
+    const bool after_key = !stack_.empty() && stack_.back().key;
+    scalar(after_key ? stack_.back().key->at : to_mark(at), "", true, anchor);
   }
 
   void OnAlias(const YAML::Mark& at, YAML::anchor_t anchor) override {
@@ -73,24 +78,22 @@ class tree_builder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     const auto where = to_mark(at);
-    bool plain = tag == "?";
-    if (tag != "?" && tag != "!" && !tag.empty()) {
-      if (!tag.starts_with("tag:yaml.org,2002:")) {
-        stop(where, "the tag " + shown(tag), "a value without a tag");
-      }
-      plain = tag != "tag:yaml.org,2002:str";
-    }
+    check_tag(where, tag);
+    // "?" is no tag on a plain scalar, "!" none on a quoted one.
+    const bool plain = tag != "!" && tag != std::string(standard_tag) + "str";
     scalar(where, value, plain, anchor);
   }
 
-  void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    check_tag(to_mark(at), tag);
     open(to_mark(at), tree::kind_t::sequence, anchor);
   }
   void OnSequenceEnd() override { close(); }
 
-  void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& at, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
+    check_tag(to_mark(at), tag);
     open(to_mark(at), tree::kind_t::map, anchor);
   }
   void OnMapEnd() override { close(); }
@@ -103,6 +106,18 @@ class tree_builder final : public YAML::EventHandler {
     bool drop = false;                             ///< the next value belongs to a duplicate key
     std::map<std::string, int, std::less<>> lines; ///< of the map's keys
   };
+
+  void check_tag(mark at, std::string_view tag) {
+    if (tag.empty() || tag == "?" || tag == "!") {
+      return;
+    }
+    for (const auto* name : {"str", "int", "float", "bool", "null", "map", "seq"}) {
+      if (tag == std::string(standard_tag) + name) {
+        return;
+      }
+    }
+    stop(at, "the tag " + shown(tag), "a value without a tag");
+  }
 
   static std::string shown(std::string_view text) {
     return "\"" + sanitize_utf8(cut_characters(text, 40)) + "\"";
