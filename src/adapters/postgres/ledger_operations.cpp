@@ -1,0 +1,252 @@
+#include "boyd/queue/cycle_json.hpp"
+#include "operations.hpp"
+
+namespace boyd::adapters::postgres {
+
+using namespace store;
+
+namespace {
+
+std::string text_of(const answer& a, int row, int column) {
+  return std::string{a.text(row, column)};
+}
+
+/// A time that its caller may leave to the store: 0 stands for now.
+std::int64_t or_now(utc_time t) {
+  return to_unix_ms(t);
+}
+
+std::int64_t or_now(const std::optional<utc_time>& t) {
+  return t ? to_unix_ms(*t) : 0;
+}
+
+std::int64_t sql_limit(std::size_t limit) {
+  return static_cast<std::int64_t>(limit);
+}
+
+cycle_record read_cycle(const answer& a, int r) {
+  cycle_record c;
+  c.cycle_id = text_of(a, r, 0);
+  c.kernel_id = text_of(a, r, 1);
+  c.scheduled_at = a.time(r, 2);
+  c.status = cycle_status_from(a.text(r, 3)).value_or(cycle_status::error);
+  c.dispatched = static_cast<int>(a.integer(r, 4));
+  c.succeeded = static_cast<int>(a.integer(r, 5));
+  c.failed = static_cast<int>(a.integer(r, 6));
+  c.failed_agents = queue::names_from_json(a.text(r, 7));
+  c.agents = queue::agents_from_json(a.text(r, 8));
+  c.duration_ms = a.integer(r, 9);
+  c.error = text_of(a, r, 10);
+  c.started_at = a.time(r, 11);
+  c.finished_at = a.optional_time(r, 12);
+  c.node_id = text_of(a, r, 13);
+  return c;
+}
+
+} // namespace
+
+any_reply operations::run(const open_occurrence& op) {
+  const auto& o = op.slot;
+  const auto a = db_.run(
+      "INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
+      "node_id, created_at, finished_at) VALUES($1, $2::bigint, $3, $4, $5::boolean, $6, $7, $8, "
+      "coalesce(nullif($9::bigint, 0), now_ms()), coalesce(nullif($10::bigint, 0), CASE $4 WHEN "
+      "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT DO NOTHING",
+      parameters{}
+          .add(o.kernel_id)
+          .add(to_unix_ms(o.scheduled_at))
+          .add(o.trigger)
+          .add(name_of(o.state))
+          .add(o.late ? "t" : "f")
+          .add(o.reason)
+          .add(o.cycle_id)
+          .add(o.node_id)
+          .add(or_now(o.created_at))
+          .add(or_now(o.finished_at)));
+  return open_occurrence::reply{a.affected() > 0};
+}
+
+any_reply operations::run(const close_occurrence& op) {
+  db_.run("UPDATE occurrences SET state=$1, reason=$2, cycle_id = CASE $3 WHEN '' THEN cycle_id "
+          "ELSE $3 END, finished_at=now_ms() WHERE kernel_id=$4 AND scheduled_at=$5::bigint AND "
+          "state='open'",
+          parameters{}
+              .add(name_of(op.state))
+              .add(op.reason)
+              .add(op.cycle_id)
+              .add(op.kernel_id)
+              .add(to_unix_ms(op.scheduled_at)));
+  return ok{};
+}
+
+any_reply operations::run(const list_occurrences& op) {
+  const auto a = db_.run("SELECT kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
+                         "node_id, created_at, finished_at FROM occurrences WHERE kernel_id=$1 AND "
+                         "scheduled_at <= $2::bigint ORDER BY scheduled_at DESC LIMIT $3::bigint",
+                         parameters{}
+                             .add(op.kernel_id)
+                             .add(to_unix_ms(op.until.value_or(utc_time::max())))
+                             .add(sql_limit(op.limit)));
+  std::vector<occurrence> out;
+  for (int r = 0; r < a.rows(); ++r) {
+    occurrence o;
+    o.kernel_id = text_of(a, r, 0);
+    o.scheduled_at = a.time(r, 1);
+    o.trigger = text_of(a, r, 2);
+    o.state = occurrence_state_from(a.text(r, 3)).value_or(occurrence_state::open);
+    o.late = a.text(r, 4) == "t";
+    o.reason = text_of(a, r, 5);
+    o.cycle_id = text_of(a, r, 6);
+    o.node_id = text_of(a, r, 7);
+    o.created_at = a.time(r, 8);
+    o.finished_at = a.optional_time(r, 9);
+    out.push_back(std::move(o));
+  }
+  return out;
+}
+
+void operations::write_cycle(const cycle_record& c, bool replace) {
+  std::string sql =
+      "INSERT INTO cycles(cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
+      "failed, failed_agents, agents, duration_ms, error, started_at, finished_at, node_id) "
+      "VALUES($1, $2, $3::bigint, $4, $5::int, $6::int, $7::int, $8::jsonb, $9::jsonb, "
+      "$10::bigint, $11, coalesce(nullif($12::bigint, 0), now_ms()), nullif($13::bigint, 0), $14) ";
+  sql += replace ? "ON CONFLICT(cycle_id) DO UPDATE SET status=excluded.status, "
+                   "dispatched=excluded.dispatched, succeeded=excluded.succeeded, "
+                   "failed=excluded.failed, failed_agents=excluded.failed_agents, "
+                   "agents=excluded.agents, duration_ms=excluded.duration_ms, "
+                   "error=excluded.error, finished_at=excluded.finished_at, "
+                   "node_id=excluded.node_id"
+                 : "ON CONFLICT DO NOTHING";
+  if (replace)
+    sql.replace(sql.find("nullif($13::bigint, 0)"),
+                std::string_view{"nullif($13::bigint, 0)"}.size(),
+                "coalesce(nullif($13::bigint, 0), now_ms())");
+  db_.run(sql, parameters{}
+                   .add(c.cycle_id)
+                   .add(c.kernel_id)
+                   .add(to_unix_ms(c.scheduled_at))
+                   .add(name_of(c.status))
+                   .add(c.dispatched)
+                   .add(c.succeeded)
+                   .add(c.failed)
+                   .add(queue::names_to_json(c.failed_agents))
+                   .add(queue::agents_to_json(c.agents))
+                   .add(c.duration_ms)
+                   .add(c.error)
+                   .add(or_now(c.started_at))
+                   .add(or_now(c.finished_at))
+                   .add(c.node_id));
+}
+
+any_reply operations::run(const begin_cycle& op) {
+  write_cycle(op.cycle, false);
+  db_.run("UPDATE occurrences SET cycle_id=$1 WHERE kernel_id=$2 AND scheduled_at=$3::bigint AND "
+          "cycle_id=''",
+          parameters{}
+              .add(op.cycle.cycle_id)
+              .add(op.cycle.kernel_id)
+              .add(to_unix_ms(op.cycle.scheduled_at)));
+  return ok{};
+}
+
+any_reply operations::run(const finish_cycle& op) {
+  write_cycle(op.cycle, true);
+  return ok{};
+}
+
+any_reply operations::run(const list_cycles& op) {
+  const auto a = db_.run(
+      "SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
+      "failed, failed_agents, agents, duration_ms, error, started_at, "
+      "finished_at, node_id FROM cycles WHERE kernel_id=$1 AND ($2::boolean OR "
+      "status<>'running') ORDER BY started_at DESC, cycle_id DESC LIMIT "
+      "$3::bigint",
+      parameters{}.add(op.kernel_id).add(op.include_running ? "t" : "f").add(sql_limit(op.limit)));
+  std::vector<cycle_record> out;
+  for (int r = 0; r < a.rows(); ++r)
+    out.push_back(read_cycle(a, r));
+  return out;
+}
+
+any_reply operations::run(const list_decisions& op) {
+  const auto a =
+      db_.run("SELECT cycle_id, decided_at, agent_id, dispatched, reason, detail FROM decisions "
+              "WHERE kernel_id=$1 AND decided_at <= $2::bigint AND ($3='' OR agent_id=$3) AND "
+              "($4='' OR cycle_id=$4) ORDER BY decided_at DESC, cycle_id DESC, agent_id LIMIT "
+              "$5::bigint",
+              parameters{}
+                  .add(op.kernel_id)
+                  .add(to_unix_ms(op.until.value_or(utc_time::max())))
+                  .add(op.agent_id)
+                  .add(op.cycle_id)
+                  .add(sql_limit(op.limit)));
+  std::vector<list_decisions::row> out;
+  for (int r = 0; r < a.rows(); ++r)
+    out.push_back({text_of(a, r, 0),
+                   a.time(r, 1),
+                   {text_of(a, r, 2), a.text(r, 3) == "t", text_of(a, r, 4), text_of(a, r, 5)}});
+  return out;
+}
+
+any_reply operations::run(const set_pause& op) {
+  db_.run("INSERT INTO pauses(kernel_id, agent_id, reason, since) VALUES($1, $2, $3, now_ms()) ON "
+          "CONFLICT (kernel_id, agent_id) DO UPDATE SET reason=excluded.reason, "
+          "since=excluded.since",
+          parameters{}.add(op.pause.kernel_id).add(op.pause.agent_id).add(op.pause.reason));
+  return ok{};
+}
+
+any_reply operations::run(const clear_pause& op) {
+  const auto a = db_.run("DELETE FROM pauses WHERE kernel_id=$1 AND agent_id=$2",
+                         parameters{}.add(op.kernel_id).add(op.agent_id));
+  return clear_pause::reply{a.affected() > 0};
+}
+
+any_reply operations::run(const list_pauses& op) {
+  const auto a = db_.run("SELECT kernel_id, agent_id, reason, since FROM pauses WHERE $1='' OR "
+                         "kernel_id=$1 ORDER BY kernel_id, agent_id",
+                         parameters{}.add(op.kernel_id));
+  std::vector<pause_record> out;
+  for (int r = 0; r < a.rows(); ++r)
+    out.push_back({text_of(a, r, 0), text_of(a, r, 1), text_of(a, r, 2), a.time(r, 3)});
+  return out;
+}
+
+any_reply operations::run(const put_fact& op) {
+  if (op.value.empty())
+    db_.run("DELETE FROM facts WHERE scope=$1 AND key=$2", parameters{}.add(op.scope).add(op.key));
+  else
+    db_.run("INSERT INTO facts(scope, key, value) VALUES($1, $2, $3) ON CONFLICT (scope, key) DO "
+            "UPDATE SET value=excluded.value",
+            parameters{}.add(op.scope).add(op.key).add(op.value));
+  return ok{};
+}
+
+any_reply operations::run(const get_facts& op) {
+  const auto a = db_.run("SELECT key, value FROM facts WHERE scope=$1", parameters{}.add(op.scope));
+  get_facts::reply reply;
+  for (int r = 0; r < a.rows(); ++r)
+    reply[text_of(a, r, 0)] = text_of(a, r, 1);
+  return reply;
+}
+
+any_reply operations::run(const beat& op) {
+  db_.run("INSERT INTO nodes(node_id, host, pid, first_seen, last_seen) VALUES($1, $2, $3::bigint, "
+          "now_ms(), now_ms()) ON CONFLICT (node_id) DO UPDATE SET host=excluded.host, "
+          "pid=excluded.pid, last_seen=excluded.last_seen",
+          parameters{}.add(op.node_id).add(op.host).add(op.pid));
+  return ok{};
+}
+
+any_reply operations::run(const list_nodes&) {
+  const auto a = db_.run("SELECT node_id, host, pid, first_seen, last_seen FROM nodes ORDER BY "
+                         "node_id");
+  std::vector<list_nodes::row> out;
+  for (int r = 0; r < a.rows(); ++r)
+    out.push_back(
+        {text_of(a, r, 0), text_of(a, r, 1), a.integer(r, 2), a.time(r, 3), a.time(r, 4)});
+  return out;
+}
+
+} // namespace boyd::adapters::postgres

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace boyd::adapters::postgres {
+
+/// One step of the schema: applied once, in order, under an advisory lock, in one transaction with
+/// its row in schema_migrations. Never edited after a release; a change is a new step.
+struct migration {
+  int version = 0;
+  std::string_view name;
+  std::string_view sql;
+};
+
+/// All steps, versions 1, 2, … without gaps.
+const std::vector<migration>& migrations();
+
+} // namespace boyd::adapters::postgres

@@ -1,0 +1,99 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "store.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace boyd::adapters::postgres {
+
+/// What the database or the connection reported, as the port's error; stays inside this adapter.
+struct failure {
+  error why;
+  bool connection_lost = false;
+};
+
+/// A PostgreSQL array literal, built element by element. Texts are made valid UTF-8.
+class array {
+ public:
+  array& add(std::string_view text);
+  array& add(std::int64_t number);
+  array& add(const std::optional<utc_time>& t);
+  /// "{…}"
+  std::string literal() const { return body_ + "}"; }
+
+ private:
+  void separate();
+  std::string body_ = "{";
+  bool empty_ = true;
+};
+
+/// Parameters of one statement, in order, as text.
+class parameters {
+ public:
+  parameters& add(std::string_view text);
+  parameters& add(std::int64_t number);
+  parameters& add(const array& a);
+  const std::vector<std::string>& values() const noexcept { return values_; }
+
+ private:
+  std::vector<std::string> values_;
+};
+
+/// The rows of one statement.
+class answer {
+ public:
+  struct impl;
+  explicit answer(std::shared_ptr<const impl> data) : data_(std::move(data)) {}
+
+  int rows() const;
+  /// Rows changed, for statements that change rows.
+  std::int64_t affected() const;
+  std::string_view text(int row, int column) const;
+  std::int64_t integer(int row, int column) const;
+  bool is_null(int row, int column) const;
+  utc_time time(int row, int column) const { return from_unix_ms(integer(row, column)); }
+  std::optional<utc_time> optional_time(int row, int column) const;
+
+ private:
+  std::shared_ptr<const impl> data_;
+};
+
+/// One connection and at most one transaction on it. A lost connection stays lost: libpqxx's own
+/// reconnecting is off (FAULTS.md fact 9). Every member throws `failure`.
+class session {
+ public:
+  explicit session(const postgres_options& options);
+  ~session();
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  void begin();
+  void commit();
+  /// Never throws.
+  void rollback() noexcept;
+  /// Inside the transaction; the statement is prepared at its first use.
+  answer run(std::string_view sql, const parameters& p = {});
+  /// Several statements without parameters, inside the transaction.
+  void script(std::string_view sql);
+
+  std::string server_version() const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+/// The options as a libpq connection string, time limits included; contains the password.
+result<std::string> connection_string(const postgres_options& options);
+/// host:port/database of the options, without user and password.
+std::string place(const postgres_options& options);
+
+} // namespace boyd::adapters::postgres

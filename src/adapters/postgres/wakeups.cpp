@@ -1,0 +1,145 @@
+#include "boyd/core/limits.hpp"
+#include "session.hpp"
+#include "store.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace boyd::adapters {
+
+namespace {
+
+struct finish {
+  void operator()(PGconn* c) const { PQfinish(c); }
+};
+using connection = std::unique_ptr<PGconn, finish>;
+
+/// Waits on sockets, never on the clock alone: the event descriptor ends every wait.
+class listener final : public wakeup_source {
+ public:
+  listener(postgres_options options, std::function<void()> wake)
+      : options_(std::move(options)), wake_(std::move(wake)),
+        stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
+
+  ~listener() override {
+    const std::uint64_t one = 1;
+    while (::write(stop_, &one, sizeof one) < 0 && errno == EINTR)
+      continue;
+    thread_.join();
+    ::close(stop_);
+  }
+
+ private:
+  enum class event { stopped, ready, timed_out };
+
+  /// `events` on `fd` (-1: none), the stop signal, or the time limit (negative: none).
+  event wait(int fd, short events, milliseconds limit) const {
+    pollfd fds[2]{{stop_, POLLIN, 0}, {fd, events, 0}};
+    const int n = ::poll(fds, fd < 0 ? 1 : 2, static_cast<int>(limit.count()));
+    if (fds[0].revents != 0)
+      return event::stopped;
+    return n > 0 ? event::ready : event::timed_out;
+  }
+
+  /// Connects step by step; null when it failed or was stopped.
+  connection connect() const {
+    const auto conninfo = postgres::connection_string(options_);
+    if (!conninfo)
+      return {};
+    connection c(PQconnectStart(conninfo->c_str()));
+    auto next = PGRES_POLLING_WRITING;
+    while (c && PQstatus(c.get()) != CONNECTION_BAD) {
+      const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+      if (wait(PQsocket(c.get()), events, options_.connect_timeout) != event::ready)
+        return {};
+      next = PQconnectPoll(c.get());
+      if (next == PGRES_POLLING_OK)
+        return c;
+      if (next == PGRES_POLLING_FAILED)
+        return {};
+    }
+    return {};
+  }
+
+  /// Sends LISTEN and waits for its end within the statement timeout.
+  bool listen(PGconn* c) const {
+    if (PQsendQuery(c, "LISTEN boyd_work") != 1)
+      return false;
+    bool good = false;
+    for (;;) {
+      while (PQisBusy(c) != 0) {
+        if (wait(PQsocket(c), POLLIN, options_.statement_timeout) != event::ready ||
+            PQconsumeInput(c) != 1)
+          return false;
+      }
+      PGresult* r = PQgetResult(c);
+      if (r == nullptr)
+        return good;
+      good = PQresultStatus(r) == PGRES_COMMAND_OK;
+      PQclear(r);
+    }
+  }
+
+  /// Returns true when it was stopped, false when the connection broke.
+  bool serve(PGconn* c) const {
+    for (;;) {
+      if (wait(PQsocket(c), POLLIN, milliseconds{-1}) == event::stopped)
+        return true;
+      if (PQconsumeInput(c) != 1)
+        return false;
+      bool any = false;
+      while (PGnotify* n = PQnotifies(c)) {
+        any = true;
+        PQfreemem(n);
+      }
+      if (any)
+        wake_();
+    }
+  }
+
+  milliseconds backoff(int failures) const {
+    constexpr int most_doublings = 10;
+    const auto ceiling = std::min(limits::backoff_cap,
+                                  limits::backoff_base * (1 << std::min(failures, most_doublings)));
+    const double unit = options_.random ? options_.random->unit() : 1.0;
+    return milliseconds{static_cast<std::int64_t>(static_cast<double>(ceiling.count()) * unit) + 1};
+  }
+
+  void run() const {
+    int failures = 0;
+    for (;;) {
+      if (auto c = connect(); c && listen(c.get())) {
+        failures = 0;
+        wake_(); // what was sent before LISTEN is lost
+        if (serve(c.get()))
+          return;
+        spdlog::warn("database {}: wake-ups lost, reconnecting", postgres::place(options_));
+      }
+      if (wait(-1, 0, backoff(failures)) == event::stopped)
+        return;
+      ++failures;
+    }
+  }
+
+  postgres_options options_;
+  std::function<void()> wake_;
+  int stop_;
+  std::thread thread_;
+};
+
+} // namespace
+
+std::unique_ptr<wakeup_source> make_postgres_wakeups(postgres_options options,
+                                                     std::function<void()> wake) {
+  return std::make_unique<listener>(std::move(options), std::move(wake));
+}
+
+} // namespace boyd::adapters
