@@ -52,10 +52,10 @@ bool is_product(const source& s) {
   return s.is_cpp() && begins_with_any(s.path, folders);
 }
 
-/// actors/<name>/core.hpp and core*.cpp: decisions, free of CAF.
+/// actors/<name>/core.* and *_core.*: decisions, free of CAF.
 bool is_core_of_actor(const source& s) {
-  return s.is_below("actors/") &&
-         std::filesystem::path(s.path).filename().string().starts_with("core.");
+  const auto stem = std::filesystem::path(s.path).stem().string();
+  return s.is_below("actors/") && (stem == "core" || stem.ends_with("_core"));
 }
 
 bool is_caf_free(const source& s) {
@@ -155,9 +155,11 @@ findings caf_stays_out(const source_tree& tree) {
 }
 
 findings only_shells_spawn(const source_tree& tree) {
-  const auto concerns = [](const source& s) {
+  // The dispatcher has two actors, one per agent and the pool that supervises them.
+  constexpr std::array shells{"/actor.cpp"sv, "/actor.hpp"sv, "/pool.cpp"sv};
+  const auto concerns = [&](const source& s) {
     return s.is_cpp() && (s.is_below("actors/") || s.is_below("messages/")) &&
-           !s.path.ends_with("/actor.cpp") && !s.path.ends_with("/actor.hpp");
+           std::ranges::none_of(shells, [&](auto name) { return s.path.ends_with(name); });
   };
   return forbid(tree, concerns, code_of, std::array{"spawn("sv, "spawn<"sv},
                 "only an actor's shell, apps and tests spawn");
@@ -201,7 +203,7 @@ findings internal_headers_stay_inside(const source_tree& tree) {
   findings found;
   for (const auto& [path, s] : tree)
     for (const auto& i : s.inclusions) {
-      const auto* target = resolve(tree, s, i);
+      const auto* target = is_product(s) ? resolve(tree, s, i) : nullptr;
       const auto folder = std::filesystem::path(path).parent_path();
       if (target && is_internal(target->path) &&
           std::filesystem::path(target->path).parent_path() != folder)
@@ -385,6 +387,7 @@ std::vector<rule> all_rules() {
       {"CAF stays out of the rooms and the actors' cores",
        caf_stays_out,
        {make_tree({{"actors/kernel/core.hpp", "#pragma once\n#include <caf/actor.hpp>\n"}}),
+        make_tree({{"actors/kernel/cycle_core.cpp", "#include <caf/actor.hpp>\n"}}),
         make_tree({{"src/plan/a.cpp", "#include <caf/actor.hpp>\n"}})}},
       {"only an actor's shell, apps and tests spawn",
        only_shells_spawn,
