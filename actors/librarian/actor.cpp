@@ -1,0 +1,109 @@
+#include "actors/librarian/actor.hpp"
+
+#include "actors/librarian/parts.hpp"
+#include "actors/probe/actor.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+#include "boyd/exec/command_line.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace boyd {
+
+namespace librarian {
+
+state::~state() {
+  const auto why = fail(errc::actor_down, "the part is going down", name);
+  for (auto& [id, g] : gatherings)
+    for (auto& p : g->waiting)
+      p.deliver(result<gathered_context>(why));
+  for (const auto& c : checks)
+    c->promise.deliver(result<wake_results>(why));
+  for (const auto& p : probes)
+    caf::anon_send<caf::message_priority::high>(
+        p, caf::exit_msg{p.address(), caf::exit_reason::user_shutdown});
+}
+
+void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
+                const config::command_executor& surroundings, const std::string& agent_id,
+                milliseconds timeout, std::size_t output_bytes,
+                std::function<void(result<probe_outcome>)> done) {
+  auto& state = self->state;
+  exec::run_identity who;
+  who.home = state.context->home;
+  who.kernel_id = kernel.kernel_id;
+  who.kernel_home = state.context->kernel_home(kernel.kernel_id);
+  who.agent_id = agent_id;
+  auto spec = exec::build_check(argv, surroundings, who, state.context->environment);
+  if (!spec) {
+    done(result<probe_outcome>(fail(std::move(spec.error()))));
+    return;
+  }
+  auto probe = spawn_probe(self->system(), state.context->ports.processes);
+  auto handle = caf::actor_cast<caf::actor>(probe);
+  state.probes.insert(handle);
+  ask<probe_outcome>(
+      self, probe, run_probe{{}, std::move(*spec), timeout, output_bytes},
+      [self, handle, done](result<probe_outcome> outcome) {
+        self->state.probes.erase(handle);
+        done(std::move(outcome));
+      },
+      probe_limit(timeout) + limits::term_grace);
+}
+
+void keep_facts(pointer self, std::vector<store::operation> writes) {
+  if (writes.empty())
+    return;
+  ask<store_reply>(self, self->state.store, store_request{{}, std::move(writes)},
+                   [self](result<store_reply> r) {
+                     if (r)
+                       return;
+                     self->state.last_problem = "facts are not kept: " + to_string(r.error());
+                     spdlog::warn("librarian: {}", self->state.last_problem);
+                   });
+}
+
+namespace {
+
+result<part_health> health_of(const state& s) {
+  part_health h;
+  h.last_error = s.last_problem;
+  return h;
+}
+
+librarian_actor::behavior_type behavior(pointer self, node_context_ptr context,
+                                        configuration_ptr configuration,
+                                        state_writer_actor state_writer, workspace_actor workspace,
+                                        store_actor store) {
+  install_handlers(self, "librarian");
+  auto& s = self->state;
+  s.context = std::move(context);
+  s.configuration = std::move(configuration);
+  s.state_writer = std::move(state_writer);
+  s.workspace = std::move(workspace);
+  s.store = std::move(store);
+  return {
+      [self](gather_context& request) { return gather(self, request); },
+      [self](check_wake& request) { return check(self, request); },
+      [self](health_query&) { return health_of(self->state); },
+      [self](reload_order& m) { self->state.configuration = m.configuration; },
+  };
+}
+
+} // namespace
+
+} // namespace librarian
+
+librarian_actor spawn_librarian(caf::actor_system& system, node_context_ptr context,
+                                configuration_ptr configuration, state_writer_actor state_writer,
+                                workspace_actor workspace, store_actor store) {
+  return system.spawn(librarian::behavior, std::move(context), std::move(configuration),
+                      std::move(state_writer), std::move(workspace), std::move(store));
+}
+
+} // namespace boyd

@@ -1,0 +1,133 @@
+#include "actors/librarian/core.hpp"
+
+#include "boyd/core/limits.hpp"
+#include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace boyd {
+
+namespace {
+
+/// TERM, KILL, and what messages take on a busy machine.
+constexpr milliseconds probe_overhead = 4 * limits::term_grace;
+
+std::string text_of(const nlohmann::json& v, const char* key) {
+  return v.at(key).get<std::string>();
+}
+
+} // namespace
+
+std::string write_sense_memory(const sense_memory& memory) {
+  nlohmann::json v = {{"at", to_unix_ms(memory.at)},
+                      {"changed_at", to_unix_ms(memory.changed_at)},
+                      {"hash", memory.hash},
+                      {"output", sanitize_utf8(memory.output)},
+                      {"problem", sanitize_utf8(memory.problem)}};
+  return v.dump();
+}
+
+std::optional<sense_memory> read_sense_memory(std::string_view text) {
+  try {
+    const auto v = nlohmann::json::parse(text);
+    sense_memory m;
+    m.at = from_unix_ms(v.at("at").get<std::int64_t>());
+    m.changed_at = from_unix_ms(v.at("changed_at").get<std::int64_t>());
+    m.hash = text_of(v, "hash");
+    m.output = text_of(v, "output");
+    m.problem = text_of(v, "problem");
+    return m;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool is_due(const config::sense& sense, const std::optional<sense_memory>& memory, utc_time now) {
+  return !memory || now < memory->at || now - memory->at >= sense.interval;
+}
+
+sense_memory after_run(const std::optional<sense_memory>& before,
+                       const result<probe_outcome>& outcome, utc_time now) {
+  sense_memory m = before.value_or(sense_memory{});
+  m.at = now;
+  m.problem = outcome ? problem_of(*outcome) : to_string(outcome.error());
+  if (!m.problem.empty())
+    return m;
+  const auto hash = hash_of(*outcome);
+  if (hash != m.hash)
+    m.changed_at = now;
+  m.hash = hash;
+  m.output = outcome->output;
+  return m;
+}
+
+std::string render_senses(const std::vector<config::sense>& senses,
+                          const std::map<std::string, sense_memory>& memory) {
+  std::string text;
+  for (const auto& sense : senses) {
+    const auto it = memory.find(sense.name);
+    if (it == memory.end())
+      continue;
+    const auto& m = it->second;
+    if (!text.empty())
+      text += '\n';
+    text += "### " + sense.name + " (";
+    if (!m.problem.empty()) {
+      text += "failed at " + format_rfc3339(m.at) + ": " + m.problem + ")\n";
+      continue;
+    }
+    text += "as of " + format_rfc3339(m.at);
+    text += m.changed_at == m.at ? ", changed)\n"
+                                 : ", unchanged since " + format_rfc3339(m.changed_at) + ")\n";
+    text += m.output;
+    if (!m.output.empty() && m.output.back() != '\n')
+      text += '\n';
+  }
+  return text;
+}
+
+std::vector<std::string> sense_problems(const std::vector<config::sense>& senses,
+                                        const std::map<std::string, sense_memory>& memory) {
+  std::vector<std::string> problems;
+  for (const auto& sense : senses)
+    if (const auto it = memory.find(sense.name); it != memory.end() && !it->second.problem.empty())
+      problems.push_back("sense " + sense.name + ": " + it->second.problem);
+  return problems;
+}
+
+std::string join_memory(const std::map<std::string, std::string>& kernel_files) {
+  std::string text;
+  for (const auto* name : {"SOUL.md", "MEMORY.md"}) {
+    const auto it = kernel_files.find(name);
+    if (it == kernel_files.end() || it->second.empty())
+      continue;
+    if (!text.empty())
+      text += text.back() == '\n' ? "\n" : "\n\n";
+    text += it->second;
+  }
+  return text;
+}
+
+std::string hash_of(const probe_outcome& outcome) {
+  return sha256_hex(outcome.output + '\0' + std::to_string(outcome.total));
+}
+
+milliseconds gather_limit(const config::kernel& kernel) {
+  milliseconds longest{0};
+  for (const auto& sense : kernel.senses)
+    longest = std::max(longest, sense.timeout + probe_overhead);
+  return longest + 2 * limits::request_timeout;
+}
+
+milliseconds wake_limit(const config::kernel& kernel) {
+  milliseconds longest{0};
+  for (const auto& agent : kernel.agents)
+    if (agent.wake)
+      longest = std::max(longest, agent.wake->timeout + probe_overhead);
+  return longest + 2 * limits::request_timeout;
+}
+
+} // namespace boyd

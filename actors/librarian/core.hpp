@@ -1,0 +1,61 @@
+#pragma once
+
+#include "actors/probe/core.hpp"
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/time.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd {
+
+/// What is remembered of a sense between cycles and restarts, as a fact in the store.
+struct sense_memory {
+  utc_time at{};         ///< last run
+  utc_time changed_at{}; ///< last run whose output differed from the one before
+  std::string hash;      ///< of the last good output; empty: there was none yet
+  std::string output;    ///< the last good output, capped
+  std::string problem;   ///< why the last run failed; empty: it did not
+
+  bool operator==(const sense_memory&) const = default;
+};
+
+/// Text that read_sense_memory reads back.
+std::string write_sense_memory(const sense_memory& memory);
+
+/// Nothing for text that write_sense_memory did not make: then the sense counts as never run.
+std::optional<sense_memory> read_sense_memory(std::string_view text);
+
+/// True when `sense` must run now: its interval has passed, or the clock went back behind its last
+/// run. A failed run counts as a run, so that a broken sense does not cost more than a good one.
+bool is_due(const config::sense& sense, const std::optional<sense_memory>& memory, utc_time now);
+
+/// What to remember after a run at `now`.
+sense_memory after_run(const std::optional<sense_memory>& before,
+                       const result<probe_outcome>& outcome, utc_time now);
+
+/// The text of {SENSES}: one section for each sense that ever ran, in the order of configuration,
+/// saying since when it is unchanged, or why it failed.
+std::string render_senses(const std::vector<config::sense>& senses,
+                          const std::map<std::string, sense_memory>& memory);
+
+/// One line for each sense whose last run failed.
+std::vector<std::string> sense_problems(const std::vector<config::sense>& senses,
+                                        const std::map<std::string, sense_memory>& memory);
+
+/// The text of {MEMORY}: SOUL.md (who the kernel is) before MEMORY.md, as far as they exist.
+std::string join_memory(const std::map<std::string, std::string>& kernel_files);
+
+/// The identity of a wake check's output.
+std::string hash_of(const probe_outcome& outcome);
+
+/// The longest time gather_context takes for `kernel`, for the asker's own time-out.
+milliseconds gather_limit(const config::kernel& kernel);
+
+/// The longest time check_wake takes for `kernel`.
+milliseconds wake_limit(const config::kernel& kernel);
+
+} // namespace boyd

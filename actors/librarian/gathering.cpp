@@ -1,0 +1,127 @@
+#include "actors/librarian/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/ports/clock.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <utility>
+
+namespace boyd::librarian {
+
+namespace {
+
+void finish(pointer self, const gathering_ptr& g) {
+  auto& s = self->state;
+  g->reply.senses = render_senses(g->kernel.senses, g->memory);
+  for (auto& p : sense_problems(g->kernel.senses, g->memory))
+    g->reply.problems.push_back(std::move(p));
+  for (const auto& p : g->reply.problems) {
+    s.last_problem = p;
+    spdlog::warn("librarian: kernel {}: {}", g->kernel.kernel_id, p);
+  }
+  s.senses[g->kernel.kernel_id] = g->memory;
+  s.gatherings.erase(g->kernel.kernel_id);
+  for (auto& p : std::exchange(g->waiting, {}))
+    p.deliver(result<gathered_context>(g->reply));
+  std::vector<store::operation> writes;
+  for (const auto& name : g->fresh)
+    writes.emplace_back(store::put_fact{"sense:" + g->kernel.kernel_id, name,
+                                        write_sense_memory(g->memory.at(name))});
+  keep_facts(self, std::move(writes));
+}
+
+void one_done(pointer self, const gathering_ptr& g) {
+  if (--g->open == 0)
+    finish(self, g);
+}
+
+std::optional<sense_memory> memory_of(const gathering& g, const std::string& name) {
+  const auto it = g.memory.find(name);
+  return it == g.memory.end() ? std::nullopt : std::optional(it->second);
+}
+
+void run_due_senses(pointer self, const gathering_ptr& g) {
+  for (const auto& sense : g->kernel.senses) {
+    if (!is_due(sense, memory_of(*g, sense.name), g->now))
+      continue;
+    ++g->open;
+    config::command_executor surroundings;
+    surroundings.cwd = sense.cwd;
+    run_helper(self, g->kernel, sense.argv, surroundings, {}, sense.timeout, sense.output_bytes,
+               [self, g, name = sense.name](result<probe_outcome> outcome) {
+                 g->memory[name] = after_run(memory_of(*g, name), outcome, g->now);
+                 g->fresh.push_back(name);
+                 one_done(self, g);
+               });
+  }
+}
+
+void recall(gathering& g, const store::get_facts::reply& facts) {
+  g.memory.clear();
+  for (const auto& [name, text] : facts)
+    if (auto m = read_sense_memory(text))
+      g.memory[name] = std::move(*m);
+}
+
+void read_files(pointer self, const gathering_ptr& g) {
+  ++g->open;
+  state_request request{
+      {}, read_kernel_files{g->kernel.kernel_id, {"GOAL.md", "MEMORY.md", "SOUL.md"}}};
+  ask<state_reply>(self, self->state.state_writer, std::move(request),
+                   [self, g](result<state_reply> r) {
+                     if (r) {
+                       g->reply.goal = r->files["GOAL.md"];
+                       g->reply.memory = join_memory(r->files);
+                     } else {
+                       g->reply.problems.push_back("goal and memory: " + to_string(r.error()));
+                     }
+                     one_done(self, g);
+                   });
+}
+
+void start(pointer self, const gathering_ptr& g) {
+  // Held open until everything is under way: a helper may be refused at once.
+  g->open = 1;
+  read_files(self, g);
+  if (g->kernel.senses.empty()) {
+    one_done(self, g);
+    return;
+  }
+  g->memory = self->state.senses[g->kernel.kernel_id];
+  ask_store(self, self->state.store, store::get_facts{"sense:" + g->kernel.kernel_id},
+            [self, g](result<store::get_facts::reply> facts) {
+              if (facts)
+                recall(*g, *facts);
+              else
+                g->reply.problems.push_back("memory of the senses: " + to_string(facts.error()));
+              run_due_senses(self, g);
+              one_done(self, g);
+            });
+}
+
+} // namespace
+
+context_promise gather(pointer self, const gather_context& request) {
+  auto& s = self->state;
+  auto promise = self->make_response_promise<result<gathered_context>>();
+  if (auto it = s.gatherings.find(request.kernel_id); it != s.gatherings.end()) {
+    it->second->waiting.push_back(promise);
+    return promise;
+  }
+  const auto* kernel = s.configuration ? s.configuration->find_kernel(request.kernel_id) : nullptr;
+  if (kernel == nullptr) {
+    promise.deliver(result<gathered_context>(
+        fail(errc::not_found, "no such kernel in the configuration", request.kernel_id)));
+    return promise;
+  }
+  auto g = std::make_shared<gathering>();
+  g->kernel = *kernel;
+  g->now = s.context->ports.clock->now();
+  g->waiting.push_back(promise);
+  s.gatherings[request.kernel_id] = g;
+  start(self, g);
+  return promise;
+}
+
+} // namespace boyd::librarian

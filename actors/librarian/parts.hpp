@@ -1,0 +1,87 @@
+#pragma once
+
+#include "actors/librarian/core.hpp"
+#include "actors/node/context.hpp"
+#include "messages/interfaces.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What the librarian's two activities share; included by its own .cpp files only.
+namespace boyd::librarian {
+
+using context_promise = caf::typed_response_promise<result<gathered_context>>;
+using wake_promise = caf::typed_response_promise<result<wake_results>>;
+
+/// One gathering under way; requests for the same kernel meanwhile share its answer.
+struct gathering {
+  config::kernel kernel;
+  utc_time now{};
+  gathered_context reply;
+  std::map<std::string, sense_memory> memory;
+  std::vector<std::string> fresh; ///< senses that ran now
+  std::size_t open = 0;           ///< answers that are still awaited
+  std::vector<context_promise> waiting;
+};
+using gathering_ptr = std::shared_ptr<gathering>;
+
+/// One wake check under way.
+struct wake_check {
+  config::kernel kernel;
+  std::vector<std::string> agent_ids;
+  utc_time now{};
+  wake_results reply;
+  std::map<std::string, plan::wake_memory> memory;
+  /// For each agent, its newest dispatch when a check last said "changed".
+  std::map<std::string, std::string> seen;
+  std::map<std::string, std::string> latest; ///< newest dispatch of each agent
+  std::vector<store::operation> writes;
+  std::size_t open = 0;
+  wake_promise promise;
+};
+using wake_check_ptr = std::shared_ptr<wake_check>;
+
+struct state {
+  node_context_ptr context;
+  configuration_ptr configuration;
+  state_writer_actor state_writer;
+  workspace_actor workspace;
+  store_actor store;
+  std::map<std::string, gathering_ptr> gatherings; ///< by kernel
+  std::set<wake_check_ptr> checks;
+  std::set<caf::actor> probes;
+  /// By kernel: what senses said last, for the time when the store is away.
+  std::map<std::string, std::map<std::string, sense_memory>> senses;
+  std::string last_problem;
+  static inline const char* name = "librarian";
+
+  /// Answers everybody who still waits, and ends the programs.
+  ~state();
+};
+
+using pointer = librarian_actor::stateful_pointer<state>;
+
+/// Runs one helper program of `kernel`; `done(result<probe_outcome>)` is called once.
+void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
+                const config::command_executor& surroundings, const std::string& agent_id,
+                milliseconds timeout, std::size_t output_bytes,
+                std::function<void(result<probe_outcome>)> done);
+
+/// Writes facts; a failure is logged, for facts are only memory.
+void keep_facts(pointer self, std::vector<store::operation> writes);
+
+context_promise gather(pointer self, const gather_context& request);
+wake_promise check(pointer self, const check_wake& request);
+
+} // namespace boyd::librarian
