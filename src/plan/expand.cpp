@@ -2,6 +2,7 @@
 
 #include "boyd/core/time.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -38,22 +38,44 @@ plan::schedule_rule real_rule(const std::string& expression, const std::string& 
   return *rule;
 }
 
+/// What a zone's clock shows at every minute around a day, read once: the walk asks a million
+/// times.
+class remembered_zone : public time_zone {
+ public:
+  remembered_zone(std::shared_ptr<const time_zone> zone, sys_days day)
+      : zone_{std::move(zone)}, start_{sys_seconds{day} - span} {
+    for (auto t = start_; t <= start_ + 2 * span; t += minutes{1})
+      shown_.push_back(zone_->to_local(t));
+  }
+
+  local_seconds to_local(sys_seconds t) const override {
+    return shown_.at(static_cast<std::size_t>(floor<minutes>(t - start_).count()));
+  }
+  mapping to_utc(local_seconds local) const override { return zone_->to_utc(local); }
+
+ private:
+  static constexpr hours span{96};
+  std::shared_ptr<const time_zone> zone_;
+  sys_seconds start_;
+  std::vector<local_seconds> shown_;
+};
+
 } // namespace
 
 TEST_CASE("dst-change: real zones agree with walking the minutes") {
   const auto zones = adapters::make_time_zones();
   for (const change& c : changes) {
-    const auto zone = *zones->find(c.zone);
+    const remembered_zone zone{*zones->find(c.zone), c.day};
     REQUIRE(rc::check(std::string{c.zone} + " around its change", [&] {
       const auto cron = arbitrary_cron();
       const auto rule = real_rule(cron.text(), c.zone);
       const auto from = sys_seconds{c.day} - hours{24} + minutes{*rc::gen::inRange(0, 24 * 60)};
-      const auto to = from + hours{48};
+      const auto to = from + hours{30};
       std::vector<boyd::utc_time> forward;
       for (auto t = rule.next_after(from); t && *t <= to; t = rule.next_after(*t))
         forward.push_back(*t);
       RC_LOG() << cron.text();
-      RC_ASSERT(first_difference(forward, walk_minutes(cron, *zone, from, to)) == "");
+      RC_ASSERT(first_difference(forward, walk_minutes(cron, zone, from, to)) == "");
     }));
   }
 }

@@ -1,0 +1,132 @@
+#include "boyd/plan/slots.hpp"
+#include "boyd/plan/why.hpp"
+#include "support/pch.hpp"
+#include "unit/plan/fake_zones.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+using namespace boyd;
+using namespace boyd::test;
+
+namespace {
+
+occurrence slot(const char* when, occurrence_state state, const char* cycle = "",
+                const char* reason = "") {
+  occurrence o;
+  o.kernel_id = "default";
+  o.scheduled_at = at(when);
+  o.trigger = "schedule";
+  o.state = state;
+  o.cycle_id = cycle;
+  o.reason = reason;
+  return o;
+}
+
+store::list_decisions::row decided(const char* cycle, const char* agent, const char* reason,
+                                   const char* detail, const char* when) {
+  return {cycle, at(when), {agent, std::string_view{reason}.empty(), reason, detail}};
+}
+
+plan::why_input history() {
+  plan::why_input in;
+  in.kernel_id = "default";
+  in.now = at("2026-02-13T10:35:00Z");
+  in.occurrences = {
+      slot("2026-02-13T10:30:00Z", occurrence_state::skipped, "", "running: cycle c2 still runs"),
+      slot("2026-02-13T10:20:00Z", occurrence_state::open, "c2"),
+      slot("2026-02-13T10:10:00Z", occurrence_state::ran, "c1")};
+  in.occurrences[2].late = true;
+  in.decisions = {decided("c2", "a", "running", "dispatch d1", "2026-02-13T10:20:01Z"),
+                  decided("c1", "a", "", "", "2026-02-13T10:10:01Z"),
+                  decided("c1", "b", "cooldown", "next at X", "2026-02-13T10:10:01Z")};
+  in.next_slot = at("2026-02-13T10:40:00Z");
+  return in;
+}
+
+bool says(const plan::why_answer& a, const std::string& sentence) {
+  return std::ranges::find(a.sentences, sentence) != a.sentences.end();
+}
+
+} // namespace
+
+TEST_CASE("why: the kernel's latest slot and the next") {
+  const auto answer = explain_why(history());
+  CHECK(answer.sentences ==
+        std::vector<std::string>{"Kernel default: the slot of 2026-02-13T10:30:00Z was skipped: "
+                                 "running: cycle c2 still runs.",
+                                 "The next slot of kernel default is 2026-02-13T10:40:00Z."});
+}
+
+TEST_CASE("why: the kernel at a time, with every agent's decision") {
+  auto in = history();
+  in.at = at("2026-02-13T10:15:00Z");
+  const auto answer = explain_why(in);
+  CHECK(says(answer, "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1."));
+  CHECK(says(answer, "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
+  CHECK(says(answer, "Agent b was not dispatched in cycle c1 at 2026-02-13T10:10:01Z because its "
+                     "cooldown had not passed (next at X)."));
+}
+
+TEST_CASE("why: an agent's latest decision, or the one at a time") {
+  auto in = history();
+  in.agent_id = "a";
+  CHECK(says(explain_why(in), "Agent a was not dispatched in cycle c2 at 2026-02-13T10:20:01Z "
+                              "because its earlier dispatch had not ended (dispatch d1)."));
+  in.at = at("2026-02-13T10:10:00Z");
+  CHECK(says(explain_why(in), "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
+  in.at = at("2026-02-13T10:31:00Z");
+  CHECK(says(explain_why(in), "So agent a was not considered."));
+  in.agent_id = "new";
+  in.at = at("2026-02-13T10:10:00Z");
+  CHECK(says(explain_why(in), "No decision about agent new is recorded for it."));
+}
+
+TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
+  auto in = history();
+  in.at = at("2026-02-12T00:00:00Z");
+  CHECK(says(explain_why(in),
+             "Kernel default: nothing is recorded at or before 2026-02-12T00:00:00Z."));
+  in.occurrences = {slot("2026-02-11T00:00:00Z", occurrence_state::missed, "",
+                         "no node was running then; stands for every slot from "
+                         "2026-02-11T00:00:00Z to 2026-02-12T00:00:00Z")};
+  in.expected_slot = at("2026-02-12T00:00:00Z");
+  auto json = nlohmann::json::parse(explain_why(in).json);
+  CHECK(json["unrecorded_slot"].is_null());
+  CHECK(json["slot"]["stands_until"] == "2026-02-12T00:00:00Z");
+  in.expected_slot = at("2026-02-12T00:10:00Z");
+  const auto answer = explain_why(in);
+  CHECK(says(answer, "Kernel default: nothing is recorded of the slot of 2026-02-12T00:10:00Z: no "
+                     "node was running then, or it has not come to it yet."));
+  json = nlohmann::json::parse(answer.json);
+  CHECK(json["unrecorded_slot"] == "2026-02-12T00:10:00Z");
+}
+
+TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
+  auto in = history();
+  in.agent_id = "a";
+  in.pauses = {{"default", "", "holiday", at("2026-02-13T09:00:00Z")},
+               {"default", "a", "broken", at("2026-02-13T09:30:00Z")},
+               {"default", "b", "not asked", at("2026-02-13T09:30:00Z")},
+               {"other", "", "not asked", at("2026-02-13T09:30:00Z")}};
+  in.quiet = plan::quiet_now{"night", at("2026-02-14T05:00:00Z")};
+  in.next_agent_slot = at("2026-02-14T08:00:00Z");
+  const auto answer = explain_why(in);
+  CHECK(says(answer, "Kernel default is paused since 2026-02-13T09:00:00Z: holiday."));
+  CHECK(says(answer, "Agent a is paused since 2026-02-13T09:30:00Z: broken."));
+  CHECK(says(answer, "Now it is quiet until 2026-02-14T05:00:00Z: night."));
+  CHECK(says(answer, "Agent a has its own next slot at 2026-02-14T08:00:00Z and runs with the "
+                     "first cycle from then on."));
+  const auto json = nlohmann::json::parse(answer.json);
+  CHECK(json["pauses"].size() == 2);
+  CHECK(json["agent_id"] == "a");
+  CHECK(json["decisions"][0]["reason"] == "running");
+  CHECK(json["sentences"].size() == answer.sentences.size());
+}
+
+TEST_CASE("why: bad bytes in a reason do not break the answer") {
+  auto in = history();
+  in.occurrences = {slot("2026-02-13T10:30:00Z", occurrence_state::skipped, "", "bad \xFF")};
+  CHECK(nlohmann::json::accept(explain_why(in).json));
+}
