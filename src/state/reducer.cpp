@@ -210,7 +210,7 @@ std::string merge_recent_actions(std::string_view file_text,
   }
   std::set<std::size_t> own;
   std::vector<timed_line> existing;
-  std::optional<std::size_t> empty_mark;
+  std::set<std::size_t> placeholders;
   for (std::size_t i = where->first; i < where->last; ++i) {
     if (file.lines()[i].fenced) {
       continue;
@@ -218,13 +218,13 @@ std::string merge_recent_actions(std::string_view file_text,
     if (const auto at = time_of_action(file.content(i))) {
       own.insert(i);
       existing.push_back({*at, std::string(file.content(i))});
-    } else if (!empty_mark && file.content(i) == placeholder) {
-      empty_mark = i;
+    } else if (file.content(i) == placeholder) {
+      placeholders.insert(i);
     }
   }
   const auto lines = newest_of(actions, std::move(existing), max);
-  if (!lines.empty() && empty_mark) {
-    own.insert(*empty_mark);
+  if (!lines.empty()) {
+    own.merge(placeholders);
   }
   return with_lines(file, *where, own, joined(lines, file.line_end()));
 }

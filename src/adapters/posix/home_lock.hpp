@@ -2,10 +2,12 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "unique_fd.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace boyd::adapters {
 
@@ -41,16 +43,13 @@ class home_lock {
                                    const std::string& node_id,
                                    milliseconds patience = home_lock_patience);
 
-  home_lock(home_lock&& other) noexcept;
-  home_lock& operator=(home_lock&& other) noexcept;
-  ~home_lock(); ///< closes; does not unlock what a child inherited
-
-  /// The locked descriptor, close-on-exec; owned by this object.
-  int descriptor() const noexcept { return descriptor_; }
+  /// The locked descriptor, close-on-exec; owned by this object, whose end closes it without
+  /// unlocking what a child inherited.
+  int descriptor() const noexcept { return fd_.get(); }
 
  private:
-  explicit home_lock(int descriptor) noexcept : descriptor_(descriptor) {}
-  int descriptor_ = -1;
+  explicit home_lock(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+  unique_fd fd_;
 };
 
 /// Who holds `home` now; nothing when nobody does. For `boyd status` and `boyd doctor`.

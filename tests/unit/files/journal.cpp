@@ -50,7 +50,7 @@ std::string numbered(int number) {
 
 TEST_CASE("a journal acknowledges the end of each batch", "[files][journal]") {
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
   REQUIRE(log);
   CHECK(log->end() == 0);
@@ -63,7 +63,7 @@ TEST_CASE("a journal acknowledges the end of each batch", "[files][journal]") {
 
 TEST_CASE("a batch costs one fsync", "[files][journal]") {
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
   int syncs = 0;
   disk.set_fault_plan([&](const disk_call& call) {
@@ -130,7 +130,7 @@ TEST_CASE("what may be cut is bounded, and the middle is left alone", "[files][j
 
 TEST_CASE("malformed lines are not taken", "[files][journal]") {
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
   REQUIRE(log);
   for (const std::string bad : {"", "{\n}", "{\r}", "no braces"}) {
@@ -141,7 +141,7 @@ TEST_CASE("malformed lines are not taken", "[files][journal]") {
 
 TEST_CASE("a short write on a full disk is cut back", "[files][journal][faults]") {
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
   REQUIRE(log->append({numbered(1)}));
   disk.set_capacity(12);
@@ -157,7 +157,7 @@ TEST_CASE("a short write on a full disk is cut back", "[files][journal][faults]"
 TEST_CASE("when the cutting back fails too, the next batch repairs the file",
           "[files][journal][faults]") {
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
   REQUIRE(log->append({numbered(1)}));
   disk.fail_next(disk_op::write, disk_fault::short_write);
@@ -174,7 +174,7 @@ TEST_CASE("after a failed fsync nothing is acknowledged until the bytes were wri
           "[files][journal][faults]") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     sim::sim_disk disk;
-    disk.make_directories("/home").value();
+    REQUIRE(disk.make_directories("/home"));
     auto log = journal::open(disk, path, braces());
     REQUIRE(log->append({numbered(1)}));
     disk.fail_next(disk_op::sync, disk_fault::io_error);
@@ -189,7 +189,7 @@ TEST_CASE("after a failed fsync nothing is acknowledged until the bytes were wri
 
 TEST_CASE("a file changed behind the journal's back is not appended to", "[files][journal]") {
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
   REQUIRE(log->append({numbered(1)}));
   SECTION("replaced") {
@@ -215,7 +215,7 @@ namespace {
 void check_run_under_faults(std::uint64_t seed) {
   sim::seeded_entropy random(seed);
   sim::sim_disk disk;
-  disk.make_directories("/home").value();
+  RC_ASSERT(disk.make_directories("/home").has_value());
   lines acknowledged;
   int next = 0;
   for (int life = 0; life < 4; ++life) {

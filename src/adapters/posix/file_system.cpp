@@ -1,0 +1,255 @@
+#include "file_system.hpp"
+
+#include "errors.hpp"
+#include "unique_fd.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace boyd::adapters {
+
+namespace {
+
+constexpr mode_t file_mode = 0600;
+constexpr mode_t directory_mode = 0700;
+constexpr unsigned permission_bits = 07777;
+/// More entries in one directory are refused: nothing of Boyd's makes so many.
+constexpr std::size_t directory_entries = 1'000'000;
+constexpr std::size_t read_chunk = std::size_t{64} << 10;
+
+tl::unexpected<error> failed(std::string_view operation, const std::string& path) {
+  return fail(system_error(errno, operation, path));
+}
+
+/// Repeats a call that a signal interrupted.
+template <class Call>
+auto retry(Call call) {
+  decltype(call()) returned;
+  do {
+    returned = call();
+  } while (returned < 0 && errno == EINTR);
+  return returned;
+}
+
+result<void> sync_descriptor(int fd, const std::string& path) {
+  // Not repeated after EINTR: what a second call says about the first one's pages is unknown.
+  if (::fsync(fd) != 0) {
+    return failed("fsync", path);
+  }
+  return {};
+}
+
+class posix_file final : public open_file {
+ public:
+  posix_file(unique_fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  result<std::size_t> write(std::string_view bytes) override {
+    const auto wanted = std::min<std::size_t>(bytes.size(), std::numeric_limits<int>::max());
+    const auto count = retry([&] { return ::write(fd_.get(), bytes.data(), wanted); });
+    if (count < 0) {
+      return failed("write", path_);
+    }
+    return static_cast<std::size_t>(count);
+  }
+
+  result<void> sync() override { return sync_descriptor(fd_.get(), path_); }
+
+  result<void> truncate(std::uint64_t size) override {
+    if (retry([&] { return ::ftruncate(fd_.get(), static_cast<off_t>(size)); }) != 0) {
+      return failed("truncate", path_);
+    }
+    return {};
+  }
+
+  result<std::uint64_t> size() override {
+    struct ::stat info {};
+    if (::fstat(fd_.get(), &info) != 0) {
+      return failed("stat", path_);
+    }
+    return static_cast<std::uint64_t>(info.st_size);
+  }
+
+ private:
+  unique_fd fd_;
+  std::string path_;
+};
+
+/// Opens a regular file and nothing else; never blocks on a FIFO.
+result<unique_fd> open_regular(const std::string& path, int flags) {
+  unique_fd fd(retry(
+      [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, file_mode); }));
+  if (!fd) {
+    return failed("open", path);
+  }
+  struct ::stat info {};
+  if (::fstat(fd.get(), &info) != 0) {
+    return failed("stat", path);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return fail(errc::refused, "not a regular file", path);
+  }
+  return fd;
+}
+
+file_kind kind_of(mode_t mode) {
+  return S_ISREG(mode)   ? file_kind::regular
+         : S_ISDIR(mode) ? file_kind::directory
+         : S_ISLNK(mode) ? file_kind::symlink
+                         : file_kind::other;
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class posix_file_system final : public file_system {
+ public:
+  result<std::string> read(const std::string& path, std::size_t max_bytes) override {
+    auto fd = open_regular(path, O_RDONLY);
+    if (!fd) {
+      return fail(std::move(fd.error()));
+    }
+    std::string bytes;
+    while (bytes.size() <= max_bytes) {
+      const auto before = bytes.size();
+      bytes.resize(before + read_chunk);
+      const auto count =
+          retry([&] { return ::read(fd->get(), bytes.data() + before, read_chunk); });
+      if (count < 0) {
+        return failed("read", path);
+      }
+      bytes.resize(before + static_cast<std::size_t>(count));
+      if (count == 0) {
+        return bytes;
+      }
+    }
+    return fail(errc::limit_exceeded,
+                "the file is larger than " + std::to_string(max_bytes) + " bytes", path);
+  }
+
+  result<file_info> stat(const std::string& path) override {
+    struct ::stat found {};
+    if (::lstat(path.c_str(), &found) != 0) {
+      if (errno == ENOENT || errno == ENOTDIR) {
+        return file_info{};
+      }
+      return failed("stat", path);
+    }
+    file_info info;
+    info.kind = kind_of(found.st_mode);
+    info.size = static_cast<std::uint64_t>(found.st_size);
+    info.inode = found.st_ino;
+    info.device = found.st_dev;
+    info.modified = utc_time{std::chrono::floor<milliseconds>(
+        seconds{found.st_mtim.tv_sec} + std::chrono::nanoseconds{found.st_mtim.tv_nsec})};
+    info.mode = found.st_mode & permission_bits;
+    return info;
+  }
+
+  result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override {
+    const int flags =
+        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | (mode == open_mode::create_new ? O_EXCL : 0);
+    auto fd = open_regular(path, flags);
+    if (!fd) {
+      return fail(std::move(fd.error()));
+    }
+    return std::unique_ptr<open_file>(std::make_unique<posix_file>(std::move(*fd), path));
+  }
+
+  result<void> rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+      return failed("rename", to);
+    }
+    return {};
+  }
+
+  result<void> unlink(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0) {
+      return failed("unlink", path);
+    }
+    return {};
+  }
+
+  result<void> sync_directory(const std::string& path) override {
+    const unique_fd fd(
+        retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    if (!fd) {
+      return failed("open", path);
+    }
+    return sync_descriptor(fd.get(), path);
+  }
+
+  result<void> make_directories(const std::string& path) override {
+    for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+      const std::string part = path.substr(0, slash);
+      if (auto made = make_directory(part); !made) {
+        return made;
+      }
+      if (slash == std::string::npos) {
+        return {};
+      }
+    }
+  }
+
+  result<std::vector<std::string>> list(const std::string& path) override {
+    DIR* const opened = ::opendir(path.c_str());
+    if (opened == nullptr) {
+      return failed("list", path);
+    }
+    const auto close = [](DIR* directory) { ::closedir(directory); };
+    const std::unique_ptr<DIR, decltype(close)> directory(opened, close);
+    std::vector<std::string> names;
+    while (names.size() < directory_entries) {
+      errno = 0;
+      const dirent* entry = ::readdir(directory.get());
+      if (entry == nullptr) {
+        if (errno != 0) {
+          return failed("list", path);
+        }
+        std::sort(names.begin(), names.end());
+        return names;
+      }
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") {
+        names.push_back(name);
+      }
+    }
+    return fail(errc::limit_exceeded, "the directory has too many entries", path);
+  }
+
+ private:
+  result<void> make_directory(const std::string& path) {
+    if (path.empty() || path.back() == '/') {
+      return {};
+    }
+    if (::mkdir(path.c_str(), directory_mode) == 0) {
+      return sync_directory(parent_of(path));
+    }
+    const int why = errno;
+    struct ::stat info {};
+    // A read-only parent says EROFS or EACCES also of a directory that is there already.
+    if (::stat(path.c_str(), &info) == 0) {
+      if (S_ISDIR(info.st_mode)) {
+        return {};
+      }
+      return fail(errc::already_exists, "a file is in the way of a directory", path);
+    }
+    return fail(system_error(why, "mkdir", path));
+  }
+};
+
+} // namespace
+
+std::shared_ptr<file_system> make_posix_file_system() {
+  return std::make_shared<posix_file_system>();
+}
+
+} // namespace boyd::adapters

@@ -1,0 +1,311 @@
+#include "boyd/graph/edge_log.hpp"
+
+#include "boyd/core/limits.hpp"
+#include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace boyd::graph {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 5> node_prefixes = {"ctx_", "exec_", "skill_", "decision_",
+                                                           "outcome_"};
+constexpr std::array<std::string_view, 8> edge_types = {
+    "used_in",  "validated_by", "promoted_to", "derived_from",
+    "supports", "reinforces",   "decided_by",  "resulted_in"};
+
+/// Counts brackets before parsing: a deeply nested value parses, but cannot be copied or destroyed
+/// without exhausting the stack (FAULTS).
+bool is_too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+      }
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > limits::json_depth) {
+        return true;
+      }
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+/// A JSON object, or why there is none.
+result<json> parse_object(std::string_view text) {
+  if (text.size() > max_line_bytes) {
+    return fail(errc::limit_exceeded, "the line is too long");
+  }
+  if (is_too_deep(text)) {
+    return fail(errc::limit_exceeded, "the value is nested too deeply");
+  }
+  auto value = json::parse(text, nullptr, false);
+  if (value.is_discarded()) {
+    return fail(errc::parse_error, "not well-formed JSON");
+  }
+  if (!value.is_object()) {
+    return fail(errc::parse_error, "not a JSON object");
+  }
+  return value;
+}
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::optional<std::string> text_member(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_string() || it->get_ref<const std::string&>().empty()) {
+    return std::nullopt;
+  }
+  return it->get<std::string>();
+}
+
+bool is_digest(std::string_view text) {
+  return text.size() == genesis.size() &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Reads seq and prev into `line`; both or neither must be there.
+result<void> read_chain_members(const json& object, logged_edge& line) {
+  const bool has_seq = object.contains("seq");
+  if (has_seq != object.contains("prev")) {
+    return fail(errc::parse_error, "only one of seq and prev is there");
+  }
+  if (!has_seq) {
+    return {};
+  }
+  const auto& seq = object["seq"];
+  const auto prev = text_member(object, "prev");
+  if (!seq.is_number_unsigned() || seq.get<std::uint64_t>() == 0 || !prev || !is_digest(*prev)) {
+    return fail(errc::parse_error, "seq or prev is malformed");
+  }
+  line.seq = seq.get<std::uint64_t>();
+  line.prev = *prev;
+  return {};
+}
+
+} // namespace
+
+bool is_node_id(std::string_view id) noexcept {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+  return std::any_of(node_prefixes.begin(), node_prefixes.end(),
+                     [&](std::string_view prefix) {
+                       return id.starts_with(prefix) && id.size() > prefix.size();
+                     }) &&
+         std::none_of(id.begin(), id.end(), is_control);
+}
+
+bool is_edge_type(std::string_view type) noexcept {
+  return std::find(edge_types.begin(), edge_types.end(), type) != edge_types.end();
+}
+
+result<logged_edge> parse_edge(std::string_view line) {
+  auto object = parse_object(line);
+  if (!object) {
+    return fail(errc::parse_error, object.error().what);
+  }
+  const auto from = text_member(*object, "from");
+  const auto to = text_member(*object, "to");
+  const auto type = text_member(*object, "type");
+  const auto timestamp = object->find("timestamp");
+  if (!from || !to || !type) {
+    return fail(errc::parse_error, "from, to or type is missing");
+  }
+  if (timestamp == object->end() || !timestamp->is_number_integer()) {
+    return fail(errc::parse_error, "timestamp is missing");
+  }
+  logged_edge read;
+  read.fact = {*from, *to, *type, from_unix_ms(timestamp->get<std::int64_t>()), "{}"};
+  if (const auto meta = object->find("meta"); meta != object->end()) {
+    if (!meta->is_object()) {
+      return fail(errc::parse_error, "meta is not an object");
+    }
+    read.fact.meta_json = dump(*meta);
+  }
+  if (auto chained = read_chain_members(*object, read); !chained) {
+    return fail(std::move(chained.error()));
+  }
+  return read;
+}
+
+result<edge_chain> edge_chain::resume(std::string_view last_line) {
+  edge_chain chain;
+  if (last_line.empty()) {
+    return chain;
+  }
+  const auto last = parse_edge(last_line);
+  if (!last) {
+    return fail(errc::corrupt, "the last line is not an edge: " + last.error().what);
+  }
+  chain.head_ = sha256_hex(last_line);
+  chain.sequence_ = last->seq.value_or(0);
+  return chain;
+}
+
+result<std::string> edge_chain::append(const edge& fact) {
+  if (!is_node_id(fact.from) || !is_node_id(fact.to)) {
+    return fail(errc::invalid_argument, "not a node id", fact.from + " -> " + fact.to);
+  }
+  if (!is_edge_type(fact.type)) {
+    return fail(errc::invalid_argument, "not an edge type", fact.type);
+  }
+  auto meta = parse_object(fact.meta_json);
+  if (!meta) {
+    const auto code =
+        meta.error().code == errc::limit_exceeded ? errc::limit_exceeded : errc::invalid_argument;
+    return fail(code, "meta: " + meta.error().what);
+  }
+  json line;
+  line["from"] = sanitize_utf8(fact.from);
+  line["to"] = sanitize_utf8(fact.to);
+  line["type"] = fact.type;
+  line["timestamp"] = to_unix_ms(fact.timestamp);
+  line["meta"] = std::move(*meta);
+  line["seq"] = sequence_ + 1;
+  line["prev"] = head_;
+  auto text = dump(line);
+  // The line itself is one level deeper than its meta.
+  if (text.size() > max_line_bytes || is_too_deep(text)) {
+    return fail(errc::limit_exceeded, "the edge is too large");
+  }
+  ++sequence_;
+  head_ = sha256_hex(text);
+  return text;
+}
+
+std::string_view name_of(chain_problem_kind kind) noexcept {
+  switch (kind) {
+  case chain_problem_kind::malformed:
+    return "malformed";
+  case chain_problem_kind::changed:
+    return "changed";
+  case chain_problem_kind::removed:
+    return "removed";
+  case chain_problem_kind::out_of_order:
+    return "out_of_order";
+  case chain_problem_kind::unchained:
+    return "unchained";
+  case chain_problem_kind::torn:
+    return "torn";
+  case chain_problem_kind::head_missing:
+    return "head_missing";
+  }
+  return "unknown";
+}
+
+namespace {
+
+/// Walks a log line by line and judges each against its predecessor.
+class verifier {
+ public:
+  explicit verifier(const std::optional<std::string>& anchored_head)
+      : anchored_head_(anchored_head), head_seen_(!anchored_head || *anchored_head == genesis) {}
+
+  void take(std::string_view line, bool complete) {
+    ++report_.lines;
+    if (!complete) {
+      add(report_.lines, chain_problem_kind::torn, "the last line has no line break");
+    }
+    if (line.empty()) {
+      return;
+    }
+    const auto digest = sha256_hex(line);
+    head_seen_ = head_seen_ || digest == *anchored_head_;
+    const auto read = parse_edge(line);
+    if (!read) {
+      add(report_.lines, chain_problem_kind::malformed, read.error().what);
+      malformed_between_ = true;
+    } else if (read->seq) {
+      judge_chained(*read);
+    } else {
+      judge_older();
+    }
+    if (read) {
+      previous_line_ = report_.lines;
+      malformed_between_ = false;
+    }
+    report_.head = digest;
+  }
+
+  chain_report finish() {
+    if (!head_seen_) {
+      add(report_.lines, chain_problem_kind::head_missing,
+          "no line has the anchored hash " + *anchored_head_);
+    }
+    std::stable_sort(report_.problems.begin(), report_.problems.end(),
+                     [](const auto& a, const auto& b) { return a.line < b.line; });
+    return std::move(report_);
+  }
+
+ private:
+  void judge_chained(const logged_edge& line) {
+    ++report_.chained;
+    const auto expected = report_.last_sequence + 1;
+    if (*line.seq > expected) {
+      // A malformed line in between is reported as such; one missing number is then explained.
+      if (!(malformed_between_ && *line.seq == expected + 1)) {
+        add(report_.lines, chain_problem_kind::removed,
+            "seq " + std::to_string(expected) + " to " + std::to_string(*line.seq - 1) +
+                " are missing");
+      }
+    } else if (*line.seq < expected) {
+      add(report_.lines, chain_problem_kind::out_of_order,
+          "seq " + std::to_string(*line.seq) + " after " + std::to_string(expected - 1));
+    } else if (line.prev != report_.head) {
+      add(previous_line_ == 0 ? report_.lines : previous_line_, chain_problem_kind::changed,
+          "it is not the line that line " + std::to_string(report_.lines) + " was chained to");
+    }
+    report_.last_sequence = std::max(report_.last_sequence, *line.seq);
+  }
+
+  void judge_older() {
+    ++report_.older;
+    if (report_.chained > 0) {
+      add(report_.lines, chain_problem_kind::unchained,
+          "it has no seq and prev, but follows a chain");
+    }
+  }
+
+  void add(std::size_t line, chain_problem_kind kind, std::string detail) {
+    report_.problems.push_back({line, kind, std::move(detail)});
+  }
+
+  std::optional<std::string> anchored_head_;
+  bool head_seen_;
+  bool malformed_between_ = false;
+  std::size_t previous_line_ = 0; ///< the last well-formed one
+  chain_report report_;
+};
+
+} // namespace
+
+chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head) {
+  verifier walk(anchored_head);
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const bool complete = end != std::string_view::npos;
+    walk.take(text.substr(0, end), complete);
+    text.remove_prefix(complete ? end + 1 : text.size());
+  }
+  return walk.finish();
+}
+
+} // namespace boyd::graph
