@@ -76,7 +76,7 @@ check_result check_no_question(std::string_view last_line) {
   if (!asks && !offers)
     return passed();
   return failed("no_question: the output ends by asking: " +
-                std::string(cut_characters(text, limits::summary_characters)));
+                sanitize_utf8(cut_characters(trim(last_line), limits::summary_characters)));
 }
 
 check_result check_command(const std::vector<std::string>& argv, const process_exit& e,

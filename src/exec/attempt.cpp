@@ -1,0 +1,364 @@
+#include "boyd/exec/attempt.hpp"
+
+#include "boyd/core/text.hpp"
+#include "boyd/exec/exit_class.hpp"
+#include "json_text.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace boyd::exec {
+
+namespace {
+
+/// stderr gets at most this part of the cap.
+constexpr std::size_t stderr_share = 4;
+constexpr std::string_view stderr_title = "--- stderr ---\n";
+/// Output of a check that is kept for its message.
+constexpr std::size_t check_output_bytes = 8u << 10;
+
+using kind_t = config::requirement::kind_t;
+
+std::string one_line(std::string_view text) {
+  std::string found = sanitize_utf8(cut_characters(first_line(text), limits::summary_characters));
+  return found;
+}
+
+} // namespace
+
+attempt_core::attempt_core(attempt_options options)
+    : options_(std::move(options)), out_(options_.output_bytes),
+      err_(options_.output_bytes / stderr_share), check_out_(check_output_bytes) {
+  outcome_.session_id = options_.session_id;
+}
+
+attempt_effects attempt_core::begin(steady_time now) {
+  if (phase_ != phase::fresh)
+    return {};
+  phase_ = phase::running;
+  deadline_ = now + options_.timeout;
+  last_progress_ = now;
+  attempt_effects effects;
+  if (auto* spec = std::get_if<process_spec>(&options_.work)) {
+    process_alive_ = true;
+    effects.push_back(effect::start_process{0, std::move(*spec)});
+    if (options_.no_output_timeout.count() > 0)
+      effects.push_back(effect::arm_timer{timer_kind::silence, now + options_.no_output_timeout});
+  } else {
+    answer_at_ = now + std::get<config::script_executor::answer>(options_.work).delay;
+    effects.push_back(effect::arm_timer{timer_kind::answer, answer_at_});
+  }
+  effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
+  return effects;
+}
+
+void attempt_core::on_output(run_index run, output_stream stream, std::string_view bytes,
+                             steady_time now) {
+  if (run != run_ || phase_ == phase::finished)
+    return;
+  if (run > 0)
+    return check_out_.append(bytes);
+  last_progress_ = now;
+  const bool is_out = stream == output_stream::out;
+  (is_out ? out_ : err_).append(bytes);
+  (is_out ? out_lines_ : err_lines_).append(bytes);
+}
+
+attempt_effects attempt_core::on_exit(run_index run, const process_exit& e, steady_time now) {
+  if (run != run_ || !process_alive_)
+    return {};
+  process_alive_ = false;
+  if (run > 0) {
+    if (phase_ != phase::checking)
+      return finish();
+    check_result r =
+        check_command(options_.require[check_].argv, e, check_out_.render(check_output_bytes).text);
+    if (!check_failure_.empty())
+      r = {false, check_failure_};
+    else if (!r.passed && is_retryable(classify_exit(e, {})))
+      check_class_ = failure_class::transient;
+    return check_done(r);
+  }
+  exit_ = e;
+  exit_known_ = true;
+  outcome_.exit_code = e.started && e.signal == 0 ? e.exit_code : -1;
+  out_lines_.finish();
+  err_lines_.finish();
+  if (phase_ == phase::ending) {
+    read_claim();
+    return finish();
+  }
+  return judge_exit(e, now);
+}
+
+attempt_effects attempt_core::judge_exit(const process_exit& e, steady_time now) {
+  read_claim();
+  outcome_.failure = classify_exit(e, options_.exit_classes);
+  if (outcome_.failure == failure_class::none) {
+    outcome_.execution = execution_verdict::succeeded;
+    return start_checks(now);
+  }
+  outcome_.execution = execution_verdict::failed;
+  outcome_.error = describe_exit(e);
+  if (e.started && !err_lines_.last().empty())
+    outcome_.error += ": " + err_lines_.last();
+  return finish();
+}
+
+attempt_effects attempt_core::judge_answer(steady_time now) {
+  const auto& answer = std::get<config::script_executor::answer>(options_.work);
+  out_.append(answer.output);
+  out_lines_.append(answer.output);
+  out_lines_.finish();
+  read_claim();
+  if (!answer.summary.empty())
+    claim_summary_ = answer.summary;
+  exit_known_ = true;
+  const auto failure = failure_class_from(answer.fail);
+  if (answer.fail.empty() || failure == failure_class::none) {
+    exit_.exit_code = 0;
+    outcome_.exit_code = 0;
+    outcome_.execution = execution_verdict::succeeded;
+    return start_checks(now);
+  }
+  exit_.exit_code = 1;
+  outcome_.exit_code = 1;
+  outcome_.execution = execution_verdict::failed;
+  outcome_.failure = failure.value_or(failure_class::deterministic);
+  outcome_.error = "the script answers with a failure (" + answer.fail + ")";
+  return finish();
+}
+
+void attempt_core::read_claim() {
+  const auto value = parse_json(out_lines_.last());
+  if (!value || !value->is_object())
+    return;
+  const auto text = [&](const char* key) {
+    const auto found = value->find(key);
+    return found != value->end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto claim = claim_verdict_from(text("status"));
+  if (!claim || *claim == claim_verdict::none)
+    return;
+  outcome_.claim = *claim;
+  claim_summary_ = text("summary");
+  if (const auto named = failure_class_from(text("failure_class"));
+      named && *named != failure_class::none)
+    claim_class_ = *named;
+}
+
+attempt_effects attempt_core::start_checks(steady_time now) {
+  if (options_.require.empty())
+    return finish();
+  phase_ = phase::checking;
+  check_ = 0;
+  deadline_ = std::max(deadline_, now + minimum_check_time);
+  auto effects = next_check();
+  if (phase_ == phase::checking)
+    effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
+  return effects;
+}
+
+/// Decides checks until one needs the outside world or none is left.
+attempt_effects attempt_core::next_check() {
+  for (; check_ < options_.require.size(); ++check_) {
+    const auto& wanted = options_.require[check_];
+    check_result r;
+    switch (wanted.kind) {
+    case kind_t::exit_zero:
+      r = check_exit_zero(exit_);
+      break;
+    case kind_t::no_question:
+      r = check_no_question(out_lines_.last());
+      break;
+    case kind_t::artifact:
+      return {effect::stat_file{resolve(wanted.argument)}};
+    case kind_t::schema:
+      return {effect::read_file{resolve(wanted.argument), schema_bytes}};
+    case kind_t::command:
+      if (commands_ < options_.checks.size()) {
+        run_ = ++commands_;
+        process_alive_ = true;
+        killed_ = false;
+        check_out_ = output_keeper(check_output_bytes);
+        return {effect::start_process{run_, options_.checks[commands_ - 1]}};
+      }
+      r = {false, "command: no process was prepared for this check"};
+      break;
+    case kind_t::tool_action:
+      r = {false, "tool_action: this executor has no tools"};
+      break;
+    }
+    if (!r.passed)
+      failed_checks_.push_back(r.text);
+  }
+  return finish();
+}
+
+attempt_effects attempt_core::check_done(const check_result& r) {
+  if (!r.passed)
+    failed_checks_.push_back(r.text);
+  ++check_;
+  return next_check();
+}
+
+attempt_effects attempt_core::on_file_info(const result<file_info>& info, steady_time) {
+  if (phase_ != phase::checking || options_.require[check_].kind != kind_t::artifact)
+    return {};
+  return check_done(check_artifact(options_.require[check_].argument, info, options_.started_at));
+}
+
+attempt_effects attempt_core::on_file_text(const result<std::string>& text, steady_time) {
+  if (phase_ != phase::checking || options_.require[check_].kind != kind_t::schema)
+    return {};
+  return check_done(check_schema(options_.require[check_].argument, text,
+                                 out_.render(options_.output_bytes).text, out_lines_.last()));
+}
+
+attempt_effects attempt_core::on_timer(timer_kind kind, steady_time now) {
+  switch (kind) {
+  case timer_kind::deadline:
+    return on_deadline(now);
+  case timer_kind::silence:
+    return on_silence(now);
+  case timer_kind::kill:
+    if (!process_alive_ || killed_ || now < kill_at_ || kill_at_ == steady_time{})
+      return {};
+    killed_ = true;
+    give_up_at_ = now + kill_wait;
+    return {effect::signal_process{run_, SIGKILL},
+            effect::arm_timer{timer_kind::give_up, give_up_at_}};
+  case timer_kind::give_up:
+    if (!process_alive_ || !killed_ || now < give_up_at_)
+      return {};
+    return give_up();
+  case timer_kind::answer:
+    if (phase_ != phase::running || now < answer_at_ ||
+        !std::holds_alternative<config::script_executor::answer>(options_.work))
+      return {};
+    return judge_answer(now);
+  }
+  return {};
+}
+
+attempt_effects attempt_core::on_deadline(steady_time now) {
+  if (now < deadline_)
+    return {};
+  if (phase_ == phase::running)
+    return end_run(execution_verdict::timed_out,
+                   "timed out after " + format_duration(options_.timeout), now);
+  if (phase_ != phase::checking || !check_failure_.empty())
+    return {};
+  check_failure_ = "no time left for the check";
+  check_class_ = failure_class::transient;
+  if (process_alive_)
+    return stop_process(now);
+  return check_done({false, check_failure_});
+}
+
+attempt_effects attempt_core::on_silence(steady_time now) {
+  if (phase_ != phase::running || options_.no_output_timeout.count() == 0)
+    return {};
+  const auto due = last_progress_ + options_.no_output_timeout;
+  if (now < due)
+    return {effect::arm_timer{timer_kind::silence, due}};
+  return end_run(execution_verdict::stalled,
+                 "no output for " + format_duration(options_.no_output_timeout), now);
+}
+
+attempt_effects attempt_core::cancel(cancel_reason reason, steady_time now) {
+  if (phase_ == phase::finished || cancelled_)
+    return {};
+  cancelled_ = reason;
+  const char* const why = reason == cancel_reason::by_operator ? "cancelled by an operator"
+                          : reason == cancel_reason::shutdown  ? "ended by shutdown"
+                                                               : "the lease was lost";
+  if (phase_ == phase::ending) {
+    outcome_.execution = execution_verdict::cancelled;
+    outcome_.failure = failure_class::none;
+    outcome_.error = why;
+    return {};
+  }
+  return end_run(execution_verdict::cancelled, why, now);
+}
+
+attempt_effects attempt_core::end_run(execution_verdict verdict, std::string why, steady_time now) {
+  phase_ = phase::ending;
+  outcome_.execution = verdict;
+  outcome_.failure =
+      verdict == execution_verdict::cancelled ? failure_class::none : failure_class::transient;
+  outcome_.error = std::move(why);
+  return process_alive_ ? stop_process(now) : finish();
+}
+
+/// TERM now, KILL after the grace.
+attempt_effects attempt_core::stop_process(steady_time now) {
+  kill_at_ = now + limits::term_grace;
+  return {effect::signal_process{run_, SIGTERM}, effect::arm_timer{timer_kind::kill, kill_at_}};
+}
+
+attempt_effects attempt_core::give_up() {
+  process_alive_ = false;
+  outcome_.execution = execution_verdict::indeterminate;
+  outcome_.failure = failure_class::environment;
+  outcome_.error += outcome_.error.empty() ? "" : "; ";
+  outcome_.error += "the process did not end after SIGKILL";
+  phase_ = phase::ending;
+  return finish();
+}
+
+attempt_effects attempt_core::finish() {
+  const bool was_checking = phase_ == phase::checking;
+  phase_ = phase::finished;
+  if (!options_.require.empty()) {
+    const bool held = was_checking && failed_checks_.empty();
+    outcome_.verification = held ? verification_verdict::passed : verification_verdict::failed;
+  }
+  if (outcome_.execution == execution_verdict::succeeded &&
+      outcome_.claim == claim_verdict::failed) {
+    outcome_.failure = claim_class_;
+    outcome_.error = "claims failure";
+    if (!claim_summary_.empty())
+      outcome_.error += ": " + claim_summary_;
+  } else if (outcome_.execution == execution_verdict::succeeded && !failed_checks_.empty()) {
+    outcome_.failure = check_class_;
+  }
+  for (const auto& text : failed_checks_)
+    outcome_.error += (outcome_.error.empty() ? "" : "; ") + text;
+  outcome_.error = sanitize_utf8(outcome_.error);
+  const bool well = is_success(outcome_);
+  outcome_.summary = one_line(!out_lines_.declared().empty() ? out_lines_.declared()
+                              : !claim_summary_.empty()      ? claim_summary_
+                              : !well                        ? outcome_.error
+                              : !out_lines_.first().empty()  ? out_lines_.first()
+                                                             : std::string("completed"));
+  compose_output();
+  return {effect::finish{std::move(outcome_)}};
+}
+
+void attempt_core::compose_output() {
+  auto errors = err_.render(options_.output_bytes / stderr_share);
+  const auto used = std::min(errors.text.size(), options_.output_bytes);
+  auto text = out_.render(options_.output_bytes - used);
+  outcome_.output = std::move(text.text);
+  outcome_.output_cut = text.cut + errors.cut;
+  if (!errors.text.empty()) {
+    if (!outcome_.output.empty() && outcome_.output.back() != '\n')
+      outcome_.output += '\n';
+    outcome_.output.append(stderr_title).append(errors.text);
+  }
+  nlohmann::json usage = {{"output_bytes", out_.total() + err_.total()}};
+  if (exit_known_ && exit_.started) {
+    usage["wall_ms"] = exit_.wall.count();
+    usage["user_ms"] = exit_.user.count();
+    usage["system_ms"] = exit_.system.count();
+    usage["max_rss_kb"] = exit_.max_rss_kb;
+  }
+  outcome_.usage_json = usage.dump();
+}
+
+std::string attempt_core::resolve(const std::string& path) const {
+  return path.starts_with('/') ? path : options_.base_directory + '/' + path;
+}
+
+} // namespace boyd::exec
