@@ -124,7 +124,7 @@ class host {
   void reap();
   void note_end(run& r, int status, const rusage& usage);
   void end_remains();
-  bool end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished);
+  void end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished);
   std::uint64_t handle_of(pid_t pid) const;
   bool lives(std::uint64_t handle) const;
   void report_ended(const std::set<std::uint64_t>& unfinished);
@@ -302,11 +302,11 @@ std::uint64_t host::handle_of(pid_t pid) const {
   return handle;
 }
 
-/// Ends an orphan whose run is over; tells whether it is (then it is in `unfinished`).
-bool host::end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished) {
+/// Ends an orphan whose run is over, and notes the run in `unfinished`.
+void host::end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished) {
   if (const auto handle = handle_of(pid); handle != 0) {
     if (lives(handle))
-      return false;
+      return;
     unfinished.insert(handle);
   } else {
     auto [entry, is_new] = strangers_.try_emplace(pid);
@@ -318,11 +318,10 @@ bool host::end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished) {
     }
     const auto& owners = entry->second;
     if (std::any_of(owners.begin(), owners.end(), [&](auto h) { return lives(h); }))
-      return false;
+      return;
     unfinished.insert(owners.begin(), owners.end());
   }
   ::kill(pid, SIGKILL);
-  return true;
 }
 
 void host::end_remains() {

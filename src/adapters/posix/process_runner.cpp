@@ -1,6 +1,6 @@
 #include "process_runner.hpp"
 
-#include "process_child.hpp"
+#include "process_job.hpp"
 #include "process_link.hpp"
 
 #include <spdlog/spdlog.h>
@@ -17,8 +17,6 @@
 #include <optional>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <system_error>
 #include <thread>
 
@@ -38,7 +36,6 @@ constexpr std::size_t max_commands = 65536;
 constexpr milliseconds healthy_after = 60s;
 
 /// What an epoll event belongs to: (handle << slot_bits) | slot.
-enum slot : std::uint64_t { slot_in, slot_out, slot_err, slot_own };
 constexpr unsigned slot_bits = 2;
 constexpr std::uint64_t key_control = slot_own;
 constexpr std::uint64_t key_wake = (1u << slot_bits) | slot_own;
@@ -47,96 +44,12 @@ std::uint64_t key_of(process_handle handle, slot s) {
   return (handle << slot_bits) | s;
 }
 
-std::string text_of(int error_number) {
-  return std::generic_category().message(error_number);
-}
-
 struct command {
   process_handle handle = 0;
   int signal = 0; ///< 0: start
   process_spec spec;
   process_events events;
 };
-
-struct entry {
-  process_events events;
-  std::string program; ///< for messages
-  std::string directory;
-  std::string input;
-  std::size_t input_at = 0;
-  unique_fd pipes[3]; ///< our ends, by slot
-  bool sent = false;
-  std::optional<wire::reply> end;
-  clock::time_point drain_by{};
-};
-
-bool holds_nul(const process_spec& spec) {
-  const auto bad = [](const std::string& s) { return s.find('\0') != std::string::npos; };
-  return bad(spec.cwd) || std::any_of(spec.argv.begin(), spec.argv.end(), bad) ||
-         std::any_of(spec.environment.begin(), spec.environment.end(),
-                     [&](const auto& v) { return bad(v.first) || bad(v.second); });
-}
-
-std::string describe_failure(const entry& e, const wire::reply& r) {
-  const std::string why = ": " + text_of(r.error_number);
-  switch (r.step) {
-  case wire::spawn_step::receive:
-    return "hand over " + e.program + why;
-  case wire::spawn_step::fork:
-    return "fork for " + e.program + why;
-  case wire::spawn_step::descriptors:
-    return "pipes for " + e.program + why;
-  case wire::spawn_step::limits:
-    return "limits for " + e.program + why;
-  case wire::spawn_step::directory:
-    return "change to directory " + e.directory + why;
-  case wire::spawn_step::exec:
-    return "exec " + e.program + why;
-  }
-  return "start " + e.program + why;
-}
-
-process_exit exit_of(const entry& e, const wire::reply& r) {
-  process_exit x;
-  if (r.kind == wire::reply::kind_t::failed) {
-    x.started = false;
-    x.start_errno = r.error_number;
-    x.start_error = describe_failure(e, r);
-    return x;
-  }
-  if (WIFSIGNALED(r.wait_status))
-    x.signal = WTERMSIG(r.wait_status);
-  else
-    x.exit_code = WEXITSTATUS(r.wait_status);
-  x.wall = milliseconds{r.wall_ms};
-  x.user = milliseconds{r.user_ms};
-  x.system = milliseconds{r.system_ms};
-  x.max_rss_kb = r.max_rss_kb;
-  return x;
-}
-
-/// A memfd with the payload; -1 and errno when it cannot be made.
-unique_fd make_payload(const process_spec& spec, const std::string& mark) {
-  child_plan plan;
-  plan.limits.max_open_files = spec.max_open_files;
-  plan.limits.max_processes = spec.max_processes;
-  plan.directory = spec.cwd;
-  plan.arguments = spec.argv;
-  for (const auto& [name, value] : spec.environment)
-    if (name != wire::run_variable) // this node may itself be a run of another one
-      plan.environment.push_back(name + '=' + value);
-  plan.environment.push_back(std::string(wire::run_variable) + '=' + mark);
-  const std::string payload = encode_plan(plan);
-  unique_fd fd(::memfd_create("boyd-spawn", MFD_CLOEXEC));
-  std::size_t at = 0;
-  while (fd && at < payload.size()) {
-    const auto n = ::write(fd.get(), payload.data() + at, payload.size() - at);
-    if (n <= 0)
-      return unique_fd{};
-    at += static_cast<std::size_t>(n);
-  }
-  return fd;
-}
 
 class posix_process_runner final : public process_runner {
  public:
@@ -151,7 +64,7 @@ class posix_process_runner final : public process_runner {
   std::size_t running() const override { return running_.load(); }
 
  private:
-  using entries = std::map<process_handle, entry>;
+  using entries = std::map<process_handle, process_job>;
 
   result<process_handle> push(command c);
   void wake();
@@ -159,7 +72,7 @@ class posix_process_runner final : public process_runner {
   int next_timeout() const;
   void take_commands();
   void take_start(command c);
-  int make_pipes(entry& e, process_handle handle, outgoing& message);
+  int make_pipes(process_job& e, process_handle handle, outgoing& message);
   bool ensure_host();
   void flush();
   void watch_control(bool also_write);
@@ -167,9 +80,9 @@ class posix_process_runner final : public process_runner {
   void take_replies();
   void host_lost();
   void watch(int fd, std::uint64_t key, std::uint32_t what);
-  void close_pipe(entry& e, slot s);
-  void write_input(entry& e);
-  bool read_output(entry& e, slot s);
+  void close_pipe(process_job& e, slot s);
+  void write_input(process_job& e);
+  bool read_output(process_job& e, slot s);
   void fail_start(process_handle handle, wire::spawn_step step, int error_number);
   void ended(process_handle handle, const wire::reply& r);
   void finish_if_drained(entries::iterator it);
@@ -201,7 +114,7 @@ result<void> posix_process_runner::open() {
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_ || !wake_)
-    return fail(errc::spawn_failed, "no descriptors for the process runner: " + text_of(errno));
+    return fail(errc::spawn_failed, "no descriptors for the process runner: " + errno_text(errno));
   watch(wake_.get(), key_wake, EPOLLIN);
   if (auto started = link_.start(); !started)
     return started;
@@ -342,13 +255,12 @@ void posix_process_runner::take_commands() {
 
 void posix_process_runner::take_start(command c) {
   const auto handle = c.handle;
-  entry& e = entries_[handle];
+  process_job& e = entries_[handle];
   e.events = std::move(c.events);
   e.program = c.spec.argv.empty() ? std::string("(no program)") : c.spec.argv.front();
   e.directory = c.spec.cwd;
   e.input = std::move(c.spec.input);
-  if (c.spec.argv.empty() || e.program.empty() || !e.directory.starts_with('/') ||
-      holds_nul(c.spec))
+  if (!is_startable(c.spec))
     return fail_start(handle, wire::spawn_step::exec, EINVAL);
   outgoing message;
   message.request.handle = handle;
@@ -360,7 +272,7 @@ void posix_process_runner::take_start(command c) {
   outgoing_.push_back(std::move(message));
 }
 
-int posix_process_runner::make_pipes(entry& e, process_handle handle, outgoing& message) {
+int posix_process_runner::make_pipes(process_job& e, process_handle handle, outgoing& message) {
   for (const slot s : {slot_in, slot_out, slot_err}) {
     unique_fd& theirs = message.descriptors[s + 1];
     if (s == slot_in && e.input.empty()) {
@@ -480,14 +392,14 @@ void posix_process_runner::host_lost() {
     ended(handle, killed);
 }
 
-void posix_process_runner::close_pipe(entry& e, slot s) {
+void posix_process_runner::close_pipe(process_job& e, slot s) {
   if (!e.pipes[s])
     return;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, e.pipes[s].get(), nullptr);
   e.pipes[s].reset();
 }
 
-void posix_process_runner::write_input(entry& e) {
+void posix_process_runner::write_input(process_job& e) {
   const auto n =
       ::write(e.pipes[slot_in].get(), e.input.data() + e.input_at, e.input.size() - e.input_at);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -502,7 +414,7 @@ void posix_process_runner::write_input(entry& e) {
 }
 
 /// False when the pipe has come to its end.
-bool posix_process_runner::read_output(entry& e, slot s) {
+bool posix_process_runner::read_output(process_job& e, slot s) {
   const auto n = ::read(e.pipes[s].get(), buffer_.data(), buffer_.size());
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return true;
@@ -529,7 +441,7 @@ void posix_process_runner::ended(process_handle handle, const wire::reply& r) {
   const auto it = entries_.find(handle);
   if (it == entries_.end() || it->second.end)
     return;
-  entry& e = it->second;
+  process_job& e = it->second;
   e.end = r;
   e.drain_by = clock::now() + limits::term_grace;
   close_pipe(e, slot_in);
@@ -541,13 +453,13 @@ void posix_process_runner::ended(process_handle handle, const wire::reply& r) {
 }
 
 void posix_process_runner::finish_if_drained(entries::iterator it) {
-  const entry& e = it->second;
+  const process_job& e = it->second;
   if (e.end && !e.pipes[slot_out] && !e.pipes[slot_err])
     finish(it);
 }
 
 void posix_process_runner::finish(entries::iterator it) {
-  entry e = std::move(it->second);
+  process_job e = std::move(it->second);
   entries_.erase(it);
   for (const slot s : {slot_in, slot_out, slot_err})
     close_pipe(e, s);
@@ -565,7 +477,7 @@ void posix_process_runner::end_all() {
   killed.wait_status = SIGKILL;
   while (!entries_.empty()) {
     const auto it = entries_.begin();
-    entry& e = it->second;
+    process_job& e = it->second;
     for (const slot s : {slot_out, slot_err})
       for (int i = 0; i < last_chunks && e.pipes[s] && read_output(e, s); ++i) {
       }
@@ -588,7 +500,7 @@ result<std::shared_ptr<process_runner>> make_process_runner(const process_runner
     constexpr int above_targets = 10;
     lock.reset(::fcntl(options.inherit_descriptor, F_DUPFD_CLOEXEC, above_targets));
     if (!lock)
-      return fail(errc::spawn_failed, "the home's lock cannot be passed on: " + text_of(errno));
+      return fail(errc::spawn_failed, "the home's lock cannot be passed on: " + errno_text(errno));
   }
   auto runner = std::make_shared<posix_process_runner>(options.executable, std::move(lock));
   if (auto opened = runner->open(); !opened)

@@ -1,0 +1,93 @@
+#include "process_job.hpp"
+
+#include "process_child.hpp"
+
+#include <algorithm>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <system_error>
+
+namespace boyd::adapters {
+
+namespace {
+
+bool holds_nul(const process_spec& spec) {
+  const auto bad = [](const std::string& s) { return s.find('\0') != std::string::npos; };
+  return bad(spec.cwd) || std::any_of(spec.argv.begin(), spec.argv.end(), bad) ||
+         std::any_of(spec.environment.begin(), spec.environment.end(),
+                     [&](const auto& v) { return bad(v.first) || bad(v.second); });
+}
+
+std::string describe_failure(const process_job& e, const wire::reply& r) {
+  const std::string why = ": " + errno_text(r.error_number);
+  switch (r.step) {
+  case wire::spawn_step::receive:
+    return "hand over " + e.program + why;
+  case wire::spawn_step::fork:
+    return "fork for " + e.program + why;
+  case wire::spawn_step::descriptors:
+    return "pipes for " + e.program + why;
+  case wire::spawn_step::limits:
+    return "limits for " + e.program + why;
+  case wire::spawn_step::directory:
+    return "change to directory " + e.directory + why;
+  case wire::spawn_step::exec:
+    return "exec " + e.program + why;
+  }
+  return "start " + e.program + why;
+}
+
+} // namespace
+
+std::string errno_text(int error_number) {
+  return std::generic_category().message(error_number);
+}
+
+bool is_startable(const process_spec& spec) {
+  return !spec.argv.empty() && !spec.argv.front().empty() && spec.cwd.starts_with('/') &&
+         !holds_nul(spec);
+}
+
+process_exit exit_of(const process_job& e, const wire::reply& r) {
+  process_exit x;
+  if (r.kind == wire::reply::kind_t::failed) {
+    x.started = false;
+    x.start_errno = r.error_number;
+    x.start_error = describe_failure(e, r);
+    return x;
+  }
+  if (WIFSIGNALED(r.wait_status))
+    x.signal = WTERMSIG(r.wait_status);
+  else
+    x.exit_code = WEXITSTATUS(r.wait_status);
+  x.wall = milliseconds{r.wall_ms};
+  x.user = milliseconds{r.user_ms};
+  x.system = milliseconds{r.system_ms};
+  x.max_rss_kb = r.max_rss_kb;
+  return x;
+}
+
+/// A memfd with the payload; -1 and errno when it cannot be made.
+unique_fd make_payload(const process_spec& spec, const std::string& mark) {
+  child_plan plan;
+  plan.limits.max_open_files = spec.max_open_files;
+  plan.limits.max_processes = spec.max_processes;
+  plan.directory = spec.cwd;
+  plan.arguments = spec.argv;
+  for (const auto& [name, value] : spec.environment)
+    if (name != wire::run_variable) // this node may itself be a run of another one
+      plan.environment.push_back(name + '=' + value);
+  plan.environment.push_back(std::string(wire::run_variable) + '=' + mark);
+  const std::string payload = encode_plan(plan);
+  unique_fd fd(::memfd_create("boyd-spawn", MFD_CLOEXEC));
+  std::size_t at = 0;
+  while (fd && at < payload.size()) {
+    const auto n = ::write(fd.get(), payload.data() + at, payload.size() - at);
+    if (n <= 0)
+      return unique_fd{};
+    at += static_cast<std::size_t>(n);
+  }
+  return fd;
+}
+
+} // namespace boyd::adapters
