@@ -25,7 +25,9 @@ struct node_context {
   config::environment_lookup environment;
   /// Workers get a thread of their own; false in simulation, where they run inline.
   bool detached_workers = true;
-  /// No schedules, no claiming: a command that answers without a node running.
+  /// Kernels follow their schedules; false for one cycle in the foreground.
+  bool scheduled = true;
+  /// No cycles, no claiming: a command that answers without a node running.
   bool passive = false;
   /// Other nodes may take rows over: attempts stop when their lease runs out. False for SQLite,
   /// whose home is locked by this node.

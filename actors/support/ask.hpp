@@ -5,6 +5,7 @@
 
 #include <caf/error.hpp>
 #include <caf/sec.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include <utility>
 #include <variant>
@@ -28,6 +29,12 @@ void ask(Self* self, const Handle& to, Message&& what, Done done,
             [done, to](caf::error& e) mutable {
               done(result<T>(fail(from_caf(e, to ? "actor" : "nobody"))));
             });
+}
+
+/// Answers a request that was held back; a promise answers only once.
+template <class T>
+void answer(caf::typed_response_promise<result<T>> promise, result<T> reply) {
+  promise.deliver(std::move(reply));
 }
 
 /// The reply of one store operation out of a batch's, or its error.

@@ -1,0 +1,144 @@
+#include "actors/kernel/actor.hpp"
+
+#include "actors/kernel/state.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+
+#include <caf/actor_system.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace kernel_impl {
+
+utc_time now_of(self_pointer self) {
+  return self->state.parts.context->ports.clock->now();
+}
+
+namespace {
+
+kernel_status status_of(self_pointer self) {
+  const auto& s = self->state;
+  kernel_status status;
+  status.kernel_id = s.settings->kernel_id;
+  status.phase = s.cycle ? phase_of(s.cycle->step()) : "idle";
+  status.cycle_id = s.cycle ? s.cycle->id() : "";
+  if (s.parts.context->scheduled && s.rule)
+    status.next_slot = s.next_slot ? s.next_slot : s.rule->next_after(now_of(self));
+  status.paused = s.paused;
+  status.problem = s.problem;
+  if (status.problem.empty() && s.rendering_is_behind)
+    status.problem = "STATE.md is behind the recorded cycles; it is repaired by itself";
+  status.latest = s.latest;
+  return status;
+}
+
+/// A cycle that runs keeps the settings it was begun with: cycle_core points into them, so the old
+/// configuration stays alive with it; the next cycle takes the new ones.
+void reload(self_pointer self, const configuration_ptr& configuration) {
+  auto& s = self->state;
+  if (s.cycle) {
+    s.pending_configuration = configuration;
+    return;
+  }
+  if (auto read = read_settings(self, configuration); !read)
+    spdlog::error("kernel {}: keeps its settings: {}", s.parts.kernel_id, to_string(read.error()));
+  look(self);
+}
+
+void forget_listener(self_pointer self, const caf::down_msg& m) {
+  std::erase_if(self->state.listeners, [&](const auto& l) { return l.address() == m.source; });
+}
+
+caf::typed_response_promise<result<cycle_record>> await(self_pointer self, const std::string& id) {
+  auto& s = self->state;
+  auto promise = self->make_response_promise<result<cycle_record>>();
+  if (s.latest && s.latest->cycle_id == id)
+    answer<cycle_record>(promise, *s.latest);
+  else
+    s.waiters[id].push_back(promise);
+  return promise;
+}
+
+caf::typed_response_promise<result<finish_reply>> finish(self_pointer self) {
+  auto& s = self->state;
+  s.stopping = true;
+  s.finishing = self->make_response_promise<result<finish_reply>>();
+  auto promise = *s.finishing;
+  // In the record phase the cycle ends by itself, soon; its end writes the final block.
+  const bool recording = s.cycle && s.cycle->step() > cycle_step::wait;
+  if (!recording)
+    write_final_block(self);
+  return promise;
+}
+
+} // namespace
+
+} // namespace kernel_impl
+
+using kernel_impl::self_pointer;
+
+namespace {
+
+kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kernel_parts parts) {
+  using namespace kernel_impl;
+  install_handlers(self, "kernel");
+  self->set_down_handler([self](caf::down_msg& m) { forget_listener(self, m); });
+  self->state.parts = std::move(parts);
+  if (auto read = read_settings(self, self->state.parts.configuration); !read)
+    throw std::runtime_error(to_string(read.error()));
+  self->send(self->state.parts.store, subscribe_queue{{}, queue_listener_actor(kernel_self(self))});
+  load(self);
+  return {
+      [self](trigger_cycle& m) {
+        auto promise = self->make_response_promise<result<trigger_reply>>();
+        admit_trigger(self, m.trigger, promise);
+        return promise;
+      },
+      [self](await_cycle& m) { return await(self, m.cycle_id); },
+      [self](kernel_query&) -> result<kernel_status> { return status_of(self); },
+      [self](health_query&) -> result<part_health> {
+        const auto status = status_of(self);
+        part_health h;
+        h.ok = status.problem.empty();
+        h.reason = status.problem;
+        return h;
+      },
+      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](stop_order&) { self->state.stopping = true; },
+      [self](finish_order&) { return finish(self); },
+      [self](subscribe_events& m) {
+        self->monitor(m.listener);
+        self->state.listeners.push_back(m.listener);
+      },
+      [](queue_changed&) {
+        // nop
+      },
+      [self](dispatches_settled&) { ask_rows(self); },
+      [self](look_tick& m) {
+        repair_rendering(self);
+        if (m.generation == self->state.look_generation)
+          look(self);
+      },
+      [self](step_tick& m) {
+        if (m.generation != self->state.step_generation)
+          return;
+        if (self->state.cycle)
+          run_step(self);
+        else
+          start_next(self);
+      },
+      [self](load_tick&) { load(self); },
+  };
+}
+
+} // namespace
+
+kernel_actor spawn_kernel(caf::actor_system& system, kernel_parts parts) {
+  return system.spawn(kernel_behavior, std::move(parts));
+}
+
+} // namespace boyd

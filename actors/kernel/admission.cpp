@@ -1,0 +1,224 @@
+#include "actors/kernel/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/plan/slots.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::kernel_impl {
+
+namespace {
+
+/// How long a look that could not read the store waits.
+constexpr milliseconds look_retry = 1s;
+
+std::string pause_reason(self_pointer self, const std::vector<pause_record>& pauses) {
+  for (const auto& p : pauses)
+    if (p.agent_id.empty())
+      return p.reason.empty() ? "paused" : p.reason;
+  if (auto q = plan::is_quiet(self->state.quiet, now_of(self)))
+    return q->reason;
+  return {};
+}
+
+std::string new_cycle_id(self_pointer self) {
+  return make_uuid_v7(now_of(self), *self->state.parts.context->ports.random);
+}
+
+void cancel_running_cycle(self_pointer self) {
+  auto& s = self->state;
+  if (!s.cycle)
+    return;
+  for (const auto& id : s.cycle->unfinished()) {
+    ask_store(self, s.parts.store, store::cancel_dispatch{id},
+              [](result<store::cancel_dispatch::reply>) {
+                // A running one is ended below; the rows tell the rest.
+              });
+    self->send(s.parts.dispatchers, cancel_run{{}, id, cancel_cause::overlap});
+  }
+}
+
+/// Writes the decided rows; what the store accepted as open is to be run, in order.
+void open_rows(self_pointer self, plan::slot_decision decision) {
+  auto& s = self->state;
+  if (decision.rows.empty())
+    return look_at(self, decision.look_again);
+  store_request request;
+  for (auto& row : decision.rows) {
+    row.node_id = s.parts.context->node_id;
+    request.operations.emplace_back(store::open_occurrence{row});
+  }
+  ask<store_reply>(
+      self, s.parts.store, std::move(request), [self, decision](result<store_reply> r) {
+        auto& st = self->state;
+        if (!r) {
+          st.problem = to_string(r.error());
+          return look_at(self, now_of(self) + look_retry);
+        }
+        for (std::size_t i = 0; i < decision.rows.size(); ++i) {
+          const auto& row = decision.rows[i];
+          st.last_slot = std::max(st.last_slot.value_or(row.scheduled_at), row.scheduled_at);
+          auto opened = reply_of<store::open_occurrence>(r->values[i]);
+          if (opened && opened->opened && row.state == occurrence_state::open)
+            st.admitted.push_back({row, {}});
+        }
+        if (decision.cancel_running)
+          cancel_running_cycle(self);
+        start_next(self);
+        look_at(self, decision.look_again);
+      });
+}
+
+void refuse(const caf::typed_response_promise<result<trigger_reply>>& promise, std::string reason,
+            std::string running) {
+  trigger_reply reply;
+  reply.reason = std::move(reason);
+  reply.cycle_id = std::move(running);
+  answer<trigger_reply>(promise, std::move(reply));
+}
+
+/// The gate's answer to a trigger: empty, or why not.
+std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
+  auto& s = self->state;
+  for (const auto& p : pauses)
+    if (p.agent_id.empty())
+      return "the kernel is paused (" + (p.reason.empty() ? "no reason given" : p.reason) +
+             "); go on with: boyd resume";
+  if (!s.cycle || s.resumed)
+    return {};
+  switch (s.settings->when.overlap) {
+  case config::overlap_policy::skip:
+    return "cycle " + s.cycle->id() + " is running since " + format_rfc3339(s.cycle->started_at());
+  case config::overlap_policy::queue_one:
+    return s.admitted.empty() ? "" : "a cycle is running and another one waits";
+  case config::overlap_policy::cancel:
+    cancel_running_cycle(self);
+    break;
+  }
+  return {};
+}
+
+void open_trigger(self_pointer self, const std::string& trigger, std::string refusal,
+                  caf::typed_response_promise<result<trigger_reply>> promise) {
+  auto& s = self->state;
+  admitted_slot a;
+  a.slot.kernel_id = s.settings->kernel_id;
+  a.slot.scheduled_at = now_of(self);
+  a.slot.trigger = trigger;
+  a.slot.node_id = s.parts.context->node_id;
+  a.slot.state = refusal.empty() ? occurrence_state::open : occurrence_state::skipped;
+  a.slot.reason = refusal;
+  a.cycle_id = new_cycle_id(self);
+  ask_store(self, s.parts.store, store::open_occurrence{a.slot},
+            [self, a, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {
+              if (!r)
+                return answer<trigger_reply>(promise, fail(r.error()));
+              // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
+              if (!r->opened)
+                return open_trigger(self, trigger, refusal, promise);
+              if (!refusal.empty())
+                return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
+              answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
+              self->state.admitted.push_back(std::move(a));
+              start_next(self);
+            });
+}
+
+} // namespace
+
+void look_at(self_pointer self, utc_time when) {
+  auto& s = self->state;
+  if (s.stopping)
+    return;
+  // In steps of at most a minute: the wall clock may jump, and a delayed message cannot.
+  const auto delay = std::clamp<milliseconds>(when - now_of(self), 1ms, 60s);
+  self->delayed_send(self, delay, look_tick{{}, ++s.look_generation});
+}
+
+void look(self_pointer self) {
+  auto& s = self->state;
+  if (s.stopping || !s.loaded || !s.parts.context->scheduled || !s.rule)
+    return;
+  ask_store(self, s.parts.store, store::list_pauses{s.settings->kernel_id},
+            [self](result<store::list_pauses::reply> r) {
+              auto& st = self->state;
+              if (!r) {
+                st.problem = to_string(r.error());
+                return look_at(self, now_of(self) + look_retry);
+              }
+              if (!st.cycle)
+                st.problem.clear();
+              st.paused = pause_reason(self, *r);
+              plan::slot_input in;
+              in.kernel_id = st.settings->kernel_id;
+              in.node_id = st.parts.context->node_id;
+              in.last_slot = st.last_slot;
+              in.since = st.since;
+              in.now = now_of(self);
+              in.running_cycle = st.cycle ? st.cycle->id() : "";
+              in.waiting = st.admitted.size();
+              in.paused = st.paused;
+              auto decision = plan::decide_slots(*st.rule, in);
+              st.next_slot = decision.next_slot;
+              open_rows(self, std::move(decision));
+            });
+}
+
+void admit_trigger(self_pointer self, std::string trigger,
+                   caf::typed_response_promise<result<trigger_reply>> promise) {
+  auto& s = self->state;
+  if (s.stopping)
+    return answer<trigger_reply>(promise, fail(errc::cancelled, "the node is shutting down"));
+  if (!s.loaded) {
+    s.triggers.push_back({std::move(trigger), std::move(promise)});
+    return;
+  }
+  ask_store(self, s.parts.store, store::list_pauses{s.settings->kernel_id},
+            [self, trigger, promise](result<store::list_pauses::reply> r) mutable {
+              if (!r)
+                return answer<trigger_reply>(promise, fail(r.error()));
+              open_trigger(self, trigger, gate(self, *r), promise);
+            });
+}
+
+void start_next(self_pointer self) {
+  auto& s = self->state;
+  if (s.cycle || s.stopping || !s.loaded)
+    return;
+  if (!s.to_resume.empty()) {
+    auto row = std::move(s.to_resume.front());
+    s.to_resume.pop_front();
+    ask_store(self, s.parts.store, store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, 1},
+              [self, row](result<store::list_decisions::reply> r) {
+                auto& st = self->state;
+                if (!r) {
+                  st.to_resume.push_front(row);
+                  return retry_step(self, r.error());
+                }
+                if (st.cycle)
+                  return;
+                spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
+                st.resumed = true;
+                st.cycle = cycle_core::resume(*st.settings, row, !r->empty(), st.since);
+                st.cycle->carry(std::exchange(st.carried, {}));
+                run_step(self);
+              });
+    return;
+  }
+  if (s.admitted.empty())
+    return;
+  auto next = std::move(s.admitted.front());
+  s.admitted.pop_front();
+  s.resumed = false;
+  s.cycle = cycle_core(*s.settings, next.cycle_id.empty() ? new_cycle_id(self) : next.cycle_id,
+                       s.parts.context->node_id, next.slot, s.since, now_of(self));
+  s.cycle->carry(std::exchange(s.carried, {}));
+  s.told.clear();
+  announce(self, "perceive", {}, "cycle " + s.cycle->id() + " begins");
+  run_step(self);
+}
+
+} // namespace boyd::kernel_impl

@@ -1,0 +1,269 @@
+#include "actors/kernel/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/plan/system_prompt.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace boyd::kernel_impl {
+
+namespace {
+
+/// A step that needs the store is repeated this often.
+constexpr milliseconds step_retry = 1s;
+/// Rows of the running cycle are looked at this often, beside the wake-ups by message.
+constexpr milliseconds rows_poll = 2s;
+/// More agents than this in one kernel are refused by the configuration.
+constexpr std::size_t rows_of_a_cycle = 4096;
+
+result<void> as_void(const result<store_reply>& r) {
+  if (!r)
+    return fail(r.error());
+  for (const auto& any : r->values)
+    if (const auto* e = std::get_if<error>(&any))
+      return fail(*e);
+  return {};
+}
+
+void begin(self_pointer self) {
+  store_request request;
+  request.operations.emplace_back(store::begin_cycle{self->state.cycle->record()});
+  ask<store_reply>(self, self->state.parts.store, std::move(request),
+                   [self](result<store_reply> r) {
+                     const auto done = as_void(r);
+                     self->state.cycle->begin(done);
+                     if (!done)
+                       return retry_step(self, done.error());
+                     run_step(self);
+                   });
+}
+
+/// Two answers, in any order.
+struct perception {
+  result<std::string> state = fail(errc::timed_out, "no answer");
+  result<gathered_context> context = fail(errc::timed_out, "no answer");
+  int missing = 2;
+};
+
+void perceive(self_pointer self) {
+  auto& s = self->state;
+  announce(self, "perceive", {}, "reads STATE.md, goal, memory and senses");
+  auto both = std::make_shared<perception>();
+  auto join = [self, both] {
+    if (--both->missing > 0)
+      return;
+    self->state.cycle->perceive(std::move(both->state), std::move(both->context));
+    run_step(self);
+  };
+  ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
+                   [both, join](result<state_reply> r) {
+                     if (r)
+                       both->state = std::move(r->text);
+                     else
+                       both->state = fail(r.error());
+                     join();
+                   });
+  // Senses have limits of their own; this one only guards against a librarian that is gone.
+  ask<gathered_context>(
+      self, s.parts.librarian, gather_context{{}, s.settings->kernel_id},
+      [both, join](result<gathered_context> r) {
+        both->context = std::move(r);
+        join();
+      },
+      5min);
+}
+
+result<orientation> read_orientation(result<store_reply>& r) {
+  if (!r)
+    return fail(r.error());
+  auto latest = reply_of<store::latest_per_agent>(r->values[0]);
+  auto recent = reply_of<store::list_dispatches>(r->values[1]);
+  auto pauses = reply_of<store::list_pauses>(r->values[2]);
+  auto slots = reply_of<store::get_facts>(r->values[3]);
+  for (const auto* e : {latest ? nullptr : &latest.error(), recent ? nullptr : &recent.error(),
+                        pauses ? nullptr : &pauses.error(), slots ? nullptr : &slots.error()})
+    if (e != nullptr)
+      return fail(*e);
+  return orientation{std::move(*latest), std::move(*recent), std::move(*pauses), std::move(*slots)};
+}
+
+void orient(self_pointer self) {
+  auto& s = self->state;
+  store::list_dispatches recent;
+  recent.kernel_id = s.settings->kernel_id;
+  // Some of the newest rows may not be final; read enough to fill the list.
+  recent.limit = limits::recent_results + s.settings->agents.size();
+  store_request request;
+  request.operations.emplace_back(store::latest_per_agent{s.settings->kernel_id});
+  request.operations.emplace_back(recent);
+  request.operations.emplace_back(store::list_pauses{s.settings->kernel_id});
+  request.operations.emplace_back(store::get_facts{"slots:" + s.settings->kernel_id});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+    auto& st = self->state;
+    auto seen = read_orientation(r);
+    const auto failed = seen ? std::optional<error>{} : seen.error();
+    auto context = st.parts.context;
+    st.cycle->orient(
+        std::move(seen), plan::is_quiet(st.quiet, now_of(self)), st.agent_rules,
+        [context] { return make_uuid_v7(context->ports.clock->now(), *context->ports.random); },
+        now_of(self));
+    if (failed)
+      return retry_step(self, *failed);
+    run_step(self);
+  });
+}
+
+void wake(self_pointer self) {
+  auto& s = self->state;
+  ask<wake_results>(
+      self, s.parts.librarian, check_wake{{}, s.settings->kernel_id, s.cycle->wake_candidates()},
+      [self](result<wake_results> r) {
+        self->state.cycle->wake(std::move(r));
+        run_step(self);
+      },
+      5min);
+}
+
+void decide(self_pointer self) {
+  auto& s = self->state;
+  ask<plan::plan_output>(
+      self, s.parts.planner,
+      plan_request{{}, s.parts.configuration, s.settings->kernel_id, s.cycle->input()},
+      [self](result<plan::plan_output> r) {
+        self->state.cycle->decide(std::move(r));
+        run_step(self);
+      });
+}
+
+void act(self_pointer self) {
+  auto& s = self->state;
+  const auto& plan = s.cycle->plan();
+  store_request request;
+  request.operations.emplace_back(
+      store::enqueue_cycle{s.settings->kernel_id, s.cycle->id(), plan.specs, plan.decisions});
+  for (const auto& [agent, slot] : plan.agent_slots)
+    request.operations.emplace_back(
+        store::put_fact{"slots:" + s.settings->kernel_id, agent, std::to_string(to_unix_ms(slot))});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+    const auto done = as_void(r);
+    auto& st = self->state;
+    st.cycle->act(done);
+    if (!done)
+      return retry_step(self, done.error());
+    for (const auto& d : st.cycle->plan().decisions)
+      announce(self, "act", d.agent_id,
+               d.dispatched
+                   ? "dispatched"
+                   : "skipped (" + d.reason + ")" + (d.detail.empty() ? "" : ": " + d.detail));
+    run_step(self);
+  });
+}
+
+void announce_ends(self_pointer self) {
+  auto& s = self->state;
+  for (const auto& d : s.cycle->rows()) {
+    if (!is_final(d.status) || !s.told.insert(d.dispatch_id).second)
+      continue;
+    std::string text(name_of(d.status));
+    if (d.outcome.failure != failure_class::none)
+      text += " (" + std::string(name_of(d.outcome.failure)) + ")";
+    const auto& why = d.status == dispatch_status::done || d.outcome.error.empty()
+                          ? d.outcome.summary
+                          : d.outcome.error;
+    announce(self, "act", d.agent_id, text + ": " + why);
+  }
+}
+
+} // namespace
+
+void announce(self_pointer self, const std::string& phase, const std::string& agent,
+              const std::string& text) {
+  auto& s = self->state;
+  cycle_event e;
+  e.kernel_id = s.settings->kernel_id;
+  e.cycle_id = s.cycle ? s.cycle->id() : "";
+  e.phase = phase;
+  e.agent_id = agent;
+  e.text = text;
+  e.at = now_of(self);
+  for (const auto& l : s.listeners)
+    self->send(l, e);
+}
+
+void retry_in(self_pointer self, milliseconds delay) {
+  self->delayed_send(self, delay, step_tick{{}, ++self->state.step_generation});
+}
+
+void retry_step(self_pointer self, const error& why) {
+  auto& s = self->state;
+  const auto text = to_string(why);
+  if (s.problem != text)
+    spdlog::warn("kernel {}: waits: {}", s.settings->kernel_id, text);
+  s.problem = text;
+  retry_in(self, step_retry);
+}
+
+void ask_rows(self_pointer self) {
+  auto& s = self->state;
+  if (!s.cycle || s.cycle->step() != cycle_step::wait)
+    return;
+  if (s.asking_rows) {
+    s.rows_again = true;
+    return;
+  }
+  s.asking_rows = true;
+  store::list_dispatches op;
+  op.kernel_id = s.settings->kernel_id;
+  op.cycle_id = s.cycle->id();
+  op.limit = rows_of_a_cycle;
+  ask_store(self, s.parts.store, std::move(op), [self](result<std::vector<dispatch>> rows) {
+    auto& st = self->state;
+    st.asking_rows = false;
+    const bool again = std::exchange(st.rows_again, false);
+    if (!st.cycle || st.cycle->step() != cycle_step::wait)
+      return;
+    const auto failed = rows ? std::optional<error>{} : rows.error();
+    const bool overdue = now_of(self) - st.cycle->started_at() >= st.settings->cycle_deadline;
+    st.cycle->wait(std::move(rows), overdue, now_of(self));
+    if (failed)
+      return retry_step(self, *failed);
+    st.problem.clear();
+    announce_ends(self);
+    if (st.cycle->step() != cycle_step::wait)
+      return run_step(self);
+    if (again)
+      return ask_rows(self);
+    retry_in(self, rows_poll);
+  });
+}
+
+void run_step(self_pointer self) {
+  auto& s = self->state;
+  if (!s.cycle)
+    return;
+  ++s.step_generation; // ticks of earlier steps are void
+  switch (s.cycle->step()) {
+  case cycle_step::begin:
+    return begin(self);
+  case cycle_step::perceive:
+    return perceive(self);
+  case cycle_step::orient:
+    return orient(self);
+  case cycle_step::wake:
+    return wake(self);
+  case cycle_step::decide:
+    return decide(self);
+  case cycle_step::act:
+    return act(self);
+  case cycle_step::wait:
+    return ask_rows(self);
+  default:
+    return run_record_step(self);
+  }
+}
+
+} // namespace boyd::kernel_impl

@@ -1,0 +1,306 @@
+#include "actors/kernel/cycle_core.hpp"
+
+#include "boyd/core/text.hpp"
+#include "boyd/plan/recent_results.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+std::string meta_of(const dispatch& d) {
+  return nlohmann::json{{"agent", d.agent_id},
+                        {"status", name_of(d.status)},
+                        {"attempt", d.attempt},
+                        {"failure_class", name_of(d.outcome.failure)}}
+      .dump();
+}
+
+std::string summary_of(const dispatch& d) {
+  const auto& text = d.status == dispatch_status::failed && !d.outcome.error.empty()
+                         ? d.outcome.error
+                         : d.outcome.summary;
+  return std::string(cut_characters(first_line(text), limits::summary_characters));
+}
+
+std::map<std::string, utc_time> read_slots(const std::map<std::string, std::string>& facts) {
+  std::map<std::string, utc_time> slots;
+  for (const auto& [agent, text] : facts) {
+    std::int64_t ms = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), ms).ec == std::errc{})
+      slots[agent] = from_unix_ms(ms);
+  }
+  return slots;
+}
+
+} // namespace
+
+const char* phase_of(cycle_step s) noexcept {
+  switch (s) {
+  case cycle_step::begin:
+  case cycle_step::perceive:
+    return "perceive";
+  case cycle_step::orient:
+  case cycle_step::wake:
+    return "orient";
+  case cycle_step::decide:
+    return "decide";
+  case cycle_step::act:
+  case cycle_step::wait:
+    return "act";
+  case cycle_step::done:
+    return "idle";
+  default:
+    return "record";
+  }
+}
+
+cycle_status status_of(int dispatched, int succeeded, bool broken) noexcept {
+  if (broken)
+    return cycle_status::error;
+  if (succeeded == dispatched)
+    return cycle_status::success;
+  return succeeded == 0 ? cycle_status::failed : cycle_status::partial_success;
+}
+
+cycle_core::cycle_core(const config::kernel& kernel, utc_time since)
+    : kernel_(&kernel), since_(since) {}
+
+cycle_core::cycle_core(const config::kernel& kernel, std::string cycle_id, std::string node_id,
+                       const occurrence& slot, utc_time since, utc_time now)
+    : cycle_core(kernel, since) {
+  record_.cycle_id = std::move(cycle_id);
+  record_.kernel_id = kernel.kernel_id;
+  record_.scheduled_at = slot.scheduled_at;
+  record_.started_at = now;
+  record_.node_id = std::move(node_id);
+}
+
+cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
+                              utc_time since) {
+  cycle_core core(kernel, since);
+  core.record_ = row;
+  core.record_.status = cycle_status::running;
+  core.step_ = enqueued ? cycle_step::wait : cycle_step::perceive;
+  return core;
+}
+
+void cycle_core::problem(const char* where, const error& e) {
+  problems_.push_back(std::string(where) + ": " + to_string(e));
+}
+
+void cycle_core::carry(std::vector<std::string> problems) {
+  carried_ = std::move(problems);
+}
+
+void cycle_core::begin(const result<void>& r) {
+  if (r)
+    step_ = cycle_step::perceive;
+}
+
+void cycle_core::perceive(result<std::string> state, result<gathered_context> context) {
+  if (state)
+    input_.values.state = std::move(*state);
+  else
+    problem("perceive", state.error());
+  if (context) {
+    context_ = std::move(*context);
+    for (const auto& p : context_.problems)
+      problems_.push_back("perceive: " + p);
+  } else {
+    problem("perceive", context.error());
+  }
+  input_.values.goal = context_.goal;
+  input_.values.memory = context_.memory;
+  input_.values.skills = context_.skills;
+  input_.values.senses = context_.senses;
+  step_ = cycle_step::orient;
+}
+
+void cycle_core::orient(result<orientation> r, std::optional<plan::quiet_now> quiet,
+                        std::map<std::string, plan::schedule_rule> schedules,
+                        std::function<std::string()> make_id, utc_time now) {
+  if (!r)
+    return;
+  input_.cycle_id = record_.cycle_id;
+  input_.now = now;
+  input_.values.time = format_rfc3339(now);
+  input_.values.recent_results = plan::render_recent_results(r->recent);
+  input_.latest = std::move(r->latest);
+  input_.pauses = std::move(r->pauses);
+  input_.quiet = std::move(quiet);
+  input_.schedules = std::move(schedules);
+  input_.agent_slots = read_slots(r->agent_slots);
+  input_.since = since_;
+  input_.make_id = std::move(make_id);
+  for (const auto& d : input_.latest)
+    input_.last_dispatched_at[d.agent_id] = d.created_at;
+  wake_candidates_ = plan::wake_candidates(*kernel_, input_);
+  step_ = wake_candidates_.empty() ? cycle_step::decide : cycle_step::wake;
+}
+
+void cycle_core::wake(result<wake_results> r) {
+  if (r)
+    input_.wake = std::move(r->agents);
+  else
+    problem("wake", r.error());
+  // A broken check must not silence its agent.
+  for (const auto& id : wake_candidates_)
+    if (input_.wake.find(id) == input_.wake.end())
+      input_.wake[id] = {plan::wake_kind::error, r ? "no answer" : to_string(r.error())};
+  step_ = cycle_step::decide;
+}
+
+void cycle_core::decide(result<plan::plan_output> r) {
+  if (r) {
+    plan_ = std::move(*r);
+  } else {
+    problem("planner", r.error());
+    broken_ = true;
+    for (const auto& a : kernel_->agents)
+      plan_.decisions.push_back({a.agent_id, false, "planner", to_string(r.error())});
+  }
+  step_ = cycle_step::act;
+}
+
+void cycle_core::act(const result<void>& r) {
+  if (r)
+    step_ = cycle_step::wait;
+}
+
+void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time now) {
+  if (!rows)
+    return;
+  rows_ = std::move(*rows);
+  std::ranges::sort(rows_,
+                    [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
+  if (!overdue && !unfinished().empty())
+    return;
+  judge(now);
+  step_ = cycle_step::record_row;
+}
+
+std::vector<std::string> cycle_core::unfinished() const {
+  std::vector<std::string> ids;
+  for (const auto& d : rows_)
+    if (!is_final(d.status))
+      ids.push_back(d.dispatch_id);
+  return ids;
+}
+
+void cycle_core::judge(utc_time now) {
+  record_.dispatched = static_cast<int>(rows_.size());
+  record_.succeeded = record_.failed = 0;
+  record_.agents.clear();
+  record_.failed_agents.clear();
+  int unfinished_count = 0;
+  for (const auto& d : rows_) {
+    std::string summary = summary_of(d);
+    if (d.status == dispatch_status::done) {
+      ++record_.succeeded;
+    } else if (is_final(d.status)) {
+      ++record_.failed;
+      record_.failed_agents.push_back(d.agent_id);
+    } else {
+      ++unfinished_count;
+      summary = "still running at the cycle's deadline";
+    }
+    record_.agents.push_back({d.agent_id, std::string(name_of(d.status)), std::move(summary)});
+  }
+  // What still runs is neither success nor failure; with it alone the cycle is a partial success.
+  record_.status = status_of(record_.dispatched, record_.succeeded, broken_);
+  if (record_.status == cycle_status::failed && unfinished_count > 0)
+    record_.status = cycle_status::partial_success;
+  record_.finished_at = now;
+  record_.duration_ms = (now - record_.started_at).count();
+  record_.error.clear();
+  for (const auto* list : {&carried_, &problems_})
+    for (const auto& p : *list)
+      record_.error += (record_.error.empty() ? "" : "; ") + p;
+}
+
+void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late) {
+  if (!history)
+    return;
+  history_ = std::move(*history);
+  late_ = std::move(late);
+  problems_.clear(); // they stand in the row; from here on they go to the next one
+  step_ = cycle_step::record_edges;
+}
+
+void cycle_core::record_edges(const result<graph_reply>& r) {
+  if (r)
+    graph_head_ = r->head;
+  else
+    problem("graph recorder", r.error());
+  step_ = cycle_step::merge;
+}
+
+void cycle_core::merge(const result<state_reply>& r) {
+  if (!r) {
+    problem("state writer", r.error());
+    rendering_is_behind_ = true;
+  }
+  step_ = cycle_step::pre_commit;
+}
+
+void cycle_core::pre_commit(const result<void>& r) {
+  if (!r)
+    problem("git committer", r.error());
+  step_ = cycle_step::write_block;
+}
+
+void cycle_core::write_block(const result<state_reply>& r) {
+  if (!r) {
+    problem("state writer", r.error());
+    rendering_is_behind_ = true;
+  }
+  step_ = cycle_step::commit;
+}
+
+void cycle_core::commit(const result<void>& r) {
+  if (!r) {
+    problem("git committer", r.error());
+    rendering_is_behind_ = true;
+  }
+  step_ = cycle_step::done;
+}
+
+std::vector<graph_fact> cycle_core::facts() const {
+  std::vector<graph_fact> facts;
+  const auto at = record_.finished_at.value_or(record_.started_at);
+  for (const auto& d : rows_) {
+    const auto meta = meta_of(d);
+    const auto node = "exec_" + d.dispatch_id;
+    facts.push_back({node, "decision_" + record_.cycle_id, "decided_by", at, meta});
+    facts.push_back({node, "outcome_" + d.dispatch_id, "resulted_in", at, meta});
+  }
+  for (const auto& d : late_)
+    facts.push_back(
+        {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
+  return facts;
+}
+
+std::vector<action_outcome> cycle_core::outcomes() const {
+  std::vector<action_outcome> all;
+  for (const auto* list : {&late_, &rows_})
+    for (const auto& d : *list)
+      all.push_back({d.finished_at.value_or(record_.finished_at.value_or(record_.started_at)),
+                     d.agent_id, std::string(name_of(d.status)), summary_of(d)});
+  return all;
+}
+
+cycle_record cycle_core::snapshot(utc_time now) const {
+  cycle_core copy = *this;
+  copy.judge(now);
+  copy.record_.status = cycle_status::running;
+  copy.record_.finished_at.reset();
+  return copy.record_;
+}
+
+} // namespace boyd

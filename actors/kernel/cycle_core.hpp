@@ -1,0 +1,135 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/cycle.hpp"
+#include "boyd/core/dispatch.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/plan/static_planner.hpp"
+#include "messages/graph.hpp"
+#include "messages/librarian.hpp"
+#include "messages/state.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+
+/// What the kernel asks for next; each is one or a few requests whose answer comes back through the
+/// method of the same name.
+enum class cycle_step : std::uint8_t {
+  begin,        ///< the cycle's row (store)
+  perceive,     ///< STATE.md (state writer), goal, memory, senses (librarian)
+  orient,       ///< latest and recent dispatches, pauses, facts (store)
+  wake,         ///< `wake:` checks (librarian)
+  decide,       ///< the plan (planner)
+  act,          ///< enqueue in one transaction (store)
+  wait,         ///< until every dispatch is final, or the deadline
+  record_row,   ///< the cycle's row and its slot (store): the truth
+  record_edges, ///< facts for the graph (graph recorder)
+  merge,        ///< recent actions (state writer)
+  pre_commit,   ///< `pre-cycle <id>` (git committer)
+  write_block,  ///< the runtime block (state writer)
+  commit,       ///< `cycle <id>: <status>` (git committer)
+  done,
+};
+
+/// The phase of SPEC §3 that a step belongs to.
+const char* phase_of(cycle_step s) noexcept;
+
+/// What orient reads from the store.
+struct orientation {
+  std::vector<dispatch> latest;
+  std::vector<dispatch> recent;
+  std::vector<pause_record> pauses;
+  std::map<std::string, std::string> agent_slots; ///< unix ms by agent_id
+};
+
+/// One cycle as data and decisions: which step comes next, what a failed step means, and what is
+/// recorded. A step that needs the store is repeated until the store answers, because nothing may
+/// be lost; every other failure is noted and the cycle goes on without. CAF-free.
+class cycle_core {
+ public:
+  /// A new cycle for `slot`. `since`: when the kernel was first seen (agents' own schedules).
+  cycle_core(const config::kernel& kernel, std::string cycle_id, std::string node_id,
+             const occurrence& slot, utc_time since, utc_time now);
+
+  /// A cycle that an earlier run of the node left open: it goes on where it was. `enqueued`: its
+  /// decisions stand in the store.
+  static cycle_core resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
+                           utc_time since);
+
+  cycle_step step() const { return step_; }
+  const std::string& id() const { return record_.cycle_id; }
+  utc_time slot() const { return record_.scheduled_at; }
+  utc_time started_at() const { return record_.started_at; }
+
+  void begin(const result<void>& r);
+  void perceive(result<std::string> state, result<gathered_context> context);
+  /// `why_quiet`: a quiet hour in force; `schedules`: agents' own.
+  void orient(result<orientation> r, std::optional<plan::quiet_now> quiet,
+              std::map<std::string, plan::schedule_rule> schedules,
+              std::function<std::string()> make_id, utc_time now);
+  void wake(result<wake_results> r);
+  void decide(result<plan::plan_output> r);
+  void act(const result<void>& r);
+  /// The cycle's rows as they are; goes on to record when all are final or `overdue`.
+  void wait(result<std::vector<dispatch>> rows, bool overdue, utc_time now);
+  void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late);
+  void record_edges(const result<graph_reply>& r);
+  void merge(const result<state_reply>& r);
+  void pre_commit(const result<void>& r);
+  void write_block(const result<state_reply>& r);
+  void commit(const result<void>& r);
+
+  /// What was wrong on the way; for the next runtime block and the log.
+  const std::vector<std::string>& problems() const { return problems_; }
+  /// What an earlier cycle left to be told: becomes part of this cycle's error.
+  void carry(std::vector<std::string> problems);
+
+  const plan::plan_input& input() const { return input_; }
+  const std::vector<std::string>& wake_candidates() const { return wake_candidates_; }
+  const plan::plan_output& plan() const { return plan_; }
+  const std::vector<dispatch>& rows() const { return rows_; }
+  const cycle_record& record() const { return record_; }
+  const std::vector<cycle_record>& history() const { return history_; }
+  const std::string& graph_head() const { return graph_head_; }
+  std::vector<graph_fact> facts() const;
+  std::vector<action_outcome> outcomes() const;
+  /// STATE.md could not be brought up to date: the kernel repeats it when the parts are well.
+  bool rendering_is_behind() const { return rendering_is_behind_; }
+
+  /// Dispatches that are not final yet.
+  std::vector<std::string> unfinished() const;
+  /// The record as it would be now, for a cycle that is cut short by shutdown.
+  cycle_record snapshot(utc_time now) const;
+
+ private:
+  cycle_core(const config::kernel& kernel, utc_time since);
+  void problem(const char* where, const error& e);
+  void judge(utc_time now);
+
+  const config::kernel* kernel_;
+  utc_time since_{};
+  cycle_step step_ = cycle_step::begin;
+  cycle_record record_;
+  plan::plan_input input_;
+  gathered_context context_;
+  std::vector<std::string> wake_candidates_;
+  plan::plan_output plan_;
+  std::vector<dispatch> rows_;
+  std::vector<dispatch> late_;
+  std::vector<cycle_record> history_;
+  std::string graph_head_;
+  std::vector<std::string> problems_;
+  std::vector<std::string> carried_;
+  bool broken_ = false; ///< the cycle itself broke (status error)
+  bool rendering_is_behind_ = false;
+};
+
+/// The status of SPEC §3 for these counts.
+cycle_status status_of(int dispatched, int succeeded, bool broken) noexcept;
+
+} // namespace boyd

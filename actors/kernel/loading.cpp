@@ -1,0 +1,229 @@
+#include "actors/kernel/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/plan/slots.hpp"
+#include "boyd/plan/system_prompt.hpp"
+#include "boyd/ports/time_zones.hpp"
+#include "boyd/state/files_of_kernel.hpp"
+#include "boyd/state/runtime_block.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace boyd::kernel_impl {
+
+namespace {
+
+constexpr milliseconds load_retry = 1s;
+/// Rows of the ledger and of cycles that are read at start: far more than one life leaves open.
+constexpr std::size_t ledger_rows = 500;
+constexpr std::size_t cycle_rows = 50;
+
+std::string fact_scope(self_pointer self) {
+  return "kernel:" + self->state.settings->kernel_id;
+}
+
+/// When this kernel was first seen; kept, so that a restart does not forget missed slots.
+void take_since(self_pointer self, const std::map<std::string, std::string>& facts) {
+  auto& s = self->state;
+  s.since = now_of(self);
+  if (auto it = facts.find("since"); it != facts.end()) {
+    std::int64_t ms = 0;
+    const auto& text = it->second;
+    if (std::from_chars(text.data(), text.data() + text.size(), ms).ec == std::errc{})
+      s.since = from_unix_ms(ms);
+    return;
+  }
+  if (s.parts.context->passive)
+    return;
+  ask_store(self, s.parts.store,
+            store::put_fact{fact_scope(self), "since", std::to_string(to_unix_ms(s.since))},
+            [](result<store::ok>) {
+              // Written again by the next start when it was lost.
+            });
+}
+
+/// Slots that an earlier life of this node opened and did not bring to an end.
+void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
+                     const std::vector<cycle_record>& cycles) {
+  auto& s = self->state;
+  s.last_slot = plan::last_scheduled(rows);
+  for (auto it = rows.rbegin(); it != rows.rend(); ++it) {
+    if (it->state != occurrence_state::open || it->node_id != s.parts.context->node_id)
+      continue;
+    const auto cycle = std::ranges::find_if(
+        cycles, [&](const cycle_record& c) { return c.scheduled_at == it->scheduled_at; });
+    if (cycle == cycles.end())
+      s.admitted.push_back({*it, {}});
+    else if (cycle->status != cycle_status::running)
+      ask_store(self, s.parts.store,
+                store::close_occurrence{
+                    it->kernel_id, it->scheduled_at, occurrence_state::ran, {}, cycle->cycle_id},
+                [](result<store::ok>) {
+                  // Tried again by the next start.
+                });
+  }
+}
+
+void take_cycles(self_pointer self, const std::vector<cycle_record>& cycles) {
+  auto& s = self->state;
+  for (auto it = cycles.rbegin(); it != cycles.rend(); ++it) {
+    if (it->status != cycle_status::running)
+      s.latest = *it;
+    else if (it->node_id == s.parts.context->node_id)
+      s.to_resume.push_back(*it);
+  }
+}
+
+/// A crash between the cycle's row and its rendering: the row is the truth.
+void compare_rendering(self_pointer self) {
+  auto& s = self->state;
+  ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
+                   [self](result<state_reply> r) {
+                     auto& st = self->state;
+                     if (!r || !st.latest)
+                       return;
+                     const auto block = state::parse_runtime_block(r->text);
+                     if (block && block->latest.cycle_id == st.latest->cycle_id)
+                       return;
+                     st.rendering_is_behind = true;
+                     repair_rendering(self);
+                   });
+}
+
+/// INIT.md and SYSTEM_PROMPT.md, unless they say the same already.
+void write_changed_snapshots(self_pointer self, const std::map<std::string, std::string>& files) {
+  auto& s = self->state;
+  const auto& c = *s.parts.context;
+  auto text_of = [&](const char* name) {
+    auto it = files.find(name);
+    return it == files.end() ? std::string{} : it->second;
+  };
+  plan::system_prompt_parts parts;
+  parts.instructions = s.settings->system_prompt;
+  parts.identity = text_of("SOUL.md");
+  parts.goal = text_of("GOAL.md");
+  const std::map<std::string, std::string> wanted{
+      {"INIT.md", state::render_init({s.settings->kernel_id, c.node_id, c.version, c.started_at,
+                                      s.parts.configuration->redacted_yaml})},
+      {"SYSTEM_PROMPT.md",
+       state::render_system_prompt({s.settings->kernel_id, c.version, c.started_at,
+                                    plan::make_system_prompt(parts).text})}};
+  write_kernel_files write{s.settings->kernel_id, {}};
+  for (const auto& [name, text] : wanted)
+    if (!state::same_snapshot(text_of(name.c_str()), text))
+      write.files[name] = text;
+  if (write.files.empty())
+    return;
+  ask<state_reply>(self, s.parts.state_writer, state_request{{}, std::move(write)},
+                   [self](result<state_reply> r) {
+                     if (!r)
+                       spdlog::warn("kernel {}: INIT.md could not be written: {}",
+                                    self->state.settings->kernel_id, to_string(r.error()));
+                   });
+}
+
+void write_snapshots(self_pointer self) {
+  auto& s = self->state;
+  read_kernel_files read{s.settings->kernel_id,
+                         {"GOAL.md", "SOUL.md", "INIT.md", "SYSTEM_PROMPT.md"}};
+  ask<state_reply>(self, s.parts.state_writer, state_request{{}, std::move(read)},
+                   [self](result<state_reply> r) {
+                     write_changed_snapshots(self,
+                                             r ? r->files : std::map<std::string, std::string>{});
+                   });
+}
+
+void go(self_pointer self) {
+  auto& s = self->state;
+  s.loaded = true;
+  s.problem.clear();
+  for (auto& t : std::exchange(s.triggers, {}))
+    admit_trigger(self, std::move(t.trigger), std::move(t.promise));
+  if (s.parts.context->passive)
+    return;
+  start_next(self);
+  look(self);
+  compare_rendering(self);
+}
+
+/// The home comes after the rows and before the first cycle. Without it cycles go on, degraded.
+void prepare_home(self_pointer self) {
+  auto& s = self->state;
+  if (s.parts.context->passive)
+    return go(self);
+  ask<state_reply>(
+      self, s.parts.state_writer, state_request{{}, init_kernel_home{s.settings->kernel_id}},
+      [self](result<state_reply> r) {
+        if (!r) {
+          self->state.carried.push_back("kernel home: " + to_string(r.error()));
+          spdlog::error("kernel {}: {}", self->state.settings->kernel_id, to_string(r.error()));
+        } else {
+          write_snapshots(self);
+        }
+        go(self);
+      });
+}
+
+} // namespace
+
+void load(self_pointer self) {
+  auto& s = self->state;
+  store_request request;
+  request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
+  request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
+  request.operations.emplace_back(store::get_facts{fact_scope(self)});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+    auto& st = self->state;
+    if (!r) {
+      st.problem = to_string(r.error());
+      self->delayed_send(self, load_retry, load_tick{});
+      return;
+    }
+    auto rows = reply_of<store::list_occurrences>(r->values[0]);
+    auto cycles = reply_of<store::list_cycles>(r->values[1]);
+    auto facts = reply_of<store::get_facts>(r->values[2]);
+    if (!rows || !cycles || !facts) {
+      st.problem = "the ledger cannot be read";
+      self->delayed_send(self, load_retry, load_tick{});
+      return;
+    }
+    take_since(self, *facts);
+    take_cycles(self, *cycles);
+    take_open_slots(self, *rows, *cycles);
+    prepare_home(self);
+  });
+}
+
+result<void> read_settings(self_pointer self, const configuration_ptr& configuration) {
+  auto& s = self->state;
+  const auto* kernel = configuration->find_kernel(s.parts.kernel_id);
+  if (kernel == nullptr)
+    return fail(errc::not_found, "no such kernel: " + s.parts.kernel_id);
+  const auto& zones = *s.parts.context->ports.zones;
+  auto rule = plan::schedule_rule::make(kernel->when, zones);
+  if (!rule)
+    return fail(rule.error());
+  auto quiet = plan::make_quiet_rules(kernel->quiet, zones);
+  if (!quiet)
+    return fail(quiet.error());
+  std::map<std::string, plan::schedule_rule> agents;
+  for (const auto& a : kernel->agents) {
+    if (!a.when)
+      continue;
+    auto own = plan::schedule_rule::make(*a.when, zones);
+    if (!own)
+      return fail(own.error());
+    agents.emplace(a.agent_id, std::move(*own));
+  }
+  s.parts.configuration = configuration;
+  s.settings = kernel;
+  s.rule = std::move(*rule);
+  s.quiet = std::move(*quiet);
+  s.agent_rules = std::move(agents);
+  return {};
+}
+
+} // namespace boyd::kernel_impl

@@ -1,0 +1,261 @@
+#include "actors/kernel/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/state/runtime_block.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace boyd::kernel_impl {
+
+namespace {
+
+/// Late results that one record tells of.
+constexpr std::size_t late_results = 256;
+/// STATE.md that is behind its rows is repaired this often.
+constexpr milliseconds repair_retry = 2s;
+
+result<void> committed(const result<repository_reply>& r) {
+  if (!r)
+    return fail(r.error());
+  return {};
+}
+
+commit_boundary boundary(self_pointer self, const std::string& message, const std::string& cycle,
+                         const std::string& graph_head) {
+  auto& s = self->state;
+  commit_boundary c;
+  c.kernel_id = s.settings->kernel_id;
+  c.message = message;
+  c.trailers = {{"Boyd-Cycle", cycle}, {"Boyd-Node", s.parts.context->node_id}};
+  if (!graph_head.empty())
+    c.trailers.emplace_back("Boyd-Graph-Head", graph_head);
+  return c;
+}
+
+void record_row(self_pointer self) {
+  auto& s = self->state;
+  const auto& record = s.cycle->record();
+  store_request request;
+  request.operations.emplace_back(store::finish_cycle{record});
+  request.operations.emplace_back(store::close_occurrence{
+      record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id});
+  request.operations.emplace_back(
+      store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
+  if (s.latest && s.latest->finished_at) {
+    store::list_dispatches late;
+    late.kernel_id = record.kernel_id;
+    late.finished_since = s.latest->finished_at;
+    late.limit = late_results;
+    request.operations.emplace_back(std::move(late));
+  }
+  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+    auto& st = self->state;
+    result<std::vector<cycle_record>> history = fail(errc::bug, "no answer");
+    std::vector<dispatch> late;
+    if (!r) {
+      history = fail(r.error());
+    } else {
+      history = reply_of<store::list_cycles>(r->values[2]);
+      if (r->values.size() > 3)
+        if (auto rows = reply_of<store::list_dispatches>(r->values[3]))
+          for (auto& d : *rows)
+            if (d.cycle_id != st.cycle->id() && is_final(d.status))
+              late.push_back(std::move(d));
+    }
+    const auto failed = history ? std::optional<error>{} : history.error();
+    st.cycle->record_row(std::move(history), std::move(late));
+    if (failed)
+      return retry_step(self, *failed);
+    st.problem.clear();
+    run_step(self);
+  });
+}
+
+void record_edges(self_pointer self) {
+  ask<graph_reply>(self, self->state.parts.graph_recorder,
+                   graph_request{{}, self->state.cycle->facts()}, [self](result<graph_reply> r) {
+                     self->state.cycle->record_edges(r);
+                     run_step(self);
+                   });
+}
+
+void merge(self_pointer self) {
+  auto& s = self->state;
+  ask<state_reply>(self, s.parts.state_writer,
+                   state_request{{}, merge_actions{s.settings->kernel_id, s.cycle->outcomes()}},
+                   [self](result<state_reply> r) {
+                     self->state.cycle->merge(r);
+                     run_step(self);
+                   });
+}
+
+void pre_commit(self_pointer self) {
+  auto& s = self->state;
+  ask<repository_reply>(
+      self, s.parts.git_committer,
+      repository_request{
+          {}, boundary(self, "pre-cycle " + s.cycle->id(), s.cycle->id(), s.cycle->graph_head())},
+      [self](result<repository_reply> r) {
+        self->state.cycle->pre_commit(committed(r));
+        run_step(self);
+      });
+}
+
+void write_block(self_pointer self) {
+  auto& s = self->state;
+  ask<state_reply>(
+      self, s.parts.state_writer,
+      state_request{{},
+                    write_runtime_block{s.settings->kernel_id, now_of(self), s.cycle->history()}},
+      [self](result<state_reply> r) {
+        self->state.cycle->write_block(r);
+        run_step(self);
+      });
+}
+
+void commit(self_pointer self) {
+  auto& s = self->state;
+  const auto& record = s.cycle->record();
+  ask<repository_reply>(
+      self, s.parts.git_committer,
+      repository_request{
+          {},
+          boundary(self, "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)),
+                   record.cycle_id, s.cycle->graph_head())},
+      [self](result<repository_reply> r) {
+        self->state.cycle->commit(committed(r));
+        run_step(self);
+      });
+}
+
+void repaired(self_pointer self, const cycle_record& latest) {
+  auto& s = self->state;
+  auto what =
+      boundary(self, "cycle " + latest.cycle_id + ": " + std::string(name_of(latest.status)),
+               latest.cycle_id, {});
+  ask<repository_reply>(
+      self, s.parts.git_committer, repository_request{{}, std::move(what)},
+      [self](result<repository_reply> r) {
+        auto& st = self->state;
+        st.repairing = false;
+        st.rendering_is_behind = !r;
+        if (!r)
+          return self->delayed_send(self, repair_retry, look_tick{{}, st.look_generation});
+        spdlog::info("kernel {}: STATE.md shows the latest cycle again", st.settings->kernel_id);
+      });
+}
+
+} // namespace
+
+void run_record_step(self_pointer self) {
+  switch (self->state.cycle->step()) {
+  case cycle_step::record_row:
+    announce(self, "record", {}, "records the cycle");
+    return record_row(self);
+  case cycle_step::record_edges:
+    return record_edges(self);
+  case cycle_step::merge:
+    return merge(self);
+  case cycle_step::pre_commit:
+    return pre_commit(self);
+  case cycle_step::write_block:
+    return write_block(self);
+  case cycle_step::commit:
+    return commit(self);
+  default:
+    return cycle_done(self);
+  }
+}
+
+void cycle_done(self_pointer self) {
+  auto& s = self->state;
+  const auto record = s.cycle->record();
+  for (const auto& p : s.cycle->problems())
+    spdlog::warn("kernel {}: cycle {}: {}", s.settings->kernel_id, record.cycle_id, p);
+  spdlog::info("kernel {}: cycle {}: {} ({} dispatched, {} done, {} failed, {} ms)",
+               s.settings->kernel_id, record.cycle_id, name_of(record.status), record.dispatched,
+               record.succeeded, record.failed, record.duration_ms);
+  announce(self, "done", {},
+           "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)));
+  s.carried = s.cycle->problems();
+  s.rendering_is_behind = s.cycle->rendering_is_behind();
+  s.latest = record;
+  s.cycle.reset();
+  s.resumed = false;
+  s.problem.clear();
+  if (auto it = s.waiters.find(record.cycle_id); it != s.waiters.end()) {
+    for (auto& w : it->second)
+      answer<cycle_record>(w, record);
+    s.waiters.erase(it);
+  }
+  if (auto configuration = std::exchange(s.pending_configuration, nullptr))
+    self->send(self, reload_order{{}, std::move(configuration)});
+  if (s.finishing)
+    return write_final_block(self);
+  start_next(self);
+  if (!s.cycle && s.rendering_is_behind)
+    self->delayed_send(self, repair_retry, look_tick{{}, s.look_generation});
+}
+
+void repair_rendering(self_pointer self) {
+  auto& s = self->state;
+  if (!s.rendering_is_behind || s.repairing || s.cycle || !s.latest)
+    return;
+  s.repairing = true;
+  ask_store(
+      self, s.parts.store,
+      store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
+      [self](result<std::vector<cycle_record>> history) {
+        auto& st = self->state;
+        if (!history || history->empty() || st.cycle) {
+          st.repairing = false;
+          return;
+        }
+        const auto latest = history->front();
+        ask<state_reply>(
+            self, st.parts.state_writer,
+            state_request{{}, write_runtime_block{st.settings->kernel_id, now_of(self), *history}},
+            [self, latest](result<state_reply> r) {
+              if (r)
+                return repaired(self, latest);
+              self->state.repairing = false;
+              self->delayed_send(self, repair_retry, look_tick{{}, self->state.look_generation});
+            });
+      });
+}
+
+/// At shutdown: a cycle that is cut short stands in STATE.md as running; it is resumed by the next
+/// start. Best effort: the rows are the truth, and a failure here must not hold the shutdown.
+void write_final_block(self_pointer self) {
+  auto& s = self->state;
+  auto done = [self] {
+    auto& promise = self->state.finishing;
+    if (promise)
+      answer<finish_reply>(*promise, finish_reply{});
+  };
+  if (!s.cycle || s.cycle->step() > cycle_step::wait)
+    return done();
+  const auto running = s.cycle->snapshot(now_of(self));
+  ask_store(
+      self, s.parts.store,
+      store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
+      [self, running, done](result<std::vector<cycle_record>> history) {
+        std::vector<cycle_record> rows{running};
+        if (history)
+          rows.insert(rows.end(), history->begin(), history->end());
+        auto& st = self->state;
+        ask<state_reply>(
+            self, st.parts.state_writer,
+            state_request{{}, write_runtime_block{st.settings->kernel_id, now_of(self), rows}},
+            [self, running, done](result<state_reply>) {
+              auto what =
+                  boundary(self, "cycle " + running.cycle_id + ": running", running.cycle_id, {});
+              ask<repository_reply>(self, self->state.parts.git_committer,
+                                    repository_request{{}, std::move(what)},
+                                    [done](result<repository_reply>) { done(); });
+            });
+      });
+}
+
+} // namespace boyd::kernel_impl

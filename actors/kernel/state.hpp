@@ -1,0 +1,120 @@
+#pragma once
+
+#include "actors/kernel/actor.hpp"
+#include "actors/kernel/cycle_core.hpp"
+#include "boyd/plan/quiet.hpp"
+#include "boyd/plan/schedule.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+/// Private to actors/kernel: the kernel actor's state, shared by its files.
+namespace boyd::kernel_impl {
+
+/// Look at the schedule again.
+struct look_tick : message {
+  std::uint64_t generation = 0;
+};
+
+/// Repeat the current step (the store was away), or look at the cycle's rows again.
+struct step_tick : message {
+  std::uint64_t generation = 0;
+};
+
+/// Load from the store again.
+struct load_tick : message {};
+
+using kernel_self = kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
+                                         caf::reacts_to<load_tick>>;
+
+/// A slot that was opened in the ledger and waits for its cycle.
+struct admitted_slot {
+  occurrence slot;
+  std::string cycle_id;
+};
+
+/// A trigger that came before the kernel knew where it stands.
+struct waiting_trigger {
+  std::string trigger;
+  caf::typed_response_promise<result<trigger_reply>> promise;
+};
+
+struct kernel_state {
+  kernel_parts parts;
+  const config::kernel* settings = nullptr;
+  std::optional<plan::schedule_rule> rule;
+  std::map<std::string, plan::schedule_rule> agent_rules;
+  std::vector<plan::quiet_rule> quiet;
+
+  bool loaded = false;
+  bool stopping = false;
+  bool resumed = false; ///< the current cycle was left by an earlier life
+  utc_time since{};
+  std::optional<utc_time> last_slot;
+  std::optional<utc_time> next_slot;
+  std::string paused;
+  std::deque<admitted_slot> admitted;
+  std::vector<waiting_trigger> triggers;
+  std::deque<cycle_record> to_resume;
+
+  std::optional<cycle_core> cycle;
+  std::optional<cycle_record> latest; ///< the latest recorded cycle
+  std::vector<std::string> carried;   ///< problems for the next record
+  std::set<std::string> told;         ///< dispatches whose end was announced
+  bool asking_rows = false;
+  bool rows_again = false;
+  bool rendering_is_behind = false;
+  bool repairing = false;
+  configuration_ptr pending_configuration; ///< of a reload during a cycle
+  std::string problem;                     ///< what the current step waits for
+
+  std::uint64_t look_generation = 0;
+  std::uint64_t step_generation = 0;
+  std::map<std::string, std::vector<caf::typed_response_promise<result<cycle_record>>>> waiters;
+  std::vector<event_listener_actor> listeners;
+  std::optional<caf::typed_response_promise<result<finish_reply>>> finishing;
+
+  static inline const char* name = "kernel";
+};
+
+using self_pointer = kernel_self::stateful_pointer<kernel_state>;
+
+// admission.cpp: schedule, ledger, triggers
+void look(self_pointer self);
+void look_at(self_pointer self, utc_time when);
+void admit_trigger(self_pointer self, std::string trigger,
+                   caf::typed_response_promise<result<trigger_reply>> promise);
+/// Starts the next admitted or left-over cycle when none runs.
+void start_next(self_pointer self);
+
+// cycle.cpp: the steps of a running cycle
+void run_step(self_pointer self);
+void ask_rows(self_pointer self);
+void announce(self_pointer self, const std::string& phase, const std::string& agent,
+              const std::string& text);
+
+// record.cpp: the record phase, repair of the rendering, the final block
+void run_record_step(self_pointer self);
+void cycle_done(self_pointer self);
+void repair_rendering(self_pointer self);
+void write_final_block(self_pointer self);
+
+// loading.cpp: what an earlier life left
+void load(self_pointer self);
+result<void> read_settings(self_pointer self, const configuration_ptr& configuration);
+
+utc_time now_of(self_pointer self);
+/// Repeats the current step in a second, and says why.
+void retry_step(self_pointer self, const error& why);
+void retry_in(self_pointer self, milliseconds delay);
+
+} // namespace boyd::kernel_impl
