@@ -1,0 +1,212 @@
+#include "boyd/graph/edge_log.hpp"
+
+#include "boyd/core/sha256.hpp"
+#include "support/pch.hpp"
+
+#include <rapidcheck.h>
+
+using namespace boyd;
+using namespace boyd::graph;
+
+namespace {
+
+edge used_in(int number) {
+  return {"ctx_" + std::to_string(number), "exec_1", "used_in",
+          from_unix_ms(1737420000000 + number), "{}"};
+}
+
+std::vector<std::string> chain_of(int count) {
+  edge_chain chain;
+  std::vector<std::string> lines;
+  for (int i = 0; i < count; ++i) {
+    lines.push_back(chain.append(used_in(i)).value());
+  }
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) {
+    text += line + "\n";
+  }
+  return text;
+}
+
+using kind = chain_problem_kind;
+
+/// Line numbers and kinds, for comparing.
+std::vector<std::pair<std::size_t, kind>> found(const chain_report& report) {
+  std::vector<std::pair<std::size_t, kind>> all;
+  for (const auto& problem : report.problems) {
+    all.emplace_back(problem.line, problem.kind);
+  }
+  return all;
+}
+
+using problems = std::vector<std::pair<std::size_t, kind>>;
+
+} // namespace
+
+TEST_CASE("an edge is one JSON line with its place in the chain", "[graph]") {
+  edge_chain chain;
+  auto fact = used_in(7);
+  fact.meta_json = R"({"why":"ü", "n": 1})";
+  const auto line = chain.append(fact).value();
+  CHECK(line == R"({"from":"ctx_7","to":"exec_1","type":"used_in","timestamp":1737420000007,)"
+                R"("meta":{"why":"ü","n":1},"seq":1,"prev":")" +
+                    std::string(genesis) + "\"}");
+  CHECK(chain.head() == sha256_hex(line));
+  CHECK(chain.sequence() == 1);
+  const auto second = parse_edge(chain.append(used_in(8)).value()).value();
+  CHECK(second.seq == 2U);
+  CHECK(second.prev == sha256_hex(line));
+}
+
+TEST_CASE("what is not an edge is refused and does not move the chain", "[graph]") {
+  edge_chain chain;
+  const auto refused = [&](edge fact) {
+    const auto line = chain.append(fact);
+    return line ? errc::bug : line.error().code;
+  };
+  auto fact = used_in(1);
+  SECTION("node") {
+    fact.from = "node_1";
+  }
+  SECTION("bare prefix") {
+    fact.to = "exec_";
+  }
+  SECTION("control character") {
+    fact.to = "exec_\n1";
+  }
+  SECTION("type") {
+    fact.type = "likes";
+  }
+  SECTION("meta no object") {
+    fact.meta_json = "[1]";
+  }
+  SECTION("meta no JSON") {
+    fact.meta_json = "{";
+  }
+  CHECK(refused(fact) == errc::invalid_argument);
+  fact = used_in(1);
+  fact.meta_json = "{\"a\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  CHECK(refused(fact) == errc::limit_exceeded);
+  fact.meta_json = "{\"a\":\"" + std::string(max_line_bytes, 'x') + "\"}";
+  CHECK(refused(fact) == errc::limit_exceeded);
+  CHECK(chain.sequence() == 0);
+  CHECK(chain.head() == genesis);
+}
+
+TEST_CASE("a chain goes on after its last line", "[graph]") {
+  const auto lines = chain_of(3);
+  auto resumed = edge_chain::resume(lines[1]).value();
+  CHECK(resumed.append(used_in(2)).value() == lines[2]);
+  CHECK(edge_chain::resume("").value().head() == genesis);
+  CHECK(edge_chain::resume("{}").error().code == errc::corrupt);
+}
+
+TEST_CASE("lines of older logs are read, and the chain begins after them", "[graph]") {
+  const std::string old =
+      R"({"from":"ctx_a","to":"exec_b","type":"used_in","timestamp":1737420000000,"meta":{"k":[1]}})";
+  const auto read = parse_edge(old).value();
+  CHECK_FALSE(read.seq);
+  CHECK(read.fact.meta_json == R"({"k":[1]})");
+  auto chain = edge_chain::resume(old).value();
+  const auto next = chain.append(used_in(1)).value();
+  auto report = verify(old + "\n" + next + "\n");
+  CHECK(report.intact());
+  CHECK(report.older == 1);
+  CHECK(report.chained == 1);
+  CHECK(found(verify(next + "\n" + old + "\n")).back() ==
+        std::pair(std::size_t{2}, kind::unchained));
+}
+
+TEST_CASE("malformed lines are named", "[graph]") {
+  for (const std::string line :
+       {"", "x", "[]", "{}", R"({"from":"ctx_a","to":"exec_b","type":"used_in"})",
+        R"({"from":1,"to":"exec_b","type":"used_in","timestamp":1})",
+        R"({"from":"ctx_a","to":"exec_b","type":"used_in","timestamp":1,"meta":3})",
+        R"({"from":"ctx_a","to":"exec_b","type":"used_in","timestamp":1,"seq":1})",
+        R"({"from":"ctx_a","to":"exec_b","type":"used_in","timestamp":1,"seq":-1,"prev":"ab"})"}) {
+    CHECK(parse_edge(line).error().code == errc::parse_error);
+  }
+  CHECK(parse_edge(std::string(200'000, '[')).error().code == errc::parse_error);
+}
+
+TEST_CASE("an intact log verifies, with its anchor", "[graph]") {
+  const auto lines = chain_of(5);
+  const auto report = verify(joined(lines), sha256_hex(lines[3]));
+  CHECK(report.intact());
+  CHECK(report.lines == 5);
+  CHECK(report.last_sequence == 5);
+  CHECK(report.head == sha256_hex(lines[4]));
+  CHECK(verify("").intact());
+  CHECK(verify("", std::string(genesis)).intact());
+}
+
+TEST_CASE("every change and removal is found and placed", "[graph]") {
+  auto lines = chain_of(6);
+  const auto head = sha256_hex(lines.back());
+  SECTION("a changed line") {
+    lines[2].replace(lines[2].find("ctx_2"), 5, "ctx_9");
+    CHECK(found(verify(joined(lines), head)) == problems{{3, kind::changed}});
+  }
+  SECTION("a damaged line") {
+    lines[2][0] = '#';
+    CHECK(found(verify(joined(lines), head)) == problems{{3, kind::malformed}});
+  }
+  SECTION("a removed line") {
+    lines.erase(lines.begin() + 2);
+    CHECK(found(verify(joined(lines), head)) == problems{{3, kind::removed}});
+  }
+  SECTION("a removed beginning") {
+    lines.erase(lines.begin());
+    CHECK(found(verify(joined(lines), head)) == problems{{1, kind::removed}});
+  }
+  SECTION("a repeated line") {
+    lines.insert(lines.begin() + 2, lines[1]);
+    CHECK(found(verify(joined(lines), head)) == problems{{3, kind::out_of_order}});
+  }
+  SECTION("a removed end is seen by the anchor alone") {
+    lines.pop_back();
+    CHECK(verify(joined(lines)).intact());
+    CHECK(found(verify(joined(lines), head)) == problems{{5, kind::head_missing}});
+  }
+  SECTION("a changed end too") {
+    lines.back().replace(lines.back().find("ctx_5"), 5, "ctx_9");
+    CHECK(found(verify(joined(lines), head)) == problems{{6, kind::head_missing}});
+  }
+  SECTION("a torn end") {
+    const auto text = joined(lines);
+    const auto report = verify(text.substr(0, text.size() - 10));
+    CHECK(found(report) == problems{{6, kind::torn}, {6, kind::malformed}});
+  }
+}
+
+TEST_CASE("no flipped bit goes unseen", "[graph]") {
+  const auto lines = chain_of(8);
+  const auto text = joined(lines);
+  const auto head = sha256_hex(lines.back());
+  CHECK(rc::check("flip one bit", [&] {
+    auto damaged = text;
+    const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << *rc::gen::inRange(0, 8)));
+    RC_ASSERT_FALSE(verify(damaged, head).intact());
+  }));
+}
+
+TEST_CASE("what was appended is read back", "[graph]") {
+  CHECK(rc::check("append and parse", [](const std::string& tail, std::int64_t ms) {
+    edge_chain chain;
+    const edge fact{"ctx_1", "outcome_2", "resulted_in", from_unix_ms(ms), "{}"};
+    auto odd = fact;
+    odd.from = "skill_" + tail;
+    if (const auto line = chain.append(odd)) {
+      RC_ASSERT(line->find('\n') == std::string::npos);
+      RC_ASSERT(parse_edge(*line).has_value());
+    }
+    const auto read = parse_edge(chain.append(fact).value());
+    RC_ASSERT(read.has_value());
+    RC_ASSERT(read->fact == fact);
+  }));
+}
