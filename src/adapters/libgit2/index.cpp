@@ -1,5 +1,6 @@
 #include "git_internal.hpp"
 
+#include <git2/sys/repository.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -140,6 +141,8 @@ result<index_ptr> read_index(const session& s, const std::string& index_path, bo
   if (*head)
     if (const int rc = git_index_read_tree(index.get(), head->get()); rc != 0)
       return fail(failure(rc, "cannot read HEAD's tree", index_path));
+  // libgit2 looks for attributes in the repository's own index too, and fails on a torn one.
+  git_repository_set_index(s.repo.get(), index.get());
   return index;
 }
 

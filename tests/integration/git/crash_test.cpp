@@ -1,0 +1,156 @@
+#include "integration/git/fixture.hpp"
+#include "integration/git/stepper.hpp"
+
+#include <algorithm>
+
+using namespace boyd;
+using namespace boyd::test;
+
+namespace {
+
+constexpr int committed = 10;
+constexpr int failed = 11;
+constexpr int nothing_to_do = 12;
+/// More file-changing calls than this in one commit would be a fault of its own.
+constexpr int most_steps = 400;
+
+int commit_once(const git_home& h, const std::string& message) {
+  auto repo = adapters::make_git_repositories()->open(h.path, h.who);
+  if (!repo)
+    return failed;
+  const auto done = (*repo)->commit({{"STATE.md", change_kind::modified}}, message, at(noon));
+  return !done ? failed : *done ? committed : nothing_to_do;
+}
+
+std::size_t times(const git_home& h, const std::string& subject) {
+  const auto all = h.subjects();
+  return static_cast<std::size_t>(std::count(all.begin(), all.end(), subject));
+}
+
+bool skipped(const stepped& run) {
+  if (!run.possible)
+    WARN("SKIPPED: tracing a child process is not permitted here");
+  return !run.possible;
+}
+
+} // namespace
+
+TEST_CASE("killed before any call of a commit: the next commit works at once") {
+  git_home h;
+  put(h.file("STATE.md"), "start\n");
+  REQUIRE(h.commit_all("start"));
+  int point = 0;
+  for (bool all = false; !all && point < most_steps; ++point) {
+    const std::string name = "k" + std::to_string(point);
+    put(h.file("STATE.md"), name + "\n");
+    const auto run =
+        run_stepped([&] { return commit_once(h, name); },
+                    [&](const disk_step& step) {
+                      return step.number == point ? step_choice::kill : step_choice::go;
+                    });
+    if (skipped(run))
+      return;
+    all = !run.killed;
+    INFO("kill point " << point);
+    REQUIRE((run.killed || run.exit_code == committed));
+    const int again = commit_once(h, name);
+    REQUIRE((again == committed || again == nothing_to_do));
+    REQUIRE(times(h, name) == 1);
+    REQUIRE(h.git("status --porcelain").text.empty());
+    REQUIRE_FALSE(std::filesystem::exists(h.file(".git/index.lock")));
+    REQUIRE_FALSE(std::filesystem::exists(h.file(".git/refs/heads/main.lock")));
+  }
+  CHECK(point > 20);
+  CHECK(point < most_steps);
+  h.check_sound();
+}
+
+TEST_CASE("FAULTS 43: one failing call in a commit never makes a duplicate or a false answer") {
+  git_home h;
+  put(h.file("STATE.md"), "start\n");
+  REQUIRE(h.commit_all("start"));
+  int point = 0;
+  bool moved_in_spite = false;
+  for (bool all = false; !all && point < most_steps; ++point) {
+    const std::string name = "e" + std::to_string(point);
+    put(h.file("STATE.md"), name + "\n");
+    bool reached = false;
+    const auto run =
+        run_stepped([&] { return commit_once(h, name); },
+                    [&](const disk_step& step) {
+                      reached = reached || step.number == point;
+                      return step.number == point ? step_choice::refuse : step_choice::go;
+                    });
+    if (skipped(run))
+      return;
+    all = !reached;
+    INFO("failing call " << point << ", answer " << run.exit_code);
+    REQUIRE((run.exit_code == committed || run.exit_code == failed));
+    if (run.exit_code == committed)
+      REQUIRE(times(h, name) == 1);
+    moved_in_spite = moved_in_spite || (run.exit_code == committed && reached);
+    const int again = commit_once(h, name);
+    REQUIRE((again == committed || again == nothing_to_do));
+    REQUIRE(times(h, name) == 1);
+    REQUIRE(h.git("status --porcelain").text.empty());
+  }
+  CHECK(moved_in_spite);
+  CHECK(point > 20);
+  h.check_sound();
+}
+
+TEST_CASE("killed before any call of packing: every commit stays readable") {
+  constexpr int rounds = 12;
+  int point = 0;
+  for (bool all = false; !all && point < most_steps; point += 3) {
+    git_home h;
+    for (int i = 0; i < rounds; ++i) {
+      put(h.file("STATE.md"), std::to_string(i) + "\n");
+      REQUIRE(h.commit_all("c" + std::to_string(i)));
+      if (i == rounds / 2)
+        REQUIRE(h.repo->pack());
+    }
+    const auto run = run_stepped(
+        [&] {
+          auto repo = adapters::make_git_repositories()->open(h.path, h.who);
+          return repo && (*repo)->pack() ? committed : failed;
+        },
+        [&](const disk_step& step) {
+          return step.number == point ? step_choice::kill : step_choice::go;
+        });
+    if (skipped(run))
+      return;
+    all = !run.killed;
+    INFO("kill point " << point);
+    h.check_sound();
+    REQUIRE(h.subjects().size() == rounds);
+    REQUIRE(h.repo->pack());
+    CHECK(h.repo->loose_objects().value() == 0);
+    h.check_sound();
+  }
+  CHECK(point > 20);
+}
+
+TEST_CASE("the cost of a commit does not grow with the number of commits") {
+  git_home h;
+  const auto steps = [&](const std::string& name) {
+    put(h.file("STATE.md"), name + "\n");
+    const auto run = run_stepped([&] { return commit_once(h, name); },
+                                 [](const disk_step&) { return step_choice::go; });
+    REQUIRE((!run.possible || run.exit_code == committed));
+    return run;
+  };
+  put(h.file("STATE.md"), "start\n");
+  REQUIRE(h.commit_all("start"));
+  const auto early = steps("early");
+  if (skipped(early))
+    return;
+  for (int i = 0; i < 200; ++i) {
+    put(h.file("STATE.md"), std::to_string(i) + "\n");
+    REQUIRE(h.commit_all("c" + std::to_string(i)));
+  }
+  // New fan-out directories of loose objects may or may not be needed.
+  CHECK(steps("late").steps <= early.steps + 6);
+  REQUIRE(h.repo->pack());
+  CHECK(steps("packed").steps <= early.steps + 6);
+}

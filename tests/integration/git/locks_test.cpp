@@ -1,0 +1,176 @@
+#include "integration/git/fixture.hpp"
+#include "src/adapters/libgit2/locks_internal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace boyd;
+using namespace boyd::test;
+using adapters::git::index_lock;
+
+namespace {
+
+const std::vector<std::string> every_lock{"index.lock",           "HEAD.lock",
+                                          "packed-refs.lock",     "config.lock",
+                                          "refs/heads/main.lock", "refs/heads/a/b.lock"};
+
+/// Two minutes old: past limits::stale_lock_age.
+void make_old(const std::string& path) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  now.tv_sec -= 120;
+  const timespec times[2] = {now, now};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+bool exists(const std::string& path) {
+  return std::filesystem::exists(path);
+}
+
+/// What a node leaves that is killed between taking its locks and moving the branch.
+void die_holding_locks(const git_home& h) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    auto lock = index_lock::acquire(h.path, h.file(".git"), 100ms);
+    const int fd = ::open(h.file(".git/refs/heads/main.lock").c_str(), O_CREAT | O_WRONLY, 0600);
+    ::_exit(lock && fd >= 0 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(status == 0);
+}
+
+} // namespace
+
+TEST_CASE("FAULTS 41: the locks of a dead node are removed at once") {
+  git_home h;
+  put(h.file("a"), "1");
+  REQUIRE(h.commit_all("one"));
+  die_holding_locks(h);
+  REQUIRE(exists(h.file(".git/index.lock")));
+  REQUIRE(exists(h.file(".git/refs/heads/main.lock")));
+  put(h.file("a"), "2");
+  SECTION("at the next opening") {
+    REQUIRE(h.provider->open(h.path, h.who));
+  }
+  SECTION("at the next start") {
+    REQUIRE(h.provider->init(h.path, h.who));
+  }
+  SECTION("at the next commit") {
+    REQUIRE(h.commit_all("two"));
+  }
+  CHECK_FALSE(exists(h.file(".git/index.lock")));
+  CHECK_FALSE(exists(h.file(".git/refs/heads/main.lock")));
+  put(h.file("a"), "3");
+  CHECK(h.commit_all("three"));
+  h.check_clean();
+  h.check_sound();
+}
+
+TEST_CASE("FAULTS 41: old foreign locks that nobody holds are removed, young ones stay") {
+  git_home h;
+  for (const auto& name : every_lock) {
+    put(h.file(".git/" + name), "");
+    INFO(name);
+    REQUIRE(h.provider->open(h.path, h.who));
+    CHECK(exists(h.file(".git/" + name)));
+    make_old(h.file(".git/" + name));
+  }
+  REQUIRE(h.provider->open(h.path, h.who));
+  for (const auto& name : every_lock)
+    CHECK_FALSE(exists(h.file(".git/" + name)));
+}
+
+TEST_CASE("FAULTS 41: a lock that a living process has open stays, however old") {
+  git_home h;
+  const std::string path = h.file(".git/index.lock");
+  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+  REQUIRE(fd >= 0);
+  make_old(path);
+  REQUIRE(h.provider->open(h.path, h.who));
+  CHECK(exists(path));
+  CHECK(index_lock::acquire(h.path, h.file(".git"), 1ms).error().code == errc::locked);
+  ::close(fd);
+  CHECK(index_lock::acquire(h.path, h.file(".git"), 1ms));
+  CHECK_FALSE(exists(path));
+}
+
+TEST_CASE("FAULTS 41: an old lock stays while a person's git works there") {
+  git_home h;
+  put(h.file(".git/index.lock"), "");
+  make_old(h.file(".git/index.lock"));
+  // `git cat-file --batch` waits for its input, as `git commit` waits for an editor.
+  FILE* git = ::popen(("cd '" + h.path + "' && exec git cat-file --batch >/dev/null").c_str(), "w");
+  REQUIRE(git != nullptr);
+  bool seen = false;
+  // Until the shell has become git; bounded by the test's own timeout.
+  while (!seen)
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::error_code ec;
+      const auto cwd = std::filesystem::read_symlink(entry.path() / "cwd", ec);
+      if (!ec && cwd == h.path && get((entry.path() / "comm").string()) == "git\n")
+        seen = true;
+    }
+  CHECK(index_lock::acquire(h.path, h.file(".git"), 1ms).error().code == errc::locked);
+  CHECK(exists(h.file(".git/index.lock")));
+  ::pclose(git);
+  CHECK(index_lock::acquire(h.path, h.file(".git"), 1ms));
+}
+
+TEST_CASE("a held lock is waited for") {
+  git_home h;
+  auto held =
+      std::make_unique<result<index_lock>>(index_lock::acquire(h.path, h.file(".git"), 100ms));
+  REQUIRE(*held);
+  CHECK(index_lock::acquire(h.path, h.file(".git"), 1ms).error().code == errc::locked);
+  CHECK(exists(h.file(".git/index.lock")));
+  held.reset();
+  put(h.file("a"), "1");
+  CHECK(h.commit_all("one"));
+}
+
+TEST_CASE("old temporary objects and packs go, young ones stay") {
+  git_home h;
+  const std::vector<std::string> names{"objects/tmp_object_git2_aaaaaa", "objects/ab/tmp_obj_x",
+                                       "objects/pack/tmp_pack_x",        "objects/pack/pack_git2_x",
+                                       "objects/pack/pack-orphan.idx",   "boyd-lock-aaaaaa"};
+  for (const auto& name : names)
+    put(h.file(".git/" + name), "x");
+  REQUIRE(h.provider->open(h.path, h.who));
+  for (const auto& name : names) {
+    INFO(name);
+    CHECK(exists(h.file(".git/" + name)));
+    make_old(h.file(".git/" + name));
+  }
+  REQUIRE(h.provider->open(h.path, h.who));
+  for (const auto& name : names)
+    CHECK_FALSE(exists(h.file(".git/" + name)));
+}
+
+TEST_CASE("a torn index is made again, and nothing of HEAD is lost") {
+  git_home h;
+  put(h.file("a"), "1\n");
+  put(h.file("b"), "1\n");
+  REQUIRE(h.commit_all("one"));
+  const std::string whole = get(h.file(".git/index"));
+  SECTION("empty") {
+    put(h.file(".git/index"), "");
+  }
+  SECTION("cut") {
+    put(h.file(".git/index"), whole.substr(0, whole.size() / 2));
+  }
+  SECTION("zeros") {
+    put(h.file(".git/index"), std::string(whole.size(), '\0'));
+  }
+  SECTION("missing") {
+    std::filesystem::remove(h.file(".git/index"));
+  }
+  CHECK(h.repo->changes().value().empty());
+  put(h.file("a"), "2\n");
+  REQUIRE(h.commit_all("two"));
+  CHECK(h.git("ls-tree -r --name-only HEAD").text == "a\nb\n");
+  h.check_clean();
+  h.check_sound();
+}

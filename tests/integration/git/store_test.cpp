@@ -1,0 +1,186 @@
+#include "boyd/core/limits.hpp"
+#include "boyd/state/versioned_store.hpp"
+#include "integration/git/fixture.hpp"
+#include "src/adapters/posix/file_system.hpp"
+#include "support/sim/disk.hpp"
+#include "support/sim/repository.hpp"
+
+using namespace boyd;
+using namespace boyd::test;
+using state::versioned_store;
+
+namespace {
+
+class hand_clock final : public clock_port {
+ public:
+  utc_time now() const override { return at(noon) + passed; }
+  steady_time steady() const override { return steady_time{passed}; }
+
+  milliseconds passed{0};
+};
+
+/// A versioned store over real files and real git.
+struct real_store : git_home {
+  std::shared_ptr<file_system> files = adapters::make_posix_file_system();
+  hand_clock clock;
+  versioned_store store{*files, *provider, clock, {path, who, true, true}};
+
+  real_store() {
+    const auto made = store.init();
+    INFO((made ? std::string() : to_string(made.error())));
+    REQUIRE(made);
+  }
+};
+
+} // namespace
+
+TEST_CASE("two cycles make the commits that the specification names") {
+  real_store s;
+  REQUIRE(s.store.seed("STATE.md", "# Kernel State\n"));
+  for (const std::string id : {"c1", "c2"}) {
+    put(s.file("notes.md"), "an agent in " + id + "\n");
+    REQUIRE(s.store.commit_all("pre-cycle " + id, {id, "n1", ""}).value());
+    REQUIRE(s.store.write("STATE.md", "# Kernel State\nafter " + id + "\n"));
+    REQUIRE(s.store.commit_all("cycle " + id + ": success", {id, "n1", "g"}).value());
+    s.clock.passed += 60s;
+  }
+  CHECK(s.subjects() == std::vector<std::string>{"cycle c2: success", "pre-cycle c2",
+                                                 "cycle c1: success", "pre-cycle c1"});
+  CHECK(s.store.read_at("c1", "STATE.md").value() == "# Kernel State\nafter c1\n");
+  CHECK(s.store.read_at("c1", "notes.md").value() == "an agent in c1\n");
+  CHECK(s.store.read_at("2026-02-13T12:00:30Z", "STATE.md").value() ==
+        "# Kernel State\nafter c1\n");
+  CHECK(s.store.diff("HEAD~1", "c2").value().find("+after c2") != std::string::npos);
+  CHECK(s.git("log -1 --format='%(trailers:only)'").text ==
+        "Boyd-Cycle: c2\nBoyd-Node: n1\nBoyd-Graph-Head: g\n\n");
+  CHECK(std::filesystem::exists(s.file("STATE.md.bak")));
+  s.check_clean();
+  s.check_sound();
+}
+
+TEST_CASE("a mass deletion is refused, and a person can make it by hand") {
+  real_store s;
+  for (const char* name : {"a", "b", "c"})
+    put(s.file(name), "x");
+  REQUIRE(s.store.commit_all("base").value());
+  std::filesystem::remove(s.file("a"));
+  std::filesystem::remove(s.file("b"));
+  CHECK(s.store.commit_all("x").error().code == errc::refused);
+  REQUIRE(
+      s.git("add -A && git -c user.name=p -c user.email=p@p commit -q -m 'by hand'").exit_code ==
+      0);
+  CHECK_FALSE(s.store.commit_all("x").value());
+}
+
+TEST_CASE("git taken away and given back: files go on, history comes back") {
+  real_store s;
+  REQUIRE(s.store.write("STATE.md", "one\n"));
+  REQUIRE(s.store.commit_all("one").value());
+  std::filesystem::rename(s.file(".git"), s.root.file("away"));
+  REQUIRE(s.store.write("STATE.md", "two\n"));
+  CHECK(get(s.file("STATE.md")) == "two\n");
+  CHECK(s.store.health().degraded);
+  CHECK_FALSE(std::filesystem::exists(s.file(".git")));
+  std::filesystem::rename(s.root.file("away"), s.file(".git"));
+  s.clock.passed += limits::backoff_cap;
+  CHECK(s.store.commit_all("two").value());
+  CHECK_FALSE(s.store.health().degraded);
+  CHECK(s.subjects() == std::vector<std::string>{"two", "one"});
+  s.check_clean();
+  s.check_sound();
+}
+
+TEST_CASE("the directory taken away and given back: an error, then as before") {
+  real_store s;
+  REQUIRE(s.store.write("STATE.md", "one\n"));
+  std::filesystem::rename(s.path, s.root.file("away"));
+  CHECK(s.store.write("STATE.md", "two\n").error().code == errc::io_error);
+  CHECK(s.store.read("STATE.md").error().code == errc::io_error);
+  CHECK_FALSE(s.store.commit_all("x"));
+  CHECK_FALSE(std::filesystem::exists(s.path));
+  std::filesystem::rename(s.root.file("away"), s.path);
+  s.clock.passed += limits::backoff_cap;
+  CHECK(s.store.read("STATE.md").value() == "one\n");
+  REQUIRE(s.store.write("STATE.md", "three\n"));
+  REQUIRE(s.store.commit_all("three").value());
+  CHECK_FALSE(s.store.health().degraded);
+  s.check_clean();
+}
+
+TEST_CASE("a directory inside a person's work tree is refused at init") {
+  git_home outer;
+  const auto files = adapters::make_posix_file_system();
+  hand_clock clock;
+  versioned_store inner(*files, *outer.provider, clock, {outer.file("kernel"), {}, true, true});
+  CHECK(inner.init().error().code == errc::refused);
+  put(outer.file(".gitignore"), "/kernel/\n");
+  CHECK(inner.init());
+}
+
+/// One script for the real repository and the simulated one; they must say the same.
+TEST_CASE("conformance: simulated and real repositories agree") {
+  const std::string home = "/home/kernel";
+  git_home real;
+  sim::sim_disk disk;
+  sim::sim_repositories simulated(disk);
+  auto made = simulated.init(home, {});
+  REQUIRE(made);
+  const bool use_real = GENERATE(true, false);
+  repository& repo = use_real ? *real.repo : **made;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    if (use_real)
+      put(real.file(name), text);
+    else
+      disk.put(home + "/" + name, text);
+  };
+  using changes = std::vector<path_change>;
+  CHECK_FALSE(repo.head().value());
+  CHECK(repo.history("", 3).value().empty());
+  CHECK(repo.commit_at(at(noon)).error().code == errc::not_found);
+  CHECK(repo.read_at("HEAD", "a").error().code == errc::not_found);
+  CHECK(repo.diff("HEAD", "HEAD").error().code == errc::not_found);
+  write("a", "1\n");
+  write("dir/b", "1\n");
+  write(".a.boyd-tmp-0", "x");
+  write("a.bak", "x");
+  REQUIRE(repo.changes().value() ==
+          changes{{"a", change_kind::added}, {"dir/b", change_kind::added}});
+  REQUIRE(repo.stage({{"a", change_kind::modified}}));
+  REQUIRE(repo.changes().value().size() == 2);
+  const auto c1 = repo.commit({{"a", change_kind::added}}, "one\n\nBoyd-Cycle: c\n", at(noon));
+  REQUIRE(c1.value());
+  CHECK(c1.value()->size() == 40);
+  CHECK(repo.head().value() == *c1);
+  CHECK(repo.tracked_files().value() == 1);
+  CHECK(repo.changes().value() == changes{{"dir/b", change_kind::added}});
+  CHECK_FALSE(repo.commit({{"a", change_kind::modified}}, "none", at(noon)).value());
+  CHECK_FALSE(repo.commit({{"no", change_kind::modified}}, "none", at(noon)).value());
+  write("a", "2\n");
+  const auto c2 =
+      repo.commit(repo.changes().value(), "two", at(noon + 60) + milliseconds{300}).value();
+  REQUIRE(c2);
+  CHECK(repo.changes().value().empty());
+  CHECK(repo.diff("HEAD", "").value().empty());
+  CHECK(repo.diff(**c1, **c1).value().empty());
+  CHECK_FALSE(repo.diff(**c1, *c2).value().empty());
+  const auto all = repo.history("", 9).value();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].subject == "two");
+  CHECK(all[0].time == at(noon + 60));
+  CHECK(all[1].trailers == std::vector<std::pair<std::string, std::string>>{{"Boyd-Cycle", "c"}});
+  CHECK(repo.history("dir/b", 9).value().size() == 1);
+  CHECK(repo.commit_at(at(noon + 59)).value() == **c1);
+  CHECK(repo.read_at((*c1)->substr(0, 10), "a").value() == "1\n");
+  CHECK(repo.read_at(**c1, "dir/b").error().code == errc::not_found);
+  CHECK(repo.loose_objects().value() > 0);
+  CHECK(repo.pack().value() > 0);
+  CHECK(repo.loose_objects().value() == 0);
+  if (use_real)
+    std::filesystem::remove(real.file("a"));
+  else
+    REQUIRE(disk.unlink(home + "/a"));
+  CHECK(repo.changes().value() == changes{{"a", change_kind::deleted}});
+  REQUIRE(repo.commit({{"a", change_kind::deleted}}, "gone", at(noon + 90)).value());
+  CHECK(repo.tracked_files().value() == 1);
+  CHECK(repo.history("a", 9).value().size() == 3);
+}
