@@ -42,8 +42,8 @@ struct command_executor {
   std::string shell; ///< instead of argv: run by /bin/sh -c, because it was asked for
   std::string cwd;   ///< absolute after loading (relative: from the configuration file's folder);
                      ///< empty: the kernel's home
-  std::vector<std::string> env_pass;                      ///< names let through from the node's own
-  std::vector<std::pair<std::string, std::string>> env;   ///< set explicitly
+  std::vector<std::string> env_pass;                    ///< names let through from the node's own
+  std::vector<std::pair<std::string, std::string>> env; ///< set explicitly
   std::size_t output_bytes = limits::output_bytes;
   /// Exit codes and what they mean, e.g. {75: transient}; others: see docs/configuration.md.
   std::map<int, std::string> exit_classes;
@@ -71,7 +71,14 @@ using executor = std::variant<command_executor, script_executor>;
 
 /// One independent check (SPEC §3, verification).
 struct requirement {
-  enum class kind_t : std::uint8_t { exit_zero, artifact, tool_action, no_question, command, schema };
+  enum class kind_t : std::uint8_t {
+    exit_zero,
+    artifact,
+    tool_action,
+    no_question,
+    command,
+    schema
+  };
   kind_t kind = kind_t::exit_zero;
   std::string argument; ///< path of the artifact or schema (relative: to the executor's cwd)
   std::vector<std::string> argv; ///< for `command`

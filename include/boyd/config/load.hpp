@@ -18,8 +18,8 @@ namespace boyd::config {
 /// One finding about a configuration file. `where()` is "file:line:column".
 struct finding {
   std::string file;
-  int line = 0;   ///< from 1; 0: the file as a whole
-  int column = 0; ///< from 1
+  int line = 0;         ///< from 1; 0: the file as a whole
+  int column = 0;       ///< from 1
   std::string key;      ///< dotted path, e.g. kernels[0].agents[2].timeout
   std::string problem;  ///< what is wrong
   std::string expected; ///< what would be right
@@ -41,9 +41,16 @@ struct load_result {
 
 /// Parses, expands ${VAR}, ${VAR:-default} and $${, validates as a whole and converts `text` (the
 /// content of `path`). Hostile input (alias bombs, over 1 MiB, depth, NUL, duplicate keys) is
-/// refused with its line. Pure but for `environment`.
+/// refused with its line. Pure but for `environment`. `path` should be absolute: relative paths
+/// inside are resolved against its folder. Defined with the YAML adapter: link boyd_adapters_yaml.
 load_result load(const std::string& path, std::string_view text,
                  const environment_lookup& environment, const time_zones& zones);
+
+/// Reads a script executor's file: a list of answers in YAML (so JSON too), under the same caps and
+/// rules as inline `answers`, but without ${…} expansion. Error `parse_error`: the first finding,
+/// with its place, and how many more there are.
+result<std::vector<script_executor::answer>> load_answers(const std::string& path,
+                                                          std::string_view text);
 
 /// The JSON Schema (draft 7) that `load` itself validates by; pretty-printed.
 const std::string& schema_json();

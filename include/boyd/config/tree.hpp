@@ -59,4 +59,7 @@ using tree_writer = std::function<std::string(const tree&)>;
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
                   const time_zones& zones, const tree_writer& write);
 
+/// The same half of `load_answers`.
+result<std::vector<script_executor::answer>> build_answers(const std::string& path, parsed source);
+
 } // namespace boyd::config

@@ -10,4 +10,9 @@ load_result load(const std::string& path, std::string_view text,
   return build(path, adapters::parse_yaml(path, text), environment, zones, adapters::emit_yaml);
 }
 
+result<std::vector<script_executor::answer>> load_answers(const std::string& path,
+                                                          std::string_view text) {
+  return build_answers(path, adapters::parse_yaml(path, text));
+}
+
 } // namespace boyd::config

@@ -385,3 +385,19 @@ TEST_CASE("load: what ships is valid", "[config]") {
   CHECK(c.kernels[0].agents.size() >= 2);
   good(source_file("config/examples/minimal.yaml"));
 }
+
+TEST_CASE("load: a script's file of answers", "[config]") {
+  const auto answers = load_answers("s.yaml", "- {output: 'a ${X}', delay: 1s}\n- {fail: flaky}\n");
+  REQUIRE(answers.has_value());
+  CHECK(*answers ==
+        std::vector<script_executor::answer>{{"a ${X}", "", 1s, ""}, {"", "", 0s, "flaky"}});
+  CHECK(load_answers("s.json", "[{\"output\": \"x\"}]").has_value());
+  const auto wrong = load_answers("s.yaml", "- {output: a}\n- {outptu: b}\n");
+  REQUIRE_FALSE(wrong.has_value());
+  CHECK(wrong.error().where == "s.yaml:2:4");
+  CHECK(wrong.error().what == "answers[1].outptu: unknown key; did you mean output?");
+  for (const auto* text : {"", ",", "a: b", "[]", "- x", "- {fail: maybe}"}) {
+    INFO(text);
+    CHECK_FALSE(load_answers("s.yaml", text).has_value());
+  }
+}
