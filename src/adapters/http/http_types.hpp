@@ -1,0 +1,26 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace boyd::adapters {
+
+/// One request of the control API, already checked and decoded.
+struct http_request {
+  std::string method; ///< "GET", "POST", …; as sent, case matters
+  /// Percent-decoded, begins with '/', valid UTF-8, free of control characters and of "." and ".."
+  /// segments. Without the query.
+  std::string path;
+  /// Decoded; '+' is a space. A key without '=' has an empty value; no key comes twice.
+  std::map<std::string, std::string> query;
+  std::string body; ///< at most limits::http_body_bytes, any bytes
+};
+
+/// The answer to one request.
+struct http_response {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+};
+
+} // namespace boyd::adapters
