@@ -1,0 +1,162 @@
+#include "harness.hpp"
+
+using namespace boyd;
+using namespace boyd::test;
+
+namespace {
+
+std::unique_ptr<store_world> any_world() {
+  return make_world(GENERATE(from_range(store_kinds())));
+}
+
+occurrence slot_at(std::int64_t ms) {
+  occurrence o;
+  o.kernel_id = "k";
+  o.scheduled_at = from_unix_ms(ms);
+  o.trigger = "schedule";
+  o.node_id = "n1";
+  return o;
+}
+
+cycle_record cycle_at(const std::string& id, std::int64_t ms) {
+  cycle_record c;
+  c.cycle_id = id;
+  c.kernel_id = "k";
+  c.scheduled_at = from_unix_ms(ms);
+  c.started_at = from_unix_ms(ms);
+  c.node_id = "n1";
+  return c;
+}
+
+} // namespace
+
+TEST_CASE("a slot is opened once and closed once") {
+  const auto w = any_world();
+  auto& s = w->store();
+  REQUIRE(ask(s, store::open_occurrence{slot_at(1000)}).opened);
+  REQUIRE(!ask(s, store::open_occurrence{slot_at(1000)}).opened);
+  REQUIRE(ask(s, store::open_occurrence{slot_at(2000)}).opened);
+  ask(s, store::begin_cycle{cycle_at("c1", 1000)});
+  ask(s, store::close_occurrence{"k", from_unix_ms(1000), occurrence_state::ran, "", ""});
+  ask(s, store::close_occurrence{"k", from_unix_ms(1000), occurrence_state::missed, "late", ""});
+  auto missed = slot_at(3000);
+  missed.state = occurrence_state::missed;
+  missed.reason = "the node was down";
+  REQUIRE(ask(s, store::open_occurrence{missed}).opened);
+  const auto all = ask(s, store::list_occurrences{"k", {}, 10});
+  REQUIRE(all.size() == 3);
+  REQUIRE(all[0].state == occurrence_state::missed);
+  REQUIRE(all[0].finished_at);
+  REQUIRE(all[1].state == occurrence_state::open);
+  REQUIRE(all[2].state == occurrence_state::ran);
+  REQUIRE(all[2].cycle_id == "c1");
+  REQUIRE(ask(s, store::list_occurrences{"k", from_unix_ms(1500), 10}).size() == 1);
+}
+
+TEST_CASE("a cycle's row is made, finished and listed newest first") {
+  const auto w = any_world();
+  auto& s = w->store();
+  ask(s, store::begin_cycle{cycle_at("c1", 1000)});
+  ask(s, store::begin_cycle{cycle_at("c2", 2000)});
+  ask(s, store::begin_cycle{cycle_at("c1", 9000)});
+  auto end = cycle_at("c1", 1000);
+  end.status = cycle_status::partial_success;
+  end.dispatched = 2;
+  end.succeeded = 1;
+  end.failed = 1;
+  end.failed_agents = {"b\"'"};
+  end.agents = {{"a", "done", "fine | yes"}, {"b", "failed", "ü\n"}};
+  end.duration_ms = 12;
+  end.error = "x";
+  end.finished_at = from_unix_ms(1500);
+  ask(s, store::finish_cycle{end});
+  ask(s, store::finish_cycle{end});
+  REQUIRE(ask(s, store::list_cycles{"k", false, 5}) == std::vector{end});
+  const auto all = ask(s, store::list_cycles{"k", true, 5});
+  REQUIRE(all.size() == 2);
+  REQUIRE(all[0].cycle_id == "c2");
+  REQUIRE(refusal(s, store::finish_cycle{cycle_at("c3", 1)}) == errc::invalid_argument);
+}
+
+TEST_CASE("decisions are kept once and filtered") {
+  const auto w = any_world();
+  auto& s = w->store();
+  store::enqueue_cycle op{"k", "c1", {}, {{"a", true, "", ""}, {"b", false, "paused", "by me"}}};
+  ask(s, op);
+  ask(s, op);
+  op.cycle_id = "c2";
+  ask(s, op);
+  REQUIRE(ask(s, store::list_decisions{"k", "", "", {}, 50}).size() == 4);
+  const auto b = ask(s, store::list_decisions{"k", "b", "c2", {}, 50});
+  REQUIRE(b.size() == 1);
+  REQUIRE(b[0].decision == agent_decision{"b", false, "paused", "by me"});
+  REQUIRE(ask(s, store::list_decisions{"k", "b", "", from_unix_ms(5), 50}).empty());
+}
+
+TEST_CASE("pauses, facts and nodes") {
+  const auto w = any_world();
+  auto& s = w->store();
+  ask(s, store::set_pause{{"k", "a", "first", {}}});
+  ask(s, store::set_pause{{"k", "a", "second", {}}});
+  ask(s, store::set_pause{{"k2", "", "all", {}}});
+  REQUIRE(ask(s, store::list_pauses{""}).size() == 2);
+  const auto pauses = ask(s, store::list_pauses{"k"});
+  REQUIRE(pauses.at(0).reason == "second");
+  REQUIRE(to_unix_ms(pauses.at(0).since) > 0);
+  REQUIRE(ask(s, store::clear_pause{"k", "a"}).cleared);
+  REQUIRE(!ask(s, store::clear_pause{"k", "a"}).cleared);
+  ask(s, store::put_fact{"s", "x", "1"});
+  ask(s, store::put_fact{"s", "y", "2"});
+  ask(s, store::put_fact{"s", "x", "3"});
+  ask(s, store::put_fact{"s", "y", ""});
+  REQUIRE(ask(s, store::get_facts{"s"}) == store::get_facts::reply{{"x", "3"}});
+  REQUIRE(ask(s, store::get_facts{"t"}).empty());
+  ask(s, store::beat{"n1", "host", 5});
+  ask(s, store::beat{"n1", "host", 6});
+  const auto nodes = ask(s, store::list_nodes{});
+  REQUIRE(nodes.size() == 1);
+  REQUIRE(nodes[0].pid == 6);
+  REQUIRE(nodes[0].first_seen <= nodes[0].last_seen);
+}
+
+TEST_CASE("retention removes old finished rows in batches and nothing else") {
+  const auto w = any_world();
+  auto& s = w->store();
+  for (int i = 1; i <= 5; ++i)
+    enqueue(s, {spec(i, "a", 10, "c" + std::to_string(i))});
+  for (const auto& c : claim(s, "n1", 3))
+    settle(s, c, settle_to::done);
+  claim(s, "n1", 1);
+  auto end = cycle_at("old", 1000);
+  end.status = cycle_status::success;
+  end.finished_at = from_unix_ms(2000);
+  ask(s, store::finish_cycle{end});
+  end.cycle_id = "new";
+  end.started_at = from_unix_ms(3000);
+  ask(s, store::finish_cycle{end});
+  REQUIRE(ask(s, store::remove_finished{1h, 5, 100}).removed == 0);
+  std::uint64_t removed = 0;
+  REQUIRE(w->after_span([&] {
+    for (int i = 0; i < 3; ++i) {
+      const auto batch = ask(s, store::remove_finished{1ms, 1, 2}).removed;
+      REQUIRE(batch <= 2);
+      removed += batch;
+    }
+    return removed >= 4;
+  }));
+  REQUIRE(ask(s, store::remove_finished{1ms, 1, 2}).removed == 0);
+  REQUIRE(removed == 4);
+  REQUIRE(ask(s, store::list_dispatches{}).size() == 2);
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5}).at(0).cycle_id == "new");
+  REQUIRE(
+      ask(s, store::count_by_status{}) ==
+      store::count_by_status::reply{{dispatch_status::pending, 1}, {dispatch_status::running, 1}});
+}
+
+TEST_CASE("a store that is not open says so") {
+  const auto w = any_world();
+  auto s = w->connect();
+  const auto reply = s->apply({store::list_nodes{}});
+  REQUIRE(!reply);
+  REQUIRE(reply.error().code == errc::store_unavailable);
+}

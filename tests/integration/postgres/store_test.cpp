@@ -1,0 +1,186 @@
+#include "src/adapters/postgres/store.hpp"
+#include "support/pch.hpp"
+#include "support/postgres/server.hpp"
+#include "support/wait.hpp"
+
+#include <atomic>
+#include <thread>
+
+using namespace boyd;
+using namespace boyd::test;
+
+namespace {
+
+adapters::postgres_options options_for(const std::string& uri) {
+  adapters::postgres_options o;
+  o.uri = uri;
+  return o;
+}
+
+std::unique_ptr<dispatch_store> opened(const std::string& uri) {
+  auto s = adapters::make_postgres_store(options_for(uri));
+  const auto ok = s->open();
+  if (!ok)
+    throw std::runtime_error(to_string(ok.error()));
+  return s;
+}
+
+store::enqueue_cycle dispatches(int first, int count) {
+  store::enqueue_cycle op{"k", "c" + std::to_string(first), {}, {}};
+  for (int i = first; i < first + count; ++i) {
+    dispatch_spec s;
+    s.dispatch_id = "dispatch-" + std::to_string(i);
+    s.kernel_id = "k";
+    s.cycle_id = op.cycle_id;
+    s.agent_id = "a" + std::to_string(i);
+    op.specs.push_back(s);
+  }
+  return op;
+}
+
+/// Ends every other session of the database.
+void kill_sessions(const std::string& uri) {
+  shared_postgres()->query(uri, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                                "datname = current_database() AND pid <> pg_backend_pid()");
+}
+
+bool skipped() {
+  if (shared_postgres() != nullptr)
+    return false;
+  WARN("BOYD_SKIP_POSTGRES=1: PostgreSQL is NOT tested");
+  return true;
+}
+
+} // namespace
+
+TEST_CASE("silent-reconnect: a lost session is reported, not renewed") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(uri);
+  REQUIRE(s->apply({dispatches(1, 1)}));
+  kill_sessions(uri);
+  const auto lost = s->apply({store::list_nodes{}});
+  REQUIRE(!lost);
+  REQUIRE(lost.error().code == errc::store_unavailable);
+  REQUIRE(s->apply({store::list_nodes{}}).error().code == errc::store_unavailable);
+  REQUIRE(s->open());
+  REQUIRE(s->apply({store::list_nodes{}}));
+}
+
+TEST_CASE("commit-in-doubt: a session that dies in COMMIT is resolved by repeating the batch") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(uri);
+  // A deferred trigger that ends its own session runs inside COMMIT.
+  shared_postgres()->query(
+      uri, "CREATE FUNCTION boyd.die() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM "
+           "pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'; CREATE CONSTRAINT TRIGGER "
+           "die AFTER INSERT ON boyd.dispatches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE "
+           "FUNCTION boyd.die()");
+  const auto batch = dispatches(1, 1);
+  const auto doubt = s->apply({batch});
+  REQUIRE(!doubt);
+  REQUIRE(doubt.error().code == errc::commit_in_doubt);
+  shared_postgres()->query(uri, "DROP TRIGGER die ON boyd.dispatches");
+  REQUIRE(s->open());
+  REQUIRE(s->apply({batch}));
+  const auto again = s->apply({batch});
+  REQUIRE(again);
+  REQUIRE(std::get<store::enqueue_cycle::reply>(again->front()).inserted == 0);
+  REQUIRE(shared_postgres()->query(uri, "SELECT count(*) FROM boyd.dispatches") == "1");
+}
+
+TEST_CASE("a server that stops and returns is a pause, not a loss") {
+  if (skipped())
+    return;
+  auto* server = shared_postgres();
+  const auto uri = server->make_database();
+  auto s = opened(uri);
+  REQUIRE(s->apply({dispatches(1, 3)}));
+  const auto claimed = s->apply({store::claim{"n1", "k", "", 1, 30s}});
+  const bool immediately = GENERATE(false, true);
+  if (immediately)
+    server->stop_immediately();
+  else
+    server->stop();
+  REQUIRE(s->apply({store::list_nodes{}}).error().code == errc::store_unavailable);
+  REQUIRE(s->open().error().code == errc::store_unavailable);
+  server->start();
+  REQUIRE(s->open());
+  const auto& c = std::get<store::claim::reply>(claimed->front()).at(0);
+  const settlement done{c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}};
+  const auto settled = s->apply({store::settle{"n1", {done}}});
+  REQUIRE(settled);
+  REQUIRE(std::get<store::settle::reply>(settled->front()).at(0) == settle_result::accepted);
+}
+
+TEST_CASE("notify-lost: wake-ups come, and come again after the listener's session died") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(uri);
+  event_latch woken;
+  auto source = adapters::make_postgres_wakeups(options_for(uri), [&] { woken.signal(); });
+  REQUIRE(woken.wait(1));
+  REQUIRE(s->apply({dispatches(1, 2)}));
+  REQUIRE(woken.wait(2));
+  kill_sessions(uri);
+  REQUIRE(woken.wait(3));
+  REQUIRE(s->open());
+  REQUIRE(s->apply({dispatches(10, 2)}));
+  REQUIRE(woken.wait(4));
+}
+
+TEST_CASE("a listener without a server stops when it is told to") {
+  if (skipped())
+    return;
+  adapters::postgres_options o = options_for("postgres://boyd@127.0.0.1:1/none");
+  const auto source = adapters::make_postgres_wakeups(o, [] {});
+  REQUIRE(source != nullptr);
+}
+
+TEST_CASE("nodes that start together migrate once, and every earlier schema is brought up") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  std::atomic<int> good{0};
+  std::vector<std::thread> nodes;
+  for (int i = 0; i < 3; ++i)
+    nodes.emplace_back([&] {
+      auto s = adapters::make_postgres_store(options_for(uri));
+      good += s->open() ? 1 : 0;
+    });
+  for (auto& n : nodes)
+    n.join();
+  REQUIRE(good == 3);
+  for (int version = 1; version <= adapters::postgres_schema_version(); ++version) {
+    const auto old_uri = shared_postgres()->make_database();
+    auto old = options_for(old_uri);
+    old.migrate_to = version;
+    auto s = adapters::make_postgres_store(old);
+    REQUIRE(s->open());
+    REQUIRE(s->apply({dispatches(1, 2)}));
+    auto now = opened(old_uri);
+    const auto rows = now->apply({store::latest_per_agent{"k"}});
+    REQUIRE(std::get<std::vector<dispatch>>(rows->front()).size() == 2);
+  }
+}
+
+TEST_CASE("a newer schema is refused and no password is shown") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  opened(uri);
+  shared_postgres()->query(uri,
+                           "INSERT INTO boyd.schema_migrations(version, name) VALUES(999,'x')");
+  auto o = options_for(uri);
+  o.password = "hidden-word";
+  auto s = adapters::make_postgres_store(o);
+  const auto refused = s->open();
+  REQUIRE(!refused);
+  REQUIRE(refused.error().code == errc::invalid_configuration);
+  REQUIRE(to_string(refused.error()).find("hidden-word") == std::string::npos);
+  REQUIRE(s->describe().find("hidden-word") == std::string::npos);
+}

@@ -1,0 +1,265 @@
+#include "src/adapters/sqlite/store.hpp"
+#include "support/pch.hpp"
+#include "support/temp_dir.hpp"
+#include "support/wait.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace boyd;
+using namespace boyd::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+class wall_clock final : public clock_port {
+ public:
+  utc_time now() const override {
+    return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  }
+  steady_time steady() const override {
+    return std::chrono::floor<milliseconds>(std::chrono::steady_clock::now());
+  }
+};
+
+adapters::sqlite_options options_for(const std::string& path) {
+  adapters::sqlite_options o;
+  o.path = path;
+  o.clock = std::make_shared<wall_clock>();
+  return o;
+}
+
+store::put_fact fact(const std::string& key, const std::string& value) {
+  return {"s", key, value};
+}
+
+bool put(dispatch_store& s, const std::string& key, const std::string& value = "v") {
+  return s.apply({fact(key, value)}).has_value();
+}
+
+std::map<std::string, std::string> facts(dispatch_store& s) {
+  const auto replies = s.apply({store::get_facts{"s"}});
+  REQUIRE(replies);
+  return std::get<store::get_facts::reply>(replies->front());
+}
+
+std::string sqlite_cli(const std::string& path, const std::string& sql) {
+  const auto command = "sqlite3 '" + path + "' \"" + sql + "\" 2>&1";
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  std::string out;
+  char buffer[256];
+  while (std::fgets(buffer, sizeof buffer, pipe.get()) != nullptr)
+    out += buffer;
+  while (!out.empty() && out.back() == '\n')
+    out.pop_back();
+  return out;
+}
+
+store::enqueue_cycle one_dispatch(const std::string& id) {
+  dispatch_spec s;
+  s.dispatch_id = id;
+  s.kernel_id = "k";
+  s.cycle_id = "c-" + id;
+  s.agent_id = "a";
+  s.prompt = std::string(3000, 'p');
+  return {"k", s.cycle_id, {s}, {}};
+}
+
+} // namespace
+
+TEST_CASE("the database is private, in WAL mode, and another program can read it") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  auto s = adapters::make_sqlite_store(options_for(path));
+  REQUIRE(s->open());
+  REQUIRE(s->apply({one_dispatch("d1")}));
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    struct ::stat info {};
+    REQUIRE(::stat((path + suffix).c_str(), &info) == 0);
+    REQUIRE((info.st_mode & 0777) == 0600);
+  }
+  REQUIRE(sqlite_cli(path, "SELECT status FROM dispatches") == "pending");
+  REQUIRE(sqlite_cli(path, "PRAGMA journal_mode") == "wal");
+  REQUIRE(sqlite_cli(path, "PRAGMA integrity_check") == "ok");
+  REQUIRE(s->describe().find("schema") != std::string::npos);
+}
+
+TEST_CASE("a database that is taken away is reported, never replaced, and works when it is back") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  const auto options = options_for(path);
+  auto s = adapters::make_sqlite_store(options);
+  REQUIRE(s->open());
+  REQUIRE(put(*s, "before"));
+  const bool with_log = GENERATE(false, true);
+  fs::create_directory(d.file("away"));
+  const auto move = [&](const std::string& from, const std::string& to) {
+    fs::rename(from + "/boyd.db", to + "/boyd.db");
+    for (const char* name : {"/boyd.db-wal", "/boyd.db-shm"})
+      if (with_log && fs::exists(from + name))
+        fs::rename(from + name, to + name);
+  };
+  move(d.path(), d.file("away"));
+  const auto gone = s->apply({fact("lost", "v")});
+  REQUIRE(!gone);
+  REQUIRE(gone.error().code == errc::store_unavailable);
+  REQUIRE(s->open().error().code == errc::store_unavailable);
+  auto another = adapters::make_sqlite_store(options);
+  REQUIRE(another->open().error().code == errc::store_unavailable);
+  REQUIRE(!fs::exists(path));
+  move(d.file("away"), d.path());
+  REQUIRE(s->open());
+  REQUIRE(put(*s, "after"));
+  REQUIRE(facts(*s) == std::map<std::string, std::string>{{"after", "v"}, {"before", "v"}});
+  REQUIRE(sqlite_cli(path, "PRAGMA integrity_check") == "ok");
+}
+
+TEST_CASE("a database file that was exchanged is noticed, and an old log is not played into it") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  auto s = adapters::make_sqlite_store(options_for(path));
+  REQUIRE(s->open());
+  REQUIRE(put(*s, "mine"));
+  {
+    auto other = adapters::make_sqlite_store(options_for(d.file("other.db")));
+    REQUIRE(other->open());
+    REQUIRE(put(*other, "theirs"));
+  }
+  fs::rename(path, d.file("kept.db"));
+  fs::rename(d.file("other.db"), path);
+  REQUIRE(s->apply({fact("x", "y")}).error().code == errc::store_unavailable);
+  REQUIRE(s->open().error().code == errc::store_unavailable);
+  fs::remove(path + "-wal");
+  fs::remove(path + "-shm");
+  REQUIRE(s->open());
+  REQUIRE(facts(*s) == std::map<std::string, std::string>{{"theirs", "v"}});
+}
+
+TEST_CASE("every earlier schema is brought up to date with its rows") {
+  for (int version = 1; version <= adapters::sqlite_schema_version(); ++version) {
+    temp_dir d;
+    const auto path = d.file("boyd.db");
+    {
+      auto old = options_for(path);
+      old.migrate_to = version;
+      auto s = adapters::make_sqlite_store(old);
+      REQUIRE(s->open());
+      REQUIRE(s->apply({one_dispatch("d1"), fact("k", "v")}));
+    }
+    auto s = adapters::make_sqlite_store(options_for(path));
+    REQUIRE(s->open());
+    const auto replies = s->apply({store::count_by_status{}, store::latest_per_agent{"k"}});
+    REQUIRE(replies);
+    REQUIRE(std::get<store::count_by_status::reply>(replies->at(0)).at(dispatch_status::pending) ==
+            1);
+    REQUIRE(std::get<std::vector<dispatch>>(replies->at(1)).size() == 1);
+    REQUIRE(sqlite_cli(path, "SELECT max(version) FROM schema_migrations") ==
+            std::to_string(adapters::sqlite_schema_version()));
+  }
+}
+
+TEST_CASE("a newer schema and a damaged file are refused with advice") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  {
+    auto s = adapters::make_sqlite_store(options_for(path));
+    REQUIRE(s->open());
+  }
+  REQUIRE(sqlite_cli(path, "INSERT INTO schema_migrations VALUES(999,'future',0)").empty());
+  auto s = adapters::make_sqlite_store(options_for(path));
+  const auto opened = s->open();
+  REQUIRE(!opened);
+  REQUIRE(opened.error().code == errc::invalid_configuration);
+  REQUIRE(!opened.error().next.empty());
+  const auto damaged = d.file("damaged.db");
+  std::ofstream(damaged) << std::string(8192, 'x');
+  REQUIRE(adapters::make_sqlite_store(options_for(damaged))->open().error().code == errc::corrupt);
+}
+
+TEST_CASE("a full disk refuses the batch, keeps what was there and recovers") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // A file size limit stands for a full disk: the write fails in the same place.
+    auto s = adapters::make_sqlite_store(options_for(path));
+    if (!s->open() || !put(*s, "before"))
+      ::_exit(1);
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{1u << 20, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    bool refused = false;
+    for (int i = 0; i < 20 && !refused; ++i)
+      refused = !put(*s, "big" + std::to_string(i), std::string(200'000, 'b'));
+    const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    const bool again = put(*s, "after") || (s->open() && put(*s, "after"));
+    ::_exit(refused && again ? 0 : 2);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == 0);
+  auto s = adapters::make_sqlite_store(options_for(path));
+  REQUIRE(s->open());
+  const auto kept = facts(*s);
+  REQUIRE(kept.contains("before"));
+  REQUIRE(kept.contains("after"));
+  REQUIRE(sqlite_cli(path, "PRAGMA integrity_check") == "ok");
+}
+
+TEST_CASE("what was acknowledged is there after kill -9") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  constexpr int kills = 15;
+  int acked = 0;
+  for (int round = 0; round < kills; ++round) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(ends[0]);
+      auto s = adapters::make_sqlite_store(options_for(path));
+      if (!s->open())
+        ::_exit(1);
+      for (int i = acked;; ++i) {
+        if (!s->apply({one_dispatch("d" + std::to_string(i)), fact(std::to_string(i), "v")}) ||
+            ::write(ends[1], "+", 1) != 1)
+          ::_exit(1);
+      }
+    }
+    ::close(ends[1]);
+    // The pipe is the outside ledger: one byte per acknowledged batch.
+    char byte = 0;
+    const int wanted = 1 + round * 3;
+    int got = 0;
+    while (got < wanted && ::read(ends[0], &byte, 1) == 1)
+      ++got;
+    ::kill(child, SIGKILL);
+    while (::read(ends[0], &byte, 1) == 1)
+      ++got;
+    ::waitpid(child, nullptr, 0);
+    ::close(ends[0]);
+    REQUIRE(got >= wanted);
+    acked += got;
+    auto s = adapters::make_sqlite_store(options_for(path));
+    REQUIRE(s->open());
+    const auto kept = facts(*s);
+    for (int i = 0; i < acked; ++i)
+      REQUIRE(kept.contains(std::to_string(i)));
+    // At most the batch in flight was committed without being acknowledged; whole or not at all.
+    REQUIRE(kept.size() <= static_cast<std::size_t>(acked) + 1);
+    store::list_dispatches all;
+    all.limit = 100'000;
+    const auto rows = s->apply({all});
+    REQUIRE(std::get<std::vector<dispatch>>(rows->front()).size() == kept.size());
+    acked = static_cast<int>(kept.size());
+  }
+  REQUIRE(sqlite_cli(path, "PRAGMA integrity_check") == "ok");
+}

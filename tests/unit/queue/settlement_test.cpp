@@ -1,0 +1,61 @@
+#include "boyd/queue/settlement.hpp"
+#include "support/pch.hpp"
+
+#include <rapidcheck.h>
+
+using namespace boyd;
+using namespace boyd::queue;
+
+namespace {
+
+claimed_dispatch claimed(int attempt, int max_attempts = 3) {
+  claimed_dispatch c;
+  c.row.dispatch_id = "d";
+  c.row.fence = 4;
+  c.row.attempt = attempt;
+  c.row.max_attempts = max_attempts;
+  return c;
+}
+
+run_outcome ended(execution_verdict e, failure_class f = failure_class::none) {
+  run_outcome o;
+  o.execution = e;
+  o.failure = f;
+  return o;
+}
+
+settle_to decided(const claimed_dispatch& c, const run_outcome& o,
+                  stop_cause stop = stop_cause::none) {
+  return decide_settlement(c, o, {}, 0.5, stop).to;
+}
+
+} // namespace
+
+TEST_CASE("an attempt leads where its outcome says") {
+  const auto good = ended(execution_verdict::succeeded);
+  const auto slow = ended(execution_verdict::timed_out, failure_class::transient);
+  const auto wrong = ended(execution_verdict::failed, failure_class::deterministic);
+  REQUIRE(decided(claimed(1), good) == settle_to::done);
+  REQUIRE(decided(claimed(1), good, stop_cause::shutting_down) == settle_to::done);
+  REQUIRE(decided(claimed(1), slow) == settle_to::retry);
+  REQUIRE(decided(claimed(3), slow) == settle_to::failed);
+  REQUIRE(decided(claimed(1, 1), slow) == settle_to::failed);
+  REQUIRE(decided(claimed(1), wrong) == settle_to::failed);
+  REQUIRE(decided(claimed(3), slow, stop_cause::shutting_down) == settle_to::release);
+  REQUIRE(decided(claimed(1), slow, stop_cause::by_operator) == settle_to::cancelled);
+  REQUIRE(decided(claimed(1), ended(execution_verdict::indeterminate)) == settle_to::failed);
+  REQUIRE(decide_settlement(claimed(1), good, {}, 0, stop_cause::none).fence == 4);
+}
+
+TEST_CASE("back-off is exponential with full jitter under a cap") {
+  const retry_limits limits{10, 100ms, 1s};
+  REQUIRE(backoff_delay(limits, 1, 1.0) == 100ms);
+  REQUIRE(backoff_delay(limits, 3, 0.5) == 200ms);
+  REQUIRE(backoff_delay(limits, 60, 1.0) == 1s);
+  REQUIRE(rc::check("within [0, cap] for any attempt", [&] {
+    const auto d =
+        backoff_delay(limits, *rc::gen::arbitrary<int>(), *rc::gen::inRange(0, 1000) / 1000.0);
+    RC_ASSERT(d >= 0ms);
+    RC_ASSERT(d <= limits.cap);
+  }));
+}
