@@ -37,6 +37,9 @@ struct drain_order : message {
   milliseconds grace{0};
 };
 
+/// Shutdown in a hurry (a second signal): what still runs is cancelled now.
+struct hurry_order : message {};
+
 /// From a dispatcher to the pool: nothing runs here any more.
 struct drained : message {
   std::string name;

@@ -182,6 +182,8 @@ using dispatcher_actor = caf::typed_actor<
     caf::reacts_to<cancel_run>,
     // Stop claiming; then cancel what runs after the grace.
     caf::reacts_to<drain_order>,
+    // Cancel what runs, now.
+    caf::reacts_to<hurry_order>,
     // New settings for the next attempts.
     caf::reacts_to<reload_order>,
     // What are you doing?
@@ -210,6 +212,8 @@ using dispatcher_pool_actor = caf::typed_actor<
     caf::replies_to<drain_order>::with<answers<drained>>,
     // A dispatcher is empty.
     caf::reacts_to<drained>,
+    // Cancel what runs, now.
+    caf::reacts_to<hurry_order>,
     // What is everybody doing?
     caf::replies_to<dispatchers_query>::with<answers<dispatchers_reply>>,
     // The subtree.
@@ -219,6 +223,13 @@ using dispatcher_pool_actor = caf::typed_actor<
 
 // -- outside
 // -------------------------------------------------------------------------------------------
+
+/// Knows the whole supervision tree and takes a configuration: the root, as the gateway sees it.
+using tree_source_actor = caf::typed_actor<
+    // The whole tree.
+    caf::replies_to<tree_query>::with<answers<tree_reply>>,
+    // A new, valid configuration.
+    caf::reacts_to<reload_order>>;
 
 /// The control API (actors/gateway).
 using gateway_actor = caf::typed_actor<

@@ -327,6 +327,11 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         self->delayed_send(self, m.grace, grace_over{});
         step(self);
       },
+      [self](hurry_order&) {
+        self->state.core->drain();
+        self->state.core->cancel_all(cancel_cause::shutdown);
+        step(self);
+      },
       [self](reload_order& m) { reload(self, m.configuration); },
       [self](dispatchers_query&) -> result<dispatcher_status> { return status_of(self); },
       [self](health_query&) -> result<part_health> {

@@ -332,6 +332,11 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](reload_order& m) { reload(self, m.configuration); },
       [self](drain_order& m) { return drain(self, m); },
       [self](drained& m) { on_drained(self, m.name); },
+      [self](hurry_order& m) {
+        for (const auto& [id, member] : self->state.members)
+          if (auto d = handle_of(self, id))
+            self->send(d, m);
+      },
       [self](dispatchers_query&) { return collect_status(self); },
       [self](tree_query&) -> result<tree_reply> { return tree_of(self); },
       [self](health_query&) -> result<part_health> {

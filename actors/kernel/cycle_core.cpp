@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace boyd {
@@ -26,16 +25,6 @@ std::string summary_of(const dispatch& d) {
                          ? d.outcome.error
                          : d.outcome.summary;
   return std::string(cut_characters(first_line(text), limits::summary_characters));
-}
-
-std::map<std::string, utc_time> read_slots(const std::map<std::string, std::string>& facts) {
-  std::map<std::string, utc_time> slots;
-  for (const auto& [agent, text] : facts) {
-    std::int64_t ms = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), ms).ec == std::errc{})
-      slots[agent] = from_unix_ms(ms);
-  }
-  return slots;
 }
 
 } // namespace
@@ -135,7 +124,7 @@ void cycle_core::orient(result<orientation> r, std::optional<plan::quiet_now> qu
   input_.pauses = std::move(r->pauses);
   input_.quiet = std::move(quiet);
   input_.schedules = std::move(schedules);
-  input_.agent_slots = read_slots(r->agent_slots);
+  input_.agent_slots = plan::read_agent_slots(r->agent_slots);
   input_.since = since_;
   input_.make_id = std::move(make_id);
   for (const auto& d : input_.latest)

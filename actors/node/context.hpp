@@ -7,6 +7,7 @@
 #include "boyd/ports/ports.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,11 @@ struct node_context {
   std::string version;
   utc_time started_at{};
   config::environment_lookup environment;
+  /// Parses and validates the text of a configuration file again (POST /api/v1/reload); pure but
+  /// for the environment. Empty without a running node.
+  std::function<result<std::shared_ptr<const config::configuration>>(const std::string& path,
+                                                                     const std::string& text)>
+      parse_configuration;
   /// Workers get a thread of their own; false in simulation, where they run inline.
   bool detached_workers = true;
   /// Kernels follow their schedules; false for one cycle in the foreground.

@@ -120,7 +120,11 @@ class supervisor_shell {
         it->second.handle, caf::exit_msg{self_->address(), caf::exit_reason::kill});
   }
 
-  void begin_shutdown() { core_.begin_shutdown(); }
+  void begin_shutdown() {
+    shutting_down_ = true;
+    core_.begin_shutdown();
+  }
+  bool shutting_down() const { return shutting_down_; }
   bool all_stopped() const { return core_.all_stopped(); }
   const std::string& escalation() const { return escalation_; }
 
@@ -168,6 +172,7 @@ class supervisor_shell {
   std::map<std::string, child> children_;
   std::vector<std::string> order_;
   std::string escalation_;
+  bool shutting_down_ = false;
 };
 
 } // namespace boyd

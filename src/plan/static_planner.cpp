@@ -2,6 +2,7 @@
 
 #include "boyd/core/limits.hpp"
 
+#include <charconv>
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -136,6 +137,16 @@ void use_slot(plan_output& out, const config::kernel& kernel, const std::string&
 }
 
 } // namespace
+
+std::map<std::string, utc_time> read_agent_slots(const std::map<std::string, std::string>& facts) {
+  std::map<std::string, utc_time> slots;
+  for (const auto& [agent, text] : facts) {
+    std::int64_t ms = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), ms).ec == std::errc{})
+      slots[agent] = from_unix_ms(ms);
+  }
+  return slots;
+}
 
 plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
   plan_output out;

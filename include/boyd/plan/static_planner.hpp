@@ -42,6 +42,10 @@ struct plan_output {
   std::map<std::string, utc_time> agent_slots;
 };
 
+/// Reads agent_slots back from facts (decimal unix milliseconds by agent_id); what is malformed is
+/// left out.
+std::map<std::string, utc_time> read_agent_slots(const std::map<std::string, std::string>& facts);
+
 /// SPEC §6's static planner: pure but for `make_id`. The first reason that holds is the one
 /// recorded, in this order:
 ///  1. disabled   `enabled: false`

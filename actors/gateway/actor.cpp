@@ -1,0 +1,173 @@
+#include "actors/gateway/actor.hpp"
+
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace gateway_impl {
+
+namespace {
+
+using handler = void (*)(exchange_ptr);
+
+struct route {
+  const char* method;
+  const char* path;
+  handler handle;
+};
+
+void get_health(exchange_ptr x) {
+  x->reply("health", {{"ok", true}});
+}
+
+void post_reload(exchange_ptr x) {
+  const auto& p = x->self->state.parts;
+  if (!p.context->parse_configuration)
+    return x->fail_with({errc::refused, "there is no node to reload", {}, "start one: boyd node"});
+  const auto path = p.configuration->path;
+  workspace_request read;
+  read.what = read_text_file{path, limits::config_bytes};
+  ask<workspace_reply>(x->self, p.workspace, std::move(read), [x, path](result<workspace_reply> r) {
+    if (!r)
+      return x->fail_with(r.error());
+    const auto& parts = x->self->state.parts;
+    auto loaded = parts.context->parse_configuration(path, r->text);
+    if (!loaded)
+      return x->fail_with(loaded.error());
+    x->self->send(parts.tree, reload_order{{}, *loaded});
+    x->reply("reload", {{"reloaded", true}});
+  });
+}
+
+constexpr route routes[] = {
+    {"GET", "/healthz", get_health},
+    {"GET", "/readyz", get_ready},
+    {"GET", "/api/v1/status", get_status},
+    {"GET", "/api/v1/agents", get_agents},
+    {"GET", "/api/v1/dispatches", list_dispatches},
+    {"GET", "/api/v1/cycles", list_cycles},
+    {"POST", "/api/v1/cycles", trigger},
+    {"GET", "/api/v1/state", get_state},
+    {"GET", "/api/v1/state/log", get_state_log},
+    {"GET", "/api/v1/state/diff", get_state_diff},
+    {"GET", "/api/v1/why", get_why},
+    {"GET", "/api/v1/plan", get_plan},
+    {"POST", "/api/v1/pause", pause},
+    {"POST", "/api/v1/resume", resume},
+    {"POST", "/api/v1/reload", post_reload},
+};
+
+/// The rest of `path` after `prefix`, or nothing.
+std::optional<std::string> after(const std::string& path, std::string_view prefix) {
+  if (path.size() <= prefix.size() || path.compare(0, prefix.size(), prefix) != 0)
+    return std::nullopt;
+  return path.substr(prefix.size());
+}
+
+bool ends_with(std::string& text, std::string_view suffix) {
+  if (text.size() <= suffix.size() ||
+      text.compare(text.size() - suffix.size(), suffix.size(), suffix) != 0)
+    return false;
+  text.resize(text.size() - suffix.size());
+  return true;
+}
+
+/// Routes with an id in them; false when none fits.
+bool handle_item(const exchange_ptr& x) {
+  const auto& r = x->request;
+  if (auto id = after(r.path, "/api/v1/dispatches/")) {
+    if (r.method == "POST" && ends_with(*id, "/retry"))
+      retry_dispatch(x, *id);
+    else if (r.method == "POST" && ends_with(*id, "/cancel"))
+      cancel_dispatch(x, *id);
+    else if (r.method == "GET")
+      show_dispatch(x, *id);
+    else
+      return false;
+    return true;
+  }
+  if (auto id = after(r.path, "/api/v1/cycles/"); id && r.method == "GET") {
+    show_cycle(x, *id);
+    return true;
+  }
+  return false;
+}
+
+void handle(const exchange_ptr& x) {
+  bool known_path = false;
+  for (const auto& r : routes) {
+    if (x->request.path != r.path)
+      continue;
+    known_path = true;
+    if (x->request.method == r.method)
+      return r.handle(x);
+  }
+  if (known_path)
+    return x->fail_with({errc::invalid_argument,
+                         "this path does not take " + x->request.method,
+                         x->request.path,
+                         {}});
+  if (!handle_item(x))
+    x->fail_with({errc::not_found, "no such path", x->request.path, {}});
+}
+
+std::string event_line(const cycle_event& e) {
+  return json{{"schema", "boyd.event/1"},
+              {"kernel_id", e.kernel_id},
+              {"cycle_id", e.cycle_id},
+              {"phase", e.phase},
+              {"agent_id", e.agent_id},
+              {"text", e.text},
+              {"at", to_json(std::optional(e.at))}}
+             .dump(-1, ' ', false, json::error_handler_t::replace) +
+         "\n";
+}
+
+/// Watchers that are gone or too slow fall out here.
+void tell_watchers(self_pointer self, const cycle_event& e) {
+  const auto line = event_line(e);
+  std::erase_if(self->state.watchers, [&](const watcher& w) { return !w(line); });
+}
+
+} // namespace
+
+} // namespace gateway_impl
+
+namespace {
+
+gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
+                                              gateway_parts parts) {
+  using namespace gateway_impl;
+  install_handlers(self, "gateway");
+  self->state.parts = std::move(parts);
+  for (const auto& [id, k] : self->state.parts.kernels)
+    self->send(k, subscribe_events{{}, event_listener_actor(gateway_actor(self))});
+  return {
+      [self](api_request& m) {
+        auto x = std::make_shared<exchange>();
+        x->self = self;
+        x->request = std::move(m);
+        x->promise = self->make_response_promise<result<api_response>>();
+        handle(x);
+        return x->promise;
+      },
+      [self](watch_events& m) { self->state.watchers.push_back(std::move(m.sink)); },
+      [self](cycle_event& m) { tell_watchers(self, m); },
+      [](health_query&) -> result<part_health> { return part_health{}; },
+  };
+}
+
+} // namespace
+
+gateway_actor spawn_gateway(caf::actor_system& system, gateway_parts parts) {
+  return system.spawn(gateway_behavior, std::move(parts));
+}
+
+} // namespace boyd

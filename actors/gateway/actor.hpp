@@ -1,0 +1,34 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "messages/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <map>
+#include <string>
+
+namespace boyd {
+
+/// What the gateway asks: handles of earlier siblings, and the root for the tree.
+struct gateway_parts {
+  node_context_ptr context;
+  configuration_ptr configuration;
+  store_actor store;
+  permits_actor permits;
+  workspace_actor workspace;
+  state_writer_actor state_writer;
+  git_committer_actor git_committer;
+  graph_recorder_actor graph_recorder;
+  dispatcher_pool_actor dispatchers;
+  librarian_actor librarian;
+  planner_actor planner;
+  std::map<std::string, kernel_actor> kernels;
+  tree_source_actor tree;
+};
+
+/// Starts the control API: the same answers over the socket and for a command without a node
+/// (docs/adr/0006).
+gateway_actor spawn_gateway(caf::actor_system& system, gateway_parts parts);
+
+} // namespace boyd

@@ -1,0 +1,236 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/plan/quiet.hpp"
+#include "boyd/plan/schedule.hpp"
+#include "boyd/plan/why.hpp"
+#include "boyd/ports/time_zones.hpp"
+
+#include <algorithm>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+constexpr std::size_t standard_page = 20;
+constexpr std::size_t largest_page = 1000;
+constexpr std::size_t rows_of_a_cycle = 4096;
+/// Ledger rows that `why` looks through.
+constexpr std::size_t why_rows = 500;
+
+/// The parsed body, or null after the error was answered.
+std::optional<json> body_of(const exchange_ptr& x) {
+  if (x->request.body.empty())
+    return json::object();
+  const int depth_limit = static_cast<int>(limits::json_depth);
+  bool too_deep = false;
+  auto body = json::parse(
+      x->request.body,
+      [&](int depth, json::parse_event_t, json&) {
+        too_deep = too_deep || depth > depth_limit;
+        return !too_deep;
+      },
+      false);
+  if (!body.is_discarded() && body.is_object() && !too_deep)
+    return body;
+  x->fail_with({errc::parse_error, "the body must be a JSON object", "body", {}});
+  return std::nullopt;
+}
+
+std::string text_in(const json& body, const char* key) {
+  auto it = body.find(key);
+  return it != body.end() && it->is_string() ? it->get<std::string>() : std::string{};
+}
+
+/// The cycle with what each of its dispatches came to.
+void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
+  store::list_dispatches op;
+  op.kernel_id = c.kernel_id;
+  op.cycle_id = c.cycle_id;
+  op.limit = rows_of_a_cycle;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, c](result<std::vector<dispatch>> rows) {
+              auto body = to_json(c);
+              for (auto& a : body["agents"]) {
+                if (!rows)
+                  break;
+                auto d = std::ranges::find_if(
+                    *rows, [&](const dispatch& r) { return r.agent_id == a["agent_id"]; });
+                if (d == rows->end())
+                  continue;
+                a["dispatch_id"] = d->dispatch_id;
+                a["attempt"] = d->attempt;
+                a["failure_class"] = name_of(d->outcome.failure);
+                a["execution"] = name_of(d->outcome.execution);
+                a["claim"] = name_of(d->outcome.claim);
+                a["verification"] = name_of(d->outcome.verification);
+              }
+              x->reply("cycle", std::move(body));
+            });
+}
+
+void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::string& id) {
+  store::list_cycles op;
+  op.kernel_id = kernel;
+  op.include_running = true;
+  op.limit = largest_page;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, id](result<std::vector<cycle_record>> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              for (const auto& c : *rows)
+                if (c.cycle_id == id)
+                  return reply_cycle(x, c);
+              x->fail_with({errc::not_found, "no such cycle: " + id, {}, "see: boyd state log"});
+            });
+}
+
+/// Kernel and agent of a pause, checked against the configuration.
+std::optional<pause_record> target_of(const exchange_ptr& x) {
+  auto body = body_of(x);
+  if (!body)
+    return std::nullopt;
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
+  if (kernel == nullptr)
+    return std::nullopt;
+  pause_record p;
+  p.kernel_id = kernel->kernel_id;
+  p.agent_id = text_in(*body, "agent");
+  p.reason = text_in(*body, "reason");
+  if (!p.agent_id.empty() && config::find_agent(*kernel, p.agent_id) == nullptr) {
+    x->fail_with({errc::not_found, "no such agent: " + p.agent_id, kernel->kernel_id,
+                  "list them with: boyd agents"});
+    return std::nullopt;
+  }
+  return p;
+}
+
+} // namespace
+
+void list_cycles(exchange_ptr x) {
+  const auto* kernel = x->kernel();
+  const auto limit = kernel == nullptr ? std::nullopt : x->limit(standard_page, largest_page);
+  if (!limit)
+    return;
+  ask_store(x->self, x->self->state.parts.store,
+            store::list_cycles{kernel->kernel_id, true, *limit},
+            [x](result<std::vector<cycle_record>> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              json items = json::array();
+              for (const auto& c : *rows)
+                items.push_back(to_json(c));
+              x->reply("cycles", {{"items", std::move(items)}});
+            });
+}
+
+void show_cycle(exchange_ptr x, const std::string& id) {
+  const auto* kernel = x->kernel();
+  if (kernel == nullptr)
+    return;
+  if (x->query("wait") != "1")
+    return find_cycle(x, kernel->kernel_id, id);
+  ask<cycle_record>(
+      x->self, x->self->state.parts.kernels.at(kernel->kernel_id), await_cycle{{}, id},
+      [x](result<cycle_record> r) {
+        if (r)
+          reply_cycle(x, *r);
+        else
+          x->fail_with(r.error());
+      },
+      kernel->cycle_deadline + 1h);
+}
+
+void trigger(exchange_ptr x) {
+  auto body = body_of(x);
+  if (!body)
+    return;
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
+  if (kernel == nullptr)
+    return;
+  const auto source = text_in(*body, "trigger") == "manual" ? "manual" : "api";
+  ask<trigger_reply>(
+      x->self, x->self->state.parts.kernels.at(kernel->kernel_id), trigger_cycle{{}, source},
+      [x](result<trigger_reply> r) {
+        if (!r)
+          return x->fail_with(r.error());
+        x->reply("cycle_trigger",
+                 {{"admitted", r->admitted}, {"cycle_id", r->cycle_id}, {"reason", r->reason}},
+                 r->admitted ? 202 : 409);
+      });
+}
+
+void pause(exchange_ptr x) {
+  auto p = target_of(x);
+  if (!p)
+    return;
+  ask_store(
+      x->self, x->self->state.parts.store, store::set_pause{*p}, [x, p = *p](result<store::ok> r) {
+        if (!r)
+          return x->fail_with(r.error());
+        x->reply("pause",
+                 {{"kernel_id", p.kernel_id}, {"agent_id", p.agent_id}, {"reason", p.reason}});
+      });
+}
+
+void resume(exchange_ptr x) {
+  auto p = target_of(x);
+  if (!p)
+    return;
+  ask_store(x->self, x->self->state.parts.store, store::clear_pause{p->kernel_id, p->agent_id},
+            [x, p = *p](result<store::clear_pause::reply> r) {
+              if (!r)
+                return x->fail_with(r.error());
+              x->reply(
+                  "resume",
+                  {{"kernel_id", p.kernel_id}, {"agent_id", p.agent_id}, {"cleared", r->cleared}});
+            });
+}
+
+void get_why(exchange_ptr x) {
+  const auto* kernel = x->kernel();
+  if (kernel == nullptr)
+    return;
+  const auto& context = *x->self->state.parts.context;
+  auto in = std::make_shared<plan::why_input>();
+  in->kernel_id = kernel->kernel_id;
+  in->agent_id = x->query("agent");
+  in->now = context.ports.clock->now();
+  const auto* agent = in->agent_id.empty() ? nullptr : config::find_agent(*kernel, in->agent_id);
+  if (!in->agent_id.empty() && agent == nullptr)
+    return x->fail_with({errc::not_found, "no such agent: " + in->agent_id, kernel->kernel_id,
+                         "list them with: boyd agents"});
+  if (const auto at = x->query("at"); !at.empty()) {
+    auto t = parse_rfc3339(at);
+    if (!t)
+      return x->fail_with(t.error());
+    in->at = *t;
+  }
+  if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones))
+    in->next_slot = rule->next_after(in->now);
+  if (agent != nullptr && agent->when)
+    if (auto rule = plan::schedule_rule::make(*agent->when, *context.ports.zones))
+      in->next_agent_slot = rule->next_after(in->now);
+  if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
+    in->quiet = plan::is_quiet(*quiet, in->now);
+  store_request request;
+  request.operations.emplace_back(store::list_occurrences{in->kernel_id, in->at, why_rows});
+  // A decision is made after its slot: those of the slot in question are newer than `at`.
+  request.operations.emplace_back(
+      store::list_decisions{in->kernel_id, in->agent_id, {}, {}, why_rows});
+  request.operations.emplace_back(store::list_pauses{in->kernel_id});
+  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
+                   [x, in](result<store_reply> r) {
+                     if (!r)
+                       return x->fail_with(r.error());
+                     if (auto rows = reply_of<store::list_occurrences>(r->values[0]))
+                       in->occurrences = std::move(*rows);
+                     if (auto rows = reply_of<store::list_decisions>(r->values[1]))
+                       in->decisions = std::move(*rows);
+                     if (auto rows = reply_of<store::list_pauses>(r->values[2]))
+                       in->pauses = std::move(*rows);
+                     auto found = plan::explain_why(*in);
+                     x->reply("why", json::parse(found.json, nullptr, false));
+                   });
+}
+
+} // namespace boyd::gateway_impl

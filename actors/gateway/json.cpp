@@ -1,0 +1,148 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/queue/dispatch_json.hpp"
+
+#include <charconv>
+
+namespace boyd::gateway_impl {
+
+json to_json(const std::optional<utc_time>& t) {
+  return t ? json(format_rfc3339(*t, true)) : json(nullptr);
+}
+
+std::string summary_line(const cycle_record& c) {
+  std::string line;
+  for (const auto& a : c.agents)
+    line += (line.empty() ? "" : " | ") + a.agent_id + "[" + a.status + "]: " + a.summary;
+  return line;
+}
+
+json to_json(const cycle_record& c) {
+  json agents = json::array();
+  for (const auto& a : c.agents)
+    agents.push_back({{"agent_id", a.agent_id}, {"status", a.status}, {"summary", a.summary}});
+  return {{"cycle_id", c.cycle_id},
+          {"kernel_id", c.kernel_id},
+          {"status", name_of(c.status)},
+          {"dispatched", c.dispatched},
+          {"succeeded", c.succeeded},
+          {"failed", c.failed},
+          {"failed_agents", c.failed_agents},
+          {"agent_summary", summary_line(c)},
+          {"duration_ms", c.duration_ms},
+          {"error", c.error},
+          {"scheduled_at", to_json(std::optional(c.scheduled_at))},
+          {"started_at", to_json(std::optional(c.started_at))},
+          {"finished_at", to_json(c.finished_at)},
+          {"node_id", c.node_id},
+          {"agents", std::move(agents)}};
+}
+
+json to_json(const dispatch& d, bool with_bodies) {
+  return json::parse(queue::dispatch_to_json(d, with_bodies), nullptr, false);
+}
+
+json to_json(const agent_decision& d) {
+  return {{"agent_id", d.agent_id},
+          {"dispatched", d.dispatched},
+          {"reason", d.reason},
+          {"detail", d.detail}};
+}
+
+int http_status(errc code) {
+  switch (code) {
+  case errc::invalid_argument:
+  case errc::parse_error:
+  case errc::invalid_configuration:
+    return 400;
+  case errc::refused:
+    return 403;
+  case errc::not_found:
+    return 404;
+  case errc::conflict:
+  case errc::already_exists:
+  case errc::locked:
+  case errc::stale_fence:
+  case errc::cancelled:
+    return 409;
+  case errc::limit_exceeded:
+    return 413;
+  case errc::overloaded:
+    return 429;
+  case errc::bug:
+  case errc::corrupt:
+  case errc::injected:
+    return 500;
+  default:
+    return 503;
+  }
+}
+
+json error_body(const error& e) {
+  return {{"schema", "boyd.error/1"},
+          {"error",
+           {{"code", name_of(e.code)}, {"what", e.what}, {"where", e.where}, {"next", e.next}}}};
+}
+
+namespace {
+
+/// Texts of agents may hold any bytes; JSON may not.
+std::string dump(const json& body) {
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+} // namespace
+
+void exchange::reply(const std::string& verb, json body, int status) const {
+  body["schema"] = "boyd." + verb + "/1";
+  api_response response;
+  response.status = status;
+  response.body = dump(body);
+  answer<api_response>(promise, std::move(response));
+}
+
+void exchange::fail_with(const error& e) const {
+  api_response response;
+  response.status = http_status(e.code);
+  response.body = dump(error_body(e));
+  answer<api_response>(promise, std::move(response));
+}
+
+std::string exchange::query(const std::string& key) const {
+  auto it = request.query.find(key);
+  return it == request.query.end() ? std::string{} : it->second;
+}
+
+std::optional<std::size_t> exchange::limit(std::size_t standard, std::size_t most) const {
+  const auto text = query("limit");
+  if (text.empty())
+    return standard;
+  std::size_t n = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (failed == std::errc{} && end == text.data() + text.size() && n >= 1 && n <= most)
+    return n;
+  fail_with({errc::invalid_argument,
+             "limit must be a number from 1 to " + std::to_string(most),
+             "limit=" + text,
+             {}});
+  return std::nullopt;
+}
+
+const config::kernel* exchange::kernel() const {
+  return kernel(query("kernel"));
+}
+
+const config::kernel* exchange::kernel(const std::string& id) const {
+  const auto& configuration = *self->state.parts.configuration;
+  if (id.empty() && !configuration.kernels.empty())
+    return &configuration.kernels.front();
+  if (const auto* k = configuration.find_kernel(id))
+    return k;
+  std::string known;
+  for (const auto& k : configuration.kernels)
+    known += (known.empty() ? "" : ", ") + k.kernel_id;
+  fail_with({errc::not_found, "no such kernel: " + id, configuration.path, "known: " + known});
+  return nullptr;
+}
+
+} // namespace boyd::gateway_impl

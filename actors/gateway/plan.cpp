@@ -1,0 +1,121 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/plan/quiet.hpp"
+#include "boyd/plan/recent_results.hpp"
+#include "boyd/plan/schedule.hpp"
+#include "boyd/ports/time_zones.hpp"
+
+#include <charconv>
+#include <memory>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+/// What a dry run reads: as a cycle's perceive and orient, without running senses or wake checks.
+struct dry_run {
+  exchange_ptr x;
+  const config::kernel* kernel = nullptr;
+  plan::plan_input input;
+};
+
+using dry_run_ptr = std::shared_ptr<dry_run>;
+
+void reply_plan(const dry_run_ptr& run, const plan::plan_output& output) {
+  json decisions = json::array();
+  for (const auto& d : output.decisions)
+    decisions.push_back(to_json(d));
+  json specs = json::array();
+  for (const auto& s : output.specs)
+    specs.push_back({{"agent_id", s.agent_id},
+                     {"priority", s.priority},
+                     {"prompt", s.prompt},
+                     {"prompt_bytes", s.prompt.size()},
+                     {"prompt_characters", count_characters(s.prompt)}});
+  run->x->reply("plan", {{"kernel_id", run->kernel->kernel_id},
+                         {"decisions", std::move(decisions)},
+                         {"specs", std::move(specs)}});
+}
+
+void decide(const dry_run_ptr& run) {
+  const auto& p = run->x->self->state.parts;
+  // A check has side effects of its own; a dry run shows the agents as if something had changed.
+  for (const auto& id : plan::wake_candidates(*run->kernel, run->input))
+    run->input.wake[id] = {plan::wake_kind::changed, "not checked by a dry run"};
+  ask<plan::plan_output>(run->x->self, p.planner,
+                         plan_request{{}, p.configuration, run->kernel->kernel_id, run->input},
+                         [run](result<plan::plan_output> r) {
+                           if (!r)
+                             return run->x->fail_with(r.error());
+                           reply_plan(run, *r);
+                         });
+}
+
+void read_rows(const dry_run_ptr& run) {
+  const auto& id = run->kernel->kernel_id;
+  store::list_dispatches recent;
+  recent.kernel_id = id;
+  recent.limit = limits::recent_results + run->kernel->agents.size();
+  store_request request;
+  request.operations.emplace_back(store::latest_per_agent{id});
+  request.operations.emplace_back(recent);
+  request.operations.emplace_back(store::list_pauses{id});
+  request.operations.emplace_back(store::get_facts{"slots:" + id});
+  ask<store_reply>(run->x->self, run->x->self->state.parts.store, std::move(request),
+                   [run](result<store_reply> r) {
+                     if (!r)
+                       return run->x->fail_with(r.error());
+                     if (auto rows = reply_of<store::latest_per_agent>(r->values[0]))
+                       run->input.latest = std::move(*rows);
+                     if (auto rows = reply_of<store::list_dispatches>(r->values[1]))
+                       run->input.values.recent_results = plan::render_recent_results(*rows);
+                     if (auto rows = reply_of<store::list_pauses>(r->values[2]))
+                       run->input.pauses = std::move(*rows);
+                     if (auto facts = reply_of<store::get_facts>(r->values[3]))
+                       run->input.agent_slots = plan::read_agent_slots(*facts);
+                     for (const auto& d : run->input.latest)
+                       run->input.last_dispatched_at[d.agent_id] = d.created_at;
+                     decide(run);
+                   });
+}
+
+void read_files(const dry_run_ptr& run) {
+  state_request request;
+  request.what = read_kernel_files{run->kernel->kernel_id, {"STATE.md", "GOAL.md", "MEMORY.md"}};
+  ask<state_reply>(run->x->self, run->x->self->state.parts.state_writer, std::move(request),
+                   [run](result<state_reply> r) {
+                     if (!r)
+                       return run->x->fail_with(r.error());
+                     auto& v = run->input.values;
+                     v.state = r->files["STATE.md"];
+                     v.goal = r->files["GOAL.md"];
+                     v.memory = r->files["MEMORY.md"];
+                     read_rows(run);
+                   });
+}
+
+} // namespace
+
+void get_plan(exchange_ptr x) {
+  const auto* kernel = x->kernel();
+  if (kernel == nullptr)
+    return;
+  const auto& context = *x->self->state.parts.context;
+  auto run = std::make_shared<dry_run>();
+  run->x = x;
+  run->kernel = kernel;
+  run->input.cycle_id = "dry-run";
+  run->input.now = context.ports.clock->now();
+  run->input.values.time = format_rfc3339(run->input.now);
+  run->input.make_id = [] { return std::string("dry-run"); };
+  if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
+    run->input.quiet = plan::is_quiet(*quiet, run->input.now);
+  for (const auto& a : kernel->agents)
+    if (a.when)
+      if (auto rule = plan::schedule_rule::make(*a.when, *context.ports.zones))
+        run->input.schedules.emplace(a.agent_id, std::move(*rule));
+  read_files(run);
+}
+
+} // namespace boyd::gateway_impl

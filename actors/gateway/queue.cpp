@@ -1,0 +1,100 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+constexpr std::size_t standard_page = 50;
+constexpr std::size_t largest_page = 1000;
+
+/// The row that an id or unique prefix names; what is wrong is answered.
+void find(const exchange_ptr& x, const std::string& id, std::function<void(dispatch&)> then) {
+  ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
+            [x, id, then](result<std::optional<dispatch>> r) {
+              if (!r)
+                return x->fail_with(r.error());
+              if (!*r)
+                return x->fail_with({errc::not_found,
+                                     "no such dispatch: " + id,
+                                     {},
+                                     "list them with: boyd dispatches ls"});
+              then(**r);
+            });
+}
+
+void reply_transition(const exchange_ptr& x, const std::string& verb, const std::string& id,
+                      settle_result outcome, dispatch_status was) {
+  x->reply(verb, {{"dispatch_id", id}, {"result", name_of(outcome)}, {"was", name_of(was)}});
+}
+
+} // namespace
+
+void list_dispatches(exchange_ptr x) {
+  store::list_dispatches op;
+  op.kernel_id = x->query("kernel");
+  op.cycle_id = x->query("cycle");
+  op.agent_id = x->query("agent");
+  op.before = x->query("before");
+  if (const auto status = x->query("status"); !status.empty()) {
+    op.status = dispatch_status_from(status);
+    if (!op.status)
+      return x->fail_with({errc::invalid_argument, "no such status: " + status, "status",
+                           "one of pending, running, done, failed, cancelled"});
+  }
+  const auto limit = x->limit(standard_page, largest_page);
+  if (!limit)
+    return;
+  op.limit = *limit;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, n = *limit](result<std::vector<dispatch>> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              json items = json::array();
+              for (const auto& d : *rows)
+                items.push_back(to_json(d, false));
+              json next = nullptr;
+              if (rows->size() == n)
+                next = rows->back().dispatch_id;
+              x->reply("dispatches", {{"items", std::move(items)}, {"next_before", next}});
+            });
+}
+
+void show_dispatch(exchange_ptr x, const std::string& id) {
+  find(x, id, [x](dispatch& d) { x->reply("dispatch", {{"dispatch", to_json(d, true)}}); });
+}
+
+void retry_dispatch(exchange_ptr x, const std::string& id) {
+  find(x, id, [x](dispatch& d) {
+    ask_store(x->self, x->self->state.parts.store, store::retry_dispatch{d.dispatch_id},
+              [x, id = d.dispatch_id](result<store::retry_dispatch::reply> r) {
+                if (!r)
+                  return x->fail_with(r.error());
+                if (r->result == settle_result::stale)
+                  return x->fail_with({errc::conflict, "the dispatch is running", id,
+                                       "wait for its end, or cancel it first"});
+                reply_transition(x, "dispatch_retry", id, r->result, r->was);
+              });
+  });
+}
+
+void cancel_dispatch(exchange_ptr x, const std::string& id) {
+  find(x, id, [x](dispatch& d) {
+    ask_store(x->self, x->self->state.parts.store, store::cancel_dispatch{d.dispatch_id},
+              [x, id = d.dispatch_id](result<store::cancel_dispatch::reply> r) {
+                if (!r)
+                  return x->fail_with(r.error());
+                const auto& p = x->self->state.parts;
+                if (r->was != dispatch_status::running)
+                  return reply_transition(x, "dispatch_cancel", id, r->result, r->was);
+                if (r->lease_owner != p.context->node_id)
+                  return x->fail_with({errc::conflict, "the dispatch runs on another node", id,
+                                       "cancel it there: " + r->lease_owner});
+                // It runs here: its dispatcher ends it and settles it as cancelled.
+                x->self->send(p.dispatchers, cancel_run{{}, id, cancel_cause::operator_request});
+                reply_transition(x, "dispatch_cancel", id, settle_result::accepted, r->was);
+              });
+  });
+}
+
+} // namespace boyd::gateway_impl

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "actors/gateway/actor.hpp"
+#include "boyd/core/errc.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// Private to actors/gateway: routes, and what they share.
+namespace boyd::gateway_impl {
+
+using json = nlohmann::json;
+
+using watcher = std::function<bool(const std::string&)>;
+
+struct gateway_state {
+  gateway_parts parts;
+  std::vector<watcher> watchers;
+  static inline const char* name = "gateway";
+};
+
+using self_pointer = gateway_actor::stateful_pointer<gateway_state>;
+using api_promise = caf::typed_response_promise<result<api_response>>;
+
+/// One request on its way: who asked, what, and how to answer. Answers once.
+struct exchange {
+  self_pointer self;
+  api_request request;
+  api_promise promise;
+
+  /// The body gets `"schema":"boyd.<verb>/1"`.
+  void reply(const std::string& verb, json body, int status = 200) const;
+  void fail_with(const error& e) const;
+  /// A query parameter, or empty.
+  std::string query(const std::string& key) const;
+  /// A query parameter as a count within [1, most]; an error is answered, and nothing returned.
+  std::optional<std::size_t> limit(std::size_t standard, std::size_t most) const;
+  /// The kernel asked for (the first when none is named); an error is answered, and null returned.
+  const config::kernel* kernel() const;
+  const config::kernel* kernel(const std::string& id) const;
+};
+
+using exchange_ptr = std::shared_ptr<exchange>;
+
+json to_json(const std::optional<utc_time>& t);
+json to_json(const cycle_record& c);
+json to_json(const dispatch& d, bool with_bodies);
+json to_json(const agent_decision& d);
+/// "agent-a[done]: completed | agent-b[failed]: …", as in STATE.md.
+std::string summary_line(const cycle_record& c);
+/// HTTP's word for an error.
+int http_status(errc code);
+json error_body(const error& e);
+
+// routes, by file
+void get_status(exchange_ptr x);                             // status.cpp
+void get_agents(exchange_ptr x);                             // status.cpp
+void get_ready(exchange_ptr x);                              // status.cpp
+void list_dispatches(exchange_ptr x);                        // queue.cpp
+void show_dispatch(exchange_ptr x, const std::string& id);   // queue.cpp
+void retry_dispatch(exchange_ptr x, const std::string& id);  // queue.cpp
+void cancel_dispatch(exchange_ptr x, const std::string& id); // queue.cpp
+void list_cycles(exchange_ptr x);                            // cycles.cpp
+void show_cycle(exchange_ptr x, const std::string& id);      // cycles.cpp
+void trigger(exchange_ptr x);                                // cycles.cpp
+void pause(exchange_ptr x);                                  // cycles.cpp
+void resume(exchange_ptr x);                                 // cycles.cpp
+void get_why(exchange_ptr x);                                // cycles.cpp
+void get_plan(exchange_ptr x);                               // plan.cpp
+void get_state(exchange_ptr x);                              // history.cpp
+void get_state_log(exchange_ptr x);                          // history.cpp
+void get_state_diff(exchange_ptr x);                         // history.cpp
+
+} // namespace boyd::gateway_impl

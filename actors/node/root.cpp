@@ -1,0 +1,365 @@
+#include "actors/node/root.hpp"
+
+#include "actors/dispatcher/pool.hpp"
+#include "actors/gateway/actor.hpp"
+#include "actors/git_committer/actor.hpp"
+#include "actors/graph_recorder/actor.hpp"
+#include "actors/kernel/actor.hpp"
+#include "actors/librarian/actor.hpp"
+#include "actors/permits/actor.hpp"
+#include "actors/planner/actor.hpp"
+#include "actors/state_writer/actor.hpp"
+#include "actors/store/actor.hpp"
+#include "actors/supervision/shell.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+#include "actors/workspace/actor.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+struct kernels_stopped : message {};
+
+using root_impl = root_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
+                                     caf::reacts_to<kernels_stopped>>;
+
+/// After the grace a cancelled process gets TERM, then KILL: this long the drain may take on top.
+constexpr milliseconds drain_margin = 15s;
+constexpr milliseconds final_record_limit = 10s;
+constexpr milliseconds tree_limit = 2s;
+/// `wait=1` answers when a cycle is recorded: as long as a cycle may take, and a little more.
+constexpr milliseconds api_limit = std::chrono::hours{25};
+
+struct root_state {
+  node_context_ptr context;
+  configuration_ptr configuration;
+  std::unique_ptr<supervisor_shell<root_impl::base>> shell;
+  bool claiming = false;
+  bool stopping = false;
+  std::string failed; ///< why the node gives up; empty: it does not
+  static inline const char* name = "root";
+};
+
+using self_pointer = root_impl::stateful_pointer<root_state>;
+
+template <class Handle>
+Handle child(self_pointer self, const std::string& id) {
+  auto any = self->state.shell->handle(id);
+  return any ? caf::actor_cast<Handle>(any) : Handle{};
+}
+
+template <class Handle>
+caf::actor plain(const Handle& h) {
+  return caf::actor_cast<caf::actor>(h);
+}
+
+std::string kernel_child(const std::string& id) {
+  return "kernel:" + id;
+}
+
+std::vector<kernel_actor> kernels_of(self_pointer self) {
+  std::vector<kernel_actor> all;
+  for (const auto& k : self->state.configuration->kernels)
+    if (auto h = child<kernel_actor>(self, kernel_child(k.kernel_id)))
+      all.push_back(h);
+  return all;
+}
+
+// -- the tree, as data ---------------------------------------------------------------------------
+
+void add(self_pointer self, const std::string& id, std::vector<std::string> depends_on,
+         std::function<caf::actor()> make, milliseconds grace = 5s) {
+  child_spec spec;
+  spec.rule.id = id;
+  spec.rule.depends_on = std::move(depends_on);
+  spec.rule.stop_grace = grace;
+  spec.make = std::move(make);
+  self->state.shell->add(std::move(spec));
+}
+
+void add_keepers(self_pointer self) {
+  auto& s = self->state;
+  auto& system = self->system();
+  add(self, "store", {}, [&s, &system] { return plain(spawn_store(system, s.context)); });
+  add(self, "permits", {}, [&s, &system] { return plain(spawn_permits(system, s.configuration)); });
+  add(self, "workspace", {}, [&s, &system] { return plain(spawn_workspace(system, s.context)); });
+  add(self, "state_writer", {},
+      [&s, &system] { return plain(spawn_state_writer(system, s.context, s.configuration)); });
+  add(self, "git_committer", {},
+      [&s, &system] { return plain(spawn_git_committer(system, s.context, s.configuration)); });
+  add(self, "graph_recorder", {},
+      [&s, &system] { return plain(spawn_graph_recorder(system, s.context)); });
+}
+
+void add_loop(self_pointer self) {
+  auto& s = self->state;
+  auto& system = self->system();
+  add(self, "dispatchers", {"store", "permits", "workspace"}, [self, &s, &system] {
+    auto pool = spawn_dispatcher_pool(
+        system, s.context, s.configuration, child<store_actor>(self, "store"),
+        child<permits_actor>(self, "permits"), child<workspace_actor>(self, "workspace"));
+    if (s.claiming)
+      self->send(pool, start_claiming{});
+    return plain(pool);
+  });
+  add(self, "librarian", {"store", "state_writer", "workspace"}, [self, &s, &system] {
+    return plain(spawn_librarian(
+        system, s.context, s.configuration, child<state_writer_actor>(self, "state_writer"),
+        child<workspace_actor>(self, "workspace"), child<store_actor>(self, "store")));
+  });
+  add(self, "planner", {}, [&s, &system] { return plain(spawn_planner(system, s.context)); });
+}
+
+kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
+  auto& s = self->state;
+  return {s.context,
+          s.configuration,
+          kernel_id,
+          child<store_actor>(self, "store"),
+          child<state_writer_actor>(self, "state_writer"),
+          child<git_committer_actor>(self, "git_committer"),
+          child<graph_recorder_actor>(self, "graph_recorder"),
+          child<librarian_actor>(self, "librarian"),
+          child<planner_actor>(self, "planner"),
+          child<dispatcher_pool_actor>(self, "dispatchers")};
+}
+
+void add_kernel(self_pointer self, const std::string& kernel_id) {
+  add(self, kernel_child(kernel_id),
+      {"store", "dispatchers", "state_writer", "git_committer", "graph_recorder", "librarian",
+       "planner"},
+      [self, kernel_id] { return plain(spawn_kernel(self->system(), parts_of(self, kernel_id))); });
+}
+
+void add_gateway(self_pointer self) {
+  auto& s = self->state;
+  std::vector<std::string> earlier{"store",        "permits",       "workspace",
+                                   "state_writer", "git_committer", "graph_recorder",
+                                   "dispatchers",  "librarian",     "planner"};
+  for (const auto& k : s.configuration->kernels)
+    earlier.push_back(kernel_child(k.kernel_id));
+  add(self, "gateway", std::move(earlier), [self, &s] {
+    gateway_parts parts;
+    parts.context = s.context;
+    parts.configuration = s.configuration;
+    parts.store = child<store_actor>(self, "store");
+    parts.permits = child<permits_actor>(self, "permits");
+    parts.workspace = child<workspace_actor>(self, "workspace");
+    parts.state_writer = child<state_writer_actor>(self, "state_writer");
+    parts.git_committer = child<git_committer_actor>(self, "git_committer");
+    parts.graph_recorder = child<graph_recorder_actor>(self, "graph_recorder");
+    parts.dispatchers = child<dispatcher_pool_actor>(self, "dispatchers");
+    parts.librarian = child<librarian_actor>(self, "librarian");
+    parts.planner = child<planner_actor>(self, "planner");
+    for (const auto& k : s.configuration->kernels)
+      parts.kernels[k.kernel_id] = child<kernel_actor>(self, kernel_child(k.kernel_id));
+    parts.tree = tree_source_actor(root_impl(self));
+    return plain(spawn_gateway(self->system(), std::move(parts)));
+  });
+}
+
+// -- shutdown
+// ------------------------------------------------------------------------------------------
+
+void stop_tree(self_pointer self) {
+  auto& s = self->state;
+  s.shell->begin_shutdown();
+  s.shell->reconcile();
+  if (!s.shell->all_stopped())
+    return;
+  if (s.failed.empty())
+    self->quit(caf::exit_reason::user_shutdown);
+  else
+    self->quit(crash_error(s.failed));
+}
+
+void finish_kernels(self_pointer self) {
+  auto waiting = std::make_shared<std::size_t>(1);
+  auto one_less = [self, waiting] {
+    if (--*waiting == 0)
+      self->send(self, kernels_stopped{});
+  };
+  for (const auto& k : kernels_of(self)) {
+    ++*waiting;
+    ask<finish_reply>(
+        self, k, finish_order{}, [one_less](result<finish_reply>) { one_less(); },
+        final_record_limit);
+  }
+  one_less();
+}
+
+void shut_down(self_pointer self, milliseconds grace) {
+  auto& s = self->state;
+  if (std::exchange(s.stopping, true))
+    return;
+  spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
+  for (const auto& k : kernels_of(self))
+    self->send(k, stop_order{});
+  auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
+  if (!pool)
+    return finish_kernels(self);
+  ask<drained>(
+      self, pool, drain_order{{}, grace},
+      [self](result<drained> r) {
+        if (!r)
+          spdlog::warn("node: the dispatchers did not drain: {}", to_string(r.error()));
+        finish_kernels(self);
+      },
+      grace + drain_margin);
+}
+
+void reconcile(self_pointer self) {
+  auto& s = self->state;
+  if (s.shell->reconcile())
+    return;
+  if (s.failed.empty()) {
+    s.failed = "too many restarts: " + s.shell->escalation();
+    spdlog::critical("node: gives up: {}", s.failed);
+  }
+  // Leave the queue consistent: what runs is given back.
+  shut_down(self, milliseconds{0});
+}
+
+void on_down(self_pointer self, caf::down_msg& m) {
+  if (!self->state.shell->on_down(m))
+    return;
+  if (self->state.stopping && self->state.shell->shutting_down())
+    stop_tree(self);
+  else
+    reconcile(self);
+}
+
+// -- reload, questions
+// ---------------------------------------------------------------------------------
+
+void reload(self_pointer self, const configuration_ptr& configuration) {
+  auto& s = self->state;
+  std::set<std::string> before;
+  for (const auto& k : s.configuration->kernels)
+    before.insert(k.kernel_id);
+  std::set<std::string> after;
+  for (const auto& k : configuration->kernels)
+    after.insert(k.kernel_id);
+  s.configuration = configuration;
+  for (const auto& id : after)
+    if (before.count(id) == 0)
+      add_kernel(self, id);
+  for (const auto& id : before)
+    if (after.count(id) == 0)
+      s.shell->remove(kernel_child(id));
+  if (auto p = child<permits_actor>(self, "permits"))
+    self->send(p, limits_of(*configuration));
+  const reload_order order{{}, configuration};
+  if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
+    self->send(d, order);
+  if (auto l = child<librarian_actor>(self, "librarian"))
+    self->send(l, order);
+  for (const auto& k : kernels_of(self))
+    self->send(k, order);
+  // The state writer, the committer and the gateway hold settings per kernel: they hold nothing
+  // that a fresh start would lose, so they are started anew with what depends on them.
+  if (before != after) {
+    s.shell->remove("gateway");
+    add_gateway(self);
+  }
+  reconcile(self);
+  spdlog::info("node: configuration reloaded from {}", configuration->path);
+}
+
+caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self) {
+  auto& s = self->state;
+  auto promise = self->make_response_promise<result<tree_reply>>();
+  tree_reply own;
+  own.children.push_back({"root", s.stopping ? "stopping" : "running", 0, s.failed, 0});
+  for (const auto& c : s.shell->view())
+    own.children.push_back({c.id, c.state, c.restarts, c.last_error, 1});
+  auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
+  if (!pool) {
+    answer<tree_reply>(promise, std::move(own));
+    return promise;
+  }
+  ask<tree_reply>(
+      self, pool, tree_query{},
+      [own, promise](result<tree_reply> r) mutable {
+        auto at = std::find_if(own.children.begin(), own.children.end(),
+                               [](const child_status& c) { return c.name == "dispatchers"; });
+        if (r && at != own.children.end())
+          for (auto& c : r->children) {
+            c.depth = 2;
+            at = own.children.insert(at + 1, std::move(c));
+          }
+        answer<tree_reply>(promise, std::move(own));
+      },
+      tree_limit);
+  return promise;
+}
+
+root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr context,
+                                       configuration_ptr configuration) {
+  install_handlers(self, "root");
+  self->set_down_handler([self](caf::down_msg& m) { on_down(self, m); });
+  auto& s = self->state;
+  s.context = context;
+  s.configuration = configuration;
+  s.shell = std::make_unique<supervisor_shell<root_impl::base>>(
+      self, "root", context->ports.clock, context->ports.random,
+      restart_intensity{limits::root_restart_intensity, limits::root_restart_period});
+  add_keepers(self);
+  add_loop(self);
+  for (const auto& k : configuration->kernels)
+    add_kernel(self, k.kernel_id);
+  add_gateway(self);
+  reconcile(self);
+  return {
+      [self](api_request& m) {
+        auto promise = self->make_response_promise<result<api_response>>();
+        ask<api_response>(
+            self, child<gateway_actor>(self, "gateway"), std::move(m),
+            [promise](result<api_response> r) { answer<api_response>(promise, std::move(r)); },
+            api_limit);
+        return promise;
+      },
+      [self](watch_events& m) {
+        if (auto g = child<gateway_actor>(self, "gateway"))
+          self->send(g, std::move(m));
+      },
+      [self](start_claiming&) {
+        self->state.claiming = true;
+        if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
+          self->send(d, start_claiming{});
+      },
+      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](tree_query&) { return tree_of(self); },
+      [self](shutdown_order& m) { shut_down(self, m.grace); },
+      [self](hurry_order&) {
+        if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
+          self->send(d, hurry_order{});
+      },
+      [self](supervise_tick&) {
+        if (!self->state.stopping)
+          reconcile(self);
+      },
+      [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
+      [self](kernels_stopped&) { stop_tree(self); },
+  };
+}
+
+} // namespace
+
+root_actor spawn_root(caf::actor_system& system, node_context_ptr context,
+                      configuration_ptr configuration) {
+  return system.spawn(root_behavior, std::move(context), std::move(configuration));
+}
+
+} // namespace boyd
