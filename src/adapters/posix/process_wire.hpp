@@ -50,7 +50,7 @@ struct reply {
 };
 
 /// How long the host waits for killed remains of a run before it reports the end all the same.
-inline constexpr milliseconds cleanup_bound = 2s;
+inline constexpr milliseconds cleanup_bound = limits::term_grace;
 
 /// The name of the variable that marks a run's processes.
 inline constexpr const char* run_variable = "BOYD_RUN";
