@@ -164,6 +164,12 @@ attempt_effects attempt_core::next_check() {
   for (; check_ < options_.require.size(); ++check_) {
     const auto& wanted = options_.require[check_];
     check_result r;
+    const bool pure = wanted.kind == kind_t::exit_zero || wanted.kind == kind_t::no_question;
+    if (!pure && !check_failure_.empty()) {
+      // The time is over; an answer that is still on its way must not meet another check.
+      failed_checks_.push_back(check_failure_);
+      continue;
+    }
     switch (wanted.kind) {
     case kind_t::exit_zero:
       r = check_exit_zero(exit_);

@@ -18,6 +18,7 @@ constexpr int code_signal_base = 128;
 
 failure_class classify_start(int error_number) {
   switch (error_number) {
+  case 0: // the runner itself refused: it is stopping or overloaded
   case EAGAIN:
   case EMFILE:
   case ENFILE:

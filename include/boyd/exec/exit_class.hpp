@@ -21,6 +21,7 @@ namespace boyd::exec {
 /// | signal HUP INT QUIT KILL TERM: ended from outside, OOM | transient                |
 /// | signal SEGV ABRT BUS ILL FPE SYS PIPE and all others   | deterministic            |
 /// | not started: EAGAIN EMFILE ENFILE ENOMEM ETXTBSY EINTR ETOOMANYREFS | transient   |
+/// | not started, no errno: the runner refused (stopping, overloaded) | transient   |
 /// | not started: E2BIG, EINVAL                             | deterministic            |
 /// | not started: any other error (ENOENT, EACCES, …)       | environment              |
 ///

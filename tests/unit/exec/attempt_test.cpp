@@ -167,6 +167,9 @@ TEST_CASE("exit codes and signals map to failure classes") {
   CHECK(failure({.start_errno = ENOENT}) == failure_class::environment);
   CHECK(failure({.start_errno = EMFILE}) == failure_class::transient);
   CHECK(failure({.start_errno = E2BIG}) == failure_class::deterministic);
+  process_exit refused;
+  refused.started = false;
+  CHECK(classify_exit(refused, {}) == failure_class::transient);
   process_exit tempfail;
   tempfail.exit_code = 75;
   CHECK(classify_exit(tempfail, {}) == failure_class::transient);
@@ -330,6 +333,26 @@ TEST_CASE("requirements decide the verification") {
     CHECK(o.verification == verification_verdict::failed);
     CHECK(b.runner.started() == 1);
   }
+}
+
+TEST_CASE("a file's answer that comes after the deadline meets no other check") {
+  attempt_options o;
+  process_spec spec;
+  spec.argv = {"agent"};
+  o.work = spec;
+  o.require = {need(kind_t::artifact, "/a"), need(kind_t::artifact, "/b")};
+  attempt_core core(o);
+  const steady_time start{1000ms};
+  (void)core.begin(start);
+  process_exit zero;
+  zero.exit_code = 0;
+  REQUIRE(std::holds_alternative<effect::stat_file>(core.on_exit(0, zero, start).front()));
+  const auto ended = core.on_timer(timer_kind::deadline, start + o.timeout);
+  REQUIRE(ended.size() == 1);
+  const auto& outcome = std::get<effect::finish>(ended.front()).outcome;
+  CHECK(outcome.verification == verification_verdict::failed);
+  CHECK(outcome.failure == failure_class::transient);
+  CHECK(core.on_file_info(file_info{}, start + o.timeout).empty());
 }
 
 TEST_CASE("a scripted answer is an attempt like any other") {
