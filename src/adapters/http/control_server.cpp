@@ -1,0 +1,223 @@
+#include "control_server.hpp"
+
+#include "connection_internal.hpp"
+#include "mailbox_internal.hpp"
+#include "socket_place_internal.hpp"
+
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <pthread.h>
+#include <set>
+#include <sys/socket.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace boyd::adapters {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::local::stream_protocol;
+using boost::system::error_code;
+using http_detail::connection;
+using http_detail::listening_socket;
+using http_detail::mailbox;
+using http_detail::owned_fd;
+
+/// Accepted in one go, before others have their turn.
+constexpr int accept_batch = 16;
+/// When the process is out of descriptors, trying at once again would only burn a processor.
+constexpr milliseconds accept_pause = 100ms;
+constexpr int unavailable = 503;
+
+/// A thread that starts inside this scope takes no signals: they are for the node's own threads.
+class signals_blocked {
+ public:
+  signals_blocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+class server final : public control_server, public http_detail::connection_host {
+ public:
+  server(control_server_options chosen, listening_socket listening)
+      : options_(std::move(chosen)), listening_(std::move(listening)), acceptor_(io_), pause_(io_),
+        grace_(io_), mail_(std::make_shared<mailbox>(io_)) {
+    acceptor_.assign(stream_protocol(), listening_.fd.release());
+    await_client();
+    const signals_blocked quiet;
+    thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "boyd-http");
+  }
+  ~server() override { server::stop(); }
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  void stop() override;
+
+ private:
+  const control_server_options& options() const override { return options_; }
+  const std::shared_ptr<mailbox>& mail() const override { return mail_; }
+  void forget(const std::shared_ptr<connection>& gone) override;
+
+  void run();
+  void await_client();
+  void accept_clients();
+  void welcome(owned_fd client);
+  void begin_stop();
+
+  control_server_options options_;
+  listening_socket listening_;
+  asio::io_context io_{1};
+  stream_protocol::acceptor acceptor_;
+  asio::steady_timer pause_;
+  asio::steady_timer grace_;
+  std::shared_ptr<mailbox> mail_;
+  std::set<std::shared_ptr<connection>> connections_;
+  bool stopping_ = false;
+  std::mutex stop_mutex_;
+  std::thread thread_;
+};
+
+void server::run() {
+  const auto keep_running =
+      asio::require(io_.get_executor(), asio::execution::outstanding_work.tracked);
+  while (!io_.stopped()) {
+    try {
+      io_.run();
+    } catch (const std::exception& e) {
+      spdlog::error("control socket: {}", e.what());
+    }
+  }
+  const auto open = connections_;
+  for (const auto& one : open)
+    one->close();
+}
+
+void server::await_client() {
+  acceptor_.async_wait(stream_protocol::acceptor::wait_read, [this](error_code ec) {
+    if (!ec && !stopping_)
+      accept_clients();
+  });
+}
+
+/// Our own accept4: Asio's leaves the descriptor open in child processes.
+void server::accept_clients() {
+  for (int i = 0; i < accept_batch; ++i) {
+    owned_fd client(
+        ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client) {
+      try {
+        welcome(std::move(client));
+      } catch (const std::exception& e) {
+        spdlog::error("control socket: a client was not taken: {}", e.what());
+      }
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED)
+      continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+      break;
+    spdlog::warn("control socket: accept failed: {}", std::generic_category().message(errno));
+    pause_.expires_after(accept_pause);
+    pause_.async_wait([this](error_code ec) {
+      if (!ec && !stopping_)
+        await_client();
+    });
+    return;
+  }
+  await_client();
+}
+
+void server::welcome(owned_fd client) {
+  const auto user = http_detail::peer_user(client.get());
+  if (user != 0 && user != static_cast<std::int64_t>(::geteuid())) {
+    const error why{errc::refused, "the control socket is for its owner", "",
+                    "run as the node's user"};
+    return http_detail::send_at_once(client.get(), error_response(why));
+  }
+  if (connections_.size() >= options_.max_connections) {
+    auto full = error_response(
+        error{errc::overloaded, "too many clients on the control socket", "", "try again"});
+    full.status = unavailable;
+    return http_detail::send_at_once(client.get(), full);
+  }
+  stream_protocol::socket socket(io_);
+  error_code failed;
+  socket.assign(stream_protocol(), client.get(), failed);
+  if (failed) {
+    spdlog::warn("control socket: a client was not taken: {}", failed.message());
+    return;
+  }
+  client.release();
+  const auto fresh = std::make_shared<connection>(*this, std::move(socket));
+  connections_.insert(fresh);
+  fresh->start();
+}
+
+void server::forget(const std::shared_ptr<connection>& gone) {
+  connections_.erase(gone);
+  if (stopping_ && connections_.empty())
+    io_.stop();
+}
+
+void server::begin_stop() {
+  stopping_ = true;
+  error_code ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+  const auto open = connections_; // they leave the set while they close
+  for (const auto& one : open)
+    one->shut_down();
+  if (connections_.empty())
+    return io_.stop();
+  grace_.expires_after(http_stop_grace);
+  grace_.async_wait([this](error_code) { io_.stop(); });
+}
+
+void server::stop() {
+  if (std::this_thread::get_id() == thread_.get_id()) {
+    spdlog::critical("control socket: stop() was called on the server's own thread");
+    return;
+  }
+  const std::lock_guard lock(stop_mutex_);
+  if (!thread_.joinable())
+    return;
+  listening_.remove_file();
+  mail_->post([this] { begin_stop(); });
+  thread_.join();
+  mail_->close();
+}
+
+} // namespace
+
+result<std::unique_ptr<control_server>> start_control_server(control_server_options options) {
+  if (!options.on_request)
+    return fail(errc::invalid_argument, "a control server needs a handler", options.socket_path);
+  auto listening = http_detail::listen_at(options.socket_path);
+  if (!listening)
+    return fail(listening.error());
+  try {
+    return std::make_unique<server>(std::move(options), std::move(*listening));
+  } catch (const std::exception& e) {
+    return fail(errc::io_error, std::string("the control socket cannot be served: ") + e.what());
+  }
+}
+
+} // namespace boyd::adapters
