@@ -155,8 +155,9 @@ findings caf_stays_out(const source_tree& tree) {
 }
 
 findings only_shells_spawn(const source_tree& tree) {
-  // The dispatcher has two actors, one per agent and the pool that supervises them.
-  constexpr std::array shells{"/actor.cpp"sv, "/actor.hpp"sv, "/pool.cpp"sv};
+  // Beside the actors themselves, the two supervisors that are made of data spawn: the pool of
+  // dispatchers and the root.
+  constexpr std::array shells{"/actor.cpp"sv, "/actor.hpp"sv, "/pool.cpp"sv, "/root.cpp"sv};
   const auto concerns = [&](const source& s) {
     return s.is_cpp() && (s.is_below("actors/") || s.is_below("messages/")) &&
            std::ranges::none_of(shells, [&](auto name) { return s.path.ends_with(name); });
