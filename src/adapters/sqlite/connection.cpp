@@ -131,10 +131,10 @@ connection::~connection() {
 }
 
 statement connection::prepare(std::string_view sql) {
-  std::string key{sql};
-  const auto it = cache_.find(key);
+  const auto it = cache_.find(sql);
   if (it != cache_.end())
     return statement{it->second};
+  std::string key{sql};
   sqlite3_stmt* s = nullptr;
   const int rc = sqlite3_prepare_v3(db_, key.c_str(), static_cast<int>(key.size()) + 1,
                                     SQLITE_PREPARE_PERSISTENT, &s, nullptr);

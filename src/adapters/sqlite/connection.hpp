@@ -3,7 +3,9 @@
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -90,8 +92,16 @@ class connection {
   bool has_moved() const;
 
  private:
+  struct text_hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+
   sqlite3* db_ = nullptr;
-  std::unordered_map<std::string, sqlite3_stmt*> cache_;
+  /// Looked up by view: no copy of the text on the hot path.
+  std::unordered_map<std::string, sqlite3_stmt*, text_hash, std::equal_to<>> cache_;
 };
 
 } // namespace boyd::adapters::sqlite

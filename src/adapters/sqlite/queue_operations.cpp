@@ -50,12 +50,16 @@ any_reply operations::run(const enqueue_cycle& op) {
 }
 
 any_reply operations::run(const claim& op) {
+  // The inner query reads dispatches_claim alone; rows and prompts are read for the winners only.
   static const std::string head = "SELECT " + std::string{row_columns()} +
-                                  ", d.id, p.prompt FROM dispatches d JOIN dispatch_prompts p ON "
-                                  "p.id = d.id WHERE d.status = 'pending' AND d.kernel_id = ? ";
-  static const std::string tail = "AND d.not_before <= ? ORDER BY d.priority DESC, d.created_at, "
-                                  "d.dispatch_id LIMIT ?";
-  static const std::string of_agent = head + "AND d.agent_id = ? " + tail;
+                                  ", d.id, p.prompt FROM (SELECT id FROM dispatches WHERE status = "
+                                  "'pending' AND kernel_id = ? ";
+  static const std::string tail =
+      "AND not_before <= ? ORDER BY priority DESC, created_at, dispatch_id LIMIT ?) c JOIN "
+      "dispatches d ON d.id = c.id JOIN dispatch_prompts p ON p.id = c.id ORDER BY d.priority "
+      "DESC, "
+      "d.created_at, d.dispatch_id";
+  static const std::string of_agent = head + "AND agent_id = ? " + tail;
   static const std::string of_any = head + tail;
   std::vector<claimed_dispatch> out;
   std::vector<std::int64_t> ids;
@@ -73,13 +77,14 @@ any_reply operations::run(const claim& op) {
       out.push_back({std::move(row.d), op.lease});
     }
   }
+  auto s = db_.prepare("UPDATE dispatches SET status='running', attempt=?, fence=?, "
+                       "lease_owner=?, last_owner=?, lease_expires_at=?, started_at=?, "
+                       "execution='none', claim='none', verification='none', "
+                       "failure_class='none', exit_code=-1, output_cut=0, session_id='', "
+                       "summary='', error='', usage='' WHERE id=?");
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto& d = out[i].row;
-    auto s = db_.prepare("UPDATE dispatches SET status='running', attempt=?, fence=?, "
-                         "lease_owner=?, last_owner=?, lease_expires_at=?, started_at=?, "
-                         "execution='none', claim='none', verification='none', "
-                         "failure_class='none', exit_code=-1, output_cut=0, session_id='', "
-                         "summary='', error='', usage='' WHERE id=?");
+    s.rewind();
     s.bind(d.attempt).bind(d.fence).bind(d.lease_owner).bind(d.lease_owner);
     s.bind(d.lease_expires_at).bind(d.started_at).bind(ids[i]).run();
   }
