@@ -4,6 +4,7 @@
 #include "actors/executor/actor.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -100,6 +101,11 @@ void claim(self_pointer self, std::size_t n) {
   op.agent_id = p.agent_id;
   op.limit = n;
   op.lease = p.configuration->node_settings.lease;
+  if (auto passed = faults::pass("dispatcher.claim"); !passed) {
+    self->state.core->claim_failed();
+    self->state.store_failed = true;
+    return;
+  }
   const auto started = now_of(self);
   ask_store(self, p.store, std::move(op), [self, started](result<store::claim::reply> r) {
     self->state.store_failed = !r;

@@ -22,13 +22,19 @@ namespace {
 
 struct sweep_tick : message {};
 
+struct retention_tick : message {};
+
+/// Finished rows are removed this often, batch after batch.
+constexpr milliseconds retention_interval = 10min;
+
 struct poll_tick : message {
   std::uint64_t generation = 0;
 };
 
 using pool_impl =
     dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
-                                  caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>>;
+                                  caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>,
+                                  caf::reacts_to<retention_tick>>;
 using drain_promise = caf::typed_response_promise<result<drained>>;
 
 struct member {
@@ -178,6 +184,21 @@ void sweep(self_pointer self) {
   });
 }
 
+/// One batch of finished rows; another one follows at once while there is something to remove.
+void remove_finished(self_pointer self) {
+  auto& s = self->state;
+  if (!s.claiming)
+    return self->delayed_send(self, retention_interval, retention_tick{});
+  store::remove_finished op;
+  op.age = s.configuration->node_settings.retention;
+  op.limit = limits::retention_batch;
+  ask_store(self, s.store, op, [self](result<store::remove_finished::reply> r) {
+    if (r && r->removed > 0)
+      return self->send(self, retention_tick{});
+    self->delayed_send(self, retention_interval, retention_tick{});
+  });
+}
+
 // -- reload and drain
 // ---------------------------------------------------------------------------------
 
@@ -315,6 +336,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
   reconcile(self);
   self->send(store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
   self->send(self, sweep_tick{});
+  self->delayed_send(self, retention_interval, retention_tick{});
   return {
       [self](start_claiming&) {
         if (!self->state.claiming)
@@ -348,6 +370,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](supervise_tick&) { reconcile(self); },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](sweep_tick&) { sweep(self); },
+      [self](retention_tick&) { remove_finished(self); },
       [self](poll_tick& m) {
         if (m.generation == self->state.poll_generation)
           ask_due(self);

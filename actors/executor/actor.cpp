@@ -2,6 +2,8 @@
 
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/config/load.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/script.hpp"
@@ -291,6 +293,12 @@ void begin_answer(self_pointer self, const std::vector<config::script_executor::
   begin_attempt(self, std::move(options));
 }
 
+result<std::vector<config::script_executor::answer>> read_answers(const std::string& text,
+                                                                  const std::string& file) {
+  const bool yaml = file.ends_with(".yaml") || file.ends_with(".yml");
+  return yaml ? config::load_answers(file, text) : exec::parse_script(text, file);
+}
+
 void begin_script(self_pointer self, const config::script_executor& script) {
   if (script.file.empty())
     return begin_answer(self, script.answers);
@@ -299,7 +307,7 @@ void begin_script(self_pointer self, const config::script_executor& script) {
                        [self, file = script.file](result<workspace_reply> r) {
                          if (!r)
                            return finish_unstarted(self, r.error(), failure_class::environment);
-                         auto answers = exec::parse_script(r->text, file);
+                         auto answers = read_answers(r->text, file);
                          if (!answers)
                            return finish_unstarted(self, answers.error(),
                                                    failure_class::environment);
@@ -338,6 +346,8 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         });
       },
       [self](begin_run&) {
+        if (auto passed = faults::pass("executor.run"); !passed)
+          return finish_unstarted(self, passed.error(), failure_class::transient);
         const auto& run = self->state.order.agent->run;
         if (const auto* command = std::get_if<config::command_executor>(&run))
           begin_command(self, *command);

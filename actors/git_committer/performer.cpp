@@ -1,5 +1,6 @@
 #include "actors/git_committer/performer.hpp"
 
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/ports/clock.hpp"
@@ -58,6 +59,9 @@ result<repository_reply> repository_session::answer(const repository_request& re
   auto h = home_of(kernel_of(request));
   if (!h)
     return fail(std::move(h.error()));
+  if (std::holds_alternative<commit_boundary>(request.what))
+    if (auto passed = faults::pass("git_committer.commit"); !passed)
+      return fail(std::move(passed.error()));
   return std::visit([&](const auto& what) { return carry_out(**h, what); }, request.what);
 }
 

@@ -1,5 +1,6 @@
 #include "actors/graph_recorder/performer.hpp"
 
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -27,7 +28,10 @@ graph_session::graph_session(node_context_ptr context)
     : context_(std::move(context)), path_(context_->home + "/knowledge/graph.jsonl") {}
 
 void graph_session::perform(jobs& batch) {
-  if (auto open = ensure_open(); !open) {
+  auto open = faults::pass("graph_recorder.append");
+  if (open)
+    open = ensure_open();
+  if (!open) {
     for (auto& j : batch)
       j.reply = fail(open.error());
     return;

@@ -1,5 +1,6 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/plan/system_prompt.hpp"
 
@@ -246,6 +247,8 @@ void run_step(self_pointer self) {
   if (!s.cycle)
     return;
   ++s.step_generation; // ticks of earlier steps are void
+  if (auto passed = faults::pass("kernel.step"); !passed)
+    return retry_step(self, passed.error());
   switch (s.cycle->step()) {
   case cycle_step::begin:
     return begin(self);

@@ -4,6 +4,7 @@
 #include "actors/probe/actor.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/command_line.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -88,7 +89,12 @@ librarian_actor::behavior_type behavior(pointer self, node_context_ptr context,
   s.workspace = std::move(workspace);
   s.store = std::move(store);
   return {
-      [self](gather_context& request) { return gather(self, request); },
+      [self](gather_context& request) {
+        // An error counts as a crash here: the cycle goes on without what could not be gathered.
+        if (auto passed = faults::pass("librarian.gather"); !passed)
+          throw std::runtime_error(passed.error().what);
+        return gather(self, request);
+      },
       [self](check_wake& request) { return check(self, request); },
       [self](health_query&) { return health_of(self->state); },
       [self](reload_order& m) { self->state.configuration = m.configuration; },

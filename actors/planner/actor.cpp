@@ -1,6 +1,7 @@
 #include "actors/planner/actor.hpp"
 
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/plan/static_planner.hpp"
 
 #include <caf/actor_system.hpp>
@@ -25,6 +26,8 @@ result<plan::plan_output> decide(const plan_request& request) {
     return fail(errc::not_found, "no such kernel in the configuration", request.kernel_id);
   if (!request.input.make_id)
     return fail(errc::invalid_argument, "a plan needs a source of ids", request.kernel_id);
+  if (auto passed = faults::pass("planner.plan"); !passed)
+    return fail(std::move(passed.error()));
   return plan::plan_static(*kernel, request.input);
 }
 

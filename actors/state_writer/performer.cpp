@@ -1,5 +1,6 @@
 #include "actors/state_writer/performer.hpp"
 
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/ports/clock.hpp"
@@ -48,6 +49,11 @@ result<state_reply> state_session::answer(const state_request& request) {
   if (!h)
     return fail(std::move(h.error()));
   home& known = **h;
+  const bool reads = std::holds_alternative<read_state>(request.what) ||
+                     std::holds_alternative<read_kernel_files>(request.what);
+  if (!reads)
+    if (auto passed = faults::pass("state_writer.write"); !passed)
+      return fail(std::move(passed.error()));
   if (!std::holds_alternative<init_kernel_home>(request.what))
     if (auto there = check_directory(known); !there)
       return fail(std::move(there.error()));

@@ -1,5 +1,6 @@
 #include "actors/store/performer.hpp"
 
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/ports/clock.hpp"
 
@@ -58,6 +59,8 @@ void store_session::perform(jobs& batch) {
 result<store_reply> store_session::apply(const std::vector<store::operation>& operations) {
   if (operations.empty())
     return store_reply{};
+  if (auto passed = faults::pass("store.apply"); !passed)
+    return fail(errc::store_unavailable, passed.error().what);
   auto replies = store_->apply(operations);
   if (!replies)
     return fail(std::move(replies.error()));
@@ -119,7 +122,10 @@ result<void> store_session::ensure_open() {
 }
 
 result<void> store_session::open_now() {
-  if (auto opened = store_->open(); !opened) {
+  auto opened = faults::pass("store.open");
+  if (opened)
+    opened = store_->open();
+  if (!opened) {
     lost(opened.error());
     return fail(opened.error());
   }

@@ -176,7 +176,7 @@ struct kernel {
 /// A fault point armed by configuration (SPEC §23).
 struct fault {
   std::string point;
-  std::string action; ///< crash | delay | drop | error | corrupt
+  std::string action; ///< crash | delay | error
   int count = 1;
   double probability = 1.0;
   milliseconds delay{0};
