@@ -1,0 +1,196 @@
+#include "actors/kernel/cycle_core.hpp"
+#include "support/pch.hpp"
+
+using namespace boyd;
+
+namespace {
+
+constexpr utc_time t0{milliseconds{1'770'976'800'000}};
+
+config::kernel kernel_of(std::initializer_list<const char*> ids) {
+  config::kernel k;
+  for (const char* id : ids) {
+    config::agent a;
+    a.agent_id = id;
+    a.prompt = "{STATE}|{GOAL}|{TIME}";
+    k.agents.push_back(a);
+  }
+  return k;
+}
+
+occurrence slot() {
+  occurrence o;
+  o.kernel_id = "default";
+  o.scheduled_at = t0;
+  return o;
+}
+
+error broken(const char* what) {
+  return {errc::io_error, what, {}, {}};
+}
+
+dispatch row(const char* agent, dispatch_status status, const char* text = "fine") {
+  dispatch d;
+  d.dispatch_id = std::string("id-") + agent;
+  d.agent_id = agent;
+  d.cycle_id = "c1";
+  d.status = status;
+  d.outcome.summary = text;
+  if (status == dispatch_status::failed)
+    d.outcome.error = text;
+  return d;
+}
+
+std::function<std::string()> ids() {
+  auto n = std::make_shared<int>(0);
+  return [n] { return "d" + std::to_string((*n)++); };
+}
+
+/// A cycle that is waiting for its dispatches.
+cycle_core waiting(const config::kernel& k) {
+  cycle_core c(k, "c1", "node-a", slot(), t0, t0);
+  c.begin({});
+  c.perceive(std::string("state"), gathered_context{});
+  c.orient(orientation{}, {}, {}, ids(), t0);
+  c.decide(plan::plan_static(k, c.input()));
+  c.act({});
+  return c;
+}
+
+} // namespace
+
+TEST_CASE("cycle: the steps in order") {
+  const auto k = kernel_of({"a", "b"});
+  cycle_core c(k, "c1", "node-a", slot(), t0, t0);
+  CHECK(c.step() == cycle_step::begin);
+  c.begin({});
+  CHECK(c.step() == cycle_step::perceive);
+  c.perceive(std::string("state"), gathered_context{});
+  CHECK(c.step() == cycle_step::orient);
+  c.orient(orientation{}, {}, {}, ids(), t0);
+  CHECK(c.step() == cycle_step::decide);
+  c.decide(plan::plan_static(k, c.input()));
+  CHECK(c.step() == cycle_step::act);
+  CHECK(c.plan().specs.size() == 2);
+  c.act({});
+  CHECK(c.step() == cycle_step::wait);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::done)},
+         false, t0 + 3s);
+  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.record().status == cycle_status::success);
+  CHECK(c.record().duration_ms == 3000);
+  c.record_row(std::vector<cycle_record>{c.record()}, {});
+  c.record_edges(graph_reply{"head"});
+  c.merge(state_reply{});
+  c.pre_commit({});
+  c.write_block(state_reply{});
+  c.commit({});
+  CHECK(c.step() == cycle_step::done);
+  CHECK_FALSE(c.rendering_is_behind());
+}
+
+TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else does") {
+  const auto k = kernel_of({"a"});
+  cycle_core c(k, "c1", "node-a", slot(), t0, t0);
+  c.begin(fail(broken("store")));
+  CHECK(c.step() == cycle_step::begin);
+  c.begin({});
+  c.perceive(fail(broken("state file")), fail(broken("librarian")));
+  CHECK(c.step() == cycle_step::orient);
+  CHECK(c.problems().size() == 2);
+  c.orient(fail(broken("store")), {}, {}, ids(), t0);
+  CHECK(c.step() == cycle_step::orient);
+  c.orient(orientation{}, {}, {}, ids(), t0);
+  c.decide(plan::plan_static(k, c.input()));
+  c.act(fail(broken("store")));
+  CHECK(c.step() == cycle_step::act);
+  c.act({});
+  c.wait(fail(broken("store")), false, t0);
+  CHECK(c.step() == cycle_step::wait);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
+  c.record_row(fail(broken("store")), {});
+  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.record().error.find("state file") != std::string::npos);
+}
+
+TEST_CASE("cycle: files and git that fail leave the rendering behind, and the words for the next") {
+  const auto k = kernel_of({"a"});
+  auto c = waiting(k);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
+  c.record_row(std::vector<cycle_record>{c.record()}, {});
+  c.record_edges(fail(broken("graph")));
+  c.merge(fail(broken("disk")));
+  c.pre_commit(fail(broken("git")));
+  c.write_block(fail(broken("disk")));
+  c.commit(fail(broken("git")));
+  CHECK(c.step() == cycle_step::done);
+  CHECK(c.rendering_is_behind());
+  CHECK(c.problems().size() == 5);
+  auto next = waiting(k);
+  next.carry(c.problems());
+  next.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
+  CHECK(next.record().error.find("graph") != std::string::npos);
+}
+
+TEST_CASE("cycle: a planner that fails makes the cycle an error, not a crash") {
+  const auto k = kernel_of({"a"});
+  cycle_core c(k, "c1", "node-a", slot(), t0, t0);
+  c.begin({});
+  c.perceive(std::string{}, gathered_context{});
+  c.orient(orientation{}, {}, {}, ids(), t0);
+  c.decide(fail(broken("planner")));
+  REQUIRE(c.plan().decisions.size() == 1);
+  CHECK(c.plan().decisions[0].reason == "planner");
+  c.act({});
+  c.wait(std::vector<dispatch>{}, false, t0);
+  CHECK(c.record().status == cycle_status::error);
+}
+
+TEST_CASE("cycle: what failed is named, and fails nobody else") {
+  const auto k = kernel_of({"a", "b"});
+  auto c = waiting(k);
+  c.wait(std::vector<dispatch>{row("b", dispatch_status::failed, "broke"),
+                               row("a", dispatch_status::done)},
+         false, t0);
+  CHECK(c.record().status == cycle_status::partial_success);
+  CHECK(c.record().failed_agents == std::vector<std::string>{"b"});
+  REQUIRE(c.record().agents.size() == 2);
+  CHECK(c.record().agents[0].agent_id == "a");
+  CHECK(c.record().agents[1].summary == "broke");
+  CHECK(c.facts().size() == 4);
+}
+
+TEST_CASE("cycle: at its deadline what still runs is recorded as running") {
+  const auto k = kernel_of({"a", "b"});
+  auto c = waiting(k);
+  std::vector<dispatch> rows{row("a", dispatch_status::done), row("b", dispatch_status::running)};
+  c.wait(rows, false, t0);
+  CHECK(c.step() == cycle_step::wait);
+  CHECK(c.unfinished() == std::vector<std::string>{"id-b"});
+  c.wait(rows, true, t0 + 1h);
+  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.record().agents[1].status == "running");
+  CHECK(c.record().failed == 0);
+  CHECK(c.record().status == cycle_status::partial_success);
+}
+
+TEST_CASE("cycle: resumed where the last life left it") {
+  const auto k = kernel_of({"a"});
+  cycle_record left;
+  left.cycle_id = "c1";
+  left.kernel_id = "default";
+  left.started_at = t0;
+  CHECK(cycle_core::resume(k, left, false, t0).step() == cycle_step::perceive);
+  auto c = cycle_core::resume(k, left, true, t0);
+  CHECK(c.step() == cycle_step::wait);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0 + 2s);
+  CHECK(c.record().duration_ms == 2000);
+}
+
+TEST_CASE("cycle: the status of SPEC 3") {
+  CHECK(status_of(0, 0, false) == cycle_status::success);
+  CHECK(status_of(2, 2, false) == cycle_status::success);
+  CHECK(status_of(2, 1, false) == cycle_status::partial_success);
+  CHECK(status_of(2, 0, false) == cycle_status::failed);
+  CHECK(status_of(0, 0, true) == cycle_status::error);
+}

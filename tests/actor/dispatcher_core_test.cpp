@@ -1,0 +1,182 @@
+#include "actors/dispatcher/core.hpp"
+#include "support/pch.hpp"
+
+using namespace boyd;
+
+namespace {
+
+constexpr steady_time t0{milliseconds{1'000'000}};
+
+claimed_dispatch claimed(const std::string& id, std::int64_t fence = 1) {
+  claimed_dispatch c;
+  c.row.dispatch_id = id;
+  c.row.status = dispatch_status::running;
+  c.row.fence = fence;
+  c.row.attempt = 1;
+  c.lease = 30s;
+  return c;
+}
+
+run_outcome good() {
+  run_outcome o;
+  o.execution = execution_verdict::succeeded;
+  return o;
+}
+
+dispatcher_limits two_at_once(bool shared = false) {
+  dispatcher_limits l;
+  l.max_concurrent = 2;
+  l.shared_store = shared;
+  return l;
+}
+
+/// A core that runs `ids`, permits and all.
+dispatcher_core running(std::vector<std::string> ids, bool shared = false) {
+  dispatcher_core core(two_at_once(shared));
+  core.due(ids.size(), 10);
+  (void)core.decide(t0);
+  core.granted(static_cast<int>(ids.size()));
+  (void)core.decide(t0);
+  std::vector<claimed_dispatch> rows;
+  for (const auto& id : ids)
+    rows.push_back(claimed(id));
+  core.claimed(std::move(rows), t0);
+  (void)core.decide(t0);
+  return core;
+}
+
+} // namespace
+
+TEST_CASE("dispatcher: a permit first, then a claim, then a start") {
+  dispatcher_core core(two_at_once());
+  CHECK_FALSE(core.decide(t0).wish);
+  core.due(5, 10);
+  auto todo = core.decide(t0);
+  REQUIRE(todo.wish);
+  CHECK(*todo.wish == 2);
+  CHECK(todo.claim == 0);
+  core.granted(1);
+  todo = core.decide(t0);
+  CHECK(todo.claim == 1);
+  CHECK(core.decide(t0).claim == 0); // one claim at a time
+  core.claimed({claimed("a")}, t0);
+  todo = core.decide(t0);
+  REQUIRE(todo.start.size() == 1);
+  CHECK(core.running() == 1);
+}
+
+TEST_CASE("dispatcher: permits that are of no use go back") {
+  dispatcher_core core(two_at_once());
+  core.due(1, 10);
+  (void)core.decide(t0);
+  core.granted(1);
+  (void)core.decide(t0);
+  core.claimed({}, t0); // somebody else was faster
+  CHECK(core.decide(t0).permits_back == 1);
+  core.due(1, 10);
+  (void)core.decide(t0);
+  core.granted(1);
+  (void)core.decide(t0);
+  core.claim_failed();
+  CHECK(core.decide(t0).permits_back == 1);
+}
+
+TEST_CASE("dispatcher: an end is settled once, and its permit goes back to the broker") {
+  auto core = running({"a"});
+  core.finished("a", 1, good(), 0.5);
+  core.finished("a", 1, good(), 0.5);
+  auto todo = core.decide(t0);
+  REQUIRE(todo.settle.size() == 1);
+  CHECK(todo.settle[0].to == settle_to::done);
+  CHECK(todo.permits_back == 1);
+  CHECK(core.running() == 0);
+}
+
+TEST_CASE("dispatcher: an end under another fence is not ours") {
+  auto core = running({"a"});
+  core.finished("a", 7, good(), 0.5);
+  CHECK(core.decide(t0).settle.empty());
+  CHECK(core.running() == 1);
+}
+
+TEST_CASE("dispatcher: a settlement that the store could not take is offered again") {
+  auto core = running({"a"});
+  core.finished("a", 1, good(), 0.5);
+  auto todo = core.decide(t0);
+  core.settle_failed(todo.settle);
+  CHECK(core.decide(t0 + 1s).settle.size() == 1);
+}
+
+TEST_CASE("dispatcher: unsettled results take the place of new work") {
+  auto core = running({"a", "b"});
+  core.finished("a", 1, good(), 0.5);
+  core.finished("b", 1, good(), 0.5);
+  (void)core.decide(t0); // both are with the store
+  core.due(9, 10);
+  CHECK_FALSE(core.decide(t0).wish);
+}
+
+TEST_CASE("dispatcher: a full claim means that there may be more, a short one that there is none") {
+  auto core = running({"a", "b"});
+  CHECK(core.waiting() > 0);
+  dispatcher_core other(two_at_once());
+  other.due(5, 1);
+  (void)other.decide(t0);
+  other.granted(2);
+  (void)other.decide(t0);
+  other.claimed({claimed("a")}, t0);
+  CHECK(other.waiting() == 0);
+}
+
+TEST_CASE("dispatcher: draining claims nothing, gives back what it just got, and says when empty") {
+  dispatcher_core core(two_at_once());
+  core.due(2, 10);
+  (void)core.decide(t0);
+  core.granted(2);
+  (void)core.decide(t0);
+  core.drain();
+  core.claimed({claimed("a"), claimed("b")}, t0);
+  auto todo = core.decide(t0);
+  CHECK(todo.start.empty());
+  REQUIRE(todo.settle.size() == 2);
+  CHECK(todo.settle[0].to == settle_to::release);
+  CHECK_FALSE(todo.drained);
+  core.settled(todo.settle);
+  CHECK(core.decide(t0).drained);
+  CHECK_FALSE(core.decide(t0).drained); // said once
+}
+
+TEST_CASE("dispatcher: shutdown gives attempts back, an operator's cancel ends them") {
+  auto core = running({"a", "b"});
+  core.cancel("a", cancel_cause::operator_request);
+  core.drain();
+  core.cancel_all(cancel_cause::shutdown);
+  auto todo = core.decide(t0);
+  CHECK(todo.cancel.size() == 2);
+  run_outcome ended;
+  ended.execution = execution_verdict::cancelled;
+  core.finished("a", 1, ended, 0.5);
+  core.finished("b", 1, ended, 0.5);
+  todo = core.decide(t0);
+  REQUIRE(todo.settle.size() == 2);
+  CHECK(todo.settle[0].to == settle_to::cancelled);
+  CHECK(todo.settle[1].to == settle_to::release);
+}
+
+TEST_CASE("dispatcher: leases are renewed in time") {
+  auto core = running({"a"}, true);
+  CHECK(core.decide(t0 + 5s).renew.empty());
+  auto todo = core.decide(t0 + 11s);
+  REQUIRE(todo.renew.size() == 1);
+  core.renewed(todo.renew, {}, t0 + 11s);
+  CHECK(core.decide(t0 + 35s).cancel.empty());
+}
+
+TEST_CASE("dispatcher: on a shared store an attempt ends when its lease does") {
+  auto shared = running({"a"}, true);
+  auto todo = shared.decide(t0 + 40s);
+  REQUIRE(todo.cancel.size() == 1);
+  CHECK(todo.cancel[0].second == cancel_cause::lease_lost);
+  auto alone = running({"a"}, false);
+  CHECK(alone.decide(t0 + 40s).cancel.empty());
+}
