@@ -1,0 +1,98 @@
+#include "bench/cycle/whole_node.hpp"
+
+#include "actors/node/root.hpp"
+#include "actors/support/handlers.hpp"
+#include "bench/support/wiring.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+
+namespace boyd::bench {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr auto longest_wait = std::chrono::minutes{2};
+
+configuration_ptr make_configuration() {
+  auto c = std::make_shared<config::configuration>();
+  config::kernel k;
+  k.kernel_id = bench_kernel;
+  config::agent a;
+  a.agent_id = "no-op";
+  a.prompt = "Do nothing. {STATE}";
+  a.run.emplace<config::script_executor>().answers.emplace_back().summary = "nothing to do";
+  k.agents.push_back(std::move(a));
+  c->kernels.push_back(std::move(k));
+  return c;
+}
+
+} // namespace
+
+struct whole_node::parts {
+  caf::actor_system_config configuration;
+  std::unique_ptr<caf::actor_system> system;
+  root_actor root;
+  std::optional<caf::scoped_actor> me;
+
+  result<json> ask(const char* method, const std::string& path, const std::string& body) {
+    api_request request;
+    request.method = method;
+    request.path = path;
+    request.query = {{"kernel", bench_kernel}, {"wait", "1"}};
+    request.body = body;
+    result<json> reply = fail(errc::bug, "no answer");
+    (*me)
+        ->request(root, longest_wait, std::move(request))
+        .receive(
+            [&](result<api_response>& r) {
+              if (!r)
+                reply = fail(r.error());
+              else if (r->status >= 300)
+                reply = fail(errc::refused, r->body, path);
+              else
+                reply = json::parse(r->body);
+            },
+            [&](caf::error& e) { reply = fail(errc::actor_down, text_of(e)); });
+    return reply;
+  }
+};
+
+whole_node::whole_node(node_context_ptr context) : parts_(std::make_unique<parts>()) {
+  auto& p = *parts_;
+  configure_actors(p.configuration);
+  p.system = std::make_unique<caf::actor_system>(p.configuration);
+  p.root = spawn_root(*p.system, std::move(context), make_configuration());
+  p.me.emplace(*p.system);
+  caf::anon_send(p.root, start_claiming{});
+}
+
+whole_node::~whole_node() {
+  auto& p = *parts_;
+  caf::anon_send(p.root, shutdown_order{{}, milliseconds{0}});
+  (*p.me)->wait_for(p.root);
+  p.root = nullptr;
+  p.me.reset();
+}
+
+result<void> whole_node::cycle() {
+  auto& p = *parts_;
+  auto triggered = p.ask("POST", "/api/v1/cycles", R"({"trigger":"manual"})");
+  if (!triggered)
+    return fail(std::move(triggered.error()));
+  const auto id = triggered->value("cycle_id", std::string{});
+  auto recorded = p.ask("GET", "/api/v1/cycles/" + id, {});
+  if (!recorded)
+    return fail(std::move(recorded.error()));
+  if (recorded->value("succeeded", 0) != 1)
+    return fail(errc::bug, "the cycle's agent did not succeed", id);
+  return {};
+}
+
+} // namespace boyd::bench

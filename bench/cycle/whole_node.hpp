@@ -1,0 +1,33 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "boyd/core/result.hpp"
+
+#include <memory>
+#include <string>
+
+namespace boyd::bench {
+
+/// The whole tree of a node, with one kernel "bench" and one agent whose script does nothing. Use
+/// from one thread.
+class whole_node {
+ public:
+  explicit whole_node(node_context_ptr context);
+  /// Shuts the node down in order.
+  ~whole_node();
+  whole_node(const whole_node&) = delete;
+  whole_node& operator=(const whole_node&) = delete;
+
+  /// One cycle, as `boyd cycle` asks for it; returns when it is recorded and committed. An error
+  /// when it is not admitted or its agent fails.
+  result<void> cycle();
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+/// The kernel of `whole_node`.
+inline constexpr auto bench_kernel = "bench";
+
+} // namespace boyd::bench

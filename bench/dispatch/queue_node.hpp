@@ -1,0 +1,71 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "bench/support/statistics.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/ports/process_runner.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace boyd::bench {
+
+/// Ends every process successfully at its start, and notes when that was: what a dispatcher hands
+/// to the outside world is measured, not the outside world.
+class observing_runner final : public process_runner {
+ public:
+  observing_runner();
+  ~observing_runner() override;
+
+  result<process_handle> start(process_spec spec, process_events events) override;
+  void signal(process_handle handle, int signal) override;
+  std::size_t running() const override { return 0; }
+
+  /// Waits until `count` processes were started in all; the time of the last start.
+  result<stopwatch_clock::time_point> wait_started(std::uint64_t count);
+
+ private:
+  struct shared;
+  std::unique_ptr<shared> shared_;
+};
+
+/// What the queue holds and who empties it.
+struct queue_settings {
+  std::size_t agents = 4;
+  std::size_t max_concurrent = 64; ///< of the node; each agent may use all of it
+  std::size_t batch = 500;         ///< rows in one request
+  std::size_t in_flight = 2;       ///< requests at once
+  std::size_t prompt_bytes = 200;
+  bool commands = false; ///< agents run commands (by the process port) instead of scripts
+};
+
+/// A node's dispatching side: the store's keeper, permits, the workspace's keeper, the pool with
+/// its dispatchers, and somebody who listens as a kernel does. Use from one thread.
+class queue_node {
+ public:
+  queue_node(node_context_ptr context, const queue_settings& settings, const std::string& store);
+  ~queue_node();
+  queue_node(const queue_node&) = delete;
+  queue_node& operator=(const queue_node&) = delete;
+
+  /// Adds `count` dispatches; returns when all are durable.
+  result<void> enqueue(std::size_t count);
+
+  /// The dispatchers work from now on.
+  void start_claiming();
+
+  /// Waits until `count` dispatches have been settled here, then counts the rows: `count` must be
+  /// done in the database.
+  result<void> wait_done(std::size_t count);
+
+  /// Waits until the store answers: it is open and migrated.
+  result<void> wait_open();
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+} // namespace boyd::bench

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "boyd/core/result.hpp"
+
+#include <caf/actor_system_config.hpp>
+
+#include <memory>
+#include <string>
+
+namespace boyd::bench {
+
+/// The real ports of a node at `home` (made if missing) with the store `store` ("sqlite" or a
+/// postgres:// URI); child processes by `processes`, or really when it is null. Its kernels follow
+/// no schedule.
+result<node_context_ptr> make_context(const std::string& home, const std::string& store,
+                                      std::shared_ptr<process_runner> processes);
+
+/// CAF as the program configures it.
+void configure_actors(caf::actor_system_config& c);
+
+/// Only errors are logged: a benchmark's output is its figures.
+void quiet_logs();
+
+} // namespace boyd::bench
