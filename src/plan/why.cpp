@@ -67,7 +67,7 @@ std::vector<const decision_row*> decisions_in_question(const why_input& in,
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &decision_row::decided_at);
   if (!in.agent_id.empty() && found.size() > 1)
-    found.resize(1);
+    found.erase(found.begin() + 1, found.end());
   return found;
 }
 
