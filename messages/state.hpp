@@ -40,13 +40,14 @@ struct action_outcome {
 struct merge_actions {
   std::string kernel_id;
   std::vector<action_outcome> outcomes;
+  std::size_t keep = limits::recent_actions; ///< the reducer's lines that stay
 };
 
 /// Renders the runtime block from rows into STATE.md.
 struct write_runtime_block {
   std::string kernel_id;
   utc_time updated_at{};
-  std::vector<cycle_record> history; ///< newest first; the first is the latest
+  std::vector<cycle_record> history; ///< newest first; the first is the latest; all are rendered
 };
 
 /// Writes whole files of the kernel home (INIT.md, SYSTEM_PROMPT.md).

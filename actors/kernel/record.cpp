@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace boyd::kernel_impl {
@@ -83,7 +84,9 @@ void record_edges(self_pointer self) {
 void merge(self_pointer self) {
   auto& s = self->state;
   ask<state_reply>(self, s.parts.state_writer,
-                   state_request{{}, merge_actions{s.settings->kernel_id, s.cycle->outcomes()}},
+                   state_request{{},
+                                 merge_actions{s.settings->kernel_id, s.cycle->outcomes(),
+                                               s.settings->recent_actions}},
                    [self](result<state_reply> r) {
                      self->state.cycle->merge(r);
                      run_step(self);
@@ -244,6 +247,7 @@ void write_final_block(self_pointer self) {
         std::vector<cycle_record> rows{running};
         if (history)
           rows.insert(rows.end(), history->begin(), history->end());
+        rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
         auto& st = self->state;
         ask<state_reply>(
             self, st.parts.state_writer,

@@ -267,12 +267,10 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     self->send(l, order);
   for (const auto& k : kernels_of(self))
     self->send(k, order);
-  // The state writer, the committer and the gateway hold settings per kernel: they hold nothing
-  // that a fresh start would lose, so they are started anew with what depends on them.
-  if (before != after) {
-    s.shell->remove("gateway");
-    add_gateway(self);
-  }
+  // The gateway holds the kernels' handles and answers from the settings; it holds nothing that a
+  // fresh start would lose.
+  add_gateway(self);
+  s.shell->renew("gateway");
   reconcile(self);
   spdlog::info("node: configuration reloaded from {}", configuration->path);
 }

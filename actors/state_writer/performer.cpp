@@ -171,10 +171,11 @@ result<state_reply> state_session::carry_out(home& h, const read_kernel_files& w
 }
 
 result<state_reply> state_session::edit_state(home& h,
-                                              const state::versioned_store::edit_function& edit) {
+                                              const state::versioned_store::edit_function& edit,
+                                              state::versioned_store::snapshot_first first) {
   if (auto text = sound_state(h); !text)
     return fail(std::move(text.error()));
-  return written(h, h.files->update(state_file, edit));
+  return written(h, h.files->update(state_file, edit, first));
 }
 
 result<state_reply> state_session::carry_out(home& h, const merge_actions& what) {
@@ -182,10 +183,13 @@ result<state_reply> state_session::carry_out(home& h, const merge_actions& what)
   lines.reserve(what.outcomes.size());
   for (const auto& o : what.outcomes)
     lines.push_back({o.at, o.agent_id, o.summary, o.status});
-  const auto most = h.settings.recent_actions;
-  return edit_state(h, [lines, most](std::string_view current) -> result<std::string> {
-    return state::merge_recent_actions(current, lines, most);
-  });
+  // The `pre-cycle` commit follows at once and is the snapshot (docs/adr/0012).
+  return edit_state(
+      h,
+      [&lines, &what](std::string_view current) -> result<std::string> {
+        return state::merge_recent_actions(current, lines, what.keep);
+      },
+      state::versioned_store::snapshot_first::no);
 }
 
 result<state_reply> state_session::carry_out(home& h, const write_runtime_block& what) {
@@ -193,10 +197,13 @@ result<state_reply> state_session::carry_out(home& h, const write_runtime_block&
     return fail(errc::invalid_argument, "a runtime block needs at least one cycle",
                 h.settings.kernel_id);
   const auto block = state::render_runtime_block(
-      {what.updated_at, what.history.front(), what.history}, h.settings.max_cycle_history);
-  return edit_state(h, [block](std::string_view current) -> result<std::string> {
-    return state::replace_runtime_block(current, block);
-  });
+      {what.updated_at, what.history.front(), what.history}, what.history.size());
+  return edit_state(
+      h,
+      [&block](std::string_view current) -> result<std::string> {
+        return state::replace_runtime_block(current, block);
+      },
+      state::versioned_store::snapshot_first::yes);
 }
 
 result<state_reply> state_session::carry_out(home& h, const write_kernel_files& what) {

@@ -51,7 +51,8 @@ class state_session {
   result<void> check_directory(home& h);
   result<std::string> sound_state(home& h);
   result<std::string> restore_state(home& h);
-  result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit);
+  result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit,
+                                 state::versioned_store::snapshot_first first);
   result<state_reply> written(home& h, result<void> outcome);
   void note_time(home& h);
 

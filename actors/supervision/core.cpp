@@ -30,10 +30,16 @@ void supervisor_core::remove(const std::string& id) {
   }
 }
 
+void supervisor_core::renew(const std::string& id) {
+  if (auto* c = find(id))
+    c->renewing = c->alive;
+}
+
 void supervisor_core::started(const std::string& id) {
   if (auto* c = find(id)) {
     c->alive = true;
     c->stopping = false;
+    c->renewing = false;
   }
 }
 
@@ -96,7 +102,7 @@ bool supervisor_core::has_living_dependents(const child& c) const {
 
 void supervisor_core::mark_stale() {
   for (auto& c : children_) {
-    c.stale = !c.wanted || shutting_down_;
+    c.stale = !c.wanted || c.renewing || shutting_down_;
     for (const auto& id : c.rule.depends_on) {
       const auto* d = find(id);
       c.stale = c.stale || d == nullptr || !d->alive || d->stopping || d->stale;

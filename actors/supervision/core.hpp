@@ -61,6 +61,8 @@ class supervisor_core {
   void add(child_rule rule);
   /// The child is not wanted any more; it is stopped by the next `reconcile`.
   void remove(const std::string& id);
+  /// The child is to be stopped and started anew; does not count as a failure.
+  void renew(const std::string& id);
 
   /// `id` runs now.
   void started(const std::string& id);
@@ -86,6 +88,7 @@ class supervisor_core {
     bool alive = false;
     bool stopping = false;
     bool wanted = true;
+    bool renewing = false;
     bool stale = false; ///< unwanted, or holds the handle of a sibling that is gone
     steady_time restart_at{};
     int restarts = 0;

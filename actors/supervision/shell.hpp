@@ -70,6 +70,9 @@ class supervisor_shell {
 
   void remove(const std::string& id) { core_.remove(id); }
 
+  /// Stops the child and starts it again by its present spec; not a failure.
+  void renew(const std::string& id) { core_.renew(id); }
+
   /// Brings reality and wish together. Returns false when the intensity is spent: the caller
   /// must end itself with `escalation()`.
   bool reconcile() {

@@ -252,10 +252,12 @@ result<void> versioned_store::write(const std::string& file, std::string_view by
   return {};
 }
 
-result<void> versioned_store::update(const std::string& file, const edit_function& edit) {
+result<void> versioned_store::update(const std::string& file, const edit_function& edit,
+                                     snapshot_first first) {
   if (auto usable = check(file); !usable)
     return usable;
-  snapshot();
+  if (first == snapshot_first::yes)
+    snapshot();
   for (int attempt = 0; attempt < limits::update_attempts; ++attempt) {
     std::optional<std::string> before;
     if (auto current = read(file))

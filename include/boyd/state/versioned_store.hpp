@@ -89,7 +89,12 @@ class versioned_store {
   /// The file is read again right before the replacement: when a person or agent changed it
   /// meanwhile, `edit` runs again on the new content, at most `limits::update_attempts` times, then
   /// `conflict`. Nothing is written when `edit` fails (its error is returned) or changes nothing.
-  result<void> update(const std::string& file, const edit_function& edit);
+  ///
+  /// `snapshot_first::no` is for an edit that keeps every byte that is not its own and is followed
+  /// by a commit at once: that commit is then the snapshot.
+  enum class snapshot_first : bool { no, yes };
+  result<void> update(const std::string& file, const edit_function& edit,
+                      snapshot_first first = snapshot_first::yes);
 
   /// Writes `file` when it does not exist; true when it was written. Never overwrites.
   result<bool> seed(const std::string& file, std::string_view bytes);
