@@ -25,6 +25,8 @@ using sqlite::failure;
 constexpr milliseconds busy_timeout = 5s;
 /// The write-ahead log is cut back to this after a checkpoint.
 constexpr std::int64_t wal_bytes = std::int64_t{64} << 20;
+/// Pages kept in memory; the default of 2 MB reads index pages again and again.
+constexpr std::int64_t cache_kilobytes = std::int64_t{32} << 10;
 constexpr mode_t file_mode = 0600;
 
 /// Which file a path names.
@@ -125,6 +127,7 @@ void sqlite_store::configure() {
   db_->execute("PRAGMA journal_mode=WAL");
   db_->execute("PRAGMA synchronous=FULL");
   db_->execute("PRAGMA foreign_keys=ON");
+  db_->execute("PRAGMA cache_size=-" + std::to_string(cache_kilobytes));
   db_->execute("PRAGMA temp_store=MEMORY");
   db_->execute("PRAGMA journal_size_limit=" + std::to_string(wal_bytes));
 }
