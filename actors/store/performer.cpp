@@ -20,6 +20,37 @@ bool is_outage(const error& e) {
          e.code == errc::corrupt;
 }
 
+/// The operations of all jobs as one batch, without copying prompts and outputs. They go back to
+/// their jobs at the end of the scope, also by an exception: a batch is repeated when its worker
+/// dies.
+class joined_operations {
+ public:
+  explicit joined_operations(std::vector<job<store_request, store_reply>>& jobs) : jobs_(jobs) {
+    std::size_t count = 0;
+    for (const auto& j : jobs_)
+      count += j.request.operations.size();
+    all_.reserve(count);
+    for (auto& j : jobs_)
+      std::ranges::move(j.request.operations, std::back_inserter(all_));
+  }
+
+  ~joined_operations() {
+    auto next = all_.begin();
+    for (auto& j : jobs_)
+      for (auto& op : j.request.operations)
+        op = std::move(*next++);
+  }
+
+  joined_operations(const joined_operations&) = delete;
+  joined_operations& operator=(const joined_operations&) = delete;
+
+  const std::vector<store::operation>& all() const { return all_; }
+
+ private:
+  std::vector<job<store_request, store_reply>>& jobs_;
+  std::vector<store::operation> all_;
+};
+
 } // namespace
 
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
@@ -31,18 +62,7 @@ void store_session::perform(jobs& batch) {
     answer_during_outage(batch, ready.error());
     return;
   }
-  std::vector<store::operation> all;
-  for (const auto& j : batch)
-    all.insert(all.end(), j.request.operations.begin(), j.request.operations.end());
-  auto replies = apply(all);
-  if (!replies && is_outage(replies.error())) {
-    // One repeat on a fresh connection: every operation is idempotent or fenced, so a commit in
-    // doubt is decided by trying again (FAULTS 18).
-    lost(replies.error());
-    next_try_ = {};
-    if (auto again = ensure_open(); again)
-      replies = apply(all);
-  }
+  auto replies = apply_joined(batch);
   if (replies) {
     distribute(batch, std::move(*replies));
     return;
@@ -54,6 +74,20 @@ void store_session::perform(jobs& batch) {
   }
   for (auto& j : batch)
     j.reply = fail(replies.error());
+}
+
+result<store_reply> store_session::apply_joined(jobs& batch) {
+  const joined_operations joined(batch);
+  auto replies = apply(joined.all());
+  if (replies || !is_outage(replies.error()))
+    return replies;
+  // One repeat on a fresh connection: every operation is idempotent or fenced, so a commit in
+  // doubt is decided by trying again (FAULTS 18).
+  lost(replies.error());
+  next_try_ = {};
+  if (ensure_open())
+    replies = apply(joined.all());
+  return replies;
 }
 
 result<store_reply> store_session::apply(const std::vector<store::operation>& operations) {

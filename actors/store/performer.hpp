@@ -37,6 +37,7 @@ class store_session {
   result<void> ensure_open();
   result<void> open_now();
   result<void> record_spool();
+  result<store_reply> apply_joined(jobs& batch);
   result<store_reply> apply(const std::vector<store::operation>& operations);
   void distribute(jobs& batch, store_reply replies);
   void answer_during_outage(jobs& batch, const error& why);

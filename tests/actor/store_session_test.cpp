@@ -1,0 +1,161 @@
+#include "actors/store/performer.hpp"
+#include "adapters/posix/clock.hpp"
+#include "adapters/posix/file_system.hpp"
+#include "support/pch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <deque>
+#include <stdexcept>
+
+using namespace boyd;
+
+namespace {
+
+using jobs = std::vector<job<store_request, store_reply>>;
+
+/// What the fake store does with the next batches, and what it was given.
+struct script {
+  enum class step { answer, throw_it, lose_it, refuse_it };
+  std::deque<step> steps;
+  std::vector<std::vector<std::string>> seen; ///< keys of put_fact, per call
+  int opened = 0;
+};
+
+class scripted_store final : public dispatch_store {
+ public:
+  explicit scripted_store(std::shared_ptr<script> s) : script_(std::move(s)) {}
+
+  result<void> open() override {
+    ++script_->opened;
+    return {};
+  }
+
+  result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
+    auto& keys = script_->seen.emplace_back();
+    for (const auto& op : batch)
+      keys.push_back(std::get<store::put_fact>(op).key);
+    auto step = script::step::answer;
+    if (!script_->steps.empty()) {
+      step = script_->steps.front();
+      script_->steps.pop_front();
+    }
+    if (step == script::step::throw_it)
+      throw std::runtime_error("the store breaks its worker");
+    if (step == script::step::lose_it)
+      return fail(errc::commit_in_doubt, "the connection is gone");
+    if (step == script::step::refuse_it)
+      return fail(errc::bug, "no");
+    return std::vector<store::any_reply>(batch.size(), store::ok{});
+  }
+
+  std::string describe() const override { return "scripted"; }
+
+ private:
+  std::shared_ptr<script> script_;
+};
+
+struct fixture {
+  test::temp_dir directory;
+  std::shared_ptr<clock_port> clock = adapters::make_system_clock();
+  std::shared_ptr<script> plan = std::make_shared<script>();
+  store_session session{
+      std::make_unique<scripted_store>(plan),
+      queue::settlement_spool(adapters::make_posix_file_system(), directory.file("spool.jsonl")),
+      *clock};
+};
+
+store_request request_of(const std::vector<std::string>& keys) {
+  store_request r;
+  for (const auto& key : keys)
+    r.operations.emplace_back(store::put_fact{"scope", key, "value"});
+  return r;
+}
+
+/// Three requests with two, no and one operation.
+jobs three_jobs() {
+  jobs batch;
+  batch.emplace_back(request_of({"a", "b"}));
+  batch.emplace_back(request_of({}));
+  batch.emplace_back(request_of({"c"}));
+  return batch;
+}
+
+bool is_whole(const jobs& batch) {
+  const auto fresh = three_jobs();
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    const auto& left = batch[i].request.operations;
+    const auto& right = fresh[i].request.operations;
+    if (left.size() != right.size())
+      return false;
+    for (std::size_t k = 0; k < left.size(); ++k)
+      if (std::get<store::put_fact>(left[k]).key != std::get<store::put_fact>(right[k]).key)
+        return false;
+  }
+  return true;
+}
+
+using calls = std::vector<std::vector<std::string>>;
+const std::vector<std::string> all_keys{"a", "b", "c"};
+
+} // namespace
+
+TEST_CASE("requests are joined into one batch and get their own replies", "[store]") {
+  fixture f;
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  REQUIRE(f.plan->seen == calls{all_keys});
+  for (const auto& j : batch) {
+    REQUIRE(j.reply);
+    CHECK(j.reply->values.size() == j.request.operations.size());
+  }
+  CHECK(is_whole(batch));
+}
+
+TEST_CASE("a batch is whole after its worker died, and can be repeated", "[store]") {
+  fixture f;
+  f.plan->steps = {script::step::throw_it};
+  auto batch = three_jobs();
+  CHECK_THROWS(f.session.perform(batch));
+  CHECK(is_whole(batch));
+  f.session.perform(batch);
+  CHECK(f.plan->seen == calls{all_keys, all_keys});
+  CHECK(batch.back().reply);
+}
+
+TEST_CASE("a commit in doubt is repeated once on a fresh connection", "[store]") {
+  fixture f;
+  f.plan->steps = {script::step::lose_it};
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  CHECK(f.plan->seen == calls{all_keys, all_keys});
+  CHECK(f.plan->opened == 2);
+  for (const auto& j : batch)
+    CHECK(j.reply);
+  CHECK(f.session.health().ok);
+}
+
+TEST_CASE("a batch that fails twice is answered and stays whole", "[store]") {
+  fixture f;
+  f.plan->steps = {script::step::lose_it, script::step::lose_it};
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    INFO("request " << i);
+    REQUIRE_FALSE(batch[i].reply);
+  }
+  CHECK(is_whole(batch));
+  CHECK_FALSE(f.session.health().ok);
+}
+
+TEST_CASE("an error that is no outage is everybody's answer, without a repeat", "[store]") {
+  fixture f;
+  f.plan->steps = {script::step::refuse_it};
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  CHECK(f.plan->seen.size() == 1);
+  for (const auto& j : batch) {
+    REQUIRE_FALSE(j.reply);
+    CHECK(j.reply.error().code == errc::bug);
+  }
+  CHECK(f.session.health().ok);
+}
