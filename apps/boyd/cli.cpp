@@ -1,0 +1,337 @@
+#include "cli.hpp"
+
+#include "boyd/core/text.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t largest_limit = 1000;
+
+/// Help opens with an example, then says what the verb is for.
+class example_formatter : public CLI::Formatter {
+ public:
+  std::map<const CLI::App*, std::string> examples;
+
+  std::string make_description(const CLI::App* app) const override {
+    std::string text;
+    if (auto it = examples.find(app); it != examples.end())
+      text += "Example:\n  " + it->second + "\n\n";
+    return text + app->get_description() + "\n";
+  }
+};
+
+/// The CLI11 application and what hangs on it.
+struct command_line {
+  arguments args;
+  std::shared_ptr<example_formatter> formatter = std::make_shared<example_formatter>();
+  CLI::App app{"Boyd runs autonomous agents in a durable, auditable loop."};
+  std::map<const CLI::Option*, std::vector<std::string>> choices;
+
+  command_line();
+
+  CLI::App* verb(CLI::App& parent, const std::string& name, const std::string& help,
+                 const std::string& example);
+  void add_service_verbs();
+  void add_dispatch_verbs();
+  void add_state_verbs();
+  void add_question_verbs();
+  void add_tool_verbs();
+
+  void kernel_option(CLI::App* a) {
+    a->add_option("--kernel", args.kernel, "Which kernel; the first one when left out")
+        ->type_name("ID");
+  }
+  void limit_option(CLI::App* a) {
+    a->add_option("--limit", args.limit, "At most so many rows")
+        ->check(CLI::Range(std::size_t{1}, largest_limit))
+        ->type_name("N");
+  }
+  void one_of(CLI::Option* option, std::vector<std::string> values) {
+    option->check(CLI::IsMember(values));
+    choices[option] = std::move(values);
+  }
+};
+
+command_line::command_line() {
+  app.name("boyd");
+  app.formatter(formatter);
+  app.fallthrough();
+  app.require_subcommand(1);
+  app.set_help_flag("-h,--help", "Print this help");
+  formatter->examples[&app] = "boyd init && boyd cycle && boyd status";
+  app.add_option("--home", args.home,
+                 "The node's home; else $BOYD_HOME, $XDG_STATE_HOME/boyd, ~/.local/state/boyd")
+      ->type_name("DIR");
+  app.add_option("--config", args.config, "The configuration; HOME/boyd.yaml when left out")
+      ->type_name("FILE");
+  app.add_flag("--json", args.json, "Print one JSON object on standard output");
+  app.add_flag("--no-color", args.no_color, "No colours, as with NO_COLOR");
+  app.add_flag("-v,--verbose", args.verbose, "Say more on standard error");
+  app.footer("Exit codes: 0 ok, 1 failure, 2 usage, 3 partial success, 4 configuration, "
+             "5 busy or locked.");
+  add_service_verbs();
+  add_dispatch_verbs();
+  add_state_verbs();
+  add_question_verbs();
+  add_tool_verbs();
+}
+
+CLI::App* command_line::verb(CLI::App& parent, const std::string& name, const std::string& help,
+                             const std::string& example) {
+  auto* a = parent.add_subcommand(name, help);
+  a->fallthrough();
+  formatter->examples[a] = example;
+  const auto path = parent.get_parent() == nullptr ? name : parent.get_name() + " " + name;
+  a->callback([this, path, a] {
+    if (a->get_subcommands().empty())
+      args.verb = path;
+  });
+  return a;
+}
+
+void command_line::add_service_verbs() {
+  auto* init = verb(app, "init",
+                    "Make a home: boyd.yaml, its schema, the kernels' repositories, "
+                    "the database. Nothing that exists is overwritten.",
+                    "boyd --home ~/node init --no-input --from config/examples/briefing.yaml");
+  init->add_flag("--no-input", args.no_input, "Ask nothing");
+  init->add_option("--from", args.from, "Start from this configuration")->type_name("FILE");
+  init->add_option("--name", args.name, "The first kernel's name")->type_name("TEXT");
+  init->add_option("--schedule", args.schedule, "The first kernel's schedule, e.g. @hourly")
+      ->type_name("CRON");
+  init->footer("With --from the file is copied. Relative paths in a configuration start at its own "
+               "folder,\nso cwd, file, inputs and store_password_file are written as absolute "
+               "paths in the copy\n(also inside ${VAR:-path}); comments and everything else stay "
+               "as they are. The copy is\nloaded and compared with the original: what would mean "
+               "something else is refused.");
+  verb(app, "node", "Run the node in the foreground until SIGTERM or SIGINT; SIGHUP reloads.",
+       "boyd --home ~/node node");
+  auto* cycle = verb(app, "cycle", "Run one cycle now and wait for it, with or without a node.",
+                     "boyd cycle --json");
+  kernel_option(cycle);
+  cycle->footer("Exit codes: 0 success, 3 partial success, 1 failed, 5 not admitted.");
+  auto* status = verb(app, "status", "The node at a glance; what needs attention comes first.",
+                      "boyd status --watch");
+  status->add_flag("--watch", args.watch, "Keep showing it until interrupted");
+  kernel_option(verb(app, "agents", "The agents: executor, limits, last result, next time.",
+                     "boyd agents --kernel default"));
+}
+
+void command_line::add_dispatch_verbs() {
+  auto* d = verb(app, "dispatches", "The queue; without a verb: ls.", "boyd dispatches ls");
+  const auto list_options = [this](CLI::App* a) {
+    kernel_option(a);
+    a->add_option("--agent", args.agent, "Only of this agent")->type_name("ID");
+    a->add_option("--cycle", args.cycle, "Only of this cycle")->type_name("ID");
+    one_of(a->add_option("--status", args.status, "Only in this state"),
+           {"pending", "running", "done", "failed", "cancelled"});
+    limit_option(a);
+    a->add_option("--before", args.before, "The page after this dispatch")->type_name("ID");
+  };
+  list_options(verb(*d, "ls", "List dispatches, newest first.",
+                    "boyd dispatches ls --status failed --limit 5"));
+  const auto id = [this](CLI::App* a) {
+    a->add_option("id", args.id, "The dispatch, or the beginning of its id")
+        ->required()
+        ->type_name("ID");
+  };
+  id(verb(*d, "show", "One dispatch with its prompt and output.", "boyd dispatches show 01956c2e"));
+  id(verb(*d, "retry", "Put a finished dispatch back into the queue.",
+          "boyd dispatches retry 01956c2e"));
+  id(verb(*d, "cancel", "Cancel a dispatch; a running one is stopped.",
+          "boyd dispatches cancel 01956c2e"));
+}
+
+void command_line::add_state_verbs() {
+  auto* s = verb(app, "state", "A kernel's files and their history; without a verb: show.",
+                 "boyd state show --at 2026-02-13T10:00:00Z");
+  auto* show = verb(*s, "show", "A file of the kernel, now or at an earlier time.",
+                    "boyd state show --path GOAL.md");
+  auto* log = verb(*s, "log", "The commits, newest first.", "boyd state log --limit 5");
+  auto* diff = verb(*s, "diff",
+                    "What changed between two points (FROM when TO is left out: until "
+                    "now; none: the newest commit's change).",
+                    "boyd state diff HEAD~2 HEAD");
+  const auto path = [this](CLI::App* a) {
+    a->add_option("--path", args.path, "The file; STATE.md when left out")->type_name("FILE");
+  };
+  for (auto* a : {show, log, diff})
+    kernel_option(a);
+  path(show);
+  show->add_option("--at", args.at, "A time (RFC 3339), a cycle or a commit")->type_name("POINT");
+  log->add_option("--path", args.path, "Only commits that touch it")->type_name("FILE");
+  limit_option(log);
+  diff->add_option("from", args.from, "A time, a cycle or a commit")->type_name("FROM");
+  diff->add_option("to", args.to, "A time, a cycle or a commit")->type_name("TO");
+}
+
+void command_line::add_question_verbs() {
+  auto* why = verb(app, "why", "Why did it run, or why not, and when is the next time?",
+                   "boyd why daily-report --at 2026-02-13T10:00:00Z");
+  why->add_option("agent", args.agent, "About this agent; else about the kernel")
+      ->type_name("AGENT");
+  why->add_option("--at", args.at, "The slot at this time (RFC 3339)")->type_name("TIME");
+  auto* plan = verb(app, "plan", "What a cycle would do now (dry run).", "boyd plan --prompts");
+  plan->add_flag("--prompts", args.prompts, "Show the rendered prompts");
+  auto* pause = verb(app, "pause", "Pause the kernel or one agent until resume.",
+                     "boyd pause --agent daily-report --reason \"on holiday\"");
+  pause->add_option("--reason", args.reason, "Shown in status and why")->type_name("TEXT");
+  auto* resume = verb(app, "resume", "End a pause.", "boyd resume --agent daily-report");
+  for (auto* a : {pause, resume})
+    a->add_option("--agent", args.agent, "Only this agent")->type_name("ID");
+  for (auto* a : {why, plan, pause, resume})
+    kernel_option(a);
+}
+
+void command_line::add_tool_verbs() {
+  auto* c =
+      verb(app, "config", "The configuration; without a verb: validate.", "boyd config validate");
+  verb(*c, "validate", "Check it: every finding at once, with file:line:column.",
+       "boyd --config boyd.yaml config validate");
+  verb(*c, "show", "The effective configuration, secrets redacted.", "boyd config show");
+  auto* schema = verb(*c, "schema", "The JSON Schema that editors use.",
+                      "boyd config schema > boyd.schema.json");
+  schema->add_flag("--markdown", args.markdown, "The reference in Markdown instead");
+  verb(app, "doctor", "Check everything a node needs, and say what to do.", "boyd doctor");
+  verb(app, "version", "The program's version.", "boyd version --json");
+  auto* completion = verb(app, "completion", "A completion script for your shell.",
+                          "boyd completion bash > ~/.local/share/bash-completion/completions/boyd");
+  one_of(completion->add_option("shell", args.shell, "The shell")->required(),
+         {"bash", "zsh", "fish"});
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* s : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(s->get_name());
+  return names;
+}
+
+error unknown_verb(const std::string& word, const CLI::App& parent) {
+  const auto names = verbs_of(parent);
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const auto close = nearest(word, candidates);
+  const auto prefix =
+      parent.get_parent() == nullptr ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
+  std::string next = close.empty() ? prefix + "--help lists the verbs"
+                                   : "did you mean: " + prefix + std::string(close);
+  return {errc::invalid_argument, "no such verb: " + word, {}, std::move(next)};
+}
+
+/// CLI11 only says that something was not expected; a slip in a verb deserves its nearest name.
+std::optional<error> check_verbs(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--")
+      return std::nullopt;
+    if (word.rfind('-', 0) == 0) {
+      const auto* option =
+          word.find('=') == std::string::npos ? at->get_option_no_throw(word) : nullptr;
+      if (option == nullptr && at != &app && word.find('=') == std::string::npos)
+        option = app.get_option_no_throw(word);
+      if (option != nullptr && option->get_type_size() > 0)
+        ++i;
+      continue;
+    }
+    const auto names = verbs_of(*at);
+    if (names.empty())
+      return std::nullopt;
+    if (std::find(names.begin(), names.end(), word) == names.end())
+      return unknown_verb(word, *at);
+    at = at->get_subcommand(word);
+  }
+  return std::nullopt;
+}
+
+cli_option describe(const CLI::Option& o, const command_line& all) {
+  cli_option out;
+  for (const auto& n : o.get_snames())
+    out.names.push_back("-" + n);
+  for (const auto& n : o.get_lnames())
+    out.names.push_back("--" + n);
+  out.help = o.get_description();
+  out.takes_value = o.get_type_size() > 0;
+  out.is_path = o.get_type_name() == "FILE" || o.get_type_name() == "DIR";
+  if (auto it = all.choices.find(&o); it != all.choices.end())
+    out.choices = it->second;
+  return out;
+}
+
+/// Two levels of verbs.
+cli_verb describe(const CLI::App& app, const command_line& all) {
+  cli_verb out;
+  out.name = app.get_name();
+  out.help = app.get_description();
+  for (const auto* o : app.get_options()) {
+    auto described = describe(*o, all);
+    if (o->get_positional())
+      out.positional_choices.insert(out.positional_choices.end(), described.choices.begin(),
+                                    described.choices.end());
+    else
+      out.options.push_back(std::move(described));
+  }
+  for (const auto* s : app.get_subcommands([](const CLI::App*) { return true; }))
+    out.verbs.push_back(describe(*s, all));
+  return out;
+}
+
+/// The verb that a family answers to when none is given.
+std::string standard_verb(const std::string& verb) {
+  static const std::map<std::string, std::string> standard{
+      {"dispatches", "dispatches ls"}, {"state", "state show"}, {"config", "config validate"}};
+  auto it = standard.find(verb);
+  return it == standard.end() ? verb : it->second;
+}
+
+} // namespace
+
+result<cli_outcome> parse_command_line(int argc, const char* const* argv) {
+  command_line line;
+  if (auto slip = check_verbs(line.app, argc, argv))
+    return fail(std::move(*slip));
+  cli_outcome out;
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    out.kind = cli_outcome::kind_t::print;
+    out.text = line.app.help();
+    return out;
+  } catch (const CLI::CallForAllHelp&) {
+    out.kind = cli_outcome::kind_t::print;
+    out.text = line.app.help("", CLI::AppFormatMode::All);
+    return out;
+  } catch (const CLI::ParseError& e) {
+    return fail(errc::invalid_argument, e.what(), {}, "see: boyd --help");
+  }
+  out.args = line.args;
+  out.args.verb = standard_verb(out.args.verb);
+  return out;
+}
+
+bool wants_json(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--json")
+      return true;
+  return false;
+}
+
+cli_verb describe_command_line() {
+  const command_line line;
+  return describe(line.app, line);
+}
+
+} // namespace boyd::app

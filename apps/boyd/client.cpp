@@ -1,0 +1,322 @@
+#include "client.hpp"
+
+#include "adapters/http/control_client.hpp"
+#include "adapters/posix/home_lock.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/time_zones.hpp"
+#include "serving.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <poll.h>
+#include <thread>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+/// Another command that holds the home is waited for this long.
+constexpr milliseconds home_patience = 5s;
+constexpr milliseconds home_look_again = 50ms;
+constexpr milliseconds probe_limit = 2s;
+/// How often a wait looks whether a signal has come.
+constexpr milliseconds signal_look = 100ms;
+/// What an attempt that runs gets when a foreground cycle is interrupted.
+constexpr milliseconds interrupt_grace = 0ms;
+constexpr milliseconds end_limit = 40s;
+constexpr milliseconds release_limit = 2s;
+
+/// A node that stops between the look and the question is asked for again.
+constexpr int question_tries = 3;
+
+bool is_gone(const error& e) {
+  return e.code == errc::not_found || e.code == errc::io_error;
+}
+
+error interrupted_error() {
+  return {errc::cancelled, "interrupted", {}, {}};
+}
+
+bool pause_for(signal_watch& signals, milliseconds moment) {
+  struct ::pollfd wait {
+    signals.descriptor(), POLLIN, 0
+  };
+  ::poll(&wait, 1, static_cast<int>(moment.count()));
+  return !signals.interrupted();
+}
+
+adapters::http_request to_http(api_request r) {
+  return {std::move(r.method), std::move(r.path), std::move(r.query), std::move(r.body)};
+}
+
+/// Through the control socket.
+class online_client final : public client {
+ public:
+  online_client(std::string socket, signal_watch& signals)
+      : socket_(std::move(socket)), signals_(signals) {}
+
+  ~online_client() override { stop(); }
+
+  result<api_response> call(api_request request, milliseconds limit) override {
+    auto answer = adapters::control_call(socket_, to_http(std::move(request)), limit,
+                                         [this] { return !signals_.interrupted(); });
+    if (!answer)
+      return fail(std::move(answer.error()));
+    api_response out;
+    out.status = answer->status;
+    out.content_type = std::move(answer->content_type);
+    out.body = std::move(answer->body);
+    return out;
+  }
+
+  void watch(std::function<void(std::string_view)> on_line) override {
+    watcher_ = std::thread([this, on_line = std::move(on_line)] {
+      auto streamed = adapters::control_stream(
+          socket_, {"GET", "/api/v1/events", {}, {}},
+          [&](std::string_view line) {
+            on_line(line);
+            return !stop_;
+          },
+          [this] { return !stop_; });
+      if (!streamed)
+        spdlog::debug("events: {}", to_string(streamed.error()));
+    });
+  }
+
+  bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
+  bool online() const override { return true; }
+  bool close() override {
+    stop();
+    return true;
+  }
+
+ private:
+  void stop() {
+    stop_ = true;
+    if (watcher_.joinable())
+      watcher_.join();
+  }
+
+  std::string socket_;
+  signal_watch& signals_;
+  std::atomic<bool> stop_{false};
+  std::thread watcher_;
+};
+
+/// The actors in this process.
+class offline_client final : public client {
+ public:
+  /// `server`: so that others can ask while a cycle runs here; may be null.
+  offline_client(std::unique_ptr<live_node> node, std::unique_ptr<adapters::control_server> server,
+                 signal_watch& signals)
+      : node_(std::move(node)), server_(std::move(server)), signals_(signals) {}
+
+  ~offline_client() override { close(); }
+
+  result<api_response> call(api_request request, milliseconds limit) override {
+    struct slot {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::optional<result<api_response>> answer;
+    };
+    auto s = std::make_shared<slot>();
+    node_->ask(std::move(request), [s](result<api_response> r) {
+      const std::lock_guard lock(s->mutex);
+      s->answer = std::move(r);
+      s->changed.notify_all();
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    std::unique_lock lock(s->mutex);
+    while (!s->answer) {
+      s->changed.wait_for(lock, signal_look);
+      if (s->answer)
+        break;
+      if (signals_.interrupted())
+        return fail(interrupted_error());
+      if (auto end = node_->ended())
+        return fail(errc::actor_down, "the node gave up: " + *end);
+      if (std::chrono::steady_clock::now() - begin > limit)
+        return fail(errc::timed_out, "no answer in time");
+    }
+    return std::move(*s->answer);
+  }
+
+  void watch(std::function<void(std::string_view)> on_line) override {
+    node_->watch([on_line = std::move(on_line)](const std::string& lines) {
+      std::string_view rest = lines;
+      while (!rest.empty()) {
+        const auto end = std::min(rest.find('\n'), rest.size());
+        on_line(rest.substr(0, end));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+      return true;
+    });
+  }
+
+  bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
+  bool online() const override { return false; }
+
+  bool close() override {
+    if (!node_)
+      return released_;
+    if (server_)
+      server_->stop();
+    node_->shut_down(interrupt_grace);
+    if (!node_->wait_for_end(end_limit)) {
+      spdlog::error("these parts did not stop: {}", node_->survivors());
+      released_ = false;
+    } else {
+      released_ = node_->release(release_limit);
+    }
+    node_.reset();
+    return released_;
+  }
+
+ private:
+  std::unique_ptr<live_node> node_;
+  std::unique_ptr<adapters::control_server> server_;
+  signal_watch& signals_;
+  bool released_ = true;
+};
+
+/// Nothing: nobody listens. A value: somebody does, in good order or not.
+std::optional<result<void>> probe(const std::string& socket) {
+  auto answer = adapters::control_call(socket, {"GET", "/healthz", {}, {}}, probe_limit);
+  if (answer)
+    return result<void>{};
+  if (answer.error().code == errc::not_found)
+    return std::nullopt;
+  return result<void>(fail(std::move(answer.error())));
+}
+
+error held_error(const place& where, const std::optional<error>& problem, error lock) {
+  lock.what = "the home is in use and its control socket does not answer";
+  if (problem)
+    lock.what += " (" + problem->what + ")";
+  if (auto owner = adapters::read_home_owner(where.home); owner && *owner && (*owner)->pid > 0)
+    lock.what += ": process " + std::to_string((*owner)->pid) + ", started " +
+                 format_rfc3339((*owner)->started_at);
+  lock.where = where.socket_path();
+  lock.next = "wait until that process has ended, or stop it";
+  lock.code = errc::locked;
+  return lock;
+}
+
+result<std::unique_ptr<client>> go_offline(const place& where, adapters::home_lock lock,
+                                           node_mode mode, signal_watch& signals) {
+  const auto p = local_ports();
+  auto configuration = load_configuration(where.config_path, *p.files, *p.zones);
+  if (!configuration)
+    return fail(std::move(configuration.error()));
+  auto node = live_node::start(where, *configuration, std::move(lock), mode);
+  if (!node)
+    return fail(std::move(node.error()));
+  std::unique_ptr<adapters::control_server> server;
+  if (mode == node_mode::one_cycle) {
+    if (auto served = serve(**node, where))
+      server = std::move(*served);
+    else
+      spdlog::warn("cycle: others cannot ask meanwhile: {}", to_string(served.error()));
+    (*node)->start_claiming();
+  }
+  return std::unique_ptr<client>(
+      std::make_unique<offline_client>(std::move(*node), std::move(server), signals));
+}
+
+} // namespace
+
+result<std::unique_ptr<client>> open_client(const arguments& args, node_mode offline_mode,
+                                            signal_watch& signals) {
+  auto where = place_of(args);
+  if (!where)
+    return fail(std::move(where.error()));
+  if (auto there = require_home(*where); !there)
+    return fail(std::move(there.error()));
+  const auto p = local_ports();
+  const auto until = p.clock->steady() + home_patience;
+  while (true) {
+    std::optional<error> problem;
+    if (auto found = probe(where->socket_path())) {
+      if (*found)
+        return std::unique_ptr<client>(
+            std::make_unique<online_client>(where->socket_path(), signals));
+      problem = found->error();
+    }
+    auto id = node_id_of(*where, *p.files, *p.clock, *p.random);
+    if (!id)
+      return fail(std::move(id.error()));
+    auto lock = adapters::home_lock::acquire(where->home, p.clock->now(), *id, home_look_again);
+    if (lock)
+      return go_offline(*where, std::move(*lock), offline_mode, signals);
+    if (lock.error().code != errc::locked)
+      return fail(std::move(lock.error()));
+    if (p.clock->steady() >= until)
+      return fail(held_error(*where, problem, std::move(lock.error())));
+    if (!pause_for(signals, home_look_again))
+      return fail(interrupted_error());
+  }
+}
+
+result<adapters::home_lock> lock_home(const place& where, const std::string& node_id,
+                                      signal_watch& signals) {
+  const auto p = local_ports();
+  const auto until = p.clock->steady() + home_patience;
+  while (true) {
+    auto lock = adapters::home_lock::acquire(where.home, p.clock->now(), node_id);
+    if (lock || lock.error().code != errc::locked || p.clock->steady() >= until)
+      return lock;
+    if (auto found = probe(where.socket_path()); found && *found)
+      return lock;
+    if (!pause_for(signals, home_look_again))
+      return fail(interrupted_error());
+  }
+}
+
+result<std::string> body_of(const api_response& response) {
+  constexpr int first_error_status = 400;
+  if (response.status < first_error_status)
+    return response.body;
+  return fail(adapters::error_of({response.status, response.content_type, response.body}));
+}
+
+result<std::string> ask_once(const arguments& args, const api_request& request) {
+  signal_watch signals;
+  for (int tries = 1;; ++tries) {
+    auto c = open_client(args, node_mode::answering, signals);
+    if (!c)
+      return fail(std::move(c.error()));
+    auto answer = (*c)->call(request, question_limit);
+    (*c)->close();
+    auto body = answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
+    // Whoever answered has just stopped: ask whoever answers now.
+    const bool gone = !body && (*c)->online() &&
+                      (body.error().code == errc::actor_down || (!answer && is_gone(body.error())));
+    if (!gone || request.method != "GET" || tries >= question_tries)
+      return body;
+  }
+}
+
+api_request get(std::string path, std::map<std::string, std::string> query) {
+  api_request r;
+  r.method = "GET";
+  r.path = std::move(path);
+  std::erase_if(query, [](const auto& entry) { return entry.second.empty(); });
+  r.query = std::move(query);
+  return r;
+}
+
+api_request post(std::string path, std::string body) {
+  api_request r;
+  r.method = "POST";
+  r.path = std::move(path);
+  r.body = std::move(body);
+  return r;
+}
+
+} // namespace boyd::app

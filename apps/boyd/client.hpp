@@ -1,0 +1,67 @@
+#pragma once
+
+#include "adapters/posix/home_lock.hpp"
+#include "arguments.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "home.hpp"
+#include "live_node.hpp"
+#include "messages/api.hpp"
+#include "signals.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace boyd::app {
+
+/// How long an ordinary question may take.
+inline constexpr milliseconds question_limit = 60s;
+
+/// Answers the control API: the running node through its socket, or the same actors in this
+/// process. Either way the same JSON (docs/adr/0006).
+class client {
+ public:
+  virtual ~client() = default;
+
+  /// The answer, whatever its status; blocks. Errors: nobody answers, `cancelled` after a signal.
+  virtual result<api_response> call(api_request request, milliseconds limit) = 0;
+
+  /// From now on calls `on_line` with every event, on some other thread.
+  virtual void watch(std::function<void(std::string_view line)> on_line) = 0;
+
+  /// Waits a moment, less when a signal comes; false then.
+  virtual bool pause(milliseconds moment) = 0;
+
+  /// True: a node answers; false: this process does.
+  virtual bool online() const = 0;
+
+  /// Ends in order; for a cycle in this process that drains what runs. True: all is released.
+  virtual bool close() = 0;
+};
+
+/// Finds who can answer. Offline the home's lock is taken: another command that holds it is waited
+/// for, for a few seconds. Errors: no home; `invalid_configuration`; `locked` when the holder does
+/// not answer.
+result<std::unique_ptr<client>> open_client(const arguments& args, node_mode offline_mode,
+                                            signal_watch& signals);
+
+/// The home's lock for a node: refused at once (`locked`) when a node answers on its socket;
+/// another command that holds it for a moment is waited for.
+result<adapters::home_lock> lock_home(const place& where, const std::string& node_id,
+                                      signal_watch& signals);
+
+/// Opens, asks, closes. A status of 400 or more becomes its error. Most verbs are this.
+result<std::string> ask_once(const arguments& args, const api_request& request);
+
+/// The body of an answer, or the error that it carries.
+result<std::string> body_of(const api_response& response);
+
+/// A GET with those query parameters that are not empty.
+api_request get(std::string path, std::map<std::string, std::string> query = {});
+
+/// A POST with a JSON body.
+api_request post(std::string path, std::string body = {});
+
+} // namespace boyd::app

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "../arguments.hpp"
+
+/// One function per verb: does it, prints, returns the exit code.
+namespace boyd::app {
+
+int run_init(const arguments& args);
+int run_node(const arguments& args);
+int run_cycle(const arguments& args);
+int run_status(const arguments& args);
+int run_agents(const arguments& args);
+int run_dispatches(const arguments& args); ///< ls, show, retry, cancel
+int run_state(const arguments& args);      ///< show, log, diff
+int run_why(const arguments& args);
+int run_plan(const arguments& args);
+int run_pause(const arguments& args);
+int run_resume(const arguments& args);
+int run_config(const arguments& args); ///< validate, show, schema
+int run_doctor(const arguments& args);
+int run_version(const arguments& args);
+int run_completion(const arguments& args);
+
+} // namespace boyd::app

@@ -1,0 +1,238 @@
+#include "../cli.hpp"
+#include "../exit_codes.hpp"
+#include "../terminal.hpp"
+#include "commands.hpp"
+
+#include <algorithm>
+
+/// Completion scripts, generated from the tree of verbs.
+namespace boyd::app {
+
+namespace {
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& w : words)
+    text += (text.empty() ? "" : " ") + w;
+  return text;
+}
+
+std::vector<std::string> names_of(const std::vector<cli_verb>& verbs) {
+  std::vector<std::string> names;
+  for (const auto& v : verbs)
+    names.push_back(v.name);
+  return names;
+}
+
+std::vector<std::string> option_names(const cli_verb& v, const cli_verb& root) {
+  std::vector<std::string> names;
+  for (const auto* from : {&v, &root})
+    for (const auto& o : from->options)
+      for (const auto& n : o.names)
+        if (std::find(names.begin(), names.end(), n) == names.end())
+          names.push_back(n);
+  return names;
+}
+
+/// Every verb with its path ("dispatches show"), parents first.
+void walk(const cli_verb& v, const std::string& path,
+          const std::function<void(const std::string&, const cli_verb&)>& visit) {
+  visit(path, v);
+  for (const auto& child : v.verbs)
+    walk(child, path.empty() ? child.name : path + " " + child.name, visit);
+}
+
+/// Options whose value is one of a few words or a file.
+std::vector<cli_option> valued_options(const cli_verb& root) {
+  std::vector<cli_option> found;
+  walk(root, "", [&](const std::string&, const cli_verb& v) {
+    for (const auto& o : v.options) {
+      const bool known = std::any_of(found.begin(), found.end(),
+                                     [&](const cli_option& f) { return f.names == o.names; });
+      if (o.takes_value && !known)
+        found.push_back(o);
+    }
+  });
+  return found;
+}
+
+std::string alternatives(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& n : names)
+    text += (text.empty() ? "" : "|") + n;
+  return text;
+}
+
+std::string bash_script(const cli_verb& root) {
+  std::string values;
+  for (const auto& o : valued_options(root)) {
+    values += "    " + alternatives(o.names) + ") ";
+    if (!o.choices.empty())
+      values += "COMPREPLY=($(compgen -W '" + join(o.choices) + "' -- \"$cur\"))";
+    else if (o.is_path)
+      values += "COMPREPLY=($(compgen -f -- \"$cur\"))";
+    else
+      values += "COMPREPLY=()";
+    values += "; return ;;\n";
+  }
+  std::string verbs;
+  std::string known;
+  walk(root, "", [&](const std::string& path, const cli_verb& v) {
+    known += (known.empty() ? "" : "|") + ("\"" + path + "\"");
+    verbs += "    \"" + path + "\") words='" + join(names_of(v.verbs)) +
+             (v.positional_choices.empty() ? "" : join(v.positional_choices)) + "'; options='" +
+             join(option_names(v, root)) + "' ;;\n";
+  });
+  return "# bash completion for boyd\n"
+         "_boyd() {\n"
+         "  local cur prev path word i words options\n"
+         "  cur=\"${COMP_WORDS[COMP_CWORD]}\"\n"
+         "  prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
+         "  case \"$prev\" in\n" +
+         values +
+         "  esac\n"
+         "  path=''\n"
+         "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+         "    word=\"${path:+$path }${COMP_WORDS[i]}\"\n"
+         "    case \"$word\" in\n"
+         "      " +
+         known +
+         ") path=\"$word\" ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  case \"$path\" in\n" +
+         verbs +
+         "  esac\n"
+         "  if [[ \"$cur\" == -* ]]; then\n"
+         "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+         "  else\n"
+         "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+         "  fi\n"
+         "}\n"
+         "complete -F _boyd boyd\n";
+}
+
+/// For text inside '…' in all three shells: an apostrophe becomes a typographic one.
+std::string quoted(std::string text) {
+  std::string out;
+  for (const char c : text)
+    if (c == '\'')
+      out += "\xE2\x80\x99";
+    else if (c != '\n')
+      out += c;
+  return "'" + out + "'";
+}
+
+/// In zsh's descriptions a colon and brackets mean something.
+std::string zsh_text(std::string text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ':' || c == '[' || c == ']')
+      out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string zsh_script(const cli_verb& root) {
+  std::string values;
+  for (const auto& o : valued_options(root)) {
+    values += "    " + alternatives(o.names) + ") ";
+    if (!o.choices.empty())
+      values += "compadd -- " + join(o.choices);
+    else if (o.is_path)
+      values += "_files";
+    else
+      values += "_message value";
+    values += "; return ;;\n";
+  }
+  std::string known;
+  std::string verbs;
+  walk(root, "", [&](const std::string& path, const cli_verb& v) {
+    known += (known.empty() ? "" : "|") + ("\"" + path + "\"");
+    verbs += "    \"" + path + "\")\n      offers=(";
+    for (const auto& child : v.verbs)
+      verbs += quoted(child.name + ":" + zsh_text(child.help)) + " ";
+    for (const auto& choice : v.positional_choices)
+      verbs += quoted(choice) + " ";
+    verbs += ")\n      options=(" + join(option_names(v, root)) + ") ;;\n";
+  });
+  return "#compdef boyd\n"
+         "_boyd() {\n"
+         "  local cur prev verb word i\n"
+         "  local -a offers options\n"
+         "  cur=\"${words[CURRENT]}\"\n"
+         "  prev=\"${words[CURRENT-1]}\"\n"
+         "  case \"$prev\" in\n" +
+         values +
+         "  esac\n"
+         "  verb=''\n"
+         "  for ((i = 2; i < CURRENT; i++)); do\n"
+         "    word=\"${verb:+$verb }${words[i]}\"\n"
+         "    case \"$word\" in\n"
+         "      " +
+         known +
+         ") verb=\"$word\" ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  case \"$verb\" in\n" +
+         verbs +
+         "  esac\n"
+         "  if [[ \"$cur\" == -* ]]; then\n"
+         "    compadd -- $options\n"
+         "  else\n"
+         "    _describe boyd offers\n"
+         "  fi\n"
+         "}\n"
+         "if [[ \"$funcstack[1]\" == _boyd ]]; then _boyd \"$@\"; else compdef _boyd boyd; fi\n";
+}
+
+std::string fish_option(const cli_option& o) {
+  std::string text;
+  for (const auto& n : o.names)
+    text += n.rfind("--", 0) == 0 ? " -l " + n.substr(2) : " -s " + n.substr(1);
+  if (!o.choices.empty())
+    text += " -x -a " + quoted(join(o.choices));
+  else if (o.takes_value)
+    text += o.is_path ? " -r -F" : " -x";
+  return text + " -d " + quoted(o.help);
+}
+
+std::string fish_script(const cli_verb& root) {
+  std::string out = "# fish completion for boyd\ncomplete -c boyd -f\n";
+  for (const auto& o : root.options)
+    out += "complete -c boyd" + fish_option(o) + "\n";
+  for (const auto& v : root.verbs)
+    out +=
+        "complete -c boyd -n __fish_use_subcommand -a " + v.name + " -d " + quoted(v.help) + "\n";
+  for (const auto& v : root.verbs) {
+    const auto inside = "complete -c boyd -n '__fish_seen_subcommand_from " + v.name + "'";
+    for (const auto& o : v.options)
+      if (o.names.back() != "--help")
+        out += inside + fish_option(o) + "\n";
+    for (const auto& choice : v.positional_choices)
+      out += inside + " -a " + choice + "\n";
+    for (const auto& child : v.verbs) {
+      out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
+             "; and not __fish_seen_subcommand_from " + join(names_of(v.verbs)) + "' -a " +
+             child.name + " -d " + quoted(child.help) + "\n";
+      for (const auto& o : child.options)
+        if (o.names.back() != "--help")
+          out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
+                 "; and __fish_seen_subcommand_from " + child.name + "'" + fish_option(o) + "\n";
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+int run_completion(const arguments& args) {
+  const auto root = describe_command_line();
+  print(args.shell == "bash"  ? bash_script(root)
+        : args.shell == "zsh" ? zsh_script(root)
+                              : fish_script(root));
+  return exit_code::ok;
+}
+
+} // namespace boyd::app

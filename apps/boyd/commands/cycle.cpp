@@ -1,0 +1,167 @@
+#include "../client.hpp"
+#include "../exit_codes.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "boyd/core/text.hpp"
+#include "commands.hpp"
+
+#include <cstdio>
+#include <mutex>
+
+namespace boyd::app {
+
+namespace {
+
+/// A cycle has its own deadline; this only bounds the wait for it.
+constexpr milliseconds cycle_limit = std::chrono::hours{25};
+/// A kernel that is restarted in mid-cycle resumes the cycle; so often the question is repeated.
+constexpr int repeated_questions = 20;
+constexpr milliseconds question_pause = 500ms;
+/// A part that is just being started refuses; so often the trigger is repeated.
+constexpr int repeated_triggers = 20;
+constexpr milliseconds trigger_pause = 250ms;
+
+/// One line per event on standard error.
+class progress {
+ public:
+  explicit progress(terminal t) : terminal_(t) {}
+
+  void show(std::string_view line) {
+    const auto event = json::parse(line, nullptr, false);
+    if (!event.is_object())
+      return;
+    const auto at = text_of(event, "at");
+    const auto agent = text_of(event, "agent_id");
+    std::string text = terminal_.paint(colour::faint, at.size() >= 19 ? at.substr(11, 8) : at);
+    text += " " + terminal_.paint(colour::bold, text_of(event, "phase"));
+    if (!agent.empty())
+      text += " " + one_line(agent, 64);
+    if (auto said = text_of(event, "text"); !said.empty())
+      text += " " + one_line(said, 200);
+    text += "\n";
+    const std::lock_guard lock(mutex_);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+
+ private:
+  std::mutex mutex_;
+  terminal terminal_;
+};
+
+int exit_of(const std::string& status) {
+  if (status == "success")
+    return exit_code::ok;
+  return status == "partial_success" ? exit_code::partial : exit_code::failure;
+}
+
+void print_cycle(const json& cycle, const terminal& t) {
+  const auto status = text_of(cycle, "status");
+  print("cycle " + text_of(cycle, "cycle_id") + ": " + t.paint(colour_of_status(status), status) +
+        ", " + text_of(cycle, "dispatched") + " dispatched, " + text_of(cycle, "succeeded") +
+        " succeeded, " + text_of(cycle, "failed") + " failed, " +
+        format_duration(milliseconds{number_of(cycle, "duration_ms")}) + "\n");
+  if (auto e = text_of(cycle, "error"); !e.empty())
+    print(t.paint(colour::bad, "error: " + one_line(e, 400)) + "\n");
+  table rows({"AGENT", "STATUS", "SUMMARY"});
+  for (const auto& a : rows_of(cycle, "agents")) {
+    const auto s = text_of(a, "status");
+    const auto failure = text_of(a, "failure_class");
+    const bool classed = !failure.empty() && failure != "none";
+    rows.add_cells({text_of(a, "agent_id"),
+                    {classed ? s + " (" + failure + ")" : s, colour_of_status(s)},
+                    text_of(a, "summary")});
+  }
+  if (rows.rows() > 0)
+    print(rows.render(t, "  "));
+}
+
+bool is_passing(const error& e) {
+  return e.code == errc::actor_down || e.code == errc::overloaded ||
+         e.code == errc::store_unavailable;
+}
+
+/// The trigger's answer; a part that is being started is asked again.
+result<json> trigger(client& c, const std::string& kernel) {
+  const json body{{"kernel", kernel}, {"trigger", "manual"}};
+  for (int tries = 1;; ++tries) {
+    auto answer = c.call(post("/api/v1/cycles", body.dump()), question_limit);
+    if (!answer)
+      return fail(std::move(answer.error()));
+    auto object = json::parse(answer->body, nullptr, false);
+    if (object.is_object() && object.contains("admitted"))
+      return object;
+    auto failed = body_of(*answer);
+    if (failed)
+      return fail(errc::parse_error, "the node's answer cannot be read");
+    if (!is_passing(failed.error()) || tries >= repeated_triggers || !c.pause(trigger_pause))
+      return fail(std::move(failed.error()));
+  }
+}
+
+/// The record of the cycle, when it is written.
+result<std::string> await(client& c, const std::string& id, const std::string& kernel) {
+  for (int tries = 1;; ++tries) {
+    auto answer =
+        c.call(get("/api/v1/cycles/" + id, {{"kernel", kernel}, {"wait", "1"}}), cycle_limit);
+    auto body = answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
+    if (body || !is_passing(body.error()) || tries >= repeated_questions ||
+        !c.pause(question_pause))
+      return body;
+  }
+}
+
+int refused(const json& answer, const arguments& args) {
+  if (args.json)
+    print(answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  const auto running = text_of(answer, "cycle_id");
+  print_error({errc::locked, "no cycle was started: " + text_of(answer, "reason"),
+               running.empty() ? "" : "cycle " + running, "see: boyd why"});
+  return exit_code::busy;
+}
+
+int interrupted(const client& c, const std::string& id) {
+  const std::string text =
+      c.online() ? "boyd: interrupted; cycle " + id + " goes on in the node\n"
+                 : "boyd: interrupted; cycle " + id + " is resumed by the next start\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return exit_code::failure;
+}
+
+int run_one(client& c, const arguments& args, progress& shown) {
+  c.watch([&shown](std::string_view line) { shown.show(line); });
+  auto admitted = trigger(c, args.kernel);
+  if (!admitted)
+    return report(admitted.error(), args.json);
+  if (!admitted->value("admitted", false))
+    return refused(*admitted, args);
+  const auto id = text_of(*admitted, "cycle_id");
+  auto body = await(c, id, args.kernel);
+  if (!body && body.error().code == errc::cancelled)
+    return interrupted(c, id);
+  if (!body)
+    return report(body.error(), args.json);
+  const auto cycle = json::parse(*body, nullptr, false);
+  if (!cycle.is_object())
+    return report({errc::parse_error, "the cycle's record cannot be read", id, {}}, args.json);
+  c.close();
+  if (args.json)
+    print(*body + "\n");
+  else
+    print_cycle(cycle, terminal_of_stdout(args));
+  return exit_of(text_of(cycle, "status"));
+}
+
+} // namespace
+
+int run_cycle(const arguments& args) {
+  signal_watch signals;
+  auto c = open_client(args, node_mode::one_cycle, signals);
+  if (!c)
+    return report(c.error(), args.json);
+  progress shown(terminal_of_stderr(args));
+  const int code = run_one(**c, args, shown);
+  (*c)->close();
+  return code;
+}
+
+} // namespace boyd::app

@@ -1,0 +1,254 @@
+#include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "adapters/http/control_client.hpp"
+#include "adapters/posix/home_lock.hpp"
+#include "adapters/posix/process_runner.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/process_runner.hpp"
+#include "boyd/ports/repository.hpp"
+#include "boyd/ports/time_zones.hpp"
+#include "commands.hpp"
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr milliseconds socket_limit = 5s;
+constexpr milliseconds spawn_limit = 10s;
+constexpr std::uintmax_t low_disk_bytes = std::uintmax_t{1} << 30;
+constexpr std::uintmax_t no_disk_bytes = std::uintmax_t{32} << 20;
+constexpr std::uintmax_t mebibyte = std::uintmax_t{1} << 20;
+constexpr mode_t others = 077;
+constexpr mode_t permission_bits = 0777;
+
+/// One thing that was looked at.
+struct finding {
+  std::string name;
+  std::string state; ///< ok | warn | fail
+  std::string what;
+  std::string next;
+};
+
+class doctor {
+ public:
+  explicit doctor(place where) : where_(std::move(where)), ports_(local_ports()) {}
+
+  std::vector<finding> examine() {
+    home();
+    configuration();
+    time_zones_database();
+    disk();
+    node();
+    repositories();
+    store();
+    processes();
+    return std::move(findings_);
+  }
+
+ private:
+  void add(std::string name, std::string state, std::string what, std::string next = {}) {
+    findings_.push_back({std::move(name), std::move(state), std::move(what), std::move(next)});
+  }
+  void add(const std::string& name, const error& e) {
+    add(name, "fail", e.where.empty() ? e.what : e.what + " (" + e.where + ")", e.next);
+  }
+
+  void home() {
+    struct ::stat info {};
+    if (::lstat(where_.home.c_str(), &info) != 0)
+      return add("home", "fail", "no Boyd home at " + where_.home,
+                 "boyd --home " + where_.home + " init");
+    if (S_ISLNK(info.st_mode))
+      return add("home", "fail", where_.home + " is a symbolic link", "give the directory itself");
+    if (!S_ISDIR(info.st_mode))
+      return add("home", "fail", where_.home + " is not a directory", "choose another home");
+    there_ = true;
+    if (info.st_uid != ::geteuid())
+      return add("home", "fail", where_.home + " belongs to another user",
+                 "run as its owner: user " + std::to_string(info.st_uid));
+    if ((info.st_mode & others) != 0)
+      return add("home", "warn", where_.home + " is open to other users",
+                 "chmod 0700 " + where_.home);
+    add("home", "ok", where_.home);
+  }
+
+  void configuration() {
+    auto loaded = load_configuration(where_.config_path, *ports_.files, *ports_.zones);
+    if (!loaded)
+      return add("configuration", loaded.error());
+    settings_ = std::move(*loaded);
+    struct ::stat info {};
+    if (::stat(where_.config_path.c_str(), &info) == 0 && (info.st_mode & permission_bits & 022))
+      return add("configuration", "warn", where_.config_path + " may be changed by other users",
+                 "chmod 0600 " + where_.config_path);
+    add("configuration", "ok", where_.config_path);
+  }
+
+  void time_zones_database() {
+    if (auto zone = ports_.zones->find("Europe/Berlin"); !zone)
+      return add("time zones", "warn", zone.error().what,
+                 "only UTC works; install the system's tzdata");
+    add("time zones", "ok", "the system's database is there");
+  }
+
+  void disk() {
+    std::error_code failed;
+    const auto space = std::filesystem::space(there_ ? where_.home : "/", failed);
+    if (failed)
+      return add("disk", "warn", "the free space cannot be read: " + failed.message());
+    const auto text = std::to_string(space.available / mebibyte) + " MiB free";
+    if (space.available < no_disk_bytes)
+      return add("disk", "fail", text, "make room");
+    add("disk", space.available < low_disk_bytes ? "warn" : "ok", text,
+        space.available < low_disk_bytes ? "make room soon" : "");
+  }
+
+  void node() {
+    auto owner = adapters::read_home_owner(where_.home);
+    if (!there_ || !owner)
+      return;
+    auto answer =
+        adapters::control_call(where_.socket_path(), {"GET", "/readyz", {}, {}}, socket_limit);
+    if (!*owner && !answer)
+      return add("node", "ok", "not running");
+    running_ = true;
+    const auto who = *owner ? "process " + std::to_string((*owner)->pid) : std::string("a node");
+    if (!answer)
+      return add("node", "fail",
+                 who + " holds the home, but its socket does not answer: " + answer.error().what,
+                 "see its log, or restart it");
+    std::string problems;
+    for (const auto& p : rows_of(object_of(answer->body), "problems"))
+      if (p.is_string())
+        problems += (problems.empty() ? "" : "; ") + p.get<std::string>();
+    constexpr int success = 200;
+    if (answer->status != success)
+      return add("node", "warn", who + " runs, but: " + problems, "see: boyd status");
+    add("node", "ok", who + " answers on " + where_.socket_path());
+  }
+
+  void repositories() {
+    if (!settings_)
+      return;
+    for (const auto& k : settings_->kernels) {
+      const auto path = where_.kernel_home(k.kernel_id);
+      auto repository = ports_.repositories->open(path, {k.author_name, k.author_email});
+      if (!repository) {
+        add("kernel " + k.kernel_id, "fail", repository.error().what + " (" + path + ")",
+            repository.error().next.empty() ? "boyd --home " + where_.home + " init"
+                                            : repository.error().next);
+        continue;
+      }
+      auto head = (*repository)->head();
+      if (!head)
+        add("kernel " + k.kernel_id, head.error());
+      else
+        add("kernel " + k.kernel_id, "ok", path + (*head ? "" : " (no commit yet)"));
+    }
+  }
+
+  /// A running node has the embedded database open: one connection per file (FAULTS.md, fact 1).
+  void store() {
+    if (!settings_)
+      return;
+    const bool embedded = settings_->node_settings.store == "sqlite";
+    if (embedded && running_)
+      return add("store", "ok", "open in the running node; see: boyd status");
+    if (embedded && !std::filesystem::exists(where_.database_path()))
+      return add("store", "warn", where_.database_path() + " does not exist yet",
+                 "boyd --home " + where_.home + " init");
+    if (auto added = add_store(ports_, where_, *settings_, false); !added)
+      return add("store", added.error());
+    auto opened = ports_.make_store();
+    if (auto result = opened->open(); !result)
+      return add("store", "fail", result.error().what,
+                 result.error().next.empty() ? "check node.store in " + where_.config_path
+                                             : result.error().next);
+    add("store", "ok", opened->describe());
+  }
+
+  /// Starts /bin/true the way agents are started.
+  void processes() {
+    auto runner = adapters::make_process_runner({});
+    if (!runner)
+      return add("processes", runner.error());
+    struct shared {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::optional<process_exit> ended;
+    };
+    auto s = std::make_shared<shared>();
+    process_spec spec;
+    spec.argv = {"true"};
+    spec.cwd = "/";
+    spec.environment = {{"PATH", "/usr/bin:/bin"}};
+    process_events events;
+    events.on_output = [](output_stream, std::string_view) {};
+    events.on_exit = [s](const process_exit& e) {
+      const std::lock_guard lock(s->mutex);
+      s->ended = e;
+      s->changed.notify_all();
+    };
+    auto started = (*runner)->start(std::move(spec), std::move(events));
+    if (!started)
+      return add("processes", started.error());
+    std::unique_lock lock(s->mutex);
+    s->changed.wait_for(lock, spawn_limit, [&] { return s->ended.has_value(); });
+    if (!s->ended)
+      return add("processes", "fail", "a program that was started did not end",
+                 "is the machine overloaded?");
+    if (s->ended->exit_code != 0)
+      return add("processes", "fail", "a program could not be run: " + s->ended->start_error,
+                 "check the limits on processes and open files (ulimit -a)");
+    add("processes", "ok", "programs can be started");
+  }
+
+  place where_;
+  ports ports_;
+  std::shared_ptr<const config::configuration> settings_;
+  std::vector<finding> findings_;
+  bool there_ = false;
+  bool running_ = false;
+};
+
+json to_json(const std::vector<finding>& findings, const std::string& home, bool ok) {
+  json rows = json::array();
+  for (const auto& f : findings)
+    rows.push_back({{"name", f.name}, {"state", f.state}, {"what", f.what}, {"next", f.next}});
+  return {{"schema", "boyd.doctor/1"}, {"home", home}, {"ok", ok}, {"checks", std::move(rows)}};
+}
+
+} // namespace
+
+int run_doctor(const arguments& args) {
+  auto where = place_of(args);
+  if (!where)
+    return report(where.error(), args.json);
+  const auto findings = doctor(*where).examine();
+  const bool ok = std::none_of(findings.begin(), findings.end(),
+                               [](const finding& f) { return f.state == "fail"; });
+  if (args.json) {
+    print(to_json(findings, where->home, ok).dump(-1, ' ', false, json::error_handler_t::replace) +
+          "\n");
+  } else {
+    const auto t = terminal_of_stdout(args);
+    for (const auto& f : findings) {
+      print(t.paint(colour_of_status(f.state), f.state) + std::string(6 - f.state.size(), ' ') +
+            f.name + ": " + printable(f.what) + "\n");
+      if (!f.next.empty())
+        print("      next: " + printable(f.next) + "\n");
+    }
+  }
+  return ok ? exit_code::ok : exit_code::failure;
+}
+
+} // namespace boyd::app

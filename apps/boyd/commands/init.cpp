@@ -1,0 +1,238 @@
+#include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "../signals.hpp"
+#include "../terminal.hpp"
+#include "adapters/posix/home_lock.hpp"
+#include "boyd/config/load.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/plan/schedule.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/repository.hpp"
+#include "boyd/ports/time_zones.hpp"
+#include "boyd/state/seed.hpp"
+#include "boyd/state/versioned_store.hpp"
+#include "commands.hpp"
+#include "copy_configuration.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <iostream>
+#include <unistd.h>
+
+namespace boyd::app {
+
+namespace {
+
+using settings_ptr = std::shared_ptr<const config::configuration>;
+
+/// What was there and what was made, in order.
+struct init_report {
+  std::vector<std::pair<std::string, bool>> items; ///< path, made now
+
+  void note(const std::string& path, bool made) { items.emplace_back(path, made); }
+};
+
+/// One answer from a person; the standard one when there is nothing but a line break.
+std::string ask_person(const std::string& question, const std::string& standard) {
+  std::cerr << question << " [" << standard << "]: " << std::flush;
+  std::string line;
+  if (!std::getline(std::cin, line))
+    return standard;
+  const auto answer = trim(line);
+  return answer.empty() ? standard : std::string(answer);
+}
+
+/// Puts a name and a schedule into the first kernel of the standard file.
+std::string with_answers(std::string text, const std::string& name, const std::string& schedule) {
+  constexpr std::string_view id_line = "  - kernel_id: default\n";
+  constexpr std::string_view schedule_key = "    schedule: ";
+  if (!schedule.empty())
+    if (const auto at = text.find(schedule_key); at != std::string::npos) {
+      const auto begin = at + schedule_key.size();
+      const auto end = text.find('"', begin + 1) + 1;
+      text.replace(begin, end - begin, nlohmann::json(schedule).dump());
+    }
+  if (!name.empty())
+    if (const auto at = text.find(id_line); at != std::string::npos)
+      text.insert(at + id_line.size(), "    name: " + nlohmann::json(name).dump() + "\n");
+  return text;
+}
+
+std::string standard_text(const arguments& args) {
+  auto name = args.name;
+  auto schedule = args.schedule;
+  if (!args.no_input && !args.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+    if (name.empty())
+      name = ask_person("Name of the kernel", "default");
+    if (schedule.empty())
+      schedule = ask_person("Schedule (cron, @hourly, @every 30s)", "*/10 * * * *");
+  }
+  return with_answers(config::default_yaml(), name, schedule);
+}
+
+/// The text of the new boyd.yaml, and what it must mean when it is a copy.
+struct new_configuration {
+  std::string text;
+  settings_ptr original;
+};
+
+result<new_configuration> make_text(const arguments& args, const ports& p) {
+  if (args.from.empty())
+    return new_configuration{standard_text(args), nullptr};
+  const auto from = std::filesystem::absolute(args.from).lexically_normal().string();
+  auto original = load_configuration(from, *p.files, *p.zones);
+  if (!original)
+    return fail(std::move(original.error()));
+  auto text = p.files->read(from, limits::config_bytes);
+  if (!text)
+    return fail(std::move(text.error()));
+  return new_configuration{moved_configuration(from, *text), *original};
+}
+
+/// Writes `bytes` unless the file exists.
+result<void> write_new(const ports& p, const std::string& path, const std::string& bytes,
+                       init_report& report) {
+  auto info = p.files->stat(path);
+  if (!info)
+    return fail(std::move(info.error()));
+  const bool missing = info->kind == file_kind::missing;
+  report.note(path, missing);
+  return missing ? files::write_atomic(*p.files, path, bytes) : result<void>{};
+}
+
+/// The configuration in force: the file that is there, or a new one, checked before it is written.
+result<settings_ptr> settle_configuration(const arguments& args, const place& where, const ports& p,
+                                          init_report& report) {
+  auto info = p.files->stat(where.config_path);
+  if (!info)
+    return fail(std::move(info.error()));
+  if (info->kind == file_kind::missing) {
+    auto made = make_text(args, p);
+    if (!made)
+      return fail(std::move(made.error()));
+    auto loaded = config::load(where.config_path, made->text, environment(), *p.zones);
+    if (!loaded.value)
+      return fail(error_of(loaded, where.config_path));
+    if (made->original)
+      if (auto same = same_meaning(*made->original, *loaded.value); !same)
+        return fail(std::move(same.error()));
+    if (auto written = write_new(p, where.config_path, made->text, report); !written)
+      return fail(std::move(written.error()));
+  } else {
+    report.note(where.config_path, false);
+  }
+  const auto schema =
+      std::filesystem::path(where.config_path).parent_path().string() + "/boyd.schema.json";
+  if (auto written = write_new(p, schema, config::schema_json(), report); !written)
+    return fail(std::move(written.error()));
+  return load_configuration(where.config_path, *p.files, *p.zones);
+}
+
+result<void> make_kernel(const place& where, const config::kernel& k, const ports& p,
+                         init_report& report) {
+  state::versioned_store_options options;
+  options.path = where.kernel_home(k.kernel_id);
+  options.who = {k.author_name, k.author_email};
+  options.auto_commit = k.auto_commit;
+  state::versioned_store store(*p.files, *p.repositories, *p.clock, options);
+  if (auto made = store.init(); !made)
+    return made;
+  if (store.health().degraded)
+    return fail(errc::repository_unavailable, store.health().reason, options.path,
+                "see: boyd doctor");
+  auto seeded = store.seed("STATE.md", state::seed_state(k.name.empty() ? k.kernel_id : k.name));
+  if (!seeded)
+    return fail(std::move(seeded.error()));
+  report.note(options.path, *seeded);
+  if (!*seeded)
+    return {};
+  auto committed = store.commit_all("init: kernel home");
+  return committed ? result<void>{} : fail(std::move(committed.error()));
+}
+
+result<void> make_store(const place& where, const config::configuration& settings, ports& p,
+                        init_report& report) {
+  if (auto added = add_store(p, where, settings, false); !added)
+    return added;
+  const bool embedded = settings.node_settings.store == "sqlite";
+  if (embedded) {
+    auto info = p.files->stat(where.database_path());
+    report.note(where.database_path(), info && info->kind == file_kind::missing);
+  }
+  auto store = p.make_store();
+  auto opened = store->open();
+  if (!embedded && opened)
+    report.note(store->describe(), false);
+  return opened;
+}
+
+result<void> make_home(const arguments& args, const place& where, ports& p, init_report& report) {
+  // A wrong file must not leave half a home behind.
+  if (auto info = p.files->stat(where.config_path);
+      info && info->kind == file_kind::missing && !args.from.empty())
+    if (auto made = make_text(args, p); !made)
+      return fail(std::move(made.error()));
+  for (const auto& directory : {where.home, where.run_directory(), where.home + "/kernel"})
+    if (auto made = p.files->make_directories(directory); !made)
+      return made;
+  auto id = node_id_of(where, *p.files, *p.clock, *p.random);
+  if (!id)
+    return fail(std::move(id.error()));
+  auto lock = adapters::home_lock::acquire(where.home, p.clock->now(), *id);
+  if (!lock)
+    return fail(std::move(lock.error()));
+  auto settings = settle_configuration(args, where, p, report);
+  if (!settings)
+    return fail(std::move(settings.error()));
+  for (const auto& k : (*settings)->kernels)
+    if (auto made = make_kernel(where, k, p, report); !made)
+      return made;
+  return make_store(where, **settings, p, report);
+}
+
+void print_report(const arguments& args, const place& where, const init_report& report) {
+  if (args.json) {
+    nlohmann::json made = nlohmann::json::array();
+    nlohmann::json kept = nlohmann::json::array();
+    for (const auto& [path, is_new] : report.items)
+      (is_new ? made : kept).push_back(path);
+    print(nlohmann::json{{"schema", "boyd.init/1"},
+                         {"home", where.home},
+                         {"config", where.config_path},
+                         {"made", made},
+                         {"kept", kept}}
+              .dump() +
+          "\n");
+    return;
+  }
+  const auto t = terminal_of_stdout(args);
+  print("Boyd home: " + where.home + "\n");
+  for (const auto& [path, is_new] : report.items)
+    print("  " + t.paint(is_new ? colour::good : colour::faint, is_new ? "made " : "kept ") + path +
+          "\n");
+  const auto boyd = "boyd --home " + where.home + " ";
+  print("Next:\n  " + boyd + "cycle        run one cycle now\n  " + boyd +
+        "node         follow the schedule\n  " + boyd + "status       see how it is\n  edit " +
+        where.config_path + "\n");
+}
+
+} // namespace
+
+int run_init(const arguments& args) {
+  auto where = place_of(args);
+  if (!where)
+    return report(where.error(), args.json);
+  auto p = local_ports();
+  init_report made;
+  if (auto done = make_home(args, *where, p, made); !done)
+    return report(done.error(), args.json);
+  print_report(args, *where, made);
+  return exit_code::ok;
+}
+
+} // namespace boyd::app

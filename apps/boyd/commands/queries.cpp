@@ -1,0 +1,258 @@
+#include "../client.hpp"
+#include "../exit_codes.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "boyd/core/text.hpp"
+#include "commands.hpp"
+
+#include <functional>
+
+/// Verbs that ask once and print: agents, dispatches, state, why, plan, pause, resume.
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t id_shown = 13;
+
+using renderer = std::function<void(const json& body, const terminal& t)>;
+
+/// Asks; prints the body as it is with --json, else what `render` makes of it.
+int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {
+  auto body = ask_once(args, request);
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(*body + "\n");
+  else
+    render(object_of(*body), terminal_of_stdout(args));
+  return exit_code::ok;
+}
+
+std::string limit_text(const arguments& args) {
+  return args.limit == 0 ? std::string{} : std::to_string(args.limit);
+}
+
+std::string with_line_break(std::string text) {
+  if (!text.empty() && text.back() != '\n')
+    text += '\n';
+  return text;
+}
+
+void render_agents(const json& body, const terminal& t) {
+  table rows({"AGENT", "EXECUTOR", "PRIO", "RUN", "LAST", "FINISHED", "NEXT", "NOTE"});
+  const auto kernel_next = moment_of(part_of(body, "schedule"), "next_slot");
+  for (const auto& a : rows_of(body, "items")) {
+    const auto own = part_of(a, "schedule");
+    auto note = text_of(a, "paused");
+    if (!note.empty())
+      note = "paused: " + note;
+    if (!a.value("enabled", true))
+      note = "disabled";
+    if (note.empty())
+      note = text_of(a, "last_status") == "failed" ? text_of(a, "last_error")
+                                                   : text_of(a, "last_summary");
+    const auto last = text_of(a, "last_status");
+    rows.add_cells({text_of(a, "agent_id"),
+                    text_of(a, "executor"),
+                    text_of(a, "priority"),
+                    text_of(a, "running") + "/" + text_of(a, "limit"),
+                    {last.empty() ? "-" : last, colour_of_status(last)},
+                    moment_of(a, "last_finished_at"),
+                    own.empty() ? kernel_next : moment_of(own, "next_slot"),
+                    note});
+  }
+  print(rows.render(t));
+}
+
+void render_dispatches(const json& body, const terminal& t) {
+  table rows({"DISPATCH", "AGENT", "STATUS", "TRY", "CREATED", "SUMMARY"});
+  for (const auto& d : rows_of(body, "items")) {
+    const auto status = text_of(d, "status");
+    const auto failed = status == "failed" && !text_of(d, "error").empty();
+    rows.add_cells({text_of(d, "dispatch_id"),
+                    text_of(d, "agent_id"),
+                    {status, colour_of_status(status)},
+                    text_of(d, "attempt") + "/" + text_of(d, "max_attempts"),
+                    moment_of(d, "created_at"),
+                    failed ? text_of(d, "error") : text_of(d, "summary")});
+  }
+  print(rows.render(t));
+  if (auto next = text_of(body, "next_before"); !next.empty())
+    print(t.paint(colour::faint, "more: boyd dispatches ls --before " + next) + "\n");
+}
+
+void render_dispatch(const json& body, const terminal& t) {
+  const auto d = part_of(body, "dispatch");
+  const auto line = [&](const char* label, const std::string& value) {
+    if (!value.empty() && value != "-")
+      print(t.paint(colour::faint, std::string(label)) + one_line(value, t.width) + "\n");
+  };
+  line("dispatch  ", text_of(d, "dispatch_id"));
+  line("agent     ", text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"));
+  line("cycle     ", text_of(d, "cycle_id"));
+  line("status    ", text_of(d, "status") + ", attempt " + text_of(d, "attempt") + " of " +
+                         text_of(d, "max_attempts") + ", fence " + text_of(d, "fence"));
+  line("verdicts  ", "execution " + text_of(d, "execution") + ", claim " + text_of(d, "claim") +
+                         ", verification " + text_of(d, "verification") + ", failure class " +
+                         text_of(d, "failure_class"));
+  line("created   ", moment_of(d, "created_at"));
+  line("started   ", moment_of(d, "started_at"));
+  line("finished  ", moment_of(d, "finished_at"));
+  line("lease     ", text_of(d, "lease_owner"));
+  line("exit code ", text_of(d, "exit_code"));
+  line("summary   ", text_of(d, "summary"));
+  line("error     ", text_of(d, "error"));
+  line("usage     ", text_of(d, "usage"));
+  line("metadata  ", text_of(d, "metadata"));
+  print("\n" + t.paint(colour::bold, "prompt") + "\n" +
+        with_line_break(printable(text_of(d, "prompt"))));
+  print("\n" + t.paint(colour::bold, "output") + "\n" +
+        with_line_break(printable(text_of(d, "output"))));
+  if (const auto cut = number_of(d, "output_cut"); cut > 0)
+    print("(" + std::to_string(cut) + " more bytes were not kept)\n");
+}
+
+void render_transition(const json& body, const terminal&) {
+  print(text_of(body, "dispatch_id") + ": " + text_of(body, "result") + " (was " +
+        text_of(body, "was") + ")\n");
+}
+
+void render_log(const json& body, const terminal& t) {
+  table rows({"COMMIT", "TIME", "SUBJECT", "CYCLE"});
+  for (const auto& c : rows_of(body, "items"))
+    rows.add({text_of(c, "hash").substr(0, id_shown), moment_of(c, "time"), text_of(c, "subject"),
+              text_of(part_of(c, "trailers"), "Boyd-Cycle")});
+  print(rows.render(t));
+}
+
+void render_diff(const json& body, const terminal& t) {
+  std::string out;
+  for (const auto line : split(text_of(body, "diff"), '\n')) {
+    const auto paint = line.rfind("+", 0) == 0   ? colour::good
+                       : line.rfind("-", 0) == 0 ? colour::bad
+                                                 : colour::none;
+    out += t.paint(paint, printable(line)) + "\n";
+  }
+  while (out.ends_with("\n\n"))
+    out.pop_back();
+  print(out);
+}
+
+void render_plan(const json& body, const terminal& t, bool prompts) {
+  table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
+  for (const auto& d : rows_of(body, "decisions")) {
+    const auto agent = text_of(d, "agent_id");
+    const bool runs = d.value("dispatched", false);
+    std::string size;
+    for (const auto& s : rows_of(body, "specs"))
+      if (text_of(s, "agent_id") == agent)
+        size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
+    auto reason = text_of(d, "reason");
+    if (auto detail = text_of(d, "detail"); !detail.empty())
+      reason += (reason.empty() ? "" : ": ") + detail;
+    rows.add_cells({agent,
+                    {runs ? "dispatch" : "skip", runs ? colour::good : colour::warn},
+                    reason.empty() ? "-" : reason,
+                    size});
+  }
+  print(rows.render(t));
+  if (!prompts)
+    return;
+  for (const auto& s : rows_of(body, "specs"))
+    print("\n" + t.paint(colour::bold, "== " + text_of(s, "agent_id")) + "\n" +
+          with_line_break(printable(text_of(s, "prompt"))));
+}
+
+void render_why(const json& body, const terminal&) {
+  for (const auto& s : rows_of(body, "sentences"))
+    if (s.is_string())
+      print(printable(s.get<std::string>()) + "\n");
+}
+
+std::string target_of(const json& body) {
+  const auto agent = text_of(body, "agent_id");
+  const auto kernel = text_of(body, "kernel_id");
+  return agent.empty() ? "kernel " + kernel : "agent " + kernel + "/" + agent;
+}
+
+} // namespace
+
+int run_agents(const arguments& args) {
+  return ask_and_print(args, get("/api/v1/agents", {{"kernel", args.kernel}}), render_agents);
+}
+
+int run_dispatches(const arguments& args) {
+  const std::string base = "/api/v1/dispatches";
+  if (args.verb == "dispatches show")
+    return ask_and_print(args, get(base + "/" + args.id), render_dispatch);
+  if (args.verb == "dispatches retry")
+    return ask_and_print(args, post(base + "/" + args.id + "/retry"), render_transition);
+  if (args.verb == "dispatches cancel")
+    return ask_and_print(args, post(base + "/" + args.id + "/cancel"), render_transition);
+  return ask_and_print(args,
+                       get(base, {{"kernel", args.kernel},
+                                  {"agent", args.agent},
+                                  {"cycle", args.cycle},
+                                  {"status", args.status},
+                                  {"limit", limit_text(args)},
+                                  {"before", args.before}}),
+                       render_dispatches);
+}
+
+int run_state(const arguments& args) {
+  if (args.verb == "state log")
+    return ask_and_print(
+        args,
+        get("/api/v1/state/log",
+            {{"kernel", args.kernel}, {"limit", limit_text(args)}, {"path", args.path}}),
+        render_log);
+  if (args.verb == "state diff") {
+    // Without points: what the newest commit changed.
+    const auto from = args.from.empty() ? std::string("HEAD~1") : args.from;
+    const auto to = args.from.empty() ? std::string("HEAD") : args.to;
+    return ask_and_print(
+        args, get("/api/v1/state/diff", {{"kernel", args.kernel}, {"from", from}, {"to", to}}),
+        render_diff);
+  }
+  return ask_and_print(
+      args, get("/api/v1/state", {{"kernel", args.kernel}, {"at", args.at}, {"path", args.path}}),
+      [](const json& body, const terminal& t) {
+        const auto text = text_of(body, "text");
+        print(t.is_tty ? printable(text) : text);
+      });
+}
+
+int run_why(const arguments& args) {
+  return ask_and_print(
+      args, get("/api/v1/why", {{"kernel", args.kernel}, {"agent", args.agent}, {"at", args.at}}),
+      render_why);
+}
+
+int run_plan(const arguments& args) {
+  return ask_and_print(
+      args, get("/api/v1/plan", {{"kernel", args.kernel}}),
+      [&](const json& body, const terminal& t) { render_plan(body, t, args.prompts); });
+}
+
+int run_pause(const arguments& args) {
+  const json body{{"kernel", args.kernel}, {"agent", args.agent}, {"reason", args.reason}};
+  return ask_and_print(
+      args, post("/api/v1/pause", body.dump(-1, ' ', false, json::error_handler_t::replace)),
+      [](const json& answer, const terminal&) {
+        const auto reason = text_of(answer, "reason");
+        print("paused: " + target_of(answer) +
+              (reason.empty() ? "" : " (" + one_line(reason, 200) + ")") + "\n");
+      });
+}
+
+int run_resume(const arguments& args) {
+  const json body{{"kernel", args.kernel}, {"agent", args.agent}};
+  return ask_and_print(
+      args, post("/api/v1/resume", body.dump(-1, ' ', false, json::error_handler_t::replace)),
+      [](const json& answer, const terminal&) {
+        const bool cleared = answer.value("cleared", false);
+        print((cleared ? "resumed: " : "was not paused: ") + target_of(answer) + "\n");
+      });
+}
+
+} // namespace boyd::app

@@ -1,0 +1,208 @@
+#include "../client.hpp"
+#include "../exit_codes.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "commands.hpp"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace boyd::app {
+
+namespace {
+
+/// --watch draws again after every event, and at least this often.
+constexpr milliseconds redraw_interval = 2s;
+/// Events in quick succession are drawn together.
+constexpr milliseconds redraw_pause = 200ms;
+constexpr std::size_t problem_characters = 160;
+constexpr const char* clear_screen = "\x1b[H\x1b[2J";
+
+std::string node_line(const json& body, const terminal& t) {
+  const auto node = part_of(body, "node");
+  const bool running = node.value("running", false);
+  std::string line = t.paint(colour::bold, "node ") + text_of(node, "node_id");
+  line += running ? "  " + t.paint(colour::good, "running") + " as process " +
+                        text_of(node, "pid") + " since " + moment_of(node, "started_at")
+                  : "  " + t.paint(colour::warn, "not running");
+  line += "\n  home " + text_of(node, "home") + "  store " + text_of(node, "store") + "  version " +
+          text_of(node, "version");
+  if (auto threads = text_of(node, "threads"); !threads.empty())
+    line += "  threads " + threads;
+  return line + "\n";
+}
+
+/// What a person should look at, most important first.
+std::vector<std::string> attention(const json& body) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string text) { lines.push_back(one_line(text, problem_characters)); };
+  for (const auto& h : rows_of(body, "health"))
+    if (!h.value("ok", true))
+      add(text_of(h, "name") + " is degraded: " + text_of(h, "reason"));
+  for (const auto& a : rows_of(body, "actors"))
+    if (text_of(a, "state") == "parked" || text_of(a, "state") == "restarting")
+      add(text_of(a, "name") + " is " + text_of(a, "state") + ": " + text_of(a, "last_error"));
+  for (const auto& k : rows_of(body, "kernels")) {
+    if (auto problem = text_of(k, "problem"); !problem.empty())
+      add("kernel " + text_of(k, "kernel_id") + ": " + problem);
+    if (auto why = text_of(k, "paused"); !why.empty())
+      add("kernel " + text_of(k, "kernel_id") + " is paused: " + why);
+  }
+  for (const auto& a : rows_of(body, "agents")) {
+    const auto name = text_of(a, "kernel_id") + "/" + text_of(a, "agent_id");
+    if (auto why = text_of(a, "paused"); !why.empty())
+      add("agent " + name + " is paused: " + why);
+    if (text_of(a, "last_status") != "failed")
+      continue;
+    const auto failure = text_of(a, "last_failure_class");
+    const auto said =
+        text_of(a, "last_error").empty() ? text_of(a, "last_summary") : text_of(a, "last_error");
+    add("agent " + name + " failed" + (failure.empty() ? "" : " (" + failure + ")") + ": " + said);
+  }
+  return lines;
+}
+
+std::string kernels_table(const json& body, const terminal& t) {
+  table rows({"KERNEL", "PHASE", "LAST CYCLE", "STATUS", "DONE", "NEXT"});
+  for (const auto& k : rows_of(body, "kernels")) {
+    const auto latest = part_of(k, "latest");
+    const auto status = text_of(latest, "status");
+    rows.add_cells(
+        {text_of(k, "kernel_id"),
+         text_of(k, "phase"),
+         latest.empty() ? "-" : moment_of(latest, "started_at"),
+         {status.empty() ? "-" : status, colour_of_status(status)},
+         latest.empty() ? "-" : text_of(latest, "succeeded") + "/" + text_of(latest, "dispatched"),
+         moment_of(k, "next_slot")});
+  }
+  return rows.render(t, "  ");
+}
+
+std::string agents_table(const json& body, const terminal& t) {
+  table rows({"AGENT", "RUN", "LAST", "FINISHED", "SUMMARY"});
+  for (const auto& a : rows_of(body, "agents")) {
+    const auto last = text_of(a, "last_status");
+    const bool failed = last == "failed" && !text_of(a, "last_error").empty();
+    std::string said = failed ? text_of(a, "last_error") : text_of(a, "last_summary");
+    if (!a.value("enabled", true))
+      said = "disabled";
+    rows.add_cells({text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
+                    text_of(a, "running") + "/" + text_of(a, "limit"),
+                    {last.empty() ? "-" : last, colour_of_status(last)},
+                    moment_of(a, "last_finished_at"),
+                    said});
+  }
+  return rows.render(t, "  ");
+}
+
+std::string queue_line(const json& body) {
+  const auto queue = part_of(body, "queue");
+  std::string line = "queue";
+  for (const char* key : {"pending", "running", "done", "failed", "cancelled"})
+    line += "  " + std::string(key) + " " + std::to_string(number_of(queue, key));
+  const auto permits = part_of(body, "permits");
+  return line + "    permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit") +
+         " (peak " + text_of(permits, "peak") + ")\n";
+}
+
+std::string actors_table(const json& body, const terminal& t) {
+  table rows({"PART", "STATE", "RESTARTS", "LAST ERROR"});
+  for (const auto& a : rows_of(body, "actors")) {
+    const auto depth = static_cast<std::size_t>(std::max<std::int64_t>(number_of(a, "depth"), 0));
+    const auto state = text_of(a, "state");
+    rows.add_cells({std::string(2 * depth, ' ') + text_of(a, "name"),
+                    {state, colour_of_status(state)},
+                    text_of(a, "restarts"),
+                    text_of(a, "last_error")});
+  }
+  return rows.render(t, "  ");
+}
+
+std::string render(const json& body, const terminal& t) {
+  std::string out = node_line(body, t);
+  const auto lines = attention(body);
+  if (lines.empty())
+    out += t.paint(colour::good, "nothing needs attention") + "\n";
+  else
+    out += t.paint(colour::warn, "needs attention") + "\n";
+  for (const auto& line : lines)
+    out += "  ! " + line + "\n";
+  out += "\n" + t.paint(colour::bold, "kernels") + "\n" + kernels_table(body, t);
+  out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
+  out += "\n" + queue_line(body);
+  return out + "\n" + t.paint(colour::bold, "supervision") + "\n" + actors_table(body, t);
+}
+
+result<std::string> ask_status(client& c) {
+  auto answer = c.call(get("/api/v1/status"), question_limit);
+  return answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
+}
+
+void show(const std::string& body, const arguments& args, bool clear) {
+  if (args.json)
+    return print(body + "\n");
+  const auto t = terminal_of_stdout(args);
+  print((clear && t.is_tty ? clear_screen : "") + render(object_of(body), t));
+}
+
+/// Whether an event came since the last look.
+struct change_flag {
+  std::mutex mutex;
+  bool changed = false;
+
+  void set() {
+    const std::lock_guard lock(mutex);
+    changed = true;
+  }
+  bool take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(changed, false);
+  }
+};
+
+int watch(client& c, const arguments& args) {
+  if (!c.online())
+    return report({errc::not_found,
+                   "no node is running: there is nothing to watch",
+                   {},
+                   "start one: boyd node"},
+                  args.json);
+  const auto flag = std::make_shared<change_flag>();
+  c.watch([flag](std::string_view) { flag->set(); });
+  while (true) {
+    auto body = ask_status(c);
+    if (!body && body.error().code == errc::cancelled)
+      return exit_code::ok;
+    if (!body)
+      return report(body.error(), args.json);
+    show(*body, args, true);
+    for (milliseconds waited{0}; waited < redraw_interval; waited += redraw_pause) {
+      if (!c.pause(redraw_pause))
+        return exit_code::ok;
+      if (flag->take())
+        break;
+    }
+  }
+}
+
+} // namespace
+
+int run_status(const arguments& args) {
+  signal_watch signals;
+  auto c = open_client(args, node_mode::answering, signals);
+  if (!c)
+    return report(c.error(), args.json);
+  if (args.watch) {
+    const int code = watch(**c, args);
+    (*c)->close();
+    return code;
+  }
+  auto body = ask_status(**c);
+  (*c)->close();
+  if (!body)
+    return report(body.error(), args.json);
+  show(*body, args, false);
+  return exit_code::ok;
+}
+
+} // namespace boyd::app

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "boyd/core/errc.hpp"
+
+/// SPEC §18.
+namespace boyd::app::exit_code {
+
+inline constexpr int ok = 0;
+inline constexpr int failure = 1;
+inline constexpr int usage = 2;
+inline constexpr int partial = 3;
+inline constexpr int configuration = 4;
+inline constexpr int busy = 5;
+
+/// What a command that failed with `code` ends with.
+constexpr int of(errc code) noexcept {
+  switch (code) {
+  case errc::invalid_argument:
+    return usage;
+  case errc::invalid_configuration:
+    return configuration;
+  case errc::locked:
+  case errc::conflict:
+  case errc::overloaded:
+    return busy;
+  default:
+    return failure;
+  }
+}
+
+} // namespace boyd::app::exit_code

@@ -1,0 +1,201 @@
+#include "home.hpp"
+
+#include "adapters/libgit2/repository.hpp"
+#include "adapters/posix/clock.hpp"
+#include "adapters/posix/entropy.hpp"
+#include "adapters/posix/file_system.hpp"
+#include "adapters/postgres/store.hpp"
+#include "adapters/sqlite/store.hpp"
+#include "adapters/tz/zones.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/time_zones.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t node_id_bytes = 256;
+constexpr std::size_t password_bytes = 4096;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string{} : std::string(value);
+}
+
+result<std::string> absolute(const std::string& path) {
+  std::error_code failed;
+  auto full = std::filesystem::absolute(path, failed);
+  if (failed)
+    return fail(errc::io_error, "the working directory cannot be read", path);
+  auto text = full.lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/')
+    text.pop_back();
+  return text;
+}
+
+result<std::string> standard_home() {
+  if (auto home = variable("BOYD_HOME"); !home.empty())
+    return home;
+  if (auto state = variable("XDG_STATE_HOME"); !state.empty())
+    return state + "/boyd";
+  if (auto home = variable("HOME"); !home.empty())
+    return home + "/.local/state/boyd";
+  return fail(errc::invalid_argument, "no home is given", "$HOME is not set",
+              "give --home DIR, or set BOYD_HOME");
+}
+
+result<std::string> read_text(const std::string& path, file_system& files) {
+  auto text = files.read(path, limits::config_bytes);
+  if (!text)
+    return fail(errc::invalid_configuration,
+                "the configuration cannot be read: " + text.error().what, path,
+                "boyd init writes one");
+  return text;
+}
+
+bool is_postgres(const config::configuration& c) {
+  return c.node_settings.store != "sqlite";
+}
+
+result<adapters::postgres_options> postgres_of(const ports& p, const config::configuration& c) {
+  adapters::postgres_options options;
+  options.uri = c.node_settings.store;
+  options.random = p.random;
+  if (const auto& path = c.node_settings.store_password_file; !path.empty()) {
+    auto text = p.files->read(path, password_bytes);
+    if (!text)
+      return fail(errc::invalid_configuration,
+                  "the store's password file cannot be read: " + text.error().what, path,
+                  "mend node.store_password_file");
+    options.password = std::string(trim(*text));
+  }
+  return options;
+}
+
+} // namespace
+
+result<place> place_of(const arguments& args) {
+  auto named = args.home.empty() ? standard_home() : result<std::string>(args.home);
+  if (!named)
+    return fail(std::move(named.error()));
+  auto home = absolute(*named);
+  if (!home)
+    return fail(std::move(home.error()));
+  place where;
+  where.home = std::move(*home);
+  where.config_path = where.home + "/boyd.yaml";
+  if (!args.config.empty()) {
+    auto path = absolute(args.config);
+    if (!path)
+      return fail(std::move(path.error()));
+    where.config_path = std::move(*path);
+  }
+  return where;
+}
+
+result<void> require_home(const place& where) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(where.home, ignored))
+    return fail(errc::not_found, "no Boyd home at " + where.home, {},
+                "boyd --home " + where.home + " init");
+  if (!std::filesystem::exists(where.config_path, ignored))
+    return fail(errc::not_found, "no Boyd home at " + where.home + ": it has no configuration",
+                where.config_path, "boyd --home " + where.home + " init");
+  return {};
+}
+
+config::environment_lookup environment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+}
+
+result<config::load_result> read_configuration(const std::string& path, file_system& files,
+                                               const time_zones& zones) {
+  auto text = read_text(path, files);
+  if (!text)
+    return fail(std::move(text.error()));
+  return config::load(path, *text, environment(), zones);
+}
+
+error error_of(const config::load_result& loaded, const std::string& path) {
+  const auto n = loaded.findings.size();
+  std::string what = "the configuration has " + std::to_string(n) + (n == 1 ? " error" : " errors");
+  for (const auto& f : loaded.findings)
+    what += "\n  " + f.text();
+  return {errc::invalid_configuration, std::move(what), path,
+          "mend it, then: boyd config validate"};
+}
+
+result<std::shared_ptr<const config::configuration>>
+parse_configuration(const std::string& path, const std::string& text, const time_zones& zones) {
+  auto loaded = config::load(path, text, environment(), zones);
+  if (!loaded.value)
+    return fail(error_of(loaded, path));
+  return std::make_shared<const config::configuration>(std::move(*loaded.value));
+}
+
+result<std::shared_ptr<const config::configuration>>
+load_configuration(const std::string& path, file_system& files, const time_zones& zones) {
+  auto text = read_text(path, files);
+  if (!text)
+    return fail(std::move(text.error()));
+  return parse_configuration(path, *text, zones);
+}
+
+result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,
+                               entropy& random) {
+  const auto path = where.run_directory() + "/node_id";
+  if (auto text = files.read(path, node_id_bytes); text && is_uuid(trim(*text)))
+    return std::string(trim(*text));
+  if (auto made = files.make_directories(where.run_directory()); !made)
+    return fail(std::move(made.error()));
+  auto id = make_uuid_v7(clock.now(), random);
+  if (auto written = files::write_atomic(files, path, id + "\n"); !written)
+    return fail(std::move(written.error()));
+  return id;
+}
+
+ports local_ports() {
+  ports p;
+  p.clock = adapters::make_system_clock();
+  p.random = adapters::make_system_entropy();
+  p.files = adapters::make_posix_file_system();
+  p.repositories = adapters::make_git_repositories();
+  p.zones = adapters::make_time_zones();
+  p.listen = [](const std::function<void()>&) { return std::unique_ptr<wakeup_source>(); };
+  return p;
+}
+
+result<void> add_store(ports& to, const place& where, const config::configuration& configuration,
+                       bool listening) {
+  if (!is_postgres(configuration)) {
+    adapters::sqlite_options options;
+    options.path = where.database_path();
+    options.clock = to.clock;
+    to.make_store = [options] { return adapters::make_sqlite_store(options); };
+    return {};
+  }
+  auto options = postgres_of(to, configuration);
+  if (!options)
+    return fail(std::move(options.error()));
+  to.make_store = [o = *options] { return adapters::make_postgres_store(o); };
+  if (listening)
+    to.listen = [o = *options](std::function<void()> wake) {
+      return adapters::make_postgres_wakeups(o, std::move(wake));
+    };
+  return {};
+}
+
+} // namespace boyd::app

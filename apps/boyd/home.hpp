@@ -1,0 +1,62 @@
+#pragma once
+
+#include "arguments.hpp"
+#include "boyd/config/configuration.hpp"
+#include "boyd/config/load.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/ports/ports.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace boyd::app {
+
+/// Where a command works.
+struct place {
+  std::string home;        ///< absolute, no trailing '/'
+  std::string config_path; ///< absolute
+
+  std::string run_directory() const { return home + "/run"; }
+  std::string socket_path() const { return run_directory() + "/control.sock"; }
+  std::string database_path() const { return home + "/boyd.db"; }
+  std::string kernel_home(const std::string& id) const { return home + "/kernel/" + id; }
+};
+
+/// --home, $BOYD_HOME, $XDG_STATE_HOME/boyd, ~/.local/state/boyd; --config or HOME/boyd.yaml.
+result<place> place_of(const arguments& args);
+
+/// `not_found` with "boyd init" when there is no home, or no configuration in it.
+result<void> require_home(const place& where);
+
+/// The process's environment.
+config::environment_lookup environment();
+
+/// Reads and checks the file. Errors only when it cannot be read; findings are in the value.
+result<config::load_result> read_configuration(const std::string& path, file_system& files,
+                                               const time_zones& zones);
+
+/// The same for a text that was read already.
+result<std::shared_ptr<const config::configuration>>
+parse_configuration(const std::string& path, const std::string& text, const time_zones& zones);
+
+/// As above; all findings become one `invalid_configuration`, one line each.
+result<std::shared_ptr<const config::configuration>>
+load_configuration(const std::string& path, file_system& files, const time_zones& zones);
+
+/// The findings as one error.
+error error_of(const config::load_result& loaded, const std::string& path);
+
+/// The id of this home's node, kept in HOME/run/node_id; made when it is missing or damaged.
+result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,
+                               entropy& random);
+
+/// Clock, entropy, files, git, time zones: all ports but the store and the processes.
+ports local_ports();
+
+/// A factory for the store that the configuration names, and its wake-ups when `listening`. The
+/// SQLite file is made when it is missing.
+result<void> add_store(ports& to, const place& where, const config::configuration& configuration,
+                       bool listening);
+
+} // namespace boyd::app

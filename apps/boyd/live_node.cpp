@@ -1,0 +1,285 @@
+#include "live_node.hpp"
+
+#include "actors/node/root.hpp"
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+#include "adapters/posix/process_runner.hpp"
+#include "boyd/ports/process_runner.hpp"
+#include "boyd_version.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr unsigned most_threads = 4;
+constexpr unsigned least_threads = 2;
+/// Messages that an actor handles in a row before others get their turn.
+constexpr std::int64_t throughput = 100;
+/// A request may wait for a whole cycle.
+constexpr milliseconds longest_answer = std::chrono::hours{26};
+constexpr milliseconds tree_limit = 2s;
+constexpr std::size_t host_name_bytes = 256;
+
+void configure(caf::actor_system_config& c) {
+  const auto cores = std::max(std::thread::hardware_concurrency(), least_threads);
+  c.set("scheduler.max-threads", static_cast<std::int64_t>(std::min(cores, most_threads)));
+  c.set("scheduler.max-throughput", throughput);
+  c.set("logger.verbosity", caf::atom("quiet"));
+}
+
+std::string host_name() {
+  std::array<char, host_name_bytes> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "localhost";
+}
+
+std::atomic<bool> something_leaked{false};
+
+/// For commands that only ask: nothing may be started.
+class no_processes final : public process_runner {
+ public:
+  result<process_handle> start(process_spec, process_events) override {
+    return fail(errc::refused, "a command that only asks starts no processes");
+  }
+  void signal(process_handle, int) override {}
+  std::size_t running() const override { return 0; }
+};
+
+/// How the root ended, for whoever waits.
+struct end_of_root {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<std::string> reason;
+  adapters::unique_fd event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  void set(std::string why) {
+    {
+      const std::lock_guard lock(mutex);
+      reason = std::move(why);
+    }
+    changed.notify_all();
+    const std::uint64_t one = 1;
+    if (::write(event.get(), &one, sizeof one) < 0)
+      spdlog::error("node: cannot announce the end of the root");
+  }
+};
+
+/// Waits for the root's end.
+caf::behavior sentinel(caf::event_based_actor* self, root_actor root,
+                       std::shared_ptr<end_of_root> end) {
+  install_handlers(self, "sentinel");
+  self->set_down_handler([self, end](caf::down_msg& m) {
+    const bool orderly = m.reason == caf::exit_reason::user_shutdown || !m.reason;
+    end->set(orderly ? std::string{} : text_of(m.reason));
+    self->quit();
+  });
+  self->monitor(root);
+  return {[](const message&) {
+    // nop
+  }};
+}
+
+/// One question to the root from outside the actor system.
+template <class T, class Message>
+void ask_root(caf::actor_system& system, const root_actor& root, Message what,
+              std::function<void(result<T>)> done, milliseconds limit) {
+  system.spawn([root, what = std::move(what), done = std::move(done),
+                limit](caf::event_based_actor* self) mutable {
+    install_handlers(self, "asker");
+    boyd::ask<T>(self, root, std::move(what), std::move(done), limit);
+  });
+}
+
+} // namespace
+
+struct live_node::parts {
+  // The lock is destroyed last, after the processes are gone.
+  std::optional<adapters::home_lock> lock;
+  node_context_ptr context;
+  std::string config_path;
+  std::shared_ptr<end_of_root> end = std::make_shared<end_of_root>();
+  caf::actor_system_config configuration;
+  std::unique_ptr<caf::actor_system> system;
+  root_actor root;
+};
+
+live_node::live_node(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+
+result<std::unique_ptr<live_node>>
+live_node::start(const place& where, std::shared_ptr<const config::configuration> configuration,
+                 adapters::home_lock lock, node_mode mode) {
+  auto p = std::make_unique<parts>();
+  p->lock.emplace(std::move(lock));
+  p->config_path = where.config_path;
+  auto context = std::make_shared<node_context>();
+  auto& ports = context->ports;
+  ports = local_ports();
+  if (mode == node_mode::answering) {
+    ports.processes = std::make_shared<no_processes>();
+  } else {
+    adapters::process_runner_options options;
+    options.inherit_descriptor = p->lock->descriptor();
+    auto runner = adapters::make_process_runner(options);
+    if (!runner)
+      return fail(std::move(runner.error()));
+    ports.processes = std::move(*runner);
+  }
+  if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
+    return fail(std::move(added.error()));
+  auto id = node_id_of(where, *ports.files, *ports.clock, *ports.random);
+  if (!id)
+    return fail(std::move(id.error()));
+  context->home = where.home;
+  context->node_id = *id;
+  context->host = host_name();
+  context->pid = ::getpid();
+  context->version = program_version;
+  context->started_at = ports.clock->now();
+  context->environment = environment();
+  context->scheduled = mode == node_mode::service;
+  context->passive = mode == node_mode::answering;
+  context->shared_store = configuration->node_settings.store != "sqlite";
+  if (mode == node_mode::service)
+    context->parse_configuration = [zones = ports.zones](const std::string& path,
+                                                         const std::string& text) {
+      return app::parse_configuration(path, text, *zones);
+    };
+  p->context = context;
+  configure(p->configuration);
+  p->system = std::make_unique<caf::actor_system>(p->configuration);
+  p->root = spawn_root(*p->system, p->context, std::move(configuration));
+  p->system->spawn(sentinel, p->root, p->end);
+  return std::unique_ptr<live_node>(new live_node(std::move(p)));
+}
+
+live_node::~live_node() {
+  if (parts_ && parts_->system) {
+    // Destroying a system whose actors live waits for ever: the process ends soon anyway.
+    something_leaked = true;
+    static_cast<void>(parts_.release());
+  }
+}
+
+void live_node::ask(api_request request, answer_function done) {
+  ask_root<api_response>(*parts_->system, parts_->root, std::move(request), std::move(done),
+                         longest_answer);
+}
+
+void live_node::watch(line_function on_line) {
+  caf::anon_send(parts_->root, watch_events{{}, std::move(on_line)});
+}
+
+void live_node::start_claiming() {
+  caf::anon_send(parts_->root, boyd::start_claiming{});
+}
+
+void live_node::reload(std::shared_ptr<const config::configuration> configuration) {
+  caf::anon_send(parts_->root, reload_order{{}, std::move(configuration)});
+}
+
+void live_node::shut_down(milliseconds grace) {
+  caf::anon_send<caf::message_priority::high>(parts_->root, shutdown_order{{}, grace});
+}
+
+void live_node::hurry() {
+  caf::anon_send<caf::message_priority::high>(parts_->root, hurry_order{});
+}
+
+int live_node::ended_descriptor() const {
+  return parts_->end->event.get();
+}
+
+std::optional<std::string> live_node::ended() const {
+  const std::lock_guard lock(parts_->end->mutex);
+  return parts_->end->reason;
+}
+
+bool live_node::wait_for_end(milliseconds limit) {
+  std::unique_lock lock(parts_->end->mutex);
+  return parts_->end->changed.wait_for(lock, limit,
+                                       [&] { return parts_->end->reason.has_value(); });
+}
+
+std::string live_node::survivors() {
+  struct shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<std::string> text;
+  };
+  auto s = std::make_shared<shared>();
+  ask_root<tree_reply>(
+      *parts_->system, parts_->root, tree_query{},
+      [s](result<tree_reply> r) {
+        std::string text;
+        if (!r)
+          text = "root (" + to_string(r.error()) + ")";
+        else
+          for (const auto& c : r->children)
+            if (c.state != "stopped")
+              text += (text.empty() ? "" : ", ") + c.name + " (" + c.state + ")";
+        const std::lock_guard lock(s->mutex);
+        s->text = std::move(text);
+        s->changed.notify_all();
+      },
+      tree_limit);
+  std::unique_lock lock(s->mutex);
+  s->changed.wait_for(lock, tree_limit * 2, [&] { return s->text.has_value(); });
+  return s->text.value_or("the scheduler does not answer");
+}
+
+bool live_node::release(milliseconds limit) {
+  struct shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  auto s = std::make_shared<shared>();
+  parts_->root = nullptr;
+  // The configuration is used by the system until its end: both go together.
+  auto* whole = parts_.release();
+  std::thread([whole, s] {
+    whole->system.reset();
+    delete whole;
+    const std::lock_guard lock(s->mutex);
+    s->done = true;
+    s->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(s->mutex);
+  const bool done = s->changed.wait_for(lock, limit, [&] { return s->done; });
+  something_leaked = something_leaked || !done;
+  return done;
+}
+
+result<std::shared_ptr<const config::configuration>> live_node::load_again() const {
+  const auto& p = parts_->context->ports;
+  return app::load_configuration(parts_->config_path, *p.files, *p.zones);
+}
+
+utc_time live_node::started_at() const {
+  return parts_->context->started_at;
+}
+
+const std::string& live_node::node_id() const {
+  return parts_->context->node_id;
+}
+
+bool all_released() {
+  return !something_leaked;
+}
+
+} // namespace boyd::app

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "adapters/posix/home_lock.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "home.hpp"
+#include "messages/api.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace boyd::app {
+
+/// What kind of node a command needs.
+enum class node_mode : std::uint8_t {
+  answering, ///< questions only: no cycles, no processes
+  one_cycle, ///< a cycle in the foreground: runs what it is told, follows no schedule
+  service,   ///< `boyd node`
+};
+
+/// The actors of one node in this process, with the real ports: the only place that makes an actor
+/// system. Not copyable. Threads: any may call `ask`, `watch`, `reload`; the rest is the owner's.
+class live_node {
+ public:
+  using answer_function = std::function<void(result<api_response>)>;
+  using line_function = std::function<bool(const std::string&)>;
+
+  /// Starts the process host (unless answering), then the actors. Call it before other threads
+  /// exist. The node holds `lock` until its end.
+  static result<std::unique_ptr<live_node>>
+  start(const place& where, std::shared_ptr<const config::configuration> configuration,
+        adapters::home_lock lock, node_mode mode);
+
+  /// Kills what is left, without waiting; prefer shut_down, ended and release before.
+  ~live_node();
+  live_node(const live_node&) = delete;
+  live_node& operator=(const live_node&) = delete;
+
+  /// One request of the control API; `done` is called once, on an actor's thread.
+  void ask(api_request request, answer_function done);
+
+  /// Every event as one JSON line, on an actor's thread, until it returns false.
+  void watch(line_function on_line);
+
+  void start_claiming();
+  void reload(std::shared_ptr<const config::configuration> configuration);
+
+  /// Ordered shutdown; the end comes through `ended_descriptor`.
+  void shut_down(milliseconds grace);
+  /// A second signal: attempts are cancelled now.
+  void hurry();
+
+  /// An eventfd that becomes readable when the root has ended.
+  int ended_descriptor() const;
+  /// Nothing: it lives. Empty: ended in order. Else why it gave up.
+  std::optional<std::string> ended() const;
+  /// Waits for the end; false when `limit` passed first.
+  bool wait_for_end(milliseconds limit);
+
+  /// The parts that still live, for the message of the hard deadline; waits at most a moment.
+  std::string survivors();
+
+  /// After the end: frees the actor system, which may hang (FAULTS.md, fact 3). False: it did, and
+  /// the process must leave by _exit.
+  bool release(milliseconds limit);
+
+  /// Reads the configuration file again; the same as POST /api/v1/reload does.
+  result<std::shared_ptr<const config::configuration>> load_again() const;
+
+  utc_time started_at() const;
+  const std::string& node_id() const;
+
+ private:
+  struct parts;
+  explicit live_node(std::unique_ptr<parts> p);
+  std::unique_ptr<parts> parts_;
+};
+
+/// False once an actor system could not be freed in time: the process must leave by _exit, because
+/// its threads still use what static destructors would free.
+bool all_released();
+
+} // namespace boyd::app

@@ -1,0 +1,60 @@
+#include "cli.hpp"
+#include "commands/commands.hpp"
+#include "exit_codes.hpp"
+#include "live_node.hpp"
+#include "signals.hpp"
+#include "terminal.hpp"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <map>
+#include <unistd.h>
+
+namespace {
+
+using namespace boyd::app;
+
+/// Logs go to standard error; a command keeps quiet about what its node does, unless asked.
+void set_up_log(const arguments& args) {
+  auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
+      terminal_of_stderr(args).colours ? spdlog::color_mode::automatic : spdlog::color_mode::never);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("boyd", std::move(sink)));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  spdlog::set_level(args.verbose ? spdlog::level::debug : spdlog::level::err);
+}
+
+int run(const arguments& args) {
+  static const std::map<std::string, int (*)(const arguments&)> verbs{
+      {"init", run_init},     {"node", run_node},       {"cycle", run_cycle},
+      {"status", run_status}, {"agents", run_agents},   {"dispatches", run_dispatches},
+      {"state", run_state},   {"why", run_why},         {"plan", run_plan},
+      {"pause", run_pause},   {"resume", run_resume},   {"config", run_config},
+      {"doctor", run_doctor}, {"version", run_version}, {"completion", run_completion}};
+  return verbs.at(args.verb.substr(0, args.verb.find(' ')))(args);
+}
+
+} // namespace
+
+int main(int argc, char** argv) try {
+  prepare_process();
+  int code = exit_code::failure;
+  if (auto parsed = parse_command_line(argc, argv); !parsed) {
+    code = report(parsed.error(), wants_json(argc, argv));
+  } else if (parsed->kind == cli_outcome::kind_t::print) {
+    print(parsed->text);
+    code = exit_code::ok;
+  } else {
+    set_up_log(parsed->args);
+    code = run(parsed->args);
+  }
+  std::fflush(stdout);
+  std::fflush(stderr);
+  if (!all_released())
+    ::_exit(code);
+  return code;
+} catch (const std::exception& e) {
+  return report({boyd::errc::bug, std::string("unexpected: ") + e.what(), {}, "please report it"},
+                wants_json(argc, argv));
+}

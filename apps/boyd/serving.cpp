@@ -1,0 +1,39 @@
+#include "serving.hpp"
+
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+adapters::http_response to_http(result<api_response> r) {
+  if (!r)
+    return adapters::error_response(r.error());
+  return {r->status, std::move(r->content_type), std::move(r->body)};
+}
+
+} // namespace
+
+result<std::unique_ptr<adapters::control_server>> serve(live_node& node, const place& where) {
+  adapters::control_server_options options;
+  options.socket_path = where.socket_path();
+  options.on_request = [&node](adapters::http_request r,
+                               std::function<void(adapters::http_response)> respond) {
+    api_request request;
+    request.method = std::move(r.method);
+    request.path = std::move(r.path);
+    request.query = std::move(r.query);
+    request.body = std::move(r.body);
+    node.ask(std::move(request), [respond = std::move(respond)](result<api_response> a) {
+      respond(to_http(std::move(a)));
+    });
+  };
+  options.on_stream = [&node](const adapters::http_request&,
+                              std::shared_ptr<adapters::event_stream> stream) {
+    node.watch(
+        [stream = std::move(stream)](const std::string& line) { return stream->send(line); });
+  };
+  return adapters::start_control_server(std::move(options));
+}
+
+} // namespace boyd::app

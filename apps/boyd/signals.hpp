@@ -1,0 +1,30 @@
+#pragma once
+
+#include "adapters/posix/unique_fd.hpp"
+
+namespace boyd::app {
+
+/// SIGINT, SIGTERM and SIGHUP as a descriptor: blocked in every thread that is started after it was
+/// made (children get an empty mask from the process host). No handler ever runs. One per process.
+class signal_watch {
+ public:
+  signal_watch();
+
+  /// Readable when a signal is pending.
+  int descriptor() const noexcept { return fd_.get(); }
+
+  /// The next pending signal; 0: none.
+  int take();
+
+  /// True when SIGINT or SIGTERM has come: takes what is pending and remembers.
+  bool interrupted();
+
+ private:
+  adapters::unique_fd fd_;
+  bool interrupted_ = false;
+};
+
+/// umask 077, SIGPIPE ignored: before anything else.
+void prepare_process();
+
+} // namespace boyd::app

@@ -1,0 +1,194 @@
+#include "terminal.hpp"
+
+#include "boyd/core/text.hpp"
+#include "exit_codes.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t standard_width = 80;
+constexpr std::size_t least_width = 20;
+constexpr std::size_t pipe_width = 1u << 20;
+constexpr std::size_t gap = 2;
+
+const char* code_of(colour c) {
+  switch (c) {
+  case colour::good:
+    return "\x1b[32m";
+  case colour::bad:
+    return "\x1b[31m";
+  case colour::warn:
+    return "\x1b[33m";
+  case colour::faint:
+    return "\x1b[2m";
+  case colour::bold:
+    return "\x1b[1m";
+  case colour::none:
+    break;
+  }
+  return "";
+}
+
+terminal terminal_of(int fd, const arguments& args) {
+  terminal t;
+  t.is_tty = ::isatty(fd) == 1;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool dumb = term != nullptr && std::string_view(term) == "dumb";
+  t.colours = t.is_tty && !args.no_color && !dumb && (no_color == nullptr || *no_color == '\0');
+  t.width = t.is_tty ? standard_width : pipe_width;
+  struct ::winsize size {};
+  if (t.is_tty && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    t.width = size.ws_col;
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const long wanted = std::strtol(columns, nullptr, 10);
+    if (wanted > 0 && wanted < static_cast<long>(pipe_width))
+      t.width = static_cast<std::size_t>(wanted);
+  }
+  t.width = std::max(t.width, least_width);
+  return t;
+}
+
+bool is_control(char c) {
+  const auto u = static_cast<unsigned char>(c);
+  return u < 0x20 || u == 0x7F;
+}
+
+/// C1 control characters (U+0080 to U+009F) move cursors too.
+std::string without_c1(std::string text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto u = static_cast<unsigned char>(text[i]);
+    if (u == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
+      ++i;
+      continue;
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+} // namespace
+
+colour colour_of_status(std::string_view status) noexcept {
+  if (status == "done" || status == "success" || status == "ok")
+    return colour::good;
+  if (status == "failed" || status == "error" || status == "parked" || status == "fail")
+    return colour::bad;
+  return status == "running" ? colour::none : colour::warn;
+}
+
+std::string terminal::paint(colour c, std::string_view text) const {
+  if (!colours || c == colour::none)
+    return std::string(text);
+  return code_of(c) + std::string(text) + "\x1b[0m";
+}
+
+terminal terminal_of_stdout(const arguments& args) {
+  return terminal_of(STDOUT_FILENO, args);
+}
+
+terminal terminal_of_stderr(const arguments& args) {
+  return terminal_of(STDERR_FILENO, args);
+}
+
+void table::add(std::vector<std::string> texts) {
+  std::vector<cell> cells;
+  cells.reserve(texts.size());
+  for (auto& t : texts)
+    cells.emplace_back(std::move(t));
+  add_cells(std::move(cells));
+}
+
+void table::add_cells(std::vector<cell> cells) {
+  for (auto& c : cells)
+    c.text = one_line(c.text, pipe_width);
+  rows_.push_back(std::move(cells));
+}
+
+std::string table::render(const terminal& t, std::string_view indent) const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths.resize(std::max(widths.size(), i + 1));
+      widths[i] = std::max(widths[i], count_characters(row[i].text));
+    }
+  std::string out;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const auto& row = rows_[r];
+    std::string line(indent);
+    std::size_t used = indent.size();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      const auto room = t.width > used ? t.width - used : 1;
+      const auto text = last ? one_line(row[i].text, room) : row[i].text;
+      line += t.paint(r == 0 ? colour::faint : row[i].paint, text);
+      if (last)
+        continue;
+      const auto pad = widths[i] - count_characters(row[i].text) + gap;
+      line.append(pad, ' ');
+      used += widths[i] + gap;
+    }
+    while (!line.empty() && line.back() == ' ')
+      line.pop_back();
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string one_line(std::string_view text, std::size_t characters) {
+  auto clean = without_c1(sanitize_utf8(text));
+  for (auto& c : clean)
+    if (is_control(c))
+      c = ' ';
+  if (count_characters(clean) <= characters)
+    return clean;
+  return std::string(cut_characters(clean, characters > 1 ? characters - 1 : 0)) + "…";
+}
+
+std::string printable(std::string_view text) {
+  auto clean = without_c1(sanitize_utf8(text));
+  std::erase_if(clean, [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
+  return clean;
+}
+
+void print_error(const error& e) {
+  std::string text = "boyd: " + printable(e.what);
+  if (!e.where.empty())
+    text += " (" + printable(e.where) + ")";
+  text += "\n";
+  if (!e.next.empty())
+    text += "  next: " + printable(e.next) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::string error_json(const error& e) {
+  const nlohmann::json body{
+      {"schema", "boyd.error/1"},
+      {"error",
+       {{"code", name_of(e.code)}, {"what", e.what}, {"where", e.where}, {"next", e.next}}}};
+  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+int report(const error& e, bool json) {
+  print_error(e);
+  if (json)
+    print(error_json(e) + "\n");
+  return exit_code::of(e.code);
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+} // namespace boyd::app

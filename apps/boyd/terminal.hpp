@@ -1,0 +1,75 @@
+#pragma once
+
+#include "arguments.hpp"
+#include "boyd/core/result.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::app {
+
+enum class colour { none, good, bad, warn, faint, bold };
+
+/// The colour of a dispatch's, cycle's or part's state.
+colour colour_of_status(std::string_view status) noexcept;
+
+/// How one output stream is to be written: colours only on a terminal and without NO_COLOR.
+struct terminal {
+  bool is_tty = false;
+  bool colours = false;
+  std::size_t width = 80; ///< columns: COLUMNS, else the terminal's, else 80 (a pipe: no limit)
+
+  /// `text` in that colour, when this terminal shows colours.
+  std::string paint(colour c, std::string_view text) const;
+};
+
+/// Of standard output and of standard error.
+terminal terminal_of_stdout(const arguments& args);
+terminal terminal_of_stderr(const arguments& args);
+
+/// Rows of cells, aligned by characters, not bytes. The last column is cut to the width of the
+/// terminal. Control characters in cells are shown as blanks.
+class table {
+ public:
+  explicit table(std::vector<std::string> heads) { add(std::move(heads)); }
+
+  struct cell {
+    std::string text;
+    colour paint = colour::none;
+    cell(std::string t, colour c = colour::none) : text(std::move(t)), paint(c) {}
+    cell(const char* t) : text(t) {}
+  };
+
+  void add(std::vector<std::string> texts);
+  void add_cells(std::vector<cell> cells);
+  std::size_t rows() const { return rows_.size() - 1; }
+
+  /// The whole table, each line ended; heads are faint.
+  std::string render(const terminal& t, std::string_view indent = "") const;
+
+ private:
+  std::vector<std::vector<cell>> rows_;
+};
+
+/// One line without control characters (agents' text must not move the cursor), at most
+/// `characters`, with an ellipsis when it was cut.
+std::string one_line(std::string_view text, std::size_t characters);
+
+/// `text` safe for a terminal: control characters but line breaks and tabs are taken out.
+std::string printable(std::string_view text);
+
+/// "boyd: what (where)\n  next: …" on standard error.
+void print_error(const error& e);
+
+/// The same, and with `json` the error object on standard output. Returns the exit code.
+int report(const error& e, bool json);
+
+/// The error object of the API.
+std::string error_json(const error& e);
+
+/// Writes to standard output; the end of a pipe's reader is not an error.
+void print(std::string_view text);
+
+} // namespace boyd::app

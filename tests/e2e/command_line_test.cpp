@@ -1,0 +1,143 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <filesystem>
+#include <sys/stat.h>
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+TEST_CASE("an unknown verb names the nearest one", "[e2e]") {
+  const auto r = boyd_run({"statsu"});
+  CHECK(r.code == 2);
+  CHECK(r.out.empty());
+  CHECK_THAT(r.err, Contains("boyd: no such verb: statsu"));
+  CHECK_THAT(r.err, Contains("next: did you mean: boyd status"));
+
+  const auto nested = boyd_run({"--home", "/nonexistent/home", "dispatches", "shwo"});
+  CHECK(nested.code == 2);
+  CHECK_THAT(nested.err, Contains("boyd dispatches show"));
+}
+
+TEST_CASE("usage errors end with 2 and speak JSON when asked", "[e2e]") {
+  for (const auto& args :
+       std::vector<std::vector<std::string>>{{},
+                                             {"dispatches", "show"},
+                                             {"cycle", "--nonsense"},
+                                             {"dispatches", "ls", "--limit", "0"},
+                                             {"dispatches", "ls", "--status", "lost"},
+                                             {"completion", "tcsh"}}) {
+    const auto r = boyd_run(args);
+    CHECK(r.code == 2);
+    CHECK_THAT(r.err, Catch::Matchers::StartsWith("boyd: "));
+  }
+  const auto r = boyd_run({"cycle", "--nonsense", "--json"});
+  CHECK(r.code == 2);
+  CHECK(r.json()["schema"] == "boyd.error/1");
+  CHECK(r.json()["error"]["code"] == "invalid_argument");
+}
+
+TEST_CASE("without a home every verb says so and what to do", "[e2e]") {
+  const temp_dir dir;
+  const auto home = dir.file("nothing");
+  for (const char* verb : {"status", "agents", "dispatches", "state", "why", "plan", "pause",
+                           "resume", "cycle", "node"}) {
+    INFO(verb);
+    const auto r = boyd_run({"--home", home, verb});
+    CHECK(r.code == 1);
+    CHECK_THAT(r.err, Contains("boyd: no Boyd home at " + home));
+    CHECK_THAT(r.err, Contains("next: boyd --home " + home + " init"));
+    CHECK_FALSE(std::filesystem::exists(home));
+  }
+  const auto r = boyd_run({"status", "--json"}, {{"BOYD_HOME", home}});
+  CHECK(r.json()["error"]["code"] == "not_found");
+}
+
+TEST_CASE("every verb's help opens with an example", "[e2e]") {
+  for (const auto& words : std::vector<std::vector<std::string>>{{"init"},
+                                                                 {"node"},
+                                                                 {"cycle"},
+                                                                 {"status"},
+                                                                 {"agents"},
+                                                                 {"dispatches"},
+                                                                 {"dispatches", "ls"},
+                                                                 {"dispatches", "show"},
+                                                                 {"dispatches", "retry"},
+                                                                 {"dispatches", "cancel"},
+                                                                 {"state"},
+                                                                 {"state", "show"},
+                                                                 {"state", "log"},
+                                                                 {"state", "diff"},
+                                                                 {"why"},
+                                                                 {"plan"},
+                                                                 {"pause"},
+                                                                 {"resume"},
+                                                                 {"config"},
+                                                                 {"config", "validate"},
+                                                                 {"config", "show"},
+                                                                 {"config", "schema"},
+                                                                 {"doctor"},
+                                                                 {"version"},
+                                                                 {"completion"}}) {
+    auto args = words;
+    args.emplace_back("--help");
+    const auto r = boyd_run(args);
+    INFO(words.front());
+    CHECK(r.code == 0);
+    CHECK_THAT(r.out, Catch::Matchers::StartsWith("Example:\n  boyd "));
+    CHECK_THAT(r.out, Contains(words.back()));
+  }
+}
+
+TEST_CASE("version, schema and reference need no home", "[e2e]") {
+  const auto version = boyd_run({"--json", "version"});
+  CHECK(version.code == 0);
+  CHECK(version.json()["schema"] == "boyd.version/1");
+  CHECK(version.json()["version"].is_string());
+  const auto schema = boyd_run({"config", "schema"});
+  CHECK(schema.json()["$schema"].is_string());
+  CHECK_THAT(boyd_run({"config", "schema", "--markdown"}).out, Contains("max_concurrent"));
+}
+
+TEST_CASE("completion scripts are valid and complete", "[e2e]") {
+  const temp_dir dir;
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    INFO(shell);
+    const auto r = boyd_run({"completion", shell});
+    REQUIRE(r.code == 0);
+    for (const char* verb : {"init", "node", "cycle", "status", "dispatches", "retry", "doctor"})
+      CHECK_THAT(r.out, Contains(verb));
+    const auto script = dir.file(shell);
+    write_file(script, r.out);
+    std::string interpreter;
+    for (const std::string folder : {"/bin/", "/usr/bin/"})
+      if (std::filesystem::exists(folder + shell))
+        interpreter = folder + shell;
+    if (interpreter.empty()) {
+      WARN(shell << " is not installed: its script was not parsed");
+      continue;
+    }
+    const auto parsed = program({interpreter, "-n", script}).finish();
+    CHECK(parsed.code == 0);
+    CHECK(parsed.err.empty());
+  }
+}
+
+TEST_CASE("bash completes verbs, their verbs, options and values", "[e2e]") {
+  const temp_dir dir;
+  write_file(dir.file("boyd.bash"), boyd_run({"completion", "bash"}).out);
+  const auto complete = [&](const std::string& words, int index) {
+    const auto r = program({"/bin/bash", "-c",
+                            ". " + dir.file("boyd.bash") + "; COMP_WORDS=(" + words +
+                                "); COMP_CWORD=" + std::to_string(index) +
+                                "; _boyd; echo \"${COMPREPLY[*]}\""})
+                       .finish();
+    return r.out;
+  };
+  CHECK(complete("boyd stat", 1) == "status state\n");
+  CHECK(complete("boyd dispatches re", 2) == "retry\n");
+  CHECK(complete("boyd --home /x dispatches ls --sta", 5) == "--status\n");
+  CHECK(complete("boyd dispatches ls --status fa", 4) == "failed\n");
+  CHECK(complete("boyd completion z", 2) == "zsh\n");
+}

@@ -1,0 +1,149 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+
+#include <csignal>
+#include <filesystem>
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const char* two_agents = R"(version: 1
+node: {max_concurrent: 4, log_level: info}
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: good
+        prompt: "State: {STATE}"
+        executor: {type: command, argv: ["sh", "-c", "echo fine"]}
+        require: [exit_zero]
+      - agent_id: bad
+        prompt: fail
+        executor: {type: command, argv: ["sh", "-c", "echo broken >&2; exit 3"]}
+        retry: {max_attempts: 1}
+        require: [exit_zero]
+)";
+
+bool has_all(const nlohmann::json& object, const std::vector<std::string>& keys) {
+  for (const auto& k : keys)
+    if (!object.contains(k)) {
+      UNSCOPED_INFO("missing: " << k);
+      return false;
+    }
+  return true;
+}
+
+} // namespace
+
+TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
+  const home_of_boyd home(two_agents);
+  nlohmann::json cycle;
+  for (int i = 0; i < 3; ++i) {
+    const auto r = home.run({"cycle", "--json"});
+    INFO(r.err);
+    REQUIRE(r.code == 3);
+    cycle = r.json();
+    REQUIRE(cycle.is_object());
+    CHECK_THAT(r.err, Contains("good"));
+  }
+  CHECK(cycle["schema"] == "boyd.cycle/1");
+  CHECK(has_all(cycle, {"cycle_id", "status", "dispatched", "succeeded", "failed", "failed_agents",
+                        "agent_summary", "duration_ms", "error", "agents"}));
+  CHECK(cycle["status"] == "partial_success");
+  CHECK(cycle["dispatched"] == 2);
+  CHECK(cycle["succeeded"] == 1);
+  CHECK(cycle["failed_agents"] == nlohmann::json::array({"bad"}));
+  const auto state = read_file(home.file("kernel/default/STATE.md"));
+  CHECK_THAT(state, Contains("latest_cycle_id: " + cycle["cycle_id"].get<std::string>()));
+
+  const auto status = home.run({"--json", "status"});
+  CHECK(status.code == 0);
+  const auto s = status.json();
+  CHECK(s["schema"] == "boyd.status/1");
+  CHECK(has_all(s, {"node", "kernels", "agents", "actors", "queue"}));
+  CHECK(s["queue"]["done"] == 3);
+  CHECK(s["queue"]["failed"] == 3);
+  REQUIRE_FALSE(s["actors"].empty());
+  for (const auto& a : s["actors"])
+    CHECK(has_all(a, {"name", "state", "restarts", "last_error"}));
+
+  const auto listed = home.run({"dispatches", "ls", "--json"}).json();
+  REQUIRE(listed["items"].size() == 6);
+  CHECK(has_all(listed["items"][0],
+                {"dispatch_id", "kernel_id",        "cycle_id", "agent_id",     "priority",
+                 "status",      "metadata",         "attempt",  "max_attempts", "not_before",
+                 "lease_owner", "lease_expires_at", "fence",    "created_at",   "started_at",
+                 "finished_at", "session_id",       "summary",  "error",        "usage"}));
+  const auto failed =
+      home.run({"dispatches", "ls", "--status", "failed", "--limit", "1", "--json"}).json();
+  CHECK(failed["items"].size() == 1);
+  const auto id = failed["items"][0]["dispatch_id"].get<std::string>();
+  const auto shown = home.run({"dispatches", "show", id, "--json"}).json();
+  CHECK(shown["dispatch"]["agent_id"] == "bad");
+  CHECK_THAT(shown["dispatch"]["output"].get<std::string>(), Contains("broken"));
+  CHECK(home.run({"dispatches", "show", "00000000"}).code == 1);
+
+  CHECK(home.run({"state", "show"}).out == state);
+  CHECK(home.run({"state", "log", "--json"}).json()["items"].size() >= 4);
+  CHECK_THAT(home.run({"state", "diff"}).out, Contains("+- latest_cycle_id"));
+  CHECK_FALSE(home.run({"why", "--json"}).json()["sentences"].empty());
+  CHECK(home.run({"why", "bad"}).code == 0);
+  CHECK(home.run({"why", "nobody"}).code == 1);
+  const auto plan = home.run({"plan", "--json"}).json();
+  CHECK(plan["decisions"].size() == 2);
+  CHECK_THAT(home.run({"plan", "--prompts"}).out, Contains("State: # Kernel State"));
+  CHECK(home.run({"agents", "--json"}).json()["items"].size() == 2);
+}
+
+TEST_CASE("pause and resume hold over processes", "[e2e]") {
+  const home_of_boyd home(two_agents);
+  CHECK(home.run({"pause", "--agent", "bad", "--reason", "on holiday"}).code == 0);
+  const auto cycle = home.run({"cycle", "--json"});
+  CHECK(cycle.code == 0);
+  CHECK(cycle.json()["dispatched"] == 1);
+  CHECK_THAT(home.run({"why", "bad"}).out, Contains("on holiday"));
+  CHECK_THAT(home.run({"status"}).out, Contains("agent default/bad is paused: on holiday"));
+  CHECK(home.run({"resume", "--agent", "bad", "--json"}).json()["cleared"] == true);
+  CHECK(home.run({"cycle", "--json"}).json()["dispatched"] == 2);
+  CHECK(home.run({"pause"}).code == 0);
+  CHECK(home.run({"pause", "--agent", "nobody"}).code == 1);
+}
+
+TEST_CASE("an interrupted foreground cycle is resumed by the next", "[e2e]") {
+  const home_of_boyd home(R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: slow
+        prompt: wait
+        executor:
+          type: command
+          argv: ["sh", "-c", "if [ -e ran ]; then echo again; else : > ran; sleep 600; fi"]
+)");
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(cycle.wait_for_stderr("slow"));
+  cycle.signal(SIGINT);
+  const auto interrupted = cycle.finish();
+  INFO(interrupted.err);
+  CHECK(interrupted.code == 1);
+  CHECK_THAT(interrupted.err, Contains("is resumed by the next start"));
+  const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
+  CHECK(row["status"] == "pending");
+}
+
+TEST_CASE("another command that holds the home is waited for", "[e2e]") {
+  const home_of_boyd home(two_agents);
+  std::vector<std::unique_ptr<program>> all;
+  for (int i = 0; i < 4; ++i)
+    all.push_back(std::make_unique<program>(
+        std::vector<std::string>{boyd_binary(), "--home", home.path(), "status", "--json"}));
+  for (auto& p : all) {
+    const auto r = p->finish();
+    INFO(r.err);
+    CHECK(r.code == 0);
+    CHECK(r.json()["schema"] == "boyd.status/1");
+  }
+}

@@ -1,0 +1,166 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sys/stat.h>
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+unsigned mode_of(const std::string& path) {
+  struct ::stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 0777U : 0U;
+}
+
+std::string source_file(const std::string& name) {
+  const char* top = std::getenv("BOYD_SOURCE_DIR");
+  return std::string(top == nullptr ? "." : top) + "/" + name;
+}
+
+} // namespace
+
+TEST_CASE("init makes a private home and repeats harmlessly", "[e2e]") {
+  const home_of_boyd home;
+  for (const char* directory : {"", "/run", "/kernel", "/kernel/default"})
+    CHECK(mode_of(home.path() + directory) == 0700U);
+  for (const char* file : {"boyd.yaml", "boyd.schema.json", "boyd.db", "run/node_id", "run/lock",
+                           "kernel/default/STATE.md"})
+    CHECK(mode_of(home.file(file)) == 0600U);
+  CHECK(read_file(home.file("kernel/default/STATE.md")) ==
+        "# Kernel State\n## identity\ndefault autonomous kernel\n## recent_actions\n(none yet)\n");
+
+  write_file(home.file("kernel/default/STATE.md"), "mine\n");
+  const auto configuration = read_file(home.file("boyd.yaml"));
+  const auto id = read_file(home.file("run/node_id"));
+  const auto again = home.run({"init", "--no-input", "--json"});
+  CHECK(again.code == 0);
+  CHECK(again.json()["schema"] == "boyd.init/1");
+  CHECK(again.json()["made"].empty());
+  CHECK(read_file(home.file("kernel/default/STATE.md")) == "mine\n");
+  CHECK(read_file(home.file("boyd.yaml")) == configuration);
+  CHECK(read_file(home.file("run/node_id")) == id);
+}
+
+TEST_CASE("init writes the name and schedule it is told", "[e2e]") {
+  const temp_dir dir;
+  const auto home = dir.file("home");
+  const auto made = boyd_run(
+      {"--home", home, "init", "--no-input", "--name", "Watch \"tower\"", "--schedule", "@hourly"});
+  REQUIRE(made.code == 0);
+  CHECK_THAT(read_file(home + "/kernel/default/STATE.md"),
+             Contains("Watch \"tower\" autonomous kernel"));
+  const auto shown = boyd_run({"--home", home, "config", "show"});
+  CHECK_THAT(shown.out, Contains("@hourly"));
+}
+
+TEST_CASE("init --from keeps the meaning of relative paths, and comments", "[e2e]") {
+  const temp_dir dir;
+  const auto example = source_file("config/examples/briefing.yaml");
+  const auto home = dir.file("home");
+  REQUIRE(boyd_run({"--home", home, "init", "--no-input", "--from", example}).code == 0);
+  const auto top = std::filesystem::weakly_canonical(source_file(".")).string();
+  const auto text = read_file(home + "/boyd.yaml");
+  CHECK_THAT(text, Contains("# Fails on purpose"));
+  CHECK_THAT(text, Contains("${BOYD_DEMO_REPO:-"));
+  CHECK_THAT(text, Contains("$schema=./boyd.schema.json"));
+  CHECK_THAT(text, !Contains(":-../..}"));
+  CHECK(boyd_run({"--home", home, "config", "validate"}).code == 0);
+}
+
+TEST_CASE("init --from rewrites every kind of relative path", "[e2e]") {
+  const temp_dir dir;
+  write_file(dir.file("answers.yaml"), "- output: hello\n");
+  write_file(dir.file("from.yaml"), R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "@hourly"
+    senses:
+      - {name: load, argv: [uptime], cwd: sub/dir}
+    agents:
+      - agent_id: a
+        prompt: hi
+        executor: {type: script, file: 'answers.yaml'} # kept
+      - agent_id: b
+        prompt: hi
+        executor: {type: command, argv: ["true"], cwd: "${NOWHERE:-sub}/deep"}
+        wake: {inputs: [one.txt, /etc/hostname]}
+)");
+  const auto home = dir.file("home");
+  const auto made =
+      boyd_run({"--home", home, "init", "--no-input", "--from", dir.file("from.yaml")});
+  INFO(made.err);
+  REQUIRE(made.code == 0);
+  const auto text = read_file(home + "/boyd.yaml");
+  for (const std::string part : {"cwd: \"" + dir.file("sub/dir") + "\"",
+                                 "file: \"" + dir.file("answers.yaml") + "\"} # kept",
+                                 "\"${NOWHERE:-" + dir.file("sub") + "}/deep\"",
+                                 "[\"" + dir.file("one.txt") + "\", /etc/hostname]"})
+    CHECK_THAT(text, Contains(part));
+}
+
+TEST_CASE("init --from refuses what a copy would change", "[e2e]") {
+  const temp_dir dir;
+  write_file(dir.file("from.yaml"), R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "@hourly"
+    agents:
+      - agent_id: a
+        prompt: hi
+        executor: {type: command, argv: ["true"], cwd: "${PLACE}"}
+)");
+  const auto init = [&](const std::string& place) {
+    return boyd_run(
+        {"--home", dir.file("home"), "init", "--no-input", "--from", dir.file("from.yaml")},
+        {{"PLACE", place}});
+  };
+  const auto refused = init("relative");
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, Contains("would not mean the same"));
+  CHECK_THAT(refused.err, Contains("agent a"));
+  CHECK_FALSE(std::filesystem::exists(dir.file("home/boyd.yaml")));
+  CHECK(init("/srv").code == 0);
+}
+
+TEST_CASE("a bad configuration gives every finding with its place, and exit code 4", "[e2e]") {
+  const temp_dir dir;
+  write_file(dir.file("bad.yaml"), R"(version: 1
+node: {max_concurent: 8}
+kernels:
+  - kernel_id: default
+    schedule: "61 * * * *"
+    agents: []
+)");
+  const auto home = dir.file("home");
+  const auto r = boyd_run({"--home", home, "init", "--no-input", "--from", dir.file("bad.yaml")});
+  CHECK(r.code == 4);
+  CHECK_THAT(r.err, Contains("bad.yaml:2:8"));
+  CHECK_THAT(r.err, Contains("max_concurrent"));
+  CHECK_THAT(r.err, Contains("bad.yaml:5:"));
+  CHECK_FALSE(std::filesystem::exists(home));
+
+  const auto checked = boyd_run({"--config", dir.file("bad.yaml"), "config", "validate", "--json"});
+  CHECK(checked.code == 4);
+  CHECK(checked.json()["schema"] == "boyd.config_validate/1");
+  CHECK(checked.json()["findings"].size() >= 2);
+}
+
+TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
+  const home_of_boyd home;
+  const auto sound = home.run({"doctor", "--json"});
+  CHECK(sound.code == 0);
+  CHECK(sound.json()["schema"] == "boyd.doctor/1");
+  CHECK(sound.json()["ok"] == true);
+  CHECK(sound.json()["checks"].size() >= 7);
+
+  std::filesystem::remove_all(home.file("kernel/default/.git"));
+  home.write_configuration("version: 2\n");
+  const auto broken = home.run({"doctor"});
+  CHECK(broken.code == 1);
+  CHECK_THAT(broken.out, Contains("fail  configuration"));
+  CHECK_THAT(broken.out, Contains("next: "));
+}

@@ -1,0 +1,190 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <csignal>
+#include <filesystem>
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string one_agent(const std::string& command, const std::string& more = {}) {
+  return "version: 1\n"
+         "node: {max_concurrent: 4, drain_grace: 30s" +
+         more +
+         "}\n"
+         "kernels:\n"
+         "  - kernel_id: default\n"
+         "    schedule: \"0 0 1 1 *\"\n"
+         "    agents:\n"
+         "      - agent_id: worker\n"
+         "        prompt: work\n"
+         "        executor: {type: command, argv: [\"sh\", \"-c\", \"" +
+         command + "\"]}\n";
+}
+
+/// What must be the same whoever answers: no times of this moment, no process.
+nlohmann::json steady_part(nlohmann::json status) {
+  for (const char* key : {"health", "actors", "permits", "nodes"})
+    status.erase(key);
+  for (const char* key : {"pid", "started_at", "running", "threads"})
+    status["node"].erase(key);
+  return status;
+}
+
+} // namespace
+
+TEST_CASE("a node starts, answers, and stops in order on SIGTERM", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto cycle = home.run({"cycle", "--json"});
+  INFO(cycle.err);
+  CHECK(cycle.code == 0);
+  CHECK(cycle.json()["succeeded"] == 1);
+  const auto status = home.run({"status", "--json"}).json();
+  CHECK(status["node"]["running"] == true);
+  CHECK(status["node"]["pid"] == node.pid());
+  node.signal(SIGTERM);
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  CHECK(ended.out.empty());
+  CHECK_FALSE(std::filesystem::exists(home.file("run/control.sock")));
+}
+
+TEST_CASE("a second node on the same home is refused with the owner", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto second = program(home.node()).finish();
+  CHECK(second.code == 5);
+  CHECK_THAT(second.err, Contains("process " + std::to_string(node.pid()) + ", started 20"));
+  CHECK(home.run({"init", "--no-input"}).code == 5);
+  CHECK(home.run({"doctor"}).code == 0);
+  node.signal(SIGINT);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("SIGTERM lets a running attempt finish", "[e2e]") {
+  const home_of_boyd home(one_agent("echo begun > begun; while [ ! -e go ]; do sleep 0.05; done; "
+                                    "echo finished"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  const auto kernel = home.file("kernel/default/");
+  REQUIRE(wait_until([&] { return std::filesystem::exists(kernel + "begun"); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  write_file(kernel + "go", "");
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  cycle.finish();
+  const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
+  CHECK(row["status"] == "done");
+}
+
+TEST_CASE("a second signal stops at once and gives the work back", "[e2e]") {
+  const home_of_boyd home(one_agent("echo begun > begun; sleep 600"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return std::filesystem::exists(home.file("kernel/default/begun")); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  node.signal(SIGTERM);
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  cycle.finish();
+  const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
+  CHECK(row["status"] == "pending");
+  CHECK(row["attempt"] == 0);
+}
+
+TEST_CASE("SIGHUP reloads; a bad file keeps the old configuration", "[e2e]") {
+  const home_of_boyd home(one_agent("echo old"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  auto good = one_agent("echo new");
+  good.replace(good.find("worker"), 6, "second");
+
+  home.write_configuration("version: 1\nnonsense: true\n");
+  node.signal(SIGHUP);
+  REQUIRE(node.wait_for_stderr("the old one stays"));
+  REQUIRE(node.wait_for_stderr("boyd.yaml:2:1"));
+  CHECK(home.run({"agents", "--json"}).json()["items"][0]["agent_id"] == "worker");
+
+  home.write_configuration(good);
+  node.signal(SIGHUP);
+  REQUIRE(node.wait_for_stderr("configuration reloaded"));
+  REQUIRE(wait_until([&] {
+    const auto agents = home.run({"agents", "--json"}).json();
+    return agents["items"][0]["agent_id"] == "second";
+  }));
+  CHECK(home.run({"cycle", "--json"}).json()["agents"][0]["agent_id"] == "second");
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("with or without a node the answers are the same", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const std::vector<std::vector<std::string>> questions{
+      {"agents", "--json"},        {"dispatches", "ls", "--json"},
+      {"state", "show", "--json"}, {"plan", "--json"},
+      {"state", "diff", "--json"}, {"dispatches", "ls"},
+      {"state", "show"},           {"agents"}};
+  std::vector<std::string> offline;
+  for (const auto& q : questions)
+    offline.push_back(home.run(q).out);
+  const auto status_offline = steady_part(home.run({"status", "--json"}).json());
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    INFO(questions[i].front());
+    CHECK(home.run(questions[i]).out == offline[i]);
+  }
+  CHECK(steady_part(home.run({"status", "--json"}).json()) == status_offline);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("a node refuses a bad configuration with every finding", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  home.write_configuration("version: 1\nnode: {max_concurrent: 0}\nkernles: []\n");
+  const auto r = program(home.node()).finish();
+  CHECK(r.code == 4);
+  CHECK_THAT(r.err, Contains("boyd.yaml:2:"));
+  CHECK_THAT(r.err, Contains("did you mean kernels"));
+}
+
+TEST_CASE("a home behind a symbolic link is refused", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  const auto link = home.path() + "-link";
+  std::filesystem::create_directory_symlink(home.path(), link);
+  const auto r = boyd_run({"--home", link, "node"});
+  std::filesystem::remove(link);
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Contains("symbolic link"));
+}
+
+TEST_CASE("kill -9 leaves a home that the next command takes at once", "[e2e]") {
+  const home_of_boyd home(one_agent("echo begun > begun; sleep 600"));
+  {
+    program node(home.node());
+    REQUIRE(node.wait_for_stderr("ready: node "));
+    program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+    REQUIRE(wait_until([&] { return std::filesystem::exists(home.file("kernel/default/begun")); }));
+    node.signal(SIGKILL);
+    node.finish();
+    CHECK(cycle.finish().code != 0);
+  }
+  const auto status = home.run({"status", "--json"});
+  INFO(status.err);
+  CHECK(status.code == 0);
+  CHECK(status.json()["node"]["running"] == false);
+}

@@ -1,0 +1,185 @@
+#include "program.hpp"
+
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fstream>
+#include <poll.h>
+#include <spawn.h>
+#include <sstream>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace boyd::test {
+
+namespace {
+
+constexpr std::size_t chunk = 16u << 10;
+/// Longer than `patience`: under sanitizers a whole node starts and stops in it.
+constexpr std::chrono::seconds program_patience{90};
+constexpr int look_ms = 200;
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (auto& t : texts)
+    out.push_back(t.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+void drain(int& fd, std::string& into) {
+  std::array<char, chunk> bytes;
+  const auto n = ::read(fd, bytes.data(), bytes.size());
+  if (n > 0) {
+    into.append(bytes.data(), static_cast<std::size_t>(n));
+  } else {
+    ::close(fd);
+    fd = -1;
+  }
+}
+
+} // namespace
+
+program::program(const std::vector<std::string>& argv,
+                 const std::map<std::string, std::string>& environment) {
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
+  if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0)
+    throw std::runtime_error("pipe2");
+  std::map<std::string, std::string> all{
+      {"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/nonexistent"}, {"TERM", "dumb"}};
+  for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TMPDIR"})
+    if (const char* value = std::getenv(name))
+      all[name] = value;
+  for (const auto& [name, value] : environment)
+    all[name] = value;
+  std::vector<std::string> pairs;
+  for (const auto& [name, value] : all)
+    pairs.push_back(name + "=" + value);
+  auto words = argv;
+  ::posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, err[1], STDERR_FILENO);
+  const int failed = ::posix_spawn(&pid_, words.front().c_str(), &actions, nullptr,
+                                   pointers(words).data(), pointers(pairs).data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(out[1]);
+  ::close(err[1]);
+  out_fd_ = out[0];
+  err_fd_ = err[0];
+  if (failed != 0)
+    throw std::runtime_error("cannot start " + argv.front());
+}
+
+program::~program() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  for (const int fd : {out_fd_, err_fd_})
+    if (fd >= 0)
+      ::close(fd);
+}
+
+bool program::read_some(int timeout_ms) {
+  std::array<::pollfd, 2> waits{{{out_fd_, POLLIN, 0}, {err_fd_, POLLIN, 0}}};
+  ::poll(waits.data(), waits.size(), timeout_ms);
+  if (waits[0].revents != 0)
+    drain(out_fd_, result_.out);
+  if (waits[1].revents != 0)
+    drain(err_fd_, result_.err);
+  return out_fd_ >= 0 || err_fd_ >= 0;
+}
+
+bool program::wait_for(const std::string& text, std::size_t from) {
+  const auto until = std::chrono::steady_clock::now() + program_patience;
+  while (true) {
+    if (const auto at = result_.err.find(text, from); at != std::string::npos) {
+      seen_ = at + text.size();
+      return true;
+    }
+    if (err_fd_ < 0 || std::chrono::steady_clock::now() >= until)
+      return false;
+    read_some(look_ms);
+  }
+}
+
+bool program::wait_for_stderr(const std::string& text) {
+  return wait_for(text, 0);
+}
+
+bool program::wait_for_new_stderr(const std::string& text) {
+  return wait_for(text, seen_);
+}
+
+void program::signal(int number) const {
+  ::kill(pid_, number);
+}
+
+finished program::finish() {
+  const auto until = std::chrono::steady_clock::now() + program_patience;
+  while (read_some(look_ms))
+    if (std::chrono::steady_clock::now() >= until) {
+      ::kill(pid_, SIGKILL);
+      result_.code = -2;
+      return result_;
+    }
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  result_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result_;
+}
+
+std::string boyd_binary() {
+  const char* path = std::getenv("BOYD_BINARY");
+  return path == nullptr ? "boyd" : path;
+}
+
+finished boyd_run(const std::vector<std::string>& args,
+                  const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> argv{boyd_binary()};
+  argv.insert(argv.end(), args.begin(), args.end());
+  return program(argv, environment).finish();
+}
+
+home_of_boyd::home_of_boyd(const std::string& yaml) {
+  std::vector<std::string> args{"init", "--no-input"};
+  if (!yaml.empty()) {
+    write_file(directory_.file("from.yaml"), yaml);
+    args.insert(args.end(), {"--from", directory_.file("from.yaml")});
+  }
+  const auto made = run(args);
+  if (made.code != 0)
+    throw std::runtime_error("boyd init: " + made.err);
+}
+
+void home_of_boyd::write_configuration(const std::string& yaml) const {
+  write_file(file("boyd.yaml"), yaml);
+}
+
+finished home_of_boyd::run(std::vector<std::string> args) const {
+  args.insert(args.begin(), {"--home", path()});
+  return boyd_run(args);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+} // namespace boyd::test

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "support/temp_dir.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace boyd::test {
+
+/// What a program left behind.
+struct finished {
+  int code = -1; ///< exit code, or 128 + signal
+  std::string out;
+  std::string err;
+
+  /// Standard output as one JSON object; discarded when it is none.
+  nlohmann::json json() const { return nlohmann::json::parse(out, nullptr, false); }
+};
+
+/// The real binary, running. Ended by SIGKILL at the end of the scope when it has not ended.
+class program {
+ public:
+  /// Starts `argv` with this environment added to a small standard one (HOME is a directory that
+  /// does not exist).
+  explicit program(const std::vector<std::string>& argv,
+                   const std::map<std::string, std::string>& environment = {});
+  ~program();
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
+
+  /// Reads until standard error has `text`; false when it ends or the patience does.
+  bool wait_for_stderr(const std::string& text);
+  /// The same, but only in what comes after what an earlier wait found.
+  bool wait_for_new_stderr(const std::string& text);
+
+  void signal(int number) const;
+  pid_t pid() const { return pid_; }
+
+  /// Reads to the end of both pipes and waits; kills it when the patience ends (code -2).
+  finished finish();
+
+ private:
+  bool read_some(int timeout_ms);
+  bool wait_for(const std::string& text, std::size_t from);
+
+  pid_t pid_ = -1;
+  int out_fd_ = -1;
+  int err_fd_ = -1;
+  std::size_t seen_ = 0;
+  finished result_;
+};
+
+/// The binary under test.
+std::string boyd_binary();
+
+/// Runs `boyd args…` to its end.
+finished boyd_run(const std::vector<std::string>& args,
+                  const std::map<std::string, std::string>& environment = {});
+
+/// A home made by `boyd init`, and the commands on it.
+class home_of_boyd {
+ public:
+  /// `yaml`: the configuration; empty: the standard one.
+  explicit home_of_boyd(const std::string& yaml = {});
+
+  std::string path() const { return directory_.file("home"); }
+  std::string file(const std::string& name) const { return path() + "/" + name; }
+  void write_configuration(const std::string& yaml) const;
+
+  finished run(std::vector<std::string> args) const;
+  /// `boyd --home … node`, not waited for.
+  std::vector<std::string> node() const { return {boyd_binary(), "--home", path(), "node"}; }
+
+ private:
+  temp_dir directory_;
+};
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& text);
+
+} // namespace boyd::test
