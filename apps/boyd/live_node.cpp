@@ -116,6 +116,7 @@ struct live_node::parts {
   caf::actor_system_config configuration;
   std::unique_ptr<caf::actor_system> system;
   root_actor root;
+  caf::actor sentinel; ///< an actor that nobody holds ends as unreachable
 };
 
 live_node::live_node(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
@@ -163,7 +164,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   configure(p->configuration);
   p->system = std::make_unique<caf::actor_system>(p->configuration);
   p->root = spawn_root(*p->system, p->context, std::move(configuration));
-  p->system->spawn(sentinel, p->root, p->end);
+  p->sentinel = p->system->spawn(sentinel, p->root, p->end);
   return std::unique_ptr<live_node>(new live_node(std::move(p)));
 }
 
@@ -250,6 +251,7 @@ bool live_node::release(milliseconds limit) {
   };
   auto s = std::make_shared<shared>();
   parts_->root = nullptr;
+  parts_->sentinel = nullptr;
   // The configuration is used by the system until its end: both go together.
   auto* whole = parts_.release();
   std::thread([whole, s] {
