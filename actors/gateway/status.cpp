@@ -24,6 +24,7 @@ struct survey {
   std::vector<kernel_status> kernels;
   std::map<dispatch_status, std::uint64_t> queue;
   std::vector<dispatch> latest;
+  std::map<std::string, cycle_record> cycles; ///< the latest recorded one of each kernel
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
   std::string store_problem;
@@ -117,8 +118,10 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   request.operations.emplace_back(store::count_by_status{});
   request.operations.emplace_back(store::list_pauses{});
   request.operations.emplace_back(store::list_nodes{});
-  for (const auto& k : p.configuration->kernels)
+  for (const auto& k : p.configuration->kernels) {
     request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
+    request.operations.emplace_back(store::list_cycles{k.kernel_id, false, 1});
+  }
   ++all->missing;
   ask<store_reply>(
       x->self, p.store, std::move(request),
@@ -133,9 +136,12 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           all->pauses = std::move(*q);
         if (auto q = reply_of<store::list_nodes>(r->values[2]))
           all->nodes = std::move(*q);
-        for (std::size_t i = 3; i < r->values.size(); ++i)
+        for (std::size_t i = 3; i + 1 < r->values.size(); i += 2) {
           if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
             all->latest.insert(all->latest.end(), rows->begin(), rows->end());
+          if (auto rows = reply_of<store::list_cycles>(r->values[i + 1]); rows && !rows->empty())
+            all->cycles.emplace(rows->front().kernel_id, rows->front());
+        }
         all->one_less();
       },
       part_limit * 2);
@@ -229,6 +235,9 @@ json actors_json(const survey& all) {
 json kernels_json(const survey& all) {
   json rows = json::array();
   for (const auto& k : all.kernels) {
+    // The row, not the kernel's memory: a kernel that was just started may not have read it yet.
+    auto row = all.cycles.find(k.kernel_id);
+    const auto latest = row != all.cycles.end() ? std::optional(row->second) : k.latest;
     const auto paused = k.paused.empty() ? pause_of(all, k.kernel_id, {}) : k.paused;
     rows.push_back({{"kernel_id", k.kernel_id},
                     {"phase", k.phase},
@@ -236,7 +245,7 @@ json kernels_json(const survey& all) {
                     {"next_slot", to_json(k.next_slot)},
                     {"paused", paused},
                     {"problem", k.problem},
-                    {"latest", k.latest ? to_json(*k.latest) : json(nullptr)}});
+                    {"latest", latest ? to_json(*latest) : json(nullptr)}});
   }
   return rows;
 }
