@@ -207,14 +207,19 @@ result<state_reply> state_session::carry_out(home& h, const write_runtime_block&
 }
 
 result<state_reply> state_session::carry_out(home& h, const write_kernel_files& what) {
+  using snapshot_first = state::versioned_store::snapshot_first;
+  // One snapshot before the first of them: the files belong together.
+  auto first = snapshot_first::yes;
   for (const auto& [name, text] : what.files) {
     auto current = h.files->read(name);
     if (!current && current.error().code != errc::not_found)
       return fail(std::move(current.error()));
     if (current && !is_news(name, *current, text))
       continue;
-    if (auto ok = written(h, h.files->write(name, text)); !ok)
+    auto whole = [&text](std::string_view) -> result<std::string> { return text; };
+    if (auto ok = written(h, h.files->update(name, whole, first)); !ok)
       return ok;
+    first = snapshot_first::no;
   }
   return state_reply{};
 }
