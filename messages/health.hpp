@@ -24,7 +24,7 @@ struct health_query : message {};
 /// One line of the supervision tree in `boyd status`.
 struct child_status {
   std::string name;  ///< e.g. "store", "dispatcher:default/daily-report"
-  std::string state; ///< running | degraded | restarting | parked | stopped
+  std::string state; ///< running | degraded | stopping | restarting | stopped
   int restarts = 0;
   std::string last_error;
   int depth = 0; ///< below the root supervisor

@@ -18,7 +18,7 @@
 
 /// Every typed actor of the node, each message with one line of meaning. Requests answer with
 /// `result<T>`; notifications (`reacts_to`) answer nothing. Sibling order and dependencies are data
-/// in actors/node/tree.cpp.
+/// in actors/node/root.cpp.
 namespace boyd {
 
 template <class T>

@@ -205,8 +205,10 @@ void get_why(exchange_ptr x) {
       return x->fail_with(t.error());
     in->at = *t;
   }
-  if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones))
+  if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones)) {
     in->next_slot = rule->next_after(in->now);
+    in->expected_slot = rule->latest_at_or_before(in->at.value_or(in->now));
+  }
   if (agent != nullptr && agent->when)
     if (auto rule = plan::schedule_rule::make(*agent->when, *context.ports.zones))
       in->next_agent_slot = rule->next_after(in->now);

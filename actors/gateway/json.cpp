@@ -49,35 +49,6 @@ json to_json(const agent_decision& d) {
           {"detail", d.detail}};
 }
 
-int http_status(errc code) {
-  switch (code) {
-  case errc::invalid_argument:
-  case errc::parse_error:
-  case errc::invalid_configuration:
-    return 400;
-  case errc::refused:
-    return 403;
-  case errc::not_found:
-    return 404;
-  case errc::conflict:
-  case errc::already_exists:
-  case errc::locked:
-  case errc::stale_fence:
-  case errc::cancelled:
-    return 409;
-  case errc::limit_exceeded:
-    return 413;
-  case errc::overloaded:
-    return 429;
-  case errc::bug:
-  case errc::corrupt:
-  case errc::injected:
-    return 500;
-  default:
-    return 503;
-  }
-}
-
 json error_body(const error& e) {
   return {{"schema", "boyd.error/1"},
           {"error",
@@ -103,7 +74,7 @@ void exchange::reply(const std::string& verb, json body, int status) const {
 
 void exchange::fail_with(const error& e) const {
   api_response response;
-  response.status = http_status(e.code);
+  response.status = http_status_of(e.code);
   response.body = dump(error_body(e));
   answer<api_response>(promise, std::move(response));
 }

@@ -55,8 +55,6 @@ json to_json(const dispatch& d, bool with_bodies);
 json to_json(const agent_decision& d);
 /// "agent-a[done]: completed | agent-b[failed]: …", as in STATE.md.
 std::string summary_line(const cycle_record& c);
-/// HTTP's word for an error.
-int http_status(errc code);
 json error_body(const error& e);
 
 // routes, by file

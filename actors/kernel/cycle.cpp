@@ -1,4 +1,5 @@
 #include "actors/kernel/state.hpp"
+#include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
@@ -68,14 +69,13 @@ void perceive(self_pointer self) {
                        both->state = fail(r.error());
                      join();
                    });
-  // Senses have limits of their own; this one only guards against a librarian that is gone.
   ask<gathered_context>(
       self, s.parts.librarian, gather_context{{}, s.settings->kernel_id},
       [both, join](result<gathered_context> r) {
         both->context = std::move(r);
         join();
       },
-      5min);
+      gather_limit(*s.settings));
 }
 
 result<orientation> read_orientation(result<store_reply>& r) {
@@ -126,7 +126,7 @@ void wake(self_pointer self) {
         self->state.cycle->wake(std::move(r));
         run_step(self);
       },
-      5min);
+      wake_limit(*s.settings));
 }
 
 void decide(self_pointer self) {

@@ -14,6 +14,7 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "actors/workspace/actor.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -243,6 +244,22 @@ void on_down(self_pointer self, caf::down_msg& m) {
 // -- reload, questions
 // ---------------------------------------------------------------------------------
 
+/// Faults of the configuration (trials only); what an earlier configuration armed ends.
+void arm_faults(const config::configuration& configuration) {
+  std::vector<faults::arming> armings;
+  for (const auto& f : configuration.faults) {
+    const auto what = f.action == "crash"   ? faults::action::crash
+                      : f.action == "delay" ? faults::action::delay
+                                            : faults::action::error;
+    armings.push_back({f.point, what, f.count, f.probability, f.delay});
+  }
+  faults::disarm();
+  if (auto armed = faults::arm(armings, 1); !armed)
+    spdlog::error("node: {}", to_string(armed.error()));
+  else if (!armings.empty())
+    spdlog::warn("node: {} faults are armed by the configuration", armings.size());
+}
+
 void reload(self_pointer self, const configuration_ptr& configuration) {
   auto& s = self->state;
   std::set<std::string> before;
@@ -252,6 +269,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   for (const auto& k : configuration->kernels)
     after.insert(k.kernel_id);
   s.configuration = configuration;
+  arm_faults(*configuration);
   for (const auto& id : after)
     if (before.count(id) == 0)
       add_kernel(self, id);
@@ -313,6 +331,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
   s.shell = std::make_unique<supervisor_shell<root_impl::base>>(
       self, "root", context->ports.clock, context->ports.random,
       restart_intensity{limits::root_restart_intensity, limits::root_restart_period});
+  arm_faults(*configuration);
   add_keepers(self);
   add_loop(self);
   for (const auto& k : configuration->kernels)

@@ -113,8 +113,11 @@ class converter {
     schedule out;
     out.expression = text(t, "schedule");
     out.tz = t.find("tz") == nullptr ? zone : text(t, "tz");
-    if (t.find("grace") != nullptr) {
+    if (t.find("jitter") != nullptr)
       out.jitter = duration(t, "jitter");
+    // Only a kernel's schedule has these: an agent's slot that passed is made up for once, by the
+    // next cycle.
+    if (t.find("grace") != nullptr) {
       out.overlap = choice(t, "overlap", overlaps);
       out.misfire = choice(t, "misfire", misfires);
       out.grace = duration(t, "grace");

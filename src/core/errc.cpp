@@ -111,4 +111,33 @@ std::string_view name_of(error_category category) noexcept {
   return "unknown";
 }
 
+int http_status_of(errc code) noexcept {
+  switch (code) {
+  case errc::invalid_argument:
+  case errc::parse_error:
+  case errc::invalid_configuration:
+    return 400;
+  case errc::refused:
+    return 403;
+  case errc::not_found:
+    return 404;
+  case errc::conflict:
+  case errc::already_exists:
+  case errc::locked:
+  case errc::stale_fence:
+  case errc::cancelled:
+    return 409;
+  case errc::limit_exceeded:
+    return 413;
+  case errc::overloaded:
+    return 429;
+  case errc::bug:
+  case errc::corrupt:
+  case errc::injected:
+    return 500;
+  default:
+    return 503;
+  }
+}
+
 } // namespace boyd

@@ -73,6 +73,9 @@ error_category category_of(errc code) noexcept;
 /// The stable name of `code`, e.g. "store_unavailable".
 std::string_view name_of(errc code) noexcept;
 
+/// The HTTP status that stands for `code` in the control API (RFC 9110 §15).
+int http_status_of(errc code) noexcept;
+
 /// The stable name of `category`.
 std::string_view name_of(error_category category) noexcept;
 

@@ -84,9 +84,6 @@ class control_server {
 /// `io_error`, `no_space` from the system.
 result<std::unique_ptr<control_server>> start_control_server(control_server_options options);
 
-/// The HTTP status that stands for `code`.
-int http_status_of(errc code) noexcept;
-
 /// `e` as an answer: {"schema":"boyd.error/1","error":{code,what,where,next}} with its status.
 /// Text that is not UTF-8 is mended.
 http_response error_response(const error& e);

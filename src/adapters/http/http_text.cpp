@@ -167,36 +167,6 @@ std::string write_chunk(std::string_view data) {
 
 } // namespace http_detail
 
-int http_status_of(errc code) noexcept {
-  switch (code) {
-  case errc::invalid_argument:
-  case errc::parse_error:
-    return 400;
-  case errc::refused:
-    return 403;
-  case errc::not_found:
-    return 404;
-  case errc::conflict:
-  case errc::already_exists:
-  case errc::locked:
-  case errc::stale_fence:
-    return 409;
-  case errc::limit_exceeded:
-    return 413;
-  case errc::overloaded:
-    return 429;
-  case errc::store_unavailable:
-  case errc::actor_down:
-  case errc::timed_out:
-  case errc::repository_unavailable:
-  case errc::io_error:
-  case errc::no_space:
-    return 503;
-  default:
-    return server_failure;
-  }
-}
-
 http_response error_response(const error& e) {
   const nlohmann::json body = {{"schema", "boyd.error/1"},
                                {"error",

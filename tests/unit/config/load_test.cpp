@@ -149,9 +149,6 @@ kernels:
         retry: {max_attempts: 5, base: 2s, cap: 1m}
         schedule: "0 8 * * mon"
         jitter: 1s
-        overlap: cancel
-        misfire: skip
-        grace: 9s
         metadata: {b: 2, c: 3}
         require:
           - artifact out.md
@@ -188,8 +185,7 @@ kernels:
   CHECK(k.metadata_json == R"({"a":1,"b":"two","n":{"x":[true,null,1.5]}})");
   const auto& a = k.agents.at(0);
   CHECK(a.retry == retry_policy{5, 2s, 1min});
-  CHECK(a.when == schedule{"0 8 * * mon", "Europe/Berlin", 1s, overlap_policy::cancel,
-                           misfire_policy::skip, 9s});
+  CHECK(a.when == schedule{"0 8 * * mon", "Europe/Berlin", 1s});
   CHECK(a.metadata_json == R"({"a":1,"b":2,"c":3,"n":{"x":[true,null,1.5]}})");
   using kind = requirement::kind_t;
   CHECK(a.require == std::vector<requirement>{{kind::artifact, "out.md", {}},
