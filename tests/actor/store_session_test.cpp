@@ -1,6 +1,6 @@
 #include "actors/store/performer.hpp"
-#include "adapters/posix/clock.hpp"
-#include "adapters/posix/file_system.hpp"
+#include "src/adapters/posix/clock.hpp"
+#include "src/adapters/posix/file_system.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 

@@ -1,0 +1,176 @@
+#include "actors/graph_recorder/actor.hpp"
+#include "actors/graph_recorder/performer.hpp"
+#include "node_fixture.hpp"
+#include "support/pch.hpp"
+
+#include <algorithm>
+
+using namespace boyd;
+using boyd::test::simulated_node;
+
+namespace {
+
+constexpr const char* log_path = "/boyd/knowledge/graph.jsonl";
+
+graph_fact fact(int n, const std::string& type = "used_in") {
+  return {"ctx_" + std::to_string(n), "exec_1", type, utc_time{milliseconds{n}}, "{\"k\": 1}"};
+}
+
+struct fixture : simulated_node {
+  graph_recorder_actor recorder = actors.own(spawn_graph_recorder(actors.system(), context));
+
+  test::asked<graph_reply> ask(std::vector<graph_fact> facts) {
+    return actors.ask<graph_reply>(recorder, graph_request{{}, std::move(facts)});
+  }
+  part_health health() { return actors.ask_now<part_health>(recorder, health_query{}).value(); }
+  graph::chain_report report() const { return graph::verify(text()); }
+  std::string text() const {
+    const auto all = disk->snapshot();
+    const auto it = all.find(log_path);
+    return it == all.end() ? std::string() : it->second;
+  }
+};
+
+} // namespace
+
+TEST_CASE("facts become a chain whose head is answered", "[graph_recorder]") {
+  fixture f;
+  std::vector<test::asked<graph_reply>> all;
+  for (int i = 0; i < 10; ++i)
+    all.push_back(f.ask({fact(i)}));
+  f.actors.run_all();
+  for (const auto& a : all)
+    REQUIRE(a.ok());
+  const auto report = f.report();
+  CHECK(report.intact());
+  CHECK(report.chained == 10);
+  CHECK(all.back().value().head == report.head);
+  CHECK(all.front().value().head != report.head);
+  auto same = f.ask({});
+  f.actors.run_all();
+  CHECK(same.value().head == report.head);
+}
+
+TEST_CASE("a malformed fact refuses its own request alone", "[graph_recorder]") {
+  fixture f;
+  auto good = f.ask({fact(1)});
+  auto bad = f.ask({fact(2), {"nonsense", "exec_1", "used_in", utc_time{}, "{}"}});
+  auto later = f.ask({fact(3)});
+  f.actors.run_all();
+  CHECK(good.ok());
+  REQUIRE(bad.answered());
+  CHECK_FALSE(bad.ok());
+  CHECK(later.ok());
+  CHECK(f.report().chained == 2);
+  CHECK(f.health().ok);
+}
+
+TEST_CASE("a repeated batch is acknowledged and not written twice", "[graph_recorder]") {
+  fixture f;
+  auto first = f.ask({fact(1), fact(2)});
+  f.actors.run_all();
+  auto again = f.ask({fact(1), fact(2), fact(3)});
+  f.actors.run_all();
+  CHECK(f.report().chained == 3);
+  // A new worker reads what the old one wrote.
+  graph_session session(f.context);
+  std::vector<job<graph_request, graph_reply>> batch;
+  batch.emplace_back(graph_request{{}, {fact(3), fact(4)}});
+  session.perform(batch);
+  REQUIRE(batch[0].reply);
+  CHECK(f.report().chained == 4);
+  CHECK(f.report().intact());
+  CHECK(batch[0].reply->head == f.report().head);
+}
+
+TEST_CASE("a torn tail is set aside at the start (FAULTS 37)", "[graph_recorder]") {
+  fixture f;
+  auto first = f.ask({fact(1)});
+  f.actors.run_all();
+  f.disk->put(log_path, f.text() + "{\"from\":\"ctx_2\",\"to\":\"ex");
+  graph_session session(f.context);
+  std::vector<job<graph_request, graph_reply>> batch;
+  batch.emplace_back(graph_request{{}, {fact(3)}});
+  session.perform(batch);
+  REQUIRE(batch[0].reply);
+  CHECK(f.report().intact());
+  CHECK(f.report().chained == 2);
+}
+
+TEST_CASE("no call of a batch may fail so that an acknowledged fact is lost or doubled",
+          "[graph_recorder]") {
+  for (const auto fault :
+       {sim::disk_fault::io_error, sim::disk_fault::no_space, sim::disk_fault::short_write}) {
+    for (std::uint64_t at = 0; at < 30; ++at) {
+      simulated_node node;
+      graph_session session(node.context);
+      const auto send = [&](graph_session& s, int n) {
+        std::vector<job<graph_request, graph_reply>> batch;
+        batch.emplace_back(graph_request{{}, {fact(n)}});
+        s.perform(batch);
+        return batch[0].reply.has_value();
+      };
+      const auto begin = node.disk->calls();
+      node.disk->set_fault_plan([=](const sim::disk_call& c) {
+        return c.number == begin + at ? fault : sim::disk_fault::none;
+      });
+      std::vector<std::string> acknowledged;
+      for (int n = 1; n <= 3; ++n)
+        for (int attempt = 0; attempt < 3; ++attempt)
+          if (send(session, n)) {
+            acknowledged.push_back("ctx_" + std::to_string(n));
+            break;
+          }
+      CAPTURE(at, static_cast<int>(fault));
+      CHECK(acknowledged.size() == 3);
+      node.disk->crash(*node.context->ports.random);
+      node.disk->clear_faults();
+      graph_session after(node.context);
+      CHECK(send(after, 4));
+      const auto text = node.disk->snapshot().at(log_path);
+      const auto report = graph::verify(text);
+      CHECK(report.intact());
+      CHECK(report.chained == 4);
+    }
+  }
+}
+
+TEST_CASE("a disk that fails degrades and recovers without a restart", "[graph_recorder]") {
+  fixture f;
+  auto first = f.ask({fact(1)});
+  f.actors.run_all();
+  f.disk->set_fault_plan([](const sim::disk_call& c) {
+    return c.op == sim::disk_op::sync ? sim::disk_fault::io_error : sim::disk_fault::none;
+  });
+  auto lost = f.ask({fact(2)});
+  f.actors.run_all();
+  REQUIRE(lost.answered());
+  CHECK_FALSE(lost.ok());
+  CHECK_FALSE(f.health().ok);
+  f.disk->clear_faults();
+  auto again = f.ask({fact(2)});
+  f.actors.run_all();
+  CHECK(again.ok());
+  CHECK(f.health().ok);
+  CHECK(f.report().intact());
+  CHECK(f.report().chained == 2);
+}
+
+TEST_CASE("a log that is taken away is not begun anew", "[graph_recorder]") {
+  fixture f;
+  auto first = f.ask({fact(1)});
+  f.actors.run_all();
+  f.files->take_away("/boyd/knowledge");
+  auto lost = f.ask({fact(2)});
+  f.actors.run_all();
+  CHECK_FALSE(lost.ok());
+  CHECK_FALSE(f.health().ok);
+  CHECK_FALSE(f.files->made_hidden);
+  f.actors.advance(3s);
+  CHECK_FALSE(f.health().ok);
+  f.files->give_back();
+  auto again = f.ask({fact(2)});
+  f.actors.run_all();
+  CHECK(again.ok());
+  CHECK(f.report().chained == 2);
+}

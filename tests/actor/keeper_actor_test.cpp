@@ -1,0 +1,245 @@
+#include "actors/keeper/plain.hpp"
+#include "messages/interfaces.hpp"
+#include "support/actor_system.hpp"
+#include "support/pch.hpp"
+#include "support/sim/seeded_entropy.hpp"
+#include "support/wait.hpp"
+
+#include <caf/all.hpp>
+
+#include <stdexcept>
+#include <thread>
+
+using namespace boyd;
+using boyd::test::deterministic_system;
+
+namespace {
+
+struct echo_request : message {
+  std::string text;
+};
+
+struct echo_reply {
+  std::string text;
+};
+
+using echo_actor = caf::typed_actor<caf::replies_to<echo_request>::with<answers<echo_reply>>,
+                                    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+using echo_job = job<echo_request, echo_reply>;
+
+/// The outside world of the echo keeper, as the test arranges it.
+struct world {
+  std::vector<std::size_t> batches;
+  std::vector<std::string> done;
+  int performers = 0;
+  int probes = 0;
+  int crashes_left = 0; ///< batches that end the worker
+  std::string poison;   ///< a request that always ends the worker
+  part_health health;
+};
+
+class echo_performer : public performer<echo_request, echo_reply> {
+ public:
+  explicit echo_performer(std::shared_ptr<world> w) : world_(std::move(w)) { ++world_->performers; }
+
+  void perform(std::vector<echo_job>& batch) override {
+    world_->batches.push_back(batch.size());
+    if (world_->crashes_left > 0) {
+      --world_->crashes_left;
+      throw std::runtime_error("worker down");
+    }
+    for (auto& j : batch) {
+      if (j.request.text == world_->poison)
+        throw 7;
+      world_->done.push_back(j.request.text);
+      j.reply = echo_reply{j.request.text + "!"};
+    }
+  }
+  void probe() override { ++world_->probes; }
+  part_health health() override { return world_->health; }
+
+ private:
+  std::shared_ptr<world> world_;
+};
+
+struct fixture {
+  deterministic_system node;
+  std::shared_ptr<world> outside = std::make_shared<world>();
+  echo_actor keeper;
+
+  explicit fixture(keeper_limits l = {}) {
+    keeper_parts<echo_request, echo_reply> parts;
+    parts.name = "echo";
+    parts.clock = node.clock();
+    parts.random = std::make_shared<sim::seeded_entropy>(1);
+    parts.detached = false;
+    parts.limits = l;
+    parts.make_performer = [w = outside] { return std::make_unique<echo_performer>(w); };
+    keeper =
+        node.own(node.system().spawn(plain_keeper<echo_actor, echo_request, echo_reply>, parts));
+  }
+
+  test::asked<echo_reply> ask(const std::string& text) {
+    return node.ask<echo_reply>(keeper, echo_request{{}, text});
+  }
+
+  part_health health() {
+    auto h = node.ask_now<part_health>(keeper, health_query{});
+    REQUIRE(h.ok());
+    return h.value();
+  }
+};
+
+} // namespace
+
+TEST_CASE("a keeper answers through its worker", "[keeper][actor]") {
+  fixture f;
+  auto answer = f.ask("a");
+  f.node.run_all();
+  REQUIRE(answer.ok());
+  CHECK(answer.value().text == "a!");
+  CHECK(f.outside->performers == 1);
+}
+
+TEST_CASE("requests that wait share a batch", "[keeper][actor]") {
+  fixture f;
+  std::vector<test::asked<echo_reply>> all;
+  for (int i = 0; i < 20; ++i)
+    all.push_back(f.ask(std::to_string(i)));
+  f.node.run_all();
+  for (int i = 0; i < 20; ++i)
+    CHECK(all[static_cast<std::size_t>(i)].value().text == std::to_string(i) + "!");
+  CHECK(f.outside->batches.size() < 20);
+  CHECK(*std::max_element(f.outside->batches.begin(), f.outside->batches.end()) > 1);
+}
+
+TEST_CASE("a flood is refused, not stored (FAULTS 6)", "[keeper][actor]") {
+  fixture f({.queue = 4, .group = 2, .reserve = 0});
+  std::vector<test::asked<echo_reply>> all;
+  for (int i = 0; i < 50; ++i)
+    all.push_back(f.ask(std::to_string(i)));
+  f.node.run_all();
+  int refused = 0;
+  for (const auto& a : all) {
+    REQUIRE(a.answered());
+    if (!a.ok()) {
+      CHECK(a.why().code == errc::overloaded);
+      ++refused;
+    }
+  }
+  CHECK(refused > 0);
+  CHECK(f.outside->done.size() == 50 - static_cast<std::size_t>(refused));
+}
+
+TEST_CASE("a worker's death costs no request", "[keeper][actor]") {
+  fixture f;
+  f.outside->crashes_left = 1;
+  auto answer = f.ask("a");
+  f.node.run_all();
+  f.node.advance(1s);
+  REQUIRE(answer.ok());
+  CHECK(f.outside->performers == 2);
+  CHECK(f.outside->done == std::vector<std::string>{"a"});
+  const auto h = f.health();
+  CHECK(h.ok);
+  CHECK(h.worker_restarts == 1);
+  CHECK(h.last_error == "worker down");
+}
+
+TEST_CASE("a request that ends its worker is answered and the others go on", "[keeper][actor]") {
+  fixture f;
+  f.outside->poison = "poison";
+  auto good = f.ask("good");
+  auto bad = f.ask("poison");
+  auto later = f.ask("later");
+  f.node.run_all();
+  f.node.advance(10s);
+  REQUIRE(good.ok());
+  REQUIRE(later.ok());
+  REQUIRE(bad.answered());
+  CHECK(bad.why().code == errc::bug);
+}
+
+TEST_CASE("a keeper without a worker says so and recovers", "[keeper][actor]") {
+  fixture f;
+  f.outside->crashes_left = 2; // the first restart is at once, the second waits
+  auto answer = f.ask("a");
+  f.node.run_all();
+  // The poison rule answers what has ended two workers; the keeper itself goes on.
+  f.node.advance(1ms);
+  CHECK_FALSE(f.health().ok);
+  CHECK(f.health().reason.find("worker down") != std::string::npos);
+  f.node.advance(1s);
+  CHECK(f.health().ok);
+  CHECK(answer.answered());
+  auto next = f.ask("b");
+  f.node.run_all();
+  CHECK(next.ok());
+}
+
+TEST_CASE("the worker's health is the keeper's", "[keeper][actor]") {
+  fixture f;
+  f.outside->health.ok = false;
+  f.outside->health.reason = "disk is full";
+  f.node.advance(3s);
+  CHECK(f.outside->probes >= 2);
+  CHECK_FALSE(f.health().ok);
+  CHECK(f.health().reason == "disk is full");
+  f.outside->health = {};
+  f.node.advance(3s);
+  CHECK(f.health().ok);
+  CHECK(f.health().last_error == "disk is full");
+}
+
+TEST_CASE("a keeper that ends answers everybody who waits (FAULTS 3)", "[keeper][actor]") {
+  for (const auto reason : {caf::exit_reason::kill, caf::exit_reason::user_shutdown}) {
+    fixture f({.queue = 100, .group = 2, .reserve = 0});
+    f.outside->crashes_left = 1000;
+    f.node.advance(1s);
+    std::vector<test::asked<echo_reply>> all;
+    for (int i = 0; i < 10; ++i)
+      all.push_back(f.ask(std::to_string(i)));
+    f.node.advance(150ms);
+    f.node.kill(f.keeper, reason);
+    f.node.run_all();
+    CHECK(f.node.ended(f.keeper));
+    for (const auto& a : all)
+      CHECK((a.answered() || a.failed()));
+    const bool some_orphan = std::any_of(all.begin(), all.end(), [](const auto& a) {
+      return a.answered() && !a.ok() && a.why().code == errc::actor_down;
+    });
+    CHECK(some_orphan);
+  }
+}
+
+TEST_CASE("a detached worker ends with its keeper", "[keeper][actor]") {
+  struct closing_performer final : performer<echo_request, echo_reply> {
+    explicit closing_performer(test::event_latch& l) : latch(l) {}
+    ~closing_performer() override { latch.signal(); }
+    void perform(std::vector<echo_job>& batch) override {
+      for (auto& j : batch)
+        j.reply = echo_reply{j.request.text};
+    }
+    part_health health() override { return {}; }
+    test::event_latch& latch;
+  };
+  test::event_latch closed;
+  test::event_latch answered;
+  caf::actor_system_config configuration;
+  caf::actor_system system(configuration);
+  keeper_parts<echo_request, echo_reply> parts;
+  parts.name = "echo";
+  deterministic_system clockwork;
+  parts.clock = clockwork.clock();
+  parts.random = std::make_shared<sim::seeded_entropy>(1);
+  parts.make_performer = [&] { return std::make_unique<closing_performer>(closed); };
+  auto keeper = system.spawn(plain_keeper<echo_actor, echo_request, echo_reply>, parts);
+  system.spawn([&, keeper](caf::event_based_actor* self) {
+    self->request(keeper, 10s, echo_request{{}, "a"})
+        .then([&](result<echo_reply>&) { answered.signal(); }, [](caf::error&) {});
+  });
+  CHECK(answered.wait());
+  caf::anon_send_exit(keeper, caf::exit_reason::user_shutdown);
+  CHECK(closed.wait());
+}

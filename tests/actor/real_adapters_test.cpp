@@ -1,0 +1,106 @@
+#include "actors/git_committer/performer.hpp"
+#include "actors/state_writer/performer.hpp"
+#include "boyd/ports/repository.hpp"
+#include "node_fixture.hpp"
+#include "src/adapters/libgit2/repository.hpp"
+#include "src/adapters/posix/file_system.hpp"
+#include "support/pch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+using namespace boyd;
+
+namespace {
+
+/// The state writer's and the git committer's workers on a real disk with real git.
+struct fixture {
+  test::temp_dir home;
+  std::shared_ptr<test::virtual_clock> clock = std::make_shared<test::virtual_clock>();
+  std::shared_ptr<node_context> context = make_context();
+  configuration_ptr configuration = std::make_shared<config::configuration>();
+  state_session state{context, configuration};
+  repository_session repository{context, configuration};
+
+  std::shared_ptr<node_context> make_context() const {
+    auto c = std::make_shared<node_context>();
+    c->ports.clock = clock;
+    c->ports.random = std::make_shared<sim::seeded_entropy>(1);
+    c->ports.files = adapters::make_posix_file_system();
+    c->ports.repositories = adapters::make_git_repositories();
+    c->home = home.path();
+    return c;
+  }
+
+  template <class What>
+  result<state_reply> ask(What what) {
+    std::vector<job<state_request, state_reply>> batch;
+    batch.emplace_back(state_request{{}, std::move(what)});
+    state.perform(batch);
+    return batch[0].reply;
+  }
+
+  template <class What>
+  result<repository_reply> git(What what) {
+    std::vector<job<repository_request, repository_reply>> batch;
+    batch.emplace_back(repository_request{{}, std::move(what)});
+    repository.perform(batch);
+    return batch[0].reply;
+  }
+
+  std::string kernel_home() const { return home.file("kernel/default"); }
+};
+
+} // namespace
+
+TEST_CASE("a cycle's files and commits on a real disk with real git", "[real]") {
+  fixture f;
+  REQUIRE(f.ask(init_kernel_home{"default"}));
+  CHECK(f.state.health().ok);
+  REQUIRE(f.git(commit_boundary{"default", "pre-cycle c1", {{"Boyd-Cycle", "c1"}}})->commit);
+  cycle_record cycle;
+  cycle.cycle_id = "c1";
+  cycle.status = cycle_status::success;
+  REQUIRE(f.ask(write_runtime_block{"default", f.clock->now(), {cycle}}));
+  REQUIRE(f.git(commit_boundary{"default", "cycle c1: success", {{"Boyd-Cycle", "c1"}}})->commit);
+  const auto history = f.git(query_history{"default", "STATE.md", 10});
+  REQUIRE(history);
+  CHECK(history->commits.size() == 2);
+  const auto text = f.git(query_file_at{"default", "STATE.md", "c1"});
+  REQUIRE(text);
+  CHECK(text->text == f.ask(read_state{"default"})->text);
+
+  SECTION("an emptied STATE.md comes back") {
+    std::filesystem::resize_file(f.kernel_home() + "/STATE.md", 0);
+    CHECK(f.ask(read_state{"default"})->text == text->text);
+  }
+  SECTION("the directory is taken away and given back") {
+    std::filesystem::rename(f.kernel_home(), f.home.file("away"));
+    CHECK_FALSE(f.ask(write_runtime_block{"default", f.clock->now(), {cycle}}));
+    CHECK_FALSE(f.git(commit_boundary{"default", "cycle c2: success", {}}));
+    CHECK_FALSE(f.state.health().ok);
+    CHECK_FALSE(f.repository.health().ok);
+    CHECK_FALSE(std::filesystem::exists(f.kernel_home()));
+    std::filesystem::rename(f.home.file("away"), f.kernel_home());
+    f.clock->advance(1min);
+    f.state.probe();
+    f.repository.probe();
+    CHECK(f.state.health().ok);
+    CHECK(f.repository.health().ok);
+    CHECK(f.ask(read_state{"default"})->text == text->text);
+  }
+  SECTION("the repository is taken away and given back") {
+    std::filesystem::rename(f.kernel_home() + "/.git", f.home.file("git"));
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win\n"}}}));
+    CHECK_FALSE(f.git(commit_boundary{"default", "cycle c2: success", {}}));
+    CHECK_FALSE(f.repository.health().ok);
+    std::filesystem::rename(f.home.file("git"), f.kernel_home() + "/.git");
+    f.clock->advance(1min);
+    f.state.probe();
+    f.repository.probe();
+    CHECK(f.state.health().ok);
+    CHECK(f.repository.health().ok);
+    CHECK(f.git(commit_boundary{"default", "cycle c3: success", {}})->commit);
+  }
+}

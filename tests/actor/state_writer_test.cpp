@@ -1,0 +1,155 @@
+#include "actors/state_writer/actor.hpp"
+#include "boyd/state/document.hpp"
+#include "boyd/state/runtime_block.hpp"
+#include "node_fixture.hpp"
+#include "support/pch.hpp"
+
+using namespace boyd;
+using boyd::test::simulated_node;
+
+namespace {
+
+struct fixture : simulated_node {
+  state_writer_actor writer =
+      actors.own(spawn_state_writer(actors.system(), context, configuration));
+
+  template <class What>
+  test::asked<state_reply> ask(What what) {
+    return actors.ask_now<state_reply>(writer, state_request{{}, std::move(what)});
+  }
+
+  void init() { REQUIRE(ask(init_kernel_home{"default"}).ok()); }
+
+  part_health health() { return actors.ask_now<part_health>(writer, health_query{}).value(); }
+
+  cycle_record cycle() const {
+    cycle_record c;
+    c.cycle_id = "cycle-1";
+    c.kernel_id = "default";
+    c.status = cycle_status::success;
+    return c;
+  }
+};
+
+constexpr const char* seed =
+    "# Kernel State\n## identity\nTest autonomous kernel\n## recent_actions\n(none yet)\n";
+
+} // namespace
+
+TEST_CASE("a kernel home is made and seeded once", "[state_writer]") {
+  fixture f;
+  f.init();
+  CHECK(f.file("STATE.md") == seed);
+  f.disk->put("/boyd/kernel/default/STATE.md", "mine\n");
+  f.init();
+  CHECK(f.file("STATE.md") == "mine\n");
+  CHECK(f.ask(read_state{"default"}).value().text == "mine\n");
+}
+
+TEST_CASE("outcomes and the runtime block are merged into what agents wrote", "[state_writer]") {
+  fixture f;
+  f.init();
+  const std::string own = "# Mine\n\n| a | b |\n\ntext\n";
+  f.disk->put("/boyd/kernel/default/STATE.md", own);
+  REQUIRE(f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}}).ok());
+  auto text = f.file("STATE.md");
+  CHECK(state::agents_part(text) == own);
+  REQUIRE(state::parse_runtime_block(text));
+  CHECK(state::parse_runtime_block(text)->latest.cycle_id == "cycle-1");
+
+  merge_actions merge{"default", {{f.actors.clock()->now(), "agent-a", "done", "completed"}}};
+  REQUIRE(f.ask(merge).ok());
+  CHECK(f.file("STATE.md").find("agent-a: completed (done)") != std::string::npos);
+  const auto once = f.file("STATE.md");
+  REQUIRE(f.ask(merge).ok());
+  CHECK(f.file("STATE.md") == once);
+}
+
+TEST_CASE("files of the kernel home are read and written; unchanged snapshots are not",
+          "[state_writer]") {
+  fixture f;
+  f.init();
+  REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win\n"}}}).ok());
+  auto read = f.ask(read_kernel_files{"default", {"GOAL.md", "SOUL.md"}});
+  REQUIRE(read.ok());
+  CHECK(read.value().files == std::map<std::string, std::string>{{"GOAL.md", "win\n"}});
+  CHECK_FALSE(f.ask(read_kernel_files{"default", {"../../secret"}}).ok());
+  CHECK_FALSE(f.ask(read_state{"../default"}).ok());
+}
+
+TEST_CASE("a missing home degrades, is not made anew, and recovers by itself", "[state_writer]") {
+  fixture f;
+  f.init();
+  f.disk->put("/boyd/kernel/default/STATE.md", "mine\n");
+  f.files->take_away(f.kernel_home);
+  auto block = f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}});
+  REQUIRE(block.answered());
+  REQUIRE_FALSE(block.ok());
+  CHECK(block.why().code == errc::io_error);
+  CHECK_FALSE(f.health().ok);
+  CHECK(f.health().reason.find("kernel default: state directory is missing") == 0);
+  CHECK_FALSE(f.files->made_hidden);
+  f.files->give_back();
+  f.actors.advance(3s);
+  CHECK(f.health().ok);
+  CHECK(f.ask(read_state{"default"}).value().text == "mine\n");
+}
+
+TEST_CASE("a home that disappears while nothing is asked is noticed", "[state_writer]") {
+  fixture f;
+  f.init();
+  f.files->take_away(f.kernel_home);
+  f.actors.advance(3s);
+  CHECK_FALSE(f.health().ok);
+}
+
+TEST_CASE("an emptied STATE.md is restored (FAULTS 38, 39)", "[state_writer]") {
+  fixture f;
+  f.init();
+  f.disk->put("/boyd/kernel/default/STATE.md", "precious\n");
+  SECTION("from its backup") {
+    f.disk->put("/boyd/kernel/default/STATE.md.bak", "precious\n");
+    f.disk->put("/boyd/kernel/default/STATE.md", "");
+    CHECK(f.ask(read_state{"default"}).value().text == "precious\n");
+  }
+  SECTION("from the last commit") {
+    // The pre-write snapshot has committed what stood there.
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win\n"}}}).ok());
+    (void)f.disk->unlink("/boyd/kernel/default/STATE.md.bak");
+    f.disk->put("/boyd/kernel/default/STATE.md", "");
+    CHECK(f.ask(read_state{"default"}).value().text == "precious\n");
+  }
+  CHECK(f.file("STATE.md") == "precious\n");
+  CHECK(f.health().last_error.find("restored") != std::string::npos);
+}
+
+TEST_CASE("a full disk degrades until a write succeeds (FAULTS 35)", "[state_writer]") {
+  fixture f;
+  f.init();
+  f.disk->set_fault_plan([](const sim::disk_call& c) {
+    return c.op == sim::disk_op::write ? sim::disk_fault::no_space : sim::disk_fault::none;
+  });
+  const auto before = f.file("STATE.md");
+  auto write = f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}});
+  REQUIRE(write.answered());
+  CHECK_FALSE(write.ok());
+  CHECK(f.file("STATE.md") == before);
+  CHECK_FALSE(f.health().ok);
+  f.disk->clear_faults();
+  REQUIRE(f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}}).ok());
+  CHECK(f.health().ok);
+}
+
+TEST_CASE("a repository that is taken away costs history only", "[state_writer]") {
+  fixture f;
+  f.init();
+  f.repositories->set_available(f.kernel_home, false);
+  REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "a\n"}}}).ok());
+  REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "b\n"}}}).ok());
+  CHECK(f.file("GOAL.md") == "b\n");
+  CHECK_FALSE(f.health().ok);
+  CHECK(f.health().reason.find("kernel default: history is off") == 0);
+  f.repositories->set_available(f.kernel_home, true);
+  f.actors.advance(40s);
+  CHECK(f.health().ok);
+}

@@ -1,0 +1,215 @@
+#include "actors/supervision/shell.hpp"
+#include "support/actor_system.hpp"
+#include "support/pch.hpp"
+#include "support/sim/seeded_entropy.hpp"
+
+#include <caf/all.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+using namespace boyd;
+using boyd::test::deterministic_system;
+
+namespace {
+
+struct shared_view {
+  std::vector<child_view> children;
+  std::map<std::string, caf::actor> handles;
+  std::vector<std::string> starts;
+  int failing_starts = 0; ///< the next starts of "b" throw
+  bool stopped = false;
+};
+using view_ptr = std::shared_ptr<shared_view>;
+
+struct tiny_state {
+  std::unique_ptr<supervisor_shell<caf::event_based_actor>> shell;
+  static inline const char* name = "tiny";
+};
+
+caf::behavior child(caf::event_based_actor* self) {
+  install_handlers(self, "child");
+  return {
+      [](int how) -> int {
+        if (how == 1)
+          throw std::runtime_error("child threw");
+        if (how == 2)
+          throw 7;
+        return how;
+      },
+      [](const std::string&) {},
+  };
+}
+
+void settle(caf::stateful_actor<tiny_state>* self, const view_ptr& seen) {
+  auto& shell = *self->state.shell;
+  if (!shell.reconcile()) {
+    self->quit(crash_error(shell.escalation()));
+    return;
+  }
+  seen->children = shell.view();
+  for (const char* id : {"a", "b", "c"})
+    seen->handles[id] = shell.handle(id);
+  seen->stopped = shell.all_stopped();
+}
+
+/// b holds a's handle; c stands alone.
+caf::behavior tiny(caf::stateful_actor<tiny_state>* self, std::shared_ptr<clock_port> clock,
+                   view_ptr seen) {
+  install_handlers(self, "tiny");
+  using shell_type = supervisor_shell<caf::event_based_actor>;
+  self->state.shell =
+      std::make_unique<shell_type>(self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1),
+                                   restart_intensity{.restarts = 3, .period = 60s});
+  for (const char* id : {"a", "b", "c"}) {
+    child_rule rule{.id = id, .depends_on = {}, .restart = restart_kind::permanent};
+    if (rule.id == "b")
+      rule.depends_on = {"a"};
+    self->state.shell->add({rule, [self, seen, id] {
+                              if (std::string(id) == "b" && seen->failing_starts > 0) {
+                                --seen->failing_starts;
+                                throw std::runtime_error("no start");
+                              }
+                              seen->starts.emplace_back(id);
+                              return self->system().spawn(child);
+                            }});
+  }
+  self->set_down_handler([self, seen](caf::down_msg& m) {
+    if (self->state.shell->on_down(m))
+      settle(self, seen);
+  });
+  settle(self, seen);
+  return {
+      [self, seen](supervise_tick&) { settle(self, seen); },
+      [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
+      [self, seen](stop_order&) {
+        self->state.shell->begin_shutdown();
+        settle(self, seen);
+      },
+  };
+}
+
+struct fixture {
+  deterministic_system node;
+  view_ptr seen = std::make_shared<shared_view>();
+  caf::actor supervisor;
+
+  explicit fixture(int failing_starts = 0) {
+    seen->failing_starts = failing_starts;
+    supervisor = node.own(node.system().spawn(tiny, node.clock(), seen));
+    node.run_all();
+  }
+  ~fixture() { seen->handles.clear(); }
+
+  const child_view& view(const std::string& id) const {
+    return *std::find_if(seen->children.begin(), seen->children.end(),
+                         [&](const auto& c) { return c.id == id; });
+  }
+};
+
+} // namespace
+
+TEST_CASE("a child that throws is restarted and its text is kept (FAULTS 1)", "[supervision]") {
+  for (const auto& [how, text] :
+       {std::pair{1, "child threw"}, std::pair{2, "exception that is not a std::exception"}}) {
+    fixture f;
+    const auto before = f.seen->handles["c"];
+    auto caller = f.node.ask<int>(before, how);
+    f.node.run_all();
+    CHECK(caller.failed()); // the caller hears at once
+    CHECK(f.view("c").last_error == text);
+    CHECK(f.view("c").restarts == 1);
+    CHECK(f.view("c").state == "running");
+    CHECK(f.seen->handles["c"] != before);
+    CHECK(f.view("a").restarts == 0);
+  }
+}
+
+TEST_CASE("who holds a dead sibling's handle is started again with the new one", "[supervision]") {
+  fixture f;
+  const auto a = f.seen->handles["a"];
+  const auto b = f.seen->handles["b"];
+  const auto c = f.seen->handles["c"];
+  caf::anon_send(a, 1);
+  f.node.run_all();
+  CHECK(f.seen->handles["a"] != a);
+  CHECK(f.seen->handles["b"] != b);
+  CHECK(f.seen->handles["c"] == c);
+  CHECK(f.node.ended(b));
+  CHECK(f.seen->starts == std::vector<std::string>{"a", "b", "c", "a", "b"});
+  CHECK(f.view("b").restarts == 0); // it did not fail
+}
+
+TEST_CASE("a factory that throws is repeated with a back-off (FAULTS 2)", "[supervision]") {
+  fixture f(2);
+  CHECK(f.view("b").state == "restarting");
+  CHECK(f.view("b").last_error == "no start");
+  f.node.advance(1s);
+  CHECK(f.view("b").state == "running");
+  CHECK(f.view("b").restarts == 2);
+}
+
+TEST_CASE("too many failures end the supervisor with the reason", "[supervision]") {
+  fixture f;
+  const auto a = f.seen->handles["a"];
+  for (int i = 0; i < 4; ++i) {
+    caf::anon_send(f.seen->handles["c"], 1);
+    f.node.run_all();
+    f.node.advance(1s);
+  }
+  CHECK(f.node.ended(f.supervisor));
+  CHECK(f.node.ended(a)); // what still lived went with it
+}
+
+TEST_CASE("a stop overtakes 100,000 waiting messages (FAULTS 4)", "[supervision]") {
+  fixture f;
+  const auto c = f.seen->handles["c"];
+  for (int i = 0; i < 100'000; ++i)
+    caf::anon_send(c, std::string("mail"));
+  caf::anon_send<caf::message_priority::high>(f.supervisor, stop_order{});
+  const auto jobs = f.node.run_all(1000);
+  CHECK(jobs < 1000);
+  CHECK(f.seen->stopped);
+  CHECK(f.node.ended(c));
+}
+
+TEST_CASE("a child that does not stop in its grace is killed", "[supervision]") {
+  deterministic_system node;
+  auto seen = std::make_shared<shared_view>();
+  auto clock = node.clock();
+  auto stubborn = [](caf::event_based_actor* self) -> caf::behavior {
+    self->set_exit_handler([self](caf::exit_msg& m) {
+      if (m.reason == caf::exit_reason::kill)
+        self->quit(m.reason);
+    });
+    return {[](int) {}};
+  };
+  auto supervisor =
+      node.own(node.system().spawn([=](caf::stateful_actor<tiny_state>* self) -> caf::behavior {
+        using shell_type = supervisor_shell<caf::event_based_actor>;
+        self->state.shell = std::make_unique<shell_type>(
+            self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1), restart_intensity{});
+        self->state.shell->add({child_rule{.id = "a", .depends_on = {}, .stop_grace = 5s},
+                                [self, stubborn] { return self->system().spawn(stubborn); }});
+        self->set_down_handler([self, seen](caf::down_msg& m) {
+          self->state.shell->on_down(m);
+          settle(self, seen);
+        });
+        settle(self, seen);
+        return {
+            [self, seen](supervise_tick&) { settle(self, seen); },
+            [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
+            [self, seen](stop_order&) {
+              self->state.shell->begin_shutdown();
+              settle(self, seen);
+            },
+        };
+      }));
+  caf::anon_send(supervisor, stop_order{});
+  node.run_all();
+  node.advance(4s);
+  CHECK_FALSE(seen->stopped);
+  node.advance(2s);
+  CHECK(seen->stopped);
+  seen->handles.clear();
+}

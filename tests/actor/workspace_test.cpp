@@ -1,0 +1,123 @@
+#include "actors/planner/actor.hpp"
+#include "actors/workspace/actor.hpp"
+#include "actors/workspace/performer.hpp"
+#include "node_fixture.hpp"
+#include "support/pch.hpp"
+
+using namespace boyd;
+using boyd::test::simulated_node;
+
+namespace {
+
+struct fixture : simulated_node {
+  workspace_actor workspace = actors.own(spawn_workspace(actors.system(), context));
+
+  template <class What>
+  test::asked<workspace_reply> ask(What what) {
+    return actors.ask_now<workspace_reply>(workspace, workspace_request{{}, std::move(what)});
+  }
+
+  std::string hash(std::vector<std::string> paths) {
+    auto r = ask(hash_inputs{std::move(paths)});
+    REQUIRE(r.ok());
+    return r.value().text;
+  }
+};
+
+} // namespace
+
+TEST_CASE("private files are made with their directory, replaced and removed", "[workspace]") {
+  fixture f;
+  REQUIRE(f.ask(write_private_file{"/boyd/run/prompts/d-1.txt", "hello"}).ok());
+  REQUIRE(f.ask(write_private_file{"/boyd/run/prompts/d-1.txt", "again"}).ok());
+  CHECK(f.ask(read_text_file{"/boyd/run/prompts/d-1.txt", 100}).value().text == "again");
+  auto seen = f.ask(inspect_files{{"/boyd/run/prompts/d-1.txt", "/boyd/none", "/boyd/run"}});
+  REQUIRE(seen.ok());
+  REQUIRE(seen.value().files.size() == 3);
+  CHECK(seen.value().files[0].kind == file_kind::regular);
+  CHECK(seen.value().files[0].mode == 0600);
+  CHECK(seen.value().files[1].kind == file_kind::missing);
+  CHECK(seen.value().files[2].kind == file_kind::directory);
+  REQUIRE(f.ask(remove_file{"/boyd/run/prompts/d-1.txt"}).ok());
+  REQUIRE(f.ask(remove_file{"/boyd/run/prompts/d-1.txt"}).ok());
+  auto gone = f.ask(read_text_file{"/boyd/run/prompts/d-1.txt", 100});
+  CHECK(gone.why().code == errc::not_found);
+}
+
+TEST_CASE("reading is capped and paths are absolute", "[workspace]") {
+  fixture f;
+  f.disk->put("/data/big", std::string(101, 'x'));
+  CHECK(f.ask(read_text_file{"/data/big", 100}).why().code == errc::limit_exceeded);
+  CHECK(f.ask(read_text_file{"data/big", 100}).why().code == errc::invalid_argument);
+  CHECK(f.ask(write_private_file{"x", ""}).why().code == errc::invalid_argument);
+  CHECK_FALSE(f.ask(read_text_file{"/data", 100}).ok());
+}
+
+TEST_CASE("a link at a private file's path is replaced, not followed", "[workspace]") {
+  fixture f;
+  f.disk->put_symlink("/boyd/run/prompt");
+  REQUIRE(f.ask(write_private_file{"/boyd/run/prompt", "secret"}).ok());
+  CHECK(f.disk->stat("/boyd/run/prompt")->kind == file_kind::regular);
+}
+
+TEST_CASE("the hash of inputs follows names and contents only", "[workspace]") {
+  fixture f;
+  f.disk->put("/in/a/1", "one");
+  f.disk->put("/in/a/2", "two");
+  f.disk->put("/in/b", "three");
+  const auto before = f.hash({"/in/a", "/in/b", "/in/none"});
+  CHECK(f.hash({"/in/none", "/in/b", "/in/a"}) == before);
+  CHECK(f.hash({"/in/a", "/in/b"}) != before);
+  f.disk->put("/in/a/2", "TWO");
+  CHECK(f.hash({"/in/a", "/in/b", "/in/none"}) != before);
+  f.disk->put("/in/a/2", "two");
+  CHECK(f.hash({"/in/a", "/in/b", "/in/none"}) == before);
+  f.disk->put("/in/a/3", "");
+  CHECK(f.hash({"/in/a", "/in/b", "/in/none"}) != before);
+  REQUIRE(f.disk->unlink("/in/a/3"));
+  f.disk->put("/in/none", "here");
+  CHECK(f.hash({"/in/a", "/in/b", "/in/none"}) != before);
+}
+
+TEST_CASE("too many inputs are refused", "[workspace]") {
+  fixture f;
+  for (std::size_t i = 0; i < hashed_files; ++i)
+    f.disk->put("/many/" + std::to_string(i), "");
+  CHECK(f.ask(hash_inputs{{"/many"}}).why().code == errc::limit_exceeded);
+}
+
+TEST_CASE("a disk without room is told and recovers", "[workspace]") {
+  fixture f;
+  f.disk->fail_next(sim::disk_op::write, sim::disk_fault::no_space, 1);
+  CHECK_FALSE(f.ask(write_private_file{"/boyd/run/p", "x"}).ok());
+  CHECK_FALSE(f.actors.ask_now<part_health>(f.workspace, health_query{}).value().ok);
+  CHECK(f.disk->stat("/boyd/run/p")->kind == file_kind::missing);
+  CHECK(f.ask(write_private_file{"/boyd/run/p", "x"}).ok());
+  CHECK(f.actors.ask_now<part_health>(f.workspace, health_query{}).value().ok);
+}
+
+TEST_CASE("the planner decides about every agent", "[planner]") {
+  simulated_node node;
+  config::agent agent;
+  agent.agent_id = "a";
+  agent.prompt = "Now: {TIME}";
+  node.kernel().agents.push_back(agent);
+  agent.agent_id = "b";
+  agent.enabled = false;
+  node.kernel().agents.push_back(agent);
+  auto planner = node.actors.own(spawn_planner(node.actors.system(), node.context));
+  plan_request request;
+  request.configuration = node.configuration;
+  request.kernel_id = "default";
+  request.input.cycle_id = "c";
+  request.input.now = node.actors.clock()->now();
+  request.input.make_id = [] { return "id"; };
+  auto plan = node.actors.ask_now<plan::plan_output>(planner, request);
+  REQUIRE(plan.ok());
+  CHECK(plan.value().specs.size() == 1);
+  CHECK(plan.value().decisions.size() == 2);
+  request.kernel_id = "nobody";
+  auto none = node.actors.ask_now<plan::plan_output>(planner, request);
+  REQUIRE(none.answered());
+  CHECK(none.why().code == errc::not_found);
+}
