@@ -10,6 +10,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/logger.hpp>
 #include <caf/send.hpp>
 #include <spdlog/spdlog.h>
 
@@ -250,6 +251,8 @@ bool live_node::release(milliseconds limit) {
     bool done = false;
   };
   auto s = std::make_shared<shared>();
+  // ~actor_system waits for the last reference to its logger, and this thread's storage holds one.
+  caf::logger::set_current_actor_system(nullptr);
   parts_->root = nullptr;
   parts_->sentinel = nullptr;
   // The configuration is used by the system until its end: both go together.

@@ -95,10 +95,11 @@ kernels:
   INFO(made.err);
   REQUIRE(made.code == 0);
   const auto text = read_file(home + "/boyd.yaml");
-  for (const std::string part : {"cwd: \"" + dir.file("sub/dir") + "\"",
-                                 "file: \"" + dir.file("answers.yaml") + "\"} # kept",
-                                 "\"${NOWHERE:-" + dir.file("sub") + "}/deep\"",
-                                 "[\"" + dir.file("one.txt") + "\", /etc/hostname]"})
+  for (const auto& part :
+       std::vector<std::string>{"cwd: \"" + dir.file("sub/dir") + "\"",
+                                "file: \"" + dir.file("answers.yaml") + "\"} # kept",
+                                "\"${NOWHERE:-" + dir.file("sub") + "}/deep\"",
+                                "[\"" + dir.file("one.txt") + "\", /etc/hostname]"})
     CHECK_THAT(text, Contains(part));
 }
 
