@@ -170,6 +170,23 @@ void add_gateway(self_pointer self) {
   });
 }
 
+/// Lets loose what `faults:` asks for. Not in a command that only asks: it must answer.
+void arm_faults(const node_context& context, const config::configuration& configuration) {
+  if (context.passive || configuration.faults.empty())
+    return;
+  std::vector<faults::arming> all;
+  for (const auto& f : configuration.faults) {
+    const auto what = f.action == "crash"   ? faults::action::crash
+                      : f.action == "delay" ? faults::action::delay
+                                            : faults::action::error;
+    all.push_back({f.point, what, f.count, f.probability, f.delay});
+  }
+  if (auto armed = faults::arm(all, context.ports.random->next()); !armed)
+    spdlog::error("node: no fault is armed: {}", to_string(armed.error()));
+  else
+    spdlog::warn("node: {} faults are armed by the configuration", all.size());
+}
+
 // -- shutdown
 // ------------------------------------------------------------------------------------------
 
@@ -244,22 +261,6 @@ void on_down(self_pointer self, caf::down_msg& m) {
 // -- reload, questions
 // ---------------------------------------------------------------------------------
 
-/// Faults of the configuration (trials only); what an earlier configuration armed ends.
-void arm_faults(const config::configuration& configuration) {
-  std::vector<faults::arming> armings;
-  for (const auto& f : configuration.faults) {
-    const auto what = f.action == "crash"   ? faults::action::crash
-                      : f.action == "delay" ? faults::action::delay
-                                            : faults::action::error;
-    armings.push_back({f.point, what, f.count, f.probability, f.delay});
-  }
-  faults::disarm();
-  if (auto armed = faults::arm(armings, 1); !armed)
-    spdlog::error("node: {}", to_string(armed.error()));
-  else if (!armings.empty())
-    spdlog::warn("node: {} faults are armed by the configuration", armings.size());
-}
-
 void reload(self_pointer self, const configuration_ptr& configuration) {
   auto& s = self->state;
   std::set<std::string> before;
@@ -268,8 +269,11 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   std::set<std::string> after;
   for (const auto& k : configuration->kernels)
     after.insert(k.kernel_id);
+  if (s.configuration->faults != configuration->faults) {
+    faults::disarm();
+    arm_faults(*s.context, *configuration);
+  }
   s.configuration = configuration;
-  arm_faults(*configuration);
   for (const auto& id : after)
     if (before.count(id) == 0)
       add_kernel(self, id);
@@ -328,10 +332,10 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
   auto& s = self->state;
   s.context = context;
   s.configuration = configuration;
+  arm_faults(*context, *configuration);
   s.shell = std::make_unique<supervisor_shell<root_impl::base>>(
       self, "root", context->ports.clock, context->ports.random,
       restart_intensity{limits::root_restart_intensity, limits::root_restart_period});
-  arm_faults(*configuration);
   add_keepers(self);
   add_loop(self);
   for (const auto& k : configuration->kernels)
