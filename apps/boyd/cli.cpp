@@ -243,7 +243,7 @@ std::optional<error> check_verbs(const CLI::App& app, int argc, const char* cons
           word.find('=') == std::string::npos ? at->get_option_no_throw(word) : nullptr;
       if (option == nullptr && at != &app && word.find('=') == std::string::npos)
         option = app.get_option_no_throw(word);
-      if (option != nullptr && option->get_type_size() > 0)
+      if (option != nullptr && option->get_expected_max() > 0)
         ++i;
       continue;
     }
@@ -264,7 +264,7 @@ cli_option describe(const CLI::Option& o, const command_line& all) {
   for (const auto& n : o.get_lnames())
     out.names.push_back("--" + n);
   out.help = o.get_description();
-  out.takes_value = o.get_type_size() > 0;
+  out.takes_value = o.get_expected_max() > 0;
   out.is_path = o.get_type_name() == "FILE" || o.get_type_name() == "DIR";
   if (auto it = all.choices.find(&o); it != all.choices.end())
     out.choices = it->second;

@@ -95,14 +95,26 @@ caf::behavior sentinel(caf::event_based_actor* self, root_actor root,
   }};
 }
 
-/// One question to the root from outside the actor system.
+/// One question to the root from outside the actor system. A promise that an ending actor keeps is
+/// lost (FAULTS.md, fact 4), so the root's end is an answer, too.
 template <class T, class Message>
 void ask_root(caf::actor_system& system, const root_actor& root, Message what,
               std::function<void(result<T>)> done, milliseconds limit) {
   system.spawn([root, what = std::move(what), done = std::move(done),
                 limit](caf::event_based_actor* self) mutable {
     install_handlers(self, "asker");
-    boyd::ask<T>(self, root, std::move(what), std::move(done), limit);
+    self->set_down_handler([self, done](caf::down_msg&) {
+      done(fail(errc::actor_down, "the node has stopped", {}, "try again"));
+      self->quit();
+    });
+    self->monitor(root);
+    boyd::ask<T>(
+        self, root, std::move(what),
+        [self, done](result<T> r) {
+          done(std::move(r));
+          self->quit();
+        },
+        limit);
   });
 }
 

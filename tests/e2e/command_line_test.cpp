@@ -38,6 +38,18 @@ TEST_CASE("usage errors end with 2 and speak JSON when asked", "[e2e]") {
   CHECK(r.json()["error"]["code"] == "invalid_argument");
 }
 
+TEST_CASE("global options stand before and after the verb", "[e2e]") {
+  const temp_dir dir;
+  const auto home = dir.file("home");
+  REQUIRE(boyd_run({"-v", "--no-color", "--json", "--home", home, "init", "--no-input"}).code == 0);
+  const auto before = boyd_run({"--json", "-v", "--home=" + home, "status"});
+  const auto after = boyd_run({"status", "--home", home, "--json", "-v"});
+  CHECK(before.code == 0);
+  CHECK(after.code == 0);
+  CHECK(before.json()["schema"] == "boyd.status/1");
+  CHECK(after.json()["schema"] == "boyd.status/1");
+}
+
 TEST_CASE("without a home every verb says so and what to do", "[e2e]") {
   const temp_dir dir;
   const auto home = dir.file("nothing");
@@ -140,4 +152,5 @@ TEST_CASE("bash completes verbs, their verbs, options and values", "[e2e]") {
   CHECK(complete("boyd --home /x dispatches ls --sta", 5) == "--status\n");
   CHECK(complete("boyd dispatches ls --status fa", 4) == "failed\n");
   CHECK(complete("boyd completion z", 2) == "zsh\n");
+  CHECK(complete("boyd --json sta", 2) == "status state\n");
 }

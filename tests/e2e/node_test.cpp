@@ -31,6 +31,9 @@ nlohmann::json steady_part(nlohmann::json status) {
     status.erase(key);
   for (const char* key : {"pid", "started_at", "running", "threads"})
     status["node"].erase(key);
+  // Without a node nothing comes next.
+  for (auto& k : status["kernels"])
+    k.erase("next_slot");
   return status;
 }
 
