@@ -1,0 +1,123 @@
+#include "agreement.hpp"
+
+#include "boyd/state/runtime_block.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace boyd::test {
+
+namespace {
+
+std::string trim_end(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
+    text.pop_back();
+  return text;
+}
+
+std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++n;
+  return n;
+}
+
+struct counts {
+  int dispatched = 0;
+  int done = 0;
+  int failed = 0;
+  int open = 0;
+};
+
+std::map<std::string, counts> counts_by_cycle(const site& s) {
+  std::map<std::string, counts> all;
+  for (const auto& row : s.dispatches()) {
+    auto& c = all[row.at("cycle_id").get<std::string>()];
+    const auto status = row.at("status").get<std::string>();
+    ++c.dispatched;
+    c.done += status == "done" ? 1 : 0;
+    c.failed += status == "failed" || status == "cancelled" ? 1 : 0;
+    c.open += status == "pending" || status == "running" ? 1 : 0;
+  }
+  return all;
+}
+
+void compare_row(const cycle_record& row, const counts& rows, std::vector<std::string>& out) {
+  const auto says = [&](const std::string& what, int block, int database) {
+    if (block != database)
+      out.push_back("cycle " + row.cycle_id + ": STATE.md says " + what + " " +
+                    std::to_string(block) + ", the rows " + std::to_string(database));
+  };
+  says("dispatched", row.dispatched, rows.dispatched);
+  says("succeeded", row.succeeded, rows.done);
+  says("failed", row.failed, rows.failed);
+  says("unfinished", 0, rows.open);
+}
+
+} // namespace
+
+std::vector<commit_line> commits_of(const site& s) {
+  const auto trailer = [](const std::string& key) {
+    return "%(trailers:key=" + key + ",valueonly=true,separator=%x20)";
+  };
+  std::vector<commit_line> all;
+  for (const auto& line :
+       s.git_lines({"log", "--reverse",
+                    "--format=%H%x09%s%x09" + trailer("Boyd-Cycle") + "%x09" +
+                        trailer("Boyd-Node") + "%x09" + trailer("Boyd-Graph-Head")})) {
+    std::vector<std::string> cells(1);
+    for (const char c : line)
+      if (c == '\t')
+        cells.emplace_back();
+      else
+        cells.back() += c;
+    cells.resize(5);
+    all.push_back({cells[0], cells[1], trim_end(cells[2]), trim_end(cells[3]), trim_end(cells[4])});
+  }
+  return all;
+}
+
+std::size_t records_of(const site& s, const std::string& cycle_id) {
+  const auto all = commits_of(s);
+  const auto start = "cycle " + cycle_id + ": ";
+  return static_cast<std::size_t>(std::ranges::count_if(all, [&](const commit_line& c) {
+    return c.subject.starts_with(start) && c.subject != start + "running";
+  }));
+}
+
+std::vector<std::string> disagreements(const site& s) {
+  std::vector<std::string> out;
+  const auto text = s.state();
+  const auto block = state::parse_runtime_block(text);
+  if (!block)
+    return {"STATE.md has no runtime block"};
+  if (count_of(text, "\n<!-- KERNEL_RUNTIME:START -->") != 1)
+    out.push_back("STATE.md has not exactly one block");
+  const auto rows = counts_by_cycle(s);
+  const auto commits = commits_of(s);
+  for (const auto& row : block->history) {
+    const auto at = rows.find(row.cycle_id);
+    compare_row(row, at == rows.end() ? counts{} : at->second, out);
+    const auto subject = "cycle " + row.cycle_id + ": " + std::string(name_of(row.status));
+    const auto n =
+        std::ranges::count_if(commits, [&](const commit_line& c) { return c.subject == subject; });
+    if (n != 1)
+      out.push_back(std::to_string(n) + " commits say: " + subject);
+  }
+  if (block->history.empty() || block->history.front().cycle_id != block->latest.cycle_id)
+    out.push_back("latest_cycle_id is not the first row of the history");
+  if (const auto dirty = s.git({"status", "--porcelain"}); !dirty.empty())
+    out.push_back("git status: " + dirty);
+  if (const auto broken = s.fsck(); !broken.empty())
+    out.push_back("git fsck: " + broken);
+  return out;
+}
+
+std::string told(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& l : lines)
+    text += l + "\n";
+  return text;
+}
+
+} // namespace boyd::test

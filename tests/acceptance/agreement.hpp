@@ -1,0 +1,34 @@
+#pragma once
+
+#include "harness.hpp"
+
+#include <string>
+#include <vector>
+
+namespace boyd::test {
+
+/// One line of the repository's history.
+struct commit_line {
+  std::string hash;
+  std::string subject;
+  std::string cycle; ///< trailers
+  std::string node;
+  std::string graph_head;
+};
+
+/// Oldest first.
+std::vector<commit_line> commits_of(const site& s);
+
+/// How many commits say that this cycle was recorded (not "running").
+std::size_t records_of(const site& s, const std::string& cycle_id);
+
+/// Where STATE.md, the rows and the repository of a home with no work in progress contradict each
+/// other; empty when they agree: STATE.md has one block that parses and no unfinished row, each
+/// history row counts the rows of its cycle, and each is recorded by exactly one commit; the work
+/// tree is clean; `git fsck --strict` is silent.
+std::vector<std::string> disagreements(const site& s);
+
+/// The same, as one text for a message.
+std::string told(const std::vector<std::string>& lines);
+
+} // namespace boyd::test

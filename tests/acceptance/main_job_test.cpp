@@ -1,0 +1,10 @@
+#include "main_job.hpp"
+#include "support/pch.hpp"
+
+using namespace boyd::test;
+
+TEST_CASE("line 2: init and three cycles leave rows, STATE.md and commits that agree",
+          "[acceptance]") {
+  const site s(briefing_settings("sqlite"));
+  check_three_cycles(s);
+}

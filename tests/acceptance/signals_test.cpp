@@ -1,0 +1,140 @@
+#include "agreement.hpp"
+#include "boyd/state/runtime_block.hpp"
+#include "harness.hpp"
+#include "support/pch.hpp"
+
+#include <csignal>
+#include <set>
+
+using namespace boyd::test;
+
+namespace {
+
+constexpr std::size_t workers = 16;
+constexpr std::size_t permits = 8;
+
+test_settings sixteen(const std::string& grace) {
+  test_settings t;
+  t.node = "max_concurrent: 8, drain_grace: " + grace;
+  for (std::size_t i = 0; i < workers; ++i)
+    t.agents.push_back({"worker-" + std::to_string(10 + i),
+                        "say began; [ -e @SITE@/go ] || sleep 600; say ended; echo done", ""});
+  return t;
+}
+
+std::map<std::string, int> count_statuses(const site& s) {
+  std::map<std::string, int> n;
+  for (const auto& row : s.dispatches())
+    ++n[row.at("status").get<std::string>()];
+  return n;
+}
+
+/// After an ordered end with eight at work: everything is back, nothing was claimed on the way.
+void check_given_back(const site& s) {
+  CHECK(s.said("began") == permits);
+  CHECK(count_statuses(s) == std::map<std::string, int>{{"pending", int{workers}}});
+  for (const auto& row : s.dispatches()) {
+    CHECK(row.at("attempt") == 0);
+    CHECK(row.at("lease_owner") == "");
+    CHECK(row.at("rescues") == 0);
+  }
+  for (const auto& l : s.ledger())
+    CHECK_FALSE(alive(l.pid));
+  const auto block = boyd::state::parse_runtime_block(s.state());
+  REQUIRE(block);
+  CHECK(name_of(block->latest.status) == "running");
+  CHECK(block->latest.dispatched == int{workers});
+  CHECK(s.git({"status", "--porcelain"}).empty());
+}
+
+} // namespace
+
+TEST_CASE("drain: SIGTERM gives unfinished work back unused, and the next start resumes the cycle",
+          "[acceptance]") {
+  const site s(sixteen("1s"));
+  {
+    node_process node(s.home(), s.log_path());
+    node.wait_ready();
+    auto cycle = s.start_cycle();
+    REQUIRE(eventually([&] { return s.said("began") == permits; }));
+    node.signal(SIGTERM);
+    const int code = node.wait_end();
+    INFO(node.log());
+    CHECK(code == 0);
+    cycle.finish();
+  }
+  check_given_back(s);
+  const auto id = s.dispatches().front().at("cycle_id").get<std::string>();
+
+  s.open_gate("go");
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  CHECK(eventually([&] { return records_of(s, id) == 1; }));
+  CHECK(count_statuses(s) == std::map<std::string, int>{{"done", int{workers}}});
+  for (const auto& row : s.dispatches()) {
+    CHECK(row.at("cycle_id") == id);
+    CHECK(row.at("attempt") == 1);
+  }
+  node.signal(SIGTERM);
+  CHECK(node.wait_end() == 0);
+  const auto wrong = disagreements(s);
+  INFO(told(wrong));
+  CHECK(wrong.empty());
+}
+
+TEST_CASE("drain: a second SIGTERM does not wait for the grace", "[acceptance]") {
+  // The grace is far longer than this test's patience.
+  const site s(sixteen("1h"));
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  auto cycle = s.start_cycle();
+  REQUIRE(eventually([&] { return s.said("began") == permits; }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_log("shuts down"));
+  CHECK(node.running());
+  node.signal(SIGTERM);
+  const int code = node.wait_end();
+  INFO(node.log());
+  CHECK(code == 0);
+  cycle.finish();
+  check_given_back(s);
+}
+
+TEST_CASE("reload: SIGHUP with a bad file keeps the old one, a good one adds an agent",
+          "[acceptance]") {
+  test_settings t;
+  t.agents = {{"first", "say began; echo done", ""}};
+  const site s(t);
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  write_file(s.home() + "/boyd.yaml", "version: 1\nkernels: [{agents: [{agent: wrong}]}]\n");
+  node.signal(SIGHUP);
+  REQUIRE(node.wait_for_log("the old one stays"));
+  CHECK(s.run({"cycle"}).code == 0);
+  CHECK(s.said("began") == 1);
+
+  t.agents.push_back({"second", "say began; echo done", ""});
+  s.configure(t);
+  node.signal(SIGHUP);
+  REQUIRE(node.wait_for_log("configuration reloaded"));
+  CHECK(eventually([&] { return s.ask({"agents"}).at("items").size() == 2; }));
+  const auto cycle = s.run({"cycle", "--json"});
+  CHECK(cycle.code == 0);
+  CHECK(cycle.json()["succeeded"] == 2);
+  CHECK(s.said("began") == 3);
+  node.signal(SIGTERM);
+  CHECK(node.wait_end() == 0);
+}
+
+TEST_CASE("a second node on the same home ends with 5 and names the owner", "[acceptance]") {
+  test_settings t;
+  t.agents = {{"first", "echo done", ""}};
+  const site s(t);
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  const auto second = s.run({"node"});
+  CHECK(second.code == 5);
+  CHECK(second.err.find("process " + std::to_string(node.pid())) != std::string::npos);
+  CHECK(second.err.find("started 20") != std::string::npos);
+  CHECK(s.status().at("node").at("pid") == node.pid());
+}
