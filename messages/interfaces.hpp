@@ -239,6 +239,8 @@ using gateway_actor = caf::typed_actor<
     caf::reacts_to<watch_events>,
     // Something happened in a cycle.
     caf::reacts_to<cycle_event>,
+    // New configuration, with the same kernels.
+    caf::reacts_to<reload_order>,
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 

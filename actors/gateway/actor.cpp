@@ -160,6 +160,7 @@ gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
       },
       [self](watch_events& m) { self->state.watchers.push_back(std::move(m.sink)); },
       [self](cycle_event& m) { tell_watchers(self, m); },
+      [self](reload_order& m) { self->state.parts.configuration = std::move(m.configuration); },
       [](health_query&) -> result<part_health> { return part_health{}; },
   };
 }
