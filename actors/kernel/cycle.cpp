@@ -135,6 +135,9 @@ void decide(self_pointer self) {
       self, s.parts.planner,
       plan_request{{}, s.parts.configuration, s.settings->kernel_id, s.cycle->input()},
       [self](result<plan::plan_output> r) {
+        // It is being restarted; a plan has no effects, so it is asked for again.
+        if (!r && r.error().code == errc::actor_down)
+          return retry_step(self, r.error());
         self->state.cycle->decide(std::move(r));
         run_step(self);
       });

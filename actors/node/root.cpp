@@ -22,6 +22,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -42,12 +43,17 @@ constexpr milliseconds tree_limit = 2s;
 /// `wait=1` answers when a cycle is recorded: as long as a cycle may take, and a little more.
 constexpr milliseconds api_limit = std::chrono::hours{25};
 
+using api_promise = caf::typed_response_promise<result<api_response>>;
+
 struct root_state {
   node_context_ptr context;
   configuration_ptr configuration;
   std::unique_ptr<supervisor_shell<root_impl::base>> shell;
   bool claiming = false;
   bool stopping = false;
+  /// Requests that the gateway holds: its promises are lost with it (FAULTS.md, fact 4).
+  std::map<std::uint64_t, api_promise> asked;
+  std::uint64_t asked_last = 0;
   std::string failed; ///< why the node gives up; empty: it does not
   static inline const char* name = "root";
 };
@@ -249,7 +255,35 @@ void reconcile(self_pointer self) {
   shut_down(self, milliseconds{0});
 }
 
+/// Hands a request to the gateway; its end is an answer, too.
+api_promise ask_gateway(self_pointer self, api_request& m) {
+  auto& s = self->state;
+  auto promise = self->make_response_promise<result<api_response>>();
+  const auto id = ++s.asked_last;
+  s.asked.emplace(id, promise);
+  ask<api_response>(
+      self, child<gateway_actor>(self, "gateway"), std::move(m),
+      [self, id](result<api_response> r) {
+        auto& asked = self->state.asked;
+        if (auto it = asked.find(id); it != asked.end()) {
+          answer<api_response>(it->second, std::move(r));
+          asked.erase(it);
+        }
+      },
+      api_limit);
+  return promise;
+}
+
+void answer_for_gateway(self_pointer self) {
+  for (auto& [id, promise] : std::exchange(self->state.asked, {}))
+    answer<api_response>(
+        promise, fail(errc::actor_down, "the gateway is being restarted", "gateway", "try again"));
+}
+
 void on_down(self_pointer self, caf::down_msg& m) {
+  const auto gateway = child<gateway_actor>(self, "gateway");
+  if (gateway && gateway.address() == m.source)
+    answer_for_gateway(self);
   if (!self->state.shell->on_down(m))
     return;
   if (self->state.stopping && self->state.shell->shutting_down())
@@ -343,14 +377,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
   add_gateway(self);
   reconcile(self);
   return {
-      [self](api_request& m) {
-        auto promise = self->make_response_promise<result<api_response>>();
-        ask<api_response>(
-            self, child<gateway_actor>(self, "gateway"), std::move(m),
-            [promise](result<api_response> r) { answer<api_response>(promise, std::move(r)); },
-            api_limit);
-        return promise;
-      },
+      [self](api_request& m) { return ask_gateway(self, m); },
       [self](watch_events& m) {
         if (auto g = child<gateway_actor>(self, "gateway"))
           self->send(g, std::move(m));
