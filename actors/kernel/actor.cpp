@@ -68,9 +68,11 @@ caf::typed_response_promise<result<finish_reply>> finish(self_pointer self) {
   s.stopping = true;
   s.finishing = self->make_response_promise<result<finish_reply>>();
   auto promise = *s.finishing;
-  // In the record phase the cycle ends by itself, soon; its end writes the final block.
-  const bool recording = s.cycle && s.cycle->step() > cycle_step::wait;
-  if (!recording)
+  // A cycle that waits is looked at once more: its last agent may just have ended. Then it is
+  // recorded as any other, and its end answers; else the final block says how far it got.
+  if (s.cycle && s.cycle->step() == cycle_step::wait)
+    ask_rows(self);
+  else if (!s.cycle || s.cycle->step() < cycle_step::wait)
     write_final_block(self);
   return promise;
 }
@@ -132,6 +134,7 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
           start_next(self);
       },
       [self](load_tick&) { load(self); },
+      [self](close_slot_again& m) { close_slot(self, m.record); },
   };
 }
 

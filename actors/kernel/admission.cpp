@@ -28,19 +28,6 @@ std::string new_cycle_id(self_pointer self) {
   return make_uuid_v7(now_of(self), *self->state.parts.context->ports.random);
 }
 
-void cancel_running_cycle(self_pointer self) {
-  auto& s = self->state;
-  if (!s.cycle)
-    return;
-  for (const auto& id : s.cycle->unfinished()) {
-    ask_store(self, s.parts.store, store::cancel_dispatch{id},
-              [](result<store::cancel_dispatch::reply>) {
-                // A running one is ended below; the rows tell the rest.
-              });
-    self->send(s.parts.dispatchers, cancel_run{{}, id, cancel_cause::overlap});
-  }
-}
-
 /// Writes the decided rows; what the store accepted as open is to be run, in order.
 void open_rows(self_pointer self, plan::slot_decision decision) {
   auto& s = self->state;
@@ -49,6 +36,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
   store_request request;
   for (auto& row : decision.rows) {
     row.node_id = s.parts.context->node_id;
+    row.created_at = now_of(self);
     request.operations.emplace_back(store::open_occurrence{row});
   }
   ask<store_reply>(
@@ -87,6 +75,11 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
     if (p.agent_id.empty())
       return "the kernel is paused (" + (p.reason.empty() ? "no reason given" : p.reason) +
              "); go on with: boyd resume";
+  if (auto q = plan::is_quiet(s.quiet, now_of(self)))
+    return "quiet hours until " + format_rfc3339(q->until) + " (" + q->reason + ")";
+  // One trigger at a time: a second one would find the same open gate.
+  if (s.opening || (!s.admitted.empty() && (!s.cycle || s.resumed)))
+    return "a cycle is about to begin";
   if (!s.cycle || s.resumed)
     return {};
   switch (s.settings->when.overlap) {
@@ -111,9 +104,13 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
   a.slot.node_id = s.parts.context->node_id;
   a.slot.state = refusal.empty() ? occurrence_state::open : occurrence_state::skipped;
   a.slot.reason = refusal;
+  a.slot.created_at = now_of(self);
   a.cycle_id = new_cycle_id(self);
+  s.opening = s.opening || refusal.empty();
   ask_store(self, s.parts.store, store::open_occurrence{a.slot},
             [self, a, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {
+              if (refusal.empty())
+                self->state.opening = false;
               if (!r)
                 return answer<trigger_reply>(promise, fail(r.error()));
               // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
@@ -128,6 +125,20 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
 }
 
 } // namespace
+
+void cancel_running_cycle(self_pointer self) {
+  auto& s = self->state;
+  if (!s.cycle)
+    return;
+  s.cycle->request_cancel();
+  for (const auto& id : s.cycle->unfinished()) {
+    ask_store(self, s.parts.store, store::cancel_dispatch{id},
+              [](result<store::cancel_dispatch::reply>) {
+                // A running one is ended below; the rows tell the rest.
+              });
+    self->send(s.parts.dispatchers, cancel_run{{}, id, cancel_cause::overlap});
+  }
+}
 
 void look_at(self_pointer self, utc_time when) {
   auto& s = self->state;
@@ -186,20 +197,20 @@ void admit_trigger(self_pointer self, std::string trigger,
 
 void start_next(self_pointer self) {
   auto& s = self->state;
-  if (s.cycle || s.stopping || !s.loaded)
+  if (s.cycle || s.stopping || !s.loaded || s.resuming)
     return;
   if (!s.to_resume.empty()) {
+    s.resuming = true;
     auto row = std::move(s.to_resume.front());
     s.to_resume.pop_front();
     ask_store(self, s.parts.store, store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, 1},
               [self, row](result<store::list_decisions::reply> r) {
                 auto& st = self->state;
+                st.resuming = false;
                 if (!r) {
                   st.to_resume.push_front(row);
                   return retry_step(self, r.error());
                 }
-                if (st.cycle)
-                  return;
                 spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
                 st.resumed = true;
                 st.cycle = cycle_core::resume(*st.settings, row, !r->empty(), st.since);

@@ -213,7 +213,7 @@ void retry_step(self_pointer self, const error& why) {
 
 void ask_rows(self_pointer self) {
   auto& s = self->state;
-  if (!s.cycle || s.cycle->step() != cycle_step::wait)
+  if (!s.cycle || s.cycle->step() != cycle_step::wait || s.final_block)
     return;
   if (s.asking_rows) {
     s.rows_again = true;
@@ -233,12 +233,18 @@ void ask_rows(self_pointer self) {
     const auto failed = rows ? std::optional<error>{} : rows.error();
     const bool overdue = now_of(self) - st.cycle->started_at() >= st.settings->cycle_deadline;
     st.cycle->wait(std::move(rows), overdue, now_of(self));
+    if (failed && st.finishing)
+      return write_final_block(self);
     if (failed)
       return retry_step(self, *failed);
     st.problem.clear();
     announce_ends(self);
     if (st.cycle->step() != cycle_step::wait)
       return run_step(self);
+    if (st.finishing && !again)
+      return write_final_block(self);
+    if (st.cycle->cancel_requested())
+      cancel_running_cycle(self);
     if (again)
       return ask_rows(self);
     retry_in(self, rows_poll);
@@ -247,7 +253,7 @@ void ask_rows(self_pointer self) {
 
 void run_step(self_pointer self) {
   auto& s = self->state;
-  if (!s.cycle)
+  if (!s.cycle || s.final_block)
     return;
   ++s.step_generation; // ticks of earlier steps are void
   if (auto passed = faults::pass("kernel.step"); !passed)

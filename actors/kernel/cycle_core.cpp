@@ -74,7 +74,6 @@ cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& 
                               utc_time since) {
   cycle_core core(kernel, since);
   core.record_ = row;
-  core.record_.status = cycle_status::running;
   core.step_ = enqueued ? cycle_step::wait : cycle_step::perceive;
   return core;
 }
@@ -154,6 +153,13 @@ void cycle_core::decide(result<plan::plan_output> r) {
     for (const auto& a : kernel_->agents)
       plan_.decisions.push_back({a.agent_id, false, "planner", to_string(r.error())});
   }
+  if (cancel_requested_) {
+    for (auto& d : plan_.decisions)
+      if (std::exchange(d.dispatched, false))
+        d.reason = "planner", d.detail = "the cycle was cancelled by the next slot";
+    plan_.specs.clear();
+    plan_.agent_slots.clear();
+  }
   step_ = cycle_step::act;
 }
 
@@ -170,7 +176,9 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   if (!overdue && !unfinished().empty())
     return;
-  judge(now);
+  // A resumed cycle whose row stands already is only recorded to its end.
+  if (record_.status == cycle_status::running)
+    judge(now);
   step_ = cycle_step::record_row;
 }
 

@@ -57,7 +57,7 @@ class cycle_core {
              const occurrence& slot, utc_time since, utc_time now);
 
   /// A cycle that an earlier run of the node left open: it goes on where it was. `enqueued`: its
-  /// decisions stand in the store.
+  /// decisions stand in the store. One whose row is final already lacks only what follows the row.
   static cycle_core resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
                            utc_time since);
 
@@ -101,6 +101,11 @@ class cycle_core {
   /// STATE.md could not be brought up to date: the kernel repeats it when the parts are well.
   bool rendering_is_behind() const { return rendering_is_behind_; }
 
+  /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
+  /// is enqueued is cancelled.
+  void request_cancel() { cancel_requested_ = true; }
+  bool cancel_requested() const { return cancel_requested_; }
+
   /// Dispatches that are not final yet.
   std::vector<std::string> unfinished() const;
   /// The record as it would be now, for a cycle that is cut short by shutdown.
@@ -127,6 +132,7 @@ class cycle_core {
   std::vector<std::string> carried_;
   bool broken_ = false; ///< the cycle itself broke (status error)
   bool rendering_is_behind_ = false;
+  bool cancel_requested_ = false;
 };
 
 /// The status of SPEC §3 for these counts.

@@ -58,12 +58,7 @@ void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
     if (cycle == cycles.end())
       s.admitted.push_back({*it, {}});
     else if (cycle->status != cycle_status::running)
-      ask_store(self, s.parts.store,
-                store::close_occurrence{
-                    it->kernel_id, it->scheduled_at, occurrence_state::ran, {}, cycle->cycle_id},
-                [](result<store::ok>) {
-                  // Tried again by the next start.
-                });
+      s.to_resume.push_back(*cycle); // its row stands; edges, STATE.md or commits may not
   }
 }
 
@@ -86,7 +81,8 @@ void compare_rendering(self_pointer self) {
                      if (!r || !st.latest)
                        return;
                      const auto block = state::parse_runtime_block(r->text);
-                     if (block && block->latest.cycle_id == st.latest->cycle_id)
+                     if (st.cycle || (block && block->latest.cycle_id == st.latest->cycle_id &&
+                                      block->latest.status == st.latest->status))
                        return;
                      st.rendering_is_behind = true;
                      repair_rendering(self);

@@ -39,14 +39,13 @@ void record_row(self_pointer self) {
   const auto& record = s.cycle->record();
   store_request request;
   request.operations.emplace_back(store::finish_cycle{record});
-  request.operations.emplace_back(store::close_occurrence{
-      record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id});
   request.operations.emplace_back(
       store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
   if (s.latest && s.latest->finished_at) {
     store::list_dispatches late;
     late.kernel_id = record.kernel_id;
     late.finished_since = s.latest->finished_at;
+    late.not_cycle_id = record.cycle_id;
     late.limit = late_results;
     request.operations.emplace_back(std::move(late));
   }
@@ -57,9 +56,9 @@ void record_row(self_pointer self) {
     if (!r) {
       history = fail(r.error());
     } else {
-      history = reply_of<store::list_cycles>(r->values[2]);
-      if (r->values.size() > 3)
-        if (auto rows = reply_of<store::list_dispatches>(r->values[3]))
+      history = reply_of<store::list_cycles>(r->values[1]);
+      if (r->values.size() > 2)
+        if (auto rows = reply_of<store::list_dispatches>(r->values[2]))
           for (auto& d : *rows)
             if (d.cycle_id != st.cycle->id() && is_final(d.status))
               late.push_back(std::move(d));
@@ -151,6 +150,17 @@ void repaired(self_pointer self, const cycle_record& latest) {
 
 } // namespace
 
+/// The slot ends last: while it is open, the next start does again what a crash left undone.
+void close_slot(self_pointer self, const cycle_record& record) {
+  ask_store(self, self->state.parts.store,
+            store::close_occurrence{
+                record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id},
+            [self, record](result<store::ok> r) {
+              if (!r)
+                self->delayed_send(self, repair_retry, close_slot_again{{}, record});
+            });
+}
+
 void run_record_step(self_pointer self) {
   switch (self->state.cycle->step()) {
   case cycle_step::record_row:
@@ -183,6 +193,7 @@ void cycle_done(self_pointer self) {
            "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)));
   s.carried = s.cycle->problems();
   s.rendering_is_behind = s.cycle->rendering_is_behind();
+  close_slot(self, record);
   s.latest = record;
   s.cycle.reset();
   s.resumed = false;
@@ -237,7 +248,7 @@ void write_final_block(self_pointer self) {
     if (promise)
       answer<finish_reply>(*promise, finish_reply{});
   };
-  if (!s.cycle || s.cycle->step() > cycle_step::wait)
+  if (!s.cycle || s.cycle->step() > cycle_step::wait || std::exchange(s.final_block, true))
     return done();
   const auto running = s.cycle->snapshot(now_of(self));
   ask_store(

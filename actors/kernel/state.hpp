@@ -30,11 +30,17 @@ struct step_tick : message {
   std::uint64_t generation = 0;
 };
 
+/// The store did not take the end of a slot.
+struct close_slot_again : message {
+  cycle_record record;
+};
+
 /// Load from the store again.
 struct load_tick : message {};
 
-using kernel_self = kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
-                                         caf::reacts_to<load_tick>>;
+using kernel_self =
+    kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
+                         caf::reacts_to<load_tick>, caf::reacts_to<close_slot_again>>;
 
 /// A slot that was opened in the ledger and waits for its cycle.
 struct admitted_slot {
@@ -82,6 +88,9 @@ struct kernel_state {
   std::map<std::string, std::vector<caf::typed_response_promise<result<cycle_record>>>> waiters;
   std::vector<event_listener_actor> listeners;
   std::optional<caf::typed_response_promise<result<finish_reply>>> finishing;
+  bool final_block = false; ///< being written: no step of the cycle runs any more
+  bool opening = false;     ///< a trigger has passed the gate and is being written to the ledger
+  bool resuming = false;    ///< a left-over cycle is being looked up
 
   static inline const char* name = "kernel";
 };
@@ -93,6 +102,8 @@ void look(self_pointer self);
 void look_at(self_pointer self, utc_time when);
 void admit_trigger(self_pointer self, std::string trigger,
                    caf::typed_response_promise<result<trigger_reply>> promise);
+/// Ends every dispatch of the running cycle that is not final (overlap: cancel).
+void cancel_running_cycle(self_pointer self);
 /// Starts the next admitted or left-over cycle when none runs.
 void start_next(self_pointer self);
 
@@ -105,6 +116,7 @@ void announce(self_pointer self, const std::string& phase, const std::string& ag
 // record.cpp: the record phase, repair of the rendering, the final block
 void run_record_step(self_pointer self);
 void cycle_done(self_pointer self);
+void close_slot(self_pointer self, const cycle_record& record);
 void repair_rendering(self_pointer self);
 void write_final_block(self_pointer self);
 
