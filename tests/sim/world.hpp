@@ -98,6 +98,7 @@ class world {
   void kill_some_actor();
   void end_outages();
   void check();
+  void check_rows();
   void violated(const std::string& what);
   void note(std::uint64_t value);
 
@@ -116,6 +117,7 @@ class world {
   std::set<std::string> recorded_cycles_;
   std::vector<std::string> violations_;
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
+  std::uint64_t steps_ = 0;
   int crashes_ = 0;
   int kills_ = 0;
 };
