@@ -53,6 +53,38 @@ TEST_CASE("a slot is opened once and closed once") {
   REQUIRE(ask(s, store::list_occurrences{"k", from_unix_ms(1500), 10}).size() == 1);
 }
 
+TEST_CASE("a repeated request opens its own slot again until a cycle begins in it") {
+  const auto w = any_world();
+  auto& s = w->store();
+  auto own = slot_at(1000);
+  own.created_at = from_unix_ms(1001);
+  REQUIRE(ask(s, store::open_occurrence{own}).opened);
+  REQUIRE(ask(s, store::open_occurrence{own}).opened);
+  const auto all = ask(s, store::list_occurrences{"k", {}, 10});
+  REQUIRE(all == std::vector{own});
+  auto other = own;
+  other.node_id = "n2";
+  REQUIRE(!ask(s, store::open_occurrence{other}).opened);
+  other = own;
+  other.trigger = "manual";
+  REQUIRE(!ask(s, store::open_occurrence{other}).opened);
+  other = own;
+  other.created_at = from_unix_ms(1002);
+  REQUIRE(!ask(s, store::open_occurrence{other}).opened);
+  other.created_at = {};
+  REQUIRE(!ask(s, store::open_occurrence{other}).opened);
+  other = own;
+  other.state = occurrence_state::skipped;
+  REQUIRE(!ask(s, store::open_occurrence{other}).opened);
+  REQUIRE(ask(s, store::list_occurrences{"k", {}, 10}) == all);
+  ask(s, store::begin_cycle{cycle_at("c1", 1000)});
+  REQUIRE(!ask(s, store::open_occurrence{own}).opened);
+  own.scheduled_at = from_unix_ms(2000);
+  REQUIRE(ask(s, store::open_occurrence{own}).opened);
+  ask(s, store::close_occurrence{"k", from_unix_ms(2000), occurrence_state::missed, "late", ""});
+  REQUIRE(!ask(s, store::open_occurrence{own}).opened);
+}
+
 TEST_CASE("a cycle's row is made, finished and listed newest first") {
   const auto w = any_world();
   auto& s = w->store();
@@ -75,6 +107,10 @@ TEST_CASE("a cycle's row is made, finished and listed newest first") {
   const auto all = ask(s, store::list_cycles{"k", true, 5});
   REQUIRE(all.size() == 2);
   REQUIRE(all[0].cycle_id == "c2");
+  REQUIRE(ask(s, store::list_cycles{"k", false, 5, "c1"}) == std::vector{end});
+  REQUIRE(ask(s, store::list_cycles{"k", false, 5, "c2"}).empty());
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5, "c2"}).size() == 1);
+  REQUIRE(ask(s, store::list_cycles{"other", true, 5, "c2"}).empty());
   REQUIRE(refusal(s, store::finish_cycle{cycle_at("c3", 1)}) == errc::invalid_argument);
 }
 

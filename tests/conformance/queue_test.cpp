@@ -230,6 +230,18 @@ TEST_CASE("lists filter, page and leave long texts out") {
   rows = ask(s, all);
   REQUIRE(rows.size() == 1);
   REQUIRE(rows[0].prompt == "prompt of a");
+  store::list_dispatches earlier;
+  earlier.kernel_id = "k";
+  earlier.not_cycle_id = "c2";
+  earlier.limit = 1;
+  rows = ask(s, earlier);
+  REQUIRE(rows.size() == 1);
+  REQUIRE(rows[0].dispatch_id == id_of(2));
+  earlier.finished_since = from_unix_ms(1);
+  earlier.limit = 5;
+  REQUIRE(ask(s, earlier).size() == 1);
+  earlier.not_cycle_id = "c1";
+  REQUIRE(ask(s, earlier).empty());
   store::list_dispatches failed;
   failed.kernel_id = "k";
   failed.cycle_id = "c1";

@@ -27,6 +27,10 @@ struct ok {
 // -- occurrence ledger, cycles, decisions -------------------------------------------------------
 
 /// Writes the slot before anything else happens. `false`: somebody fired it already (any process).
+/// A caller that sets slot.created_at (stored as given) may repeat its request after a commit in
+/// doubt: a slot that is still open without a cycle and has the same node_id, trigger and
+/// created_at is the request's own, and is opened again. Without created_at the store's time is
+/// written and a repeat finds the slot taken.
 struct open_occurrence {
   struct reply {
     bool opened = false;
@@ -84,6 +88,7 @@ struct list_cycles {
   std::string kernel_id;
   bool include_running = false;
   std::size_t limit = 5;
+  std::string cycle_id; ///< only this one; empty: any
 };
 
 struct list_decisions {
@@ -191,6 +196,7 @@ struct list_dispatches {
   std::optional<utc_time> finished_since; ///< only rows finished at or after it
   bool with_bodies = false;        ///< prompt and output, too; otherwise empty
   std::size_t limit = 50;
+  std::string not_cycle_id;        ///< rows of this cycle are left out; empty: none
 };
 
 /// The newest dispatch of each agent of the kernel (bodies left out).

@@ -51,7 +51,10 @@ any_reply operations::run(const open_occurrence& op) {
       "INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
       "node_id, created_at, finished_at) VALUES($1, $2::bigint, $3, $4, $5::boolean, $6, $7, $8, "
       "coalesce(nullif($9::bigint, 0), now_ms()), coalesce(nullif($10::bigint, 0), CASE $4 WHEN "
-      "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT DO NOTHING",
+      "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT (kernel_id, scheduled_at) DO UPDATE SET "
+      "state='open' WHERE $4='open' AND $9::bigint<>0 AND occurrences.state='open' AND "
+      "occurrences.cycle_id='' AND occurrences.node_id=excluded.node_id AND "
+      "occurrences.trigger=excluded.trigger AND occurrences.created_at=excluded.created_at",
       parameters{}
           .add(o.kernel_id)
           .add(to_unix_ms(o.scheduled_at))
@@ -160,9 +163,13 @@ any_reply operations::run(const list_cycles& op) {
       "SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
       "failed, failed_agents, agents, duration_ms, error, started_at, "
       "finished_at, node_id FROM cycles WHERE kernel_id=$1 AND ($2::boolean OR "
-      "status<>'running') ORDER BY started_at DESC, cycle_id DESC LIMIT "
-      "$3::bigint",
-      parameters{}.add(op.kernel_id).add(op.include_running ? "t" : "f").add(sql_limit(op.limit)));
+      "status<>'running') AND ($4='' OR cycle_id=$4) ORDER BY started_at DESC, cycle_id DESC "
+      "LIMIT $3::bigint",
+      parameters{}
+          .add(op.kernel_id)
+          .add(op.include_running ? "t" : "f")
+          .add(sql_limit(op.limit))
+          .add(op.cycle_id));
   std::vector<cycle_record> out;
   for (int r = 0; r < a.rows(); ++r)
     out.push_back(read_cycle(a, r));

@@ -60,6 +60,8 @@ any_reply operations::run(const list_dispatches& op) {
     filter("d.kernel_id = ", std::string_view{op.kernel_id});
   if (!op.cycle_id.empty())
     filter("d.cycle_id = ", std::string_view{op.cycle_id});
+  if (!op.not_cycle_id.empty())
+    filter("d.cycle_id <> ", std::string_view{op.not_cycle_id});
   if (!op.agent_id.empty())
     filter("d.agent_id = ", std::string_view{op.agent_id});
   if (op.status)
@@ -119,10 +121,14 @@ any_reply operations::run(const remove_finished& op) {
       p.add(sql_limit(op.keep_cycles));
     reply.removed += static_cast<std::uint64_t>(db_.run(sql, p).affected());
   };
-  remove(
-      "DELETE FROM dispatches WHERE dispatch_id IN (SELECT dispatch_id FROM dispatches WHERE "
-      "finished_at < now_ms() - $1::bigint ORDER BY finished_at LIMIT $2::bigint FOR UPDATE SKIP "
-      "LOCKED)");
+  // Steps along dispatches_ended from kernel to kernel.
+  remove("WITH RECURSIVE k(id) AS ((SELECT kernel_id FROM dispatches WHERE finished_at IS NOT NULL "
+         "ORDER BY kernel_id LIMIT 1) UNION ALL SELECT n.kernel_id FROM k, LATERAL (SELECT "
+         "kernel_id FROM dispatches WHERE finished_at IS NOT NULL AND kernel_id > k.id ORDER BY "
+         "kernel_id LIMIT 1) n) DELETE FROM dispatches WHERE dispatch_id IN (SELECT d.dispatch_id "
+         "FROM k, LATERAL (SELECT dispatch_id FROM dispatches WHERE kernel_id = k.id AND "
+         "finished_at < now_ms() - $1::bigint ORDER BY finished_at LIMIT $2::bigint FOR UPDATE "
+         "SKIP LOCKED) d LIMIT $2::bigint)");
   remove("DELETE FROM decisions WHERE (kernel_id, cycle_id, agent_id) IN (SELECT kernel_id, "
          "cycle_id, agent_id FROM decisions WHERE decided_at < now_ms() - $1::bigint ORDER BY "
          "decided_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");

@@ -141,11 +141,21 @@ CREATE INDEX decisions_age ON decisions(decided_at);
 CREATE INDEX occurrences_finished ON occurrences(finished_at) WHERE finished_at IS NOT NULL;
 )sql";
 
+// Newest first within a kernel, and what has finished in it since. dispatches_ended takes over all
+// duties of dispatches_finished: an update that changes the status writes to every index.
+constexpr std::string_view by_kernel = R"sql(
+CREATE INDEX dispatches_newest ON dispatches(kernel_id, dispatch_id);
+CREATE INDEX dispatches_ended ON dispatches(kernel_id, finished_at) INCLUDE (status)
+  WHERE finished_at IS NOT NULL;
+DROP INDEX dispatches_finished;
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
   static const std::vector<migration> all{{1, "tables", tables},
-                                          {2, "indexes for reading", reading}};
+                                          {2, "indexes for reading", reading},
+                                          {3, "indexes by kernel", by_kernel}};
   return all;
 }
 

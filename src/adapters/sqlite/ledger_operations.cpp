@@ -35,15 +35,19 @@ cycle_record read_cycle(const statement& s) {
 any_reply operations::run(const open_occurrence& op) {
   const auto& o = op.slot;
   const auto created = is_unset(o.created_at) ? now_ : o.created_at;
+  const bool repeatable = !is_unset(o.created_at) && o.state == occurrence_state::open;
   auto finished = o.finished_at;
   if (o.state != occurrence_state::open && !finished)
     finished = now_;
   auto s = db_.prepare("INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, "
                        "reason, cycle_id, node_id, created_at, finished_at) "
-                       "VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING");
+                       "VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT(kernel_id, scheduled_at) "
+                       "DO UPDATE SET state='open' WHERE ?=1 AND state='open' AND cycle_id='' AND "
+                       "node_id=excluded.node_id AND trigger=excluded.trigger AND "
+                       "created_at=excluded.created_at");
   s.bind(o.kernel_id).bind(o.scheduled_at).bind(o.trigger).bind(name_of(o.state));
   s.bind(o.late ? 1 : 0).bind(o.reason).bind(o.cycle_id).bind(o.node_id).bind(created);
-  s.bind(finished).run();
+  s.bind(finished).bind(repeatable ? 1 : 0).run();
   return open_occurrence::reply{db_.changes() > 0};
 }
 
@@ -118,11 +122,18 @@ any_reply operations::run(const finish_cycle& op) {
 }
 
 any_reply operations::run(const list_cycles& op) {
-  auto s = db_.prepare("SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
-                       "failed, failed_agents, agents, duration_ms, error, started_at, "
-                       "finished_at, node_id FROM cycles WHERE kernel_id=? AND (?=1 OR "
-                       "status<>'running') ORDER BY started_at DESC, cycle_id DESC LIMIT ?");
-  s.bind(op.kernel_id).bind(op.include_running ? 1 : 0).bind(static_cast<std::int64_t>(op.limit));
+  std::string sql = "SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
+                    "failed, failed_agents, agents, duration_ms, error, started_at, "
+                    "finished_at, node_id FROM cycles WHERE kernel_id=? AND (?=1 OR "
+                    "status<>'running')";
+  if (!op.cycle_id.empty())
+    sql += " AND cycle_id=?";
+  sql += " ORDER BY started_at DESC, cycle_id DESC LIMIT ?";
+  auto s = db_.prepare(sql);
+  s.bind(op.kernel_id).bind(op.include_running ? 1 : 0);
+  if (!op.cycle_id.empty())
+    s.bind(op.cycle_id);
+  s.bind(static_cast<std::int64_t>(op.limit));
   std::vector<cycle_record> out;
   while (s.step())
     out.push_back(read_cycle(s));

@@ -13,7 +13,12 @@ any_reply sim_transaction::run(const open_occurrence& op) {
   if (slot.state != occurrence_state::open && !slot.finished_at)
     slot.finished_at = now_;
   const auto [it, added] = data_.slots.try_emplace({slot.kernel_id, slot.scheduled_at}, slot);
-  return open_occurrence::reply{added};
+  const auto& stands = it->second;
+  const bool own = op.slot.created_at != utc_time{} && slot.state == occurrence_state::open &&
+                   stands.state == occurrence_state::open && stands.cycle_id.empty() &&
+                   stands.node_id == slot.node_id && stands.trigger == slot.trigger &&
+                   stands.created_at == slot.created_at;
+  return open_occurrence::reply{added || own};
 }
 
 any_reply sim_transaction::run(const close_occurrence& op) {
@@ -66,7 +71,8 @@ any_reply sim_transaction::run(const finish_cycle& op) {
 any_reply sim_transaction::run(const list_cycles& op) {
   std::vector<cycle_record> out;
   for (const auto& [id, c] : data_.cycles)
-    if (c.kernel_id == op.kernel_id && (op.include_running || c.status != cycle_status::running))
+    if (c.kernel_id == op.kernel_id && (op.cycle_id.empty() || id == op.cycle_id) &&
+        (op.include_running || c.status != cycle_status::running))
       out.push_back(c);
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
     return std::tie(b.started_at, b.cycle_id) < std::tie(a.started_at, a.cycle_id);

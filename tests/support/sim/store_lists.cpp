@@ -21,6 +21,7 @@ dispatch shown(const queue::queue_row& row, bool bodies) {
 bool matches(const list_dispatches& op, const dispatch& d) {
   return (op.kernel_id.empty() || d.kernel_id == op.kernel_id) &&
          (op.cycle_id.empty() || d.cycle_id == op.cycle_id) &&
+         (op.not_cycle_id.empty() || d.cycle_id != op.not_cycle_id) &&
          (op.agent_id.empty() || d.agent_id == op.agent_id) &&
          (!op.status || d.status == *op.status) &&
          (op.before.empty() || d.dispatch_id < op.before) &&
