@@ -60,6 +60,8 @@ struct dispatcher_status {
   int limit = 0;
   std::uint64_t waiting = 0; ///< due and not claimed, as last heard
   bool paused_by_store = false;
+  int worker_restarts = 0;         ///< executors that ended without a word
+  std::string last_worker_error{}; ///< of the latest of them
 };
 
 struct dispatchers_query : message {};

@@ -44,6 +44,8 @@ struct dispatcher_state {
   bool counts_runs = false;
   bool ticking = false;
   bool store_failed = false;
+  int worker_restarts = 0;
+  std::string last_worker_error;
   static inline const char* name = "dispatcher";
 
   ~dispatcher_state() {
@@ -214,6 +216,8 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   o.error = "the execution worker ended: " + text_of(m.reason);
   o.summary = o.error;
   spdlog::error("dispatcher {}: {}", name_of(self->state.parts), o.error);
+  ++self->state.worker_restarts;
+  self->state.last_worker_error = o.error;
   finished(self, w.dispatch_id, w.fence, o);
 }
 
@@ -298,6 +302,8 @@ dispatcher_status status_of(self_pointer self) {
   status.limit = s.core->limit();
   status.waiting = s.core->waiting();
   status.paused_by_store = s.store_failed;
+  status.worker_restarts = s.worker_restarts;
+  status.last_worker_error = s.last_worker_error;
   return status;
 }
 

@@ -207,6 +207,17 @@ json health_json(const survey& all) {
   return rows;
 }
 
+/// Executors belong to their dispatcher, as a keeper's workers to it.
+void add_worker_restarts(const survey& all, const std::string& name, int& restarts,
+                         std::string& why) {
+  for (const auto& d : all.dispatchers)
+    if (name == "dispatcher:" + d.kernel_id + "/" + d.agent_id) {
+      restarts += d.worker_restarts;
+      if (why.empty())
+        why = d.last_worker_error;
+    }
+}
+
 /// The tree says who lives; a living part that is not well is degraded.
 json actors_json(const survey& all) {
   json rows = json::array();
@@ -223,6 +234,7 @@ json actors_json(const survey& all) {
         why = it->second.last_error;
       }
     }
+    add_worker_restarts(all, c.name, restarts, why);
     rows.push_back({{"name", c.name},
                     {"state", state},
                     {"restarts", restarts},
