@@ -127,7 +127,8 @@ void render_log(const json& body, const terminal& t) {
 
 void render_diff(const json& body, const terminal& t) {
   std::string out;
-  for (const auto line : split(text_of(body, "diff"), '\n')) {
+  const auto diff = text_of(body, "diff"); // split gives views into it
+  for (const auto line : split(diff, '\n')) {
     const auto paint = line.rfind("+", 0) == 0   ? colour::good
                        : line.rfind("-", 0) == 0 ? colour::bad
                                                  : colour::none;
