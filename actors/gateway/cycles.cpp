@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t standard_page = 20;
 constexpr std::size_t largest_page = 1000;
 constexpr std::size_t rows_of_a_cycle = 4096;
-/// Ledger rows that `why` looks through.
-constexpr std::size_t why_rows = 500;
+/// Decisions of one cycle that `why` reads: one for each agent that there was.
+constexpr std::size_t why_decisions = 500;
 
 /// The parsed body, or null after the error was answered.
 std::optional<json> body_of(const exchange_ptr& x) {
@@ -72,7 +72,8 @@ void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::str
   store::list_cycles op;
   op.kernel_id = kernel;
   op.include_running = true;
-  op.limit = largest_page;
+  op.cycle_id = id;
+  op.limit = 1;
   ask_store(x->self, x->self->state.parts.store, std::move(op),
             [x, id](result<std::vector<cycle_record>> rows) {
               if (!rows)
@@ -104,6 +105,53 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
   return p;
 }
 
+using why_ptr = std::shared_ptr<plan::why_input>;
+
+void reply_why(const exchange_ptr& x, const why_ptr& in) {
+  x->reply("why", json::parse(plan::explain_why(*in).json, nullptr, false));
+}
+
+/// The decisions that explain_why looks at: those of the slot's cycle; of an agent, when no time is
+/// given, its newest.
+void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
+  store::list_decisions op;
+  op.kernel_id = in->kernel_id;
+  op.agent_id = in->agent_id;
+  op.limit = why_decisions;
+  if (in->at || in->agent_id.empty()) {
+    op.cycle_id = in->occurrences.empty() ? "" : in->occurrences.front().cycle_id;
+    if (op.cycle_id.empty())
+      return reply_why(x, in);
+  } else {
+    op.limit = 1;
+  }
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, in](result<store::list_decisions::reply> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              in->decisions = std::move(*rows);
+              reply_why(x, in);
+            });
+}
+
+/// The slot in question first: its decisions may be far behind the newest.
+void read_why(const exchange_ptr& x, const why_ptr& in) {
+  store_request request;
+  request.operations.emplace_back(
+      store::list_occurrences{in->kernel_id, in->at.value_or(in->now), 1});
+  request.operations.emplace_back(store::list_pauses{in->kernel_id});
+  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
+                   [x, in](result<store_reply> r) {
+                     if (!r)
+                       return x->fail_with(r.error());
+                     if (auto rows = reply_of<store::list_occurrences>(r->values[0]))
+                       in->occurrences = std::move(*rows);
+                     if (auto rows = reply_of<store::list_pauses>(r->values[1]))
+                       in->pauses = std::move(*rows);
+                     read_why_decisions(x, in);
+                   });
+}
+
 } // namespace
 
 void list_cycles(exchange_ptr x) {
@@ -111,8 +159,11 @@ void list_cycles(exchange_ptr x) {
   const auto limit = kernel == nullptr ? std::nullopt : x->limit(standard_page, largest_page);
   if (!limit)
     return;
-  ask_store(x->self, x->self->state.parts.store,
-            store::list_cycles{kernel->kernel_id, true, *limit},
+  store::list_cycles op;
+  op.kernel_id = kernel->kernel_id;
+  op.include_running = true;
+  op.limit = *limit;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
             [x](result<std::vector<cycle_record>> rows) {
               if (!rows)
                 return x->fail_with(rows.error());
@@ -214,25 +265,7 @@ void get_why(exchange_ptr x) {
       in->next_agent_slot = rule->next_after(in->now);
   if (auto quiet = plan::make_quiet_rules(kernel->quiet, *context.ports.zones))
     in->quiet = plan::is_quiet(*quiet, in->now);
-  store_request request;
-  request.operations.emplace_back(store::list_occurrences{in->kernel_id, in->at, why_rows});
-  // A decision is made after its slot: those of the slot in question are newer than `at`.
-  request.operations.emplace_back(
-      store::list_decisions{in->kernel_id, in->agent_id, {}, {}, why_rows});
-  request.operations.emplace_back(store::list_pauses{in->kernel_id});
-  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
-                   [x, in](result<store_reply> r) {
-                     if (!r)
-                       return x->fail_with(r.error());
-                     if (auto rows = reply_of<store::list_occurrences>(r->values[0]))
-                       in->occurrences = std::move(*rows);
-                     if (auto rows = reply_of<store::list_decisions>(r->values[1]))
-                       in->decisions = std::move(*rows);
-                     if (auto rows = reply_of<store::list_pauses>(r->values[2]))
-                       in->pauses = std::move(*rows);
-                     auto found = plan::explain_why(*in);
-                     x->reply("why", json::parse(found.json, nullptr, false));
-                   });
+  read_why(x, in);
 }
 
 } // namespace boyd::gateway_impl
