@@ -1,4 +1,5 @@
 #include "actors/gateway/state.hpp"
+#include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/plan/quiet.hpp"
@@ -13,7 +14,8 @@ namespace boyd::gateway_impl {
 
 namespace {
 
-/// What a dry run reads: as a cycle's perceive and orient, without running senses or wake checks.
+/// What a dry run reads: as a cycle's perceive and orient, without running senses or wake checks:
+/// {SENSES} is what they said last.
 struct dry_run {
   exchange_ptr x;
   const config::kernel* kernel = nullptr;
@@ -52,6 +54,35 @@ void decide(const dry_run_ptr& run) {
                          });
 }
 
+/// When the kernel was first seen, as it keeps it; it has not been seen before this moment else.
+utc_time since_of(const store::get_facts::reply& facts, utc_time now) {
+  const auto it = facts.find("since");
+  if (it == facts.end())
+    return now;
+  std::int64_t ms = 0;
+  const auto& text = it->second;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), ms);
+  return read.ec == std::errc{} ? from_unix_ms(ms) : now;
+}
+
+/// In the order that read_rows asks for.
+void take_rows(dry_run& run, store_reply& r) {
+  if (auto rows = reply_of<store::latest_per_agent>(r.values[0]))
+    run.input.latest = std::move(*rows);
+  if (auto rows = reply_of<store::list_dispatches>(r.values[1]))
+    run.input.values.recent_results = plan::render_recent_results(*rows);
+  if (auto rows = reply_of<store::list_pauses>(r.values[2]))
+    run.input.pauses = std::move(*rows);
+  if (auto facts = reply_of<store::get_facts>(r.values[3]))
+    run.input.agent_slots = plan::read_agent_slots(*facts);
+  if (auto facts = reply_of<store::get_facts>(r.values[4]))
+    run.input.since = since_of(*facts, run.input.now);
+  if (auto facts = reply_of<store::get_facts>(r.values[5]))
+    run.input.values.senses = render_senses(run.kernel->senses, read_sense_memories(*facts));
+  for (const auto& d : run.input.latest)
+    run.input.last_dispatched_at[d.agent_id] = d.created_at;
+}
+
 void read_rows(const dry_run_ptr& run) {
   const auto& id = run->kernel->kernel_id;
   store::list_dispatches recent;
@@ -62,27 +93,21 @@ void read_rows(const dry_run_ptr& run) {
   request.operations.emplace_back(recent);
   request.operations.emplace_back(store::list_pauses{id});
   request.operations.emplace_back(store::get_facts{"slots:" + id});
+  request.operations.emplace_back(store::get_facts{"kernel:" + id});
+  request.operations.emplace_back(store::get_facts{"sense:" + id});
   ask<store_reply>(run->x->self, run->x->self->state.parts.store, std::move(request),
                    [run](result<store_reply> r) {
                      if (!r)
                        return run->x->fail_with(r.error());
-                     if (auto rows = reply_of<store::latest_per_agent>(r->values[0]))
-                       run->input.latest = std::move(*rows);
-                     if (auto rows = reply_of<store::list_dispatches>(r->values[1]))
-                       run->input.values.recent_results = plan::render_recent_results(*rows);
-                     if (auto rows = reply_of<store::list_pauses>(r->values[2]))
-                       run->input.pauses = std::move(*rows);
-                     if (auto facts = reply_of<store::get_facts>(r->values[3]))
-                       run->input.agent_slots = plan::read_agent_slots(*facts);
-                     for (const auto& d : run->input.latest)
-                       run->input.last_dispatched_at[d.agent_id] = d.created_at;
+                     take_rows(*run, *r);
                      decide(run);
                    });
 }
 
 void read_files(const dry_run_ptr& run) {
   state_request request;
-  request.what = read_kernel_files{run->kernel->kernel_id, {"STATE.md", "GOAL.md", "MEMORY.md"}};
+  request.what =
+      read_kernel_files{run->kernel->kernel_id, {"STATE.md", "GOAL.md", "MEMORY.md", "SOUL.md"}};
   ask<state_reply>(run->x->self, run->x->self->state.parts.state_writer, std::move(request),
                    [run](result<state_reply> r) {
                      if (!r)
@@ -90,7 +115,7 @@ void read_files(const dry_run_ptr& run) {
                      auto& v = run->input.values;
                      v.state = r->files["STATE.md"];
                      v.goal = r->files["GOAL.md"];
-                     v.memory = r->files["MEMORY.md"];
+                     v.memory = join_memory(r->files);
                      read_rows(run);
                    });
 }

@@ -45,6 +45,15 @@ std::optional<sense_memory> read_sense_memory(std::string_view text) {
   }
 }
 
+std::map<std::string, sense_memory>
+read_sense_memories(const std::map<std::string, std::string>& facts) {
+  std::map<std::string, sense_memory> memory;
+  for (const auto& [name, text] : facts)
+    if (auto m = read_sense_memory(text))
+      memory[name] = std::move(*m);
+  return memory;
+}
+
 bool is_due(const config::sense& sense, const std::optional<sense_memory>& memory, utc_time now) {
   return !memory || now < memory->at || now - memory->at >= sense.interval;
 }

@@ -29,6 +29,11 @@ std::string write_sense_memory(const sense_memory& memory);
 /// Nothing for text that write_sense_memory did not make: then the sense counts as never run.
 std::optional<sense_memory> read_sense_memory(std::string_view text);
 
+/// What the facts of scope "sense:<kernel_id>" hold, by name of sense; what is malformed is left
+/// out.
+std::map<std::string, sense_memory>
+read_sense_memories(const std::map<std::string, std::string>& facts);
+
 /// True when `sense` must run now: its interval has passed, or the clock went back behind its last
 /// run. A failed run counts as a run, so that a broken sense does not cost more than a good one.
 bool is_due(const config::sense& sense, const std::optional<sense_memory>& memory, utc_time now);

@@ -57,13 +57,6 @@ void run_due_senses(pointer self, const gathering_ptr& g) {
   }
 }
 
-void recall(gathering& g, const store::get_facts::reply& facts) {
-  g.memory.clear();
-  for (const auto& [name, text] : facts)
-    if (auto m = read_sense_memory(text))
-      g.memory[name] = std::move(*m);
-}
-
 void read_files(pointer self, const gathering_ptr& g) {
   ++g->open;
   state_request request{
@@ -92,7 +85,7 @@ void start(pointer self, const gathering_ptr& g) {
   ask_store(self, self->state.store, store::get_facts{"sense:" + g->kernel.kernel_id},
             [self, g](result<store::get_facts::reply> facts) {
               if (facts)
-                recall(*g, *facts);
+                g->memory = read_sense_memories(*facts);
               else
                 g->reply.problems.push_back("memory of the senses: " + to_string(facts.error()));
               run_due_senses(self, g);
