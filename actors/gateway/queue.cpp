@@ -1,12 +1,19 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
 
+#include <algorithm>
+#include <memory>
+
 namespace boyd::gateway_impl {
 
 namespace {
 
 constexpr std::size_t standard_page = 50;
 constexpr std::size_t largest_page = 1000;
+/// Prompts in one page, in sum; a page that would have more ends early and says so in next_before.
+constexpr std::size_t page_prompt_bytes = std::size_t{4} << 20;
+/// Rows read at a time: they come with their prompts and outputs, which may be large.
+constexpr std::size_t rows_at_a_time = 16;
 
 /// The row that an id or unique prefix names; what is wrong is answered.
 void find(const exchange_ptr& x, const std::string& id, std::function<void(dispatch&)> then) {
@@ -28,14 +35,60 @@ void reply_transition(const exchange_ptr& x, const std::string& verb, const std:
   x->reply(verb, {{"dispatch_id", id}, {"result", name_of(outcome)}, {"was", name_of(was)}});
 }
 
+/// A page that is being read.
+struct page {
+  store::list_dispatches next; ///< `limit`: how many items are still wanted
+  json items = json::array();
+  std::size_t prompt_bytes = 0;
+};
+
+using page_ptr = std::shared_ptr<page>;
+
+void reply_page(const exchange_ptr& x, const page_ptr& p, bool more) {
+  x->reply("dispatches", {{"items", std::move(p->items)},
+                          {"next_before", more ? json(p->next.before) : json(nullptr)}});
+}
+
+/// False when the page is full before `d`. Its first item is taken whatever its size.
+bool take_row(page& p, const dispatch& d) {
+  if (!p.items.empty() && p.prompt_bytes + d.prompt.size() > page_prompt_bytes)
+    return false;
+  p.prompt_bytes += d.prompt.size();
+  p.items.push_back(to_json(d, false));
+  p.items.back()["prompt"] = d.prompt;
+  p.next.before = d.dispatch_id;
+  --p.next.limit;
+  return true;
+}
+
+void read_page(const exchange_ptr& x, const page_ptr& p) {
+  auto op = p->next;
+  op.limit = std::min(op.limit, rows_at_a_time);
+  ask_store(x->self, x->self->state.parts.store, op,
+            [x, p, asked = op.limit](result<std::vector<dispatch>> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              for (const auto& d : *rows)
+                if (!take_row(*p, d))
+                  return reply_page(x, p, true);
+              if (rows->size() < asked)
+                return reply_page(x, p, false);
+              if (p->next.limit == 0)
+                return reply_page(x, p, true);
+              read_page(x, p);
+            });
+}
+
 } // namespace
 
 void list_dispatches(exchange_ptr x) {
-  store::list_dispatches op;
+  auto p = std::make_shared<page>();
+  auto& op = p->next;
   op.kernel_id = x->query("kernel");
   op.cycle_id = x->query("cycle");
   op.agent_id = x->query("agent");
   op.before = x->query("before");
+  op.with_bodies = true;
   if (const auto status = x->query("status"); !status.empty()) {
     op.status = dispatch_status_from(status);
     if (!op.status)
@@ -46,18 +99,7 @@ void list_dispatches(exchange_ptr x) {
   if (!limit)
     return;
   op.limit = *limit;
-  ask_store(x->self, x->self->state.parts.store, std::move(op),
-            [x, n = *limit](result<std::vector<dispatch>> rows) {
-              if (!rows)
-                return x->fail_with(rows.error());
-              json items = json::array();
-              for (const auto& d : *rows)
-                items.push_back(to_json(d, false));
-              json next = nullptr;
-              if (rows->size() == n)
-                next = rows->back().dispatch_id;
-              x->reply("dispatches", {{"items", std::move(items)}, {"next_before", next}});
-            });
+  read_page(x, p);
 }
 
 void show_dispatch(exchange_ptr x, const std::string& id) {

@@ -71,11 +71,13 @@ TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
 
   const auto listed = home.run({"dispatches", "ls", "--json"}).json();
   REQUIRE(listed["items"].size() == 6);
+  CHECK_FALSE(listed["items"][0].contains("output"));
   CHECK(has_all(listed["items"][0],
-                {"dispatch_id", "kernel_id",        "cycle_id", "agent_id",     "priority",
-                 "status",      "metadata",         "attempt",  "max_attempts", "not_before",
-                 "lease_owner", "lease_expires_at", "fence",    "created_at",   "started_at",
-                 "finished_at", "session_id",       "summary",  "error",        "usage"}));
+                {"dispatch_id", "kernel_id",   "cycle_id",         "agent_id", "prompt",
+                 "priority",    "status",      "metadata",         "attempt",  "max_attempts",
+                 "not_before",  "lease_owner", "lease_expires_at", "fence",    "created_at",
+                 "started_at",  "finished_at", "session_id",       "summary",  "error",
+                 "usage"}));
   const auto failed =
       home.run({"dispatches", "ls", "--status", "failed", "--limit", "1", "--json"}).json();
   CHECK(failed["items"].size() == 1);
@@ -88,6 +90,7 @@ TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
   CHECK(home.run({"state", "show"}).out == state);
   CHECK(home.run({"state", "log", "--json"}).json()["items"].size() >= 4);
   CHECK_THAT(home.run({"state", "diff"}).out, Contains("+- latest_cycle_id"));
+  CHECK_THAT(home.run({"agents"}).out, Contains("-01-01 00:00:00Z"));
   CHECK_FALSE(home.run({"why", "--json"}).json()["sentences"].empty());
   CHECK(home.run({"why", "bad"}).code == 0);
   CHECK(home.run({"why", "nobody"}).code == 1);
