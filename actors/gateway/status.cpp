@@ -120,7 +120,10 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   request.operations.emplace_back(store::list_nodes{});
   for (const auto& k : p.configuration->kernels) {
     request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
-    request.operations.emplace_back(store::list_cycles{k.kernel_id, false, 1});
+    store::list_cycles newest;
+    newest.kernel_id = k.kernel_id;
+    newest.limit = 1;
+    request.operations.emplace_back(std::move(newest));
   }
   ++all->missing;
   ask<store_reply>(
@@ -244,7 +247,16 @@ json actors_json(const survey& all) {
   return rows;
 }
 
-json kernels_json(const survey& all) {
+/// What the kernel says; else (no node runs, or it is just being started) its schedule alone.
+std::optional<utc_time> next_slot_of(const gateway_parts& p, const kernel_status& k) {
+  const auto* settings = p.configuration->find_kernel(k.kernel_id);
+  if (k.next_slot || settings == nullptr)
+    return k.next_slot;
+  const auto rule = plan::schedule_rule::make(settings->when, *p.context->ports.zones);
+  return rule ? rule->next_after(p.context->ports.clock->now()) : std::nullopt;
+}
+
+json kernels_json(const gateway_parts& p, const survey& all) {
   json rows = json::array();
   for (const auto& k : all.kernels) {
     // The row, not the kernel's memory: a kernel that was just started may not have read it yet.
@@ -254,7 +266,7 @@ json kernels_json(const survey& all) {
     rows.push_back({{"kernel_id", k.kernel_id},
                     {"phase", k.phase},
                     {"cycle_id", k.cycle_id},
-                    {"next_slot", to_json(k.next_slot)},
+                    {"next_slot", to_json(next_slot_of(p, k))},
                     {"paused", paused},
                     {"problem", k.problem},
                     {"latest", latest ? to_json(*latest) : json(nullptr)}});
@@ -296,7 +308,7 @@ json status_json(const exchange& x, const survey& all) {
     for (const auto& a : k.agents)
       agents.push_back(agent_json(all, k, a));
   return {{"node", node_json(*p.context, *p.configuration)},
-          {"kernels", kernels_json(all)},
+          {"kernels", kernels_json(p, all)},
           {"agents", std::move(agents)},
           {"actors", actors_json(all)},
           {"queue", std::move(queue)},

@@ -29,11 +29,8 @@ std::string one_agent(const std::string& command, const std::string& more = {}) 
 nlohmann::json steady_part(nlohmann::json status) {
   for (const char* key : {"health", "actors", "permits", "nodes"})
     status.erase(key);
-  for (const char* key : {"pid", "started_at", "running", "threads"})
+  for (const char* key : {"pid", "started_at", "running"})
     status["node"].erase(key);
-  // Without a node nothing comes next.
-  for (auto& k : status["kernels"])
-    k.erase("next_slot");
   return status;
 }
 
