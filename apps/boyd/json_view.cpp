@@ -44,6 +44,7 @@ std::string moment_of(const json& object, const char* key) {
     return "-";
   text.resize(readable_time);
   text[place_of_t] = ' ';
+  text += 'Z';
   return text;
 }
 

@@ -82,7 +82,7 @@ std::string without_c1(std::string text) {
 colour colour_of_status(std::string_view status) noexcept {
   if (status == "done" || status == "success" || status == "ok")
     return colour::good;
-  if (status == "failed" || status == "error" || status == "parked" || status == "fail")
+  if (status == "failed" || status == "error" || status == "fail")
     return colour::bad;
   return status == "running" ? colour::none : colour::warn;
 }

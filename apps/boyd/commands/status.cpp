@@ -27,8 +27,6 @@ std::string node_line(const json& body, const terminal& t) {
                   : "  " + t.paint(colour::warn, "not running");
   line += "\n  home " + text_of(node, "home") + "  store " + text_of(node, "store") + "  version " +
           text_of(node, "version");
-  if (auto threads = text_of(node, "threads"); !threads.empty())
-    line += "  threads " + threads;
   return line + "\n";
 }
 
@@ -40,8 +38,8 @@ std::vector<std::string> attention(const json& body) {
     if (!h.value("ok", true))
       add(text_of(h, "name") + " is degraded: " + text_of(h, "reason"));
   for (const auto& a : rows_of(body, "actors"))
-    if (text_of(a, "state") == "parked" || text_of(a, "state") == "restarting")
-      add(text_of(a, "name") + " is " + text_of(a, "state") + ": " + text_of(a, "last_error"));
+    if (text_of(a, "state") == "restarting")
+      add(text_of(a, "name") + " is restarting: " + text_of(a, "last_error"));
   for (const auto& k : rows_of(body, "kernels")) {
     if (auto problem = text_of(k, "problem"); !problem.empty())
       add("kernel " + text_of(k, "kernel_id") + ": " + problem);
