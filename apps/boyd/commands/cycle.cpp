@@ -32,7 +32,8 @@ class progress {
       return;
     const auto at = text_of(event, "at");
     const auto agent = text_of(event, "agent_id");
-    std::string text = terminal_.paint(colour::faint, at.size() >= 19 ? at.substr(11, 8) : at);
+    std::string text =
+        terminal_.paint(colour::faint, at.size() >= 19 ? at.substr(11, 8) + "Z" : at);
     text += " " + terminal_.paint(colour::bold, text_of(event, "phase"));
     if (!agent.empty())
       text += " " + one_line(agent, 64);
@@ -80,6 +81,11 @@ bool is_passing(const error& e) {
          e.code == errc::store_unavailable;
 }
 
+/// Nobody listens on the control socket any more, or the connection broke.
+bool is_gone(const error& e) {
+  return e.code == errc::not_found || e.code == errc::io_error;
+}
+
 /// The trigger's answer; a part that is being started is asked again.
 result<json> trigger(client& c, const std::string& kernel) {
   const json body{{"kernel", kernel}, {"trigger", "manual"}};
@@ -98,12 +104,22 @@ result<json> trigger(client& c, const std::string& kernel) {
   }
 }
 
-/// The record of the cycle, when it is written.
+error stopped_error(const std::string& id) {
+  return {errc::actor_down, "the node stopped; the cycle is resumed by the next start",
+          "cycle " + id, "see: boyd status"};
+}
+
+/// The record of the cycle, when it is written. `cancelled`: this command was interrupted.
 result<std::string> await(client& c, const std::string& id, const std::string& kernel) {
   for (int tries = 1;; ++tries) {
     auto answer =
         c.call(get("/api/v1/cycles/" + id, {{"kernel", kernel}, {"wait", "1"}}), cycle_limit);
+    if (!answer && c.online() && is_gone(answer.error()))
+      return fail(stopped_error(id));
     auto body = answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
+    // The node says so while it shuts down; an interruption of this command is no answer.
+    if (answer && !body && body.error().code == errc::cancelled)
+      return fail(stopped_error(id));
     if (body || !is_passing(body.error()) || tries >= repeated_questions ||
         !c.pause(question_pause))
       return body;
