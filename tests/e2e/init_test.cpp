@@ -45,6 +45,28 @@ TEST_CASE("init makes a private home and repeats harmlessly", "[e2e]") {
   CHECK(read_file(home.file("run/node_id")) == id);
 }
 
+TEST_CASE("init makes an empty directory private and refuses a foreign one", "[e2e]") {
+  const temp_dir dir;
+  const auto empty = dir.file("empty");
+  std::filesystem::create_directory(empty);
+  REQUIRE(::chmod(empty.c_str(), 0755) == 0);
+  CHECK(boyd_run({"--home", empty, "init", "--no-input"}).code == 0);
+  CHECK(mode_of(empty) == 0700U);
+  REQUIRE(::chmod(empty.c_str(), 0755) == 0);
+  CHECK(boyd_run({"--home", empty, "init", "--no-input"}).code == 0);
+  CHECK(mode_of(empty) == 0700U);
+
+  const auto foreign = dir.file("foreign");
+  std::filesystem::create_directory(foreign);
+  write_file(foreign + "/thesis.txt", "mine\n");
+  REQUIRE(::chmod(foreign.c_str(), 0755) == 0);
+  const auto refused = boyd_run({"--home", foreign, "init", "--no-input"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, Contains("chmod 0700 " + foreign));
+  CHECK(mode_of(foreign) == 0755U);
+  CHECK_FALSE(std::filesystem::exists(foreign + "/boyd.yaml"));
+}
+
 TEST_CASE("init writes the name and schedule it is told", "[e2e]") {
   const temp_dir dir;
   const auto home = dir.file("home");

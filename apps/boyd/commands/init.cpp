@@ -20,13 +20,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace boyd::app {
 
 namespace {
+
+constexpr mode_t others = 077;
+constexpr mode_t private_mode = 0700;
 
 using settings_ptr = std::shared_ptr<const config::configuration>;
 
@@ -171,12 +178,38 @@ result<void> make_store(const place& where, const config::configuration& setting
   return opened;
 }
 
+/// Directories that are made are private; one that is there is made so when it is a home already,
+/// or holds nothing but a configuration.
+result<void> make_private(const place& where, const ports& p) {
+  struct ::stat info {};
+  if (::lstat(where.home.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+      (info.st_mode & others) == 0)
+    return {};
+  auto names = p.files->list(where.home);
+  if (!names)
+    return fail(std::move(names.error()));
+  const auto id = p.files->stat(where.run_directory() + "/node_id");
+  const bool is_home = id && id->kind == file_kind::regular;
+  const bool is_bare = std::ranges::all_of(
+      *names, [](const auto& name) { return name == "boyd.yaml" || name == "boyd.schema.json"; });
+  if (!is_home && !is_bare)
+    return fail(errc::refused, "the directory is open to other users and holds other things",
+                where.home, "choose another home, or: chmod 0700 " + where.home);
+  if (::chmod(where.home.c_str(), private_mode) != 0)
+    return fail(errc::refused,
+                std::string("the home cannot be made private: ") + std::strerror(errno), where.home,
+                "run as its owner, or choose another home");
+  return {};
+}
+
 result<void> make_home(const arguments& args, const place& where, ports& p, init_report& report) {
   // A wrong file must not leave half a home behind.
   if (auto info = p.files->stat(where.config_path);
       info && info->kind == file_kind::missing && !args.from.empty())
     if (auto made = make_text(args, p); !made)
       return fail(std::move(made.error()));
+  if (auto tight = make_private(where, p); !tight)
+    return tight;
   for (const auto& directory : {where.home, where.run_directory(), where.home + "/kernel"})
     if (auto made = p.files->make_directories(directory); !made)
       return made;
