@@ -5,6 +5,7 @@
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "adapters/posix/process_runner.hpp"
+#include "boyd/ports/clock.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -24,6 +25,8 @@ namespace {
 
 constexpr milliseconds socket_limit = 5s;
 constexpr milliseconds spawn_limit = 10s;
+/// Another command holds the home for a moment only.
+constexpr milliseconds lock_patience = 1s;
 constexpr std::uintmax_t low_disk_bytes = std::uintmax_t{1} << 30;
 constexpr std::uintmax_t no_disk_bytes = std::uintmax_t{32} << 20;
 constexpr std::uintmax_t mebibyte = std::uintmax_t{1} << 20;
@@ -120,8 +123,13 @@ class doctor {
         adapters::control_call(where_.socket_path(), {"GET", "/readyz", {}, {}}, socket_limit);
     if (!*owner && !answer)
       return add("node", "ok", "not running");
-    running_ = true;
     const auto who = *owner ? "process " + std::to_string((*owner)->pid) : std::string("a node");
+    if (!answer && answer.error().code == errc::not_found)
+      return add("node", "warn",
+                 who + " uses the home, but nobody listens on the control socket: another command, "
+                       "or a node that starts or stops",
+                 "try again in a moment");
+    running_ = true;
     if (!answer)
       return add("node", "fail",
                  who + " holds the home, but its socket does not answer: " + answer.error().what,
@@ -156,6 +164,24 @@ class doctor {
     }
   }
 
+  /// The right to open the embedded database: whoever holds the home may have it open, and two
+  /// connections in two processes are one too many (FAULTS.md, fact 1). Nothing: said why.
+  std::optional<adapters::home_lock> hold_home() {
+    auto id = node_id_of(where_, *ports_.files, *ports_.clock, *ports_.random);
+    if (!id) {
+      add("store", id.error());
+      return std::nullopt;
+    }
+    auto lock = adapters::home_lock::acquire(where_.home, ports_.clock->now(), *id, lock_patience);
+    if (lock)
+      return std::move(*lock);
+    if (lock.error().code == errc::locked)
+      add("store", "warn", "not looked at: another command uses the home", "try again");
+    else
+      add("store", lock.error());
+    return std::nullopt;
+  }
+
   /// A running node has the embedded database open: one connection per file (FAULTS.md, fact 1).
   void store() {
     if (!settings_)
@@ -166,6 +192,9 @@ class doctor {
     if (embedded && !std::filesystem::exists(where_.database_path()))
       return add("store", "warn", where_.database_path() + " does not exist yet",
                  "boyd --home " + where_.home + " init");
+    std::optional<adapters::home_lock> lock;
+    if (embedded && !(lock = hold_home()))
+      return;
     if (auto added = add_store(ports_, where_, *settings_, false); !added)
       return add("store", added.error());
     auto opened = ports_.make_store();
