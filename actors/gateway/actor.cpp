@@ -152,7 +152,11 @@ gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
   return {
       [self](api_request& m) {
         auto x = std::make_shared<exchange>();
+        auto& open = self->state.open;
+        std::erase_if(open, [](const auto& weak) { return weak.expired(); });
+        open.push_back(x);
         x->self = self;
+        x->configuration = self->state.parts.configuration;
         x->request = std::move(m);
         x->promise = self->make_response_promise<result<api_response>>();
         handle(x);

@@ -3,6 +3,7 @@
 #include "boyd/queue/dispatch_json.hpp"
 
 #include <charconv>
+#include <utility>
 
 namespace boyd::gateway_impl {
 
@@ -64,19 +65,28 @@ std::string dump(const json& body) {
 
 } // namespace
 
-void exchange::reply(const std::string& verb, json body, int status) const {
-  body["schema"] = "boyd." + verb + "/1";
+gateway_state::~gateway_state() {
+  for (const auto& weak : open)
+    if (auto x = weak.lock())
+      x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
+}
+
+void exchange::respond(int status, const json& body) {
+  if (std::exchange(answered, true))
+    return;
   api_response response;
   response.status = status;
   response.body = dump(body);
   answer<api_response>(promise, std::move(response));
 }
 
-void exchange::fail_with(const error& e) const {
-  api_response response;
-  response.status = http_status_of(e.code);
-  response.body = dump(error_body(e));
-  answer<api_response>(promise, std::move(response));
+void exchange::reply(const std::string& verb, json body, int status) {
+  body["schema"] = "boyd." + verb + "/1";
+  respond(status, body);
+}
+
+void exchange::fail_with(const error& e) {
+  respond(http_status_of(e.code), error_body(e));
 }
 
 std::string exchange::query(const std::string& key) const {
@@ -84,7 +94,7 @@ std::string exchange::query(const std::string& key) const {
   return it == request.query.end() ? std::string{} : it->second;
 }
 
-std::optional<std::size_t> exchange::limit(std::size_t standard, std::size_t most) const {
+std::optional<std::size_t> exchange::limit(std::size_t standard, std::size_t most) {
   const auto text = query("limit");
   if (text.empty())
     return standard;
@@ -99,20 +109,19 @@ std::optional<std::size_t> exchange::limit(std::size_t standard, std::size_t mos
   return std::nullopt;
 }
 
-const config::kernel* exchange::kernel() const {
+const config::kernel* exchange::kernel() {
   return kernel(query("kernel"));
 }
 
-const config::kernel* exchange::kernel(const std::string& id) const {
-  const auto& configuration = *self->state.parts.configuration;
-  if (id.empty() && !configuration.kernels.empty())
-    return &configuration.kernels.front();
-  if (const auto* k = configuration.find_kernel(id))
+const config::kernel* exchange::kernel(const std::string& id) {
+  if (id.empty() && !configuration->kernels.empty())
+    return &configuration->kernels.front();
+  if (const auto* k = configuration->find_kernel(id))
     return k;
   std::string known;
-  for (const auto& k : configuration.kernels)
+  for (const auto& k : configuration->kernels)
     known += (known.empty() ? "" : ", ") + k.kernel_id;
-  fail_with({errc::not_found, "no such kernel: " + id, configuration.path, "known: " + known});
+  fail_with({errc::not_found, "no such kernel: " + id, configuration->path, "known: " + known});
   return nullptr;
 }
 

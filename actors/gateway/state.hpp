@@ -20,10 +20,16 @@ using json = nlohmann::json;
 
 using watcher = std::function<bool(const std::string&)>;
 
+struct exchange;
+
 struct gateway_state {
   gateway_parts parts;
   std::vector<watcher> watchers;
+  std::vector<std::weak_ptr<exchange>> open; ///< requests on their way
   static inline const char* name = "gateway";
+
+  /// CAF drops promises silently: whoever still waits is told that the gateway is gone.
+  ~gateway_state();
 };
 
 using self_pointer = gateway_actor::stateful_pointer<gateway_state>;
@@ -32,19 +38,25 @@ using api_promise = caf::typed_response_promise<result<api_response>>;
 /// One request on its way: who asked, what, and how to answer. Answers once.
 struct exchange {
   self_pointer self;
+  /// As it was when the request came: a reload does not pull it from under the answer.
+  configuration_ptr configuration;
   api_request request;
   api_promise promise;
+  bool answered = false;
 
   /// The body gets `"schema":"boyd.<verb>/1"`.
-  void reply(const std::string& verb, json body, int status = 200) const;
-  void fail_with(const error& e) const;
+  void reply(const std::string& verb, json body, int status = 200);
+  void fail_with(const error& e);
   /// A query parameter, or empty.
   std::string query(const std::string& key) const;
   /// A query parameter as a count within [1, most]; an error is answered, and nothing returned.
-  std::optional<std::size_t> limit(std::size_t standard, std::size_t most) const;
+  std::optional<std::size_t> limit(std::size_t standard, std::size_t most);
   /// The kernel asked for (the first when none is named); an error is answered, and null returned.
-  const config::kernel* kernel() const;
-  const config::kernel* kernel(const std::string& id) const;
+  const config::kernel* kernel();
+  const config::kernel* kernel(const std::string& id);
+
+ private:
+  void respond(int status, const json& body);
 };
 
 using exchange_ptr = std::shared_ptr<exchange>;
