@@ -18,6 +18,8 @@ namespace boyd::state {
 namespace {
 
 constexpr std::string_view cycle_trailer = "Boyd-Cycle";
+/// A cycle may be named by so many of its first characters, when no other begins like it.
+constexpr std::size_t shortest_cycle_prefix = 8;
 constexpr std::string_view node_trailer = "Boyd-Node";
 constexpr std::string_view graph_trailer = "Boyd-Graph-Head";
 constexpr std::string_view snapshot_subject = "auto: pre-write snapshot";
@@ -332,11 +334,29 @@ result<std::string> versioned_store::find_cycle(const std::string& cycle) {
   const auto commits = history({}, limits::history_search);
   if (!commits)
     return fail(commits.error());
-  const std::pair<std::string, std::string> wanted{cycle_trailer, cycle};
+  const bool may_be_prefix = cycle.size() >= shortest_cycle_prefix;
+  std::string hash;
+  std::string begins_so;
+  bool several = false;
   for (const auto& c : *commits)
-    if (std::find(c.trailers.begin(), c.trailers.end(), wanted) != c.trailers.end())
-      return c.hash;
-  return fail(errc::not_found, "no commit of that cycle", cycle);
+    for (const auto& [key, value] : c.trailers) {
+      if (key != cycle_trailer)
+        continue;
+      if (value == cycle)
+        return c.hash;
+      if (!may_be_prefix || !value.starts_with(cycle))
+        continue;
+      several = several || (!hash.empty() && value != begins_so);
+      begins_so = value;
+      if (hash.empty())
+        hash = c.hash;
+    }
+  if (several)
+    return fail(errc::invalid_argument, "several cycles begin with " + cycle, options_.path,
+                "give more of it; `boyd state log` lists them");
+  if (hash.empty())
+    return fail(errc::not_found, "no commit of that cycle", cycle);
+  return hash;
 }
 
 result<std::string> versioned_store::resolve(const std::string& at) {

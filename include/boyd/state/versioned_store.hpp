@@ -115,8 +115,9 @@ class versioned_store {
   result<bool> has_changes();
 
   /// The revision that `at` means: the newest commit not later than an RFC 3339 time; the newest
-  /// commit of a cycle (its `Boyd-Cycle` trailer, among the newest limits::history_search); or `at`
-  /// itself, when git understands it. `not_found` otherwise.
+  /// commit of a cycle (its `Boyd-Cycle` trailer, among the newest limits::history_search), named
+  /// in full or by 8 or more of its first characters; or `at` itself, when git understands it.
+  /// `invalid_argument` when several cycles begin so, `not_found` otherwise.
   result<std::string> resolve(const std::string& at);
 
   /// The content of `file` at that point: `boyd state show --at`.

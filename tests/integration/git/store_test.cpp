@@ -58,6 +58,18 @@ TEST_CASE("two cycles make the commits that the specification names") {
   s.check_sound();
 }
 
+TEST_CASE("a cycle is found by a beginning that only it has") {
+  real_store s;
+  for (const std::string id : {"cycle-zz-1", "cycle-zz-2", "cycle-yy-1"}) {
+    REQUIRE(s.store.write("STATE.md", id + "\n"));
+    REQUIRE(s.store.commit_all("cycle " + id, {id, "n1", ""}).value());
+  }
+  CHECK(s.store.read_at("cycle-yy", "STATE.md").value() == "cycle-yy-1\n");
+  CHECK(s.store.read_at("cycle-zz-1", "STATE.md").value() == "cycle-zz-1\n");
+  CHECK(s.store.resolve("cycle-zz").error().code == errc::invalid_argument);
+  CHECK(s.store.resolve("cycle-y").error().code == errc::not_found);
+}
+
 TEST_CASE("a mass deletion is refused, and a person can make it by hand") {
   real_store s;
   for (const char* name : {"a", "b", "c"})
