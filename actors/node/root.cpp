@@ -22,6 +22,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -45,10 +47,17 @@ constexpr milliseconds api_limit = std::chrono::hours{25};
 
 using api_promise = caf::typed_response_promise<result<api_response>>;
 
+/// Somebody who watches the events. Kept here, because a gateway may be replaced under them.
+struct event_watcher {
+  std::function<bool(const std::string&)> sink;
+  std::atomic<bool> gone = false; ///< set by the gateway's thread
+};
+
 struct root_state {
   node_context_ptr context;
   configuration_ptr configuration;
   std::unique_ptr<supervisor_shell<root_impl::base>> shell;
+  std::vector<std::shared_ptr<event_watcher>> watchers;
   bool claiming = false;
   bool stopping = false;
   /// Requests that the gateway holds: its promises are lost with it (FAULTS.md, fact 4).
@@ -149,6 +158,28 @@ void add_kernel(self_pointer self, const std::string& kernel_id) {
       [self, kernel_id] { return plain(spawn_kernel(self->system(), parts_of(self, kernel_id))); });
 }
 
+void watch(self_pointer self, const gateway_actor& gateway,
+           const std::shared_ptr<event_watcher>& w) {
+  self->send(gateway, watch_events{{}, [w](const std::string& line) {
+                                     if (!w->gone && !w->sink(line))
+                                       w->gone = true;
+                                     return !w->gone;
+                                   }});
+}
+
+void forget_gone_watchers(self_pointer self) {
+  std::erase_if(self->state.watchers, [](const auto& w) { return w->gone.load(); });
+}
+
+void add_watcher(self_pointer self, watch_events& m) {
+  auto w = std::make_shared<event_watcher>();
+  w->sink = std::move(m.sink);
+  forget_gone_watchers(self);
+  self->state.watchers.push_back(w);
+  if (auto g = child<gateway_actor>(self, "gateway"))
+    watch(self, g, w);
+}
+
 void add_gateway(self_pointer self) {
   auto& s = self->state;
   std::vector<std::string> earlier{"store",        "permits",       "workspace",
@@ -172,7 +203,11 @@ void add_gateway(self_pointer self) {
     for (const auto& k : s.configuration->kernels)
       parts.kernels[k.kernel_id] = child<kernel_actor>(self, kernel_child(k.kernel_id));
     parts.tree = tree_source_actor(root_impl(self));
-    return plain(spawn_gateway(self->system(), std::move(parts)));
+    auto gateway = spawn_gateway(self->system(), std::move(parts));
+    forget_gone_watchers(self);
+    for (const auto& w : s.watchers)
+      watch(self, gateway, w);
+    return plain(gateway);
   });
 }
 
@@ -227,6 +262,7 @@ void shut_down(self_pointer self, milliseconds grace) {
   auto& s = self->state;
   if (std::exchange(s.stopping, true))
     return;
+  s.shell->hold();
   spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
   for (const auto& k : kernels_of(self))
     self->send(k, stop_order{});
@@ -286,7 +322,7 @@ void on_down(self_pointer self, caf::down_msg& m) {
     answer_for_gateway(self);
   if (!self->state.shell->on_down(m))
     return;
-  if (self->state.stopping && self->state.shell->shutting_down())
+  if (self->state.shell->shutting_down())
     stop_tree(self);
   else
     reconcile(self);
@@ -297,6 +333,8 @@ void on_down(self_pointer self, caf::down_msg& m) {
 
 void reload(self_pointer self, const configuration_ptr& configuration) {
   auto& s = self->state;
+  if (s.stopping)
+    return;
   std::set<std::string> before;
   for (const auto& k : s.configuration->kernels)
     before.insert(k.kernel_id);
@@ -323,10 +361,13 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     self->send(l, order);
   for (const auto& k : kernels_of(self))
     self->send(k, order);
-  // The gateway holds the kernels' handles and answers from the settings; it holds nothing that a
-  // fresh start would lose.
-  add_gateway(self);
-  s.shell->renew("gateway");
+  if (before != after) {
+    // The gateway holds the kernels' handles.
+    add_gateway(self);
+    s.shell->renew("gateway");
+  } else if (auto g = child<gateway_actor>(self, "gateway")) {
+    self->send(g, order);
+  }
   reconcile(self);
   spdlog::info("node: configuration reloaded from {}", configuration->path);
 }
@@ -378,11 +419,10 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
   reconcile(self);
   return {
       [self](api_request& m) { return ask_gateway(self, m); },
-      [self](watch_events& m) {
-        if (auto g = child<gateway_actor>(self, "gateway"))
-          self->send(g, std::move(m));
-      },
+      [self](watch_events& m) { add_watcher(self, m); },
       [self](start_claiming&) {
+        if (self->state.stopping)
+          return;
         self->state.claiming = true;
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, start_claiming{});
@@ -394,10 +434,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, hurry_order{});
       },
-      [self](supervise_tick&) {
-        if (!self->state.stopping)
-          reconcile(self);
-      },
+      [self](supervise_tick&) { reconcile(self); },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](kernels_stopped&) { stop_tree(self); },
   };

@@ -90,6 +90,10 @@ void supervisor_core::failed(child& c, const std::string& why, steady_time now, 
   }
 }
 
+void supervisor_core::hold() {
+  holding_ = true;
+}
+
 void supervisor_core::begin_shutdown() {
   shutting_down_ = true;
 }
@@ -112,6 +116,8 @@ void supervisor_core::mark_stale() {
 
 supervision_actions supervisor_core::reconcile(steady_time now) {
   supervision_actions todo;
+  if (holding_ && !shutting_down_)
+    return todo;
   if (exhausted_ && !shutting_down_) {
     todo.escalate = true;
     todo.reason = exhausted_by_;
@@ -156,10 +162,11 @@ milliseconds supervisor_core::stop_grace(const std::string& id) const {
 std::vector<child_view> supervisor_core::view() const {
   std::vector<child_view> all;
   for (const auto& c : children_) {
-    const char* state = c.stopping                    ? "stopping"
-                        : c.alive                     ? "running"
-                        : !c.wanted || shutting_down_ ? "stopped"
-                                                      : "restarting";
+    const bool over = !c.wanted || holding_ || shutting_down_;
+    const char* state = c.stopping ? "stopping"
+                        : c.alive  ? "running"
+                        : over     ? "stopped"
+                                   : "restarting";
     all.push_back({c.rule.id, state, c.restarts, c.last_error});
   }
   return all;

@@ -71,6 +71,9 @@ class supervisor_core {
   /// `id` is gone. `failure`: it did not end by itself in peace.
   void down(const std::string& id, bool failure, const std::string& why, steady_time now,
             double unit);
+  /// An ordered end is near: until `begin_shutdown`, `reconcile` starts nothing, stops nothing and
+  /// does not escalate, so that what lives can finish its work.
+  void hold();
   /// No restarts any more: `reconcile` stops everything in reverse order, one dependency level
   /// after the other.
   void begin_shutdown();
@@ -107,6 +110,7 @@ class supervisor_core {
   std::deque<steady_time> failures_;
   bool exhausted_ = false;
   std::string exhausted_by_;
+  bool holding_ = false;
   bool shutting_down_ = false;
 };
 

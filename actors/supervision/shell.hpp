@@ -123,6 +123,9 @@ class supervisor_shell {
         it->second.handle, caf::exit_msg{self_->address(), caf::exit_reason::kill});
   }
 
+  /// Nothing is started (or stopped) any more, until `begin_shutdown`.
+  void hold() { core_.hold(); }
+
   void begin_shutdown() {
     shutting_down_ = true;
     core_.begin_shutdown();
