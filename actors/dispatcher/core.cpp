@@ -7,6 +7,9 @@ namespace boyd {
 
 namespace {
 
+/// Cancels of unknown ids kept during one claim; the pool tells every dispatcher of every cancel.
+constexpr std::size_t most_early_cancels = 256;
+
 queue::stop_cause stop_cause_of(const std::optional<cancel_cause>& cause) {
   if (!cause)
     return queue::stop_cause::none;
@@ -39,6 +42,10 @@ void dispatcher_core::granted(int permits) {
 
 void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time call_started) {
   claiming_ = false;
+  const auto early = std::exchange(early_cancels_, {});
+  // New lease times hold from the next lease on, once those of the old kind are gone.
+  if (leases_.size() == 0)
+    leases_ = queue::held_leases(limits_.renewal, limits_.lease / 10);
   // A full batch means that there may be more, whatever the last count said; the first short one
   // ends the series.
   due_ =
@@ -46,6 +53,10 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   for (auto& r : rows) {
     if (draining_) {
       give_back(r);
+      continue;
+    }
+    if (auto it = early.find(r.row.dispatch_id); it != early.end()) {
+      settle_unstarted(r, it->second);
       continue;
     }
     leases_.granted(r.row.dispatch_id, r.row.fence, call_started, r.lease);
@@ -66,8 +77,17 @@ void dispatcher_core::give_back(const claimed_dispatch& r) {
   to_settle_.push_back(std::move(back));
 }
 
+void dispatcher_core::settle_unstarted(const claimed_dispatch& r, cancel_cause cause) {
+  run_outcome o;
+  o.execution = execution_verdict::cancelled;
+  o.error = "cancelled before it was started";
+  o.summary = o.error;
+  to_settle_.push_back(queue::decide_settlement(r, o, limits_.retry, 0, stop_cause_of(cause)));
+}
+
 void dispatcher_core::claim_failed() {
   claiming_ = false;
+  early_cancels_.clear();
   due_ = 0;
 }
 
@@ -86,7 +106,12 @@ void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fenc
 
 void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause) {
   auto it = running_.find(dispatch_id);
-  if (it == running_.end() || it->second.cancelled)
+  if (it == running_.end()) {
+    if (claiming_ && early_cancels_.size() < most_early_cancels)
+      early_cancels_.emplace(dispatch_id, cause);
+    return;
+  }
+  if (it->second.cancelled)
     return;
   it->second.cancelled = cause;
   to_cancel_.emplace_back(dispatch_id, cause);
@@ -113,6 +138,7 @@ void dispatcher_core::renew_failed() {
 
 void dispatcher_core::drain() {
   draining_ = true;
+  told_drained_ = false;
 }
 
 void dispatcher_core::cancel_all(cancel_cause cause) {

@@ -33,7 +33,7 @@ struct dispatcher_actions {
   int permits_back = 0;
   std::optional<int> wish; ///< permits wanted now, when that has changed
   std::vector<store::renew_leases::held> renew;
-  bool drained = false; ///< nothing runs and nothing will: tell the pool, once
+  bool drained = false; ///< nothing runs and nothing will: tell the pool, once per drain order
 };
 
 /// The decisions of one agent's dispatcher: permit first, then claim, so that a claimed row always
@@ -56,7 +56,8 @@ class dispatcher_core {
   /// An attempt is over; `unit` is uniform in [0, 1), for the back-off.
   void finished(const std::string& dispatch_id, std::int64_t fence, const run_outcome& outcome,
                 double unit);
-  /// Somebody wants this attempt to end.
+  /// Somebody wants this attempt to end. Also heard while the claim that brings it is under way:
+  /// the store has it running before we know.
   void cancel(const std::string& dispatch_id, cancel_cause cause);
   /// The store took (or refused for good) these settlements.
   void settled(const std::vector<settlement>& items);
@@ -66,7 +67,7 @@ class dispatcher_core {
                const std::vector<std::string>& lost, steady_time call_started);
   void renew_failed();
 
-  /// No more claims; what runs may finish.
+  /// No more claims; what runs may finish. Every call is answered by one `drained`.
   void drain();
   /// The grace is over: what runs is cancelled and given back.
   void cancel_all(cancel_cause cause);
@@ -88,6 +89,7 @@ class dispatcher_core {
 
   int free_places() const;
   void give_back(const claimed_dispatch& r);
+  void settle_unstarted(const claimed_dispatch& r, cancel_cause cause);
   void take_lost(steady_time now, dispatcher_actions& todo);
 
   dispatcher_limits limits_;
@@ -95,6 +97,7 @@ class dispatcher_core {
   std::map<std::string, run> running_;
   std::vector<std::shared_ptr<const claimed_dispatch>> to_start_;
   std::vector<std::pair<std::string, cancel_cause>> to_cancel_;
+  std::map<std::string, cancel_cause> early_cancels_; ///< of unknown ids, while claiming
   std::vector<settlement> to_settle_;
   std::size_t settling_ = 0; ///< handed to the store, not answered
   std::uint64_t due_ = 0;
