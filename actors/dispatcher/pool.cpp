@@ -12,9 +12,11 @@
 #include <spdlog/spdlog.h>
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace boyd {
 
@@ -43,6 +45,21 @@ struct member {
   bool wanted = true; ///< false: removed by a reload, drains
 };
 
+/// Collects the answers of all dispatchers; a silent one is left out after the time limit.
+struct status_collector {
+  caf::typed_response_promise<result<dispatchers_reply>> promise;
+  dispatchers_reply reply;
+  std::size_t missing = 0;
+
+  void one_less() {
+    if (--missing == 0)
+      promise.deliver(result<dispatchers_reply>(std::move(reply)));
+  }
+};
+
+/// Rows are cancelled in batches of this many.
+constexpr std::size_t cancel_batch = 200;
+
 struct pool_state {
   node_context_ptr context;
   configuration_ptr configuration;
@@ -56,9 +73,23 @@ struct pool_state {
   bool ask_again = false;
   std::uint64_t poll_generation = 0;
   std::string store_problem;
-  std::optional<drain_promise> draining;
+  bool draining = false;
+  std::vector<drain_promise> drain_askers; ///< not answered yet
   std::set<std::string> undrained;
+  std::vector<std::weak_ptr<status_collector>> collectors;
+  /// Removed by a reload: a kernel that was planning meanwhile may still have queued work for them.
+  std::set<std::pair<std::string, std::string>> retired;
   static inline const char* name = "dispatchers";
+
+  /// CAF drops promises silently: whoever still waits is told that the pool is gone.
+  ~pool_state() {
+    const error gone{errc::actor_down, "the part is being restarted", name, "try again"};
+    for (auto& p : drain_askers)
+      p.deliver(result<drained>(fail(gone)));
+    for (const auto& weak : collectors)
+      if (auto c = weak.lock(); c && c->missing > 0)
+        c->promise.deliver(result<dispatchers_reply>(fail(gone)));
+  }
 };
 
 using self_pointer = pool_impl::stateful_pointer<pool_state>;
@@ -81,6 +112,7 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   auto& s = self->state;
   const auto id = child_id(kernel, agent);
   s.members[id] = {kernel, agent, true};
+  s.retired.erase({kernel, agent});
   child_spec spec;
   spec.rule.id = id;
   spec.make = [self, kernel, agent] {
@@ -94,6 +126,78 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   s.shell->add(std::move(spec));
 }
 
+// -- rows that nobody would ever claim -----------------------------------------------------------
+
+bool is_known(const config::configuration& c, const std::string& kernel, const std::string& agent) {
+  const auto* k = c.find_kernel(kernel);
+  return k != nullptr && config::find_agent(*k, agent) != nullptr;
+}
+
+void warn_left(const std::string& kernel, const error& e) {
+  spdlog::warn("dispatchers: rows of removed agents of {} stay in the queue: {}", kernel,
+               to_string(e));
+}
+
+void cancel_rows(self_pointer self, const std::string& kernel, const std::vector<dispatch>& rows) {
+  store_request cancels;
+  for (const auto& row : rows) {
+    if (is_known(*self->state.configuration, row.kernel_id, row.agent_id))
+      continue;
+    spdlog::warn("dispatchers: {} is cancelled: {}/{} is not configured any more", row.dispatch_id,
+                 row.kernel_id, row.agent_id);
+    cancels.operations.emplace_back(store::cancel_dispatch{row.dispatch_id});
+  }
+  if (cancels.operations.empty())
+    return;
+  ask<store_reply>(self, self->state.store, std::move(cancels), [kernel](result<store_reply> r) {
+    if (!r)
+      warn_left(kernel, r.error());
+  });
+}
+
+/// Cancels pending rows of agents that the configuration of this kernel does not have, so that
+/// their cycles end; an empty `agent`: of all such agents. Page by page, from `before` on.
+void cancel_unknown(self_pointer self, const std::string& kernel, const std::string& agent,
+                    std::string before = {}) {
+  store::list_dispatches op;
+  op.kernel_id = kernel;
+  op.agent_id = agent;
+  op.status = dispatch_status::pending;
+  op.before = std::move(before);
+  op.limit = cancel_batch;
+  ask_store(self, self->state.store, std::move(op),
+            [self, kernel, agent](result<std::vector<dispatch>> rows) {
+              if (!rows)
+                return warn_left(kernel, rows.error());
+              cancel_rows(self, kernel, *rows);
+              if (rows->size() == cancel_batch)
+                cancel_unknown(self, kernel, agent, rows->back().dispatch_id);
+            });
+}
+
+/// A removed member is gone, or empty: it is not supervised any more.
+void retire(self_pointer self, const std::string& id) {
+  auto& s = self->state;
+  auto it = s.members.find(id);
+  if (it == s.members.end())
+    return;
+  const member m = it->second;
+  s.shell->remove(id);
+  s.members.erase(it);
+  s.retired.insert({m.kernel_id, m.agent_id});
+  cancel_unknown(self, m.kernel_id, m.agent_id);
+}
+
+/// Removed members whose dispatcher does not live have nothing to drain.
+void retire_dead(self_pointer self) {
+  std::vector<std::string> dead;
+  for (const auto& [id, m] : self->state.members)
+    if (!m.wanted && !self->state.shell->handle(id))
+      dead.push_back(id);
+  for (const auto& id : dead)
+    retire(self, id);
+}
+
 // -- whose work is due ---------------------------------------------------------------------------
 
 void ask_due(self_pointer self);
@@ -103,9 +207,12 @@ void poll_in(self_pointer self, milliseconds delay) {
 }
 
 void tell_due(self_pointer self, const store::due_agents::reply& r) {
-  for (const auto& row : r.due)
+  for (const auto& row : r.due) {
     if (auto d = handle_of(self, child_id(row.kernel_id, row.agent_id)))
       self->send(d, work_due{{}, row.priority, row.count});
+    else if (self->state.retired.count({row.kernel_id, row.agent_id}) > 0)
+      cancel_unknown(self, row.kernel_id, row.agent_id);
+  }
   const auto next = r.next_in ? std::min(*r.next_in, limits::queue_poll) : limits::queue_poll;
   poll_in(self, std::max(next, milliseconds{1}));
 }
@@ -163,6 +270,8 @@ void recover(self_pointer self) {
     if (r->returned.size() + r->poisoned.size() >= limit)
       return recover(self);
     self->state.claiming = true;
+    for (const auto& k : self->state.configuration->kernels)
+      cancel_unknown(self, k.kernel_id, {});
     ask_due(self);
   });
 }
@@ -222,6 +331,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     if (auto d = handle_of(self, id))
       self->send(d, drain_order{{}, configuration->node_settings.drain_grace});
   }
+  retire_dead(self);
   reconcile(self);
   ask_due(self);
 }
@@ -230,25 +340,33 @@ void check_drained(self_pointer self) {
   auto& s = self->state;
   if (!s.draining || !s.undrained.empty())
     return;
-  s.draining->deliver(result<drained>(drained{{}, "dispatchers"}));
+  for (auto& p : std::exchange(s.drain_askers, {}))
+    p.deliver(result<drained>(drained{{}, "dispatchers"}));
 }
 
 void on_drained(self_pointer self, const std::string& name) {
   auto& s = self->state;
   const auto id = "dispatcher:" + name;
   s.undrained.erase(id);
-  if (auto it = s.members.find(id); it != s.members.end() && !it->second.wanted) {
-    s.shell->remove(id);
-    s.members.erase(it);
-    reconcile(self);
-  }
-  check_drained(self);
+  if (s.draining)
+    return check_drained(self);
+  auto it = s.members.find(id);
+  if (it == s.members.end())
+    return;
+  // A drained dispatcher never claims again: one that was removed and came back starts anew.
+  if (it->second.wanted)
+    s.shell->renew(id);
+  else
+    retire(self, id);
+  reconcile(self);
 }
 
 drain_promise drain(self_pointer self, const drain_order& order) {
   auto& s = self->state;
   auto promise = self->make_response_promise<result<drained>>();
-  s.draining = promise;
+  s.draining = true;
+  s.drain_askers.push_back(promise);
+  s.shell->hold();
   for (const auto& [id, m] : s.members) {
     if (auto d = handle_of(self, id)) {
       s.undrained.insert(id);
@@ -268,6 +386,7 @@ void on_down(self_pointer self, caf::down_msg& m) {
     check_drained(self);
     return;
   }
+  retire_dead(self);
   reconcile(self);
   ask_due(self);
 }
@@ -275,22 +394,12 @@ void on_down(self_pointer self, caf::down_msg& m) {
 // -- questions
 // ------------------------------------------------------------------------------------------
 
-/// Collects the answers of all dispatchers; a silent one is left out after the time limit.
-struct status_collector {
-  caf::typed_response_promise<result<dispatchers_reply>> promise;
-  dispatchers_reply reply;
-  std::size_t missing = 0;
-
-  void one_less() {
-    if (--missing == 0)
-      promise.deliver(result<dispatchers_reply>(std::move(reply)));
-  }
-};
-
 caf::typed_response_promise<result<dispatchers_reply>> collect_status(self_pointer self) {
   auto collector = std::make_shared<status_collector>();
   collector->promise = self->make_response_promise<result<dispatchers_reply>>();
   collector->missing = 1;
+  std::erase_if(self->state.collectors, [](const auto& weak) { return weak.expired(); });
+  self->state.collectors.push_back(collector);
   for (const auto& [id, m] : self->state.members) {
     auto d = handle_of(self, id);
     if (!d)
