@@ -100,6 +100,30 @@ TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
   CHECK(home.run({"agents", "--json"}).json()["items"].size() == 2);
 }
 
+TEST_CASE("a dry run fills in what a cycle does", "[e2e]") {
+  const home_of_boyd home(R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    senses:
+      - {name: weather, argv: ["echo", "clear skies"]}
+    agents:
+      - agent_id: reader
+        prompt: "{MEMORY} | {SENSES}"
+        executor: {type: command, argv: ["true"]}
+)");
+  write_file(home.file("kernel/default/SOUL.md"), "I am patient.\n");
+  write_file(home.file("kernel/default/MEMORY.md"), "The mast is broken.\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto ran = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
+  const auto prompt = ran["prompt"].get<std::string>();
+  CHECK_THAT(prompt, Contains("I am patient."));
+  CHECK_THAT(prompt, Contains("clear skies"));
+  const auto plan = home.run({"plan", "--json"}).json();
+  REQUIRE(plan["specs"].size() == 1);
+  CHECK(plan["specs"][0]["prompt"] == prompt);
+}
+
 TEST_CASE("pause and resume hold over processes", "[e2e]") {
   const home_of_boyd home(two_agents);
   CHECK(home.run({"pause", "--agent", "bad", "--reason", "on holiday"}).code == 0);

@@ -99,7 +99,9 @@ TEST_CASE("a second signal stops at once and gives the work back", "[e2e]") {
   const auto ended = node.finish();
   INFO(ended.err);
   CHECK(ended.code == 0);
-  cycle.finish();
+  const auto left = cycle.finish();
+  CHECK(left.code == 1);
+  CHECK_THAT(left.err, Contains("the node stopped; the cycle is resumed by the next start"));
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   CHECK(row["status"] == "pending");
   CHECK(row["attempt"] == 0);
