@@ -110,7 +110,7 @@ kernels:
     agents:
       - agent_id: reader
         prompt: "{MEMORY} | {SENSES}"
-        executor: {type: command, argv: ["true"]}
+        executor: {type: command, argv: ["echo", "read"]}
 )");
   write_file(home.file("kernel/default/SOUL.md"), "I am patient.\n");
   write_file(home.file("kernel/default/MEMORY.md"), "The mast is broken.\n");
