@@ -180,3 +180,48 @@ TEST_CASE("dispatcher: on a shared store an attempt ends when its lease does") {
   auto alone = running({"a"}, false);
   CHECK(alone.decide(t0 + 40s).cancel.empty());
 }
+
+TEST_CASE("dispatcher: a cancel that overtakes the claim's answer ends the row unstarted") {
+  dispatcher_core core(two_at_once());
+  core.cancel("a", cancel_cause::operator_request); // nothing is under way: not ours
+  core.due(2, 10);
+  (void)core.decide(t0);
+  core.granted(2);
+  REQUIRE(core.decide(t0).claim == 2);
+  core.cancel("b", cancel_cause::operator_request);
+  core.claimed({claimed("a"), claimed("b")}, t0);
+  auto todo = core.decide(t0);
+  REQUIRE(todo.start.size() == 1);
+  CHECK(todo.start[0]->row.dispatch_id == "a");
+  REQUIRE(todo.settle.size() == 1);
+  CHECK(todo.settle[0].dispatch_id == "b");
+  CHECK(todo.settle[0].to == settle_to::cancelled);
+  CHECK(todo.permits_back == 1);
+}
+
+TEST_CASE("dispatcher: every drain order is answered") {
+  dispatcher_core core(two_at_once());
+  core.drain();
+  CHECK(core.decide(t0).drained);
+  CHECK_FALSE(core.decide(t0).drained);
+  core.drain();
+  CHECK(core.decide(t0).drained);
+}
+
+TEST_CASE("dispatcher: new lease times hold for the next lease when nothing is held") {
+  auto core = running({"a"}, true);
+  auto limits = two_at_once(true);
+  limits.lease = 90s;
+  limits.renewal = 60s;
+  core.set_limits(limits);
+  CHECK(core.decide(t0 + 11s).renew.size() == 1); // the old lease keeps its times
+  core.finished("a", 1, good(), 0.5);
+  core.settled(core.decide(t0 + 12s).settle);
+  core.due(1, 10);
+  (void)core.decide(t0 + 12s);
+  core.granted(1);
+  (void)core.decide(t0 + 12s);
+  core.renew_failed();
+  core.claimed({claimed("b")}, t0 + 12s);
+  CHECK(core.decide(t0 + 30s).renew.empty());
+}

@@ -225,3 +225,19 @@ TEST_CASE("any order of deaths, stops and starts converges", "[supervision]") {
     RC_ASSERT(alive == (std::set<std::string>{"a", "b", "c", "d"}));
   }));
 }
+
+TEST_CASE("a held supervisor starts nothing, stops nothing and does not give up", "[supervision]") {
+  auto core = family();
+  start_all(core);
+  core.hold();
+  for (int i = 0; i < 5; ++i)
+    core.down("writer", true, "boom", t0, 0.5);
+  auto todo = core.reconcile(t0 + 60s);
+  CHECK(todo.start.empty());
+  CHECK(todo.stop.empty());
+  CHECK_FALSE(todo.escalate);
+  CHECK_FALSE(todo.wake_at);
+  CHECK(state_of(core, "writer") == "stopped");
+  core.begin_shutdown();
+  CHECK_FALSE(core.reconcile(t0 + 60s).stop.empty());
+}
