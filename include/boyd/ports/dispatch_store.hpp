@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-/// The durable store behind one interface (SPEC §7): SQLite, PostgreSQL and the simulated store pass
-/// one conformance suite. An operation is a plain struct with its reply type; a batch of them is one
-/// transaction. All times are the store's own clock; callers pass durations.
+/// The durable store behind one interface (SPEC §7): SQLite, PostgreSQL and the simulated store
+/// pass one conformance suite. An operation is a plain struct with its reply type; a batch of them
+/// is one transaction. All times are the store's own clock; callers pass durations.
 namespace boyd::store {
 
 /// Nothing to report.
@@ -88,7 +88,7 @@ struct list_cycles {
   std::string kernel_id;
   bool include_running = false;
   std::size_t limit = 5;
-  std::string cycle_id; ///< only this one; empty: any
+  std::string cycle_id{}; ///< only this one; empty: any
 };
 
 struct list_decisions {
@@ -99,8 +99,8 @@ struct list_decisions {
   };
   using reply = std::vector<row>; ///< newest first
   std::string kernel_id;
-  std::string agent_id;           ///< empty: all
-  std::string cycle_id;           ///< empty: any
+  std::string agent_id; ///< empty: all
+  std::string cycle_id; ///< empty: any
   std::optional<utc_time> until;
   std::size_t limit = 50;
 };
@@ -192,11 +192,11 @@ struct list_dispatches {
   std::string cycle_id;
   std::string agent_id;
   std::optional<dispatch_status> status;
-  std::string before;              ///< dispatch_id: page on from here
+  std::string before;                     ///< dispatch_id: page on from here
   std::optional<utc_time> finished_since; ///< only rows finished at or after it
-  bool with_bodies = false;        ///< prompt and output, too; otherwise empty
+  bool with_bodies = false;               ///< prompt and output, too; otherwise empty
   std::size_t limit = 50;
-  std::string not_cycle_id;        ///< rows of this cycle are left out; empty: none
+  std::string not_cycle_id; ///< rows of this cycle are left out; empty: none
 };
 
 /// The newest dispatch of each agent of the kernel (bodies left out).
@@ -236,7 +236,8 @@ struct remove_finished {
   std::size_t limit = 1000;
 };
 
-// -- pauses, small facts, nodes --------------------------------------------------------------------
+// -- pauses, small facts, nodes
+// --------------------------------------------------------------------
 
 struct set_pause {
   using reply = ok;
@@ -288,7 +289,8 @@ struct list_nodes {
   using reply = std::vector<row>;
 };
 
-// -- the port --------------------------------------------------------------------------------------
+// -- the port
+// --------------------------------------------------------------------------------------
 
 #define BOYD_STORE_OPERATIONS(X)                                                                   \
   X(open_occurrence)                                                                               \
@@ -330,15 +332,13 @@ using operation =
 
 /// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
 /// argument, an ambiguous prefix).
-using any_reply =
-    std::variant<error, ok, open_occurrence::reply, enqueue_cycle::reply,
-                 std::vector<claimed_dispatch>, std::vector<settle_result>, renew_leases::reply,
-                 take_back::reply, retry_dispatch::reply, cancel_dispatch::reply,
-                 std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
-                 due_agents::reply, remove_finished::reply, clear_pause::reply,
-                 std::vector<occurrence>, std::vector<cycle_record>,
-                 std::vector<list_decisions::row>, std::vector<pause_record>, get_facts::reply,
-                 std::vector<list_nodes::row>>;
+using any_reply = std::variant<
+    error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
+    std::vector<settle_result>, renew_leases::reply, take_back::reply, retry_dispatch::reply,
+    cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
+    due_agents::reply, remove_finished::reply, clear_pause::reply, std::vector<occurrence>,
+    std::vector<cycle_record>, std::vector<list_decisions::row>, std::vector<pause_record>,
+    get_facts::reply, std::vector<list_nodes::row>>;
 
 } // namespace boyd::store
 
@@ -346,7 +346,7 @@ namespace boyd {
 
 /// The durable store. Blocking: called by the store worker only. Not thread-safe.
 class dispatch_store {
-public:
+ public:
   virtual ~dispatch_store() = default;
 
   /// Connects and applies the numbered migrations under a lock. Called again after
@@ -365,7 +365,7 @@ public:
 
 /// Wake-ups from other nodes (LISTEN/NOTIFY). A lost one is repaired by the poll.
 class wakeup_source {
-public:
+ public:
   virtual ~wakeup_source() = default;
 };
 
