@@ -56,8 +56,13 @@ any_reply operations::run(const list_dispatches& op) {
     p.add(value);
     sql += condition + std::string{"$"} + std::to_string(p.values().size());
   };
+  // A range of one kernel keeps the order by kernel, which dispatches_newest alone gives; with an
+  // equality the planner walks the primary key through every other kernel's newer rows.
+  const bool newest =
+      !op.kernel_id.empty() && op.cycle_id.empty() && op.agent_id.empty() && !op.finished_since;
   if (!op.kernel_id.empty())
-    filter("d.kernel_id = ", std::string_view{op.kernel_id});
+    filter(newest ? "d.kernel_id BETWEEN $1 AND " : "d.kernel_id = ",
+           std::string_view{op.kernel_id});
   if (!op.cycle_id.empty())
     filter("d.cycle_id = ", std::string_view{op.cycle_id});
   if (!op.not_cycle_id.empty())
@@ -71,7 +76,8 @@ any_reply operations::run(const list_dispatches& op) {
   if (op.finished_since)
     filter("d.finished_at >= ", to_unix_ms(*op.finished_since));
   p.add(sql_limit(op.limit));
-  sql += " ORDER BY d.dispatch_id DESC LIMIT $" + std::to_string(p.values().size()) + "::bigint";
+  sql += newest ? " ORDER BY d.kernel_id DESC, " : " ORDER BY ";
+  sql += "d.dispatch_id DESC LIMIT $" + std::to_string(p.values().size()) + "::bigint";
   const auto a = db_.run(sql, p);
   std::vector<dispatch> out;
   for (int r = 0; r < a.rows(); ++r)
