@@ -62,6 +62,9 @@ result<void> run_cycles(const plan& p, const std::string& home, const std::strin
   if (!after)
     return fail(std::move(after.error()));
   f.commits = after->size() - before->size();
+  if (f.commits != p.cycles * commits_per_cycle)
+    return fail(errc::bug, std::to_string(p.cycles) + " cycles made " + std::to_string(f.commits) +
+                               " commits instead of two each");
   return {};
 }
 

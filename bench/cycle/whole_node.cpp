@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace boyd::bench {
 
@@ -19,6 +21,9 @@ namespace {
 using nlohmann::json;
 
 constexpr auto longest_wait = std::chrono::minutes{2};
+/// Equal outcomes within one second are one line of `## recent_actions`: then there is nothing for
+/// the pre-cycle commit. A run's answer differs from those before it for as long as they are shown.
+constexpr int different_answers = 64;
 
 configuration_ptr make_configuration() {
   auto c = std::make_shared<config::configuration>();
@@ -27,7 +32,9 @@ configuration_ptr make_configuration() {
   config::agent a;
   a.agent_id = "no-op";
   a.prompt = "Do nothing. {STATE}";
-  a.run.emplace<config::script_executor>().answers.emplace_back().summary = "nothing to do";
+  auto& script = a.run.emplace<config::script_executor>();
+  for (int i = 1; i <= different_answers; ++i)
+    script.answers.emplace_back().summary = "nothing to do, " + std::to_string(i);
   k.agents.push_back(std::move(a));
   c->kernels.push_back(std::move(k));
   return c;
