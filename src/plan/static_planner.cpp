@@ -2,8 +2,8 @@
 
 #include "boyd/core/limits.hpp"
 
-#include <charconv>
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <utility>
 

@@ -3,6 +3,7 @@
 #include "support/pch.hpp"
 
 #include <csignal>
+#include <set>
 
 using namespace boyd::test;
 
@@ -55,12 +56,17 @@ TEST_CASE("faults: each part crashes alone, comes again, and the cycle is record
   CHECK(restarts_of(status, "root") == 0);
   REQUIRE(cycle.json().is_object());
   const auto id = cycle.json().at("cycle_id").get<std::string>();
+  // A trigger whose answer was lost may be repeated: then there are two cycles, each complete.
+  std::set<std::string> work;
   for (const auto& row : s.dispatches()) {
+    INFO(row.dump());
     CHECK(row.at("status") == "done");
-    CHECK(row.at("cycle_id") == id);
+    CHECK(work.insert(row.at("cycle_id").get<std::string>() + row.at("agent_id").get<std::string>())
+              .second);
   }
-  CHECK(s.dispatches().size() == 2);
-  CHECK(s.said("began") == 2);
+  CHECK(work.count(id + "first") == 1);
+  CHECK(work.count(id + "second") == 1);
+  CHECK(s.said("began") == work.size());
   // The next cycle is as if nothing had been.
   CHECK(s.run({"cycle"}).code == 0);
   CHECK(eventually([&] { return records_of(s, id) == 1; }));

@@ -69,7 +69,7 @@ struct occurrence {
   utc_time scheduled_at{};
   std::string trigger; ///< schedule | manual | api
   occurrence_state state = occurrence_state::open;
-  bool late = false;   ///< ran after its grace by misfire policy
+  bool late = false; ///< ran after its grace by misfire policy
   std::string reason;
   std::string cycle_id; ///< when it ran or runs
   std::string node_id;

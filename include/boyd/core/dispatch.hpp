@@ -43,9 +43,9 @@ struct dispatch {
   int priority = 10;
   dispatch_status status = dispatch_status::pending;
   std::string metadata_json = "{}";
-  int attempt = 0;      ///< attempts that count: an attempt ended by shutdown is given back
+  int attempt = 0; ///< attempts that count: an attempt ended by shutdown is given back
   int max_attempts = 3;
-  int rescues = 0;      ///< how often the row was taken from a dead owner
+  int rescues = 0;        ///< how often the row was taken from a dead owner
   std::int64_t fence = 0; ///< grows by one at every claim; every transition must carry it
   utc_time not_before{};
   std::string lease_owner; ///< node_id; empty when nobody holds it
@@ -53,7 +53,7 @@ struct dispatch {
   utc_time created_at{};
   std::optional<utc_time> started_at;
   std::optional<utc_time> finished_at;
-  run_outcome outcome; ///< of the latest attempt
+  run_outcome outcome;              ///< of the latest attempt
   std::string attempts_json = "[]"; ///< earlier attempts: [{attempt, fence, node, started_at, …}]
 };
 

@@ -6,7 +6,7 @@ namespace boyd {
 
 /// The only source of time. Threads: any.
 class clock_port {
-public:
+ public:
   virtual ~clock_port() = default;
 
   /// The time of day; may jump (NTP, an operator, suspend).

@@ -6,7 +6,7 @@ namespace boyd {
 
 /// The only source of randomness. Threads: any.
 class entropy {
-public:
+ public:
   virtual ~entropy() = default;
 
   /// 64 uniformly distributed bits.

@@ -25,7 +25,7 @@ struct file_info {
 
 /// An open file. Closing is the destructor's; it does not sync.
 class open_file {
-public:
+ public:
   virtual ~open_file() = default;
 
   /// Appends at the current end. May write less than given (a full disk): the count is returned,
@@ -48,7 +48,7 @@ enum class open_mode : std::uint8_t {
 /// it. Paths are absolute. Files are made 0600 and directories 0700. Symbolic links in the last
 /// component are never followed for writing. Blocking: call from workers only. Threads: any.
 class file_system {
-public:
+ public:
   virtual ~file_system() = default;
 
   /// The whole content; `limit_exceeded` when it is larger than `max_bytes`.

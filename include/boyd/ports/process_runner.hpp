@@ -19,7 +19,7 @@ struct process_spec {
                                  ///< a relative one with '/' is taken from `cwd`
   std::string cwd;               ///< absolute
   std::vector<std::pair<std::string, std::string>> environment; ///< exactly this, nothing inherited
-  std::string input;             ///< written to stdin, which is then closed
+  std::string input;                ///< written to stdin, which is then closed
   std::uint64_t max_open_files = 0; ///< RLIMIT_NOFILE; 0: inherited
   std::uint64_t max_processes = 0;  ///< RLIMIT_NPROC; 0: inherited
 };
@@ -52,7 +52,7 @@ using process_handle = std::uint64_t;
 /// Starts and watches child processes. Each runs in its own process group; nothing stays alive
 /// when the node dies. Non-blocking. Threads: any.
 class process_runner {
-public:
+ public:
   virtual ~process_runner() = default;
 
   /// Takes the process in; every failure to start is reported through `on_exit`.

@@ -37,7 +37,7 @@ struct path_change {
 /// GIT_DIR and the like are ignored; no hook runs; objects, refs and packs are fsynced.
 /// Blocking: call from workers only. Not thread-safe: one object per worker.
 class repository {
-public:
+ public:
   virtual ~repository() = default;
 
   /// What differs from HEAD in the work tree (untracked files included, ignored files not).
@@ -53,8 +53,7 @@ public:
   /// already. Returns the commit's hash, or nothing when the tree equals HEAD's. When the last
   /// step fails after HEAD has moved, HEAD is read again and the new commit is reported.
   virtual result<std::optional<std::string>> commit(const std::vector<path_change>& paths,
-                                                    const std::string& message,
-                                                    utc_time when) = 0;
+                                                    const std::string& message, utc_time when) = 0;
 
   /// The newest `n` commits that touch `path` (empty: all commits), newest first.
   virtual result<std::vector<commit_info>> history(const std::string& path, std::size_t n) = 0;
@@ -81,7 +80,7 @@ public:
 
 /// Makes and opens repositories; one per process. Threads: any.
 class repository_provider {
-public:
+ public:
   virtual ~repository_provider() = default;
 
   /// Makes the repository when it is missing (branch `main`, owner's identity in its own config);

@@ -13,7 +13,7 @@ using local_seconds = std::chrono::local_time<std::chrono::seconds>;
 
 /// A time zone's rules. Immutable. Threads: any.
 class time_zone {
-public:
+ public:
   virtual ~time_zone() = default;
 
   /// The civil time at `t`.
@@ -31,7 +31,7 @@ public:
 };
 
 class time_zones {
-public:
+ public:
   virtual ~time_zones() = default;
 
   /// By IANA name ("Europe/Berlin", "UTC"); `not_found` names the nearest known zone.
