@@ -106,6 +106,9 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
   a.slot.reason = refusal;
   a.slot.created_at = now_of(self);
   a.cycle_id = new_cycle_id(self);
+  // The asker is told this id and may wait for it: it holds after a crash, too.
+  if (refusal.empty())
+    a.slot.cycle_id = a.cycle_id;
   s.opening = s.opening || refusal.empty();
   ask_store(self, s.parts.store, store::open_occurrence{a.slot},
             [self, a, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {

@@ -56,7 +56,7 @@ void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
     const auto cycle = std::ranges::find_if(
         cycles, [&](const cycle_record& c) { return c.scheduled_at == it->scheduled_at; });
     if (cycle == cycles.end())
-      s.admitted.push_back({*it, {}});
+      s.admitted.push_back({*it, it->cycle_id});
     else if (cycle->status != cycle_status::running)
       s.to_resume.push_back(*cycle); // its row stands; edges, STATE.md or commits may not
   }

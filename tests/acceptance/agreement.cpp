@@ -94,15 +94,15 @@ std::vector<std::string> disagreements(const site& s) {
   if (count_of(text, "\n<!-- KERNEL_RUNTIME:START -->") != 1)
     out.push_back("STATE.md has not exactly one block");
   const auto rows = counts_by_cycle(s);
-  const auto commits = commits_of(s);
   for (const auto& row : block->history) {
     const auto at = rows.find(row.cycle_id);
     compare_row(row, at == rows.end() ? counts{} : at->second, out);
-    const auto subject = "cycle " + row.cycle_id + ": " + std::string(name_of(row.status));
-    const auto n =
-        std::ranges::count_if(commits, [&](const commit_line& c) { return c.subject == subject; });
-    if (n != 1)
-      out.push_back(std::to_string(n) + " commits say: " + subject);
+    const auto shown = s.run({"state", "show", "--at", row.cycle_id}).out;
+    const auto then = state::parse_runtime_block(shown);
+    if (!then || then->latest.cycle_id != row.cycle_id || then->latest.status != row.status)
+      out.push_back("the state at cycle " + row.cycle_id + " is not its record:\n" + shown);
+    if (records_of(s, row.cycle_id) > 1)
+      out.push_back("cycle " + row.cycle_id + " is committed more than once");
   }
   if (block->history.empty() || block->history.front().cycle_id != block->latest.cycle_id)
     out.push_back("latest_cycle_id is not the first row of the history");

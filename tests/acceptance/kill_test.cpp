@@ -216,7 +216,7 @@ TEST_CASE("line 3: killed again and again at points of quick cycles, the home st
   INFO(told(twice));
   CHECK(twice.empty());
   const auto wrong = disagreements(s);
-  INFO(told(wrong));
+  INFO(told(wrong) << read_file(s.log_path()));
   CHECK(wrong.empty());
   for (const auto& row : s.dispatches())
     CHECK(row.at("status") == "done");

@@ -83,7 +83,7 @@ test_settings briefing_settings(const std::string& store) {
   t.agents = {{"report", "say ran; echo all quiet", "priority: 30; require: [exit_zero]"},
               {"bad", "say ran; echo the link is down >&2; exit 3",
                "priority: 20; retry: {max_attempts: 1}; require: [exit_zero]"},
-              {"notes", "say ran; date > \"$BOYD_KERNEL_HOME/notes.txt\"; echo noted",
+              {"notes", "say ran; date +%s.%N > \"$BOYD_KERNEL_HOME/notes.txt\"; echo noted",
                "priority: 10; require: [exit_zero]"}};
   return t;
 }

@@ -31,7 +31,7 @@ config::configuration two_agents() {
 
 std::size_t seeds_to_run() {
   const char* text = std::getenv("BOYD_SIM_SEEDS");
-  return text == nullptr ? 6 : static_cast<std::size_t>(std::strtoul(text, nullptr, 10));
+  return text == nullptr ? 3 : static_cast<std::size_t>(std::strtoul(text, nullptr, 10));
 }
 
 std::uint64_t first_seed() {

@@ -94,8 +94,13 @@ result<json> trigger(client& c, const std::string& kernel) {
     if (!answer)
       return fail(std::move(answer.error()));
     auto object = json::parse(answer->body, nullptr, false);
-    if (object.is_object() && object.contains("admitted"))
+    if (object.is_object() && object.contains("admitted")) {
+      // A repeat that finds a cycle running follows it: it is most likely the one whose answer a
+      // restarting part took with it.
+      if (tries > 1 && !text_of(object, "cycle_id").empty())
+        object["admitted"] = true;
       return object;
+    }
     auto failed = body_of(*answer);
     if (failed)
       return fail(errc::parse_error, "the node's answer cannot be read");

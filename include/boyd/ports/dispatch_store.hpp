@@ -28,9 +28,9 @@ struct ok {
 
 /// Writes the slot before anything else happens. `false`: somebody fired it already (any process).
 /// A caller that sets slot.created_at (stored as given) may repeat its request after a commit in
-/// doubt: a slot that is still open without a cycle and has the same node_id, trigger and
-/// created_at is the request's own, and is opened again. Without created_at the store's time is
-/// written and a repeat finds the slot taken.
+/// doubt: a slot that is still open and has the same cycle_id (empty, or promised to a caller),
+/// node_id, trigger and created_at is the request's own, and is opened again. Without created_at
+/// the store's time is written and a repeat finds the slot taken.
 struct open_occurrence {
   struct reply {
     bool opened = false;

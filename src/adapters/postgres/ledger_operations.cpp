@@ -53,7 +53,7 @@ any_reply operations::run(const open_occurrence& op) {
       "coalesce(nullif($9::bigint, 0), now_ms()), coalesce(nullif($10::bigint, 0), CASE $4 WHEN "
       "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT (kernel_id, scheduled_at) DO UPDATE SET "
       "state='open' WHERE $4='open' AND $9::bigint<>0 AND occurrences.state='open' AND "
-      "occurrences.cycle_id='' AND occurrences.node_id=excluded.node_id AND "
+      "occurrences.cycle_id=excluded.cycle_id AND occurrences.node_id=excluded.node_id AND "
       "occurrences.trigger=excluded.trigger AND occurrences.created_at=excluded.created_at",
       parameters{}
           .add(o.kernel_id)

@@ -42,7 +42,8 @@ any_reply operations::run(const open_occurrence& op) {
   auto s = db_.prepare("INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, "
                        "reason, cycle_id, node_id, created_at, finished_at) "
                        "VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT(kernel_id, scheduled_at) "
-                       "DO UPDATE SET state='open' WHERE ?=1 AND state='open' AND cycle_id='' AND "
+                       "DO UPDATE SET state='open' WHERE ?=1 AND state='open' AND "
+                       "cycle_id=excluded.cycle_id AND "
                        "node_id=excluded.node_id AND trigger=excluded.trigger AND "
                        "created_at=excluded.created_at");
   s.bind(o.kernel_id).bind(o.scheduled_at).bind(o.trigger).bind(name_of(o.state));

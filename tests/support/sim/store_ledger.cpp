@@ -15,7 +15,7 @@ any_reply sim_transaction::run(const open_occurrence& op) {
   const auto [it, added] = data_.slots.try_emplace({slot.kernel_id, slot.scheduled_at}, slot);
   const auto& stands = it->second;
   const bool own = op.slot.created_at != utc_time{} && slot.state == occurrence_state::open &&
-                   stands.state == occurrence_state::open && stands.cycle_id.empty() &&
+                   stands.state == occurrence_state::open && stands.cycle_id == slot.cycle_id &&
                    stands.node_id == slot.node_id && stands.trigger == slot.trigger &&
                    stands.created_at == slot.created_at;
   return open_occurrence::reply{added || own};
