@@ -20,7 +20,8 @@ if(BOYD_SANITIZE)
   target_compile_options(boyd_options INTERFACE -Wno-maybe-uninitialized)
 endif()
 if(BOYD_COVERAGE)
-  target_compile_options(boyd_options INTERFACE --coverage -fprofile-abs-path)
+  target_compile_options(boyd_options INTERFACE --coverage -fprofile-abs-path
+    -fprofile-update=atomic)
   target_link_options(boyd_options INTERFACE --coverage)
 endif()
 

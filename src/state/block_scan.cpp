@@ -178,8 +178,12 @@ std::string_view without_trailing_blanks(std::string_view line) noexcept {
 
 std::vector<text_line> split_lines(std::string_view text) {
   std::vector<text_line> lines;
-  for (std::size_t begin = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
-       begin < text.size();) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    // At the head of any line, not of the file only: what stands before a line may go, and then it
+    // is the first.
+    while (text.substr(begin).starts_with(byte_order_mark)) {
+      begin += byte_order_mark.size();
+    }
     const auto found = text.find('\n', begin);
     const auto end = found == std::string_view::npos ? text.size() : found;
     const auto next = found == std::string_view::npos ? text.size() : found + 1;

@@ -7,7 +7,8 @@
 
 namespace boyd::state {
 
-/// One line of a text: [begin, end) without the line break, `next` behind it.
+/// One line of a text: [begin, end) without byte order marks at its head and without the line
+/// break, `next` behind it.
 struct text_line {
   std::size_t begin = 0;
   std::size_t end = 0;
