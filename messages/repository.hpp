@@ -11,11 +11,14 @@
 
 namespace boyd {
 
-/// Commits whatever differs from HEAD; nothing changed: no commit.
+/// A cycle's boundary: commits whatever differs from HEAD. When nothing does, the commit is empty,
+/// so that every recorded cycle has its own (docs/adr/0012). Idempotent: one with this message and
+/// cycle that stands already is the answer.
 struct commit_boundary {
   std::string kernel_id;
   std::string message;
   std::vector<std::pair<std::string, std::string>> trailers;
+  bool restarted = false; ///< an earlier life of the kernel may have made it: look further back
 };
 
 struct query_history {

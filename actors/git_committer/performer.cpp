@@ -88,7 +88,7 @@ result<repository_reply> repository_session::carry_out(home& h, const commit_bou
   auto trailers = trailers_of(what.trailers);
   if (!trailers)
     return fail(std::move(trailers.error()));
-  auto commit = h.store->commit_all(what.message, *trailers);
+  auto commit = h.store->commit_boundary(what.message, *trailers, what.restarted);
   if (!commit) {
     if (!h.since)
       h.since = context_->ports.clock->now();

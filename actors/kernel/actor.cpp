@@ -18,6 +18,10 @@ utc_time now_of(self_pointer self) {
   return self->state.parts.context->ports.clock->now();
 }
 
+std::string trouble_scope(self_pointer self) {
+  return "trouble:" + self->state.settings->kernel_id;
+}
+
 namespace {
 
 kernel_status status_of(self_pointer self) {

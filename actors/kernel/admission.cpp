@@ -127,6 +127,33 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
             });
 }
 
+/// Looks up how far the oldest left-over cycle got, and goes on from there.
+void resume_next(self_pointer self) {
+  auto& s = self->state;
+  s.resuming = true;
+  auto row = std::move(s.to_resume.front());
+  s.to_resume.pop_front();
+  store_request request;
+  request.operations.emplace_back(store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, 1});
+  request.operations.emplace_back(store::get_facts{trouble_scope(self)});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, row](result<store_reply> r) {
+    auto& st = self->state;
+    st.resuming = false;
+    auto decisions = r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
+    auto troubles = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
+    if (!decisions || !troubles) {
+      st.to_resume.push_front(row);
+      return retry_step(self, decisions ? troubles.error() : decisions.error());
+    }
+    spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
+    st.resumed = true;
+    st.cycle = cycle_core::resume(*st.settings, row, !decisions->empty(), (*troubles)[row.cycle_id],
+                                  st.since);
+    st.cycle->carry(std::exchange(st.carried, {}));
+    run_step(self);
+  });
+}
+
 } // namespace
 
 void cancel_running_cycle(self_pointer self) {
@@ -202,26 +229,8 @@ void start_next(self_pointer self) {
   auto& s = self->state;
   if (s.cycle || s.stopping || !s.loaded || s.resuming)
     return;
-  if (!s.to_resume.empty()) {
-    s.resuming = true;
-    auto row = std::move(s.to_resume.front());
-    s.to_resume.pop_front();
-    ask_store(self, s.parts.store, store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, 1},
-              [self, row](result<store::list_decisions::reply> r) {
-                auto& st = self->state;
-                st.resuming = false;
-                if (!r) {
-                  st.to_resume.push_front(row);
-                  return retry_step(self, r.error());
-                }
-                spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
-                st.resumed = true;
-                st.cycle = cycle_core::resume(*st.settings, row, !r->empty(), st.since);
-                st.cycle->carry(std::exchange(st.carried, {}));
-                run_step(self);
-              });
-    return;
-  }
+  if (!s.to_resume.empty())
+    return resume_next(self);
   if (s.admitted.empty())
     return;
   auto next = std::move(s.admitted.front());

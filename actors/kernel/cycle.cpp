@@ -152,6 +152,9 @@ void act(self_pointer self) {
   for (const auto& [agent, slot] : plan.agent_slots)
     request.operations.emplace_back(
         store::put_fact{"slots:" + s.settings->kernel_id, agent, std::to_string(to_unix_ms(slot))});
+  if (auto trouble = s.cycle->trouble(); !trouble.empty())
+    request.operations.emplace_back(
+        store::put_fact{trouble_scope(self), s.cycle->id(), std::move(trouble)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     const auto done = as_void(r);
     auto& st = self->state;

@@ -71,11 +71,39 @@ cycle_core::cycle_core(const config::kernel& kernel, std::string cycle_id, std::
 }
 
 cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
-                              utc_time since) {
+                              const std::string& trouble, utc_time since) {
   cycle_core core(kernel, since);
   core.record_ = row;
-  core.step_ = enqueued ? cycle_step::wait : cycle_step::perceive;
+  const bool recorded = row.status != cycle_status::running;
+  core.step_ = enqueued || recorded ? cycle_step::wait : cycle_step::perceive;
+  if (!trouble.empty())
+    core.take_trouble(trouble);
   return core;
+}
+
+std::string cycle_core::trouble() const {
+  if (!broken_ && problems_.empty() && carried_.empty())
+    return {};
+  auto all = carried_;
+  all.insert(all.end(), problems_.begin(), problems_.end());
+  // Texts come from anywhere, and need not be UTF-8.
+  return nlohmann::json{{"broken", broken_}, {"problems", all}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void cycle_core::take_trouble(const std::string& text) {
+  trouble_is_kept_ = true;
+  const auto kept = nlohmann::json::parse(text, nullptr, false);
+  if (!kept.is_object()) {
+    problems_.emplace_back("what went wrong before the restart cannot be read");
+    return;
+  }
+  if (const auto broken = kept.find("broken"); broken != kept.end() && broken->is_boolean())
+    broken_ = broken->get<bool>();
+  if (const auto all = kept.find("problems"); all != kept.end() && all->is_array())
+    for (const auto& p : *all)
+      if (p.is_string())
+        problems_.push_back(p.get<std::string>());
 }
 
 void cycle_core::problem(const char* where, const error& e) {
@@ -164,8 +192,10 @@ void cycle_core::decide(result<plan::plan_output> r) {
 }
 
 void cycle_core::act(const result<void>& r) {
-  if (r)
-    step_ = cycle_step::wait;
+  if (!r)
+    return;
+  trouble_is_kept_ = !trouble().empty();
+  step_ = cycle_step::wait;
 }
 
 void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time now) {
@@ -174,10 +204,11 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time
   rows_ = std::move(*rows);
   std::ranges::sort(rows_,
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
-  if (!overdue && !unfinished().empty())
-    return;
   // A resumed cycle whose row stands already is only recorded to its end.
-  if (record_.status == cycle_status::running)
+  const bool recorded = record_.status != cycle_status::running;
+  if (!recorded && !overdue && !unfinished().empty())
+    return;
+  if (!recorded)
     judge(now);
   step_ = cycle_step::record_row;
 }
@@ -253,11 +284,13 @@ void cycle_core::pre_commit(const result<void>& r) {
 }
 
 void cycle_core::write_block(const result<state_reply>& r) {
-  if (!r) {
-    problem("state writer", r.error());
-    rendering_is_behind_ = true;
-  }
   step_ = cycle_step::commit;
+  if (r)
+    return;
+  problem("state writer", r.error());
+  rendering_is_behind_ = true;
+  // The commit of a cycle is its rendering: whoever repairs that one makes it.
+  step_ = cycle_step::done;
 }
 
 void cycle_core::commit(const result<void>& r) {

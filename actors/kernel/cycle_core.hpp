@@ -56,10 +56,11 @@ class cycle_core {
   cycle_core(const config::kernel& kernel, std::string cycle_id, std::string node_id,
              const occurrence& slot, utc_time since, utc_time now);
 
-  /// A cycle that an earlier run of the node left open: it goes on where it was. `enqueued`: its
-  /// decisions stand in the store. One whose row is final already lacks only what follows the row.
+  /// A cycle that an earlier life left open: it goes on where it was. `enqueued`: its decisions
+  /// stand in the store, and with them `trouble`, the earlier life's `trouble()` (or nothing). One
+  /// whose row is final already lacks only what follows the row.
   static cycle_core resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
-                           utc_time since);
+                           const std::string& trouble, utc_time since);
 
   cycle_step step() const { return step_; }
   const std::string& id() const { return record_.cycle_id; }
@@ -86,6 +87,12 @@ class cycle_core {
 
   /// What was wrong on the way; for the next runtime block and the log.
   const std::vector<std::string>& problems() const { return problems_; }
+  /// What this cycle's record will have to say of all that went wrong so far, for whoever resumes
+  /// it; empty when there is nothing. It becomes durable with the decisions.
+  std::string trouble() const;
+  /// Such a text stands in the store and is to be removed when the row is recorded.
+  bool trouble_is_kept() const { return trouble_is_kept_; }
+
   /// What an earlier cycle left to be told: becomes part of this cycle's error.
   void carry(std::vector<std::string> problems);
 
@@ -114,6 +121,7 @@ class cycle_core {
  private:
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
+  void take_trouble(const std::string& text);
   void judge(utc_time now);
 
   const config::kernel* kernel_;
@@ -131,6 +139,7 @@ class cycle_core {
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
   bool broken_ = false; ///< the cycle itself broke (status error)
+  bool trouble_is_kept_ = false;
   bool rendering_is_behind_ = false;
   bool cancel_requested_ = false;
 };

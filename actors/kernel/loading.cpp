@@ -62,17 +62,28 @@ void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
   }
 }
 
-void take_cycles(self_pointer self, const std::vector<cycle_record>& cycles) {
+void take_cycles(self_pointer self, const std::vector<occurrence>& rows,
+                 const std::vector<cycle_record>& cycles) {
   auto& s = self->state;
-  for (auto it = cycles.rbegin(); it != cycles.rend(); ++it) {
-    if (it->status != cycle_status::running)
-      s.latest = *it;
-    else if (it->node_id == s.parts.context->node_id)
-      s.to_resume.push_back(*it);
-  }
+  for (const auto& c : cycles)
+    if (c.status == cycle_status::running && c.node_id == s.parts.context->node_id)
+      s.to_resume.push_back(c);
+  take_open_slots(self, rows, cycles);
+  // In the order in which they began: what one leaves is what the next one finds.
+  std::ranges::sort(s.to_resume, {}, &cycle_record::started_at);
+  // The latest one that is recorded to its end: a cycle that is resumed tells of everything that
+  // ended since then, and whoever awaits it waits for its end.
+  const auto is_whole = [&](const cycle_record& c) {
+    return c.status != cycle_status::running &&
+           (s.parts.context->passive || std::ranges::none_of(s.to_resume, [&](const auto& r) {
+              return r.cycle_id == c.cycle_id;
+            }));
+  };
+  if (auto latest = std::ranges::find_if(cycles, is_whole); latest != cycles.end())
+    s.latest = *latest;
 }
 
-/// A crash between the cycle's row and its rendering: the row is the truth.
+/// The row is the truth; the block, and its commit, may have failed before the last life ended.
 void compare_rendering(self_pointer self) {
   auto& s = self->state;
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
@@ -81,9 +92,14 @@ void compare_rendering(self_pointer self) {
                      if (!r || !st.latest)
                        return;
                      const auto block = state::parse_runtime_block(r->text);
-                     if (st.cycle || (block && block->latest.cycle_id == st.latest->cycle_id &&
-                                      block->latest.status == st.latest->status))
+                     if (st.cycle || st.resuming || st.repairing)
                        return;
+                     if (block && block->latest.cycle_id == st.latest->cycle_id &&
+                         block->latest.status == st.latest->status) {
+                       if (st.latest->node_id == st.parts.context->node_id)
+                         commit_latest(self, *st.latest);
+                       return;
+                     }
                      st.rendering_is_behind = true;
                      repair_rendering(self);
                    });
@@ -187,8 +203,7 @@ void load(self_pointer self) {
       return;
     }
     take_since(self, *facts);
-    take_cycles(self, *cycles);
-    take_open_slots(self, *rows, *cycles);
+    take_cycles(self, *rows, *cycles);
     prepare_home(self);
   });
 }

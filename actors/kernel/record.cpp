@@ -22,8 +22,9 @@ result<void> committed(const result<repository_reply>& r) {
   return {};
 }
 
+/// `restarted`: an earlier life may have asked for it.
 commit_boundary boundary(self_pointer self, const std::string& message, const std::string& cycle,
-                         const std::string& graph_head) {
+                         const std::string& graph_head, bool restarted) {
   auto& s = self->state;
   commit_boundary c;
   c.kernel_id = s.settings->kernel_id;
@@ -31,7 +32,19 @@ commit_boundary boundary(self_pointer self, const std::string& message, const st
   c.trailers = {{"Boyd-Cycle", cycle}, {"Boyd-Node", s.parts.context->node_id}};
   if (!graph_head.empty())
     c.trailers.emplace_back("Boyd-Graph-Head", graph_head);
+  c.restarted = restarted;
   return c;
+}
+
+/// `cycle <id>: <status>`; what a repair asks for must equal what the cycle asked for.
+std::string subject_of(const cycle_record& record) {
+  return "cycle " + record.cycle_id + ": " + std::string(name_of(record.status));
+}
+
+/// The block as the rows have it, its time included: rendered again, it changes nothing.
+write_runtime_block block_of(self_pointer self, const std::vector<cycle_record>& history) {
+  const auto at = history.empty() ? std::nullopt : history.front().finished_at;
+  return {self->state.settings->kernel_id, at.value_or(now_of(self)), history};
 }
 
 void record_row(self_pointer self) {
@@ -41,6 +54,9 @@ void record_row(self_pointer self) {
   request.operations.emplace_back(store::finish_cycle{record});
   request.operations.emplace_back(
       store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
+  if (s.cycle->trouble_is_kept())
+    request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
+  const auto late_at = request.operations.size();
   if (s.latest && s.latest->finished_at) {
     store::list_dispatches late;
     late.kernel_id = record.kernel_id;
@@ -49,7 +65,7 @@ void record_row(self_pointer self) {
     late.limit = late_results;
     request.operations.emplace_back(std::move(late));
   }
-  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, late_at](result<store_reply> r) {
     auto& st = self->state;
     result<std::vector<cycle_record>> history = fail(errc::bug, "no answer");
     std::vector<dispatch> late;
@@ -57,8 +73,8 @@ void record_row(self_pointer self) {
       history = fail(r.error());
     } else {
       history = reply_of<store::list_cycles>(r->values[1]);
-      if (r->values.size() > 2)
-        if (auto rows = reply_of<store::list_dispatches>(r->values[2]))
+      if (r->values.size() > late_at)
+        if (auto rows = reply_of<store::list_dispatches>(r->values[late_at]))
           for (auto& d : *rows)
             if (d.cycle_id != st.cycle->id() && is_final(d.status))
               late.push_back(std::move(d));
@@ -96,8 +112,9 @@ void pre_commit(self_pointer self) {
   auto& s = self->state;
   ask<repository_reply>(
       self, s.parts.git_committer,
-      repository_request{
-          {}, boundary(self, "pre-cycle " + s.cycle->id(), s.cycle->id(), s.cycle->graph_head())},
+      repository_request{{},
+                         boundary(self, "pre-cycle " + s.cycle->id(), s.cycle->id(),
+                                  s.cycle->graph_head(), s.resumed)},
       [self](result<repository_reply> r) {
         self->state.cycle->pre_commit(committed(r));
         run_step(self);
@@ -106,49 +123,45 @@ void pre_commit(self_pointer self) {
 
 void write_block(self_pointer self) {
   auto& s = self->state;
-  ask<state_reply>(
-      self, s.parts.state_writer,
-      state_request{{},
-                    write_runtime_block{s.settings->kernel_id, now_of(self), s.cycle->history()}},
-      [self](result<state_reply> r) {
-        self->state.cycle->write_block(r);
-        run_step(self);
-      });
+  ask<state_reply>(self, s.parts.state_writer,
+                   state_request{{}, block_of(self, s.cycle->history())},
+                   [self](result<state_reply> r) {
+                     self->state.cycle->write_block(r);
+                     run_step(self);
+                   });
 }
 
 void commit(self_pointer self) {
   auto& s = self->state;
   const auto& record = s.cycle->record();
-  ask<repository_reply>(
-      self, s.parts.git_committer,
-      repository_request{
-          {},
-          boundary(self, "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)),
-                   record.cycle_id, s.cycle->graph_head())},
-      [self](result<repository_reply> r) {
-        self->state.cycle->commit(committed(r));
-        run_step(self);
-      });
+  ask<repository_reply>(self, s.parts.git_committer,
+                        repository_request{{},
+                                           boundary(self, subject_of(record), record.cycle_id,
+                                                    s.cycle->graph_head(), s.resumed)},
+                        [self](result<repository_reply> r) {
+                          self->state.cycle->commit(committed(r));
+                          run_step(self);
+                        });
 }
 
-void repaired(self_pointer self, const cycle_record& latest) {
+} // namespace
+
+void commit_latest(self_pointer self, const cycle_record& latest) {
   auto& s = self->state;
-  auto what =
-      boundary(self, "cycle " + latest.cycle_id + ": " + std::string(name_of(latest.status)),
-               latest.cycle_id, {});
+  s.repairing = true;
+  auto what = boundary(self, subject_of(latest), latest.cycle_id, {}, true);
   ask<repository_reply>(
       self, s.parts.git_committer, repository_request{{}, std::move(what)},
       [self](result<repository_reply> r) {
         auto& st = self->state;
         st.repairing = false;
-        st.rendering_is_behind = !r;
+        const bool was_behind = std::exchange(st.rendering_is_behind, !r);
         if (!r)
           return self->delayed_send(self, repair_retry, look_tick{{}, st.look_generation});
-        spdlog::info("kernel {}: STATE.md shows the latest cycle again", st.settings->kernel_id);
+        if (was_behind)
+          spdlog::info("kernel {}: STATE.md shows the latest cycle again", st.settings->kernel_id);
       });
 }
-
-} // namespace
 
 /// The slot ends last: while it is open, the next start does again what a crash left undone.
 void close_slot(self_pointer self, const cycle_record& record) {
@@ -194,7 +207,9 @@ void cycle_done(self_pointer self) {
   s.carried = s.cycle->problems();
   s.rendering_is_behind = s.cycle->rendering_is_behind();
   close_slot(self, record);
-  s.latest = record;
+  // A left-over cycle may be older than one that another start of the node recorded.
+  if (!s.latest || s.latest->started_at <= record.started_at)
+    s.latest = record;
   s.cycle.reset();
   s.resumed = false;
   s.problem.clear();
@@ -228,11 +243,10 @@ void repair_rendering(self_pointer self) {
         }
         const auto latest = history->front();
         ask<state_reply>(
-            self, st.parts.state_writer,
-            state_request{{}, write_runtime_block{st.settings->kernel_id, now_of(self), *history}},
+            self, st.parts.state_writer, state_request{{}, block_of(self, *history)},
             [self, latest](result<state_reply> r) {
               if (r)
-                return repaired(self, latest);
+                return commit_latest(self, latest);
               self->state.repairing = false;
               self->delayed_send(self, repair_retry, look_tick{{}, self->state.look_generation});
             });
@@ -251,26 +265,26 @@ void write_final_block(self_pointer self) {
   if (!s.cycle || s.cycle->step() > cycle_step::wait || std::exchange(s.final_block, true))
     return done();
   const auto running = s.cycle->snapshot(now_of(self));
-  ask_store(
-      self, s.parts.store,
-      store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
-      [self, running, done](result<std::vector<cycle_record>> history) {
-        std::vector<cycle_record> rows{running};
-        if (history)
-          rows.insert(rows.end(), history->begin(), history->end());
-        rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
-        auto& st = self->state;
-        ask<state_reply>(
-            self, st.parts.state_writer,
-            state_request{{}, write_runtime_block{st.settings->kernel_id, now_of(self), rows}},
-            [self, running, done](result<state_reply>) {
-              auto what =
-                  boundary(self, "cycle " + running.cycle_id + ": running", running.cycle_id, {});
-              ask<repository_reply>(self, self->state.parts.git_committer,
-                                    repository_request{{}, std::move(what)},
-                                    [done](result<repository_reply>) { done(); });
+  ask_store(self, s.parts.store,
+            store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
+            [self, running, done](result<std::vector<cycle_record>> history) {
+              std::vector<cycle_record> rows{running};
+              if (history)
+                rows.insert(rows.end(), history->begin(), history->end());
+              rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
+              auto& st = self->state;
+              ask<state_reply>(self, st.parts.state_writer, state_request{{}, block_of(self, rows)},
+                               [self, running, done](result<state_reply>) {
+                                 // Not called `cycle …`: that one is the record, and there is one
+                                 // for each cycle.
+                                 auto what = boundary(self, "stopped in cycle " + running.cycle_id,
+                                                      running.cycle_id, {}, false);
+                                 ask<repository_reply>(
+                                     self, self->state.parts.git_committer,
+                                     repository_request{{}, std::move(what)},
+                                     [done](result<repository_reply>) { done(); });
+                               });
             });
-      });
 }
 
 } // namespace boyd::kernel_impl

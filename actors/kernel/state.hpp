@@ -118,6 +118,8 @@ void run_record_step(self_pointer self);
 void cycle_done(self_pointer self);
 void close_slot(self_pointer self, const cycle_record& record);
 void repair_rendering(self_pointer self);
+/// The commit of the latest cycle, unless it stands; repeated by the repair when it fails.
+void commit_latest(self_pointer self, const cycle_record& latest);
 void write_final_block(self_pointer self);
 
 // loading.cpp: what an earlier life left
@@ -125,6 +127,9 @@ void load(self_pointer self);
 result<void> read_settings(self_pointer self, const configuration_ptr& configuration);
 
 utc_time now_of(self_pointer self);
+/// The store's facts of this scope, by cycle: what went wrong before the decisions of a cycle that
+/// is not recorded yet (cycle_core::trouble).
+std::string trouble_scope(self_pointer self);
 /// Repeats the current step in a second, and says why.
 void retry_step(self_pointer self, const error& why);
 void retry_in(self_pointer self, milliseconds delay);

@@ -81,6 +81,13 @@ result<std::optional<std::string>> commit_everything(repository& repo, const std
   return repo.commit(*changes, message, when);
 }
 
+/// Of two commits of one cycle: the one with this subject, too.
+bool is_boundary(const commit_info& c, std::string_view subject, const std::string& cycle) {
+  return c.subject == subject && std::ranges::any_of(c.trailers, [&](const auto& t) {
+           return t.first == cycle_trailer && t.second == cycle;
+         });
+}
+
 } // namespace
 
 std::string commit_message(std::string_view subject, const commit_trailers& trailers) {
@@ -258,8 +265,6 @@ result<void> versioned_store::update(const std::string& file, const edit_functio
                                      snapshot_first first) {
   if (auto usable = check(file); !usable)
     return usable;
-  if (first == snapshot_first::yes)
-    snapshot();
   for (int attempt = 0; attempt < limits::update_attempts; ++attempt) {
     std::optional<std::string> before;
     if (auto current = read(file))
@@ -271,6 +276,10 @@ result<void> versioned_store::update(const std::string& file, const edit_functio
       return fail(edited.error());
     if (before && *edited == *before)
       return {};
+    // A file that was changed at the first attempt is somebody's work: it goes into the history
+    // before it is edited further, whatever follows.
+    if (first == snapshot_first::yes || attempt > 0)
+      snapshot();
     auto written = replace(file, *edited, &before);
     if (written) {
       stage(file);
@@ -278,8 +287,6 @@ result<void> versioned_store::update(const std::string& file, const edit_functio
     }
     if (written.error().code != errc::conflict)
       return written;
-    // What was found is somebody's work: it goes into the history before it is edited further.
-    snapshot();
   }
   return fail(errc::conflict, "the file was changed at every attempt to write it", path_of(file),
               "close what keeps writing it; the next write tries again");
@@ -305,16 +312,55 @@ result<bool> versioned_store::seed(const std::string& file, std::string_view byt
 
 // -- history --------------------------------------------------------------------------------------
 
-result<std::optional<std::string>> versioned_store::commit_all(std::string_view subject,
-                                                               const commit_trailers& trailers) {
+result<std::optional<std::string>> versioned_store::commit_now(std::string_view subject,
+                                                               const commit_trailers& trailers,
+                                                               bool even_empty) {
+  const auto message = commit_message(subject, trailers);
   auto done = with_repository([&](repository& repo) {
-    return commit_everything(repo, options_.path, commit_message(subject, trailers), clock_.now());
+    auto commit = commit_everything(repo, options_.path, message, clock_.now());
+    return commit && !*commit && even_empty ? repo.commit({}, message, clock_.now()) : commit;
   });
   if (done)
     health_.last_error.clear();
   else
     note_failed_commit(done.error());
   return done;
+}
+
+result<std::optional<std::string>> versioned_store::commit_all(std::string_view subject,
+                                                               const commit_trailers& trailers) {
+  return commit_now(subject, trailers, false);
+}
+
+result<std::string> versioned_store::commit_boundary(std::string_view subject,
+                                                     const commit_trailers& trailers,
+                                                     bool restarted) {
+  auto standing = find_boundary(subject, trailers.cycle,
+                                restarted ? boundary_search_restarted : boundary_search_repeated);
+  if (!standing) {
+    note_failed_commit(standing.error());
+    return fail(std::move(standing.error()));
+  }
+  if (*standing)
+    return std::move(**standing);
+  auto made = commit_now(subject, trailers, true);
+  if (!made)
+    return fail(std::move(made.error()));
+  if (!*made)
+    return fail(errc::bug, "an empty commit was not made", options_.path);
+  return std::move(**made);
+}
+
+result<std::optional<std::string>> versioned_store::find_boundary(std::string_view subject,
+                                                                  const std::string& cycle,
+                                                                  std::size_t newest) {
+  const auto commits = history({}, newest);
+  if (!commits)
+    return fail(commits.error());
+  const auto wanted = one_line(subject);
+  const auto found = std::ranges::find_if(
+      *commits, [&](const commit_info& c) { return is_boundary(c, wanted, cycle); });
+  return found == commits->end() ? std::nullopt : std::optional(found->hash);
 }
 
 result<std::vector<commit_info>> versioned_store::history(const std::string& file, std::size_t n) {

@@ -121,11 +121,17 @@ TEST_CASE("cycle: files and git that fail leave the rendering behind, and the wo
   c.record_edges(fail(broken("graph")));
   c.merge(fail(broken("disk")));
   c.pre_commit(fail(broken("git")));
-  c.write_block(fail(broken("disk")));
-  c.commit(fail(broken("git")));
+  SECTION("without its block a cycle has no commit either: the repair makes both") {
+    c.write_block(fail(broken("disk")));
+  }
+  SECTION("without its commit") {
+    c.write_block(state_reply{});
+    CHECK(c.step() == cycle_step::commit);
+    c.commit(fail(broken("git")));
+  }
   CHECK(c.step() == cycle_step::done);
   CHECK(c.rendering_is_behind());
-  CHECK(c.problems().size() == 5);
+  CHECK(c.problems().size() == 4);
   auto next = waiting(k);
   next.carry(c.problems());
   next.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
@@ -180,11 +186,61 @@ TEST_CASE("cycle: resumed where the last life left it") {
   left.cycle_id = "c1";
   left.kernel_id = "default";
   left.started_at = t0;
-  CHECK(cycle_core::resume(k, left, false, t0).step() == cycle_step::perceive);
-  auto c = cycle_core::resume(k, left, true, t0);
+  CHECK(cycle_core::resume(k, left, false, {}, t0).step() == cycle_step::perceive);
+  auto c = cycle_core::resume(k, left, true, {}, t0);
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0 + 2s);
   CHECK(c.record().duration_ms == 2000);
+  CHECK_FALSE(c.trouble_is_kept());
+}
+
+TEST_CASE("cycle: one whose row stands is only recorded to its end") {
+  const auto k = kernel_of({"a"});
+  cycle_record left;
+  left.cycle_id = "c1";
+  left.kernel_id = "default";
+  left.started_at = t0;
+  left.status = cycle_status::partial_success;
+  left.dispatched = 1;
+  // Even a kernel without agents, and so without decisions, is not run again.
+  auto c = cycle_core::resume(k, left, false, {}, t0);
+  CHECK(c.step() == cycle_step::wait);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::running)}, false, t0 + 2s);
+  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.record() == left);
+}
+
+TEST_CASE("cycle: what went wrong before the decisions survives a crash after them") {
+  const auto k = kernel_of({"a"});
+  cycle_core c(k, "c1", "node-a", slot(), t0, t0);
+  c.carry({"told by the cycle before"});
+  c.begin({});
+  CHECK_FALSE(c.trouble_is_kept());
+  c.perceive(fail(broken("no state")), gathered_context{});
+  c.orient(orientation{}, {}, {}, ids(), t0);
+  c.decide(fail(broken("no plan \xff")));
+  const auto kept = c.trouble();
+  REQUIRE_FALSE(kept.empty());
+  c.act(fail(broken("store")));
+  CHECK_FALSE(c.trouble_is_kept());
+  c.act({});
+  CHECK(c.trouble_is_kept());
+
+  cycle_record left;
+  left.cycle_id = "c1";
+  left.kernel_id = "default";
+  left.started_at = t0;
+  auto resumed = cycle_core::resume(k, left, true, kept, t0);
+  resumed.carry({});
+  CHECK(resumed.trouble_is_kept());
+  resumed.wait(std::vector<dispatch>{}, false, t0 + 1s);
+  CHECK(resumed.record().status == cycle_status::error);
+  for (const char* part : {"told by the cycle before", "no state", "no plan"})
+    CHECK(resumed.record().error.find(part) != std::string::npos);
+
+  auto torn = cycle_core::resume(k, left, true, kept.substr(0, 9), t0);
+  torn.wait(std::vector<dispatch>{}, false, t0 + 1s);
+  CHECK(torn.record().error.find("cannot be read") != std::string::npos);
 }
 
 TEST_CASE("cycle: the status of SPEC 3") {

@@ -3,6 +3,8 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+#include <stdexcept>
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -28,23 +30,33 @@ struct fixture : simulated_node {
     return ask(commit_boundary{"default", message, {{"Boyd-Cycle", cycle}, {"Boyd-Node", "n"}}});
   }
 
+  std::vector<std::string> subjects() {
+    std::vector<std::string> all;
+    for (const auto& c : repositories->commits(kernel_home))
+      all.push_back(c.info.subject);
+    return all;
+  }
+
   part_health health() { return actors.ask_now<part_health>(committer, health_query{}).value(); }
 };
 
 } // namespace
 
-TEST_CASE("cycle boundaries are commits with trailers; nothing changed, no commit",
+TEST_CASE("cycle boundaries are commits with trailers, empty when nothing changed",
           "[git_committer]") {
   fixture f;
-  auto first = f.commit("cycle c1: success", "c1");
+  auto first = f.commit("pre-cycle c1", "c1");
   REQUIRE(first.ok());
   REQUIRE(first.value().commit);
-  auto second = f.commit("cycle c2: success", "c2");
+  auto second = f.commit("cycle c1: success", "c1");
   REQUIRE(second.ok());
-  CHECK_FALSE(second.value().commit);
+  REQUIRE(second.value().commit);
+  CHECK(f.ask(query_diff{"default", *first.value().commit, *second.value().commit})
+            .value()
+            .text.empty());
   const auto history = f.ask(query_history{"default", "", 10});
   REQUIRE(history.ok());
-  REQUIRE_FALSE(history.value().commits.empty());
+  REQUIRE(history.value().commits.size() == 2);
   const auto& newest = history.value().commits.front();
   CHECK(newest.subject == "cycle c1: success");
   CHECK(newest.trailers ==
@@ -112,4 +124,60 @@ TEST_CASE("packing is tried every few minutes and only when nobody waits", "[git
   f.actors.advance(4min);
   CHECK(*packs == 0);
   CHECK(f.health().ok);
+}
+
+TEST_CASE("a boundary of an earlier life is looked for further back", "[git_committer]") {
+  fixture f;
+  const auto first = f.commit("cycle c1: success", "c1").value().commit;
+  REQUIRE(f.commit("pre-cycle c2", "c2").ok());
+  f.disk->put("/boyd/kernel/default/STATE.md", "written since\n");
+  auto again = commit_boundary{"default", "cycle c1: success", {{"Boyd-Cycle", "c1"}}, true};
+  CHECK(f.ask(again).value().commit == first);
+  CHECK(f.subjects().size() == 2);
+  again.trailers = {{"Boyd-Cycle", "c3"}};
+  again.message = "cycle c3: success";
+  CHECK(f.ask(again).value().commit != first);
+  CHECK(f.subjects().size() == 3);
+}
+
+TEST_CASE("a worker that dies in a commit makes it once, whether or not HEAD had moved",
+          "[git_committer]") {
+  const auto point = GENERATE(sim::git_op::changes, sim::git_op::commit, sim::git_op::commit_moved);
+  fixture f;
+  REQUIRE(f.commit("pre-cycle c1", "c1").ok());
+  f.disk->put("/boyd/kernel/default/STATE.md", "two\n");
+  auto dies = std::make_shared<bool>(true);
+  f.repositories->set_fault_hook([dies, point](sim::git_op op, const std::string&) {
+    if (op == point && std::exchange(*dies, false))
+      throw std::runtime_error("the worker dies here");
+    return std::optional<error>{};
+  });
+  auto commit = f.commit("cycle c1: success", "c1");
+  f.actors.advance(5s);
+  REQUIRE_FALSE(*dies);
+  REQUIRE(commit.ok());
+  CHECK(commit.value().commit == f.repositories->commits(f.kernel_home).back().info.hash);
+  CHECK(f.subjects() == std::vector<std::string>{"pre-cycle c1", "cycle c1: success"});
+  CHECK(f.health().worker_restarts == 1);
+}
+
+TEST_CASE("a committer that is killed between any two messages is followed by one that makes the "
+          "commit once",
+          "[git_committer]") {
+  constexpr int most = 12;
+  for (int messages = 0; messages < most; ++messages) {
+    fixture f;
+    auto interrupted = f.actors.ask<repository_reply>(
+        f.committer,
+        repository_request{{}, commit_boundary{"default", "pre-cycle c1", {{"Boyd-Cycle", "c1"}}}});
+    for (int i = 0; i < messages; ++i)
+      f.actors.run_one();
+    f.actors.kill(f.committer);
+    f.actors.run_all();
+    INFO("killed after " << messages << " messages");
+    REQUIRE((interrupted.answered() || interrupted.failed()));
+    f.committer = f.actors.own(spawn_git_committer(f.actors.system(), f.context, f.configuration));
+    REQUIRE(f.ask(commit_boundary{"default", "pre-cycle c1", {{"Boyd-Cycle", "c1"}}, true}).ok());
+    CHECK(f.subjects() == std::vector<std::string>{"pre-cycle c1"});
+  }
 }

@@ -4,6 +4,8 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+#include <stdexcept>
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -152,4 +154,71 @@ TEST_CASE("a repository that is taken away costs history only", "[state_writer]"
   f.repositories->set_available(f.kernel_home, true);
   f.actors.advance(40s);
   CHECK(f.health().ok);
+}
+
+namespace {
+
+constexpr const char* agents_words = "# Mine\n\nthe agents' words\n";
+
+/// What must hold after a write was cut short and made again.
+void check_whole(fixture& f) {
+  f.init(); // a start: leftovers go
+  const auto text = f.file("STATE.md");
+  CHECK(state::agents_part(text) == agents_words);
+  const auto block = state::parse_runtime_block(text);
+  REQUIRE(block);
+  CHECK(block->latest.cycle_id == "cycle-1");
+  for (const auto& [path, bytes] : f.disk->snapshot())
+    CHECK(path.find(".boyd-tmp-") == std::string::npos);
+}
+
+} // namespace
+
+TEST_CASE("a worker that dies at any call of a write makes it again, whole", "[state_writer]") {
+  bool all = false;
+  int point = 0;
+  for (; !all && point < 200; ++point) {
+    fixture f;
+    f.init();
+    f.disk->put("/boyd/kernel/default/STATE.md", agents_words);
+    auto calls = std::make_shared<int>(0);
+    f.disk->set_fault_plan([calls, point](const sim::disk_call&) {
+      if ((*calls)++ == point)
+        throw std::runtime_error("the worker dies here");
+      return sim::disk_fault::none;
+    });
+    auto block = f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}});
+    f.actors.advance(5s);
+    all = *calls <= point;
+    f.disk->clear_faults();
+    f.actors.advance(5s); // it may have died in a probe just now
+    INFO("died at call " << point);
+    REQUIRE(block.ok());
+    CHECK(f.health().worker_restarts == (all ? 0 : 1));
+    check_whole(f);
+  }
+  CHECK(all);
+  CHECK(point > 10);
+}
+
+TEST_CASE("a writer that is killed between any two messages leaves the old text or the new one",
+          "[state_writer]") {
+  constexpr int most = 12;
+  for (int messages = 0; messages < most; ++messages) {
+    fixture f;
+    f.init();
+    f.disk->put("/boyd/kernel/default/STATE.md", agents_words);
+    const write_runtime_block what{"default", f.actors.clock()->now(), {f.cycle()}};
+    auto interrupted = f.actors.ask<state_reply>(f.writer, state_request{{}, what});
+    for (int i = 0; i < messages; ++i)
+      f.actors.run_one();
+    f.actors.kill(f.writer);
+    f.actors.run_all();
+    INFO("killed after " << messages << " messages");
+    REQUIRE((interrupted.answered() || interrupted.failed()));
+    CHECK(state::agents_part(f.file("STATE.md")) == agents_words);
+    f.writer = f.actors.own(spawn_state_writer(f.actors.system(), f.context, f.configuration));
+    REQUIRE(f.ask(what).ok());
+    check_whole(f);
+  }
 }

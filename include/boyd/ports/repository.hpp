@@ -50,8 +50,9 @@ class repository {
   virtual result<void> stage(const std::vector<path_change>& paths) = 0;
 
   /// Commits exactly these paths (staging them) on top of HEAD; the message carries its trailers
-  /// already. Returns the commit's hash, or nothing when the tree equals HEAD's. When the last
-  /// step fails after HEAD has moved, HEAD is read again and the new commit is reported.
+  /// already. Returns the commit's hash, or nothing when the tree equals HEAD's. Without any path
+  /// the commit is meant to be empty: HEAD's own tree once more (`git commit --allow-empty`). When
+  /// the last step fails after HEAD has moved, HEAD is read again and the new commit is reported.
   virtual result<std::optional<std::string>> commit(const std::vector<path_change>& paths,
                                                     const std::string& message, utc_time when) = 0;
 

@@ -21,6 +21,12 @@ class file_system;
 
 namespace boyd::state {
 
+/// A boundary is looked for among so many of the newest commits before it is made: between a
+/// worker's death in a commit and the repetition lie moments; between a node's death and its next
+/// start lies whatever people committed meanwhile.
+inline constexpr std::size_t boundary_search_repeated = 16;
+inline constexpr std::size_t boundary_search_restarted = 512;
+
 /// What a versioned store is made of.
 struct versioned_store_options {
   std::string path;        ///< absolute; the work tree, with `.git` in it
@@ -88,7 +94,8 @@ class versioned_store {
   /// As `write`, with what `edit` makes of the current content (empty when the file is missing).
   /// The file is read again right before the replacement: when a person or agent changed it
   /// meanwhile, `edit` runs again on the new content, at most `limits::update_attempts` times, then
-  /// `conflict`. Nothing is written when `edit` fails (its error is returned) or changes nothing.
+  /// `conflict`. Nothing is written, and no snapshot taken, when `edit` fails (its error is
+  /// returned) or changes nothing.
   ///
   /// `snapshot_first::no` is for an edit that keeps every byte that is not its own and is followed
   /// by a commit at once: that commit is then the snapshot.
@@ -104,6 +111,13 @@ class versioned_store {
   /// tracked files would be deleted; `repository_unavailable` while degraded.
   result<std::optional<std::string>> commit_all(std::string_view subject,
                                                 const commit_trailers& trailers = {});
+
+  /// A cycle's boundary (docs/adr/0012): as commit_all, but when nothing differs from HEAD the
+  /// commit is empty; its hash. When a commit with this subject and cycle stands among the newest
+  /// ones, that one is the answer and none is made; `restarted`: an earlier life of the node may
+  /// have made it, so it is looked for further back.
+  result<std::string> commit_boundary(std::string_view subject, const commit_trailers& trailers,
+                                      bool restarted);
 
   /// The newest `n` commits that touch `file` (empty: all), newest first.
   result<std::vector<commit_info>> history(const std::string& file, std::size_t n);
@@ -147,6 +161,10 @@ class versioned_store {
   auto with_repository(F&& call) -> decltype(call(std::declval<repository&>()));
   result<void> replace(const std::string& file, std::string_view bytes,
                        const std::optional<std::string>* expected);
+  result<std::optional<std::string>> commit_now(std::string_view subject,
+                                                const commit_trailers& trailers, bool even_empty);
+  result<std::optional<std::string>> find_boundary(std::string_view subject,
+                                                   const std::string& cycle, std::size_t newest);
   void snapshot();
   void stage(const std::string& file);
   result<std::string> find_cycle(const std::string& cycle);

@@ -78,7 +78,7 @@ result<head_state> read_head(const session& s) {
   return h;
 }
 
-/// The tree of HEAD with `paths` put in; nothing when it equals HEAD's.
+/// The tree of HEAD with `paths` put in; nothing when it equals HEAD's although there are paths.
 result<std::optional<git_oid>> build_tree(const session& s, const head_state& h,
                                           const std::vector<prepared_path>& paths) {
   index_ptr index;
@@ -92,13 +92,14 @@ result<std::optional<git_oid>> build_tree(const session& s, const head_state& h,
     return fail(failure(rc, "cannot read HEAD's tree", s.at->git_dir));
   if (auto done = apply(index.get(), paths); !done)
     return fail(std::move(done.error()));
-  if (!base && git_index_entrycount(index.get()) == 0)
+  const bool meant_empty = paths.empty();
+  if (!meant_empty && !base && git_index_entrycount(index.get()) == 0)
     return std::nullopt;
   git_oid id{};
-  rc = git_index_write_tree_to(&id, index.get(), s.repo.get());
+  rc = write_object([&] { return git_index_write_tree_to(&id, index.get(), s.repo.get()); });
   if (rc != 0)
     return fail(failure(rc, "cannot write a tree", s.at->git_dir));
-  if (base && git_oid_equal(&id, git_tree_id(base.get())) != 0)
+  if (!meant_empty && base && git_oid_equal(&id, git_tree_id(base.get())) != 0)
     return std::nullopt;
   return id;
 }
@@ -116,8 +117,10 @@ result<git_oid> write_commit(const session& s, const head_state& h, const git_oi
   git_oid id{};
   if (rc == 0) {
     std::array<const git_commit*, 1> parents{h.commit.get()};
-    rc = git_commit_create(&id, s.repo.get(), nullptr, who.get(), who.get(), nullptr,
-                           message.c_str(), tree.get(), h.commit ? 1 : 0, parents.data());
+    rc = write_object([&] {
+      return git_commit_create(&id, s.repo.get(), nullptr, who.get(), who.get(), nullptr,
+                               message.c_str(), tree.get(), h.commit ? 1 : 0, parents.data());
+    });
   }
   if (rc != 0)
     return fail(failure(rc, "cannot write a commit", s.at->git_dir));
@@ -220,15 +223,16 @@ result<std::optional<std::string>> commit(const session& s, const std::vector<pa
   auto prepared = prepare(s, paths);
   if (!prepared)
     return fail(std::move(prepared.error()));
-  if (prepared->empty())
+  if (prepared->empty() && !paths.empty())
     return std::nullopt;
   auto lock = index_lock::acquire(s.at->work_tree, s.at->git_dir, limits::repository_lock_wait);
   if (!lock)
     return fail(std::move(lock.error()));
   if (auto free = check_nothing_in_progress(s); !free)
     return fail(std::move(free.error()));
-  if (auto staged = update_index(s, *prepared); !staged)
-    return fail(std::move(staged.error()));
+  if (!prepared->empty())
+    if (auto staged = update_index(s, *prepared); !staged)
+      return fail(std::move(staged.error()));
   lock_wait wait(limits::repository_lock_wait);
   for (int moved = 0; moved < limits::commit_attempts;) {
     auto tried = try_commit(s, *prepared, message, when);

@@ -53,6 +53,18 @@ int fill(Owned& out, F&& make) {
   return rc;
 }
 
+/// Writes an object by `write`, a libgit2 call. A person's `git gc` removes empty directories of
+/// objects, perhaps between libgit2's making one and using it: so it is tried again, which is safe
+/// because an object's name is its content.
+template <class Write>
+int write_object(Write write) {
+  constexpr int attempts = 4;
+  int rc = write();
+  for (int i = 1; rc != 0 && i < attempts; ++i)
+    rc = write();
+  return rc;
+}
+
 /// Where an opened repository is, and which one it was.
 struct location {
   std::string work_tree; ///< canonical, without a trailing '/'

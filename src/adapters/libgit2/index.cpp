@@ -174,7 +174,8 @@ result<std::vector<prepared_path>> prepare(const session& s,
     if (ignored == 1 && !is_tracked(index->get(), head->get(), change.path))
       continue;
     git_oid id{};
-    if (const int rc = git_blob_create_from_workdir(&id, s.repo.get(), change.path.c_str());
+    if (const int rc = write_object(
+            [&] { return git_blob_create_from_workdir(&id, s.repo.get(), change.path.c_str()); });
         rc != 0) {
       const error why = failure(rc, "cannot store a version of the file", full);
       if (S_ISREG(info.st_mode) && ::access(full.c_str(), R_OK) == 0)

@@ -10,7 +10,9 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <sys/stat.h>
 #include <thread>
@@ -121,18 +123,58 @@ std::vector<leftover> temporary_files(const std::string& git_dir) {
   return out;
 }
 
-/// Makes `path` with the holder's name in it, in one step; an errno value or 0.
-int make_lock(const std::string& git_dir, const std::string& path) {
+/// The locks that this process holds, all its threads together: a lock with our mark that is not
+/// among them was given up, because its directory was away when it was to be released.
+class held_locks {
+ public:
+  void add(const lock_id& id) {
+    const std::lock_guard guard(mutex_);
+    ids_.insert(id);
+  }
+
+  void remove(const lock_id& id) {
+    const std::lock_guard guard(mutex_);
+    ids_.erase(id);
+  }
+
+  /// A lock is added before it gets its name and removed after it lost it, so one that has its name
+  /// and is not here is nobody's.
+  bool has_given_up(const std::string& path) {
+    const std::lock_guard guard(mutex_);
+    const auto l = look(path);
+    return l && ids_.count({l->info.st_dev, l->info.st_ino}) == 0 && is_own_mark(path);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<lock_id> ids_;
+};
+
+held_locks& held() {
+  static held_locks all;
+  return all;
+}
+
+/// Makes `path` with the holder's name in it, in one step; an errno value or 0. `id` is held then.
+int make_lock(const std::string& git_dir, const std::string& path, lock_id& id) {
   std::string draft = git_dir + "/boyd-lock-XXXXXX";
   const int fd = ::mkstemp(draft.data());
   if (fd < 0)
     return errno;
   const std::string mark = own_mark();
-  const bool written = ::write(fd, mark.data(), mark.size()) == static_cast<ssize_t>(mark.size());
+  struct stat info {};
+  const bool written = ::write(fd, mark.data(), mark.size()) == static_cast<ssize_t>(mark.size()) &&
+                       ::fstat(fd, &info) == 0;
   int code = written ? 0 : (errno != 0 ? errno : ENOSPC);
   ::close(fd);
-  if (code == 0 && ::link(draft.c_str(), path.c_str()) != 0)
-    code = errno;
+  id = {info.st_dev, info.st_ino};
+  if (code == 0) {
+    held().add(id);
+    if (::link(draft.c_str(), path.c_str()) != 0) {
+      code = errno;
+      held().remove(id);
+    }
+  }
   ::unlink(draft.c_str());
   return code;
 }
@@ -152,9 +194,10 @@ result<index_lock> index_lock::acquire(const std::string& work_tree, const std::
   const std::string path = git_dir + "/index.lock";
   lock_wait wait(most);
   for (bool recovered = false;;) {
-    const int code = make_lock(git_dir, path);
+    lock_id id{};
+    const int code = make_lock(git_dir, path, id);
     if (code == 0)
-      return index_lock(path);
+      return index_lock(path, id);
     if (code != EEXIST)
       return fail(code == ENOSPC || code == EDQUOT ? errc::no_space : errc::repository_unavailable,
                   std::string("cannot lock the git index: ") + std::strerror(code), path);
@@ -172,13 +215,23 @@ result<index_lock> index_lock::acquire(const std::string& work_tree, const std::
 }
 
 index_lock::~index_lock() {
-  if (!path_.empty())
+  if (path_.empty())
+    return;
+  // Another repository may stand in the place of the one that was locked.
+  const auto l = look(path_);
+  if (l && lock_id{l->info.st_dev, l->info.st_ino} == id_)
     ::unlink(path_.c_str());
+  held().remove(id_);
 }
 
 void recover_locks(const std::string& work_tree, const std::string& git_dir) {
+  // One thread at a time: what one judges must not be taken anew by another one meanwhile.
+  static std::mutex one_at_a_time;
+  const std::lock_guard guard(one_at_a_time);
   const auto index = look(git_dir + "/index.lock");
-  const bool own_dead = index && is_mark_of_dead(index->path);
+  const bool given_up = index && held().has_given_up(index->path);
+  const bool own_dead = given_up || (index && is_mark_of_dead(index->path));
+  const std::string_view why = given_up ? "this node gave it up" : "its process has ended";
   auto refs = ref_locks(git_dir);
   auto temporary = temporary_files(git_dir);
   if (!index && refs.empty() && temporary.empty())
@@ -192,13 +245,13 @@ void recover_locks(const std::string& work_tree, const std::string& git_dir) {
   for (const auto& l : refs) {
     const bool of_own = own_dead && !earlier(l.info.st_mtim, index->info.st_mtim);
     if ((of_own || is_old(l.info)) && unused(l))
-      remove_leftover(l, of_own ? "its process has ended" : "nobody holds it");
+      remove_leftover(l, of_own ? why : "nobody holds it");
   }
   for (const auto& l : temporary)
     if (is_old(l.info) && unused(l))
       remove_leftover(l, "nobody holds it");
   if (own_dead)
-    remove_leftover(*index, "its process has ended");
+    remove_leftover(*index, why);
   else if (index && !is_mark_of_living(index->path) && is_old(index->info) && unused(*index))
     remove_leftover(*index, "nobody holds it");
 }

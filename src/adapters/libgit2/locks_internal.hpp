@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <string>
+#include <sys/types.h>
+#include <utility>
 
 /// Lock files as git uses them, and the removal of leftovers. The rules are in repository.hpp.
 namespace boyd::adapters::git {
@@ -23,21 +25,29 @@ class lock_wait {
   milliseconds pause_{1};
 };
 
-/// `.git/index.lock`, held. Its content names the holder. Released by the destructor.
+/// A file, whatever its directory is called at the moment.
+using lock_id = std::pair<dev_t, ino_t>;
+
+/// `.git/index.lock`, held. Its content names the holder. Released by the destructor;
+/// when the repository was moved away meanwhile, the file stays in it and recover_locks knows that
+/// it is nobody's.
 class index_lock {
  public:
   /// Waits for another holder at most `most`, removing a leftover lock; then `locked`.
   static result<index_lock> acquire(const std::string& work_tree, const std::string& git_dir,
                                     milliseconds most);
 
-  index_lock(index_lock&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  index_lock(index_lock&& other) noexcept : path_(std::move(other.path_)), id_(other.id_) {
+    other.path_.clear();
+  }
   index_lock& operator=(index_lock&&) = delete;
   ~index_lock();
 
  private:
-  explicit index_lock(std::string path) : path_(std::move(path)) {}
+  index_lock(std::string path, lock_id id) : path_(std::move(path)), id_(id) {}
 
   std::string path_; ///< empty: moved from
+  lock_id id_;
 };
 
 /// Removes and logs every leftover lock, temporary object and temporary pack. Cheap when there are

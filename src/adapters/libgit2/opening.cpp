@@ -216,8 +216,11 @@ result<session> open_session(const location& at) {
   });
   if (rc != 0)
     return fail(failure(rc, "cannot open the git repository", at.git_dir));
-  if (const int set = git_repository_set_workdir(s.repo.get(), at.work_tree.c_str(), 0); set != 0)
-    return fail(failure(set, "cannot use the work tree", at.work_tree));
+  // Only when it is another one: libgit2 1.5 leaks the path when it is already set.
+  const char* const standing = git_repository_workdir(s.repo.get());
+  if (standing == nullptr || standing != at.work_tree + "/")
+    if (const int set = git_repository_set_workdir(s.repo.get(), at.work_tree.c_str(), 0); set != 0)
+      return fail(failure(set, "cannot use the work tree", at.work_tree));
   git_repository_set_ident(s.repo.get(), at.who.name.c_str(), at.who.email.c_str());
   return s;
 }

@@ -115,6 +115,10 @@ bool is_mark_of_living(const std::string& path) {
   return judge(path) == mark_state::living;
 }
 
+bool is_own_mark(const std::string& path) {
+  return head_of(path, longest_mark) == own_mark();
+}
+
 std::time_t boot_time() {
   std::ifstream in("/proc/stat");
   for (std::string key; in >> key; in.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {

@@ -20,6 +20,9 @@ bool is_mark_of_dead(const std::string& path);
 /// True when the file carries such a line and its process lives here.
 bool is_mark_of_living(const std::string& path);
 
+/// True when the file carries the line of this very process.
+bool is_own_mark(const std::string& path);
+
 /// When the machine started, in seconds since 1970; 0 when unknown.
 std::time_t boot_time();
 

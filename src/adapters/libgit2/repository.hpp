@@ -18,8 +18,9 @@ namespace boyd::adapters {
 /// read, changed and replaced under it, so nothing that a person stages meanwhile is lost; the
 /// index is replaced before the ref moves, so a crash leaves a change staged, never reverted. At
 /// `init` and `open`, and while waiting for a held lock, a leftover lock is removed and logged when
-///  1. it is an index.lock of Boyd whose process has ended (at once); ref locks that are not older
-///     than such an index.lock were made by the same attempt and go with it; or
+///  1. it is an index.lock of Boyd whose process has ended, or of this process, which has given it
+///     up (at once); ref locks that are not older than such an index.lock were made by the same
+///     attempt and go with it; or
 ///  2. any other lock: it was made before the machine started, or is older than
 ///     limits::stale_lock_age, and in both cases no process has it open and no live git process
 ///     works in this repository (git closes index.lock while an editor is open).

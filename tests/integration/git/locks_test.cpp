@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace boyd;
@@ -173,4 +174,51 @@ TEST_CASE("a torn index is made again, and nothing of HEAD is lost") {
   CHECK(h.git("ls-tree -r --name-only HEAD").text == "a\nb\n");
   h.check_clean();
   h.check_sound();
+}
+
+TEST_CASE("FAULTS 41: a repository moved away in mid-commit works at once when it is back") {
+  git_home h;
+  put(h.file("a"), "1");
+  REQUIRE(h.commit_all("one"));
+  const std::string away = h.root.file("away");
+  const std::string ref_lock = h.file(".git/refs/heads/main.lock");
+  {
+    const auto lock = index_lock::acquire(h.path, h.file(".git"), 100ms);
+    REQUIRE(lock);
+    put(ref_lock, "half");
+    std::filesystem::rename(h.file(".git"), away);
+  }
+  std::filesystem::rename(away, h.file(".git"));
+  REQUIRE(exists(h.file(".git/index.lock")));
+  put(h.file("a"), "2");
+  CHECK(h.commit_all("two"));
+  CHECK_FALSE(exists(h.file(".git/index.lock")));
+  CHECK_FALSE(exists(ref_lock));
+  h.check_clean();
+  h.check_sound();
+}
+
+TEST_CASE("FAULTS 41: releasing a lock never removes the one of a repository in its place") {
+  git_home h;
+  const std::string away = h.root.file("away");
+  {
+    const auto lock = index_lock::acquire(h.path, h.file(".git"), 100ms);
+    REQUIRE(lock);
+    std::filesystem::rename(h.file(".git"), away);
+    put(h.file(".git/index.lock"), "a person's");
+  }
+  CHECK(get(h.file(".git/index.lock")) == "a person's");
+}
+
+TEST_CASE("FAULTS 41: what another thread of this node holds is waited for, not removed") {
+  git_home h;
+  const auto held = index_lock::acquire(h.path, h.file(".git"), 100ms);
+  REQUIRE(held);
+  std::thread other([&] {
+    adapters::git::recover_locks(h.path, h.file(".git"));
+    const auto refused = index_lock::acquire(h.path, h.file(".git"), 1ms);
+    CHECK_FALSE(refused);
+  });
+  other.join();
+  CHECK(exists(h.file(".git/index.lock")));
 }

@@ -58,6 +58,29 @@ TEST_CASE("two cycles make the commits that the specification names") {
   s.check_sound();
 }
 
+TEST_CASE("a cycle's boundaries are made once each, empty or not") {
+  real_store s;
+  const state::commit_trailers trailers{"c1", "n1", ""};
+  // Not even in an unborn branch does an empty boundary fail.
+  const auto before = s.store.commit_boundary("pre-cycle c1", trailers, false);
+  INFO((before ? std::string() : to_string(before.error())));
+  REQUIRE(before);
+  REQUIRE(s.store.write("STATE.md", "after c1\n"));
+  const auto after = s.store.commit_boundary("cycle c1: success", trailers, true).value();
+  put(s.file("notes.md"), "written after the crash\n");
+  CHECK(s.store.commit_boundary("pre-cycle c1", trailers, true).value() == *before);
+  CHECK(s.store.commit_boundary("cycle c1: success", trailers, true).value() == after);
+  CHECK(s.subjects() == std::vector<std::string>{"cycle c1: success", "pre-cycle c1"});
+  CHECK(s.store.has_changes().value());
+  CHECK(s.git("status --porcelain").text == "?? notes.md\n");
+  REQUIRE(s.store.commit_boundary("pre-cycle c2", {"c2", "n1", ""}, true));
+  REQUIRE(s.store.commit_boundary("cycle c2: success", {"c2", "n1", ""}, true));
+  CHECK(s.subjects().size() == 4);
+  CHECK(s.store.read_at("c1", "STATE.md").value() == "after c1\n");
+  s.check_clean();
+  s.check_sound();
+}
+
 TEST_CASE("a cycle is found by a beginning that only it has") {
   real_store s;
   for (const std::string id : {"cycle-zz-1", "cycle-zz-2", "cycle-yy-1"}) {
@@ -193,6 +216,12 @@ TEST_CASE("conformance: simulated and real repositories agree") {
     REQUIRE(disk.unlink(home + "/a"));
   CHECK(repo.changes().value() == changes{{"a", change_kind::deleted}});
   REQUIRE(repo.commit({{"a", change_kind::deleted}}, "gone", at(noon + 90)).value());
+  // Without a path, the commit is meant to be empty.
+  const auto empty = repo.commit({}, "empty\n\nBoyd-Cycle: d\n", at(noon + 95)).value();
+  REQUIRE(empty);
+  CHECK(repo.head().value() == empty);
+  CHECK(repo.diff("HEAD", "").value().empty());
+  CHECK(repo.history("", 1).value().front().trailers.front().second == "d");
   CHECK(repo.tracked_files().value() == 1);
   CHECK(repo.history("a", 9).value().size() == 3);
 }

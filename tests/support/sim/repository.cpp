@@ -182,7 +182,7 @@ class sim_repository final : public repository {
       else if (change.kind == change_kind::deleted)
         tree.erase(change.path);
     }
-    if (compare(head_tree(), tree).empty())
+    if (!paths.empty() && compare(head_tree(), tree).empty())
       return std::nullopt;
     auto& mine = it();
     sim_commit c;
