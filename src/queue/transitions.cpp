@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 namespace boyd::queue {
 
@@ -63,8 +65,23 @@ void finish(dispatch& d, dispatch_status status, utc_time now) {
   drop_lease(d);
 }
 
+/// Most texts are plain ASCII, which is looked at eight bytes at a time and left as it is.
+bool is_plain(std::string_view text) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  constexpr std::uint64_t highs = 0x8080808080808080;
+  std::uint64_t word = 0;
+  for (; text.size() >= sizeof word; text.remove_prefix(sizeof word)) {
+    std::memcpy(&word, text.data(), sizeof word);
+    // A byte that is zero borrows into its high bit, one beyond ASCII has it set.
+    if ((((word - ones) | word) & highs) != 0)
+      return false;
+  }
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
+}
+
 void sanitize(std::string& text) {
-  text = sanitize_utf8(text);
+  if (!is_plain(text))
+    text = sanitize_utf8(text);
 }
 
 run_outcome clean(const run_outcome& from) {
@@ -83,7 +100,8 @@ queue_row new_row(const dispatch_spec& spec, utc_time now) {
   d.kernel_id = spec.kernel_id;
   d.cycle_id = spec.cycle_id;
   d.agent_id = spec.agent_id;
-  d.prompt = sanitize_utf8(spec.prompt);
+  d.prompt = spec.prompt;
+  sanitize(d.prompt);
   d.priority = spec.priority;
   d.max_attempts = spec.max_attempts;
   d.metadata_json = spec.metadata_json;

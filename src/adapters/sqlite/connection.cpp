@@ -12,6 +12,12 @@ namespace {
   throw failure(sqlite3_extended_errcode(db), sqlite3_errmsg(db));
 }
 
+/// Refused when SQLite is in use already: then it goes on counting, which is merely slower.
+void configure_library() {
+  static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  static_cast<void>(configured);
+}
+
 } // namespace
 
 error to_error(const failure& f, const std::string& path) {
@@ -41,10 +47,8 @@ error to_error(const failure& f, const std::string& path) {
 }
 
 statement::~statement() {
-  if (s_ != nullptr) {
+  if (s_ != nullptr)
     sqlite3_reset(s_);
-    sqlite3_clear_bindings(s_);
-  }
 }
 
 statement::statement(statement&& other) noexcept : s_(other.s_), next_(other.next_) {
@@ -87,6 +91,15 @@ void statement::run() {
     continue;
 }
 
+bool statement::run_unless_refused() {
+  const int rc = sqlite3_step(s_);
+  if (rc == SQLITE_DONE)
+    return true;
+  if ((rc & 0xff) == SQLITE_CONSTRAINT)
+    return false;
+  raise(sqlite3_db_handle(s_), rc);
+}
+
 void statement::rewind() {
   sqlite3_reset(s_);
   next_ = 1;
@@ -107,13 +120,18 @@ std::string statement::text(int column) const {
   return std::string{view(column)};
 }
 
+bool statement::null(int column) const {
+  return sqlite3_column_type(s_, column) == SQLITE_NULL;
+}
+
 std::optional<utc_time> statement::optional_time(int column) const {
-  if (sqlite3_column_type(s_, column) == SQLITE_NULL)
+  if (null(column))
     return std::nullopt;
   return time(column);
 }
 
 connection::connection(const std::string& path, int flags) {
+  configure_library();
   const int rc = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
   if (rc == SQLITE_OK) {
     sqlite3_extended_result_codes(db_, 1);
@@ -130,10 +148,10 @@ connection::~connection() {
   sqlite3_close(db_);
 }
 
-statement connection::prepare(std::string_view sql) {
+sqlite3_stmt* connection::compile(std::string_view sql) {
   const auto it = cache_.find(sql);
   if (it != cache_.end())
-    return statement{it->second};
+    return it->second;
   std::string key{sql};
   sqlite3_stmt* s = nullptr;
   const int rc = sqlite3_prepare_v3(db_, key.c_str(), static_cast<int>(key.size()) + 1,
@@ -141,6 +159,17 @@ statement connection::prepare(std::string_view sql) {
   if (rc != SQLITE_OK)
     raise(db_, rc);
   cache_.emplace(std::move(key), s);
+  return s;
+}
+
+statement connection::prepare(std::string_view sql) {
+  return statement{compile(sql)};
+}
+
+statement connection::fixed(const char* sql) {
+  auto& s = by_address_[sql];
+  if (s == nullptr)
+    s = compile(sql);
   return statement{s};
 }
 

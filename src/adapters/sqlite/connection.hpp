@@ -55,6 +55,8 @@ class statement {
   bool step();
   /// Steps to the end.
   void run();
+  /// As `run`; false when a constraint refused the statement, which then changed nothing.
+  bool run_unless_refused();
   /// Ready for the next bindings.
   void rewind();
 
@@ -62,6 +64,7 @@ class statement {
   std::string text(int column) const;
   /// Valid until the next step.
   std::string_view view(int column) const;
+  bool null(int column) const;
   utc_time time(int column) const { return from_unix_ms(integer(column)); }
   std::optional<utc_time> optional_time(int column) const;
 
@@ -73,14 +76,18 @@ class statement {
 /// One open database with its prepared statements.
 class connection {
  public:
-  /// `flags` as sqlite3_open_v2 takes them.
+  /// `flags` as sqlite3_open_v2 takes them. The first connection of the process switches off
+  /// SQLite's counting of memory, which takes a lock at every allocation.
   connection(const std::string& path, int flags);
   ~connection();
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  /// A cached prepared statement; the same text must not be in use twice at a time.
+  /// A cached prepared statement; the same text must not be in use twice at a time. Every parameter
+  /// is to be bound at each use: what was bound before is still there, and may point to nothing.
   statement prepare(std::string_view sql);
+  /// The same for a text that lives as long as the program, found again by its address.
+  statement fixed(const char* sql);
   /// Any number of statements without parameters.
   void execute(const std::string& sql);
   /// Rows changed by the latest statement.
@@ -99,9 +106,13 @@ class connection {
     }
   };
 
+  sqlite3_stmt* compile(std::string_view sql);
+
   sqlite3* db_ = nullptr;
   /// Looked up by view: no copy of the text on the hot path.
   std::unordered_map<std::string, sqlite3_stmt*, text_hash, std::equal_to<>> cache_;
+  /// Entries of cache_ by the address of their text.
+  std::unordered_map<const char*, sqlite3_stmt*> by_address_;
 };
 
 } // namespace boyd::adapters::sqlite

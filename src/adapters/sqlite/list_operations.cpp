@@ -1,6 +1,6 @@
 #include "operations.hpp"
 
-#include <functional>
+#include <cstdint>
 #include <utility>
 
 namespace boyd::adapters::sqlite {
@@ -9,38 +9,113 @@ using namespace store;
 
 namespace {
 
-constexpr std::string_view body_join =
-    " LEFT JOIN dispatch_prompts p ON p.id = d.id"
-    " LEFT JOIN dispatch_outputs o ON o.id = d.id AND o.fence = d.fence ";
-
-dispatch with_bodies(const statement& s) {
-  auto row = read_row(s);
-  row.d.prompt = s.text(row_column_count);
-  row.d.outcome.output = s.text(row_column_count + 1);
-  return std::move(row.d);
+dispatch with_bodies(const statement& s, directory& names) {
+  auto d = std::move(read_row(s, names).row.d);
+  d.prompt = s.text(row_column_count);
+  if (d.status != dispatch_status::running)
+    d.outcome.output = s.text(row_column_count + 1);
+  return d;
 }
 
 std::string select_rows(bool bodies) {
-  std::string sql = "SELECT " + std::string{row_columns()};
-  if (bodies)
-    sql += ", p.prompt, o.output";
-  sql += " FROM dispatches d";
-  if (bodies)
-    sql += body_join;
+  return "SELECT " + std::string{row_columns()} + (bodies ? ", d.prompt, s.output" : "");
+}
+
+/// Where list_dispatches finds its rows: each way reads no more than what the filters leave, or
+/// walks from the newest on.
+enum class list_by : std::uint8_t { cycle, end, lease, agent, age };
+
+list_by way_of(const list_dispatches& op) {
+  if (!op.cycle_id.empty())
+    return list_by::cycle;
+  if (op.finished_since)
+    return list_by::end;
+  if (op.status == dispatch_status::running)
+    return list_by::lease;
+  return op.kernel_id.empty() && op.agent_id.empty() ? list_by::age : list_by::agent;
+}
+
+/// The parameters of a list: ?1 to ?8 in this order, whichever of them the text uses.
+void bind_filters(statement& s, const list_dispatches& op) {
+  s.bind(op.kernel_id).bind(op.agent_id).bind(op.cycle_id).bind(op.not_cycle_id);
+  s.bind(op.status ? name_of(*op.status) : std::string_view{}).bind(op.before);
+  s.bind(op.finished_since.value_or(utc_time{})).bind(static_cast<std::int64_t>(op.limit));
+}
+
+/// Agents by kernel and name, as a condition on agents a.
+std::string agent_filter(const list_dispatches& op) {
+  std::string sql = "1";
+  if (!op.kernel_id.empty())
+    sql += " AND a.kernel_no = (SELECT no FROM kernels WHERE kernel_id = ?1)";
+  if (!op.agent_id.empty())
+    sql += " AND a.agent_id = ?2";
   return sql;
+}
+
+/// What is asked of a row d with its joins, but for its agent.
+std::string row_filter(const list_dispatches& op) {
+  std::string sql = "1";
+  if (!op.cycle_id.empty())
+    sql += " AND d.cycle_id = ?3";
+  if (!op.not_cycle_id.empty())
+    sql += " AND +d.cycle_id <> ?4";
+  if (op.status == dispatch_status::running)
+    sql += " AND r.id IS NOT NULL";
+  else if (op.status)
+    sql += " AND r.id IS NULL AND coalesce(s.status, 'pending') = ?5";
+  // The plus keeps the selective index of the other ways from being passed over for this one.
+  if (!op.before.empty())
+    sql += std::string{way_of(op) == list_by::agent || way_of(op) == list_by::age ? " AND "
+                                                                                  : " AND +"} +
+           "d.dispatch_id < ?6";
+  if (op.finished_since)
+    sql += " AND s.finished_at >= ?7";
+  return sql;
+}
+
+/// The ids of the rows of one list.
+std::string select_ids(const list_dispatches& op) {
+  const std::string joins{row_joins};
+  const auto rows = row_filter(op);
+  const auto agents = agent_filter(op);
+  const auto way = way_of(op);
+  const std::string of_agents =
+      agents == "1" ? "" : " AND +d.agent_no IN (SELECT no FROM agents a WHERE " + agents + ")";
+  const std::string newest = " ORDER BY d.dispatch_id DESC LIMIT ?8";
+  switch (way) {
+  case list_by::end:
+    return "SELECT d.id FROM dispatch_results s CROSS JOIN dispatch_requests d ON d.id = s.id LEFT "
+           "JOIN dispatch_running r ON r.dispatch_id = d.dispatch_id WHERE s.kernel_no IN (SELECT "
+           "no FROM kernels" +
+           std::string{op.kernel_id.empty() ? "" : " WHERE kernel_id = ?1"} + ") AND " + rows +
+           of_agents + newest;
+  case list_by::lease:
+    return "SELECT d.id FROM dispatch_running r CROSS JOIN dispatch_requests d ON d.id = r.id "
+           "WHERE " +
+           rows + of_agents + newest;
+  case list_by::agent:
+    return "SELECT d.id FROM agents a CROSS JOIN dispatch_requests d ON d.id IN (SELECT d.id FROM "
+           "dispatch_requests d" +
+           joins + " WHERE d.agent_no = a.no AND " + rows + newest + ") WHERE " + agents + newest;
+  case list_by::cycle:
+  case list_by::age:
+    break;
+  }
+  return "SELECT d.id FROM dispatch_requests d" + joins + " WHERE " + rows + of_agents + newest;
 }
 
 } // namespace
 
 any_reply operations::run(const find_dispatch& op) {
-  static const std::string sql = select_rows(true) +
+  static const std::string sql = select_rows(true) + " FROM dispatch_requests d" +
+                                 std::string{row_joins} +
                                  " WHERE d.dispatch_id >= ?1 AND d.dispatch_id < ?1 || '~' "
                                  "ORDER BY d.dispatch_id LIMIT 2";
   auto s = db_.prepare(sql);
   s.bind(op.dispatch_id);
   std::optional<dispatch> found;
   if (s.step())
-    found = with_bodies(s);
+    found = with_bodies(s, names_);
   if (found && found->dispatch_id != op.dispatch_id && s.step())
     return error{errc::invalid_argument, "several dispatches begin with " + op.dispatch_id, "store",
                  "give more characters of the id"};
@@ -48,59 +123,34 @@ any_reply operations::run(const find_dispatch& op) {
 }
 
 any_reply operations::run(const list_dispatches& op) {
-  // The plus keeps a selective index from being passed over for one that spares the sorting.
-  const std::string id =
-      op.cycle_id.empty() && !op.finished_since ? "d.dispatch_id" : "+d.dispatch_id";
-  auto sql = select_rows(op.with_bodies);
-  std::vector<std::function<void(statement&)>> binds;
-  const auto filter = [&](const std::string& condition, std::function<void(statement&)> bind) {
-    sql += binds.empty() ? " WHERE " : " AND ";
-    sql += condition;
-    binds.push_back(std::move(bind));
-  };
-  if (!op.kernel_id.empty())
-    filter("d.kernel_id = ?", [&](statement& s) { s.bind(op.kernel_id); });
-  if (!op.cycle_id.empty())
-    filter("d.cycle_id = ?", [&](statement& s) { s.bind(op.cycle_id); });
-  if (!op.not_cycle_id.empty())
-    filter("d.cycle_id <> ?", [&](statement& s) { s.bind(op.not_cycle_id); });
-  if (!op.agent_id.empty())
-    filter("d.agent_id = ?", [&](statement& s) { s.bind(op.agent_id); });
-  if (op.status)
-    filter("d.status = ?", [&](statement& s) { s.bind(name_of(*op.status)); });
-  if (!op.before.empty())
-    filter(id + " < ?", [&](statement& s) { s.bind(op.before); });
-  if (op.finished_since)
-    filter("d.finished_at >= ?", [&](statement& s) { s.bind(*op.finished_since); });
-  sql += " ORDER BY " + id + " DESC LIMIT ?";
-  auto s = db_.prepare(sql);
-  for (const auto& bind : binds)
-    bind(s);
-  s.bind(static_cast<std::int64_t>(op.limit));
+  auto s = db_.prepare(select_rows(op.with_bodies) + " FROM (" + select_ids(op) +
+                       ") c CROSS JOIN dispatch_requests d ON d.id = c.id" +
+                       std::string{row_joins} + " ORDER BY d.dispatch_id DESC");
+  bind_filters(s, op);
   std::vector<dispatch> out;
   while (s.step())
-    out.push_back(op.with_bodies ? with_bodies(s) : read_row(s).d);
+    out.push_back(op.with_bodies ? with_bodies(s, names_) : read_row(s, names_).row.d);
   return out;
 }
 
 any_reply operations::run(const latest_per_agent& op) {
-  // Steps along dispatches_agent: one probe per agent, whatever the table's size.
+  // One probe of dispatch_requests_agent per agent, whatever the table's size.
   static const std::string sql =
-      "WITH RECURSIVE a(g) AS (SELECT min(agent_id) FROM dispatches WHERE kernel_id = ?1 "
-      "UNION ALL SELECT (SELECT min(agent_id) FROM dispatches WHERE kernel_id = ?1 AND "
-      "agent_id > a.g) FROM a WHERE a.g IS NOT NULL) SELECT " +
-      std::string{row_columns()} +
-      " FROM a JOIN dispatches d ON d.dispatch_id = (SELECT max(dispatch_id) FROM dispatches "
-      "WHERE kernel_id = ?1 AND agent_id = a.g) WHERE a.g IS NOT NULL ORDER BY a.g";
+      select_rows(false) +
+      " FROM kernels k CROSS JOIN agents a ON a.kernel_no = k.no CROSS JOIN dispatch_requests d ON "
+      "d.id = (SELECT id FROM dispatch_requests WHERE agent_no = a.no ORDER BY dispatch_id DESC "
+      "LIMIT 1)" +
+      std::string{row_joins} + " WHERE k.kernel_id = ? ORDER BY a.agent_id";
   auto s = db_.prepare(sql);
   s.bind(op.kernel_id);
   std::vector<dispatch> out;
   while (s.step())
-    out.push_back(read_row(s).d);
+    out.push_back(read_row(s, names_).row.d);
   return out;
 }
 
 any_reply operations::run(const count_by_status& op) {
+  names_.write_counts();
   auto s = db_.prepare("SELECT status, sum(n) FROM dispatch_counts WHERE ?1 = '' OR "
                        "kernel_id = ?1 GROUP BY status");
   s.bind(op.kernel_id);
@@ -109,6 +159,29 @@ any_reply operations::run(const count_by_status& op) {
     if (const auto status = dispatch_status_from(s.view(0)); status && s.integer(1) > 0)
       reply[*status] = static_cast<std::uint64_t>(s.integer(1));
   return reply;
+}
+
+std::uint64_t operations::remove_dispatches(std::int64_t before, std::uint64_t limit) {
+  struct finished {
+    std::int64_t id;
+    std::int64_t agent_no;
+    std::optional<dispatch_status> status;
+  };
+  std::vector<finished> found;
+  {
+    auto s = db_.prepare("SELECT s.id, d.agent_no, s.status FROM kernels k CROSS JOIN "
+                         "dispatch_results s ON s.kernel_no = k.no AND s.finished_at < ? CROSS "
+                         "JOIN dispatch_requests d ON d.id = s.id LIMIT ?");
+    s.bind(before).bind(static_cast<std::int64_t>(limit));
+    while (s.step())
+      found.push_back({s.integer(0), s.integer(1), dispatch_status_from(s.view(2))});
+  }
+  for (const auto& f : found) {
+    db_.prepare("DELETE FROM dispatch_requests WHERE id=?").bind(f.id).run();
+    db_.prepare("DELETE FROM dispatch_results WHERE id=?").bind(f.id).run();
+    names_.moved(names_.of(f.agent_no), f.status, std::nullopt);
+  }
+  return found.size();
 }
 
 std::uint64_t operations::remove_cycles(std::int64_t before, std::size_t keep,
@@ -132,9 +205,7 @@ any_reply operations::run(const remove_finished& op) {
     s.bind(before).bind(static_cast<std::int64_t>(left())).run();
     reply.removed += static_cast<std::uint64_t>(db_.changes());
   };
-  remove("DELETE FROM dispatches WHERE id IN (SELECT d.id FROM (SELECT DISTINCT kernel_id FROM "
-         "dispatch_counts) k CROSS JOIN dispatches d ON d.kernel_id = k.kernel_id AND "
-         "d.finished_at < ? LIMIT ?)");
+  reply.removed += remove_dispatches(before, left());
   remove("DELETE FROM decisions WHERE (kernel_id, cycle_id, agent_id) IN (SELECT kernel_id, "
          "cycle_id, agent_id FROM decisions WHERE decided_at < ? ORDER BY decided_at LIMIT ?)");
   remove("DELETE FROM occurrences WHERE (kernel_id, scheduled_at) IN (SELECT kernel_id, "

@@ -4,8 +4,11 @@
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/queue/transitions.hpp"
 #include "connection.hpp"
+#include "directory.hpp"
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd::adapters::sqlite {
@@ -13,7 +16,7 @@ namespace boyd::adapters::sqlite {
 /// Carries out operations inside the transaction that its caller opened. Throws `failure`.
 class operations {
  public:
-  operations(connection& db, utc_time now) : db_(db), now_(now) {}
+  operations(connection& db, directory& names, utc_time now) : db_(db), names_(names), now_(now) {}
 
   store::any_reply run(const store::open_occurrence& op);
   store::any_reply run(const store::close_occurrence& op);
@@ -45,30 +48,56 @@ class operations {
   store::any_reply run(const store::list_nodes& op);
 
  private:
+  /// A dispatch as it stands, and what a transition needs to know of where it stood.
   struct stored {
     std::int64_t id = 0; ///< 0: no such row
+    agent_entry* agent = nullptr;
     queue::queue_row row;
+    dispatch_status was = dispatch_status::pending;
+    bool was_delayed = false;
   };
 
-  bool insert_dispatch(const queue::queue_row& row);
-  std::optional<std::string> enqueued_id(const dispatch_spec& spec);
+  bool insert_dispatch(const dispatch_spec& spec, agent_entry& agent);
+  std::optional<std::string> enqueued_id(const dispatch_spec& spec, std::int64_t agent_no);
+  void take_out(const dispatch& d, agent_entry& agent, bool delayed);
+  void put_in(std::int64_t id, const dispatch& d, agent_entry& agent);
+  void lease(std::int64_t id, const dispatch& d, std::int64_t agent_no, bool first);
+  void end_lease(const std::string& dispatch_id);
   stored load(const std::string& dispatch_id);
-  /// Writes every column that a transition may change.
-  void save(std::int64_t id, const queue::queue_row& row);
-  void save_output(std::int64_t id, const queue::queue_row& row);
+  /// Writes everything that a transition may have changed.
+  void save(const stored& held);
+  void write_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
+                    bool first);
+  std::optional<settle_result> settle_first_attempt(const settlement& item);
+  settle_result settle_one(const settlement& item);
+  std::uint64_t due_count(const agent_entry& agent);
   store::take_back::reply give_back(statement ids, int max_rescues);
   void write_cycle(const cycle_record& cycle, bool replace);
+  std::uint64_t remove_dispatches(std::int64_t before, std::uint64_t limit);
   std::uint64_t remove_cycles(std::int64_t before, std::size_t keep, std::uint64_t limit);
 
   connection& db_;
+  directory& names_;
   utc_time now_;
 };
 
-/// The columns of dispatches in the order that read_row takes them, each as d.<name>.
+/// What read_row takes of dispatch_requests d, dispatch_running r and dispatch_results s.
 std::string_view row_columns() noexcept;
+/// The same of a row that is known not to run.
+std::string_view resting_row_columns() noexcept;
 /// How many they are: further columns of a query start here.
-inline constexpr int row_column_count = 30;
-/// The row from the first columns of a result.
-queue::queue_row read_row(const statement& s);
+inline constexpr int row_column_count = 34;
+/// Joins r and s to d.
+inline constexpr std::string_view row_joins =
+    " LEFT JOIN dispatch_running r ON r.dispatch_id = d.dispatch_id"
+    " LEFT JOIN dispatch_results s ON s.id = d.id";
+/// A dispatch from the first columns of a result; its bodies are not among them.
+struct read_dispatch {
+  std::int64_t id = 0;
+  agent_entry* agent = nullptr;
+  bool attempted = false; ///< it has a row in dispatch_results
+  queue::queue_row row;
+};
+read_dispatch read_row(const statement& s, directory& names);
 
 } // namespace boyd::adapters::sqlite

@@ -1,6 +1,7 @@
 #include "operations.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace boyd::adapters::sqlite {
@@ -15,10 +16,10 @@ std::int64_t sql_limit(std::size_t limit) {
 
 } // namespace
 
-std::optional<std::string> operations::enqueued_id(const dispatch_spec& spec) {
-  auto s = db_.prepare(
-      "SELECT dispatch_id FROM dispatches WHERE kernel_id=? AND cycle_id=? AND agent_id=?");
-  s.bind(spec.kernel_id).bind(spec.cycle_id).bind(spec.agent_id);
+std::optional<std::string> operations::enqueued_id(const dispatch_spec& spec,
+                                                   std::int64_t agent_no) {
+  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_requests WHERE cycle_id=? AND agent_no=?");
+  s.bind(spec.cycle_id).bind(agent_no);
   if (!s.step())
     return std::nullopt;
   return s.text(0);
@@ -28,21 +29,21 @@ any_reply operations::run(const enqueue_cycle& op) {
   enqueue_cycle::reply reply;
   reply.dispatch_ids.reserve(op.specs.size());
   for (const auto& spec : op.specs) {
-    if (insert_dispatch(queue::new_row(spec, now_))) {
+    auto& agent = names_.ensure(spec.kernel_id, spec.agent_id);
+    if (insert_dispatch(spec, agent)) {
       ++reply.inserted;
       reply.dispatch_ids.push_back(spec.dispatch_id);
       continue;
     }
-    auto standing = enqueued_id(spec);
+    auto standing = enqueued_id(spec, agent.no);
     if (!standing)
       return error{
           errc::already_exists, "dispatch id " + spec.dispatch_id + " is taken", "store", {}};
     reply.dispatch_ids.push_back(std::move(*standing));
   }
   for (const auto& d : op.decisions) {
-    auto s =
-        db_.prepare("INSERT INTO decisions(kernel_id, cycle_id, agent_id, decided_at, "
-                    "dispatched, reason, detail) VALUES(?,?,?,?,?,?,?) ON CONFLICT DO NOTHING");
+    auto s = db_.fixed("INSERT INTO decisions(kernel_id, cycle_id, agent_id, decided_at, "
+                       "dispatched, reason, detail) VALUES(?,?,?,?,?,?,?) ON CONFLICT DO NOTHING");
     s.bind(op.kernel_id).bind(op.cycle_id).bind(d.agent_id).bind(now_);
     s.bind(d.dispatched ? 1 : 0).bind(d.reason).bind(d.detail).run();
   }
@@ -50,71 +51,115 @@ any_reply operations::run(const enqueue_cycle& op) {
 }
 
 any_reply operations::run(const claim& op) {
-  // The inner query reads dispatches_claim alone; rows and prompts are read for the winners only.
-  static const std::string head = "SELECT " + std::string{row_columns()} +
-                                  ", d.id, p.prompt FROM (SELECT id FROM dispatches WHERE status = "
-                                  "'pending' AND kernel_id = ? ";
+  // Both walk dispatch_waiting in the order of claiming; only the winners' rows are read.
+  static const std::string head =
+      "SELECT " + std::string{resting_row_columns()} + ", d.prompt FROM ";
   static const std::string tail =
-      "AND not_before <= ? ORDER BY priority DESC, created_at, dispatch_id LIMIT ?) c JOIN "
-      "dispatches d ON d.id = c.id JOIN dispatch_prompts p ON p.id = c.id ORDER BY d.priority "
-      "DESC, "
-      "d.created_at, d.dispatch_id";
-  static const std::string of_agent = head + "AND agent_id = ? " + tail;
-  static const std::string of_any = head + tail;
+      "CROSS JOIN dispatch_requests d ON d.id = w.id LEFT JOIN dispatch_results s ON s.id = w.id "
+      "WHERE w.agent_no = ? AND w.not_before <= ? ORDER BY w.priority DESC, w.created_at, "
+      "w.dispatch_id LIMIT ?";
+  static const std::string of_agent = head + "dispatch_waiting w " + tail;
+  static const std::string of_any =
+      head +
+      "(SELECT w.* FROM agents a CROSS JOIN dispatch_waiting w ON w.agent_no = a.no WHERE "
+      "a.kernel_no = (SELECT no FROM kernels WHERE kernel_id = ?) AND w.not_before <= ? ORDER BY "
+      "w.priority DESC, w.created_at, w.dispatch_id LIMIT ?) w CROSS JOIN dispatch_requests d ON "
+      "d.id = w.id LEFT JOIN dispatch_results s ON s.id = w.id ORDER BY w.priority DESC, "
+      "w.created_at, w.dispatch_id";
   std::vector<claimed_dispatch> out;
-  std::vector<std::int64_t> ids;
+  std::vector<read_dispatch> found;
   {
-    auto s = db_.prepare(op.agent_id.empty() ? of_any : of_agent);
-    s.bind(op.kernel_id);
-    if (!op.agent_id.empty())
-      s.bind(op.agent_id);
+    const auto* agent = op.agent_id.empty() ? nullptr : names_.find(op.kernel_id, op.agent_id);
+    if (agent == nullptr && !op.agent_id.empty())
+      return out;
+    auto s = db_.fixed((agent != nullptr ? of_agent : of_any).c_str());
+    if (agent != nullptr)
+      s.bind(agent->no);
+    else
+      s.bind(op.kernel_id);
     s.bind(now_).bind(sql_limit(op.limit));
     while (s.step()) {
-      auto row = read_row(s);
-      row.d.prompt = s.text(row_column_count + 1);
-      ids.push_back(s.integer(row_column_count));
-      queue::claim_row(row, op.node_id, op.lease, now_);
-      out.push_back({std::move(row.d), op.lease});
+      found.push_back(read_row(s, names_));
+      found.back().row.d.prompt = s.text(row_column_count);
     }
   }
-  auto s = db_.prepare("UPDATE dispatches SET status='running', attempt=?, fence=?, "
-                       "lease_owner=?, last_owner=?, lease_expires_at=?, started_at=?, "
-                       "execution='none', claim='none', verification='none', "
-                       "failure_class='none', exit_code=-1, output_cut=0, session_id='', "
-                       "summary='', error='', usage='' WHERE id=?");
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto& d = out[i].row;
-    s.rewind();
-    s.bind(d.attempt).bind(d.fence).bind(d.lease_owner).bind(d.lease_owner);
-    s.bind(d.lease_expires_at).bind(d.started_at).bind(ids[i]).run();
+  out.reserve(found.size());
+  for (auto& f : found) {
+    auto& d = f.row.d;
+    const bool delayed = d.not_before > d.created_at;
+    queue::claim_row(f.row, op.node_id, op.lease, now_);
+    take_out(d, *f.agent, delayed);
+    lease(f.id, d, f.agent->no, !f.attempted);
+    names_.moved(*f.agent, dispatch_status::pending, dispatch_status::running);
+    out.push_back({std::move(d), op.lease});
   }
   return out;
 }
 
-any_reply operations::run(const settle& op) {
-  std::vector<settle_result> out;
-  out.reserve(op.items.size());
-  for (const auto& item : op.items) {
-    auto found = load(item.dispatch_id);
-    if (found.id == 0) {
-      out.push_back(settle_result::not_found);
-      continue;
-    }
-    const auto result = queue::settle_row(found.row, item, now_);
-    if (result == settle_result::accepted) {
-      save(found.id, found.row);
-      save_output(found.id, found.row);
-    }
-    out.push_back(result);
+/// Most rows are settled at their first attempt, and finally: then the lease says all that the rule
+/// reads, and the result is a row of its own. Nothing: the whole row has to be looked at.
+std::optional<settle_result> operations::settle_first_attempt(const settlement& item) {
+  queue::queue_row row;
+  auto& d = row.d;
+  std::int64_t id = 0;
+  std::int64_t agent_no = 0;
+  {
+    auto s = db_.fixed("SELECT id, agent_no, fence, attempt, lease_owner, started_at, first "
+                       "FROM dispatch_running WHERE dispatch_id=?");
+    s.bind(item.dispatch_id);
+    if (!s.step() || s.integer(6) == 0)
+      return std::nullopt;
+    id = s.integer(0);
+    agent_no = s.integer(1);
+    d.fence = s.integer(2);
+    d.attempt = static_cast<int>(s.integer(3));
+    row.last_owner = s.text(4);
+    d.started_at = s.time(5);
   }
+  d.status = dispatch_status::running;
+  const auto result = queue::settle_row(row, item, now_);
+  if (result != settle_result::accepted)
+    return result;
+  if (!is_final(d.status))
+    return std::nullopt;
+  auto& agent = names_.of(agent_no);
+  end_lease(item.dispatch_id);
+  write_result(id, agent.kernel_no, row, true);
+  names_.moved(agent, dispatch_status::running, d.status);
+  return result;
+}
+
+settle_result operations::settle_one(const settlement& item) {
+  if (const auto done = settle_first_attempt(item))
+    return *done;
+  auto held = load(item.dispatch_id);
+  if (held.id == 0)
+    return settle_result::not_found;
+  const auto result = queue::settle_row(held.row, item, now_);
+  if (result == settle_result::accepted)
+    save(held);
+  return result;
+}
+
+any_reply operations::run(const settle& op) {
+  // Results are kept by the age of their dispatch: written in that order, the next one lies beside
+  // the one before. Each item has its own row, or follows an earlier one of the same row.
+  std::vector<std::size_t> order(op.items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return op.items[a].dispatch_id < op.items[b].dispatch_id;
+  });
+  std::vector<settle_result> out(op.items.size(), settle_result::not_found);
+  for (const auto i : order)
+    out[i] = settle_one(op.items[i]);
   return out;
 }
 
 any_reply operations::run(const renew_leases& op) {
   renew_leases::reply reply;
   for (const auto& item : op.items) {
-    auto s = db_.prepare("UPDATE dispatches SET lease_expires_at=? WHERE dispatch_id=? AND "
-                         "status='running' AND fence=? AND lease_owner=?");
+    auto s = db_.fixed("UPDATE dispatch_running SET lease_expires_at=? WHERE dispatch_id=? "
+                       "AND fence=? AND lease_owner=?");
     s.bind(now_ + op.lease).bind(item.dispatch_id).bind(item.fence).bind(op.node_id).run();
     if (db_.changes() == 0)
       reply.lost.push_back(item.dispatch_id);
@@ -130,22 +175,22 @@ take_back::reply operations::give_back(statement ids, int max_rescues) {
   for (auto& id : found) {
     auto held = load(id);
     const bool poisoned = queue::rescue_row(held.row, max_rescues, now_);
-    save(held.id, held.row);
+    save(held);
     (poisoned ? reply.poisoned : reply.returned).push_back(std::move(id));
   }
   return reply;
 }
 
 any_reply operations::run(const take_back& op) {
-  auto s = db_.prepare("SELECT dispatch_id FROM dispatches WHERE status='running' AND "
-                       "lease_owner=? ORDER BY dispatch_id LIMIT ?");
+  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_running WHERE lease_owner=? ORDER BY "
+                     "dispatch_id LIMIT ?");
   s.bind(op.node_id).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
 }
 
 any_reply operations::run(const rescue_expired& op) {
-  auto s = db_.prepare("SELECT dispatch_id FROM dispatches WHERE status='running' AND "
-                       "lease_expires_at <= ? ORDER BY lease_expires_at, dispatch_id LIMIT ?");
+  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_running WHERE lease_expires_at <= ? "
+                     "ORDER BY lease_expires_at, dispatch_id LIMIT ?");
   s.bind(now_).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
 }
@@ -156,7 +201,7 @@ any_reply operations::run(const retry_dispatch& op) {
     return retry_dispatch::reply{};
   const auto reply = queue::retry_row(found.row, now_);
   if (reply.result == settle_result::accepted)
-    save(found.id, found.row);
+    save(found);
   return reply;
 }
 
@@ -166,36 +211,33 @@ any_reply operations::run(const cancel_dispatch& op) {
     return cancel_dispatch::reply{};
   const auto reply = queue::cancel_row(found.row, now_);
   if (reply.result == settle_result::accepted)
-    save(found.id, found.row);
+    save(found);
   return reply;
+}
+
+std::uint64_t operations::due_count(const agent_entry& agent) {
+  if (agent.delayed == 0)
+    return std::min(agent.waiting, queue::due_count_cap);
+  auto s = db_.fixed("SELECT count(*) FROM (SELECT 1 FROM dispatch_waiting WHERE agent_no=? AND "
+                     "not_before<=? LIMIT ?)");
+  s.bind(agent.no).bind(now_).bind(static_cast<std::int64_t>(queue::due_count_cap));
+  return s.step() ? static_cast<std::uint64_t>(s.integer(0)) : 0;
 }
 
 any_reply operations::run(const due_agents&) {
   due_agents::reply reply;
-  std::vector<std::pair<std::string, std::string>> agents;
-  {
-    // Steps from one agent to the next along dispatches_claim instead of reading every row.
-    auto s = db_.prepare(
-        "WITH RECURSIVE a(k, g) AS ("
-        "SELECT * FROM (SELECT kernel_id, agent_id FROM dispatches WHERE status='pending' "
-        "ORDER BY kernel_id, agent_id LIMIT 1) UNION ALL "
-        "SELECT n.kernel_id, n.agent_id FROM a JOIN dispatches n ON n.id = ("
-        "SELECT id FROM dispatches WHERE status='pending' AND (kernel_id, agent_id) > (a.k, a.g) "
-        "ORDER BY kernel_id, agent_id LIMIT 1)) SELECT k, g FROM a");
-    while (s.step())
-      agents.emplace_back(s.text(0), s.text(1));
+  for (const auto& [name, agent] : names_.counted()) {
+    if (agent.waiting == 0)
+      continue;
+    auto s = db_.fixed("SELECT priority FROM dispatch_waiting WHERE agent_no=? AND not_before<=? "
+                       "ORDER BY priority DESC, created_at, dispatch_id LIMIT 1");
+    s.bind(agent.no).bind(now_);
+    if (s.step())
+      reply.due.push_back(
+          {agent.kernel_id, agent.agent_id, static_cast<int>(s.integer(0)), due_count(agent)});
   }
-  for (auto& [kernel, agent] : agents) {
-    auto s = db_.prepare("SELECT count(*), max(priority) FROM (SELECT priority FROM dispatches "
-                         "WHERE status='pending' AND kernel_id=? AND agent_id=? AND not_before<=? "
-                         "ORDER BY priority DESC, created_at LIMIT ?)");
-    s.bind(kernel).bind(agent).bind(now_).bind(static_cast<std::int64_t>(queue::due_count_cap));
-    if (s.step() && s.integer(0) > 0)
-      reply.due.push_back({kernel, agent, static_cast<int>(s.integer(1)),
-                           static_cast<std::uint64_t>(s.integer(0))});
-  }
-  auto s = db_.prepare("SELECT not_before FROM dispatches WHERE status='pending' AND "
-                       "not_before > created_at AND not_before > ? ORDER BY not_before LIMIT 1");
+  auto s = db_.fixed("SELECT not_before FROM dispatch_waiting WHERE not_before > created_at AND "
+                     "not_before > ? ORDER BY not_before LIMIT 1");
   s.bind(now_);
   if (s.step())
     reply.next_in = s.time(0) - now_;

@@ -2,102 +2,183 @@
 
 namespace boyd::adapters::sqlite {
 
-std::string_view row_columns() noexcept {
-  return "d.dispatch_id, d.kernel_id, d.cycle_id, d.agent_id, d.priority, d.status, d.metadata, "
-         "d.attempt, d.max_attempts, d.rescues, d.fence, d.settled_fence, d.not_before, "
-         "d.lease_owner, d.last_owner, d.lease_expires_at, d.created_at, d.started_at, "
-         "d.finished_at, d.execution, d.claim, d.verification, d.failure_class, d.exit_code, "
-         "d.output_cut, d.session_id, d.summary, d.error, d.usage, d.attempts";
-}
+namespace {
 
-queue::queue_row read_row(const statement& s) {
-  queue::queue_row row;
+#define REQUEST_COLUMNS                                                                            \
+  "d.dispatch_id, d.agent_no, d.cycle_id, d.priority, d.max_attempts, d.created_at, "              \
+  "d.not_before, d.metadata, d.id, "
+#define RESULT_COLUMNS                                                                             \
+  "s.status, s.attempt, s.rescues, s.fence, s.settled_fence, s.not_before, s.last_owner, "         \
+  "s.started_at, s.finished_at, s.execution, s.claim, s.verification, s.failure_class, "           \
+  "s.exit_code, s.output_cut, s.session_id, s.summary, s.error, s.usage, s.attempts"
+
+/// What its latest ended attempt left of a dispatch.
+void read_result(const statement& s, queue::queue_row& row) {
   auto& d = row.d;
-  d.dispatch_id = s.text(0);
-  d.kernel_id = s.text(1);
-  d.cycle_id = s.text(2);
-  d.agent_id = s.text(3);
-  d.priority = static_cast<int>(s.integer(4));
-  d.status = dispatch_status_from(s.view(5)).value_or(dispatch_status::failed);
-  d.metadata_json = s.text(6);
-  d.attempt = static_cast<int>(s.integer(7));
-  d.max_attempts = static_cast<int>(s.integer(8));
-  d.rescues = static_cast<int>(s.integer(9));
-  d.fence = s.integer(10);
-  row.settled_fence = s.integer(11);
-  d.not_before = s.time(12);
-  d.lease_owner = s.text(13);
-  row.last_owner = s.text(14);
-  d.lease_expires_at = s.optional_time(15);
-  d.created_at = s.time(16);
-  d.started_at = s.optional_time(17);
-  d.finished_at = s.optional_time(18);
-  d.outcome.execution = execution_verdict_from(s.view(19)).value_or(execution_verdict::none);
-  d.outcome.claim = claim_verdict_from(s.view(20)).value_or(claim_verdict::none);
-  d.outcome.verification =
-      verification_verdict_from(s.view(21)).value_or(verification_verdict::none);
-  d.outcome.failure = failure_class_from(s.view(22)).value_or(failure_class::none);
-  d.outcome.exit_code = static_cast<int>(s.integer(23));
-  d.outcome.output_cut = static_cast<std::uint64_t>(s.integer(24));
-  d.outcome.session_id = s.text(25);
-  d.outcome.summary = s.text(26);
-  d.outcome.error = s.text(27);
-  d.outcome.usage_json = s.text(28);
-  d.attempts_json = s.text(29);
-  return row;
+  d.status = dispatch_status_from(s.view(14)).value_or(dispatch_status::failed);
+  d.attempt = static_cast<int>(s.integer(15));
+  d.rescues = static_cast<int>(s.integer(16));
+  d.fence = s.integer(17);
+  row.settled_fence = s.integer(18);
+  if (!s.null(19))
+    d.not_before = s.time(19);
+  row.last_owner = s.text(20);
+  d.started_at = s.optional_time(21);
+  d.finished_at = s.optional_time(22);
+  auto& o = d.outcome;
+  o.execution = execution_verdict_from(s.view(23)).value_or(execution_verdict::none);
+  o.claim = claim_verdict_from(s.view(24)).value_or(claim_verdict::none);
+  o.verification = verification_verdict_from(s.view(25)).value_or(verification_verdict::none);
+  o.failure = failure_class_from(s.view(26)).value_or(failure_class::none);
+  o.exit_code = static_cast<int>(s.integer(27));
+  o.output_cut = static_cast<std::uint64_t>(s.integer(28));
+  o.session_id = s.text(29);
+  o.summary = s.text(30);
+  o.error = s.text(31);
+  o.usage_json = s.text(32);
+  d.attempts_json = s.text(33);
 }
 
-bool operations::insert_dispatch(const queue::queue_row& row) {
+/// The attempt under way; what the one before left is hidden by it (queue::claim_row).
+void read_lease(const statement& s, queue::queue_row& row) {
+  auto& d = row.d;
+  d.status = dispatch_status::running;
+  d.fence = s.integer(9);
+  d.attempt = static_cast<int>(s.integer(10));
+  d.lease_owner = s.text(11);
+  row.last_owner = d.lease_owner;
+  d.lease_expires_at = s.time(12);
+  d.started_at = s.time(13);
+  d.outcome = run_outcome{};
+}
+
+} // namespace
+
+std::string_view row_columns() noexcept {
+  return REQUEST_COLUMNS
+      "r.fence, r.attempt, r.lease_owner, r.lease_expires_at, r.started_at, " RESULT_COLUMNS;
+}
+
+std::string_view resting_row_columns() noexcept {
+  return REQUEST_COLUMNS "NULL, NULL, NULL, NULL, NULL, " RESULT_COLUMNS;
+}
+
+#undef REQUEST_COLUMNS
+#undef RESULT_COLUMNS
+
+read_dispatch read_row(const statement& s, directory& names) {
+  read_dispatch out;
+  auto& d = out.row.d;
+  out.agent = &names.of(s.integer(1));
+  d.dispatch_id = s.text(0);
+  d.kernel_id = out.agent->kernel_id;
+  d.agent_id = out.agent->agent_id;
+  d.cycle_id = s.text(2);
+  d.priority = static_cast<int>(s.integer(3));
+  d.max_attempts = static_cast<int>(s.integer(4));
+  d.created_at = s.time(5);
+  d.not_before = s.time(6);
+  d.metadata_json = s.text(7);
+  out.id = s.integer(8);
+  out.attempted = !s.null(14);
+  if (out.attempted)
+    read_result(s, out.row);
+  if (!s.null(9))
+    read_lease(s, out.row);
+  return out;
+}
+
+bool operations::insert_dispatch(const dispatch_spec& spec, agent_entry& agent) {
+  const auto row = queue::new_row(spec, now_);
   const auto& d = row.d;
-  auto s = db_.prepare(
-      "INSERT INTO dispatches(dispatch_id, kernel_id, cycle_id, agent_id, priority, status, "
-      "metadata, attempt, max_attempts, rescues, fence, settled_fence, not_before, lease_owner, "
-      "last_owner, created_at, execution, claim, verification, failure_class, exit_code, "
-      "output_cut, session_id, summary, error, usage, attempts) "
-      "VALUES(?,?,?,?,?,'pending',?,0,?,0,0,0,?,'','',?,'none','none','none','none',-1,0,'','','',"
-      "'','[]') ON CONFLICT DO NOTHING");
-  s.bind(d.dispatch_id).bind(d.kernel_id).bind(d.cycle_id).bind(d.agent_id).bind(d.priority);
-  s.bind(d.metadata_json).bind(d.max_attempts).bind(d.not_before).bind(d.created_at);
-  s.run();
-  if (db_.changes() == 0)
+  auto s = db_.fixed("INSERT INTO dispatch_requests(dispatch_id, agent_no, cycle_id, priority, "
+                     "max_attempts, created_at, not_before, metadata, prompt) "
+                     "VALUES(?,?,?,?,?,?,?,?,?)");
+  s.bind(d.dispatch_id).bind(agent.no).bind(d.cycle_id).bind(d.priority).bind(d.max_attempts);
+  s.bind(d.created_at).bind(d.not_before).bind(d.metadata_json).bind(d.prompt);
+  if (!s.run_unless_refused())
     return false;
-  auto p = db_.prepare("INSERT INTO dispatch_prompts(id, prompt) VALUES(?,?)");
-  p.bind(db_.last_id()).bind(d.prompt).run();
+  put_in(db_.last_id(), d, agent);
+  names_.moved(agent, std::nullopt, dispatch_status::pending);
   return true;
 }
 
+void operations::put_in(std::int64_t id, const dispatch& d, agent_entry& agent) {
+  auto s = db_.fixed("INSERT INTO dispatch_waiting(agent_no, priority, created_at, dispatch_id, "
+                     "not_before, id) VALUES(?,?,?,?,?,?)");
+  s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).bind(d.not_before);
+  s.bind(id).run();
+  names_.waiting(agent, d.not_before > d.created_at, true);
+}
+
+void operations::take_out(const dispatch& d, agent_entry& agent, bool delayed) {
+  auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority=? AND "
+                     "created_at=? AND dispatch_id=?");
+  s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).run();
+  names_.waiting(agent, delayed, false);
+}
+
+void operations::lease(std::int64_t id, const dispatch& d, std::int64_t agent_no, bool first) {
+  auto s = db_.fixed("INSERT INTO dispatch_running(dispatch_id, id, agent_no, fence, attempt, "
+                     "lease_owner, lease_expires_at, started_at, first) "
+                     "VALUES(?,?,?,?,?,?,?,?,?)");
+  s.bind(d.dispatch_id).bind(id).bind(agent_no).bind(d.fence).bind(d.attempt).bind(d.lease_owner);
+  s.bind(d.lease_expires_at).bind(d.started_at).bind(first ? 1 : 0).run();
+}
+
+void operations::end_lease(const std::string& dispatch_id) {
+  db_.fixed("DELETE FROM dispatch_running WHERE dispatch_id=?").bind(dispatch_id).run();
+}
+
 operations::stored operations::load(const std::string& dispatch_id) {
-  static const std::string sql =
-      "SELECT " + std::string{row_columns()} + ", d.id FROM dispatches d WHERE d.dispatch_id = ?";
-  auto s = db_.prepare(sql);
+  static const std::string sql = "SELECT " + std::string{row_columns()} +
+                                 ", s.output FROM dispatch_requests d" + std::string{row_joins} +
+                                 " WHERE d.dispatch_id = ?";
+  auto s = db_.fixed(sql.c_str());
   s.bind(dispatch_id);
   if (!s.step())
     return {};
-  return {s.integer(row_column_count), read_row(s)};
+  auto found = read_row(s, names_);
+  auto& d = found.row.d;
+  if (d.status != dispatch_status::running)
+    d.outcome.output = s.text(row_column_count);
+  const auto was = d.status;
+  const bool delayed = d.not_before > d.created_at;
+  return {found.id, found.agent, std::move(found.row), was, delayed};
 }
 
-void operations::save(std::int64_t id, const queue::queue_row& row) {
+void operations::save(const stored& held) {
+  const auto& d = held.row.d;
+  if (held.was == dispatch_status::pending)
+    take_out(d, *held.agent, held.was_delayed);
+  if (held.was == dispatch_status::running)
+    end_lease(d.dispatch_id);
+  write_result(held.id, held.agent->kernel_no, held.row, false);
+  if (d.status == dispatch_status::pending)
+    put_in(held.id, d, *held.agent);
+  names_.moved(*held.agent, held.was, d.status);
+}
+
+void operations::write_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
+                              bool first) {
+  // A first result is an insert at the table's end; only REPLACE looks for an older one.
+#define RESULT                                                                                     \
+  "INTO dispatch_results(id, kernel_no, status, attempt, rescues, fence, settled_fence, "          \
+  "not_before, last_owner, started_at, finished_at, execution, claim, verification, "              \
+  "failure_class, exit_code, output_cut, session_id, summary, error, usage, attempts, output) "    \
+  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+  auto s = db_.fixed(first ? "INSERT " RESULT : "INSERT OR REPLACE " RESULT);
+#undef RESULT
   const auto& d = row.d;
   const auto& o = d.outcome;
-  auto s = db_.prepare(
-      "UPDATE dispatches SET status=?, attempt=?, rescues=?, fence=?, settled_fence=?, "
-      "not_before=?, lease_owner=?, last_owner=?, lease_expires_at=?, started_at=?, finished_at=?, "
-      "execution=?, claim=?, verification=?, failure_class=?, exit_code=?, output_cut=?, "
-      "session_id=?, summary=?, error=?, usage=?, attempts=? WHERE id=?");
-  s.bind(name_of(d.status)).bind(d.attempt).bind(d.rescues).bind(d.fence).bind(row.settled_fence);
-  s.bind(d.not_before).bind(d.lease_owner).bind(row.last_owner).bind(d.lease_expires_at);
+  s.bind(id).bind(kernel_no).bind(name_of(d.status)).bind(d.attempt).bind(d.rescues);
+  s.bind(d.fence).bind(row.settled_fence);
+  s.bind(first ? std::nullopt : std::optional{d.not_before}).bind(row.last_owner);
   s.bind(d.started_at).bind(d.finished_at);
   s.bind(name_of(o.execution)).bind(name_of(o.claim)).bind(name_of(o.verification));
   s.bind(name_of(o.failure)).bind(o.exit_code).bind(static_cast<std::int64_t>(o.output_cut));
   s.bind(o.session_id).bind(o.summary).bind(o.error).bind(o.usage_json).bind(d.attempts_json);
-  s.bind(id).run();
-}
-
-void operations::save_output(std::int64_t id, const queue::queue_row& row) {
-  if (row.d.outcome.output.empty())
-    return;
-  auto s = db_.prepare("INSERT OR REPLACE INTO dispatch_outputs(id, fence, output) VALUES(?,?,?)");
-  s.bind(id).bind(row.d.fence).bind(row.d.outcome.output).run();
+  s.bind(o.output).run();
 }
 
 } // namespace boyd::adapters::sqlite

@@ -85,6 +85,7 @@ class sqlite_store final : public dispatch_store {
 
   sqlite_options options_;
   std::unique_ptr<sqlite::connection> db_;
+  std::unique_ptr<sqlite::directory> names_;
   identity file_;
   /// The write-ahead log left behind by a database that was taken away, and its database.
   std::optional<std::pair<identity, identity>> orphan_wal_;
@@ -174,6 +175,7 @@ result<void> sqlite_store::open() {
   try {
     db_ = std::make_unique<sqlite::connection>(options_.path,
                                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
+    names_ = std::make_unique<sqlite::directory>(*db_);
     configure();
     if (auto migrated = migrate(); !migrated) {
       close();
@@ -202,11 +204,14 @@ std::optional<std::string> sqlite_store::lost_file() {
 }
 
 void sqlite_store::close() {
+  names_.reset();
   db_.reset();
 }
 
 void sqlite_store::rollback() {
   try {
+    if (names_)
+      names_->forget();
     if (db_ && db_->in_transaction())
       db_->execute("ROLLBACK");
   } catch (const failure& f) {
@@ -218,7 +223,7 @@ void sqlite_store::rollback() {
 result<std::vector<store::any_reply>>
 sqlite_store::run(const std::vector<store::operation>& batch) {
   db_->prepare("BEGIN IMMEDIATE").run();
-  sqlite::operations operations(*db_, options_.clock->now());
+  sqlite::operations operations(*db_, *names_, options_.clock->now());
   std::vector<store::any_reply> replies;
   replies.reserve(batch.size());
   for (const auto& op : batch) {
@@ -227,6 +232,7 @@ sqlite_store::run(const std::vector<store::operation>& batch) {
     else
       replies.push_back(std::visit([&](const auto& o) { return operations.run(o); }, op));
   }
+  names_->write_counts();
   try {
     db_->prepare("COMMIT").run();
   } catch (const failure& f) {

@@ -61,6 +61,37 @@ std::string sqlite_cli(const std::string& path, const std::string& sql) {
   return out;
 }
 
+store::count_by_status::reply count_of(dispatch_store& s) {
+  const auto replies = s.apply({store::count_by_status{}});
+  REQUIRE(replies);
+  return std::get<store::count_by_status::reply>(replies->front());
+}
+
+/// Schemas before this one kept a dispatch in one table.
+constexpr int first_schema_in_parts = 5;
+
+/// One row of each status as those schemas have it: pending p, repeated w, running (for the second
+/// time) r, done d, failed f in another kernel.
+const char* const old_dispatches = R"sql(
+INSERT INTO dispatches(id, dispatch_id, kernel_id, cycle_id, agent_id, priority, status, metadata,
+  attempt, max_attempts, rescues, fence, settled_fence, not_before, lease_owner, last_owner,
+  lease_expires_at, created_at, started_at, finished_at, execution, claim, verification,
+  failure_class, exit_code, output_cut, session_id, summary, error, usage, attempts) VALUES
+(1,'dispatch-p','k','c','p',5,'pending','{}',0,3,0,0,0,1000,'','',NULL,1000,NULL,NULL,
+  'none','none','none','none',-1,0,'','','','','[]'),
+(2,'dispatch-w','k','c','w',5,'pending','{}',1,3,0,1,1,1500,'','n1',NULL,1000,NULL,NULL,
+  'failed','none','none','transient',1,0,'','','again','','[{\"to\":\"retry\"}]'),
+(3,'dispatch-r','k','c','r',5,'running','{}',2,3,0,2,1,1200,'n1','n1',9000,1000,1300,NULL,
+  'none','none','none','none',-1,0,'','','','','[{\"summary\":\"first\"}]'),
+(4,'dispatch-d','k','c','d',5,'done','{}',1,3,0,1,1,1000,'','n1',NULL,1000,1100,1200,
+  'succeeded','done','none','none',0,0,'s','good','','','[]'),
+(5,'dispatch-f','k2','c','f',5,'failed','{}',3,3,0,3,3,1000,'','n1',NULL,1000,1100,1200,
+  'failed','none','none','deterministic',1,0,'','','bad','','[]');
+INSERT INTO dispatch_prompts SELECT id, 'work ' || agent_id FROM dispatches;
+INSERT INTO dispatch_outputs SELECT id, fence, 'said ' || agent_id FROM dispatches
+  WHERE id IN (2, 4);
+)sql";
+
 store::enqueue_cycle one_dispatch(const std::string& id) {
   dispatch_spec s;
   s.dispatch_id = id;
@@ -150,18 +181,93 @@ TEST_CASE("every earlier schema is brought up to date with its rows") {
       old.migrate_to = version;
       auto s = adapters::make_sqlite_store(old);
       REQUIRE(s->open());
-      REQUIRE(s->apply({one_dispatch("d1"), fact("k", "v")}));
+      REQUIRE(s->apply({fact("k", "v")}));
+      if (version >= first_schema_in_parts)
+        REQUIRE(s->apply({one_dispatch("p")}));
     }
+    if (version < first_schema_in_parts)
+      REQUIRE(sqlite_cli(path, old_dispatches).empty());
     auto s = adapters::make_sqlite_store(options_for(path));
     REQUIRE(s->open());
     const auto replies = s->apply({store::count_by_status{}, store::latest_per_agent{"k"}});
     REQUIRE(replies);
-    REQUIRE(std::get<store::count_by_status::reply>(replies->at(0)).at(dispatch_status::pending) ==
+    REQUIRE(std::get<store::count_by_status::reply>(replies->at(0)).at(dispatch_status::pending) >=
             1);
-    REQUIRE(std::get<std::vector<dispatch>>(replies->at(1)).size() == 1);
+    REQUIRE(!std::get<std::vector<dispatch>>(replies->at(1)).empty());
+    REQUIRE(facts(*s).at("k") == "v");
     REQUIRE(sqlite_cli(path, "SELECT max(version) FROM schema_migrations") ==
             std::to_string(adapters::sqlite_schema_version()));
   }
+}
+
+TEST_CASE("dispatches of every status are carried over from the one-table schemas") {
+  for (int version = 1; version < first_schema_in_parts; ++version) {
+    temp_dir d;
+    const auto path = d.file("boyd.db");
+    {
+      auto old = options_for(path);
+      old.migrate_to = version;
+      REQUIRE(adapters::make_sqlite_store(old)->open());
+    }
+    REQUIRE(sqlite_cli(path, old_dispatches).empty());
+    auto s = adapters::make_sqlite_store(options_for(path));
+    REQUIRE(s->open());
+    REQUIRE(count_of(*s) == store::count_by_status::reply{{dispatch_status::pending, 2},
+                                                          {dispatch_status::running, 1},
+                                                          {dispatch_status::done, 1},
+                                                          {dispatch_status::failed, 1}});
+    REQUIRE(sqlite_cli(path, "SELECT dispatch_id, kernel_id, agent_id, status, attempt, fence, "
+                             "lease_owner, prompt, output FROM dispatches ORDER BY 1") ==
+            "dispatch-d|k|d|done|1|1||work d|said d\n"
+            "dispatch-f|k2|f|failed|3|3||work f|\n"
+            "dispatch-p|k|p|pending|0|0||work p|\n"
+            "dispatch-r|k|r|running|2|2|n1|work r|\n"
+            "dispatch-w|k|w|pending|1|1||work w|said w");
+    // The running attempt ends under its fence; the repeated one keeps its history.
+    settlement end{"dispatch-r", 2, settle_to::done, 0ms, {}};
+    end.outcome.summary = "through";
+    const auto replies =
+        s->apply({store::settle{"n1", {end}}, store::find_dispatch{"dispatch-r"},
+                  store::claim{"n1", "k", "w", 5, 1h}, store::claim{"n1", "k", "p", 5, 1h}});
+    REQUIRE(replies);
+    REQUIRE(std::get<std::vector<settle_result>>(replies->at(0)).at(0) == settle_result::accepted);
+    const auto ended = *std::get<std::optional<dispatch>>(replies->at(1));
+    REQUIRE(ended.status == dispatch_status::done);
+    REQUIRE(ended.outcome.summary == "through");
+    REQUIRE(ended.attempts_json.find("first") != std::string::npos);
+    const auto again = std::get<std::vector<claimed_dispatch>>(replies->at(2)).at(0).row;
+    REQUIRE(again.attempt == 2);
+    REQUIRE(again.fence == 2);
+    REQUIRE(std::get<std::vector<claimed_dispatch>>(replies->at(3)).at(0).row.prompt == "work p");
+    REQUIRE(sqlite_cli(path, "PRAGMA integrity_check") == "ok");
+  }
+}
+
+TEST_CASE("counts follow every way that a dispatch goes, also after a refused batch") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  auto s = adapters::make_sqlite_store(options_for(path));
+  REQUIRE(s->open());
+  REQUIRE(s->apply({one_dispatch("d1"), one_dispatch("d2"), one_dispatch("d3"),
+                    store::cancel_dispatch{"d1"}, store::claim{"n", "k", "a", 1, 1h}}));
+  REQUIRE(count_of(*s) == store::count_by_status::reply{{dispatch_status::pending, 1},
+                                                        {dispatch_status::running, 1},
+                                                        {dispatch_status::cancelled, 1}});
+  // A batch that fails in its middle is forgotten whole, by the counts in memory, too.
+  REQUIRE(sqlite_cli(path, "CREATE TRIGGER stop BEFORE INSERT ON facts BEGIN SELECT "
+                           "RAISE(ABORT, 'stop'); END")
+              .empty());
+  REQUIRE(!s->apply({one_dispatch("d4"), store::cancel_dispatch{"d3"}, fact("x", "y")}));
+  REQUIRE(sqlite_cli(path, "DROP TRIGGER stop").empty());
+  const auto due = s->apply({store::due_agents{}});
+  REQUIRE(std::get<store::due_agents::reply>(due->front()).due.at(0).count == 1);
+  REQUIRE(sqlite_cli(path, "SELECT status, n FROM dispatch_counts WHERE n > 0 ORDER BY 1") ==
+          "cancelled|1\npending|1\nrunning|1");
+  store::remove_finished everything;
+  everything.age = -1h;
+  REQUIRE(s->apply({everything}));
+  REQUIRE(count_of(*s) == store::count_by_status::reply{{dispatch_status::pending, 1},
+                                                        {dispatch_status::running, 1}});
 }
 
 TEST_CASE("a newer schema and a damaged file are refused with advice") {
