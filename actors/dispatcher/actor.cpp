@@ -2,9 +2,12 @@
 
 #include "actors/dispatcher/core.hpp"
 #include "actors/executor/actor.hpp"
+#include "actors/script_batch/actor.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/exec/immediate.hpp"
+#include "boyd/exec/script.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -13,6 +16,7 @@
 
 #include <charconv>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 namespace boyd {
@@ -24,15 +28,16 @@ struct dispatcher_tick : message {};
 struct grace_over : message {};
 
 using dispatcher_impl =
-    dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>>;
+    dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>,
+                             caf::reacts_to<runs_finished>>;
 
 /// Settlements, lease renewal and lost answers are looked after this often while work is in hand.
 constexpr milliseconds tick_interval = 1s;
 
+/// An execution worker and what it has not reported yet, by dispatch.
 struct worker {
   executor_actor handle;
-  std::string dispatch_id;
-  std::int64_t fence = 0;
+  std::map<std::string, std::int64_t> fences;
 };
 
 struct dispatcher_state {
@@ -40,6 +45,7 @@ struct dispatcher_state {
   const config::agent* agent = nullptr;
   std::unique_ptr<dispatcher_core> core;
   std::map<caf::actor_addr, worker> workers;
+  std::unordered_map<std::string, caf::actor_addr> worker_of; ///< by dispatch
   std::uint64_t runs = 0; ///< of this agent, for scripts that answer in turn
   bool counts_runs = false;
   bool ticking = false;
@@ -133,19 +139,66 @@ void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
             });
 }
 
-void run(self_pointer self, std::shared_ptr<const claimed_dispatch> work) {
+void watch(self_pointer self, const executor_actor& handle, const dispatch& row) {
+  auto& s = self->state;
+  auto [it, fresh] = s.workers.try_emplace(handle.address());
+  if (fresh) {
+    it->second.handle = handle;
+    self->monitor(handle);
+  }
+  it->second.fences[row.dispatch_id] = row.fence;
+  s.worker_of[row.dispatch_id] = handle.address();
+}
+
+void run_alone(self_pointer self, std::shared_ptr<const claimed_dispatch> work,
+               std::uint64_t run_index) {
   auto& s = self->state;
   run_order order;
   order.context = s.parts.context;
   order.configuration = s.parts.configuration;
   order.agent = s.agent;
   order.work = work;
-  order.run_index = s.runs++;
+  order.run_index = run_index;
   order.workspace = s.parts.workspace;
   order.sink = run_sink_actor(dispatcher_impl(self));
-  auto handle = spawn_executor(self->system(), std::move(order));
-  self->monitor(handle);
-  s.workers[handle.address()] = {handle, work->row.dispatch_id, work->row.fence};
+  watch(self, spawn_executor(self->system(), std::move(order)), work->row);
+}
+
+void run_batch_of(self_pointer self, std::vector<scripted_run> runs) {
+  auto& s = self->state;
+  batch_order order;
+  order.context = s.parts.context;
+  order.configuration = s.parts.configuration;
+  order.agent = s.agent;
+  order.runs = runs;
+  order.sink = batch_sink_actor(dispatcher_impl(self));
+  const auto handle = spawn_script_batch(self->system(), std::move(order));
+  for (const auto& run : runs)
+    watch(self, handle, run.work->row);
+}
+
+/// The answer of this run when it is a scripted one that needs no worker of its own.
+const config::script_executor::answer* immediate_answer(const config::agent& agent,
+                                                        std::uint64_t run_index) {
+  const auto* script = std::get_if<config::script_executor>(&agent.run);
+  if (script == nullptr || !script->file.empty())
+    return nullptr;
+  const auto* answer = exec::pick_answer(script->answers, run_index);
+  return answer != nullptr && exec::is_immediate(*answer, agent.require) ? answer : nullptr;
+}
+
+void run(self_pointer self, std::vector<std::shared_ptr<const claimed_dispatch>> all) {
+  auto& s = self->state;
+  std::vector<scripted_run> scripted;
+  for (auto& work : all) {
+    const auto index = s.runs++;
+    if (const auto* answer = immediate_answer(*s.agent, index))
+      scripted.push_back({std::move(work), answer});
+    else
+      run_alone(self, std::move(work), index);
+  }
+  if (!scripted.empty())
+    run_batch_of(self, std::move(scripted));
   if (s.counts_runs)
     ask_store(
         self, s.parts.store,
@@ -156,9 +209,9 @@ void run(self_pointer self, std::shared_ptr<const claimed_dispatch> work) {
 }
 
 void cancel(self_pointer self, const std::string& dispatch_id, cancel_cause cause) {
-  for (auto& [address, w] : self->state.workers)
-    if (w.dispatch_id == dispatch_id)
-      self->send(w.handle, cancel_run{{}, dispatch_id, cause});
+  auto& s = self->state;
+  if (auto it = s.worker_of.find(dispatch_id); it != s.worker_of.end())
+    self->send(s.workers.at(it->second).handle, cancel_run{{}, dispatch_id, cause});
 }
 
 void keep_ticking(self_pointer self) {
@@ -174,8 +227,8 @@ void step(self_pointer self) {
   auto todo = s.core->decide(now_of(self));
   for (auto& [id, cause] : todo.cancel)
     cancel(self, id, cause);
-  for (auto& work : todo.start)
-    run(self, std::move(work));
+  if (!todo.start.empty())
+    run(self, std::move(todo.start));
   if (!todo.settle.empty())
     settle(self, std::move(todo.settle));
   if (!todo.renew.empty())
@@ -197,19 +250,24 @@ void step(self_pointer self) {
   keep_ticking(self);
 }
 
-void finished(self_pointer self, const std::string& id, std::int64_t fence,
-              const run_outcome& outcome) {
-  std::erase_if(self->state.workers, [&](const auto& w) { return w.second.dispatch_id == id; });
-  self->state.core->finished(id, fence, outcome, self->state.parts.context->ports.random->unit());
-  step(self);
+void finished(self_pointer self, const run_finished& end) {
+  auto& s = self->state;
+  if (auto it = s.worker_of.find(end.dispatch_id); it != s.worker_of.end()) {
+    auto w = s.workers.find(it->second);
+    w->second.fences.erase(end.dispatch_id);
+    if (w->second.fences.empty())
+      s.workers.erase(w);
+    s.worker_of.erase(it);
+  }
+  s.core->finished(end.dispatch_id, end.fence, end.outcome, s.parts.context->ports.random->unit());
 }
 
-/// A worker that died without a word: its attempt failed by Boyd's fault and may be tried again.
+/// A worker that died without a word: its attempts failed by Boyd's fault and may be tried again.
 void on_down(self_pointer self, const caf::down_msg& m) {
   auto it = self->state.workers.find(m.source);
   if (it == self->state.workers.end())
     return;
-  const worker w = it->second;
+  const auto left = it->second.fences;
   run_outcome o;
   o.execution = execution_verdict::indeterminate;
   o.failure = failure_class::transient;
@@ -218,7 +276,9 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   spdlog::error("dispatcher {}: {}", name_of(self->state.parts), o.error);
   ++self->state.worker_restarts;
   self->state.last_worker_error = o.error;
-  finished(self, w.dispatch_id, w.fence, o);
+  for (const auto& [id, fence] : left)
+    finished(self, {{}, id, fence, o});
+  step(self);
 }
 
 void restore_run_count(self_pointer self) {
@@ -329,7 +389,10 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         self->state.core->granted(m.count);
         step(self);
       },
-      [self](run_finished& m) { finished(self, m.dispatch_id, m.fence, m.outcome); },
+      [self](run_finished& m) {
+        finished(self, m);
+        step(self);
+      },
       [self](cancel_run& m) {
         self->state.core->cancel(m.dispatch_id, m.cause);
         step(self);
@@ -358,6 +421,11 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       },
       [self](grace_over&) {
         self->state.core->cancel_all(cancel_cause::shutdown);
+        step(self);
+      },
+      [self](runs_finished& m) {
+        for (const auto& end : m.runs)
+          finished(self, end);
         step(self);
       },
   };

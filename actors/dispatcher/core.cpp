@@ -46,10 +46,12 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   // New lease times hold from the next lease on, once those of the old kind are gone.
   if (leases_.size() == 0)
     leases_ = queue::held_leases(limits_.renewal, limits_.lease / 10);
-  // A full batch means that there may be more, whatever the last count said; the first short one
-  // ends the series.
-  due_ =
-      rows.size() < claim_size_ ? 0 : std::max<std::uint64_t>(due_, rows.size() + 1) - rows.size();
+  // A full batch means that there may be as many more and again as many, whatever the last count
+  // said; the first short one ends the series.
+  due_ = rows.size() < claim_size_
+             ? 0
+             : std::max<std::uint64_t>(due_ - std::min<std::uint64_t>(due_, rows.size()),
+                                       2 * rows.size());
   for (auto& r : rows) {
     if (draining_) {
       give_back(r);

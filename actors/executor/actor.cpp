@@ -1,5 +1,6 @@
 #include "actors/executor/actor.hpp"
 
+#include "actors/executor/options.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/load.hpp"
@@ -232,19 +233,6 @@ exec::run_identity identity_of(const run_order& order, const std::string& sessio
   return who;
 }
 
-exec::attempt_options common_options(self_pointer self) {
-  auto& s = self->state;
-  const auto& agent = *s.order.agent;
-  exec::attempt_options o;
-  o.timeout = agent.timeout;
-  o.no_output_timeout = agent.no_output_timeout;
-  o.require = agent.require;
-  o.base_directory = s.order.context->kernel_home(s.order.work->row.kernel_id);
-  o.session_id = s.session_id;
-  o.started_at = s.order.context->ports.clock->now();
-  return o;
-}
-
 void begin_attempt(self_pointer self, exec::attempt_options options) {
   auto& s = self->state;
   s.attempt = std::make_shared<shared_attempt>(std::move(options));
@@ -260,7 +248,8 @@ void begin_command(self_pointer self, const config::command_executor& command) {
       exec::build_command(command, s.order.work->row.prompt, who, s.order.context->environment);
   if (!plan)
     return finish_unstarted(self, plan.error(), failure_class::environment);
-  auto options = common_options(self);
+  auto options = options_for(*self->state.order.context, *self->state.order.agent,
+                             self->state.order.work->row);
   options.output_bytes = command.output_bytes;
   options.exit_classes = command.exit_classes;
   options.base_directory = plan->process.cwd;
@@ -292,7 +281,8 @@ void begin_answer(self_pointer self, const std::vector<config::script_executor::
     return finish_unstarted(self,
                             {errc::invalid_configuration, "the script has no answers", {}, {}},
                             failure_class::environment);
-  auto options = common_options(self);
+  auto options = options_for(*self->state.order.context, *self->state.order.agent,
+                             self->state.order.work->row);
   options.work = *answer;
   begin_attempt(self, std::move(options));
 }
@@ -335,9 +325,7 @@ exec::cancel_reason reason_of(cancel_cause cause) {
 executor_impl::behavior_type executor_behavior(self_pointer self, run_order order) {
   install_handlers(self, "executor");
   self->state.order = std::move(order);
-  const auto& row = self->state.order.work->row;
-  self->state.session_id =
-      exec::make_session_id(row.agent_id, row.dispatch_id + "-" + std::to_string(row.attempt));
+  self->state.session_id = session_of(self->state.order.work->row);
   self->send(self, begin_run{});
   return {
       [self](cancel_run& m) {

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <iterator>
 #include <optional>
 
 namespace boyd::state {
@@ -44,38 +44,66 @@ std::optional<fence> fence_of(std::string_view line) {
   return fence{character, run, info.empty()};
 }
 
-void mark_fenced(std::string_view text, std::vector<text_line>& lines) {
-  // A fence of this length or more is known to stay open; remembering it keeps hostile input cheap.
-  std::array<std::size_t, 2> never_closed;
-  never_closed.fill(std::numeric_limits<std::size_t>::max());
-  const auto at = [&](std::size_t i) {
-    return fence_of(text.substr(lines[i].begin, lines[i].end - lines[i].begin));
+/// The lines that can close a fence of one character, seen from some line on: each is further away
+/// and longer than the one before it.
+class closers {
+ public:
+  /// Going up the file, line `line` is met.
+  void meet(std::size_t line, std::size_t length) {
+    while (!far_first_.empty() && far_first_.back().length <= length) {
+      far_first_.pop_back();
+    }
+    far_first_.push_back({line, length});
+  }
+
+  /// The nearest that closes a fence of this length.
+  std::optional<std::size_t> nearest(std::size_t length) const {
+    const auto shorter = std::ranges::partition_point(
+        far_first_, [&](const entry& e) { return e.length >= length; });
+    if (shorter == far_first_.begin()) {
+      return std::nullopt;
+    }
+    return std::prev(shorter)->line;
+  }
+
+ private:
+  struct entry {
+    std::size_t line;
+    std::size_t length;
   };
+  std::vector<entry> far_first_;
+};
+
+/// Where the fence that each line opens is closed; nothing where none is. One pass, so that hostile
+/// input costs no more than its size.
+std::vector<std::optional<std::size_t>> find_closings(std::string_view text,
+                                                      const std::vector<text_line>& lines) {
+  std::vector<std::optional<std::size_t>> closings(lines.size());
+  std::array<closers, 2> below;
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    const auto found = fence_of(text.substr(lines[i].begin, lines[i].end - lines[i].begin));
+    if (!found) {
+      continue;
+    }
+    auto& same = below[found->character == '`' ? 0 : 1];
+    closings[i] = same.nearest(found->length);
+    if (found->can_close) {
+      same.meet(i, found->length);
+    }
+  }
+  return closings;
+}
+
+void mark_fenced(std::string_view text, std::vector<text_line>& lines) {
+  const auto closings = find_closings(text, lines);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto opening = at(i);
-    if (!opening) {
+    if (!closings[i]) {
       continue;
     }
-    auto& hopeless = never_closed[opening->character == '`' ? 0 : 1];
-    if (opening->length >= hopeless) {
-      continue;
-    }
-    std::size_t closing = i + 1;
-    for (; closing < lines.size(); ++closing) {
-      const auto candidate = at(closing);
-      if (candidate && candidate->can_close && candidate->character == opening->character &&
-          candidate->length >= opening->length) {
-        break;
-      }
-    }
-    if (closing == lines.size()) {
-      hopeless = opening->length;
-      continue;
-    }
-    for (; i < closing; ++i) {
+    for (const auto last = *closings[i]; i < last; ++i) {
       lines[i].fenced = true;
     }
-    lines[closing].fenced = true;
+    lines[i].fenced = true;
   }
 }
 

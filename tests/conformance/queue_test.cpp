@@ -151,6 +151,24 @@ TEST_CASE("a row whose nodes keep dying is given up, and an operator can bring i
   REQUIRE(ask(s, store::retry_dispatch{id_of(9)}).result == settle_result::not_found);
 }
 
+TEST_CASE("a row that is tried again and cancelled has nothing of its earlier outcome") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue(s, {spec(1, "a")});
+  const auto c = claim(s, "n1", 1).at(0);
+  settlement item{id_of(1), c.row.fence, settle_to::failed, 0ms, {}};
+  item.outcome.output = "what it printed";
+  item.outcome.summary = "said";
+  REQUIRE(ask(s, store::settle{"n1", {item}}).at(0) == settle_result::accepted);
+  REQUIRE(row(s, id_of(1)).outcome.output == "what it printed");
+  REQUIRE(ask(s, store::retry_dispatch{id_of(1)}).result == settle_result::accepted);
+  REQUIRE(ask(s, store::cancel_dispatch{id_of(1)}).result == settle_result::accepted);
+  const auto cancelled = row(s, id_of(1));
+  REQUIRE(cancelled.status == dispatch_status::cancelled);
+  REQUIRE(cancelled.outcome.output.empty());
+  REQUIRE(cancelled.outcome.summary.empty());
+}
+
 TEST_CASE("a lease ends by the store's clock, and its late owner is refused") {
   const auto w = any_world();
   auto& s = w->store();

@@ -19,7 +19,7 @@ inline constexpr int max_attempts = 3;
 inline constexpr int max_rescues = 3;
 inline constexpr milliseconds retry_base = 1s;
 inline constexpr milliseconds retry_cap = 5min;
-inline constexpr std::size_t claim_batch = 64;
+inline constexpr std::size_t claim_batch = 256;
 inline constexpr milliseconds retention = std::chrono::hours{24 * 30};
 inline constexpr std::size_t retention_batch = 1000;
 /// Requests a store keeper holds before it answers `overloaded`.

@@ -280,7 +280,12 @@ any_reply operations::run(const retry_dispatch& op) {
 }
 
 any_reply operations::run(const cancel_dispatch& op) {
-  return change_one(op.dispatch_id, &queue::cancel_row);
+  auto reply = change_one(op.dispatch_id, &queue::cancel_row);
+  // A row that was tried again may have the output of an earlier attempt.
+  if (std::get<cancel_dispatch::reply>(reply).result == settle_result::accepted)
+    db_.run("DELETE FROM dispatch_outputs WHERE dispatch_id = $1",
+            parameters{}.add(op.dispatch_id));
+  return reply;
 }
 
 any_reply operations::run(const due_agents&) {

@@ -277,7 +277,8 @@ TEST_CASE("every agent gets exactly one decision, and specs are those dispatched
     RC_ASSERT(out.specs.size() == dispatched.size());
     for (std::size_t i = 0; i < out.specs.size(); ++i) {
       RC_ASSERT(dispatched.contains(out.specs[i].agent_id));
-      RC_ASSERT(i == 0 || out.specs[i - 1].priority >= out.specs[i].priority);
+      if (i > 0)
+        RC_ASSERT(out.specs[i - 1].priority >= out.specs[i].priority);
     }
   }));
 }

@@ -36,9 +36,10 @@ TEST_CASE("quiet hours begin at their slot and end by themselves") {
 
 TEST_CASE("the wait between wake checks doubles up to its limit") {
   CHECK(plan::wake_delay(0, 1min, 1h) == 0ms);
-  CHECK(plan::wake_delay(1, 1min, 1h) == 2min);
-  CHECK(plan::wake_delay(5, 1min, 1h) == 32min);
-  CHECK(plan::wake_delay(6, 1min, 1h) == 1h);
+  CHECK(plan::wake_delay(1, 1min, 1h) == 1min);
+  CHECK(plan::wake_delay(5, 1min, 1h) == 16min);
+  CHECK(plan::wake_delay(6, 1min, 1h) == 32min);
+  CHECK(plan::wake_delay(7, 1min, 1h) == 1h);
   CHECK(plan::wake_delay(INT_MAX, 1min, 1h) == 1h);
   CHECK(plan::wake_delay(3, 1min, 30s) == 30s);
 }
@@ -51,9 +52,9 @@ TEST_CASE("unchanged answers count, a change starts again") {
   CHECK(plan::wake_due_at(step.memory, policy, t) == t);
   step = plan::advance_wake(step.memory, "h1", t);
   CHECK(step.answer.kind == plan::wake_kind::unchanged);
-  CHECK(plan::wake_due_at(step.memory, policy, t) == t + 2 * limits::wake_base);
+  CHECK(plan::wake_due_at(step.memory, policy, t) == t + limits::wake_base);
   step = plan::advance_wake(step.memory, "h1", t + 5min);
-  CHECK(plan::wake_due_at(step.memory, policy, t + 5min) == t + 5min + 4 * limits::wake_base);
+  CHECK(plan::wake_due_at(step.memory, policy, t + 5min) == t + 5min + 2 * limits::wake_base);
   step = plan::advance_wake(step.memory, "h2", t + 9min);
   CHECK(step.answer.kind == plan::wake_kind::changed);
   CHECK(step.memory.noops == 0);

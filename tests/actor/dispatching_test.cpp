@@ -1,0 +1,151 @@
+#include "actors/dispatcher/pool.hpp"
+#include "actors/permits/actor.hpp"
+#include "actors/store/actor.hpp"
+#include "actors/workspace/actor.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "boyd/core/ids.hpp"
+#include "node_fixture.hpp"
+#include "support/pch.hpp"
+
+#include <set>
+
+using namespace boyd;
+using boyd::test::simulated_node;
+
+namespace {
+
+config::agent scripted(const std::string& id, std::vector<milliseconds> delays) {
+  config::agent agent;
+  agent.agent_id = id;
+  agent.max_concurrent = 8;
+  auto& script = agent.run.emplace<config::script_executor>();
+  for (const auto delay : delays) {
+    auto& answer = script.answers.emplace_back();
+    answer.summary = "after " + format_duration(delay);
+    answer.delay = delay;
+  }
+  return agent;
+}
+
+/// The dispatching side of a node on the simulated store.
+struct fixture : simulated_node {
+  store_actor store;
+  permits_actor permits;
+  workspace_actor workspace;
+  dispatcher_pool_actor pool;
+
+  explicit fixture(std::vector<config::agent> agents) {
+    configuration->node_settings.max_concurrent = 16;
+    kernel().agents = std::move(agents);
+    store = actors.own(spawn_store(actors.system(), context));
+    permits = actors.own(spawn_permits(actors.system(), configuration));
+    workspace = actors.own(spawn_workspace(actors.system(), context));
+    pool = actors.own(
+        spawn_dispatcher_pool(actors.system(), context, configuration, store, permits, workspace));
+    caf::anon_send(pool, start_claiming{});
+    actors.run_all();
+  }
+  ~fixture() { faults::disarm(); }
+
+  void enqueue(const std::string& agent, int count) {
+    store_request request;
+    for (int i = 0; i < count; ++i) {
+      store::enqueue_cycle op;
+      op.kernel_id = kernel().kernel_id;
+      op.cycle_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
+      dispatch_spec spec;
+      spec.dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
+      spec.kernel_id = op.kernel_id;
+      spec.cycle_id = op.cycle_id;
+      spec.agent_id = agent;
+      op.specs.push_back(spec);
+      request.operations.emplace_back(std::move(op));
+    }
+    const auto taken = actors.ask_now<store_reply>(store, std::move(request));
+    REQUIRE(taken.ok());
+  }
+
+  std::vector<dispatch> rows() {
+    store::list_dispatches op;
+    op.limit = 1000;
+    const auto answer = actors.ask_now<store_reply>(store, store_request{{}, {op}});
+    REQUIRE(answer.ok());
+    return std::get<std::vector<dispatch>>(answer.value().values.front());
+  }
+
+  std::size_t done() {
+    const auto all = rows();
+    return static_cast<std::size_t>(
+        std::ranges::count(all, dispatch_status::done, &dispatch::status));
+  }
+
+  int permits_in_use() {
+    const auto status = actors.ask_now<permits_status>(permits, permits_query{});
+    REQUIRE(status.ok());
+    return status.value().in_use;
+  }
+};
+
+} // namespace
+
+TEST_CASE("answers without delay are given and recorded in batches", "[dispatching]") {
+  fixture f({scripted("quick", {0ms})});
+  f.enqueue("quick", 50);
+  f.actors.run_all();
+  const auto rows = f.rows();
+  REQUIRE(rows.size() == 50);
+  std::set<std::string> sessions;
+  for (const auto& row : rows) {
+    CHECK(row.status == dispatch_status::done);
+    CHECK(row.attempt == 1);
+    CHECK(row.outcome.summary == "after 0");
+    CHECK(row.outcome.execution == execution_verdict::succeeded);
+    sessions.insert(row.outcome.session_id);
+  }
+  CHECK(sessions.size() == 50);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("answers with and without delay of one agent come in turn", "[dispatching]") {
+  fixture f({scripted("mixed", {0ms, 10s})});
+  f.enqueue("mixed", 4);
+  f.actors.run_all();
+  CHECK(f.done() == 2);
+  CHECK(f.permits_in_use() == 2);
+  f.actors.advance(10s);
+  CHECK(f.done() == 4);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("a crash in a batch costs its attempts one try, and no other agent's", "[dispatching]") {
+  fixture f({scripted("a", {0ms}), scripted("b", {1s})});
+  f.enqueue("b", 1);
+  REQUIRE(faults::arm({{"executor.run", faults::action::crash, 1, 1.0, 0ms}}, 1));
+  f.enqueue("a", 8);
+  f.actors.run_all();
+  CHECK(faults::triggered("executor.run") > 0);
+  std::size_t interrupted = 0;
+  for (const auto& row : f.rows())
+    if (row.agent_id == "a") {
+      CHECK(row.status == dispatch_status::pending);
+      CHECK(row.attempts_json.find("indeterminate") != std::string::npos);
+      ++interrupted;
+    }
+  CHECK(interrupted == 8);
+  f.actors.advance(1min);
+  for (const auto& row : f.rows()) {
+    CHECK(row.status == dispatch_status::done);
+    CHECK(row.attempt == (row.agent_id == "a" ? 2 : 1));
+  }
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("an injected error of an attempt is its own", "[dispatching]") {
+  fixture f({scripted("a", {0ms})});
+  REQUIRE(faults::arm({{"executor.run", faults::action::error, 1, 1.0, 0ms}}, 1));
+  f.enqueue("a", 3);
+  f.actors.run_all();
+  CHECK(f.done() == 2);
+  f.actors.advance(1min);
+  CHECK(f.done() == 3);
+}
