@@ -57,6 +57,38 @@ agent_entry& directory::ensure(const std::string& kernel_id, const std::string& 
   return made;
 }
 
+std::int64_t directory::node_no(const std::string& node_id) {
+  if (node_id.empty())
+    return 0;
+  auto& no = node_nos_[node_id];
+  if (no != 0)
+    return no;
+  db_.prepare("INSERT OR IGNORE INTO node_names(node_id) VALUES(?)").bind(node_id).run();
+  auto s = db_.prepare("SELECT no FROM node_names WHERE node_id=?");
+  s.bind(node_id);
+  if (!s.step())
+    throw failure(SQLITE_CORRUPT, "a node's name was not kept");
+  no = s.integer(0);
+  node_ids_[no] = node_id;
+  return no;
+}
+
+const std::string& directory::node_id(std::int64_t no) {
+  const auto it = node_ids_.find(no);
+  if (it != node_ids_.end())
+    return it->second;
+  auto s = db_.prepare("SELECT node_id FROM node_names WHERE no=?");
+  s.bind(no);
+  if (!s.step())
+    throw failure(SQLITE_CORRUPT, "a dispatch names a node that is not there");
+  return node_ids_[no] = s.text(0);
+}
+
+const held_lease* directory::leased(const std::string& dispatch_id) const {
+  const auto it = leases_.find(dispatch_id);
+  return it == leases_.end() ? nullptr : &it->second;
+}
+
 const directory::agents& directory::counted() {
   load();
   if (counted_)
@@ -114,6 +146,9 @@ void directory::forget() {
   loaded_ = counted_ = false;
   by_no_.clear();
   agents_.clear();
+  node_nos_.clear();
+  node_ids_ = {{0, {}}};
+  leases_.clear();
   changes_.clear();
 }
 

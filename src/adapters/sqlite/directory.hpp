@@ -32,10 +32,22 @@ inline constexpr std::array statuses{dispatch_status::pending, dispatch_status::
                                      dispatch_status::done, dispatch_status::failed,
                                      dispatch_status::cancelled};
 
+/// A row of dispatch_running that this connection made.
+struct held_lease {
+  std::int64_t id = 0;
+  std::int64_t agent_no = 0;
+  std::int64_t owner_no = 0;
+  std::int64_t fence = 0;
+  int attempt = 0;
+  utc_time started_at{};
+  bool first = false; ///< there is no row in dispatch_results
+};
+
 /// What the adapter remembers of its database between batches, so that the hot path need not ask:
-/// agents by name and number, and how many rows wait for each. True because nobody else writes to
-/// the file; dropped with every transaction that is rolled back. It also gathers the changes of
-/// dispatch_counts, which are written once per transaction instead of once per row.
+/// agents and nodes by name and number, how many rows wait for each agent, and what it runs. True
+/// because nobody else writes to the file; dropped with every transaction that is rolled back. It
+/// also gathers the changes of dispatch_counts, which are written once per transaction instead of
+/// once per row.
 class directory {
  public:
   /// Compares (kernel_id, agent_id) of either kind of string.
@@ -62,6 +74,19 @@ class directory {
   /// As `all`, with the counts of waiting rows.
   const agents& counted();
 
+  /// The number of a node's id, made when it is new. 0: the empty id.
+  std::int64_t node_no(const std::string& node_id);
+  /// The id of a node's number; empty for 0. Throws as `of`.
+  const std::string& node_id(std::int64_t no);
+
+  /// Leases by dispatch_id.
+  void leased(const std::string& dispatch_id, const held_lease& lease) {
+    leases_[dispatch_id] = lease;
+  }
+  void released(const std::string& dispatch_id) { leases_.erase(dispatch_id); }
+  /// Null: it does not run, or another connection made the row.
+  const held_lease* leased(const std::string& dispatch_id) const;
+
   /// A row came into dispatch_waiting, or left it.
   void waiting(agent_entry& a, bool delayed, bool came);
   /// A dispatch has another status. Nothing: it is new, or is removed.
@@ -81,6 +106,9 @@ class directory {
   bool counted_ = false;
   agents agents_;
   std::unordered_map<std::int64_t, agent_entry*> by_no_;
+  std::unordered_map<std::string, std::int64_t> node_nos_;
+  std::unordered_map<std::int64_t, std::string> node_ids_{{0, {}}};
+  std::unordered_map<std::string, held_lease> leases_;
   /// Of each kernel, by status.
   std::map<std::string, std::array<std::int64_t, statuses.size()>> changes_;
 };

@@ -13,6 +13,14 @@
 
 namespace boyd::adapters::sqlite {
 
+/// A dispatch as it was read.
+struct read_dispatch {
+  std::int64_t id = 0;
+  agent_entry* agent = nullptr;
+  bool attempted = false; ///< it has a row in dispatch_results
+  queue::queue_row row;
+};
+
 /// Carries out operations inside the transaction that its caller opened. Throws `failure`.
 class operations {
  public:
@@ -59,15 +67,18 @@ class operations {
 
   bool insert_dispatch(const dispatch_spec& spec, agent_entry& agent);
   std::optional<std::string> enqueued_id(const dispatch_spec& spec, std::int64_t agent_no);
-  void take_out(const dispatch& d, agent_entry& agent, bool delayed);
+  void take_out(const dispatch& d, const agent_entry& agent);
   void put_in(std::int64_t id, const dispatch& d, agent_entry& agent);
-  void lease(std::int64_t id, const dispatch& d, std::int64_t agent_no, bool first);
+  /// Takes out the `claimed` rows of one agent: all that are due, up to the last of them.
+  void take_out_due(const std::vector<read_dispatch>& claimed);
+  void lease(const read_dispatch& claimed, std::int64_t owner_no);
   void end_lease(const std::string& dispatch_id);
   stored load(const std::string& dispatch_id);
   /// Writes everything that a transition may have changed.
   void save(const stored& held);
   void write_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
                     bool first);
+  std::optional<held_lease> find_lease(const std::string& dispatch_id);
   std::optional<settle_result> settle_first_attempt(const settlement& item);
   settle_result settle_one(const settlement& item);
   std::uint64_t due_count(const agent_entry& agent);
@@ -91,13 +102,7 @@ inline constexpr int row_column_count = 34;
 inline constexpr std::string_view row_joins =
     " LEFT JOIN dispatch_running r ON r.dispatch_id = d.dispatch_id"
     " LEFT JOIN dispatch_results s ON s.id = d.id";
-/// A dispatch from the first columns of a result; its bodies are not among them.
-struct read_dispatch {
-  std::int64_t id = 0;
-  agent_entry* agent = nullptr;
-  bool attempted = false; ///< it has a row in dispatch_results
-  queue::queue_row row;
-};
+/// The row from the first columns of a result; its bodies are not among them.
 read_dispatch read_row(const statement& s, directory& names);
 
 } // namespace boyd::adapters::sqlite

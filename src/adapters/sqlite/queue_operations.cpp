@@ -83,48 +83,58 @@ any_reply operations::run(const claim& op) {
       found.back().row.d.prompt = s.text(row_column_count);
     }
   }
+  const auto owner_no = found.empty() ? 0 : names_.node_no(op.node_id);
+  if (!op.agent_id.empty())
+    take_out_due(found);
+  else
+    for (const auto& f : found)
+      take_out(f.row.d, *f.agent);
   out.reserve(found.size());
   for (auto& f : found) {
     auto& d = f.row.d;
-    const bool delayed = d.not_before > d.created_at;
+    names_.waiting(*f.agent, d.not_before > d.created_at, false);
     queue::claim_row(f.row, op.node_id, op.lease, now_);
-    take_out(d, *f.agent, delayed);
-    lease(f.id, d, f.agent->no, !f.attempted);
+    lease(f, owner_no);
     names_.moved(*f.agent, dispatch_status::pending, dispatch_status::running);
     out.push_back({std::move(d), op.lease});
   }
   return out;
 }
 
+std::optional<held_lease> operations::find_lease(const std::string& dispatch_id) {
+  if (const auto* known = names_.leased(dispatch_id))
+    return *known;
+  auto s = db_.fixed("SELECT id, agent_no, owner_no, fence, attempt, started_at, first FROM "
+                     "dispatch_running WHERE dispatch_id=?");
+  s.bind(dispatch_id);
+  if (!s.step())
+    return std::nullopt;
+  return held_lease{
+      s.integer(0), s.integer(1),     s.integer(2), s.integer(3), static_cast<int>(s.integer(4)),
+      s.time(5),    s.integer(6) != 0};
+}
+
 /// Most rows are settled at their first attempt, and finally: then the lease says all that the rule
 /// reads, and the result is a row of its own. Nothing: the whole row has to be looked at.
 std::optional<settle_result> operations::settle_first_attempt(const settlement& item) {
+  const auto held = find_lease(item.dispatch_id);
+  if (!held || !held->first)
+    return std::nullopt;
   queue::queue_row row;
   auto& d = row.d;
-  std::int64_t id = 0;
-  std::int64_t agent_no = 0;
-  {
-    auto s = db_.fixed("SELECT id, agent_no, fence, attempt, lease_owner, started_at, first "
-                       "FROM dispatch_running WHERE dispatch_id=?");
-    s.bind(item.dispatch_id);
-    if (!s.step() || s.integer(6) == 0)
-      return std::nullopt;
-    id = s.integer(0);
-    agent_no = s.integer(1);
-    d.fence = s.integer(2);
-    d.attempt = static_cast<int>(s.integer(3));
-    row.last_owner = s.text(4);
-    d.started_at = s.time(5);
-  }
+  d.fence = held->fence;
+  d.attempt = held->attempt;
+  d.started_at = held->started_at;
+  row.last_owner = names_.node_id(held->owner_no);
   d.status = dispatch_status::running;
   const auto result = queue::settle_row(row, item, now_);
   if (result != settle_result::accepted)
     return result;
   if (!is_final(d.status))
     return std::nullopt;
-  auto& agent = names_.of(agent_no);
+  auto& agent = names_.of(held->agent_no);
   end_lease(item.dispatch_id);
-  write_result(id, agent.kernel_no, row, true);
+  write_result(held->id, agent.kernel_no, row, true);
   names_.moved(agent, dispatch_status::running, d.status);
   return result;
 }
@@ -157,10 +167,11 @@ any_reply operations::run(const settle& op) {
 
 any_reply operations::run(const renew_leases& op) {
   renew_leases::reply reply;
+  const auto owner_no = names_.node_no(op.node_id);
   for (const auto& item : op.items) {
     auto s = db_.fixed("UPDATE dispatch_running SET lease_expires_at=? WHERE dispatch_id=? "
-                       "AND fence=? AND lease_owner=?");
-    s.bind(now_ + op.lease).bind(item.dispatch_id).bind(item.fence).bind(op.node_id).run();
+                       "AND fence=? AND owner_no=?");
+    s.bind(now_ + op.lease).bind(item.dispatch_id).bind(item.fence).bind(owner_no).run();
     if (db_.changes() == 0)
       reply.lost.push_back(item.dispatch_id);
   }
@@ -182,9 +193,9 @@ take_back::reply operations::give_back(statement ids, int max_rescues) {
 }
 
 any_reply operations::run(const take_back& op) {
-  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_running WHERE lease_owner=? ORDER BY "
+  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_running WHERE owner_no=? ORDER BY "
                      "dispatch_id LIMIT ?");
-  s.bind(op.node_id).bind(sql_limit(op.limit));
+  s.bind(names_.node_no(op.node_id)).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
 }
 

@@ -1,5 +1,7 @@
 #include "operations.hpp"
 
+#include <sqlite3.h>
+
 namespace boyd::adapters::sqlite {
 
 namespace {
@@ -8,12 +10,12 @@ namespace {
   "d.dispatch_id, d.agent_no, d.cycle_id, d.priority, d.max_attempts, d.created_at, "              \
   "d.not_before, d.metadata, d.id, "
 #define RESULT_COLUMNS                                                                             \
-  "s.status, s.attempt, s.rescues, s.fence, s.settled_fence, s.not_before, s.last_owner, "         \
+  "s.status, s.attempt, s.rescues, s.fence, s.settled_fence, s.not_before, s.last_owner_no, "      \
   "s.started_at, s.finished_at, s.execution, s.claim, s.verification, s.failure_class, "           \
   "s.exit_code, s.output_cut, s.session_id, s.summary, s.error, s.usage, s.attempts"
 
 /// What its latest ended attempt left of a dispatch.
-void read_result(const statement& s, queue::queue_row& row) {
+void read_result(const statement& s, directory& names, queue::queue_row& row) {
   auto& d = row.d;
   d.status = dispatch_status_from(s.view(14)).value_or(dispatch_status::failed);
   d.attempt = static_cast<int>(s.integer(15));
@@ -22,7 +24,7 @@ void read_result(const statement& s, queue::queue_row& row) {
   row.settled_fence = s.integer(18);
   if (!s.null(19))
     d.not_before = s.time(19);
-  row.last_owner = s.text(20);
+  row.last_owner = names.node_id(s.integer(20));
   d.started_at = s.optional_time(21);
   d.finished_at = s.optional_time(22);
   auto& o = d.outcome;
@@ -40,12 +42,12 @@ void read_result(const statement& s, queue::queue_row& row) {
 }
 
 /// The attempt under way; what the one before left is hidden by it (queue::claim_row).
-void read_lease(const statement& s, queue::queue_row& row) {
+void read_lease(const statement& s, directory& names, queue::queue_row& row) {
   auto& d = row.d;
   d.status = dispatch_status::running;
   d.fence = s.integer(9);
   d.attempt = static_cast<int>(s.integer(10));
-  d.lease_owner = s.text(11);
+  d.lease_owner = names.node_id(s.integer(11));
   row.last_owner = d.lease_owner;
   d.lease_expires_at = s.time(12);
   d.started_at = s.time(13);
@@ -56,7 +58,7 @@ void read_lease(const statement& s, queue::queue_row& row) {
 
 std::string_view row_columns() noexcept {
   return REQUEST_COLUMNS
-      "r.fence, r.attempt, r.lease_owner, r.lease_expires_at, r.started_at, " RESULT_COLUMNS;
+      "r.fence, r.attempt, r.owner_no, r.lease_expires_at, r.started_at, " RESULT_COLUMNS;
 }
 
 std::string_view resting_row_columns() noexcept {
@@ -82,9 +84,9 @@ read_dispatch read_row(const statement& s, directory& names) {
   out.id = s.integer(8);
   out.attempted = !s.null(14);
   if (out.attempted)
-    read_result(s, out.row);
+    read_result(s, names, out.row);
   if (!s.null(9))
-    read_lease(s, out.row);
+    read_lease(s, names, out.row);
   return out;
 }
 
@@ -111,23 +113,49 @@ void operations::put_in(std::int64_t id, const dispatch& d, agent_entry& agent) 
   names_.waiting(agent, d.not_before > d.created_at, true);
 }
 
-void operations::take_out(const dispatch& d, agent_entry& agent, bool delayed) {
+void operations::take_out(const dispatch& d, const agent_entry& agent) {
   auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority=? AND "
                      "created_at=? AND dispatch_id=?");
   s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).run();
-  names_.waiting(agent, delayed, false);
 }
 
-void operations::lease(std::int64_t id, const dispatch& d, std::int64_t agent_no, bool first) {
+void operations::take_out_due(const std::vector<read_dispatch>& claimed) {
+  if (claimed.empty())
+    return;
+  const auto agent_no = claimed.front().agent->no;
+  const auto& last = claimed.back().row.d;
+  std::int64_t gone = 0;
+  {
+    auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority>? AND "
+                       "not_before<=?");
+    s.bind(agent_no).bind(last.priority).bind(now_).run();
+    gone += db_.changes();
+  }
+  auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority=? AND "
+                     "(created_at, dispatch_id) <= (?,?) AND not_before<=?");
+  s.bind(agent_no).bind(last.priority).bind(last.created_at).bind(last.dispatch_id);
+  s.bind(now_).run();
+  gone += db_.changes();
+  if (gone != static_cast<std::int64_t>(claimed.size()))
+    throw failure(SQLITE_CORRUPT, "the waiting rows are not the ones that were read");
+}
+
+void operations::lease(const read_dispatch& claimed, std::int64_t owner_no) {
+  const auto& d = claimed.row.d;
+  const bool first = !claimed.attempted;
   auto s = db_.fixed("INSERT INTO dispatch_running(dispatch_id, id, agent_no, fence, attempt, "
-                     "lease_owner, lease_expires_at, started_at, first) "
-                     "VALUES(?,?,?,?,?,?,?,?,?)");
-  s.bind(d.dispatch_id).bind(id).bind(agent_no).bind(d.fence).bind(d.attempt).bind(d.lease_owner);
-  s.bind(d.lease_expires_at).bind(d.started_at).bind(first ? 1 : 0).run();
+                     "owner_no, lease_expires_at, started_at, first) VALUES(?,?,?,?,?,?,?,?,?)");
+  s.bind(d.dispatch_id).bind(claimed.id).bind(claimed.agent->no).bind(d.fence).bind(d.attempt);
+  s.bind(owner_no).bind(d.lease_expires_at).bind(now_).bind(first ? 1 : 0).run();
+  names_.leased(d.dispatch_id,
+                {claimed.id, claimed.agent->no, owner_no, d.fence, d.attempt, now_, first});
 }
 
 void operations::end_lease(const std::string& dispatch_id) {
   db_.fixed("DELETE FROM dispatch_running WHERE dispatch_id=?").bind(dispatch_id).run();
+  if (db_.changes() != 1)
+    throw failure(SQLITE_CORRUPT, "a lease that was found cannot be ended");
+  names_.released(dispatch_id);
 }
 
 operations::stored operations::load(const std::string& dispatch_id) {
@@ -149,8 +177,10 @@ operations::stored operations::load(const std::string& dispatch_id) {
 
 void operations::save(const stored& held) {
   const auto& d = held.row.d;
-  if (held.was == dispatch_status::pending)
-    take_out(d, *held.agent, held.was_delayed);
+  if (held.was == dispatch_status::pending) {
+    take_out(d, *held.agent);
+    names_.waiting(*held.agent, held.was_delayed, false);
+  }
   if (held.was == dispatch_status::running)
     end_lease(d.dispatch_id);
   write_result(held.id, held.agent->kernel_no, held.row, false);
@@ -164,7 +194,7 @@ void operations::write_result(std::int64_t id, std::int64_t kernel_no, const que
   // A first result is an insert at the table's end; only REPLACE looks for an older one.
 #define RESULT                                                                                     \
   "INTO dispatch_results(id, kernel_no, status, attempt, rescues, fence, settled_fence, "          \
-  "not_before, last_owner, started_at, finished_at, execution, claim, verification, "              \
+  "not_before, last_owner_no, started_at, finished_at, execution, claim, verification, "           \
   "failure_class, exit_code, output_cut, session_id, summary, error, usage, attempts, output) "    \
   "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
   auto s = db_.fixed(first ? "INSERT " RESULT : "INSERT OR REPLACE " RESULT);
@@ -173,7 +203,7 @@ void operations::write_result(std::int64_t id, std::int64_t kernel_no, const que
   const auto& o = d.outcome;
   s.bind(id).bind(kernel_no).bind(name_of(d.status)).bind(d.attempt).bind(d.rescues);
   s.bind(d.fence).bind(row.settled_fence);
-  s.bind(first ? std::nullopt : std::optional{d.not_before}).bind(row.last_owner);
+  s.bind(first ? std::nullopt : std::optional{d.not_before}).bind(names_.node_no(row.last_owner));
   s.bind(d.started_at).bind(d.finished_at);
   s.bind(name_of(o.execution)).bind(name_of(o.claim)).bind(name_of(o.verification));
   s.bind(name_of(o.failure)).bind(o.exit_code).bind(static_cast<std::int64_t>(o.output_cut));

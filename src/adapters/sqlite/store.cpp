@@ -27,6 +27,9 @@ constexpr milliseconds busy_timeout = 5s;
 constexpr std::int64_t wal_bytes = std::int64_t{64} << 20;
 /// Pages kept in memory; the default of 2 MB reads index pages again and again.
 constexpr std::int64_t cache_kilobytes = std::int64_t{32} << 10;
+/// Pages in the write-ahead log before they are copied into the database (16 MB): a checkpoint
+/// costs two more fsyncs, and the transaction that makes it waits for them.
+constexpr int checkpoint_pages = 4000;
 constexpr mode_t file_mode = 0600;
 
 /// Which file a path names.
@@ -131,6 +134,7 @@ void sqlite_store::configure() {
   db_->execute("PRAGMA cache_size=-" + std::to_string(cache_kilobytes));
   db_->execute("PRAGMA temp_store=MEMORY");
   db_->execute("PRAGMA journal_size_limit=" + std::to_string(wal_bytes));
+  db_->execute("PRAGMA wal_autocheckpoint=" + std::to_string(checkpoint_pages));
 }
 
 int sqlite_store::schema_version() {

@@ -270,6 +270,33 @@ TEST_CASE("counts follow every way that a dispatch goes, also after a refused ba
                                                         {dispatch_status::running, 1}});
 }
 
+TEST_CASE("what one connection claimed, the next one renews, settles and takes back") {
+  temp_dir d;
+  const auto path = d.file("boyd.db");
+  {
+    auto s = adapters::make_sqlite_store(options_for(path));
+    REQUIRE(s->open());
+    REQUIRE(s->apply({one_dispatch("d1"), one_dispatch("d2"), store::claim{"n", "k", "a", 2, 1h}}));
+  }
+  auto s = adapters::make_sqlite_store(options_for(path));
+  REQUIRE(s->open());
+  const settlement done{"d1", 1, settle_to::done, 0ms, {}};
+  const auto replies = s->apply({store::renew_leases{"n", {{"d1", 1}, {"d2", 2}}, 1h},
+                                 store::settle{"n", {done, done}}, store::take_back{"n", 3, 10},
+                                 store::claim{"n2", "k", "", 5, 1h}});
+  REQUIRE(replies);
+  REQUIRE(std::get<store::renew_leases::reply>(replies->at(0)).lost ==
+          std::vector<std::string>{"d2"});
+  REQUIRE(std::get<std::vector<settle_result>>(replies->at(1)) ==
+          std::vector<settle_result>{settle_result::accepted, settle_result::already_settled});
+  REQUIRE(std::get<store::take_back::reply>(replies->at(2)).returned ==
+          std::vector<std::string>{"d2"});
+  const auto again = std::get<std::vector<claimed_dispatch>>(replies->at(3));
+  REQUIRE(again.size() == 1);
+  REQUIRE(again[0].row.fence == 2);
+  REQUIRE(again[0].row.attempts_json.find("rescue") != std::string::npos);
+}
+
 TEST_CASE("a newer schema and a damaged file are refused with advice") {
   temp_dir d;
   const auto path = d.file("boyd.db");
