@@ -1,6 +1,7 @@
 #include "actors/gateway/actor.hpp"
 
 #include "actors/gateway/state.hpp"
+#include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 
@@ -42,7 +43,8 @@ void post_reload(exchange_ptr x) {
     if (!loaded)
       return x->fail_with(loaded.error());
     x->self->send(parts.tree, reload_order{{}, *loaded});
-    x->reply("reload", {{"reloaded", true}});
+    x->reply("reload", {{"reloaded", true},
+                        {"restart_needed", waiting_for_restart(*parts.started_with, **loaded)}});
   });
 }
 
@@ -153,7 +155,7 @@ gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
       [self](api_request& m) {
         auto x = std::make_shared<exchange>();
         auto& open = self->state.open;
-        std::erase_if(open, [](const auto& weak) { return weak.expired(); });
+        std::erase_if(open, [](const auto& earlier) { return earlier->answered; });
         open.push_back(x);
         x->self = self;
         x->configuration = self->state.parts.configuration;

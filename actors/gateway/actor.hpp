@@ -14,6 +14,7 @@ namespace boyd {
 struct gateway_parts {
   node_context_ptr context;
   configuration_ptr configuration;
+  configuration_ptr started_with; ///< what the node works by until a restart, where that differs
   store_actor store;
   permits_actor permits;
   workspace_actor workspace;

@@ -253,7 +253,7 @@ void get_why(exchange_ptr x) {
   if (const auto at = x->query("at"); !at.empty()) {
     auto t = parse_rfc3339(at);
     if (!t)
-      return x->fail_with(t.error());
+      return x->fail_with({errc::invalid_argument, t.error().what, "at", t.error().next});
     in->at = *t;
   }
   if (auto rule = plan::schedule_rule::make(kernel->when, *context.ports.zones)) {

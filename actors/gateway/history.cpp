@@ -12,10 +12,20 @@ void query_repository(const exchange_ptr& x, repository_request request,
                       std::function<void(repository_reply&)> then) {
   ask<repository_reply>(x->self, x->self->state.parts.git_committer, std::move(request),
                         [x, then](result<repository_reply> r) {
-                          if (!r)
-                            return x->fail_with(r.error());
-                          then(*r);
+                          if (r)
+                            return then(*r);
+                          auto e = r.error();
+                          if (e.next.empty() && e.code == errc::not_found)
+                            e.next = "see: boyd state log";
+                          x->fail_with(e);
                         });
+}
+
+error no_such_file(const exchange& x, const std::string& kernel_id, const std::string& path) {
+  const auto home = x.self->state.parts.context->kernel_home(kernel_id);
+  return {errc::not_found, "no such file: " + path, home,
+          path == "STATE.md" ? "after the first cycle there is one: boyd cycle"
+                             : "its files: ls " + home};
 }
 
 } // namespace
@@ -35,15 +45,12 @@ void get_state(exchange_ptr x) {
   state_request request;
   request.what = read_kernel_files{kernel->kernel_id, {path}};
   ask<state_reply>(x->self, x->self->state.parts.state_writer, std::move(request),
-                   [x, reply, path](result<state_reply> r) {
+                   [x, reply, path, id = kernel->kernel_id](result<state_reply> r) {
                      if (!r)
                        return x->fail_with(r.error());
                      auto it = r->files.find(path);
                      if (it == r->files.end())
-                       return x->fail_with({errc::not_found,
-                                            "no such file: " + path,
-                                            {},
-                                            "after the first cycle there is a STATE.md"});
+                       return x->fail_with(no_such_file(*x, id, path));
                      reply(it->second);
                    });
 }

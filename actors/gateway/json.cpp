@@ -66,9 +66,8 @@ std::string dump(const json& body) {
 } // namespace
 
 gateway_state::~gateway_state() {
-  for (const auto& weak : open)
-    if (auto x = weak.lock())
-      x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
+  for (const auto& x : open)
+    x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
 }
 
 void exchange::respond(int status, const json& body) {

@@ -19,8 +19,12 @@ constexpr std::size_t rows_at_a_time = 16;
 void find(const exchange_ptr& x, const std::string& id, std::function<void(dispatch&)> then) {
   ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
             [x, id, then](result<std::optional<dispatch>> r) {
-              if (!r)
-                return x->fail_with(r.error());
+              if (!r) {
+                auto e = r.error();
+                if (e.next.empty())
+                  e.next = "list them with: boyd dispatches ls";
+                return x->fail_with(e);
+              }
               if (!*r)
                 return x->fail_with({errc::not_found,
                                      "no such dispatch: " + id,

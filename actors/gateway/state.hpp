@@ -25,7 +25,9 @@ struct exchange;
 struct gateway_state {
   gateway_parts parts;
   std::vector<watcher> watchers;
-  std::vector<std::weak_ptr<exchange>> open; ///< requests on their way
+  /// Requests on their way. Held here, too: CAF drops an ending actor's handlers, which hold them
+  /// otherwise, before its state.
+  std::vector<std::shared_ptr<exchange>> open;
   static inline const char* name = "gateway";
 
   /// CAF drops promises silently: whoever still waits is told that the gateway is gone.

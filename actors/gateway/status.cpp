@@ -1,4 +1,5 @@
 #include "actors/gateway/state.hpp"
+#include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -274,16 +275,18 @@ json kernels_json(const gateway_parts& p, const survey& all) {
   return rows;
 }
 
-json node_json(const node_context& c, const config::configuration& configuration) {
+json node_json(const gateway_parts& p) {
+  const auto& c = *p.context;
   return {{"node_id", c.node_id},
           {"host", c.host},
           {"pid", c.pid},
           {"version", c.version},
           {"started_at", to_json(std::optional(c.started_at))},
           {"home", c.home},
-          {"store", configuration.node_settings.store},
-          {"config", configuration.path},
-          {"running", !c.passive}};
+          {"store", p.started_with->node_settings.store},
+          {"config", p.configuration->path},
+          {"running", !c.passive},
+          {"restart_needed", waiting_for_restart(*p.started_with, *p.configuration)}};
 }
 
 json status_json(const exchange& x, const survey& all) {
@@ -307,7 +310,7 @@ json status_json(const exchange& x, const survey& all) {
   for (const auto& k : p.configuration->kernels)
     for (const auto& a : k.agents)
       agents.push_back(agent_json(all, k, a));
-  return {{"node", node_json(*p.context, *p.configuration)},
+  return {{"node", node_json(p)},
           {"kernels", kernels_json(p, all)},
           {"agents", std::move(agents)},
           {"actors", actors_json(all)},

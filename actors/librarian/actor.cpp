@@ -12,6 +12,7 @@
 #include <caf/send.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace boyd {
@@ -30,6 +31,29 @@ state::~state() {
         p, caf::exit_msg{p.address(), caf::exit_reason::user_shutdown});
 }
 
+namespace {
+
+void start_helpers(pointer self) {
+  auto& s = self->state;
+  while (!s.waiting.empty() && s.probes.size() < helpers_at_once) {
+    auto next = std::move(s.waiting.front());
+    s.waiting.pop_front();
+    auto probe = spawn_probe(self->system(), s.context->ports.processes);
+    auto handle = caf::actor_cast<caf::actor>(probe);
+    s.probes.insert(handle);
+    ask<probe_outcome>(
+        self, probe, run_probe{{}, std::move(next.spec), next.timeout, next.output_bytes},
+        [self, handle, done = std::move(next.done)](result<probe_outcome> outcome) {
+          self->state.probes.erase(handle);
+          done(std::move(outcome));
+          start_helpers(self);
+        },
+        probe_limit(next.timeout) + limits::term_grace);
+  }
+}
+
+} // namespace
+
 void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
                 const config::command_executor& surroundings, const std::string& agent_id,
                 milliseconds timeout, std::size_t output_bytes,
@@ -45,16 +69,23 @@ void run_helper(pointer self, const config::kernel& kernel, const std::vector<st
     done(result<probe_outcome>(fail(std::move(spec.error()))));
     return;
   }
-  auto probe = spawn_probe(self->system(), state.context->ports.processes);
-  auto handle = caf::actor_cast<caf::actor>(probe);
-  state.probes.insert(handle);
-  ask<probe_outcome>(
-      self, probe, run_probe{{}, std::move(*spec), timeout, output_bytes},
-      [self, handle, done](result<probe_outcome> outcome) {
-        self->state.probes.erase(handle);
-        done(std::move(outcome));
-      },
-      probe_limit(timeout) + limits::term_grace);
+  const auto id = ++state.last_helper;
+  state.waiting.push_back({id, std::move(*spec), timeout, output_bytes, std::move(done)});
+  start_helpers(self);
+  if (!state.waiting.empty() && state.waiting.back().id == id)
+    self->delayed_send(self, helper_patience, helper_overdue{{}, id});
+}
+
+void give_up_waiting(pointer self, std::uint64_t id) {
+  auto& waiting = self->state.waiting;
+  const auto it = std::ranges::find(waiting, id, &helper::id);
+  if (it == waiting.end())
+    return;
+  auto done = std::move(it->done);
+  waiting.erase(it);
+  done(result<probe_outcome>(fail(errc::overloaded, "no place within " +
+                                                        format_duration(helper_patience) +
+                                                        ": other senses and checks run")));
 }
 
 void keep_facts(pointer self, std::vector<store::operation> writes) {
@@ -77,10 +108,10 @@ result<part_health> health_of(const state& s) {
   return h;
 }
 
-librarian_actor::behavior_type behavior(pointer self, node_context_ptr context,
-                                        configuration_ptr configuration,
-                                        state_writer_actor state_writer, workspace_actor workspace,
-                                        store_actor store) {
+librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
+                                       configuration_ptr configuration,
+                                       state_writer_actor state_writer, workspace_actor workspace,
+                                       store_actor store) {
   install_handlers(self, "librarian");
   auto& s = self->state;
   s.context = std::move(context);
@@ -98,6 +129,7 @@ librarian_actor::behavior_type behavior(pointer self, node_context_ptr context,
       [self](check_wake& request) { return check(self, request); },
       [self](health_query&) { return health_of(self->state); },
       [self](reload_order& m) { self->state.configuration = m.configuration; },
+      [self](helper_overdue& m) { give_up_waiting(self, m.id); },
   };
 }
 

@@ -127,7 +127,7 @@ std::string hash_of(const probe_outcome& outcome) {
 milliseconds gather_limit(const config::kernel& kernel) {
   milliseconds longest{0};
   for (const auto& sense : kernel.senses)
-    longest = std::max(longest, sense.timeout + probe_overhead);
+    longest = std::max(longest, helper_patience + sense.timeout + probe_overhead);
   return longest + 2 * limits::request_timeout;
 }
 
@@ -135,7 +135,7 @@ milliseconds wake_limit(const config::kernel& kernel) {
   milliseconds longest{0};
   for (const auto& agent : kernel.agents)
     if (agent.wake)
-      longest = std::max(longest, agent.wake->timeout + probe_overhead);
+      longest = std::max(longest, helper_patience + agent.wake->timeout + probe_overhead);
   return longest + 2 * limits::request_timeout;
 }
 

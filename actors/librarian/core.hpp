@@ -4,6 +4,7 @@
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/time.hpp"
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,14 @@
 #include <vector>
 
 namespace boyd {
+
+/// Helper programs (senses, wake checks) that run at one moment, in the whole node. They run beside
+/// max_concurrent, not under it: a cycle needs them before it can say what it wants to run, and
+/// with permits it would wait for the very attempts (of an hour, perhaps) that it is to look after.
+inline constexpr std::size_t helpers_at_once = 4;
+
+/// A helper that had no place for so long is not run; its sense or check counts as failed.
+inline constexpr milliseconds helper_patience = 2min;
 
 /// What is remembered of a sense between cycles and restarts, as a fact in the store.
 struct sense_memory {
@@ -57,7 +66,8 @@ std::string join_memory(const std::map<std::string, std::string>& kernel_files);
 /// The identity of a wake check's output.
 std::string hash_of(const probe_outcome& outcome);
 
-/// The longest time gather_context takes for `kernel`, for the asker's own time-out.
+/// The longest time gather_context takes for `kernel`, waiting for places included; for the asker's
+/// own time-out.
 milliseconds gather_limit(const config::kernel& kernel);
 
 /// The longest time check_wake takes for `kernel`.

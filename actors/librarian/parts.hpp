@@ -5,11 +5,14 @@
 #include "messages/interfaces.hpp"
 
 #include <caf/actor.hpp>
+#include <caf/replies_to.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -52,6 +55,24 @@ struct wake_check {
 };
 using wake_check_ptr = std::shared_ptr<wake_check>;
 
+/// A helper program, ready to run.
+struct helper {
+  std::uint64_t id = 0;
+  process_spec spec;
+  milliseconds timeout{0};
+  std::size_t output_bytes = 0;
+  std::function<void(result<probe_outcome>)> done;
+};
+
+/// The librarian's own clock: this helper has waited for a place long enough.
+struct helper_overdue : message {
+  std::uint64_t id = 0;
+};
+
+using librarian_impl = librarian_actor::extend<
+    // See helper_overdue.
+    caf::reacts_to<helper_overdue>>;
+
 struct state {
   node_context_ptr context;
   configuration_ptr configuration;
@@ -60,7 +81,9 @@ struct state {
   store_actor store;
   std::map<std::string, gathering_ptr> gatherings; ///< by kernel
   std::set<wake_check_ptr> checks;
-  std::set<caf::actor> probes;
+  std::set<caf::actor> probes; ///< one for each helper that runs; at most helpers_at_once
+  std::deque<helper> waiting;  ///< first come, first served
+  std::uint64_t last_helper = 0;
   /// By kernel: what senses said last, for the time when the store is away.
   std::map<std::string, std::map<std::string, sense_memory>> senses;
   std::string last_problem;
@@ -70,13 +93,17 @@ struct state {
   ~state();
 };
 
-using pointer = librarian_actor::stateful_pointer<state>;
+using pointer = librarian_impl::stateful_pointer<state>;
 
-/// Runs one helper program of `kernel`; `done(result<probe_outcome>)` is called once.
+/// Runs one helper program of `kernel` as soon as there is a place; `done(result<probe_outcome>)`
+/// is called once, with `overloaded` when there was none within helper_patience.
 void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
                 const config::command_executor& surroundings, const std::string& agent_id,
                 milliseconds timeout, std::size_t output_bytes,
                 std::function<void(result<probe_outcome>)> done);
+
+/// Gives up on a helper that still waits for a place.
+void give_up_waiting(pointer self, std::uint64_t id);
 
 /// Writes facts; a failure is logged, for facts are only memory.
 void keep_facts(pointer self, std::vector<store::operation> writes);

@@ -6,6 +6,7 @@
 #include "actors/graph_recorder/actor.hpp"
 #include "actors/kernel/actor.hpp"
 #include "actors/librarian/actor.hpp"
+#include "actors/node/reload.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/planner/actor.hpp"
 #include "actors/state_writer/actor.hpp"
@@ -42,8 +43,6 @@ using root_impl = root_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts
 constexpr milliseconds drain_margin = 15s;
 constexpr milliseconds final_record_limit = 10s;
 constexpr milliseconds tree_limit = 2s;
-/// `wait=1` answers when a cycle is recorded: as long as a cycle may take, and a little more.
-constexpr milliseconds api_limit = std::chrono::hours{25};
 
 using api_promise = caf::typed_response_promise<result<api_response>>;
 
@@ -56,13 +55,13 @@ struct event_watcher {
 struct root_state {
   node_context_ptr context;
   configuration_ptr configuration;
+  configuration_ptr started_with; ///< for what only a restart changes
+  configuration_ptr homes_with;   ///< what the keepers of kernel homes were started with, or older
+  reload_hook on_reload;
   std::unique_ptr<supervisor_shell<root_impl::base>> shell;
   std::vector<std::shared_ptr<event_watcher>> watchers;
   bool claiming = false;
   bool stopping = false;
-  /// Requests that the gateway holds: its promises are lost with it (FAULTS.md, fact 4).
-  std::map<std::uint64_t, api_promise> asked;
-  std::uint64_t asked_last = 0;
   std::string failed; ///< why the node gives up; empty: it does not
   static inline const char* name = "root";
 };
@@ -191,6 +190,7 @@ void add_gateway(self_pointer self) {
     gateway_parts parts;
     parts.context = s.context;
     parts.configuration = s.configuration;
+    parts.started_with = s.started_with;
     parts.store = child<store_actor>(self, "store");
     parts.permits = child<permits_actor>(self, "permits");
     parts.workspace = child<workspace_actor>(self, "workspace");
@@ -291,35 +291,17 @@ void reconcile(self_pointer self) {
   shut_down(self, milliseconds{0});
 }
 
-/// Hands a request to the gateway; its end is an answer, too.
+/// The gateway answers the asker itself, also when it ends before; what it never saw bounces.
 api_promise ask_gateway(self_pointer self, api_request& m) {
-  auto& s = self->state;
   auto promise = self->make_response_promise<result<api_response>>();
-  const auto id = ++s.asked_last;
-  s.asked.emplace(id, promise);
-  ask<api_response>(
-      self, child<gateway_actor>(self, "gateway"), std::move(m),
-      [self, id](result<api_response> r) {
-        auto& asked = self->state.asked;
-        if (auto it = asked.find(id); it != asked.end()) {
-          answer<api_response>(it->second, std::move(r));
-          asked.erase(it);
-        }
-      },
-      api_limit);
+  if (auto gateway = child<gateway_actor>(self, "gateway"))
+    return promise.delegate(gateway, std::move(m));
+  answer<api_response>(
+      promise, fail(errc::actor_down, "the gateway is being restarted", "gateway", "try again"));
   return promise;
 }
 
-void answer_for_gateway(self_pointer self) {
-  for (auto& [id, promise] : std::exchange(self->state.asked, {}))
-    answer<api_response>(
-        promise, fail(errc::actor_down, "the gateway is being restarted", "gateway", "try again"));
-}
-
 void on_down(self_pointer self, caf::down_msg& m) {
-  const auto gateway = child<gateway_actor>(self, "gateway");
-  if (gateway && gateway.address() == m.source)
-    answer_for_gateway(self);
   if (!self->state.shell->on_down(m))
     return;
   if (self->state.shell->shutting_down())
@@ -331,27 +313,43 @@ void on_down(self_pointer self, caf::down_msg& m) {
 // -- reload, questions
 // ---------------------------------------------------------------------------------
 
-void reload(self_pointer self, const configuration_ptr& configuration) {
+std::set<std::string> kernel_ids(const config::configuration& c) {
+  std::set<std::string> ids;
+  for (const auto& k : c.kernels)
+    ids.insert(k.kernel_id);
+  return ids;
+}
+
+/// Kernels that are new get an actor, those that are gone lose it; true when there were any.
+bool change_kernels(self_pointer self, const config::configuration& old) {
   auto& s = self->state;
-  if (s.stopping)
-    return;
-  std::set<std::string> before;
-  for (const auto& k : s.configuration->kernels)
-    before.insert(k.kernel_id);
-  std::set<std::string> after;
-  for (const auto& k : configuration->kernels)
-    after.insert(k.kernel_id);
-  if (s.configuration->faults != configuration->faults) {
-    faults::disarm();
-    arm_faults(*s.context, *configuration);
-  }
-  s.configuration = configuration;
+  const auto before = kernel_ids(old);
+  const auto after = kernel_ids(*s.configuration);
   for (const auto& id : after)
     if (before.count(id) == 0)
       add_kernel(self, id);
   for (const auto& id : before)
     if (after.count(id) == 0)
       s.shell->remove(kernel_child(id));
+  return before != after;
+}
+
+void say_reloaded(const root_state& s) {
+  spdlog::info("node: configuration reloaded from {}", s.configuration->path);
+  for (const auto& key : waiting_for_restart(*s.started_with, *s.configuration))
+    spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
+}
+
+void reload(self_pointer self, const configuration_ptr& configuration) {
+  auto& s = self->state;
+  if (s.stopping)
+    return;
+  if (s.configuration->faults != configuration->faults) {
+    faults::disarm();
+    arm_faults(*s.context, *configuration);
+  }
+  const auto old = std::exchange(s.configuration, configuration);
+  const bool other_kernels = change_kernels(self, *old);
   if (auto p = child<permits_actor>(self, "permits"))
     self->send(p, limits_of(*configuration));
   const reload_order order{{}, configuration};
@@ -361,15 +359,23 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     self->send(l, order);
   for (const auto& k : kernels_of(self))
     self->send(k, order);
-  if (before != after) {
+  if (other_kernels) {
     // The gateway holds the kernels' handles.
     add_gateway(self);
     s.shell->renew("gateway");
   } else if (auto g = child<gateway_actor>(self, "gateway")) {
     self->send(g, order);
   }
+  if (home_settings_differ(*s.homes_with, *configuration)) {
+    // They open each home once; whoever holds their handles is restarted with them and resumes.
+    s.homes_with = configuration;
+    s.shell->renew("state_writer");
+    s.shell->renew("git_committer");
+  }
   reconcile(self);
-  spdlog::info("node: configuration reloaded from {}", configuration->path);
+  if (s.on_reload)
+    s.on_reload(*configuration);
+  say_reloaded(s);
 }
 
 caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self) {
@@ -401,12 +407,13 @@ caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self) {
 }
 
 root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr context,
-                                       configuration_ptr configuration) {
+                                       configuration_ptr configuration, reload_hook on_reload) {
   install_handlers(self, "root");
   self->set_down_handler([self](caf::down_msg& m) { on_down(self, m); });
   auto& s = self->state;
   s.context = context;
-  s.configuration = configuration;
+  s.configuration = s.started_with = s.homes_with = configuration;
+  s.on_reload = std::move(on_reload);
   arm_faults(*context, *configuration);
   s.shell = std::make_unique<supervisor_shell<root_impl::base>>(
       self, "root", context->ports.clock, context->ports.random,
@@ -443,8 +450,9 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
 } // namespace
 
 root_actor spawn_root(caf::actor_system& system, node_context_ptr context,
-                      configuration_ptr configuration) {
-  return system.spawn(root_behavior, std::move(context), std::move(configuration));
+                      configuration_ptr configuration, reload_hook on_reload) {
+  return system.spawn(root_behavior, std::move(context), std::move(configuration),
+                      std::move(on_reload));
 }
 
 } // namespace boyd

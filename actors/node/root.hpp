@@ -6,6 +6,8 @@
 
 #include <caf/fwd.hpp>
 
+#include <functional>
+
 namespace boyd {
 
 /// The root supervisor: the only handle that the outside of the actor system needs. It ends with
@@ -27,8 +29,12 @@ using root_actor = caf::typed_actor<
     // Stop faster.
     caf::reacts_to<hurry_order>>;
 
+/// Called with a configuration that has just taken effect by a reload, on an actor's thread; must
+/// not block.
+using reload_hook = std::function<void(const config::configuration&)>;
+
 /// Starts the whole node.
 root_actor spawn_root(caf::actor_system& system, node_context_ptr context,
-                      configuration_ptr configuration);
+                      configuration_ptr configuration, reload_hook on_reload = {});
 
 } // namespace boyd

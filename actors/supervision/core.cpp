@@ -137,8 +137,8 @@ supervision_actions supervisor_core::reconcile(steady_time now) {
       continue;
     const bool ready = std::ranges::all_of(c.rule.depends_on, [&](const std::string& id) {
       const auto* d = find(id);
-      return d != nullptr &&
-             ((d->alive && !d->stopping) || std::ranges::find(todo.start, id) != todo.start.end());
+      return d != nullptr && ((d->alive && !d->stopping && !d->stale) ||
+                              std::ranges::find(todo.start, id) != todo.start.end());
     });
     if (!ready)
       continue;

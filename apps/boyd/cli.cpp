@@ -1,12 +1,14 @@
 #include "cli.hpp"
 
 #include "boyd/core/text.hpp"
+#include "boyd_version.hpp"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +21,11 @@ namespace boyd::app {
 namespace {
 
 constexpr std::size_t largest_limit = 1000;
+
+/// For --home "$VARIABLE": an empty path must not mean the standard one.
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "the path is empty" : "";
+}
 
 /// Help opens with an example, then says what the verb is for.
 class example_formatter : public CLI::Formatter {
@@ -71,11 +78,15 @@ command_line::command_line() {
   app.fallthrough();
   app.require_subcommand(1);
   app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("-V,--version", std::string("boyd ") + program_version,
+                       "Print the program's version");
   formatter->examples[&app] = "boyd init && boyd cycle && boyd status";
   app.add_option("--home", args.home,
                  "The node's home; else $BOYD_HOME, $XDG_STATE_HOME/boyd, ~/.local/state/boyd")
+      ->check(not_empty)
       ->type_name("DIR");
   app.add_option("--config", args.config, "The configuration; HOME/boyd.yaml when left out")
+      ->check(not_empty)
       ->type_name("FILE");
   app.add_flag("--json", args.json, "Print one JSON object on standard output");
   app.add_flag("--no-color", args.no_color, "No colours, as with NO_COLOR");
@@ -297,9 +308,38 @@ std::string standard_verb(const std::string& verb) {
   return it == standard.end() ? verb : it->second;
 }
 
+/// CLI11's finding, with the way to the verb's own help.
+error usage_error(const CLI::App& app, const CLI::ParseError& e) {
+  std::string path = "boyd";
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  if (at == &app && e.get_name() == "RequiredError")
+    return {errc::invalid_argument, "no verb is given", {}, "boyd --help lists them"};
+  std::string what = e.what();
+  if (what.size() > 1 && std::islower(static_cast<unsigned char>(what[1])) != 0)
+    what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
+  return {errc::invalid_argument, std::move(what), {}, "see: " + path + " --help"};
+}
+
+/// "boyd help dispatches ls" as "boyd dispatches ls --help".
+std::vector<const char*> without_help_verb(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (words.size() > 1 && std::string_view(words[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+  }
+  return words;
+}
+
 } // namespace
 
-result<cli_outcome> parse_command_line(int argc, const char* const* argv) {
+result<cli_outcome> parse_command_line(int given_count, const char* const* given) {
+  const auto words = without_help_verb(given_count, given);
+  const auto argc = static_cast<int>(words.size());
+  const auto* const argv = words.data();
   command_line line;
   if (auto slip = check_verbs(line.app, argc, argv))
     return fail(std::move(*slip));
@@ -314,8 +354,12 @@ result<cli_outcome> parse_command_line(int argc, const char* const* argv) {
     out.kind = cli_outcome::kind_t::print;
     out.text = line.app.help("", CLI::AppFormatMode::All);
     return out;
+  } catch (const CLI::CallForVersion& e) {
+    out.kind = cli_outcome::kind_t::print;
+    out.text = std::string(e.what()) + "\n";
+    return out;
   } catch (const CLI::ParseError& e) {
-    return fail(errc::invalid_argument, e.what(), {}, "see: boyd --help");
+    return fail(usage_error(line.app, e));
   }
   out.args = line.args;
   out.args.verb = standard_verb(out.args.verb);

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
+#include <future>
 #include <mutex>
 #include <poll.h>
 #include <thread>
@@ -25,6 +26,8 @@ namespace {
 constexpr milliseconds home_patience = 5s;
 constexpr milliseconds home_look_again = 50ms;
 constexpr milliseconds probe_limit = 2s;
+/// For the beginning of the stream of events.
+constexpr milliseconds stream_limit = 2s;
 /// How often a wait looks whether a signal has come.
 constexpr milliseconds signal_look = 100ms;
 /// What an attempt that runs gets when a foreground cycle is interrupted.
@@ -76,17 +79,26 @@ class online_client final : public client {
   }
 
   void watch(std::function<void(std::string_view)> on_line) override {
-    watcher_ = std::thread([this, on_line = std::move(on_line)] {
+    const auto open = std::make_shared<std::promise<void>>();
+    auto opened = open->get_future();
+    watcher_ = std::thread([this, open, on_line = std::move(on_line)] {
+      bool told = false;
+      const auto tell = [&] {
+        if (!std::exchange(told, true))
+          open->set_value();
+      };
       auto streamed = adapters::control_stream(
           socket_, {"GET", "/api/v1/events", {}, {}},
           [&](std::string_view line) {
             on_line(line);
             return !stop_;
           },
-          [this] { return !stop_; });
+          [this] { return !stop_; }, tell);
       if (!streamed)
         spdlog::debug("events: {}", to_string(streamed.error()));
+      tell();
     });
+    opened.wait_for(stream_limit);
   }
 
   bool pause(milliseconds moment) override { return pause_for(signals_, moment); }

@@ -28,7 +28,8 @@ class client {
   /// The answer, whatever its status; blocks. Errors: nobody answers, `cancelled` after a signal.
   virtual result<api_response> call(api_request request, milliseconds limit) = 0;
 
-  /// From now on calls `on_line` with every event, on some other thread.
+  /// Calls `on_line` with every event, on some other thread: with all of them from its return on.
+  /// Events are a courtesy: when they cannot be had, nothing is called.
   virtual void watch(std::function<void(std::string_view line)> on_line) = 0;
 
   /// Waits a moment, less when a signal comes; false then.

@@ -93,7 +93,7 @@ result<place> place_of(const arguments& args) {
     return fail(std::move(home.error()));
   place where;
   where.home = std::move(*home);
-  where.config_path = where.home + "/boyd.yaml";
+  where.config_path = where.standard_config();
   if (!args.config.empty()) {
     auto path = absolute(args.config);
     if (!path)
@@ -105,9 +105,16 @@ result<place> place_of(const arguments& args) {
 
 result<void> require_home(const place& where) {
   std::error_code ignored;
+  if (std::filesystem::exists(where.home, ignored) &&
+      !std::filesystem::is_directory(where.home, ignored))
+    return fail(errc::not_found, "the home is not a directory", where.home,
+                "choose another one: --home DIR");
   if (!std::filesystem::is_directory(where.home, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home, {},
                 "boyd --home " + where.home + " init");
+  if (!std::filesystem::exists(where.config_path, ignored) && where.has_own_config())
+    return fail(errc::not_found, "there is no such configuration", where.config_path,
+                "name another one with --config, or leave it out: " + where.standard_config());
   if (!std::filesystem::exists(where.config_path, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home + ": it has no configuration",
                 where.config_path, "boyd --home " + where.home + " init");

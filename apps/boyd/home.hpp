@@ -17,6 +17,9 @@ struct place {
   std::string home;        ///< absolute, no trailing '/'
   std::string config_path; ///< absolute
 
+  std::string standard_config() const { return home + "/boyd.yaml"; }
+  /// --config names another file than the home's.
+  bool has_own_config() const { return config_path != standard_config(); }
   std::string run_directory() const { return home + "/run"; }
   std::string socket_path() const { return run_directory() + "/control.sock"; }
   std::string database_path() const { return home + "/boyd.db"; }

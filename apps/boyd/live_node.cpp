@@ -1,9 +1,11 @@
 #include "live_node.hpp"
 
+#include "actors/node/leftovers.hpp"
 #include "actors/node/root.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "adapters/posix/process_runner.hpp"
+#include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd_version.hpp"
 
@@ -50,6 +52,15 @@ std::string host_name() {
 }
 
 std::atomic<bool> something_leaked{false};
+
+/// The lock is held: whoever wrote them is gone. A node starts without this, too.
+void remove_leftovers(file_system& files, const std::string& home) {
+  const auto removed = remove_leftover_prompts(files, home);
+  if (!removed)
+    spdlog::warn("node: prompt files of an earlier node stay: {}", to_string(removed.error()));
+  else if (*removed > 0)
+    spdlog::info("node: removed {} prompt files of an earlier node", *removed);
+}
 
 /// For commands that only ask: nothing may be started.
 class no_processes final : public process_runner {
@@ -136,13 +147,14 @@ live_node::live_node(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
 
 result<std::unique_ptr<live_node>>
 live_node::start(const place& where, std::shared_ptr<const config::configuration> configuration,
-                 adapters::home_lock lock, node_mode mode) {
+                 adapters::home_lock lock, node_mode mode, reload_function on_reload) {
   auto p = std::make_unique<parts>();
   p->lock.emplace(std::move(lock));
   p->config_path = where.config_path;
   auto context = std::make_shared<node_context>();
   auto& ports = context->ports;
   ports = local_ports();
+  remove_leftovers(*ports.files, where.home);
   if (mode == node_mode::answering) {
     ports.processes = std::make_shared<no_processes>();
   } else {
@@ -176,7 +188,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   p->context = context;
   configure(p->configuration);
   p->system = std::make_unique<caf::actor_system>(p->configuration);
-  p->root = spawn_root(*p->system, p->context, std::move(configuration));
+  p->root = spawn_root(*p->system, p->context, std::move(configuration), std::move(on_reload));
   p->sentinel = p->system->spawn(sentinel, p->root, p->end);
   return std::unique_ptr<live_node>(new live_node(std::move(p)));
 }

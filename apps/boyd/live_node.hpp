@@ -26,12 +26,14 @@ class live_node {
  public:
   using answer_function = std::function<void(result<api_response>)>;
   using line_function = std::function<bool(const std::string&)>;
+  using reload_function = std::function<void(const config::configuration&)>;
 
-  /// Starts the process host (unless answering), then the actors. Call it before other threads
-  /// exist. The node holds `lock` until its end.
+  /// Removes what a killed node left, starts the process host (unless answering), then the actors.
+  /// Call it before other threads exist. The node holds `lock` until its end. `on_reload` is called
+  /// on an actor's thread with every configuration that a reload brings.
   static result<std::unique_ptr<live_node>>
   start(const place& where, std::shared_ptr<const config::configuration> configuration,
-        adapters::home_lock lock, node_mode mode);
+        adapters::home_lock lock, node_mode mode, reload_function on_reload = {});
 
   /// Kills what is left, without waiting; prefer shut_down, ended and release before.
   ~live_node();

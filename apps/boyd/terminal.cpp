@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/ioctl.h>
@@ -163,8 +164,9 @@ std::string printable(std::string_view text) {
 
 void print_error(const error& e) {
   std::string text = "boyd: " + printable(e.what);
+  // Of several lines, the first one is the sentence.
   if (!e.where.empty())
-    text += " (" + printable(e.where) + ")";
+    text.insert(std::min(text.find('\n'), text.size()), " (" + printable(e.where) + ")");
   text += "\n";
   if (!e.next.empty())
     text += "  next: " + printable(e.next) + "\n";

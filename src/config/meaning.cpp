@@ -1,10 +1,13 @@
 #include "boyd/config/cron.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "passes.hpp"
 #include "schema.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -191,6 +194,11 @@ class combination_checks {
     if (const auto* node = t.find("node")) {
       leases(*node);
     }
+    if (const auto* faults = list(&t, "faults")) {
+      for (std::size_t i = 0; i < faults->items.size(); ++i) {
+        fault(child_path("faults", i), faults->items[i]);
+      }
+    }
     const auto* kernels = list(&t, "kernels");
     if (kernels == nullptr) {
       return;
@@ -237,6 +245,40 @@ class combination_checks {
                 "renewing every " + format_duration(*renewal) + " cannot hold a lease of " +
                     format_duration(*lease),
                 "at most half of the lease");
+    }
+  }
+
+  void fault(const std::string& path, const tree& t) {
+    const auto* action = t.find("action");
+    const auto* point = t.find("point");
+    const auto* delay = t.find("delay");
+    if (action == nullptr || action->text == "crash" || action->text == "error") {
+      if (action != nullptr && delay != nullptr) {
+        p_.report(delay->at, child_path(path, "delay"),
+                  "with action: " + action->text + " this has no effect", "action: delay");
+      }
+      return;
+    }
+    if (action->text != "delay") {
+      return;
+    }
+    if (delay == nullptr) {
+      p_.report(action->at, child_path(path, "delay"),
+                "missing: a delay of no time changes nothing", "a duration such as 30s");
+    }
+    // Elsewhere the parts share a few threads, which a delay would take from all of them.
+    constexpr std::array<std::string_view, 5> own_thread{
+        "git_committer.commit", "graph_recorder.append", "state_writer.write", "store.apply",
+        "store.open"};
+    const auto known = faults::points();
+    if (point != nullptr && std::ranges::find(known, point->text) != known.end() &&
+        std::ranges::find(own_thread, point->text) == own_thread.end()) {
+      std::string expected = "crash or error there; delay at";
+      for (const auto name : own_thread) {
+        expected += (expected.back() == 't' ? " " : ", ") + std::string(name);
+      }
+      p_.report(action->at, child_path(path, "action"), point->text + " cannot be delayed",
+                std::move(expected));
     }
   }
 

@@ -45,7 +45,7 @@ milliseconds wake_delay(int noops, milliseconds base, milliseconds max) {
   if (noops <= 0)
     return milliseconds{0};
   milliseconds delay = base;
-  for (int i = 0; i < noops && delay < max; ++i)
+  for (int i = 1; i < noops && delay < max; ++i)
     delay *= 2;
   return std::min(delay, max);
 }

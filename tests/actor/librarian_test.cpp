@@ -147,6 +147,61 @@ TEST_CASE("a program that nothing ends does not hold the answer back", "[librari
   CHECK(answer.value().problems.size() == 1);
 }
 
+TEST_CASE("helpers run a few at a time, and all get their turn", "[librarian]") {
+  fixture f;
+  const auto many = 3 * helpers_at_once;
+  for (std::size_t i = 0; i < many; ++i) {
+    f.add_sense("sense" + std::to_string(i));
+    f.processes->define("sense" + std::to_string(i), {.output = "fine\n", .duration = 1s});
+    const auto agent = "agent" + std::to_string(i);
+    f.add_agent(agent).argv = {"sense" + std::to_string(i)};
+  }
+  f.start();
+  auto context = f.ask();
+  std::vector<std::string> agents;
+  for (const auto& a : f.kernel().agents)
+    agents.push_back(a.agent_id);
+  auto woken =
+      f.actors.ask<wake_results>(f.librarian, check_wake{{}, "default", std::move(agents)});
+  f.actors.advance(10s);
+  REQUIRE(context.ok());
+  REQUIRE(woken.ok());
+  CHECK(context.value().problems.empty());
+  CHECK(woken.value().agents.size() == many);
+  CHECK(f.processes->started() == 2 * many);
+  CHECK(f.processes->peak_running() == helpers_at_once);
+}
+
+TEST_CASE("a helper that gets no place in time is a problem, not a wait without end",
+          "[librarian]") {
+  fixture f;
+  for (std::size_t i = 0; i < helpers_at_once; ++i) {
+    f.add_sense("long" + std::to_string(i));
+    f.kernel().senses.back().timeout = 1h;
+    f.processes->define("long" + std::to_string(i), {.hang = true});
+  }
+  config::kernel other = f.kernel();
+  other.kernel_id = "other";
+  other.senses.resize(1);
+  other.senses.front().name = "late";
+  other.senses.front().argv = {"late"};
+  other.senses.front().timeout = 1s;
+  f.processes->define("late", {.output = "too late\n"});
+  f.configuration->kernels.push_back(other);
+  f.start();
+  auto made = f.actors.ask_now<state_reply>(f.writer, state_request{{}, init_kernel_home{"other"}});
+  REQUIRE(made.ok());
+  auto first = f.ask();
+  f.actors.advance(1s);
+  auto second = f.actors.ask<gathered_context>(f.librarian, gather_context{{}, "other"});
+  f.actors.advance(gather_limit(other));
+  CHECK_FALSE(first.answered());
+  REQUIRE(second.ok());
+  REQUIRE(second.value().problems.size() == 1);
+  CHECK(has(second.value().problems.front(), "no place within 2m"));
+  CHECK(f.processes->started() == helpers_at_once);
+}
+
 TEST_CASE("output beyond the cap is cut, and it is said", "[librarian]") {
   fixture f;
   f.add_sense("loud");

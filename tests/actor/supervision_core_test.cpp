@@ -47,6 +47,22 @@ TEST_CASE("children start in order", "[supervision]") {
   CHECK(core.reconcile(t0).start.empty());
 }
 
+TEST_CASE("a new child waits for a dependency that is being renewed", "[supervision]") {
+  auto core = family();
+  start_all(core);
+  core.renew("writer");
+  core.add(rule("second kernel", {"writer"}));
+  auto todo = core.reconcile(t0);
+  CHECK(todo.stop == ids{"kernel"});
+  CHECK(todo.start.empty()); // not with the writer that is about to go
+  core.down("kernel", false, "", t0, 0.5);
+  todo = core.reconcile(t0);
+  CHECK(todo.stop == ids{"writer"});
+  CHECK(todo.start.empty());
+  core.down("writer", false, "", t0, 0.5);
+  CHECK(core.reconcile(t0).start == ids{"writer", "kernel", "second kernel"});
+}
+
 TEST_CASE("a dead child takes those that hold its handle with it, and no others", "[supervision]") {
   auto core = family();
   start_all(core);

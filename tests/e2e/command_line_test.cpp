@@ -154,3 +154,82 @@ TEST_CASE("bash completes verbs, their verbs, options and values", "[e2e]") {
   CHECK(complete("boyd completion z", 2) == "zsh\n");
   CHECK(complete("boyd --json sta", 2) == "status state\n");
 }
+
+TEST_CASE("usage errors lead to the verb's own help; help and version are found", "[e2e]") {
+  const auto bare = boyd_run({});
+  CHECK_THAT(bare.err, Contains("boyd: no verb is given"));
+  CHECK_THAT(bare.err, Contains("next: boyd --help lists them"));
+  CHECK_THAT(boyd_run({"dispatches", "show"}).err, Contains("see: boyd dispatches show --help"));
+  CHECK_THAT(boyd_run({"version", "extra"}).err, Contains("boyd: the following argument"));
+  const auto helped = boyd_run({"help", "dispatches", "show"});
+  CHECK(helped.code == 0);
+  CHECK(helped.out == boyd_run({"dispatches", "show", "--help"}).out);
+  CHECK(boyd_run({"help"}).out == boyd_run({"--help"}).out);
+  for (const char* flag : {"--version", "-V"}) {
+    const auto version = boyd_run({flag});
+    CHECK(version.code == 0);
+    CHECK(version.out == boyd_run({"version"}).out);
+  }
+}
+
+TEST_CASE("an empty or wrong path is not taken for the standard one", "[e2e]") {
+  const home_of_boyd home;
+  for (const char* option : {"--home", "--config"}) {
+    const auto r = boyd_run({option, "", "status"}, {{"BOYD_HOME", home.path()}});
+    CHECK(r.code == 2);
+    CHECK_THAT(r.err, Contains("the path is empty"));
+  }
+  const auto other =
+      boyd_run({"--config", home.file("none.yaml"), "status"}, {{"BOYD_HOME", home.path()}});
+  CHECK(other.code == 1);
+  CHECK_THAT(other.err, Contains("there is no such configuration (" + home.file("none.yaml")));
+  const auto file = home.file("boyd.yaml");
+  CHECK_THAT(boyd_run({"--home", file, "status"}).err, Contains("the home is not a directory"));
+  const auto made = boyd_run({"--home", file, "init", "--no-input"});
+  CHECK(made.code == 1);
+  CHECK_THAT(made.err, Contains("next: choose another home"));
+}
+
+TEST_CASE("questions that find nothing say so", "[e2e]") {
+  const home_of_boyd home;
+  CHECK(home.run({"dispatches"}).out == "no dispatches; run a cycle: boyd cycle\n");
+  CHECK(home.run({"dispatches", "ls", "--agent", "nobody"}).out == "no dispatches like these\n");
+  CHECK(home.run({"dispatches", "ls", "--json"}).json()["items"].empty());
+  CHECK(home.run({"state", "log", "--path", "nothing.md"}).out == "no commits\n");
+  const auto file = home.run({"state", "show", "--path", "nothing.md"});
+  CHECK(file.code == 1);
+  CHECK_THAT(file.err, Contains("no such file: nothing.md (" + home.file("kernel/default")));
+  CHECK_THAT(home.run({"dispatches", "show", "abc"}).err, Contains("next: list them with"));
+  CHECK_THAT(home.run({"state", "show", "--at", "2020-01-01T00:00:00Z"}).err, Contains("next: "));
+  CHECK(home.run({"why", "--at", "yesterday"}).code == 2);
+  CHECK_THAT(home.run({"config"}).out, Contains("1 kernel, 2 agents"));
+}
+
+TEST_CASE("dispatches are retried and cancelled on real rows", "[e2e]") {
+  const home_of_boyd home;
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto row = home.run({"dispatches", "ls", "--limit", "1", "--json"}).json()["items"][0];
+  const auto id = row["dispatch_id"].get<std::string>();
+  CHECK(home.run({"dispatches", "cancel", id}).out == id + ": nothing to do, it is done already\n");
+  CHECK(home.run({"dispatches", "retry", id}).out == id + ": back in the queue (was done)\n");
+  CHECK(home.run({"dispatches", "retry", id}).out ==
+        id + ": nothing to do, it is pending already\n");
+  CHECK(home.run({"dispatches", "cancel", id}).out == id + ": cancelled (was pending)\n");
+  CHECK_THAT(home.run({"dispatches", "show", id}).out, !Contains("exit code"));
+  CHECK(home.run({"dispatches", "retry", id, "--json"}).json()["result"] == "accepted");
+  // The next command that runs work runs it, too.
+  REQUIRE(home.run({"cycle"}).code == 0);
+  CHECK(home.run({"dispatches", "show", id, "--json"}).json()["dispatch"]["fence"] >= 2);
+}
+
+TEST_CASE("findings stand under a sentence that names the file", "[e2e]") {
+  const home_of_boyd home;
+  home.write_configuration("version: 1\nkernels:\n  - agents: []\nfaults:\n"
+                           "  - {point: store.aply, action: crash}\n");
+  const auto r = home.run({"status"});
+  CHECK(r.code == 4);
+  CHECK_THAT(r.err, Contains("the configuration has 1 error (" + home.file("boyd.yaml") + ")\n"));
+  CHECK_THAT(r.err,
+             Contains("boyd.yaml:5:13: faults[0].point: \"store.aply\" is not known; did you "
+                      "mean store.apply?\n"));
+}

@@ -190,3 +190,65 @@ TEST_CASE("kill -9 leaves a home that the next command takes at once", "[e2e]") 
   CHECK(status.code == 0);
   CHECK(status.json()["node"]["running"] == false);
 }
+
+TEST_CASE("a reload takes the log level and names what waits for a restart", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  home.write_configuration(
+      one_agent("echo done", ", store: \"postgres://nobody@localhost/none\", log_level: warn"));
+  node.signal(SIGHUP);
+  REQUIRE(node.wait_for_stderr("node.store has changed, which takes effect after a restart"));
+  const auto status = home.run({"status", "--json"}).json()["node"];
+  CHECK(status["restart_needed"] == nlohmann::json{"node.store"});
+  CHECK(status["store"] == "sqlite");
+  CHECK_THAT(home.run({"status"}).out, Contains("! node.store has changed"));
+  CHECK(home.run({"cycle"}).code == 0);
+  node.signal(SIGTERM);
+  const auto ended = node.finish();
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.err, !Contains("node: ended")); // info is not logged any more
+}
+
+TEST_CASE("a cycle in a running node shows all of its progress", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  for (int i = 0; i < 10; ++i) {
+    const auto r = home.run({"cycle", "--json"});
+    REQUIRE(r.code == 0);
+    const auto id = r.json()["cycle_id"].get<std::string>();
+    INFO(r.err);
+    CHECK_THAT(r.err, Contains("perceive cycle " + id + " begins"));
+    CHECK_THAT(r.err, Contains("worker dispatched"));
+    CHECK_THAT(r.err, Contains("worker done: done"));
+    CHECK_THAT(r.err, Contains("done cycle " + id + ": success"));
+  }
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("prompt files of a killed node are removed by the next start", "[e2e]") {
+  const home_of_boyd home("version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                          "      - agent_id: worker\n        prompt: a secret\n        executor: "
+                          "{type: command, argv: [sh, -c, \"echo b > begun; sleep 600\", x, "
+                          "\"{prompt_file}\"]}\n");
+  const auto prompts = home.file("run/prompts");
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(prompts),
+                         std::filesystem::directory_iterator{});
+  };
+  {
+    program node(home.node());
+    REQUIRE(node.wait_for_stderr("ready: node "));
+    program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+    REQUIRE(wait_until([&] { return std::filesystem::exists(home.file("kernel/default/begun")); }));
+    REQUIRE(files() == 1);
+    node.signal(SIGKILL);
+    node.finish();
+    cycle.finish();
+  }
+  REQUIRE(files() == 1);
+  CHECK(home.run({"status"}).code == 0);
+  CHECK(files() == 0);
+}

@@ -30,12 +30,16 @@ json findings_json(const std::vector<config::finding>& findings) {
   return rows;
 }
 
+std::string counted(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
 void print_counts(const config::configuration& c) {
   std::size_t agents = 0;
   for (const auto& k : c.kernels)
     agents += k.agents.size();
-  print(c.path + ": valid, " + std::to_string(c.kernels.size()) + " kernel(s), " +
-        std::to_string(agents) + " agent(s)\n");
+  print(c.path + ": valid, " + counted(c.kernels.size(), "kernel") + ", " +
+        counted(agents, "agent") + "\n");
 }
 
 int validate(const arguments& args, const place& where, const config::load_result& loaded) {

@@ -5,8 +5,11 @@
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <condition_variable>
 #include <cstdio>
+#include <deque>
 #include <mutex>
+#include <utility>
 
 namespace boyd::app {
 
@@ -20,33 +23,72 @@ constexpr milliseconds question_pause = 500ms;
 /// A part that is just being started refuses; so often the trigger is repeated.
 constexpr int repeated_triggers = 20;
 constexpr milliseconds trigger_pause = 250ms;
+/// Events held back until the cycle's id is known.
+constexpr std::size_t early_events = 1000;
+/// How much later than the record the last event may come.
+constexpr milliseconds last_event_limit = 2s;
 
-/// One line per event on standard error.
+/// One line per event of one cycle on standard error. Events that come before it is known which
+/// cycle it is are held back.
 class progress {
  public:
   explicit progress(terminal t) : terminal_(t) {}
 
-  void show(std::string_view line) {
-    const auto event = json::parse(line, nullptr, false);
+  void take(std::string_view line) {
+    auto event = json::parse(line, nullptr, false);
     if (!event.is_object())
+      return;
+    const std::lock_guard lock(mutex_);
+    if (!cycle_id_.empty())
+      return show(event);
+    early_.push_back(std::move(event));
+    if (early_.size() > early_events)
+      early_.pop_front();
+  }
+
+  /// From now on this cycle's events are shown, those that came already first.
+  void follow(const std::string& cycle_id) {
+    const std::lock_guard lock(mutex_);
+    cycle_id_ = cycle_id;
+    for (const auto& event : std::exchange(early_, {}))
+      show(event);
+  }
+
+  /// Until the cycle's last event has been shown, at most `limit`: events come on a way of their
+  /// own, and may be later than the cycle's record.
+  void wait_for_end(milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, limit, [&] { return ended_; });
+  }
+
+ private:
+  void show(const json& event) {
+    if (text_of(event, "cycle_id") != cycle_id_)
       return;
     const auto at = text_of(event, "at");
     const auto agent = text_of(event, "agent_id");
+    const auto phase = text_of(event, "phase");
     std::string text =
         terminal_.paint(colour::faint, at.size() >= 19 ? at.substr(11, 8) + "Z" : at);
-    text += " " + terminal_.paint(colour::bold, text_of(event, "phase"));
+    text += " " + terminal_.paint(colour::bold, phase);
     if (!agent.empty())
       text += " " + one_line(agent, 64);
     if (auto said = text_of(event, "text"); !said.empty())
       text += " " + one_line(said, 200);
     text += "\n";
-    const std::lock_guard lock(mutex_);
     std::fwrite(text.data(), 1, text.size(), stderr);
+    if (phase == "done") {
+      ended_ = true;
+      changed_.notify_all();
+    }
   }
 
- private:
   std::mutex mutex_;
+  std::condition_variable changed_;
   terminal terminal_;
+  std::string cycle_id_;
+  std::deque<json> early_;
+  bool ended_ = false;
 };
 
 int exit_of(const std::string& status) {
@@ -149,13 +191,14 @@ int interrupted(const client& c, const std::string& id) {
 }
 
 int run_one(client& c, const arguments& args, progress& shown) {
-  c.watch([&shown](std::string_view line) { shown.show(line); });
+  c.watch([&shown](std::string_view line) { shown.take(line); });
   auto admitted = trigger(c, args.kernel);
   if (!admitted)
     return report(admitted.error(), args.json);
   if (!admitted->value("admitted", false))
     return refused(*admitted, args);
   const auto id = text_of(*admitted, "cycle_id");
+  shown.follow(id);
   auto body = await(c, id, args.kernel);
   if (!body && body.error().code == errc::cancelled)
     return interrupted(c, id);
@@ -164,6 +207,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
   const auto cycle = json::parse(*body, nullptr, false);
   if (!cycle.is_object())
     return report({errc::parse_error, "the cycle's record cannot be read", id, {}}, args.json);
+  shown.wait_for_end(last_event_limit);
   c.close();
   if (args.json)
     print(*body + "\n");

@@ -248,7 +248,8 @@ void print_report(const arguments& args, const place& where, const init_report& 
   for (const auto& [path, is_new] : report.items)
     print("  " + t.paint(is_new ? colour::good : colour::faint, is_new ? "made " : "kept ") + path +
           "\n");
-  const auto boyd = "boyd --home " + where.home + " ";
+  const auto boyd = "boyd --home " + where.home +
+                    (where.has_own_config() ? " --config " + where.config_path : "") + " ";
   print("Next:\n  " + boyd + "cycle        run one cycle now\n  " + boyd +
         "node         follow the schedule\n  " + boyd + "status       see how it is\n  edit " +
         where.config_path + "\n");
@@ -262,8 +263,12 @@ int run_init(const arguments& args) {
     return report(where.error(), args.json);
   auto p = local_ports();
   init_report made;
-  if (auto done = make_home(args, *where, p, made); !done)
-    return report(done.error(), args.json);
+  if (auto done = make_home(args, *where, p, made); !done) {
+    auto e = done.error();
+    if (e.next.empty() && e.code == errc::already_exists)
+      e.next = "choose another home: --home DIR";
+    return report(e, args.json);
+  }
   print_report(args, *where, made);
   return exit_code::ok;
 }

@@ -13,7 +13,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <csignal>
+#include <memory>
 #include <poll.h>
 #include <unistd.h>
 
@@ -24,6 +26,18 @@ namespace {
 /// After the grace: cancelling attempts, final records, stopping in order; then _exit.
 constexpr milliseconds hard_margin = 40s;
 constexpr milliseconds release_limit = 2s;
+
+/// Settings of the process itself, which follow a reload.
+struct process_settings {
+  bool verbose = false; ///< --verbose stands above node.log_level
+  std::atomic<milliseconds> drain_grace{};
+
+  void take(const config::configuration& c) {
+    drain_grace = c.node_settings.drain_grace;
+    if (!verbose)
+      spdlog::set_level(spdlog::level::from_str(c.node_settings.log_level));
+  }
+};
 
 /// What SIGHUP does: a bad file keeps what was.
 void reload(live_node& node) {
@@ -39,8 +53,8 @@ void reload(live_node& node) {
 /// Follows signals until the root has ended; returns why it gave up, empty after an ordered end.
 class service_loop {
  public:
-  service_loop(live_node& node, signal_watch& signals, milliseconds grace)
-      : node_(node), signals_(signals), grace_(grace) {}
+  service_loop(live_node& node, signal_watch& signals, const process_settings& settings)
+      : node_(node), signals_(signals), settings_(settings) {}
 
   std::string run() {
     while (!node_.ended()) {
@@ -73,8 +87,9 @@ class service_loop {
     }
     spdlog::info("node: signal {}: shutting down", signal);
     stopping_ = true;
-    deadline_ = std::chrono::steady_clock::now() + grace_ + hard_margin;
-    node_.shut_down(grace_);
+    const milliseconds grace = settings_.drain_grace;
+    deadline_ = std::chrono::steady_clock::now() + grace + hard_margin;
+    node_.shut_down(grace);
   }
 
   [[noreturn]] void give_up() {
@@ -85,15 +100,19 @@ class service_loop {
 
   live_node& node_;
   signal_watch& signals_;
-  milliseconds grace_;
+  const process_settings& settings_;
   bool stopping_ = false;
   std::chrono::steady_clock::time_point deadline_{};
 };
 
 int serve_until_told(const place& where, std::shared_ptr<const config::configuration> settings,
-                     adapters::home_lock lock, signal_watch& signals) {
-  const auto grace = settings->node_settings.drain_grace;
-  auto node = live_node::start(where, std::move(settings), std::move(lock), node_mode::service);
+                     adapters::home_lock lock, signal_watch& signals, bool verbose) {
+  // Shared: an actor may still call back while the node ends.
+  const auto process = std::make_shared<process_settings>();
+  process->verbose = verbose;
+  process->take(*settings);
+  auto node = live_node::start(where, std::move(settings), std::move(lock), node_mode::service,
+                               [process](const config::configuration& c) { process->take(c); });
   if (!node)
     return report(node.error(), false);
   auto server = serve(**node, where);
@@ -107,7 +126,7 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
   (*node)->start_claiming();
   spdlog::info("ready: node {} version {} home {} socket {}", (*node)->node_id(), program_version,
                where.home, where.socket_path());
-  const auto why = service_loop(**node, signals, grace).run();
+  const auto why = service_loop(**node, signals, *process).run();
   (*server)->stop();
   (*node)->release(release_limit);
   if (why.empty()) {
@@ -137,9 +156,7 @@ int run_node(const arguments& args) {
   auto lock = lock_home(*where, *id, signals);
   if (!lock)
     return report(lock.error(), args.json);
-  if (!args.verbose)
-    spdlog::set_level(spdlog::level::from_str((*settings)->node_settings.log_level));
-  return serve_until_told(*where, std::move(*settings), std::move(*lock), signals);
+  return serve_until_told(*where, std::move(*settings), std::move(*lock), signals, args.verbose);
 }
 
 } // namespace boyd::app

@@ -64,7 +64,7 @@ void render_agents(const json& body, const terminal& t) {
   print(rows.render(t));
 }
 
-void render_dispatches(const json& body, const terminal& t) {
+void render_dispatches(const json& body, const terminal& t, bool filtered) {
   table rows({"DISPATCH", "AGENT", "STATUS", "TRY", "CREATED", "SUMMARY"});
   for (const auto& d : rows_of(body, "items")) {
     const auto status = text_of(d, "status");
@@ -76,7 +76,11 @@ void render_dispatches(const json& body, const terminal& t) {
                     moment_of(d, "created_at"),
                     failed ? text_of(d, "error") : text_of(d, "summary")});
   }
-  print(rows.render(t));
+  if (rows.rows() == 0)
+    print("no dispatches" + std::string(filtered ? " like these" : "; run a cycle: boyd cycle") +
+          "\n");
+  else
+    print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
     print(t.paint(colour::faint, "more: boyd dispatches ls --before " + next) + "\n");
 }
@@ -99,7 +103,7 @@ void render_dispatch(const json& body, const terminal& t) {
   line("started   ", moment_of(d, "started_at"));
   line("finished  ", moment_of(d, "finished_at"));
   line("lease     ", text_of(d, "lease_owner"));
-  line("exit code ", text_of(d, "exit_code"));
+  line("exit code ", number_of(d, "exit_code") < 0 ? "" : text_of(d, "exit_code"));
   line("summary   ", text_of(d, "summary"));
   line("error     ", text_of(d, "error"));
   line("usage     ", text_of(d, "usage"));
@@ -113,8 +117,16 @@ void render_dispatch(const json& body, const terminal& t) {
 }
 
 void render_transition(const json& body, const terminal&) {
-  print(text_of(body, "dispatch_id") + ": " + text_of(body, "result") + " (was " +
-        text_of(body, "was") + ")\n");
+  const auto was = text_of(body, "was");
+  const bool retry = text_of(body, "schema").starts_with("boyd.dispatch_retry/");
+  std::string said = "nothing to do, it is " + was + " already";
+  if (text_of(body, "result") == "accepted") {
+    const auto done = retry              ? "back in the queue"
+                      : was == "running" ? "being stopped"
+                                         : "cancelled";
+    said = std::string(done) + " (was " + was + ")";
+  }
+  print(text_of(body, "dispatch_id") + ": " + said + "\n");
 }
 
 void render_log(const json& body, const terminal& t) {
@@ -122,7 +134,7 @@ void render_log(const json& body, const terminal& t) {
   for (const auto& c : rows_of(body, "items"))
     rows.add({text_of(c, "hash").substr(0, id_shown), moment_of(c, "time"), text_of(c, "subject"),
               text_of(part_of(c, "trailers"), "Boyd-Cycle")});
-  print(rows.render(t));
+  print(rows.rows() == 0 ? "no commits\n" : rows.render(t));
 }
 
 void render_diff(const json& body, const terminal& t) {
@@ -190,14 +202,19 @@ int run_dispatches(const arguments& args) {
     return ask_and_print(args, post(base + "/" + args.id + "/retry"), render_transition);
   if (args.verb == "dispatches cancel")
     return ask_and_print(args, post(base + "/" + args.id + "/cancel"), render_transition);
-  return ask_and_print(args,
-                       get(base, {{"kernel", args.kernel},
-                                  {"agent", args.agent},
-                                  {"cycle", args.cycle},
-                                  {"status", args.status},
-                                  {"limit", limit_text(args)},
-                                  {"before", args.before}}),
-                       render_dispatches);
+  return ask_and_print(
+      args,
+      get(base, {{"kernel", args.kernel},
+                 {"agent", args.agent},
+                 {"cycle", args.cycle},
+                 {"status", args.status},
+                 {"limit", limit_text(args)},
+                 {"before", args.before}}),
+      [&](const json& body, const terminal& t) {
+        const bool filtered =
+            !(args.kernel + args.agent + args.cycle + args.status + args.before).empty();
+        render_dispatches(body, t, filtered);
+      });
 }
 
 int run_state(const arguments& args) {

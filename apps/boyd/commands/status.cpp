@@ -34,6 +34,9 @@ std::string node_line(const json& body, const terminal& t) {
 std::vector<std::string> attention(const json& body) {
   std::vector<std::string> lines;
   const auto add = [&](std::string text) { lines.push_back(one_line(text, problem_characters)); };
+  for (const auto& key : rows_of(part_of(body, "node"), "restart_needed"))
+    if (key.is_string())
+      add(key.get<std::string>() + " has changed, which takes effect after a restart of the node");
   for (const auto& h : rows_of(body, "health"))
     if (!h.value("ok", true))
       add(text_of(h, "name") + " is degraded: " + text_of(h, "reason"));

@@ -39,7 +39,7 @@ std::string write_wake_memory(const wake_memory& memory);
 /// Nothing for text that write_wake_memory did not make: then the agent counts as never checked.
 std::optional<wake_memory> read_wake_memory(std::string_view text);
 
-/// The wait after `noops` unchanged answers in a row: min(max, 2^noops × base); 0 without one.
+/// The wait after `noops` unchanged answers in a row: min(max, 2^(noops-1) × base); 0 without one.
 milliseconds wake_delay(int noops, milliseconds base, milliseconds max);
 
 /// When the next check is due; at once when the clock went back behind the last one.

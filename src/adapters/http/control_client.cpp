@@ -148,7 +148,15 @@ result<std::string> request_text(const http_request& request) {
 /// Cuts what arrives into lines.
 class line_cutter {
  public:
-  explicit line_cutter(const std::function<bool(std::string_view)>& on_line) : on_line_(on_line) {}
+  line_cutter(const std::function<bool(std::string_view)>& on_line,
+              const std::function<void()>& on_open)
+      : on_line_(on_line), on_open_(on_open) {}
+
+  /// The head of a good answer is there.
+  void open() {
+    if (!std::exchange(opened_, true) && on_open_)
+      on_open_();
+  }
 
   void take(std::string_view data) {
     while (!data.empty() && going()) {
@@ -176,7 +184,9 @@ class line_cutter {
 
  private:
   const std::function<bool(std::string_view)>& on_line_;
+  const std::function<void()>& on_open_;
   std::string rest_;
+  bool opened_ = false;
   bool stopped_ = false;
   bool too_long_ = false;
 };
@@ -229,6 +239,8 @@ class answer_reader {
       error_code ec;
       const auto used = parser_.put(boost::asio::buffer(pending_), ec);
       pending_.erase(0, used);
+      if (lines_ != nullptr && parser_.is_header_done() && is_good())
+        lines_->open();
       if (ec == http::error::need_more)
         return {};
       if (ec == http::error::body_limit)
@@ -306,8 +318,9 @@ result<http_response> control_call(const std::string& socket_path, const http_re
 
 result<void> control_stream(const std::string& socket_path, const http_request& request,
                             const std::function<bool(std::string_view line)>& on_line,
-                            const std::function<bool()>& keep_going) {
-  line_cutter lines(on_line);
+                            const std::function<bool()>& keep_going,
+                            const std::function<void()>& on_open) {
+  line_cutter lines(on_line, on_open);
   auto answer =
       guarded_exchange(socket_path, request, patience(milliseconds::max(), keep_going), &lines);
   if (lines.too_long())

@@ -29,11 +29,13 @@ result<http_response> control_call(const std::string& socket_path, const http_re
 
 /// Reads a stream of lines: calls `on_line` with each (no line break), on this thread, until the
 /// server ends the stream (success), `on_line` returns false (success) or `keep_going` does
-/// (success; asked several times a second and after every signal). Errors as above, and
-/// the server's own error when its status is not 2xx.
+/// (success; asked several times a second and after every signal). `on_open`, when given, is called
+/// once the server has begun a good answer: from then on nothing that happens is missed. Errors as
+/// above, and the server's own error when its status is not 2xx.
 result<void> control_stream(const std::string& socket_path, const http_request& request,
                             const std::function<bool(std::string_view line)>& on_line,
-                            const std::function<bool()>& keep_going);
+                            const std::function<bool()>& keep_going,
+                            const std::function<void()>& on_open = {});
 
 /// The error that an answer with a status of 400 or more stands for: what `error_response` wrote,
 /// or, for any other body, an error made from the status.

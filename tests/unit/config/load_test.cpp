@@ -86,7 +86,7 @@ TEST_CASE("load: the schema's defaults are those of the values", "[config]") {
   const auto c = good("version: 1\nkernels:\n  - agents:\n      - agent_id: a\n        executor: "
                       "{type: script, answers: [{}]}\n        schedule: '@hourly'\n        wake: "
                       "{inputs: [/x]}\n    senses: [{name: s, argv: [df]}]\n    quiet_hours: "
-                      "[{schedule: '@daily', length: 1h}]\nfaults: [{point: p, action: error}]\n");
+                      "[{schedule: '@daily', length: 1h}]\nfaults: [{point: store.apply, action: error}]\n");
   kernel k;
   agent a;
   a.agent_id = "a";
@@ -106,7 +106,7 @@ TEST_CASE("load: the schema's defaults are those of the values", "[config]") {
   CHECK(c.node_settings == node{});
   REQUIRE(c.kernels.size() == 1);
   CHECK(c.kernels.front() == k);
-  CHECK(c.faults == std::vector<fault>{{"p", "error", 1, 1.0, {}}});
+  CHECK(c.faults == std::vector<fault>{{"store.apply", "error", 1, 1.0, {}}});
   const auto bare = good(with_agent(""));
   command_executor run;
   run.argv = {"date"};

@@ -1,0 +1,37 @@
+#include "actors/node/reload.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace boyd {
+
+namespace {
+
+auto home_settings(const config::kernel& k) {
+  return std::tie(k.name, k.author_name, k.author_email, k.auto_commit);
+}
+
+} // namespace
+
+std::vector<std::string> waiting_for_restart(const config::configuration& started_with,
+                                             const config::configuration& now) {
+  const auto& before = started_with.node_settings;
+  const auto& after = now.node_settings;
+  std::vector<std::string> keys;
+  if (before.store != after.store)
+    keys.emplace_back("node.store");
+  if (before.store_password_file != after.store_password_file)
+    keys.emplace_back("node.store_password_file");
+  return keys;
+}
+
+bool home_settings_differ(const config::configuration& known, const config::configuration& now) {
+  // A kernel that the keepers have never heard of gets the defaults from them.
+  static const config::kernel unknown;
+  return std::ranges::any_of(now.kernels, [&](const config::kernel& k) {
+    const auto* before = known.find_kernel(k.kernel_id);
+    return home_settings(before == nullptr ? unknown : *before) != home_settings(k);
+  });
+}
+
+} // namespace boyd

@@ -1,0 +1,155 @@
+#include "actors/node/reload.hpp"
+#include "actors/node/root.hpp"
+#include "node_fixture.hpp"
+#include "src/adapters/tz/zones.hpp"
+#include "support/pch.hpp"
+
+#include <nlohmann/json.hpp>
+
+using namespace boyd;
+using boyd::test::simulated_node;
+using nlohmann::json;
+using names = std::vector<std::string>;
+
+namespace {
+
+/// The whole node on simulated ports.
+struct fixture : simulated_node {
+  int reloads = 0;
+  root_actor root;
+
+  fixture() {
+    context->ports.zones = adapters::make_time_zones();
+    context->ports.listen = [](const std::function<void()>&) {
+      return std::unique_ptr<wakeup_source>();
+    };
+    context->scheduled = false;
+    root = actors.own(spawn_root(actors.system(), context, configuration,
+                                 [this](const config::configuration&) { ++reloads; }));
+    caf::anon_send(root, start_claiming{});
+    actors.advance(1s);
+  }
+
+  test::asked<api_response> ask(const std::string& path,
+                                std::map<std::string, std::string> query = {}) {
+    api_request r;
+    r.method = "GET";
+    r.path = path;
+    r.query = std::move(query);
+    return actors.ask<api_response>(root, std::move(r));
+  }
+
+  json node_now() {
+    auto answer = ask("/api/v1/status");
+    actors.advance(5s);
+    REQUIRE(answer.ok());
+    return json::parse(answer.value().body).at("node");
+  }
+
+  std::shared_ptr<config::configuration> changed() const {
+    return std::make_shared<config::configuration>(*configuration);
+  }
+
+  void reload(std::shared_ptr<const config::configuration> next) {
+    caf::anon_send(root, reload_order{{}, std::move(next)});
+    actors.advance(1s);
+  }
+
+  int restarts_of(const std::string& part) {
+    auto tree = actors.ask_now<tree_reply>(root, tree_query{});
+    REQUIRE(tree.ok());
+    for (const auto& c : tree.value().children)
+      if (c.name == part)
+        return c.restarts;
+    return -1;
+  }
+};
+
+} // namespace
+
+TEST_CASE("what only a restart changes is named, everything else is not", "[reload]") {
+  config::configuration before;
+  before.kernels.emplace_back();
+  auto after = before;
+  after.node_settings.max_concurrent = 99;
+  after.node_settings.log_level = "debug";
+  after.node_settings.drain_grace = 1s;
+  after.node_settings.lease = 1min;
+  after.kernels.front().cycle_deadline = 5min;
+  CHECK(waiting_for_restart(before, after).empty());
+  after.node_settings.store = "postgres://db/boyd";
+  after.node_settings.store_password_file = "/secret";
+  CHECK(waiting_for_restart(before, after) == names{"node.store", "node.store_password_file"});
+}
+
+TEST_CASE("keepers of homes are renewed for a new author, not for a new agent", "[reload]") {
+  config::configuration before;
+  before.kernels.emplace_back();
+  auto after = before;
+  after.kernels.front().agents.emplace_back();
+  after.kernels.emplace_back();
+  after.kernels.back().kernel_id = "plain";
+  CHECK_FALSE(home_settings_differ(before, after));
+  after.kernels.back().auto_commit = false;
+  CHECK(home_settings_differ(before, after));
+  after = before;
+  after.kernels.front().author_name = "somebody";
+  CHECK(home_settings_differ(before, after));
+}
+
+TEST_CASE("status shows the store in force and what waits for a restart", "[reload]") {
+  fixture f;
+  CHECK(f.node_now().at("restart_needed").empty());
+  auto next = f.changed();
+  next->node_settings.store = "postgres://db/boyd";
+  f.reload(next);
+  CHECK(f.reloads == 1);
+  const auto node = f.node_now();
+  CHECK(node.at("restart_needed") == json{"node.store"});
+  CHECK(node.at("store") == "sqlite");
+  f.reload(f.changed()); // back again: nothing waits any more
+  CHECK(f.node_now().at("restart_needed").empty());
+}
+
+TEST_CASE("a kernel's new author counts after a reload", "[reload]") {
+  fixture f;
+  auto next = f.changed();
+  next->kernels.front().author_name = "Somebody Else";
+  f.reload(next);
+  f.actors.advance(10s);
+  const auto node = f.node_now();
+  CHECK(node.at("restart_needed").empty());
+  for (const char* part : {"state_writer", "git_committer", "kernel:default", "gateway"})
+    CHECK(f.restarts_of(part) == 0); // renewed, which is no failure
+}
+
+TEST_CASE("whoever waits at a gateway that goes is told so at once", "[reload]") {
+  fixture f;
+  auto next = f.changed();
+  next->kernels.front().agents.emplace_back();
+  auto& agent = next->kernels.front().agents.back();
+  agent.agent_id = "slow";
+  config::command_executor run;
+  run.argv = {"slow"};
+  agent.run = run;
+  f.processes->define("slow", {.hang = true});
+  f.reload(next);
+  api_request trigger;
+  trigger.method = "POST";
+  trigger.path = "/api/v1/cycles";
+  auto begun = f.actors.ask<api_response>(f.root, std::move(trigger));
+  f.actors.advance(2s);
+  REQUIRE(begun.ok());
+  const auto id = json::parse(begun.value().body).at("cycle_id").get<std::string>();
+  auto waiting = f.ask("/api/v1/cycles/" + id, {{"wait", "1"}});
+  f.actors.advance(1s);
+  CHECK_FALSE(waiting.answered());
+  auto other = std::make_shared<config::configuration>(*next);
+  other->kernels.emplace_back();
+  other->kernels.back().kernel_id = "second";
+  f.reload(other); // the gateway is renewed: it holds the kernels' handles
+  INFO("CAF's own error: " << waiting.failed());
+  REQUIRE(waiting.answered());
+  REQUIRE(waiting.ok());
+  CHECK(json::parse(waiting.value().body).at("error").at("code") == "actor_down");
+}
