@@ -83,10 +83,11 @@ TEST_CASE("load: the specification's example", "[config]") {
 }
 
 TEST_CASE("load: the schema's defaults are those of the values", "[config]") {
-  const auto c = good("version: 1\nkernels:\n  - agents:\n      - agent_id: a\n        executor: "
-                      "{type: script, answers: [{}]}\n        schedule: '@hourly'\n        wake: "
-                      "{inputs: [/x]}\n    senses: [{name: s, argv: [df]}]\n    quiet_hours: "
-                      "[{schedule: '@daily', length: 1h}]\nfaults: [{point: store.apply, action: error}]\n");
+  const auto c =
+      good("version: 1\nkernels:\n  - agents:\n      - agent_id: a\n        executor: "
+           "{type: script, answers: [{}]}\n        schedule: '@hourly'\n        wake: "
+           "{inputs: [/x]}\n    senses: [{name: s, argv: [df]}]\n    quiet_hours: "
+           "[{schedule: '@daily', length: 1h}]\nfaults: [{point: store.apply, action: error}]\n");
   kernel k;
   agent a;
   a.agent_id = "a";
