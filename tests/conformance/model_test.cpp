@@ -148,8 +148,27 @@ class script {
     return op;
   }
 
+  /// Any filters together; each is set about every third time.
+  store::operation list_some() {
+    const auto set = [] { return *rc::gen::inRange(0, 3) == 0; };
+    const auto cycle = [] { return "c" + std::to_string(*rc::gen::inRange(1, 12)); };
+    store::list_dispatches op;
+    op.kernel_id = set() ? "" : set() ? "other" : "k";
+    op.cycle_id = set() ? cycle() : "";
+    op.agent_id = set() ? agent() : "";
+    if (set())
+      op.status = static_cast<dispatch_status>(*rc::gen::inRange(0, 5));
+    op.before = set() ? some_id() : "";
+    if (set())
+      op.finished_since = from_unix_ms(1);
+    op.with_bodies = set();
+    op.limit = *rc::gen::inRange<std::size_t>(1, 8);
+    op.not_cycle_id = set() ? cycle() : "";
+    return op;
+  }
+
   store::operation operation() {
-    switch (*rc::gen::inRange(0, 13)) {
+    switch (*rc::gen::inRange(0, 15)) {
     case 0:
     case 1:
     case 2:
@@ -171,6 +190,9 @@ class script {
       return store::cancel_dispatch{some_id()};
     case 11:
       return store::latest_per_agent{"k"};
+    case 12:
+    case 13:
+      return list_some();
     default:
       return store::due_agents{};
     }

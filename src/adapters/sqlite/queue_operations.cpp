@@ -1,7 +1,7 @@
 #include "operations.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
 #include <utility>
 
 namespace boyd::adapters::sqlite {
@@ -152,15 +152,18 @@ settle_result operations::settle_one(const settlement& item) {
 }
 
 any_reply operations::run(const settle& op) {
-  // Results are kept by the age of their dispatch: written in that order, the next one lies beside
-  // the one before. Each item has its own row, or follows an earlier one of the same row.
-  std::vector<std::size_t> order(op.items.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return op.items[a].dispatch_id < op.items[b].dispatch_id;
-  });
+  // Results are kept in the order of their requests: written in it, the next one is the table's
+  // last. Several items of one row stay in their order; what is not remembered comes last.
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  order.reserve(op.items.size());
+  for (const auto& item : op.items) {
+    const auto* lease = names_.leased(item.dispatch_id);
+    order.emplace_back(lease != nullptr ? lease->id : std::numeric_limits<std::int64_t>::max(),
+                       order.size());
+  }
+  std::sort(order.begin(), order.end());
   std::vector<settle_result> out(op.items.size(), settle_result::not_found);
-  for (const auto i : order)
+  for (const auto& [id, i] : order)
     out[i] = settle_one(op.items[i]);
   return out;
 }
