@@ -134,7 +134,7 @@ void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
               if (r)
                 self->state.core->renewed(held, r->lost, started);
               else
-                self->state.core->renew_failed();
+                self->state.core->renew_failed(now_of(self));
               step(self);
             });
 }

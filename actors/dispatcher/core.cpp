@@ -9,6 +9,8 @@ namespace {
 
 /// Cancels of unknown ids kept during one claim; the pool tells every dispatcher of every cancel.
 constexpr std::size_t most_early_cancels = 256;
+/// A store that is away answers at once; asking it again in the same moment would never end.
+constexpr milliseconds renew_retry = 1s;
 
 queue::stop_cause stop_cause_of(const std::optional<cancel_cause>& cause) {
   if (!cause)
@@ -134,8 +136,9 @@ void dispatcher_core::renewed(const std::vector<store::renew_leases::held>& aske
   leases_.renewed(asked, lost, call_started, limits_.lease);
 }
 
-void dispatcher_core::renew_failed() {
+void dispatcher_core::renew_failed(steady_time now) {
   renewing_ = false;
+  renew_again_ = now + renew_retry;
 }
 
 void dispatcher_core::drain() {
@@ -170,7 +173,7 @@ dispatcher_actions dispatcher_core::decide(steady_time now) {
   take_lost(now, todo);
   todo.settle = std::exchange(to_settle_, {});
   settling_ += todo.settle.size();
-  if (!renewing_) {
+  if (!renewing_ && now >= renew_again_) {
     todo.renew = leases_.due(now);
     renewing_ = !todo.renew.empty();
   }

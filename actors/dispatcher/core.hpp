@@ -65,7 +65,8 @@ class dispatcher_core {
   void settle_failed(const std::vector<settlement>& items);
   void renewed(const std::vector<store::renew_leases::held>& asked,
                const std::vector<std::string>& lost, steady_time call_started);
-  void renew_failed();
+  /// The store could not renew them: it is tried again a second later.
+  void renew_failed(steady_time now);
 
   /// No more claims; what runs may finish. Every call is answered by one `drained`.
   void drain();
@@ -108,6 +109,7 @@ class dispatcher_core {
   int wished_ = 0;
   bool claiming_ = false;
   bool renewing_ = false;
+  steady_time renew_again_{}; ///< not before, after a failure
   bool draining_ = false;
   bool told_drained_ = false;
 };

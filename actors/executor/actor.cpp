@@ -315,8 +315,9 @@ exec::cancel_reason reason_of(cancel_cause cause) {
     return exec::cancel_reason::shutdown;
   case cancel_cause::lease_lost:
     return exec::cancel_reason::lease_lost;
-  case cancel_cause::operator_request:
   case cancel_cause::overlap:
+    return exec::cancel_reason::next_cycle;
+  case cancel_cause::operator_request:
     break;
   }
   return exec::cancel_reason::by_operator;

@@ -236,7 +236,10 @@ void cycle_core::judge(utc_time now) {
       record_.failed_agents.push_back(d.agent_id);
     } else {
       ++unfinished_count;
-      summary = "still running at the cycle's deadline";
+      summary = std::string(d.status == dispatch_status::running ? "still running"
+                            : d.attempt > 0                      ? "waiting for another attempt"
+                                                                 : "not started") +
+                " at the cycle's deadline";
     }
     record_.agents.push_back({d.agent_id, std::string(name_of(d.status)), std::move(summary)});
   }

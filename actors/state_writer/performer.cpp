@@ -210,7 +210,9 @@ result<state_reply> state_session::carry_out(home& h, const write_kernel_files& 
   using snapshot_first = state::versioned_store::snapshot_first;
   // One snapshot before the first of them: the files belong together.
   auto first = snapshot_first::yes;
-  for (const auto& [name, text] : what.files) {
+  for (const auto& file : what.files) {
+    const auto& name = file.first;
+    const auto& text = file.second;
     auto current = h.files->read(name);
     if (!current && current.error().code != errc::not_found)
       return fail(std::move(current.error()));

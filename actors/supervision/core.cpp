@@ -1,7 +1,6 @@
 #include "actors/supervision/core.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 namespace boyd {
 
@@ -124,10 +123,10 @@ supervision_actions supervisor_core::reconcile(steady_time now) {
     return todo;
   }
   mark_stale();
-  for (auto& c : std::views::reverse(children_)) {
-    if (c.alive && !c.stopping && c.stale && !has_living_dependents(c)) {
-      c.stopping = true;
-      todo.stop.push_back(c.rule.id);
+  for (auto it = children_.rbegin(); it != children_.rend(); ++it) {
+    if (it->alive && !it->stopping && it->stale && !has_living_dependents(*it)) {
+      it->stopping = true;
+      todo.stop.push_back(it->rule.id);
     }
   }
   if (shutting_down_)

@@ -38,8 +38,10 @@ class table {
   struct cell {
     std::string text;
     colour paint = colour::none;
-    cell(std::string t, colour c = colour::none) : text(std::move(t)), paint(c) {}
-    cell(const char* t) : text(t) {}
+    // A row is written as a list of texts, some of them painted.
+    cell(std::string t, colour c = colour::none) // NOLINT(google-explicit-constructor)
+        : text(std::move(t)), paint(c) {}
+    cell(const char* t) : text(t) {} // NOLINT(google-explicit-constructor)
   };
 
   void add(std::vector<std::string> texts);

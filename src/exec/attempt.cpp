@@ -24,6 +24,20 @@ std::string one_line(std::string_view text) {
   return found;
 }
 
+const char* describe(cancel_reason reason) {
+  switch (reason) {
+  case cancel_reason::by_operator:
+    return "cancelled by an operator";
+  case cancel_reason::shutdown:
+    return "ended by shutdown";
+  case cancel_reason::lease_lost:
+    return "the lease was lost";
+  case cancel_reason::next_cycle:
+    break;
+  }
+  return "cancelled for the next cycle (overlap: cancel)";
+}
+
 } // namespace
 
 attempt_core::attempt_core(attempt_options options)
@@ -276,9 +290,7 @@ attempt_effects attempt_core::cancel(cancel_reason reason, steady_time now) {
   if (phase_ == phase::finished || cancelled_)
     return {};
   cancelled_ = reason;
-  const char* const why = reason == cancel_reason::by_operator ? "cancelled by an operator"
-                          : reason == cancel_reason::shutdown  ? "ended by shutdown"
-                                                               : "the lease was lost";
+  const char* const why = describe(reason);
   if (phase_ == phase::ending) {
     outcome_.execution = execution_verdict::cancelled;
     outcome_.failure = failure_class::none;

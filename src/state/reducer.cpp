@@ -146,6 +146,9 @@ std::string with_new_section(const document& file, const std::string& lines) {
   if (!text.empty() && !text.ends_with('\n')) {
     text += line_end;
   }
+  if (!text.empty() && !text.ends_with("\n\n") && !text.ends_with("\n\r\n")) {
+    text += line_end;
+  }
   text += std::string(section_heading) + line_end + lines;
   if (place < file.text().size()) {
     text += line_end;

@@ -41,7 +41,7 @@ std::vector<edited_file> files() {
   const std::string odd("nul \0 and \xff\xfe\n", 13);
   std::vector<edited_file> all;
   all.push_back({"no block, no last line break", "# Mine\ntext without an end",
-                 "# Mine\ntext without an end\n## recent_actions\n@ACTIONS@\n@BLOCK@"});
+                 "# Mine\ntext without an end\n\n## recent_actions\n@ACTIONS@\n@BLOCK@"});
   all.push_back(
       {"markers within lines and in fences, tables of one's own",
        "# Notes\nThe marker `" + start + "` is quoted here.\n  " + start + "\n```markdown\n" +

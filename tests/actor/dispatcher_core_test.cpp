@@ -172,6 +172,14 @@ TEST_CASE("dispatcher: leases are renewed in time") {
   CHECK(core.decide(t0 + 35s).cancel.empty());
 }
 
+TEST_CASE("dispatcher: a renewal that failed is not asked for again in the same moment") {
+  auto core = running({"a"}, true);
+  REQUIRE(core.decide(t0 + 11s).renew.size() == 1);
+  core.renew_failed(t0 + 11s);
+  CHECK(core.decide(t0 + 11s).renew.empty());
+  CHECK(core.decide(t0 + 12s).renew.size() == 1);
+}
+
 TEST_CASE("dispatcher: on a shared store an attempt ends when its lease does") {
   auto shared = running({"a"}, true);
   auto todo = shared.decide(t0 + 40s);
@@ -221,7 +229,7 @@ TEST_CASE("dispatcher: new lease times hold for the next lease when nothing is h
   (void)core.decide(t0 + 12s);
   core.granted(1);
   (void)core.decide(t0 + 12s);
-  core.renew_failed();
+  core.renew_failed(t0 + 12s);
   core.claimed({claimed("b")}, t0 + 12s);
   CHECK(core.decide(t0 + 30s).renew.empty());
 }

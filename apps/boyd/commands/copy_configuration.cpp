@@ -46,8 +46,8 @@ std::string absolute_in(const std::string& folder, const std::string& path) {
 std::optional<std::string> moved(const std::string& folder, const std::string& text) {
   if (text.empty() || text.front() == '/')
     return std::nullopt;
-  if (text.rfind("${", 0) != 0) {
-    if (text.rfind("$", 0) == 0)
+  if (!text.starts_with("${")) {
+    if (text.starts_with('$'))
       return std::nullopt;
     return absolute_in(folder, text);
   }

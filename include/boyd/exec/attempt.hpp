@@ -43,7 +43,7 @@ inline constexpr milliseconds kill_wait = 30s;
 /// Bytes of a schema file that are read.
 inline constexpr std::size_t schema_bytes = 1u << 20;
 
-enum class cancel_reason : std::uint8_t { by_operator, shutdown, lease_lost };
+enum class cancel_reason : std::uint8_t { by_operator, shutdown, lease_lost, next_cycle };
 
 /// Timers are never disarmed: one that comes too early or too late is ignored by the core.
 enum class timer_kind : std::uint8_t {
@@ -127,8 +127,8 @@ class attempt_core {
   attempt_effects cancel(cancel_reason reason, steady_time now);
 
   bool finished() const noexcept { return phase_ == phase::finished; }
-  /// Why it was cancelled, if it was: by_operator settles as cancelled, the others give the row
-  /// back.
+  /// Why it was cancelled, if it was: by_operator and next_cycle settle as cancelled, the others
+  /// give the row back.
   std::optional<cancel_reason> cancelled_by() const noexcept { return cancelled_; }
 
  private:

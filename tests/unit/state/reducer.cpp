@@ -67,7 +67,7 @@ TEST_CASE("the agents' lines in the section stay", "[state][reducer]") {
 TEST_CASE("a missing section is made before the block, or at the end", "[state][reducer]") {
   const auto block = render_runtime_block({});
   CHECK(merge_recent_actions("text", {action("agent-a")}, 20) ==
-        "text\n## recent_actions\n" + line_a);
+        "text\n\n## recent_actions\n" + line_a);
   CHECK(merge_recent_actions("text\n\n" + block + "tail\n", {action("agent-a")}, 20) ==
         "text\n\n## recent_actions\n" + line_a + "\n" + block + "tail\n");
   CHECK(merge_recent_actions("", {}, 20).empty());
@@ -76,7 +76,7 @@ TEST_CASE("a missing section is made before the block, or at the end", "[state][
 TEST_CASE("quoted sections and the block's own bytes are left alone", "[state][reducer]") {
   const std::string quoted = "```\n## recent_actions\n(none yet)\n```\n";
   CHECK(merge_recent_actions(quoted, {action("agent-a")}, 20) ==
-        quoted + "## recent_actions\n" + line_a);
+        quoted + "\n## recent_actions\n" + line_a);
   const auto block = render_runtime_block({});
   const auto file = "## recent_actions\n" + block;
   CHECK(merge_recent_actions(file, {action("agent-a")}, 20) ==
