@@ -1,5 +1,6 @@
 #include "operations.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace boyd::adapters::postgres {
@@ -8,40 +9,138 @@ using namespace store;
 
 namespace {
 
-std::string select_rows(bool bodies) {
-  std::string sql = "SELECT " + std::string{row_columns()};
-  if (bodies)
-    sql += ", p.prompt, o.output";
-  sql += " FROM dispatches d";
-  if (bodies)
-    sql += " LEFT JOIN dispatch_prompts p ON p.dispatch_id = d.dispatch_id LEFT JOIN "
-           "dispatch_outputs o ON o.dispatch_id = d.dispatch_id AND o.fence = d.fence";
-  return sql;
+/// Whole rows of the dispatches that `ids` selects as column `id`. One statement, so that a
+/// dispatch that moves meanwhile is seen where it was, once.
+std::string select_rows(const std::string& ids, bool bodies) {
+  return "WITH page AS MATERIALIZED (" + ids +
+         "), run AS MATERIALIZED (SELECT m.id, c.owner, c.lease_expires_at, c.started_at, c.fence, "
+         "c.attempt FROM dispatch_running c, unnest(c.members) AS m(id) JOIN page ON page.id = "
+         "m.id) SELECT " +
+         std::string{row_columns()} + (bodies ? ", d.prompt, s.output" : "") +
+         " FROM page JOIN dispatch_requests d ON d.dispatch_id = page.id LEFT JOIN "
+         "dispatch_results s ON s.dispatch_id = page.id LEFT JOIN run r ON r.id = page.id ORDER BY "
+         "page.id DESC";
 }
 
-dispatch shown(const answer& a, int r, bool bodies) {
-  auto row = read_row(a, r);
+dispatch shown(const answer& a, int r, bool bodies, directory& names) {
+  auto s = read_row(a, r, names);
   if (bodies) {
-    row.d.prompt = std::string{a.text(r, row_column_count)};
-    row.d.outcome.output = std::string{a.text(r, row_column_count + 1)};
+    s.row.d.prompt = std::string{a.text(r, row_column_count)};
+    if (s.row.d.status != dispatch_status::running)
+      s.row.d.outcome.output = std::string{a.text(r, row_column_count + 1)};
   }
-  return std::move(row.d);
+  return std::move(s.row.d);
+}
+
+std::vector<dispatch> all_shown(const answer& a, bool bodies, directory& names) {
+  std::vector<dispatch> out;
+  for (int r = 0; r < a.rows(); ++r)
+    out.push_back(shown(a, r, bodies, names));
+  return out;
 }
 
 std::int64_t sql_limit(std::size_t limit) {
   return static_cast<std::int64_t>(limit);
 }
 
+/// The ids of one list. Each way reads no more than what the filters leave, or walks from the
+/// newest on.
+class id_query {
+ public:
+  id_query(const list_dispatches& op, const array& agents) : op_(op), agents_(agents) {}
+
+  std::string sql() {
+    if (op_.status == dispatch_status::pending)
+      return members("dispatch_waiting");
+    if (op_.status == dispatch_status::running)
+      return members("dispatch_running");
+    if (op_.cycle_id.empty() && !op_.finished_since && by_agent())
+      return of_each_agent();
+    // The empty text keeps the primary key from being walked where another index is selective.
+    const char* id =
+        op_.cycle_id.empty() && !op_.finished_since ? "d.dispatch_id" : "d.dispatch_id || ''";
+    return "SELECT d.dispatch_id AS id FROM dispatch_requests d" + rest() +
+           (by_agent() ? " AND d.agent_no = ANY(" + agents() + ")" : "") + newest(id);
+  }
+  const parameters& values() const { return values_; }
+
+ private:
+  template <class T>
+  std::string bind(const T& value, const char* type) {
+    values_.add(value);
+    return "$" + std::to_string(values_.values().size()) + "::" + type;
+  }
+  std::string text(const std::string& value) { return bind(std::string_view{value}, "text"); }
+  std::string agents() { return bind(agents_, "int[]"); }
+  bool by_agent() const { return !op_.kernel_id.empty() || !op_.agent_id.empty(); }
+  std::string newest(const char* id) {
+    return std::string{" ORDER BY "} + id + " DESC LIMIT " + bind(sql_limit(op_.limit), "bigint");
+  }
+
+  /// What is asked of a request d and its result s, but for its agent.
+  std::string rest() {
+    const bool final_only = op_.status || op_.finished_since;
+    std::string sql =
+        final_only ? " JOIN dispatch_results s USING (dispatch_id) WHERE true" : " WHERE true";
+    if (!op_.cycle_id.empty())
+      sql += " AND d.cycle_id = " + text(op_.cycle_id);
+    if (!op_.not_cycle_id.empty())
+      sql += " AND d.cycle_id <> " + text(op_.not_cycle_id);
+    if (op_.status)
+      sql += " AND s.status = " + bind(name_of(*op_.status), "text");
+    if (!op_.before.empty())
+      sql += " AND d.dispatch_id < " + text(op_.before);
+    if (op_.finished_since)
+      sql += " AND s.finished_at >= " + bind(to_unix_ms(*op_.finished_since), "bigint");
+    if (op_.finished_since)
+      sql += " AND s.kernel_no IN (SELECT no FROM kernels" +
+             (op_.kernel_id.empty() ? "" : " WHERE kernel_id = " + text(op_.kernel_id)) + ")";
+    return sql;
+  }
+
+  /// Each agent's newest, of which the newest are taken.
+  std::string of_each_agent() {
+    const auto list = agents();
+    const auto condition = rest();
+    return "SELECT n.id FROM unnest(" + list +
+           ") AS a(no), LATERAL (SELECT d.dispatch_id AS id FROM dispatch_requests d" + condition +
+           " AND d.agent_no = a.no" + newest("d.dispatch_id") + ") n" + newest("n.id");
+  }
+
+  /// The members of rows in dispatch_waiting or dispatch_running.
+  std::string members(const std::string& table) {
+    std::string sql = "SELECT m.id FROM " + table + " w, unnest(w.members) AS m(id)";
+    const bool by_cycle = !op_.cycle_id.empty() || !op_.not_cycle_id.empty();
+    if (by_cycle)
+      sql += " JOIN dispatch_requests d ON d.dispatch_id = m.id";
+    sql += op_.finished_since ? " WHERE false" : " WHERE true";
+    if (!op_.cycle_id.empty())
+      sql += " AND d.cycle_id = " + text(op_.cycle_id);
+    if (!op_.not_cycle_id.empty())
+      sql += " AND d.cycle_id <> " + text(op_.not_cycle_id);
+    if (by_agent())
+      sql += " AND w.agent_no = ANY(" + agents() + ")";
+    if (!op_.before.empty())
+      sql += " AND m.id < " + text(op_.before);
+    return sql + newest("m.id");
+  }
+
+  const list_dispatches& op_;
+  const array& agents_;
+  parameters values_;
+};
+
 } // namespace
 
 any_reply operations::run(const find_dispatch& op) {
-  const auto a = db_.run(select_rows(true) +
-                             " WHERE d.dispatch_id >= $1 AND d.dispatch_id < $1 || '~' ORDER BY "
-                             "d.dispatch_id LIMIT 2",
-                         parameters{}.add(op.dispatch_id));
+  static const auto sql = select_rows("SELECT dispatch_id AS id FROM dispatch_requests WHERE "
+                                      "dispatch_id >= $1 AND dispatch_id < $1 || '~' ORDER BY "
+                                      "dispatch_id LIMIT 2",
+                                      true);
+  const auto a = db_.run(sql, parameters{}.add(op.dispatch_id));
   std::optional<dispatch> found;
-  if (a.rows() > 0)
-    found = shown(a, 0, true);
+  if (a.rows() > 0) // the newest is the first: the exact one is the last
+    found = shown(a, a.rows() - 1, true, names_);
   if (a.rows() > 1 && found->dispatch_id != op.dispatch_id)
     return error{errc::invalid_argument, "several dispatches begin with " + op.dispatch_id, "store",
                  "give more characters of the id"};
@@ -49,71 +148,60 @@ any_reply operations::run(const find_dispatch& op) {
 }
 
 any_reply operations::run(const list_dispatches& op) {
-  auto sql = select_rows(op.with_bodies);
-  parameters p;
-  const auto filter = [&](const char* condition, auto value) {
-    sql += p.values().empty() ? " WHERE " : " AND ";
-    p.add(value);
-    sql += condition + std::string{"$"} + std::to_string(p.values().size());
-  };
-  // A range of one kernel keeps the order by kernel, which dispatches_newest alone gives; with an
-  // equality the planner walks the primary key through every other kernel's newer rows.
-  const bool newest =
-      !op.kernel_id.empty() && op.cycle_id.empty() && op.agent_id.empty() && !op.finished_since;
-  if (!op.kernel_id.empty())
-    filter(newest ? "d.kernel_id BETWEEN $1 AND " : "d.kernel_id = ",
-           std::string_view{op.kernel_id});
-  if (!op.cycle_id.empty())
-    filter("d.cycle_id = ", std::string_view{op.cycle_id});
-  if (!op.not_cycle_id.empty())
-    filter("d.cycle_id <> ", std::string_view{op.not_cycle_id});
-  if (!op.agent_id.empty())
-    filter("d.agent_id = ", std::string_view{op.agent_id});
-  if (op.status)
-    filter("d.status = ", name_of(*op.status));
-  if (!op.before.empty())
-    filter("d.dispatch_id < ", std::string_view{op.before});
-  if (op.finished_since)
-    filter("d.finished_at >= ", to_unix_ms(*op.finished_since));
-  p.add(sql_limit(op.limit));
-  sql += newest ? " ORDER BY d.kernel_id DESC, " : " ORDER BY ";
-  sql += "d.dispatch_id DESC LIMIT $" + std::to_string(p.values().size()) + "::bigint";
-  const auto a = db_.run(sql, p);
-  std::vector<dispatch> out;
-  for (int r = 0; r < a.rows(); ++r)
-    out.push_back(shown(a, r, op.with_bodies));
-  return out;
+  array agents;
+  for (const auto* agent : names_.named(op.kernel_id, op.agent_id))
+    agents.add(agent->no);
+  id_query ids(op, agents);
+  const auto sql = select_rows(ids.sql(), op.with_bodies);
+  return all_shown(db_.run(sql, ids.values()), op.with_bodies, names_);
 }
 
 any_reply operations::run(const latest_per_agent& op) {
-  // Steps along dispatches_agent: one probe per agent, whatever the table's size.
-  const auto a = db_.run(
-      "WITH RECURSIVE a(g) AS ((SELECT agent_id FROM dispatches WHERE kernel_id = $1 ORDER BY "
-      "agent_id LIMIT 1) UNION ALL SELECT n.agent_id FROM a, LATERAL (SELECT agent_id FROM "
-      "dispatches WHERE kernel_id = $1 AND agent_id > a.g ORDER BY agent_id LIMIT 1) n) SELECT " +
-          std::string{row_columns()} +
-          " FROM a, LATERAL (SELECT * FROM dispatches WHERE kernel_id = $1 AND agent_id = a.g "
-          "ORDER BY dispatch_id DESC LIMIT 1) d ORDER BY d.agent_id",
-      parameters{}.add(op.kernel_id));
-  std::vector<dispatch> out;
-  for (int r = 0; r < a.rows(); ++r)
-    out.push_back(shown(a, r, false));
+  // One probe of dispatch_requests_agent per agent, whatever the table's size.
+  static const auto sql = select_rows(
+      "SELECT n.id FROM unnest($1::int[]) AS a(no), LATERAL (SELECT dispatch_id AS id "
+      "FROM dispatch_requests WHERE agent_no = a.no ORDER BY dispatch_id DESC LIMIT 1) n",
+      false);
+  array agents;
+  for (const auto* agent : names_.named(op.kernel_id, {}))
+    agents.add(agent->no);
+  auto out = all_shown(db_.run(sql, parameters{}.add(agents)), false, names_);
+  std::sort(out.begin(), out.end(),
+            [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   return out;
 }
 
 any_reply operations::run(const count_by_status& op) {
-  // Three parts, each from its own partial index.
+  write_counts();
   const auto a = db_.run(
-      "SELECT status, count(*) FROM dispatches WHERE finished_at IS NOT NULL AND ($1 = '' OR "
-      "kernel_id = $1) GROUP BY status UNION ALL SELECT 'pending', count(*) FROM dispatches WHERE "
-      "status = 'pending' AND ($1 = '' OR kernel_id = $1) UNION ALL SELECT 'running', count(*) "
-      "FROM dispatches WHERE status = 'running' AND ($1 = '' OR kernel_id = $1)",
+      "SELECT c.status, sum(c.n)::bigint FROM (SELECT kernel_no, status, n FROM dispatch_counts "
+      "UNION ALL SELECT a.kernel_no, 'pending', w.size FROM dispatch_waiting w JOIN agents a ON "
+      "a.no = w.agent_no UNION ALL SELECT a.kernel_no, 'running', cardinality(r.members) FROM "
+      "dispatch_running r JOIN agents a ON a.no = r.agent_no) c WHERE $1 = '' OR c.kernel_no = "
+      "(SELECT no FROM kernels WHERE kernel_id = $1) GROUP BY c.status",
       parameters{}.add(op.kernel_id));
   count_by_status::reply reply;
   for (int r = 0; r < a.rows(); ++r)
     if (const auto status = dispatch_status_from(a.text(r, 0)); status && a.integer(r, 1) > 0)
       reply[*status] = static_cast<std::uint64_t>(a.integer(r, 1));
   return reply;
+}
+
+std::uint64_t operations::remove_dispatches(milliseconds age, std::uint64_t limit) {
+  const auto a = db_.run(
+      "WITH gone AS (DELETE FROM dispatch_results WHERE dispatch_id IN (SELECT s.dispatch_id FROM "
+      "kernels k, LATERAL (SELECT dispatch_id FROM dispatch_results WHERE kernel_no = k.no AND "
+      "finished_at < now_ms() - $1::bigint ORDER BY finished_at LIMIT $2::bigint FOR UPDATE SKIP "
+      "LOCKED) s LIMIT $2::bigint) RETURNING dispatch_id, kernel_no, status), requests AS (DELETE "
+      "FROM dispatch_requests WHERE dispatch_id IN (SELECT dispatch_id FROM gone)) SELECT "
+      "kernel_no, status, count(*) FROM gone GROUP BY 1, 2",
+      parameters{}.add(age.count()).add(static_cast<std::int64_t>(limit)));
+  std::uint64_t removed = 0;
+  for (int r = 0; r < a.rows(); ++r) {
+    counts_[{a.integer(r, 0), std::string{a.text(r, 1)}}] -= a.integer(r, 2);
+    removed += static_cast<std::uint64_t>(a.integer(r, 2));
+  }
+  return removed;
 }
 
 any_reply operations::run(const remove_finished& op) {
@@ -127,14 +215,7 @@ any_reply operations::run(const remove_finished& op) {
       p.add(sql_limit(op.keep_cycles));
     reply.removed += static_cast<std::uint64_t>(db_.run(sql, p).affected());
   };
-  // Steps along dispatches_ended from kernel to kernel.
-  remove("WITH RECURSIVE k(id) AS ((SELECT kernel_id FROM dispatches WHERE finished_at IS NOT NULL "
-         "ORDER BY kernel_id LIMIT 1) UNION ALL SELECT n.kernel_id FROM k, LATERAL (SELECT "
-         "kernel_id FROM dispatches WHERE finished_at IS NOT NULL AND kernel_id > k.id ORDER BY "
-         "kernel_id LIMIT 1) n) DELETE FROM dispatches WHERE dispatch_id IN (SELECT d.dispatch_id "
-         "FROM k, LATERAL (SELECT dispatch_id FROM dispatches WHERE kernel_id = k.id AND "
-         "finished_at < now_ms() - $1::bigint ORDER BY finished_at LIMIT $2::bigint FOR UPDATE "
-         "SKIP LOCKED) d LIMIT $2::bigint)");
+  reply.removed += remove_dispatches(op.age, op.limit);
   remove("DELETE FROM decisions WHERE (kernel_id, cycle_id, agent_id) IN (SELECT kernel_id, "
          "cycle_id, agent_id FROM decisions WHERE decided_at < now_ms() - $1::bigint ORDER BY "
          "decided_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");

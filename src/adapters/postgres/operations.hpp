@@ -2,19 +2,66 @@
 
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/queue/transitions.hpp"
+#include "directory.hpp"
 #include "session.hpp"
 
-#include <functional>
+#include <cstddef>
+#include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace boyd::adapters::postgres {
 
+/// A row of dispatch_running that this transaction has locked: nobody else moves its members.
+struct locked_claim {
+  std::int64_t no = 0;
+  std::int64_t agent_no = 0;
+  std::string owner;
+  utc_time lease_expires_at{};
+  utc_time started_at{};
+  std::int64_t fence = 0;
+  int attempt = 0;
+  bool attempted = false; ///< its one member has a row in dispatch_results
+  std::vector<std::string> members;
+  std::vector<bool> left; ///< members that this transaction has moved
+};
+
+/// Locked claims and where each member is among them.
+struct locked_claims {
+  struct place {
+    std::size_t claim = 0;
+    std::size_t member = 0;
+  };
+  std::vector<locked_claim> all;
+  std::unordered_map<std::string, place> places;
+
+  void leave(const std::string& dispatch_id) {
+    const auto& at = places.at(dispatch_id);
+    all[at.claim].left[at.member] = true;
+  }
+};
+
+/// How many dispatches one row of dispatch_waiting stands for at most: as many ids of the usual
+/// length as fit into a row that needs no table of its own for long values.
+inline constexpr std::size_t most_members = 48;
+
+/// A dispatch and what its next state has to replace.
+struct stored {
+  queue::queue_row row;
+  const agent_entry* agent = nullptr;
+  bool attempted = false; ///< there is a row in dispatch_results
+};
+
 /// Carries out operations inside the transaction that its caller opened. Throws `failure`.
 class operations {
  public:
-  explicit operations(session& db) : db_(db) {}
+  /// `careful`: rows are inserted one by one where an earlier attempt at the same transaction found
+  /// that some stand already.
+  operations(session& db, directory& names, bool careful)
+      : db_(db), names_(names), careful_(careful) {}
 
   store::any_reply run(const store::open_occurrence& op);
   store::any_reply run(const store::close_occurrence& op);
@@ -47,35 +94,78 @@ class operations {
   std::vector<store::any_reply> run(const std::vector<const store::settle*>& ops);
   std::vector<store::any_reply> run(const std::vector<const store::renew_leases*>& ops);
 
+  /// Writes the changes of dispatch_counts; the last thing before the commit.
+  void write_counts();
+
   /// Kernels that got pending work: whom to notify after the commit.
   const std::set<std::string>& woken() const noexcept { return woken_; }
 
  private:
-  struct locked {
-    std::vector<queue::queue_row> rows; ///< in the order of dispatch_id
-    utc_time now{};
-  };
+  /// Of (kernel_no, status).
+  using counts = std::map<std::pair<std::int64_t, std::string>, std::int64_t>;
 
-  locked lock(const array& ids);
-  locked lock_where(std::string_view condition, const parameters& p);
-  queue::queue_row* find(locked& all, const std::string& id);
-  /// Writes every column that a transition may change; one statement.
-  void save(const std::vector<const queue::queue_row*>& rows);
-  void save_outputs(const std::vector<const queue::queue_row*>& rows);
-  store::take_back::reply give_back(locked all, int max_rescues);
-  template <class Reply>
-  store::any_reply change_one(const std::string& id, Reply (*rule)(queue::queue_row&, utc_time));
+  /// The time of this transaction by the database's clock.
+  utc_time now();
+
+  // enqueue_operations.cpp
+  /// New pending rows, in the order of their ids: many to a row of dispatch_waiting.
+  void insert_waiting(std::vector<stored> rows);
+
+  // claim_operations.cpp
+  /// One round of a claim: takes `rows` of dispatch_waiting, of which `out` gets no more than the
+  /// claim asks for. Returns how many rows it found.
+  std::size_t take(const store::claim& op, const array& agents, bool one, std::size_t rows,
+                   std::vector<claimed_dispatch>& out);
+
+  // rows.cpp
+  /// Fills in what dispatch_results says about the rows.
+  void load_results(const std::vector<stored*>& rows);
+  locked_claims lock_claims(const std::vector<const std::string*>& ids);
+  locked_claims read_claims(std::string_view condition, const parameters& p);
+  /// The member of a locked claim as it runs.
+  stored running(const locked_claim& claim, const std::string& dispatch_id);
+  /// Writes what is left of the locked claims.
+  void close_claims(const locked_claims& claims);
+  /// Writes rows that have left the place where they stood.
+  void write_back(const std::vector<const stored*>& rows);
+  void update_results(const std::vector<const stored*>& rows);
+  void put_in(const std::vector<const stored*>& rows);
+  void count(const stored& s, dispatch_status status, std::int64_t by);
+
+  // settle_operations.cpp
+  using found_rows = std::unordered_map<std::string, stored>;
+  found_rows settled_rows(const std::vector<const std::string*>& ids, const locked_claims& claims);
+  /// New leases by the place of their claim and member.
+  void renew(locked_claims& claims,
+             const std::vector<std::map<std::size_t, milliseconds>>& renewed);
+  store::take_back::reply give_back(const std::string& condition, const std::string& order,
+                                    const parameters& p, std::size_t limit, int max_rescues);
+  /// A dispatch that does not run.
+  std::optional<stored> read_one(const std::string& dispatch_id);
+  /// A dispatch with the lock of the row that it is in; nothing when there is no such dispatch.
+  std::optional<stored> hold(const std::string& dispatch_id);
+  /// Out of dispatch_waiting.
+  void take_out(const stored& s);
+  /// Gives each dispatch a row of its own where `s` belongs between them: rows of dispatch_waiting
+  /// must not overlap, or the order of claims would not be that of their members.
+  void loosen(const stored& s);
+
+  std::uint64_t remove_dispatches(milliseconds age, std::uint64_t limit);
   void write_cycle(const cycle_record& cycle, bool replace);
 
   session& db_;
+  directory& names_;
+  bool careful_;
+  std::optional<utc_time> now_;
   std::set<std::string> woken_;
+  counts counts_;
 };
 
-/// The columns of dispatches in the order that read_row takes them, each as d.<name>.
+/// Columns of dispatch_requests d, dispatch_results s and the claim r of a member.
 std::string_view row_columns() noexcept;
 /// How many they are: further columns of a query start here.
-inline constexpr int row_column_count = 30;
-/// The row from the first columns of a result.
-queue::queue_row read_row(const answer& a, int row);
+inline constexpr int row_column_count = 33;
+/// The dispatch from the first columns of a result.
+stored read_row(const answer& a, int row, directory& names);
 
 } // namespace boyd::adapters::postgres

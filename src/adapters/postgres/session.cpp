@@ -3,6 +3,9 @@
 #include "boyd/core/text.hpp"
 
 #include <pqxx/pqxx>
+#if PQXX_VERSION_MAJOR < 7
+#include <pqxx/tablewriter>
+#endif
 
 #include <charconv>
 #include <unordered_map>
@@ -15,6 +18,8 @@ namespace {
 errc code_of(const std::string& state) {
   if (state == "53100")
     return errc::no_space;
+  if (state == "23505")
+    return errc::already_exists;
   if (state == "40001" || state == "40P01")
     return errc::conflict;
   if (state == "55P03" || state == "57014")
@@ -73,6 +78,29 @@ void never_reconnect([[maybe_unused]] pqxx::connection& connection) {
 #endif
 }
 
+#if PQXX_VERSION_MAJOR >= 7
+/// The fields of a line of COPY's text format: libpqxx 7 takes no whole lines.
+std::vector<std::optional<std::string>> fields_of(std::string_view line) {
+  std::vector<std::optional<std::string>> out;
+  for (const auto raw : split(line, '\t')) {
+    if (raw == "\\N") {
+      out.emplace_back();
+      continue;
+    }
+    auto& text = *out.emplace_back(std::string{});
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      if (raw[i] != '\\') {
+        text += raw[i];
+        continue;
+      }
+      const char c = raw[++i];
+      text += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+    }
+  }
+  return out;
+}
+#endif
+
 } // namespace
 
 struct answer::impl {
@@ -86,38 +114,6 @@ struct session::impl {
   std::unique_ptr<pqxx::work> work;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
 };
-
-void array::separate() {
-  if (!empty_)
-    body_ += ',';
-  empty_ = false;
-}
-
-array& array::add(std::string_view text) {
-  separate();
-  body_ += '"';
-  for (const char c : sanitize_utf8(text)) {
-    if (c == '"' || c == '\\')
-      body_ += '\\';
-    body_ += c;
-  }
-  body_ += '"';
-  return *this;
-}
-
-array& array::add(std::int64_t number) {
-  separate();
-  body_ += std::to_string(number);
-  return *this;
-}
-
-array& array::add(const std::optional<utc_time>& t) {
-  if (t)
-    return add(to_unix_ms(*t));
-  separate();
-  body_ += "NULL";
-  return *this;
-}
 
 parameters& parameters::add(std::string_view text) {
   values_.push_back(sanitize_utf8(text));
@@ -175,11 +171,12 @@ session::session(const postgres_options& options) {
   };
   begin();
   // A queue's tables change faster than their statistics: an index is right however small the
-  // planner believes them to be.
+  // planner believes them to be, and a plan made once is as good as one made for each batch.
   script(setting("statement_timeout", options.statement_timeout) +
          setting("lock_timeout", options.lock_timeout) +
          setting("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout) +
          "SET synchronous_commit=on;SET enable_seqscan=off;SET jit=off;"
+         "SET plan_cache_mode=force_generic_plan;"
          "SET default_transaction_isolation='read committed'");
   commit();
 }
@@ -221,6 +218,30 @@ answer session::run(std::string_view sql, const parameters& p) {
     data->result = impl_->work->exec_prepared(it->second, values);
 #endif
     return answer{std::move(data)};
+  });
+}
+
+void session::copy(const std::string& table, std::string_view columns, const copy_rows& rows) {
+  if (rows.rows() == 0)
+    return;
+  guarded(&impl_->connection, [&] {
+#if PQXX_VERSION_MAJOR < 7
+    const auto names = split(columns, ',');
+    const std::vector<std::string> list(names.begin(), names.end());
+    // stream_to, which is to be used instead, takes no whole lines.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    pqxx::tablewriter writer(*impl_->work, table, list.begin(), list.end());
+#pragma GCC diagnostic pop
+    // The writer adds the last line's end.
+    writer.write_raw_line(rows.text().substr(0, rows.text().size() - 1));
+    writer.complete();
+#else
+    auto stream = pqxx::stream_to::raw_table(*impl_->work, table, columns);
+    for (const auto line : split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n'))
+      stream.write_row(fields_of(line));
+    stream.complete();
+#endif
   });
 }
 

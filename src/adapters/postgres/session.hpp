@@ -26,6 +26,9 @@ class array {
   array& add(std::string_view text);
   array& add(std::int64_t number);
   array& add(const std::optional<utc_time>& t);
+  /// NULL for a text that says nothing.
+  array& add_unless(std::string_view nothing, std::string_view text);
+  bool empty() const noexcept { return empty_; }
   /// "{…}"
   std::string literal() const { return body_ + "}"; }
 
@@ -33,6 +36,29 @@ class array {
   void separate();
   std::string body_ = "{";
   bool empty_ = true;
+};
+
+/// The members of an array of texts, from its literal.
+std::vector<std::string> members_of(std::string_view literal);
+
+/// Rows of one COPY, in its text format, built field by field. Texts are made valid UTF-8.
+class copy_rows {
+ public:
+  copy_rows& add(std::string_view text);
+  copy_rows& add(std::int64_t number);
+  copy_rows& add(const std::optional<utc_time>& t);
+  copy_rows& add_unless(std::string_view nothing, std::string_view text);
+  copy_rows& add_null();
+  void end_row();
+  std::size_t rows() const noexcept { return rows_; }
+  /// Lines, each with its end.
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  void separate();
+  std::string text_;
+  bool fresh_ = true;
+  std::size_t rows_ = 0;
 };
 
 /// Parameters of one statement, in order, as text.
@@ -81,6 +107,9 @@ class session {
   void rollback() noexcept;
   /// Inside the transaction; the statement is prepared at its first use.
   answer run(std::string_view sql, const parameters& p = {});
+  /// COPY into `table`; `columns` separated by commas. A unique index that refuses a row fails the
+  /// transaction with errc::already_exists.
+  void copy(const std::string& table, std::string_view columns, const copy_rows& rows);
   /// Several statements without parameters, inside the transaction.
   void script(std::string_view sql);
 

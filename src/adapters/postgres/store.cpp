@@ -38,12 +38,14 @@ class postgres_store final : public dispatch_store {
  private:
   void choose_schema();
   result<void> migrate();
-  std::vector<store::any_reply> run(const std::vector<store::operation>& batch,
+  std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful,
                                     std::set<std::string>& woken);
+  void give_up(bool connection_lost);
   void notify(const std::set<std::string>& kernels);
 
   postgres_options options_;
   std::unique_ptr<session> db_;
+  std::unique_ptr<directory> names_; ///< of db_
   std::string server_ = "not connected";
   int version_ = 0;
 };
@@ -94,18 +96,19 @@ result<void> postgres_store::migrate() {
 }
 
 result<void> postgres_store::open() {
-  db_.reset();
+  give_up(true);
   try {
     db_ = std::make_unique<session>(options_);
+    names_ = std::make_unique<directory>(*db_);
     server_ = db_->server_version();
     choose_schema();
     if (auto migrated = migrate(); !migrated) {
-      db_.reset();
+      give_up(true);
       return migrated;
     }
     return {};
   } catch (const failure& f) {
-    db_.reset();
+    give_up(true);
     auto why = f.why;
     why.where = place(options_);
     // Nothing was asked of the database that a second open would not repeat.
@@ -140,11 +143,11 @@ std::vector<store::any_reply> run_some(operations& run, const std::vector<store:
 }
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
-                                                  std::set<std::string>& woken) {
+                                                  bool careful, std::set<std::string>& woken) {
   std::vector<store::any_reply> replies;
   replies.reserve(batch.size());
   db_->begin();
-  operations operations(*db_);
+  operations operations(*db_, *names_, careful);
   while (replies.size() < batch.size()) {
     if (auto problem = queue::check_operation(batch[replies.size()])) {
       replies.emplace_back(std::move(*problem));
@@ -153,13 +156,25 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
     for (auto& reply : run_some(operations, batch, replies.size()))
       replies.push_back(std::move(reply));
   }
+  operations.write_counts();
   db_->commit();
   woken = operations.woken();
   return replies;
 }
 
+/// Ends what is left of a failed transaction, and forgets what it taught.
+void postgres_store::give_up(bool connection_lost) {
+  if (connection_lost) {
+    names_.reset();
+    db_.reset();
+    return;
+  }
+  db_->rollback();
+  names_->forget();
+}
+
 /// After the commit and on its own: NOTIFY takes a database-wide lock when it commits. A lost one
-/// is repaired by the other nodes' poll.
+/// is repaired by the other nodes' poll: nothing waits until it is on the disk.
 void postgres_store::notify(const std::set<std::string>& kernels) {
   if (kernels.empty())
     return;
@@ -168,34 +183,33 @@ void postgres_store::notify(const std::set<std::string>& kernels) {
     for (const auto& k : kernels)
       names.add(k);
     db_->begin();
-    db_->run("SELECT pg_notify('boyd_work', k) FROM unnest($1::text[]) AS k",
+    db_->run("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', k) FROM "
+             "unnest($1::text[]) AS k",
              parameters{}.add(names));
     db_->commit();
   } catch (const failure& f) {
     spdlog::warn("database {}: no wake-up sent: {}", place(options_), f.why.what);
-    if (f.connection_lost)
-      db_.reset();
-    else
-      db_->rollback();
+    give_up(f.connection_lost);
   }
 }
 
 result<std::vector<store::any_reply>>
 postgres_store::apply(const std::vector<store::operation>& batch) {
+  bool careful = false;
   for (int attempt = 1;; ++attempt) {
     if (!db_)
       return fail(errc::store_unavailable, "the database is not connected", place(options_));
     try {
       std::set<std::string> woken;
-      auto replies = run(batch, woken);
+      auto replies = run(batch, careful, woken);
       notify(woken);
       return replies;
     } catch (const failure& f) {
-      if (f.connection_lost)
-        db_.reset();
-      else
-        db_->rollback();
-      if (f.why.code == errc::conflict && attempt < conflict_tries)
+      give_up(f.connection_lost);
+      // A cycle that was enqueued before, by a batch whose commit was in doubt or by another node.
+      const bool repeated = f.why.code == errc::already_exists && !careful;
+      careful = careful || repeated;
+      if (repeated || (f.why.code == errc::conflict && attempt < conflict_tries))
         continue;
       auto why = f.why;
       why.where = place(options_);

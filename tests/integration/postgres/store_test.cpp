@@ -38,6 +38,34 @@ store::enqueue_cycle dispatches(int first, int count) {
   return op;
 }
 
+store::count_by_status::reply count_of(dispatch_store& s) {
+  const auto replies = s.apply({store::count_by_status{}});
+  REQUIRE(replies);
+  return std::get<store::count_by_status::reply>(replies->front());
+}
+
+/// One row of each status as the schemas with one table have it: pending p, repeated w, running
+/// (for the second time) r, done d, failed f in another kernel.
+const char* const old_dispatches = R"sql(
+INSERT INTO boyd.dispatches(dispatch_id, kernel_id, cycle_id, agent_id, priority, status, metadata,
+  attempt, max_attempts, rescues, fence, settled_fence, not_before, lease_owner, last_owner,
+  lease_expires_at, created_at, started_at, finished_at, execution, claim, failure_class, exit_code,
+  session_id, summary, error, attempts) VALUES
+('dispatch-p','k','c','p',5,'pending','{}',0,3,0,0,0,1000,'','',NULL,1000,NULL,NULL,
+  'none','none','none',-1,'','','','[]'),
+('dispatch-w','k','c','w',5,'pending','{}',1,3,0,1,1,1500,'','n1',NULL,1000,NULL,NULL,
+  'failed','none','transient',1,'','','again','[{"to":"retry"}]'),
+('dispatch-r','k','c','r',5,'running','{}',2,3,0,2,1,1200,'n1','n1',9000,1000,1300,NULL,
+  'none','none','none',-1,'','','','[{"summary":"first"}]'),
+('dispatch-d','k','c','d',5,'done','{"a":1}',1,3,0,1,1,1000,'','n1',NULL,1000,1100,1200,
+  'succeeded','done','none',0,'s','good','','[]'),
+('dispatch-f','k2','c','f',5,'failed','{}',3,3,0,3,3,1000,'','n1',NULL,1000,1100,1200,
+  'failed','none','deterministic',1,'','','bad','[]');
+INSERT INTO boyd.dispatch_prompts SELECT dispatch_id, 'work ' || agent_id FROM boyd.dispatches;
+INSERT INTO boyd.dispatch_outputs SELECT dispatch_id, fence, 'said ' || agent_id
+  FROM boyd.dispatches WHERE agent_id IN ('w', 'd');
+)sql";
+
 /// Ends every other session of the database.
 void kill_sessions(const std::string& uri) {
   shared_postgres()->query(uri, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
@@ -77,13 +105,14 @@ TEST_CASE("commit-in-doubt: a session that dies in COMMIT is resolved by repeati
   shared_postgres()->query(
       uri, "CREATE FUNCTION boyd.die() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM "
            "pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'; CREATE CONSTRAINT TRIGGER "
-           "die AFTER INSERT ON boyd.dispatches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE "
+           "die AFTER INSERT ON boyd.dispatch_requests DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
+           "EXECUTE "
            "FUNCTION boyd.die()");
   const auto batch = dispatches(1, 1);
   const auto doubt = s->apply({batch});
   REQUIRE(!doubt);
   REQUIRE(doubt.error().code == errc::commit_in_doubt);
-  shared_postgres()->query(uri, "DROP TRIGGER die ON boyd.dispatches");
+  shared_postgres()->query(uri, "DROP TRIGGER die ON boyd.dispatch_requests");
   REQUIRE(s->open());
   REQUIRE(s->apply({batch}));
   const auto again = s->apply({batch});
@@ -141,7 +170,7 @@ TEST_CASE("a listener without a server stops when it is told to") {
   REQUIRE(source != nullptr);
 }
 
-TEST_CASE("nodes that start together migrate once, and every earlier schema is brought up") {
+TEST_CASE("nodes that start together migrate once") {
   if (skipped())
     return;
   const auto uri = shared_postgres()->make_database();
@@ -155,16 +184,46 @@ TEST_CASE("nodes that start together migrate once, and every earlier schema is b
   for (auto& n : nodes)
     n.join();
   REQUIRE(good == 3);
-  for (int version = 1; version <= adapters::postgres_schema_version(); ++version) {
-    const auto old_uri = shared_postgres()->make_database();
-    auto old = options_for(old_uri);
+}
+
+TEST_CASE("dispatches of every status are carried over from every earlier schema") {
+  if (skipped())
+    return;
+  auto* server = shared_postgres();
+  for (int version = 1; version < adapters::postgres_schema_version(); ++version) {
+    const auto uri = server->make_database();
+    auto old = options_for(uri);
     old.migrate_to = version;
-    auto s = adapters::make_postgres_store(old);
-    REQUIRE(s->open());
-    REQUIRE(s->apply({dispatches(1, 2)}));
-    auto now = opened(old_uri);
-    const auto rows = now->apply({store::latest_per_agent{"k"}});
-    REQUIRE(std::get<std::vector<dispatch>>(rows->front()).size() == 2);
+    REQUIRE(adapters::make_postgres_store(old)->open());
+    server->query(uri, old_dispatches);
+    auto s = opened(uri);
+    REQUIRE(count_of(*s) == store::count_by_status::reply{{dispatch_status::pending, 2},
+                                                          {dispatch_status::running, 1},
+                                                          {dispatch_status::done, 1},
+                                                          {dispatch_status::failed, 1}});
+    REQUIRE(server->query(uri, "SELECT dispatch_id, kernel_id, agent_id, status, attempt, fence, "
+                               "lease_owner, prompt, output FROM boyd.dispatches ORDER BY 1") ==
+            "dispatch-d|k|d|done|1|1||work d|said d\n"
+            "dispatch-f|k2|f|failed|3|3||work f|\n"
+            "dispatch-p|k|p|pending|0|0||work p|\n"
+            "dispatch-r|k|r|running|2|2|n1|work r|\n"
+            "dispatch-w|k|w|pending|1|1||work w|said w");
+    // The running attempt ends under its fence; the repeated one keeps its history.
+    settlement end{"dispatch-r", 2, settle_to::done, 0ms, {}};
+    end.outcome.summary = "through";
+    const auto replies =
+        s->apply({store::settle{"n1", {end}}, store::find_dispatch{"dispatch-r"},
+                  store::claim{"n1", "k", "w", 5, 1h}, store::claim{"n1", "k", "p", 5, 1h}});
+    REQUIRE(replies);
+    REQUIRE(std::get<std::vector<settle_result>>(replies->at(0)).at(0) == settle_result::accepted);
+    const auto ended = *std::get<std::optional<dispatch>>(replies->at(1));
+    REQUIRE(ended.status == dispatch_status::done);
+    REQUIRE(ended.outcome.summary == "through");
+    REQUIRE(ended.attempts_json.find("first") != std::string::npos);
+    const auto again = std::get<std::vector<claimed_dispatch>>(replies->at(2)).at(0).row;
+    REQUIRE(again.attempt == 2);
+    REQUIRE(again.fence == 2);
+    REQUIRE(std::get<std::vector<claimed_dispatch>>(replies->at(3)).at(0).row.prompt == "work p");
   }
 }
 

@@ -1,0 +1,238 @@
+#include "operations.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+namespace boyd::adapters::postgres {
+
+using namespace store;
+
+namespace {
+
+/// What identifies a dispatch before its id: cycle and agent.
+using agent_key = std::pair<std::string_view, std::int64_t>;
+
+struct key_hash {
+  std::size_t operator()(const agent_key& k) const noexcept {
+    constexpr std::size_t spread = 0x9e3779b97f4a7c15;
+    return std::hash<std::string_view>{}(k.first) ^ (static_cast<std::size_t>(k.second) * spread);
+  }
+};
+
+using ids_by_key = std::unordered_map<agent_key, std::string, key_hash>;
+
+/// A spec and its agent.
+struct request {
+  const dispatch_spec* spec = nullptr;
+  const agent_entry* agent = nullptr;
+};
+
+agent_key key_of(const request& r) {
+  return {r.spec->cycle_id, r.agent->no};
+}
+
+std::vector<request> requests_of(directory& names, const std::vector<const enqueue_cycle*>& ops) {
+  std::set<directory::name> fresh;
+  for (const auto* op : ops)
+    for (const auto& s : op->specs)
+      if (!names.knows(s.kernel_id, s.agent_id))
+        fresh.insert({s.kernel_id, s.agent_id});
+  names.ensure(fresh);
+  std::vector<request> out;
+  for (const auto* op : ops)
+    for (const auto& s : op->specs)
+      out.push_back({&s, names.find(s.kernel_id, s.agent_id)});
+  return out;
+}
+
+/// Without those whose id or key an earlier one has: the first wins.
+std::vector<request> first_of_each(const std::vector<request>& all) {
+  std::unordered_set<std::string_view> ids;
+  std::unordered_set<agent_key, key_hash> keys;
+  std::vector<request> out;
+  for (const auto& r : all) {
+    if (ids.contains(r.spec->dispatch_id) || !keys.insert(key_of(r)).second)
+      continue;
+    ids.insert(r.spec->dispatch_id);
+    out.push_back(r);
+  }
+  return out;
+}
+
+/// The ids of the rows that stand for requests that were not inserted.
+ids_by_key standing(session& db, const std::vector<request>& all,
+                    const std::unordered_set<std::string_view>& fresh) {
+  array cycles;
+  array agents;
+  std::unordered_map<agent_key, agent_key, key_hash> asked;
+  for (const auto& r : all)
+    if (!fresh.contains(r.spec->dispatch_id) && asked.try_emplace(key_of(r), key_of(r)).second) {
+      cycles.add(r.spec->cycle_id);
+      agents.add(r.agent->no);
+    }
+  ids_by_key out;
+  if (cycles.empty())
+    return out;
+  const auto a = db.run("SELECT d.cycle_id, d.agent_no, d.dispatch_id FROM unnest($1::text[], "
+                        "$2::int[]) AS i(c, a) JOIN dispatch_requests d ON d.cycle_id = i.c AND "
+                        "d.agent_no = i.a",
+                        parameters{}.add(cycles).add(agents));
+  for (int r = 0; r < a.rows(); ++r)
+    out[asked.at({a.text(r, 0), a.integer(r, 1)})] = std::string{a.text(r, 2)};
+  return out;
+}
+
+void insert_decisions(session& db, const std::vector<const enqueue_cycle*>& ops) {
+  array kernels, cycles, agents, dispatched, reasons, details;
+  for (const auto* op : ops)
+    for (const auto& d : op->decisions) {
+      kernels.add(op->kernel_id);
+      cycles.add(op->cycle_id);
+      agents.add(d.agent_id);
+      dispatched.add(d.dispatched ? "t" : "f");
+      reasons.add(d.reason);
+      details.add(d.detail);
+    }
+  if (!kernels.empty())
+    db.run("INSERT INTO decisions(kernel_id, cycle_id, agent_id, decided_at, dispatched, reason, "
+           "detail) SELECT k, c, g, now_ms(), d, r, x FROM unnest($1::text[], $2::text[], "
+           "$3::text[], $4::boolean[], $5::text[], $6::text[]) AS i(k, c, g, d, r, x) ON CONFLICT "
+           "DO NOTHING",
+           parameters{}
+               .add(kernels)
+               .add(cycles)
+               .add(agents)
+               .add(dispatched)
+               .add(reasons)
+               .add(details));
+}
+
+stored stored_of(const request& r, utc_time now) {
+  return {queue::new_row(*r.spec, now), r.agent, false};
+}
+
+/// The requests as rows, in one COPY: it fails when any stands already.
+std::vector<stored> copy_requests(session& db, const std::vector<request>& all, utc_time now) {
+  std::vector<stored> out;
+  copy_rows rows;
+  for (const auto& r : first_of_each(all)) {
+    const auto& d = out.emplace_back(stored_of(r, now)).row.d;
+    rows.add(d.dispatch_id).add(r.agent->no).add(d.cycle_id).add(d.priority).add(d.max_attempts);
+    rows.add(to_unix_ms(d.created_at)).add(to_unix_ms(d.not_before));
+    rows.add_unless("{}", d.metadata_json).add(d.prompt).end_row();
+  }
+  db.copy("dispatch_requests",
+          "dispatch_id,agent_no,cycle_id,priority,max_attempts,created_at,not_before,metadata,"
+          "prompt",
+          rows);
+  return out;
+}
+
+/// The requests that do not stand yet.
+std::vector<stored> insert_requests(session& db, const std::vector<request>& all, utc_time now) {
+  array ids, agents, cycles, priorities, attempts, times, metadata, prompts;
+  for (const auto& r : all) {
+    const auto d = stored_of(r, now).row.d;
+    ids.add(d.dispatch_id);
+    agents.add(r.agent->no);
+    cycles.add(d.cycle_id);
+    priorities.add(d.priority);
+    attempts.add(d.max_attempts);
+    times.add(to_unix_ms(d.not_before));
+    metadata.add_unless("{}", d.metadata_json);
+    prompts.add(d.prompt);
+  }
+  const auto a = db.run(
+      "INSERT INTO dispatch_requests(dispatch_id, agent_no, cycle_id, priority, max_attempts, "
+      "created_at, not_before, metadata, prompt) SELECT i, a, c, p, m, now_ms(), t, j::jsonb, x "
+      "FROM unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::int[], $6::bigint[], "
+      "$7::text[], $8::text[]) WITH ORDINALITY AS r(i, a, c, p, m, t, j, x, place) ORDER BY place "
+      "ON CONFLICT DO NOTHING RETURNING dispatch_id, cycle_id, agent_no",
+      parameters{}
+          .add(ids)
+          .add(agents)
+          .add(cycles)
+          .add(priorities)
+          .add(attempts)
+          .add(times)
+          .add(metadata)
+          .add(prompts));
+  std::set<std::tuple<std::string, std::string, std::int64_t>> inserted;
+  for (int r = 0; r < a.rows(); ++r)
+    inserted.insert({std::string{a.text(r, 0)}, std::string{a.text(r, 1)}, a.integer(r, 2)});
+  std::vector<stored> out;
+  for (const auto& r : all)
+    if (inserted.erase({r.spec->dispatch_id, r.spec->cycle_id, r.agent->no}) > 0)
+      out.push_back(stored_of(r, now));
+  return out;
+}
+
+} // namespace
+
+void operations::insert_waiting(std::vector<stored> rows) {
+  const auto order = [](const stored& s) {
+    const auto& d = s.row.d;
+    return std::tuple{s.agent->no, d.priority, d.not_before};
+  };
+  std::sort(rows.begin(), rows.end(), [&](const stored& a, const stored& b) {
+    return std::tuple_cat(order(a), std::tie(a.row.d.dispatch_id)) <
+           std::tuple_cat(order(b), std::tie(b.row.d.dispatch_id));
+  });
+  copy_rows lines;
+  for (std::size_t first = 0, next = 0; first < rows.size(); first = next) {
+    const auto& d = rows[first].row.d;
+    array members;
+    while (next < rows.size() && next - first < most_members &&
+           order(rows[next]) == order(rows[first]))
+      members.add(rows[next++].row.d.dispatch_id);
+    lines.add(rows[first].agent->no).add(d.priority).add(to_unix_ms(d.created_at));
+    lines.add(d.dispatch_id).add(to_unix_ms(d.not_before));
+    lines.add(static_cast<std::int64_t>(next - first)).add("f").add(members.literal()).end_row();
+    woken_.insert(d.kernel_id);
+  }
+  db_.copy("dispatch_waiting",
+           "agent_no,priority,created_at,first_id,not_before,size,attempted,members", lines);
+}
+
+std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& ops) {
+  const auto all = requests_of(names_, ops);
+  auto rows = careful_ ? insert_requests(db_, all, now()) : copy_requests(db_, all, now());
+  std::unordered_set<std::string_view> fresh;
+  for (const auto& s : rows)
+    fresh.insert(s.row.d.dispatch_id);
+  const auto older = standing(db_, all, fresh);
+  ids_by_key inserted;
+  std::vector<any_reply> replies;
+  auto next = all.begin();
+  for (const auto* op : ops) {
+    enqueue_cycle::reply reply;
+    std::optional<error> taken;
+    for (const auto& spec : op->specs) {
+      const auto key = key_of(*next++);
+      if (fresh.erase(spec.dispatch_id) > 0) {
+        ++reply.inserted;
+        inserted[key] = spec.dispatch_id;
+      }
+      const auto here = inserted.find(key);
+      const auto before = older.find(key);
+      if (here != inserted.end())
+        reply.dispatch_ids.push_back(here->second);
+      else if (before != older.end())
+        reply.dispatch_ids.push_back(before->second);
+      else
+        taken = error{
+            errc::already_exists, "dispatch id " + spec.dispatch_id + " is taken", "store", {}};
+    }
+    if (taken)
+      replies.emplace_back(*taken);
+    else
+      replies.emplace_back(std::move(reply));
+  }
+  insert_decisions(db_, ops);
+  fresh.clear();
+  insert_waiting(std::move(rows));
+  return replies;
+}
+
+} // namespace boyd::adapters::postgres

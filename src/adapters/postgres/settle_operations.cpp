@@ -1,0 +1,272 @@
+#include "operations.hpp"
+
+#include <algorithm>
+
+namespace boyd::adapters::postgres {
+
+using namespace store;
+
+operations::found_rows operations::settled_rows(const std::vector<const std::string*>& ids,
+                                                const locked_claims& claims) {
+  found_rows found;
+  found.reserve(ids.size());
+  std::vector<stored*> attempted;
+  array resting;
+  for (const auto* id : ids) {
+    const auto place = claims.places.find(*id);
+    if (place == claims.places.end()) {
+      resting.add(*id);
+      continue;
+    }
+    auto [it, fresh] = found.try_emplace(*id);
+    if (!fresh)
+      continue;
+    it->second = running(claims.all[place->second.claim], *id);
+    if (it->second.attempted)
+      attempted.push_back(&it->second);
+  }
+  load_results(attempted);
+  if (resting.empty())
+    return found;
+  // Nobody runs these: what was settled last tells a repeat from a theft.
+  const auto a = db_.run("SELECT d.dispatch_id, coalesce(s.settled_fence, 0) FROM "
+                         "dispatch_requests d LEFT JOIN dispatch_results s USING (dispatch_id) "
+                         "WHERE d.dispatch_id = ANY($1::text[])",
+                         parameters{}.add(resting));
+  for (int r = 0; r < a.rows(); ++r) {
+    auto& s = found[std::string{a.text(r, 0)}];
+    s.row.d.dispatch_id = std::string{a.text(r, 0)};
+    s.row.settled_fence = a.integer(r, 1);
+  }
+  return found;
+}
+
+std::vector<any_reply> operations::run(const std::vector<const settle*>& ops) {
+  std::vector<const std::string*> ids;
+  for (const auto* op : ops)
+    for (const auto& item : op->items)
+      ids.push_back(&item.dispatch_id);
+  auto claims = lock_claims(ids);
+  auto found = settled_rows(ids, claims);
+  std::vector<const stored*> changed;
+  std::vector<any_reply> replies;
+  for (const auto* op : ops) {
+    std::vector<settle_result> results;
+    results.reserve(op->items.size());
+    for (const auto& item : op->items) {
+      const auto it = found.find(item.dispatch_id);
+      results.push_back(it == found.end() ? settle_result::not_found
+                                          : queue::settle_row(it->second.row, item, now()));
+      if (results.back() != settle_result::accepted)
+        continue;
+      claims.leave(item.dispatch_id);
+      changed.push_back(&it->second);
+    }
+    replies.emplace_back(std::move(results));
+  }
+  close_claims(claims);
+  write_back(changed);
+  return replies;
+}
+
+std::vector<any_reply> operations::run(const std::vector<const renew_leases*>& ops) {
+  std::vector<const std::string*> ids;
+  for (const auto* op : ops)
+    for (const auto& item : op->items)
+      ids.push_back(&item.dispatch_id);
+  auto claims = lock_claims(ids);
+  // Of each claim, its members by the length of their new lease.
+  std::vector<std::map<std::size_t, milliseconds>> renewed(claims.all.size());
+  std::vector<any_reply> replies;
+  for (const auto* op : ops) {
+    renew_leases::reply reply;
+    for (const auto& item : op->items) {
+      const auto place = claims.places.find(item.dispatch_id);
+      const auto* c = place == claims.places.end() ? nullptr : &claims.all[place->second.claim];
+      if (c == nullptr || c->owner != op->node_id || c->fence != item.fence)
+        reply.lost.push_back(item.dispatch_id);
+      else
+        renewed[place->second.claim][place->second.member] = op->lease;
+    }
+    replies.emplace_back(std::move(reply));
+  }
+  renew(claims, renewed);
+  return replies;
+}
+
+void operations::renew(locked_claims& claims,
+                       const std::vector<std::map<std::size_t, milliseconds>>& renewed) {
+  array whole;
+  array leases;
+  array origins;
+  array parts;
+  array part_leases;
+  for (std::size_t i = 0; i < claims.all.size(); ++i) {
+    auto& c = claims.all[i];
+    std::map<milliseconds, array> by_lease;
+    for (const auto& [member, lease] : renewed[i])
+      by_lease[lease].add(c.members[member]);
+    if (by_lease.size() == 1 && renewed[i].size() == c.members.size()) {
+      whole.add(c.no);
+      leases.add(by_lease.begin()->first.count());
+      continue;
+    }
+    // What is not renewed must not live longer: those that are get a claim of their own.
+    for (const auto& [lease, members] : by_lease) {
+      origins.add(c.no);
+      parts.add(members.literal());
+      part_leases.add(lease.count());
+    }
+    for (const auto& [member, lease] : renewed[i])
+      c.left[member] = true;
+  }
+  if (!whole.empty())
+    db_.run("UPDATE dispatch_running r SET lease_expires_at = now_ms() + i.l FROM "
+            "unnest($1::bigint[], $2::bigint[]) AS i(no, l) WHERE r.claim_no = i.no",
+            parameters{}.add(whole).add(leases));
+  if (!origins.empty())
+    db_.run("INSERT INTO dispatch_running(agent_no, owner, lease_expires_at, started_at, fence, "
+            "attempt, attempted, members) SELECT r.agent_no, r.owner, now_ms() + i.l, "
+            "r.started_at, r.fence, r.attempt, r.attempted, i.m::text[] FROM unnest($1::bigint[], "
+            "$2::text[], $3::bigint[]) AS i(no, m, l) JOIN dispatch_running r ON r.claim_no = i.no",
+            parameters{}.add(origins).add(parts).add(part_leases));
+  close_claims(claims);
+}
+
+/// `condition` on a claim r, `order` of the members m.id of claims r.
+take_back::reply operations::give_back(const std::string& condition, const std::string& order,
+                                       const parameters& p, std::size_t limit, int max_rescues) {
+  auto claims = read_claims("r.claim_no IN (SELECT r.claim_no FROM dispatch_running r, "
+                            "unnest(r.members) AS m(id) WHERE " +
+                                condition + " ORDER BY " + order +
+                                " LIMIT $1::bigint) AND "
+                                "(" +
+                                condition + ") ORDER BY r.claim_no FOR UPDATE SKIP LOCKED",
+                            p);
+  std::vector<stored> rows;
+  for (const auto& c : claims.all)
+    for (const auto& id : c.members)
+      rows.push_back(running(c, id));
+  const bool by_lease = order.find("lease") != std::string::npos;
+  const auto key = [&](const stored& s) {
+    return std::pair{by_lease ? s.row.d.lease_expires_at : std::nullopt,
+                     std::string_view{s.row.d.dispatch_id}};
+  };
+  std::sort(rows.begin(), rows.end(),
+            [&](const stored& a, const stored& b) { return key(a) < key(b); });
+  rows.resize(std::min(rows.size(), limit));
+  std::vector<stored*> attempted;
+  for (auto& s : rows)
+    if (s.attempted)
+      attempted.push_back(&s);
+  load_results(attempted);
+  take_back::reply reply;
+  std::vector<const stored*> changed;
+  for (auto& s : rows) {
+    const bool poisoned = queue::rescue_row(s.row, max_rescues, now());
+    (poisoned ? reply.poisoned : reply.returned).push_back(s.row.d.dispatch_id);
+    claims.leave(s.row.d.dispatch_id);
+    changed.push_back(&s);
+  }
+  close_claims(claims);
+  write_back(changed);
+  return reply;
+}
+
+any_reply operations::run(const take_back& op) {
+  return give_back(
+      "r.owner = $2", "m.id",
+      parameters{}.add(static_cast<std::int64_t>(op.limit)).add(std::string_view{op.node_id}),
+      op.limit, op.max_rescues);
+}
+
+any_reply operations::run(const rescue_expired& op) {
+  return give_back("r.lease_expires_at <= now_ms()", "r.lease_expires_at, m.id",
+                   parameters{}.add(static_cast<std::int64_t>(op.limit)), op.limit, op.max_rescues);
+}
+
+std::optional<stored> operations::read_one(const std::string& dispatch_id) {
+  static const auto sql =
+      "SELECT " + std::string{row_columns()} +
+      ", s.output FROM dispatch_requests d LEFT JOIN dispatch_results s USING (dispatch_id) LEFT "
+      "JOIN dispatch_running r ON false WHERE d.dispatch_id = $1";
+  const auto a = db_.run(sql, parameters{}.add(dispatch_id));
+  if (a.rows() == 0)
+    return std::nullopt;
+  auto s = read_row(a, 0, names_);
+  s.row.d.outcome.output = std::string{a.text(0, row_column_count)};
+  return s;
+}
+
+std::optional<stored> operations::hold(const std::string& dispatch_id) {
+  constexpr int most_looks = 3;
+  for (int look = 0; look < most_looks; ++look) {
+    const auto claims = lock_claims({&dispatch_id});
+    if (const auto at = claims.places.find(dispatch_id); at != claims.places.end())
+      return running(claims.all[at->second.claim], dispatch_id);
+    const auto held = db_.run("SELECT 1 FROM dispatch_results WHERE dispatch_id = $1 AND "
+                              "finished_at IS NOT NULL FOR UPDATE",
+                              parameters{}.add(dispatch_id));
+    auto s = read_one(dispatch_id);
+    if (!s || held.rows() > 0)
+      return s;
+    const auto waits = db_.run("SELECT 1 FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = "
+                               "ANY(members) FOR UPDATE",
+                               parameters{}.add(s->agent->no).add(dispatch_id));
+    if (waits.rows() > 0)
+      return read_one(dispatch_id);
+    // It went from one place to another meanwhile: look again.
+  }
+  throw failure{{errc::conflict, "dispatch " + dispatch_id + " does not stand still", "store", {}},
+                false};
+}
+
+void operations::take_out(const stored& s) {
+  db_.run("WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = ANY(members) "
+          "RETURNING *) INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, "
+          "not_before, size, attempted, members) SELECT agent_no, priority, created_at, "
+          "(array_remove(members, $2))[1], not_before, size - 1, attempted, array_remove(members, "
+          "$2) FROM w WHERE size > 1",
+          parameters{}.add(s.agent->no).add(s.row.d.dispatch_id));
+}
+
+void operations::loosen(const stored& s) {
+  const auto& d = s.row.d;
+  db_.run("WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND priority = $2::int "
+          "AND created_at = $3::bigint AND first_id < $4 AND members[size] > $4 RETURNING *) "
+          "INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, "
+          "size, attempted, members) SELECT agent_no, priority, created_at, m, not_before, 1, "
+          "attempted, ARRAY[m] FROM w, unnest(members) AS m",
+          parameters{}
+              .add(s.agent->no)
+              .add(d.priority)
+              .add(to_unix_ms(d.created_at))
+              .add(d.dispatch_id));
+}
+
+any_reply operations::run(const retry_dispatch& op) {
+  auto held = hold(op.dispatch_id);
+  if (!held)
+    return retry_dispatch::reply{};
+  const auto reply = queue::retry_row(held->row, now());
+  if (reply.result == settle_result::accepted) {
+    count(*held, reply.was, -1);
+    loosen(*held);
+    write_back({&*held});
+  }
+  return reply;
+}
+
+any_reply operations::run(const cancel_dispatch& op) {
+  auto held = hold(op.dispatch_id);
+  if (!held)
+    return cancel_dispatch::reply{};
+  const auto reply = queue::cancel_row(held->row, now());
+  if (reply.result == settle_result::accepted) {
+    take_out(*held);
+    write_back({&*held});
+  }
+  return reply;
+}
+
+} // namespace boyd::adapters::postgres

@@ -1,0 +1,169 @@
+#include "harness.hpp"
+
+// Dispatches that came in together, were claimed together and then go different ways: a store may
+// keep them in one place until they do.
+
+using namespace boyd;
+using namespace boyd::test;
+
+namespace {
+
+using strings = std::vector<std::string>;
+
+std::unique_ptr<store_world> any_world() {
+  return make_world(GENERATE(from_range(store_kinds())));
+}
+
+/// Dispatches `first` to `last` of one agent, each in its own cycle, in one transaction.
+void enqueue_together(dispatch_store& s, int first, int last, const std::string& agent = "a") {
+  std::vector<store::operation> batch;
+  for (int i = first; i <= last; ++i) {
+    const auto cycle = "c" + std::to_string(i);
+    batch.emplace_back(store::enqueue_cycle{"k", cycle, {spec(i, agent, 10, cycle)}, {}});
+  }
+  const auto replies = s.apply(batch);
+  REQUIRE(replies);
+  for (const auto& r : *replies)
+    REQUIRE(std::get<store::enqueue_cycle::reply>(r).inserted == 1);
+}
+
+strings ids(const std::vector<claimed_dispatch>& claimed) {
+  strings out;
+  for (const auto& c : claimed)
+    out.push_back(c.row.dispatch_id);
+  return out;
+}
+
+strings ids_of(int first, int last) {
+  strings out;
+  for (int i = first; i <= last; ++i)
+    out.push_back(id_of(i));
+  return out;
+}
+
+std::uint64_t due(dispatch_store& s) {
+  const auto all = ask(s, store::due_agents{}).due;
+  return all.empty() ? 0 : all.front().count;
+}
+
+} // namespace
+
+TEST_CASE("a backlog is claimed in its order, in pieces of any size") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 130);
+  enqueue_together(s, 131, 140);
+  REQUIRE(due(s) == 140);
+  int next = 1;
+  for (const int piece : {1, 47, 2, 60, 30}) {
+    REQUIRE(ids(claim(s, "n1", static_cast<std::size_t>(piece), "a")) ==
+            ids_of(next, std::min(140, next + piece - 1)));
+    next += piece;
+  }
+  REQUIRE(due(s) == 0);
+  REQUIRE(ask(s, store::count_by_status{"k"}) ==
+          store::count_by_status::reply{{dispatch_status::running, 140}});
+}
+
+TEST_CASE("one of many that wait together is cancelled, and comes back to its place") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 9);
+  for (const int gone : {1, 5, 9})
+    REQUIRE(ask(s, store::cancel_dispatch{id_of(gone)}).result == settle_result::accepted);
+  REQUIRE(due(s) == 6);
+  REQUIRE(ask(s, store::retry_dispatch{id_of(5)}).result == settle_result::accepted);
+  REQUIRE(ids(claim(s, "n1", 5, "a")) == ids_of(2, 6));
+  REQUIRE(ids(claim(s, "n1", 5, "a")) == ids_of(7, 8));
+  REQUIRE(ask(s, store::count_by_status{"k"}) ==
+          store::count_by_status::reply{{dispatch_status::running, 7},
+                                        {dispatch_status::cancelled, 2}});
+}
+
+TEST_CASE("a renewal prolongs the leases that it names, and no other of the same claim") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 6);
+  REQUIRE(claim(s, "n1", 6, "a", w->span()).size() == 6);
+  store::renew_leases renew{"n1", {{id_of(2), 1}, {id_of(5), 1}, {id_of(6), 2}}, 1h};
+  REQUIRE(ask(s, renew).lost == strings{id_of(6)});
+  REQUIRE(w->after_span([&] {
+    return ask(s, store::rescue_expired{}).returned ==
+           strings{id_of(1), id_of(3), id_of(4), id_of(6)};
+  }));
+  renew.items = {{id_of(1), 1}, {id_of(2), 1}, {id_of(5), 1}};
+  REQUIRE(ask(s, renew).lost == strings{id_of(1)});
+  const settlement kept{id_of(2), 1, settle_to::done, 0ms, {}};
+  const settlement late{id_of(3), 1, settle_to::done, 0ms, {}};
+  REQUIRE(ask(s, store::settle{"n1", {kept, late}}) ==
+          std::vector{settle_result::accepted, settle_result::stale});
+}
+
+TEST_CASE("what was claimed together ends in every way, under its own fence") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 6);
+  REQUIRE(claim(s, "n1", 6, "a").size() == 6);
+  const auto item = [](int number, settle_to to) {
+    return settlement{id_of(number), 1, to, 0ms, {}};
+  };
+  const auto ends = store::settle{"n1",
+                                  {item(1, settle_to::done), item(2, settle_to::failed),
+                                   item(3, settle_to::retry), item(4, settle_to::release)}};
+  REQUIRE(ask(s, ends) == std::vector(4, settle_result::accepted));
+  REQUIRE(ask(s, ends) == std::vector(4, settle_result::already_settled));
+  REQUIRE(ask(s, store::take_back{"n1"}).returned == ids_of(5, 6));
+  const auto again = claim(s, "n2", 9, "a");
+  REQUIRE(ids(again) == ids_of(3, 6));
+  for (const auto& c : again)
+    REQUIRE(c.row.fence == 2);
+  REQUIRE(again[0].row.attempt == 2);
+  REQUIRE(again[1].row.attempt == 1);
+  REQUIRE(again[2].row.rescues == 1);
+  REQUIRE(ask(s, store::settle{"n1", {item(5, settle_to::done)}}) ==
+          std::vector{settle_result::stale});
+  store::list_dispatches list;
+  list.kernel_id = "k";
+  list.status = dispatch_status::running;
+  REQUIRE(ask(s, list).size() == 4);
+}
+
+TEST_CASE("another connection settles, renews and takes back what the first one claimed") {
+  const auto w = any_world();
+  if (!w->shared())
+    return;
+  enqueue_together(w->store(), 1, 5);
+  REQUIRE(claim(w->store(), "n1", 5, "a").size() == 5);
+  const auto other = w->connect();
+  REQUIRE(other->open());
+  const settlement done{id_of(2), 1, settle_to::done, 0ms, {}};
+  REQUIRE(ask(*other, store::settle{"n1", {done, done}}) ==
+          std::vector{settle_result::accepted, settle_result::already_settled});
+  REQUIRE(ask(*other, store::renew_leases{"n1", {{id_of(2), 1}, {id_of(3), 1}}, 1h}).lost ==
+          strings{id_of(2)});
+  REQUIRE(ask(*other, store::take_back{"n1", 3, 2}).returned == strings{id_of(1), id_of(3)});
+  const settlement mine{id_of(3), 1, settle_to::done, 0ms, {}};
+  const settlement held{id_of(4), 1, settle_to::done, 0ms, {}};
+  REQUIRE(ask(w->store(), store::settle{"n1", {mine, held}}) ==
+          std::vector{settle_result::stale, settle_result::accepted});
+}
+
+TEST_CASE("a batch that repeats what stands already inserts what is new") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 3);
+  std::vector<store::operation> batch;
+  for (const int cycle : {2, 4, 3, 5, 5}) {
+    const auto name = "c" + std::to_string(cycle);
+    batch.emplace_back(store::enqueue_cycle{
+        "k", name, {spec(100 + static_cast<int>(batch.size()), "a", 10, name)}, {}});
+  }
+  batch.emplace_back(store::put_fact{"scope", "key", "value"});
+  const auto replies = s.apply(batch);
+  REQUIRE(replies);
+  strings got;
+  for (std::size_t i = 0; i < 5; ++i)
+    got.push_back(std::get<store::enqueue_cycle::reply>(replies->at(i)).dispatch_ids.at(0));
+  REQUIRE(got == strings{id_of(2), id_of(101), id_of(3), id_of(103), id_of(103)});
+  REQUIRE(due(s) == 5);
+}
