@@ -31,9 +31,6 @@ using dispatcher_impl =
     dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>,
                              caf::reacts_to<runs_finished>>;
 
-/// Settlements, lease renewal and lost answers are looked after this often while work is in hand.
-constexpr milliseconds tick_interval = 1s;
-
 /// An execution worker and what it has not reported yet, by dispatch.
 struct worker {
   executor_actor handle;
@@ -50,6 +47,7 @@ struct dispatcher_state {
   bool counts_runs = false;
   bool ticking = false;
   bool store_failed = false;
+  bool orphans_left = false; ///< the predecessor's rows could not be listed
   int worker_restarts = 0;
   std::string last_worker_error;
   static inline const char* name = "dispatcher";
@@ -219,7 +217,8 @@ void keep_ticking(self_pointer self) {
   if (s.ticking || (s.core->running() == 0 && !s.store_failed))
     return;
   s.ticking = true;
-  self->delayed_send(self, tick_interval, dispatcher_tick{});
+  // Settlements, lease renewal and lost answers are looked after while work is in hand.
+  self->delayed_send(self, s.parts.context->housekeeping.dispatcher_tick, dispatcher_tick{});
 }
 
 void step(self_pointer self) {
@@ -319,8 +318,14 @@ void give_back_orphans(self_pointer self) {
   op.status = dispatch_status::running;
   ask_store(self, s.parts.store, std::move(op), [self](result<std::vector<dispatch>> rows) {
     auto& st = self->state;
+    if (!rows) {
+      // Nobody else looks after them while this node lives.
+      st.orphans_left = st.store_failed = true;
+      return keep_ticking(self);
+    }
+    st.store_failed = false;
     std::vector<settlement> items;
-    for (auto& row : rows ? *rows : std::vector<dispatch>{}) {
+    for (auto& row : *rows) {
       if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
         continue;
       run_outcome o;
@@ -417,6 +422,8 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       },
       [self](dispatcher_tick&) {
         self->state.ticking = false;
+        if (std::exchange(self->state.orphans_left, false))
+          give_back_orphans(self);
         step(self);
       },
       [self](grace_over&) {

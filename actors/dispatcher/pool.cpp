@@ -26,9 +26,6 @@ struct sweep_tick : message {};
 
 struct retention_tick : message {};
 
-/// Finished rows are removed this often, batch after batch.
-constexpr milliseconds retention_interval = 10min;
-
 struct poll_tick : message {
   std::uint64_t generation = 0;
 };
@@ -213,7 +210,10 @@ void tell_due(self_pointer self, const store::due_agents::reply& r) {
     else if (self->state.retired.count({row.kernel_id, row.agent_id}) > 0)
       cancel_unknown(self, row.kernel_id, row.agent_id);
   }
-  const auto next = r.next_in ? std::min(*r.next_in, limits::queue_poll) : limits::queue_poll;
+  const auto& context = *self->state.context;
+  const auto longest = context.shared_store ? context.housekeeping.queue_poll
+                                            : context.housekeeping.queue_poll_alone;
+  const auto next = std::min(r.next_in.value_or(longest), longest);
   poll_in(self, std::max(next, milliseconds{1}));
 }
 
@@ -278,13 +278,17 @@ void recover(self_pointer self) {
 
 void sweep(self_pointer self) {
   auto& s = self->state;
-  self->delayed_send(self, limits::rescue_sweep, sweep_tick{});
+  const auto& every = s.context->housekeeping;
+  self->delayed_send(self, s.context->shared_store ? every.sweep : every.sweep_alone, sweep_tick{});
   if (!s.claiming)
     return;
   ask_store(self, s.store, store::beat{s.context->node_id, s.context->host, s.context->pid},
             [](result<store::ok>) {
               // Membership only; the next beat repairs a lost one.
             });
+  // Rows of a store that nobody else opens are this node's own: they are taken back at its start.
+  if (!s.context->shared_store)
+    return;
   store::rescue_expired op;
   op.max_rescues = limits::max_rescues;
   ask_store(self, s.store, op, [](result<store::take_back::reply> r) {
@@ -297,14 +301,14 @@ void sweep(self_pointer self) {
 void remove_finished(self_pointer self) {
   auto& s = self->state;
   if (!s.claiming)
-    return self->delayed_send(self, retention_interval, retention_tick{});
+    return self->delayed_send(self, self->state.context->housekeeping.retention, retention_tick{});
   store::remove_finished op;
   op.age = s.configuration->node_settings.retention;
   op.limit = limits::retention_batch;
   ask_store(self, s.store, op, [self](result<store::remove_finished::reply> r) {
     if (r && r->removed > 0)
       return self->send(self, retention_tick{});
-    self->delayed_send(self, retention_interval, retention_tick{});
+    self->delayed_send(self, self->state.context->housekeeping.retention, retention_tick{});
   });
 }
 
@@ -445,7 +449,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
   reconcile(self);
   self->send(store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
   self->send(self, sweep_tick{});
-  self->delayed_send(self, retention_interval, retention_tick{});
+  self->delayed_send(self, self->state.context->housekeeping.retention, retention_tick{});
   return {
       [self](start_claiming&) {
         if (!self->state.claiming)

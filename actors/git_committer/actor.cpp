@@ -17,6 +17,8 @@ git_committer_actor spawn_git_committer(caf::actor_system& system, node_context_
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.detached = context->detached_workers;
+  parts.probe_interval = context->housekeeping.probe;
+  parts.idle_probe_interval = context->housekeeping.idle_probe;
   parts.make_performer = [context, configuration] {
     using made = session_performer<repository_session, repository_request, repository_reply>;
     return std::make_unique<made>(context, configuration);

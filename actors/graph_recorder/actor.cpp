@@ -16,6 +16,8 @@ graph_recorder_actor spawn_graph_recorder(caf::actor_system& system, node_contex
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.detached = context->detached_workers;
+  parts.probe_interval = context->housekeeping.probe;
+  parts.idle_probe_interval = context->housekeeping.idle_probe;
   parts.make_performer = [context] {
     using made = session_performer<graph_session, graph_request, graph_reply>;
     return std::make_unique<made>(context);

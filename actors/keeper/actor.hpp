@@ -41,7 +41,8 @@ class performer {
   /// How the outside world is doing; sent to the keeper after every batch and probe.
   virtual part_health health() = 0;
 
-  /// Background work and recovery when nothing is asked; called about every second.
+  /// Background work and recovery when nothing is asked: about every second while health() is not
+  /// ok, rarely while it is.
   virtual void probe() {}
 };
 
@@ -62,8 +63,10 @@ struct batch_done : message {
   part_health health;
 };
 
-/// The keeper's own clock.
-struct keeper_tick : message {};
+/// The keeper's own clock; one of an earlier generation was replaced by a sooner one.
+struct keeper_tick : message {
+  std::uint64_t generation = 0;
+};
 
 /// Time to start a worker again.
 struct restart_worker : message {
@@ -75,7 +78,7 @@ template <class Actor>
 using with_keeper = typename Actor::template extend<
     // The worker is through with a batch or probe.
     caf::reacts_to<batch_done>,
-    // About every second.
+    // Time to look after the worker.
     caf::reacts_to<keeper_tick>,
     // The back-off is over.
     caf::reacts_to<restart_worker>>;
@@ -120,7 +123,8 @@ struct keeper_parts {
   std::shared_ptr<entropy> random;
   bool detached = true; ///< false in simulation: the worker runs inline
   keeper_limits limits;
-  milliseconds probe_interval = 1s;
+  milliseconds probe_interval = 1s;       ///< while the worker is not well
+  milliseconds idle_probe_interval = 30s; ///< while it is
 };
 
 /// The shell of every keeper: owns the queue, the worker's life and its health. An actor embeds it
@@ -154,7 +158,6 @@ class keeper {
         other_down(m);
     });
     start_worker();
-    self_->delayed_send(self_, parts_.probe_interval, keeper_tick{});
   }
 
   /// Takes a request in.
@@ -190,13 +193,12 @@ class keeper {
     pump();
   }
 
-  void on_tick() {
-    if (!core_.busy() && !probing_ && worker_ && core_.waiting() == 0) {
-      probing_ = true;
-      self_->send(worker_, run_batch<Request, Reply>{{}, 0, nullptr});
-    }
+  void on_tick(const keeper_tick& m) {
+    if (m.generation != tick_generation_)
+      return;
+    probe();
     pump();
-    self_->delayed_send(self_, parts_.probe_interval, keeper_tick{});
+    tick_in(health_.ok ? parts_.idle_probe_interval : parts_.probe_interval);
   }
 
   void on_restart(const restart_worker& m) {
@@ -204,7 +206,11 @@ class keeper {
       start_worker();
   }
 
-  result<part_health> health() const {
+  /// How the part is, as far as it is known. Whoever asks gets a probe made for the next asker: a
+  /// part that is idle and well looks after itself too rarely for somebody who watches.
+  result<part_health> health() {
+    if (parts_.clock->steady() - probed_at_ >= parts_.probe_interval)
+      probe();
     part_health h = health_;
     h.worker_restarts = restarts_;
     if (!worker_) {
@@ -225,6 +231,19 @@ class keeper {
                   : self_->spawn(f, me, incarnation_, parts_.make_performer);
     self_->monitor(worker_);
     pump();
+    tick_in(parts_.probe_interval);
+  }
+
+  void probe() {
+    if (core_.busy() || probing_ || !worker_ || core_.waiting() > 0)
+      return;
+    probing_ = true;
+    probed_at_ = parts_.clock->steady();
+    self_->send(worker_, run_batch<Request, Reply>{{}, 0, nullptr});
+  }
+
+  void tick_in(milliseconds delay) {
+    self_->delayed_send(self_, delay, keeper_tick{{}, ++tick_generation_});
   }
 
   bool on_down(caf::down_msg& m) {
@@ -250,6 +269,8 @@ class keeper {
       else
         spdlog::warn("{}: degraded: {}", parts_.name, h.reason);
     }
+    if (health_.ok && !h.ok)
+      tick_in(parts_.probe_interval);
     health_ = h;
     health_.last_error = h.ok ? kept : h.reason;
   }
@@ -271,6 +292,8 @@ class keeper {
   std::uint64_t incarnation_ = 0;
   int restarts_ = 0;
   bool probing_ = false;
+  steady_time probed_at_{};
+  std::uint64_t tick_generation_ = 0;
   part_health health_;
   restart_backoff policy_;
 };

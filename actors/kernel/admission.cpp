@@ -174,8 +174,9 @@ void look_at(self_pointer self, utc_time when) {
   auto& s = self->state;
   if (s.stopping)
     return;
-  // In steps of at most a minute: the wall clock may jump, and a delayed message cannot.
-  const auto delay = std::clamp<milliseconds>(when - now_of(self), 1ms, 60s);
+  // In short steps: the wall clock may jump, and a delayed message cannot.
+  const auto delay =
+      std::clamp<milliseconds>(when - now_of(self), 1ms, s.parts.context->housekeeping.clock_check);
   self->delayed_send(self, delay, look_tick{{}, ++s.look_generation});
 }
 
@@ -199,6 +200,7 @@ void look(self_pointer self) {
               in.last_slot = st.last_slot;
               in.since = st.since;
               in.now = now_of(self);
+              in.look_every = st.parts.context->housekeeping.clock_check;
               in.running_cycle = st.cycle ? st.cycle->id() : "";
               in.waiting = st.admitted.size();
               in.paused = st.paused;

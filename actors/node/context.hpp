@@ -2,6 +2,7 @@
 
 #include "boyd/config/configuration.hpp"
 #include "boyd/config/load.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
@@ -12,6 +13,23 @@
 #include <string>
 
 namespace boyd {
+
+/// How often a node looks after itself when nothing happens. The defaults are production's: an idle
+/// node should hardly ever wake. A simulation lengthens them, so that a virtual day is cheap.
+struct housekeeping_intervals {
+  milliseconds probe = 1s;       ///< of a part that is not well: how soon it is seen to recover
+  milliseconds idle_probe = 30s; ///< of a part that is well
+  /// The fallback poll repairs a lost wake-up: another node's with a shared store, else only one
+  /// that went down with an actor.
+  milliseconds queue_poll = limits::queue_poll;
+  milliseconds queue_poll_alone = 30s;
+  /// Membership and the rescue of other nodes' rows; alone there is nobody to rescue.
+  milliseconds sweep = limits::rescue_sweep;
+  milliseconds sweep_alone = 60s;
+  milliseconds clock_check = limits::clock_check; ///< the longest wait between looks at the clock
+  milliseconds dispatcher_tick = 1s;              ///< of a dispatcher with work in hand
+  milliseconds retention = 10min;                 ///< between removals of finished rows
+};
 
 /// What every actor of one node shares: the ports, the home and who we are. Immutable after wiring
 /// but for what the ports do.
@@ -38,6 +56,7 @@ struct node_context {
   /// Other nodes may take rows over: attempts stop when their lease runs out. False for SQLite,
   /// whose home is locked by this node.
   bool shared_store = false;
+  housekeeping_intervals housekeeping;
 
   std::string kernel_home(const std::string& kernel_id) const {
     return home + "/kernel/" + kernel_id;

@@ -17,6 +17,8 @@ state_writer_actor spawn_state_writer(caf::actor_system& system, node_context_pt
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.detached = context->detached_workers;
+  parts.probe_interval = context->housekeeping.probe;
+  parts.idle_probe_interval = context->housekeeping.idle_probe;
   parts.make_performer = [context, configuration] {
     using made = session_performer<state_session, state_request, state_reply>;
     return std::make_unique<made>(context, configuration);

@@ -112,6 +112,8 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.detached = context->detached_workers;
+  parts.probe_interval = context->housekeeping.probe;
+  parts.idle_probe_interval = context->housekeeping.idle_probe;
   parts.limits = {limits::store_queue, limits::store_group, limits::store_queue};
   auto& state = self->state;
   state.keep = std::make_unique<store_keeper>(self, std::move(parts));
@@ -135,7 +137,7 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
         self->state.keep->on_done(m, [&](const auto& j) { collect(j, news); });
         tell(self, news);
       },
-      [self](keeper_tick&) { self->state.keep->on_tick(); },
+      [self](keeper_tick& m) { self->state.keep->on_tick(m); },
       [self](restart_worker& m) { self->state.keep->on_restart(m); },
   };
 }

@@ -16,6 +16,8 @@ workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr cont
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.detached = context->detached_workers;
+  parts.probe_interval = context->housekeeping.probe;
+  parts.idle_probe_interval = context->housekeeping.idle_probe;
   parts.make_performer = [context] {
     using made = session_performer<workspace_session, workspace_request, workspace_reply>;
     return std::make_unique<made>(context);

@@ -153,7 +153,7 @@ slot_decision decide_slots(const schedule_rule& rule, const slot_input& in) {
   const due_slots due = find_due(rule, in, base);
   slot_decision out = decider{rule, in}.take(due);
   out.next_slot = rule.next_after(due.slots.empty() ? base : due.slots.back().slot);
-  out.look_again = in.now + limits::clock_check;
+  out.look_again = in.now + in.look_every;
   if (out.next_slot)
     out.look_again = std::min(out.look_again, rule.due_at(in.kernel_id, *out.next_slot));
   return out;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/cycle.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
 #include "boyd/plan/schedule.hpp"
 
@@ -22,7 +23,9 @@ struct slot_input {
   utc_time now{};
   std::string running_cycle; ///< empty: no cycle runs
   std::size_t waiting = 0;   ///< opened slots whose cycle has not begun
-  std::string paused;        ///< why the kernel is paused or quiet; empty: it is not
+  /// The longest wait until the clock is looked at again.
+  milliseconds look_every = limits::clock_check;
+  std::string paused; ///< why the kernel is paused or quiet; empty: it is not
 };
 
 /// What to write and when to look again.
@@ -34,7 +37,7 @@ struct slot_decision {
   bool cancel_running = false;
   /// The slot after those decided here; nothing when the schedule has no more.
   std::optional<utc_time> next_slot;
-  /// When to decide again: the next slot's due time, but at most limits::clock_check ahead.
+  /// When to decide again: the next slot's due time, but at most `look_every` ahead.
   utc_time look_again{};
 };
 
