@@ -105,8 +105,12 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
     ask<kernel_status>(
         x->self, k, kernel_query{},
         [all](result<kernel_status> r) {
-          if (r)
-            all->kernels.push_back(std::move(*r));
+          if (r) {
+            // In one order, whoever answers first.
+            const auto place =
+                std::ranges::lower_bound(all->kernels, r->kernel_id, {}, &kernel_status::kernel_id);
+            all->kernels.insert(place, std::move(*r));
+          }
           all->one_less();
         },
         part_limit);
@@ -222,10 +226,19 @@ void add_worker_restarts(const survey& all, const std::string& name, int& restar
     }
 }
 
-/// The tree says who lives; a living part that is not well is degraded.
-json actors_json(const survey& all) {
+/// The tree says who lives; a living part that is not well is degraded. Without a node the parts
+/// are only those that answer this question: none of the node's lives.
+json actors_json(const gateway_parts& p, const survey& all) {
   json rows = json::array();
   for (const auto& c : all.tree) {
+    if (p.context->passive) {
+      rows.push_back({{"name", c.name},
+                      {"state", "stopped"},
+                      {"restarts", 0},
+                      {"last_error", ""},
+                      {"depth", c.depth}});
+      continue;
+    }
     std::string state = c.state;
     std::string why = c.last_error;
     int restarts = c.restarts;
@@ -313,7 +326,7 @@ json status_json(const exchange& x, const survey& all) {
   return {{"node", node_json(p)},
           {"kernels", kernels_json(p, all)},
           {"agents", std::move(agents)},
-          {"actors", actors_json(all)},
+          {"actors", actors_json(p, all)},
           {"queue", std::move(queue)},
           {"permits",
            {{"limit", all.permits.limit},

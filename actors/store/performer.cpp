@@ -14,6 +14,9 @@ namespace boyd {
 
 namespace {
 
+/// Work goes on within a few seconds after the store is back (FAULTS 21).
+constexpr milliseconds longest_backoff = 1s;
+
 bool is_outage(const error& e) {
   return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
          e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
@@ -220,8 +223,8 @@ void store_session::probe() {
 
 void store_session::lost(const error& why) {
   open_ = false;
-  backoff_ =
-      backoff_ == milliseconds{0} ? limits::backoff_base : std::min<milliseconds>(backoff_ * 2, 5s);
+  backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base
+                                         : std::min<milliseconds>(backoff_ * 2, longest_backoff);
   next_try_ = clock_.steady() + backoff_;
   if (health_.ok)
     health_.since = clock_.now();

@@ -43,6 +43,8 @@ void configure(caf::actor_system_config& c) {
   const auto cores = std::max(std::thread::hardware_concurrency(), least_threads);
   c.set("scheduler.max-threads", static_cast<std::int64_t>(std::min(cores, most_threads)));
   c.set("scheduler.max-throughput", throughput);
+  // Work stealing looks for work all the time, an idle node's threads a thousand times a second.
+  c.set("scheduler.policy", caf::atom("sharing"));
   c.set("logger.verbosity", caf::atom("quiet"));
 }
 

@@ -84,6 +84,7 @@ void configure_actors(caf::actor_system_config& c) {
   const auto cores = std::max(std::thread::hardware_concurrency(), least_threads);
   c.set("scheduler.max-threads", static_cast<std::int64_t>(std::min(cores, most_threads)));
   c.set("scheduler.max-throughput", throughput);
+  c.set("scheduler.policy", caf::atom("sharing"));
   c.set("logger.verbosity", caf::atom("quiet"));
 }
 

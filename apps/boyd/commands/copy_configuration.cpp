@@ -27,7 +27,8 @@ bool is_path_key(std::string_view key) {
 void collect(const tree& t, std::vector<const tree*>& paths) {
   for (std::size_t i = 0; i < t.items.size(); ++i) {
     const auto& item = t.items[i];
-    const std::string_view key = t.kind == tree::kind_t::map ? t.keys[i].text : "";
+    const auto key =
+        t.kind == tree::kind_t::map ? std::string_view(t.keys[i].text) : std::string_view();
     if (is_path_key(key) && item.kind == tree::kind_t::scalar)
       paths.push_back(&item);
     else if (key == "inputs" && item.kind == tree::kind_t::sequence)
