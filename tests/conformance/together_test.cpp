@@ -65,6 +65,53 @@ TEST_CASE("a backlog is claimed in its order, in pieces of any size") {
           store::count_by_status::reply{{dispatch_status::running, 140}});
 }
 
+TEST_CASE("a claim for any agent goes by age, also between what came in together") {
+  const auto w = any_world();
+  auto& s = w->store();
+  std::vector<store::operation> batch;
+  for (int i = 1; i <= 12; ++i) {
+    const auto cycle = "c" + std::to_string(i);
+    const std::string agent = i % 3 == 0 ? "b" : "a";
+    batch.emplace_back(store::enqueue_cycle{"k", cycle, {spec(i, agent, 10, cycle)}, {}});
+  }
+  REQUIRE(s.apply(batch));
+  REQUIRE(ids(claim(s, "n1", 4)) == ids_of(1, 4));
+  REQUIRE(ids(claim(s, "n1", 1, "b")) == ids_of(6, 6));
+  REQUIRE(ids(claim(s, "n1", 3)) == strings{id_of(5), id_of(7), id_of(8)});
+  REQUIRE(ids(claim(s, "n1", 9)) == ids_of(9, 12));
+}
+
+TEST_CASE("claims and settlements that alternate in one batch are answered each in its turn") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 6, "a");
+  enqueue_together(s, 7, 12, "b");
+  const auto claim_one = [](const std::string& agent) {
+    return store::operation{store::claim{"n1", "k", agent, 1, 30s}};
+  };
+  const auto end = [](int number, settle_to to) {
+    return store::operation{store::settle{"n1", {{id_of(number), 1, to, 0ms, {}}}}};
+  };
+  REQUIRE(s.apply({claim_one("a"), claim_one("b")}));
+  const auto replies = s.apply({end(1, settle_to::done), claim_one("a"), end(7, settle_to::failed),
+                                claim_one("b"), end(2, settle_to::release), claim_one("a"),
+                                end(2, settle_to::done), end(8, settle_to::done), claim_one("b")});
+  REQUIRE(replies);
+  const auto claimed = [&](std::size_t i) {
+    return ids(std::get<std::vector<claimed_dispatch>>(replies->at(i))).at(0);
+  };
+  const auto settled = [&](std::size_t i) {
+    return std::get<std::vector<settle_result>>(replies->at(i)).at(0);
+  };
+  for (const std::size_t i : {0, 2, 4, 7})
+    REQUIRE(settled(i) == settle_result::accepted);
+  REQUIRE(settled(6) == settle_result::already_settled);
+  REQUIRE(claimed(1) == id_of(2));
+  REQUIRE(claimed(3) == id_of(8));
+  REQUIRE(claimed(5) == id_of(2));
+  REQUIRE(claimed(8) == id_of(9));
+}
+
 TEST_CASE("one of many that wait together is cancelled, and comes back to its place") {
   const auto w = any_world();
   auto& s = w->store();

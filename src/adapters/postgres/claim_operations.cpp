@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace boyd::adapters::postgres {
 
@@ -9,19 +10,14 @@ using namespace store;
 
 namespace {
 
-/// Takes $2 rows out of dispatch_waiting, of an agent ($1: one, or several). Their first $3 members
-/// run from now on; the others wait as before. A first attempt runs beside others of its claim; any
-/// later one has a claim of its own, with its own fence.
-std::string claim_statement(const char* agent) {
-  return std::string{
-             "WITH taken AS MATERIALIZED (DELETE FROM dispatch_waiting WHERE ctid = ANY(ARRAY("
-             "SELECT ctid FROM dispatch_waiting WHERE agent_no = "} +
-         agent +
-         " AND not_before <= now_ms() ORDER BY priority DESC, created_at, first_id LIMIT "
-         "$2::bigint FOR UPDATE SKIP LOCKED)) RETURNING *), placed AS MATERIALIZED (SELECT *, "
-         "greatest(0, $3::int - coalesce(sum(size) OVER (ORDER BY priority DESC, created_at, "
-         "first_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0))::int AS room FROM "
-         "taken), rest AS (INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, "
+/// Takes the rows that `picked` selects out of dispatch_waiting. `placed` gives each of these rows
+/// t of taken the number `room` of its members that run from now on, the first ones; the others
+/// wait as before. A first attempt runs beside others of its claim; any later one has a claim of
+/// its own, with its own fence. Each row of the answer begins with how many rows its agent gave.
+std::string claim_statement(const std::string& picked, const std::string& placed) {
+  return "WITH taken AS MATERIALIZED (DELETE FROM dispatch_waiting WHERE ctid = ANY(ARRAY(" +
+         picked + ")) RETURNING *), placed AS MATERIALIZED (" + placed +
+         "), rest AS (INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, "
          "not_before, size, attempted, members) SELECT agent_no, priority, created_at, "
          "members[room + 1], not_before, size - room, attempted, members[room + 1:] FROM placed "
          "WHERE size > room), run AS (INSERT INTO dispatch_running(agent_no, owner, "
@@ -29,10 +25,39 @@ std::string claim_statement(const char* agent) {
          "now_ms() + $5::bigint, now_ms(), coalesce(s.fence, 0) + 1, coalesce(s.attempt, 0) + 1, "
          "p.attempted, p.members[:p.room] FROM placed p LEFT JOIN dispatch_results s ON "
          "p.attempted AND s.dispatch_id = p.first_id WHERE p.room > 0 RETURNING claim_no, "
-         "attempted, members) SELECT (SELECT count(*) FROM taken), run.claim_no, run.attempted, "
-         "d.dispatch_id, d.agent_no, d.cycle_id, d.priority, d.metadata, d.max_attempts, "
-         "d.created_at, d.not_before, d.prompt FROM run, unnest(run.members) AS m(id) JOIN "
+         "agent_no, attempted, members) SELECT t.n, run.claim_no, run.attempted, d.dispatch_id, "
+         "d.agent_no, d.cycle_id, d.priority, d.metadata, d.max_attempts, d.created_at, "
+         "d.not_before, d.prompt FROM (SELECT agent_no, count(*) AS n FROM taken GROUP BY "
+         "agent_no) t JOIN run ON run.agent_no = t.agent_no, unnest(run.members) AS m(id) JOIN "
          "dispatch_requests d ON d.dispatch_id = m.id";
+}
+
+/// Of each agent $1, $2 rows for $3 dispatches. An agent's rows do not overlap, so that they are
+/// used up one after the other.
+const std::string& claim_of_each() {
+  static const auto sql = claim_statement(
+      "SELECT w.ctid FROM unnest($1::int[], $2::bigint[]) AS c(no, rows), LATERAL (SELECT ctid "
+      "FROM dispatch_waiting WHERE agent_no = c.no AND not_before <= now_ms() ORDER BY priority "
+      "DESC, created_at, first_id LIMIT c.rows FOR UPDATE SKIP LOCKED) w",
+      "SELECT t.*, greatest(0, l.most - coalesce(sum(t.size) OVER (PARTITION BY t.agent_no ORDER "
+      "BY t.priority DESC, t.created_at, t.first_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 "
+      "PRECEDING), 0))::int AS room FROM taken t JOIN unnest($1::int[], $3::int[]) AS l(no, most) "
+      "ON l.no = t.agent_no");
+  return sql;
+}
+
+/// $2 rows of any of the agents $1 for $3 dispatches. Rows of different agents overlap: the first
+/// dispatches of all are in as many of the first rows.
+const std::string& claim_of_any() {
+  static const auto sql = claim_statement(
+      "SELECT ctid FROM dispatch_waiting WHERE agent_no = ANY($1::int[]) AND not_before <= "
+      "now_ms() ORDER BY priority DESC, created_at, first_id LIMIT ($2::bigint[])[1] FOR UPDATE "
+      "SKIP LOCKED",
+      "SELECT t.*, coalesce(r.room, 0)::int AS room FROM taken t LEFT JOIN (SELECT first_id, "
+      "count(*) AS room FROM (SELECT t.first_id, row_number() OVER (ORDER BY t.priority DESC, "
+      "t.created_at, m.id) AS place FROM taken t, unnest(t.members) AS m(id)) ranked WHERE place "
+      "<= ($3::int[])[1] GROUP BY first_id) r ON r.first_id = t.first_id");
+  return sql;
 }
 
 stored waiting_row(const answer& a, int r, directory& names) {
@@ -61,20 +86,23 @@ bool comes_first(const claimed_dispatch& a, const claimed_dispatch& b) {
 
 } // namespace
 
-std::size_t operations::take(const claim& op, const array& agents, bool one, std::size_t rows,
-                             std::vector<claimed_dispatch>& out) {
-  static const auto of_one = claim_statement("($1::int[])[1]");
-  static const auto of_several = claim_statement("ANY($1::int[])");
-  const auto a =
-      db_.run(one ? of_one : of_several, parameters{}
-                                             .add(agents)
-                                             .add(static_cast<std::int64_t>(rows))
-                                             .add(static_cast<std::int64_t>(op.limit - out.size()))
-                                             .add(op.node_id)
-                                             .add(op.lease.count()));
+void operations::take(const std::string& sql, const claim& like, const array& agents,
+                      std::vector<asked_claim*>& asked) {
+  array rows;
+  array most;
+  for (const auto* c : asked) {
+    rows.add(static_cast<std::int64_t>(c->rows));
+    most.add(static_cast<std::int64_t>(c->limit - c->out.size()));
+  }
+  const auto a = db_.run(
+      sql, parameters{}.add(agents).add(rows).add(most).add(like.node_id).add(like.lease.count()));
   std::vector<stored> found;
   std::vector<stored*> attempted;
   found.reserve(static_cast<std::size_t>(a.rows()));
+  for (auto* c : asked) {
+    c->before = c->out.size();
+    c->taken = 0;
+  }
   for (int r = 0; r < a.rows(); ++r) {
     auto& s = found.emplace_back(waiting_row(a, r, names_));
     names_.claimed(s.row.d.dispatch_id, a.integer(r, 1));
@@ -82,41 +110,88 @@ std::size_t operations::take(const claim& op, const array& agents, bool one, std
       attempted.push_back(&s);
   }
   load_results(attempted);
-  for (auto& s : found) {
-    queue::claim_row(s.row, op.node_id, op.lease, now());
-    out.push_back({std::move(s.row.d), op.lease});
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    auto& s = found[i];
+    const auto of = std::find_if(asked.begin(), asked.end(), [&](const asked_claim* c) {
+      return c->agent_no == 0 || c->agent_no == s.agent->no;
+    });
+    queue::claim_row(s.row, like.node_id, like.lease, now());
+    (*of)->taken = static_cast<std::size_t>(a.integer(static_cast<int>(i), 0));
+    (*of)->out.push_back({std::move(s.row.d), like.lease});
   }
-  return found.empty() ? 0 : static_cast<std::size_t>(a.integer(0, 0));
+  // Who found as many rows as it asked for, but not enough dispatches in them, asks again.
+  std::erase_if(asked, [](asked_claim* c) {
+    if (c->taken < c->rows || c->out.size() >= c->limit)
+      return true;
+    c->rows = (c->limit - c->out.size()) * c->taken / (c->out.size() - c->before) + 1;
+    return false;
+  });
 }
 
-any_reply operations::run(const claim& op) {
-  array agents;
-  if (op.agent_id.empty()) {
-    for (const auto* agent : names_.named(op.kernel_id, {}))
-      agents.add(agent->no);
-  } else if (const auto* agent = names_.find(op.kernel_id, op.agent_id)) {
-    agents.add(agent->no);
+void operations::claim_each(const claim& like, std::vector<asked_claim*> asked) {
+  while (!asked.empty()) {
+    array agents;
+    for (const auto* c : asked)
+      agents.add(c->agent_no);
+    take(claim_of_each(), like, agents, asked);
   }
-  std::vector<claimed_dispatch> out;
-  if (agents.empty())
-    return out;
+}
+
+void operations::claim_any(const claim& op, asked_claim& asked) {
+  array agents;
+  for (const auto* agent : names_.named(op.kernel_id, {}))
+    agents.add(agent->no);
+  asked.rows = op.limit;
+  std::vector<asked_claim*> one{&asked};
+  if (!agents.empty())
+    take(claim_of_any(), op, agents, one);
+}
+
+std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
   // How many dispatches a row stands for is not known: full rows first, then as many as the rows
   // so far let expect.
-  auto rows = op.limit / most_members + 1;
-  while (out.size() < op.limit) {
-    const auto before = out.size();
-    const auto taken = take(op, agents, !op.agent_id.empty(), rows, out);
-    if (taken < rows)
-      break;
-    rows = (op.limit - out.size()) * taken / (out.size() - before) + 1;
+  std::vector<asked_claim> all(ops.size());
+  std::vector<asked_claim*> together;
+  const claim* like = nullptr;
+  const auto flush = [&] {
+    if (!together.empty())
+      claim_each(*like, std::exchange(together, {}));
+  };
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const auto& op = *ops[i];
+    auto& asked = all[i];
+    asked.limit = op.limit;
+    asked.rows = op.limit / most_members + 1;
+    const auto* agent = op.agent_id.empty() ? nullptr : names_.find(op.kernel_id, op.agent_id);
+    if (op.limit == 0 || (agent == nullptr && !op.agent_id.empty()))
+      continue;
+    if (agent == nullptr) {
+      flush();
+      claim_any(op, asked);
+      continue;
+    }
+    asked.agent_no = agent->no;
+    const bool fits = like != nullptr && like->node_id == op.node_id && like->lease == op.lease &&
+                      std::none_of(together.begin(), together.end(),
+                                   [&](const asked_claim* c) { return c->agent_no == agent->no; });
+    if (!fits)
+      flush();
+    like = &op;
+    together.push_back(&asked);
   }
-  std::sort(out.begin(), out.end(), comes_first);
-  return out;
+  flush();
+  std::vector<any_reply> replies;
+  for (auto& asked : all) {
+    std::sort(asked.out.begin(), asked.out.end(), comes_first);
+    replies.emplace_back(std::move(asked.out));
+  }
+  return replies;
 }
 
 any_reply operations::run(const due_agents&) {
   // Steps from one agent to the next along dispatch_waiting_order, and reads no more of each than
-  // the count needs: a few rows when they stand for many dispatches.
+  // the count needs: a few rows when they stand for many dispatches. The last row, without an
+  // agent, is the time until the next delayed one.
   const auto a = db_.run(
       "WITH RECURSIVE a(no) AS ((SELECT agent_no FROM dispatch_waiting ORDER BY agent_no LIMIT 1) "
       "UNION ALL SELECT n.agent_no FROM a, LATERAL (SELECT agent_no FROM dispatch_waiting WHERE "
@@ -125,12 +200,18 @@ any_reply operations::run(const due_agents&) {
       "size FROM dispatch_waiting WHERE agent_no = a.no AND not_before <= now_ms() LIMIT "
       "$1::bigint) w) END) FROM a, LATERAL (SELECT sum(size) AS n, max(priority) AS best, count(*) "
       "AS rows FROM (SELECT size, priority FROM dispatch_waiting WHERE agent_no = a.no AND "
-      "not_before <= now_ms() ORDER BY priority DESC LIMIT $2::bigint) due) c WHERE c.rows > 0",
+      "not_before <= now_ms() ORDER BY priority DESC LIMIT $2::bigint) due) c WHERE c.rows > 0 "
+      "UNION ALL (SELECT NULL, NULL, not_before - now_ms() FROM dispatch_waiting WHERE not_before "
+      "> created_at AND not_before > now_ms() ORDER BY not_before LIMIT 1)",
       parameters{}
           .add(static_cast<std::int64_t>(queue::due_count_cap))
           .add(static_cast<std::int64_t>(queue::due_count_cap / most_members + 1)));
   due_agents::reply reply;
   for (int r = 0; r < a.rows(); ++r) {
+    if (a.is_null(r, 0)) {
+      reply.next_in = milliseconds{a.integer(r, 2)};
+      continue;
+    }
     const auto& agent = names_.of(a.integer(r, 0));
     reply.due.push_back({agent.kernel_id, agent.agent_id, static_cast<int>(a.integer(r, 1)),
                          static_cast<std::uint64_t>(a.integer(r, 2))});
@@ -138,11 +219,6 @@ any_reply operations::run(const due_agents&) {
   std::sort(reply.due.begin(), reply.due.end(), [](const auto& x, const auto& y) {
     return std::tie(x.kernel_id, x.agent_id) < std::tie(y.kernel_id, y.agent_id);
   });
-  const auto next = db_.run("SELECT not_before - now_ms() FROM dispatch_waiting WHERE "
-                            "not_before > created_at AND not_before > now_ms() ORDER BY "
-                            "not_before LIMIT 1");
-  if (next.rows() > 0)
-    reply.next_in = milliseconds{next.integer(0, 0)};
   return reply;
 }
 

@@ -70,7 +70,6 @@ class operations {
   store::any_reply run(const store::finish_cycle& op);
   store::any_reply run(const store::list_cycles& op);
   store::any_reply run(const store::list_decisions& op);
-  store::any_reply run(const store::claim& op);
   store::any_reply run(const store::take_back& op);
   store::any_reply run(const store::rescue_expired& op);
   store::any_reply run(const store::retry_dispatch& op);
@@ -91,6 +90,7 @@ class operations {
 
   /// Consecutive operations of one kind share their statements; one reply each.
   std::vector<store::any_reply> run(const std::vector<const store::enqueue_cycle*>& ops);
+  std::vector<store::any_reply> run(const std::vector<const store::claim*>& ops);
   std::vector<store::any_reply> run(const std::vector<const store::settle*>& ops);
   std::vector<store::any_reply> run(const std::vector<const store::renew_leases*>& ops);
 
@@ -112,10 +112,21 @@ class operations {
   void insert_waiting(std::vector<stored> rows);
 
   // claim_operations.cpp
-  /// One round of a claim: takes `rows` of dispatch_waiting, of which `out` gets no more than the
-  /// claim asks for. Returns how many rows it found.
-  std::size_t take(const store::claim& op, const array& agents, bool one, std::size_t rows,
-                   std::vector<claimed_dispatch>& out);
+  /// A claim that is being answered.
+  struct asked_claim {
+    std::int64_t agent_no = 0; ///< 0: any agent
+    std::size_t limit = 0;
+    std::size_t rows = 0; ///< of dispatch_waiting to ask for
+    std::size_t taken = 0;
+    std::size_t before = 0; ///< size of `out` before this round
+    std::vector<claimed_dispatch> out;
+  };
+  /// One round; leaves in `asked` those that need another.
+  void take(const std::string& sql, const store::claim& like, const array& agents,
+            std::vector<asked_claim*>& asked);
+  /// Claims of different agents for the same node and lease.
+  void claim_each(const store::claim& like, std::vector<asked_claim*> asked);
+  void claim_any(const store::claim& op, asked_claim& asked);
 
   // rows.cpp
   /// Fills in what dispatch_results says about the rows.

@@ -113,6 +113,22 @@ struct session::impl {
   pqxx::connection connection;
   std::unique_ptr<pqxx::work> work;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
+
+  pqxx::result exec(pqxx::transaction_base& in, std::string_view sql, const parameters& p) {
+    auto [it, fresh] = prepared.try_emplace(std::string{sql});
+    if (fresh) {
+      it->second = "boyd_" + std::to_string(prepared.size());
+      connection.prepare(it->second, it->first);
+    }
+#if PQXX_VERSION_MAJOR < 7
+    return in.exec_prepared(it->second, pqxx::prepare::make_dynamic_params(p.values()));
+#else
+    pqxx::params values;
+    for (const auto& v : p.values())
+      values.append(v);
+    return in.exec_prepared(it->second, values);
+#endif
+  }
 };
 
 parameters& parameters::add(std::string_view text) {
@@ -202,22 +218,16 @@ void session::rollback() noexcept {
 
 answer session::run(std::string_view sql, const parameters& p) {
   return guarded(&impl_->connection, [&] {
-    auto [it, fresh] = impl_->prepared.try_emplace(std::string{sql});
-    if (fresh) {
-      it->second = "boyd_" + std::to_string(impl_->prepared.size());
-      impl_->connection.prepare(it->second, it->first);
-    }
     auto data = std::make_shared<answer::impl>();
-#if PQXX_VERSION_MAJOR < 7
-    data->result =
-        impl_->work->exec_prepared(it->second, pqxx::prepare::make_dynamic_params(p.values()));
-#else
-    pqxx::params values;
-    for (const auto& v : p.values())
-      values.append(v);
-    data->result = impl_->work->exec_prepared(it->second, values);
-#endif
+    data->result = impl_->exec(*impl_->work, sql, p);
     return answer{std::move(data)};
+  });
+}
+
+void session::run_alone(std::string_view sql, const parameters& p) {
+  guarded(&impl_->connection, [&] {
+    pqxx::nontransaction alone(impl_->connection);
+    impl_->exec(alone, sql, p);
   });
 }
 

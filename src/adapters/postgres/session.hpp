@@ -107,6 +107,8 @@ class session {
   void rollback() noexcept;
   /// Inside the transaction; the statement is prepared at its first use.
   answer run(std::string_view sql, const parameters& p = {});
+  /// A statement that is a transaction of its own, outside any other.
+  void run_alone(std::string_view sql, const parameters& p);
   /// COPY into `table`; `columns` separated by commas. A unique index that refuses a row fails the
   /// transaction with errc::already_exists.
   void copy(const std::string& table, std::string_view columns, const copy_rows& rows);

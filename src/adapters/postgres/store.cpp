@@ -6,6 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -24,8 +25,8 @@ constexpr int conflict_tries = 3;
 
 template <class T>
 constexpr bool is_merged =
-    std::is_same_v<T, store::enqueue_cycle> || std::is_same_v<T, store::settle> ||
-    std::is_same_v<T, store::renew_leases>;
+    std::is_same_v<T, store::enqueue_cycle> || std::is_same_v<T, store::claim> ||
+    std::is_same_v<T, store::settle> || std::is_same_v<T, store::renew_leases>;
 
 class postgres_store final : public dispatch_store {
  public:
@@ -118,25 +119,62 @@ result<void> postgres_store::open() {
   }
 }
 
-/// The replies to batch[first…] that one call can give: a run of operations of one kind, or one.
-std::vector<store::any_reply> run_some(operations& run, const std::vector<store::operation>& batch,
-                                       std::size_t first) {
-  return std::visit(
-      [&](const auto& op) -> std::vector<store::any_reply> {
+/// Whether a settlement means the same before claims that stand before it in the batch: it only
+/// ends what this session claimed earlier, which no claim can take.
+bool may_go_first(const store::settle& op, const directory& names) {
+  return std::all_of(op.items.begin(), op.items.end(), [&](const settlement& item) {
+    return item.to != settle_to::retry && item.to != settle_to::release &&
+           names.claim_of(item.dispatch_id);
+  });
+}
+
+/// The operations that share the statements of batch[first], itself included: those of its kind
+/// that follow it. Settlements are gathered from between claims, too: many dispatchers ask for
+/// both in turn.
+template <class Kind>
+std::vector<std::size_t> joined(const std::vector<store::operation>& batch,
+                                const std::vector<bool>& done, std::size_t first,
+                                const directory& names) {
+  std::vector<std::size_t> out{first};
+  bool passed = false;
+  for (auto i = first + 1; is_merged<Kind> && i < batch.size(); ++i) {
+    const auto* same = std::get_if<Kind>(&batch[i]);
+    if (done[i])
+      continue;
+    if (same == nullptr && std::is_same_v<Kind, store::settle> &&
+        std::holds_alternative<store::claim>(batch[i])) {
+      passed = true;
+      continue;
+    }
+    if (same == nullptr || queue::check_operation(batch[i]))
+      break;
+    if constexpr (std::is_same_v<Kind, store::settle>)
+      if (passed && !may_go_first(*same, names))
+        break;
+    out.push_back(i);
+  }
+  return out;
+}
+
+/// Carries out batch[first] and what is joined with it.
+void run_some(operations& run, const std::vector<store::operation>& batch, std::size_t first,
+              const directory& names, std::vector<bool>& done,
+              std::vector<store::any_reply>& replies) {
+  std::visit(
+      [&](const auto& op) {
         using kind = std::decay_t<decltype(op)>;
         if constexpr (is_merged<kind>) {
-          std::vector<const kind*> same{&op};
-          for (auto i = first + 1; i < batch.size(); ++i) {
-            const auto* next = std::get_if<kind>(&batch[i]);
-            if (next == nullptr || queue::check_operation(batch[i]))
-              break;
-            same.push_back(next);
+          const auto places = joined<kind>(batch, done, first, names);
+          std::vector<const kind*> same;
+          for (const auto i : places)
+            same.push_back(&std::get<kind>(batch[i]));
+          auto some = run.run(same);
+          for (std::size_t i = 0; i < places.size(); ++i) {
+            replies[places[i]] = std::move(some.at(i));
+            done[places[i]] = true;
           }
-          return run.run(same);
         } else {
-          std::vector<store::any_reply> one;
-          one.push_back(run.run(op));
-          return one;
+          replies[first] = run.run(op);
         }
       },
       batch[first]);
@@ -144,17 +182,17 @@ std::vector<store::any_reply> run_some(operations& run, const std::vector<store:
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
                                                   bool careful, std::set<std::string>& woken) {
-  std::vector<store::any_reply> replies;
-  replies.reserve(batch.size());
+  std::vector<store::any_reply> replies(batch.size());
+  std::vector<bool> done(batch.size());
   db_->begin();
   operations operations(*db_, *names_, careful);
-  while (replies.size() < batch.size()) {
-    if (auto problem = queue::check_operation(batch[replies.size()])) {
-      replies.emplace_back(std::move(*problem));
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (done[i])
       continue;
-    }
-    for (auto& reply : run_some(operations, batch, replies.size()))
-      replies.push_back(std::move(reply));
+    if (auto problem = queue::check_operation(batch[i]))
+      replies[i] = std::move(*problem);
+    else
+      run_some(operations, batch, i, *names_, done, replies);
   }
   operations.write_counts();
   db_->commit();
@@ -182,11 +220,9 @@ void postgres_store::notify(const std::set<std::string>& kernels) {
     array names;
     for (const auto& k : kernels)
       names.add(k);
-    db_->begin();
-    db_->run("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', k) FROM "
-             "unnest($1::text[]) AS k",
-             parameters{}.add(names));
-    db_->commit();
+    db_->run_alone("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', "
+                   "k) FROM unnest($1::text[]) AS k",
+                   parameters{}.add(names));
   } catch (const failure& f) {
     spdlog::warn("database {}: no wake-up sent: {}", place(options_), f.why.what);
     give_up(f.connection_lost);
