@@ -22,7 +22,8 @@ if(BOYD_SANITIZE)
     target_compile_options(boyd_options INTERFACE -fno-sanitize=null,object-size,vptr)
   endif()
   if(BOYD_SANITIZE MATCHES thread)
-    target_compile_options(boyd_options INTERFACE -Wno-array-bounds -Wno-restrict)
+    target_compile_options(boyd_options INTERFACE -Wno-array-bounds -Wno-restrict
+      -Wno-stringop-overread)
   endif()
   # GCC 12 reports false positives of these under -fsanitize at -O1.
   target_compile_options(boyd_options INTERFACE -Wno-maybe-uninitialized)
