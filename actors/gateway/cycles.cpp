@@ -4,6 +4,7 @@
 #include "boyd/plan/schedule.hpp"
 #include "boyd/plan/why.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "boyd/state/untold.hpp"
 
 #include <algorithm>
 
@@ -41,31 +42,46 @@ std::string text_in(const json& body, const char* key) {
   return it != body.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
+/// What the row could not tell, because it went wrong after the row was written.
+json problems_of(const exchange_ptr& x, const cycle_record& c, result<store_reply>& r) {
+  const auto facts = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
+  const auto& node = x->self->state.parts.context->node_id;
+  if (!facts || facts->find(node) == facts->end())
+    return json::array();
+  const auto left = state::parse_untold(facts->at(node));
+  return left.cycle_id == c.cycle_id ? json(left.problems) : json::array();
+}
+
 /// The cycle with what each of its dispatches came to.
 void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
   store::list_dispatches op;
   op.kernel_id = c.kernel_id;
   op.cycle_id = c.cycle_id;
   op.limit = rows_of_a_cycle;
-  ask_store(x->self, x->self->state.parts.store, std::move(op),
-            [x, c](result<std::vector<dispatch>> rows) {
-              auto body = to_json(c);
-              for (auto& a : body["agents"]) {
-                if (!rows)
-                  break;
-                auto d = std::ranges::find_if(
-                    *rows, [&](const dispatch& r) { return r.agent_id == a["agent_id"]; });
-                if (d == rows->end())
-                  continue;
-                a["dispatch_id"] = d->dispatch_id;
-                a["attempt"] = d->attempt;
-                a["failure_class"] = name_of(d->outcome.failure);
-                a["execution"] = name_of(d->outcome.execution);
-                a["claim"] = name_of(d->outcome.claim);
-                a["verification"] = name_of(d->outcome.verification);
-              }
-              x->reply("cycle", std::move(body));
-            });
+  store_request request;
+  request.operations.emplace_back(std::move(op));
+  request.operations.emplace_back(store::get_facts{state::untold_scope(c.kernel_id)});
+  ask<store_reply>(
+      x->self, x->self->state.parts.store, std::move(request), [x, c](result<store_reply> r) {
+        const auto rows = r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());
+        auto body = to_json(c);
+        body["problems"] = problems_of(x, c, r);
+        for (auto& a : body["agents"]) {
+          if (!rows)
+            break;
+          auto d = std::ranges::find_if(
+              *rows, [&](const dispatch& row) { return row.agent_id == a["agent_id"]; });
+          if (d == rows->end())
+            continue;
+          a["dispatch_id"] = d->dispatch_id;
+          a["attempt"] = d->attempt;
+          a["failure_class"] = name_of(d->outcome.failure);
+          a["execution"] = name_of(d->outcome.execution);
+          a["claim"] = name_of(d->outcome.claim);
+          a["verification"] = name_of(d->outcome.verification);
+        }
+        x->reply("cycle", std::move(body));
+      });
 }
 
 void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::string& id) {
@@ -191,6 +207,35 @@ void show_cycle(exchange_ptr x, const std::string& id) {
       kernel->cycle_deadline + 1h);
 }
 
+namespace {
+
+void reply_trigger(const exchange_ptr& x, const trigger_reply& r) {
+  x->reply("cycle_trigger",
+           {{"admitted", r.admitted}, {"cycle_id", r.cycle_id}, {"reason", r.reason}},
+           r.admitted ? 202 : 409);
+}
+
+/// The kernel went away with its answer. When it had written the trigger to the ledger already,
+/// the cycle comes all the same: whoever asks again would have a second one.
+void find_triggered(const exchange_ptr& x, const std::string& kernel_id, const std::string& source,
+                    utc_time asked_at, const error& why) {
+  ask_store(x->self, x->self->state.parts.store,
+            store::list_occurrences{kernel_id, {}, standard_page},
+            [x, source, asked_at, why](result<std::vector<occurrence>> rows) {
+              const auto& node = x->self->state.parts.context->node_id;
+              const auto is_it = [&](const occurrence& o) {
+                return o.trigger == source && o.node_id == node && o.created_at >= asked_at &&
+                       o.state == occurrence_state::open && !o.cycle_id.empty();
+              };
+              if (rows)
+                if (auto it = std::ranges::find_if(*rows, is_it); it != rows->end())
+                  return reply_trigger(x, trigger_reply{{}, true, it->cycle_id, {}});
+              x->fail_with(why);
+            });
+}
+
+} // namespace
+
 void trigger(exchange_ptr x) {
   auto body = body_of(x);
   if (!body)
@@ -198,16 +243,15 @@ void trigger(exchange_ptr x) {
   const auto* kernel = x->kernel(text_in(*body, "kernel"));
   if (kernel == nullptr)
     return;
-  const auto source = text_in(*body, "trigger") == "manual" ? "manual" : "api";
-  ask<trigger_reply>(
-      x->self, x->self->state.parts.kernels.at(kernel->kernel_id), trigger_cycle{{}, source},
-      [x](result<trigger_reply> r) {
-        if (!r)
-          return x->fail_with(r.error());
-        x->reply("cycle_trigger",
-                 {{"admitted", r->admitted}, {"cycle_id", r->cycle_id}, {"reason", r->reason}},
-                 r->admitted ? 202 : 409);
-      });
+  const std::string source = text_in(*body, "trigger") == "manual" ? "manual" : "api";
+  const auto asked_at = x->self->state.parts.context->ports.clock->now();
+  ask<trigger_reply>(x->self, x->self->state.parts.kernels.at(kernel->kernel_id),
+                     trigger_cycle{{}, source},
+                     [x, source, asked_at, id = kernel->kernel_id](result<trigger_reply> r) {
+                       if (r)
+                         return reply_trigger(x, *r);
+                       find_triggered(x, id, source, asked_at, r.error());
+                     });
 }
 
 void pause(exchange_ptr x) {

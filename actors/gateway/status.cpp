@@ -3,6 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "boyd/state/untold.hpp"
 
 #include <algorithm>
 #include <map>
@@ -25,7 +26,8 @@ struct survey {
   std::vector<kernel_status> kernels;
   std::map<dispatch_status, std::uint64_t> queue;
   std::vector<dispatch> latest;
-  std::map<std::string, cycle_record> cycles; ///< the latest recorded one of each kernel
+  std::map<std::string, cycle_record> cycles;  ///< the latest recorded one of each kernel
+  std::map<std::string, state::untold> untold; ///< of this node's kernels
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
   std::string store_problem;
@@ -117,6 +119,10 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
   }
 }
 
+/// What ask_rows asks the store: of all, and then of each kernel.
+constexpr std::size_t fixed_questions = 3;
+constexpr std::size_t questions_of_a_kernel = 3;
+
 void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
   store_request request;
@@ -129,11 +135,12 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
     newest.kernel_id = k.kernel_id;
     newest.limit = 1;
     request.operations.emplace_back(std::move(newest));
+    request.operations.emplace_back(store::get_facts{state::untold_scope(k.kernel_id)});
   }
   ++all->missing;
   ask<store_reply>(
       x->self, p.store, std::move(request),
-      [all](result<store_reply> r) {
+      [all, node = p.context->node_id, configuration = p.configuration](result<store_reply> r) {
         if (!r) {
           all->store_problem = to_string(r.error());
           return all->one_less();
@@ -144,11 +151,16 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           all->pauses = std::move(*q);
         if (auto q = reply_of<store::list_nodes>(r->values[2]))
           all->nodes = std::move(*q);
-        for (std::size_t i = 3; i + 1 < r->values.size(); i += 2) {
+        auto i = fixed_questions;
+        for (const auto& k : configuration->kernels) {
           if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
             all->latest.insert(all->latest.end(), rows->begin(), rows->end());
           if (auto rows = reply_of<store::list_cycles>(r->values[i + 1]); rows && !rows->empty())
-            all->cycles.emplace(rows->front().kernel_id, rows->front());
+            all->cycles.emplace(k.kernel_id, rows->front());
+          if (auto facts = reply_of<store::get_facts>(r->values[i + 2]); facts)
+            if (auto left = facts->find(node); left != facts->end())
+              all->untold[k.kernel_id] = state::parse_untold(left->second);
+          i += questions_of_a_kernel;
         }
         all->one_less();
       },
@@ -270,6 +282,17 @@ std::optional<utc_time> next_slot_of(const gateway_parts& p, const kernel_status
   return rule ? rule->next_after(p.context->ports.clock->now()) : std::nullopt;
 }
 
+/// What the kernel says; else (no node runs that would repeat it) what its latest cycle left.
+std::string problem_of(const gateway_parts& p, const survey& all, const kernel_status& k) {
+  const auto left = all.untold.find(k.kernel_id);
+  if (!k.problem.empty() || !p.context->passive || left == all.untold.end())
+    return k.problem;
+  std::string text;
+  for (const auto& problem : left->second.problems)
+    text += (text.empty() ? "the latest cycle is recorded, but " : "; ") + problem;
+  return text;
+}
+
 json kernels_json(const gateway_parts& p, const survey& all) {
   json rows = json::array();
   for (const auto& k : all.kernels) {
@@ -282,7 +305,7 @@ json kernels_json(const gateway_parts& p, const survey& all) {
                     {"cycle_id", k.cycle_id},
                     {"next_slot", to_json(next_slot_of(p, k))},
                     {"paused", paused},
-                    {"problem", k.problem},
+                    {"problem", problem_of(p, all, k)},
                     {"latest", latest ? to_json(*latest) : json(nullptr)}});
   }
   return rows;

@@ -35,7 +35,8 @@ kernel_status status_of(self_pointer self) {
   status.paused = s.paused;
   status.problem = s.problem;
   if (status.problem.empty() && s.rendering_is_behind)
-    status.problem = "STATE.md is behind the recorded cycles; it is repaired by itself";
+    status.problem = "STATE.md or its commit is behind the recorded cycles; it is repeated" +
+                     (s.carried.empty() ? "" : ": " + s.carried.back());
   status.latest = s.latest;
   return status;
 }

@@ -68,6 +68,13 @@ void refuse(const caf::typed_response_promise<result<trigger_reply>>& promise, s
   answer<trigger_reply>(promise, std::move(reply));
 }
 
+/// An earlier process left the running cycle: what is asked for now comes behind it. One that this
+/// process began and a restarted part resumes is simply running.
+bool is_left_over(self_pointer self) {
+  const auto& s = self->state;
+  return s.resumed && s.cycle->started_at() < s.parts.context->started_at;
+}
+
 /// The gate's answer to a trigger: empty, or why not.
 std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
   auto& s = self->state;
@@ -78,9 +85,10 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
   if (auto q = plan::is_quiet(s.quiet, now_of(self)))
     return "quiet hours until " + format_rfc3339(q->until) + " (" + q->reason + ")";
   // One trigger at a time: a second one would find the same open gate.
-  if (s.opening || (!s.admitted.empty() && (!s.cycle || s.resumed)))
+  const bool free = !s.cycle || is_left_over(self);
+  if (s.opening || (!s.admitted.empty() && free))
     return "a cycle is about to begin";
-  if (!s.cycle || s.resumed)
+  if (free)
     return {};
   switch (s.settings->when.overlap) {
   case config::overlap_policy::skip:
@@ -202,6 +210,7 @@ void look(self_pointer self) {
               in.now = now_of(self);
               in.look_every = st.parts.context->housekeeping.clock_check;
               in.running_cycle = st.cycle ? st.cycle->id() : "";
+              in.running_is_resumed = st.resumed;
               in.waiting = st.admitted.size();
               in.paused = st.paused;
               auto decision = plan::decide_slots(*st.rule, in);

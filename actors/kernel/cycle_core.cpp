@@ -20,6 +20,14 @@ std::string meta_of(const dispatch& d) {
       .dump();
 }
 
+/// How a dispatch stands that is not final when the cycle is recorded.
+std::string standing_of(const dispatch& d) {
+  const char* how = d.status == dispatch_status::running ? "still running"
+                    : d.attempt > 0                      ? "waiting for another attempt"
+                                                         : "not started";
+  return std::string(how) + " at the cycle's deadline";
+}
+
 std::string summary_of(const dispatch& d) {
   const auto& text = d.status == dispatch_status::failed && !d.outcome.error.empty()
                          ? d.outcome.error
@@ -112,6 +120,15 @@ void cycle_core::problem(const char* where, const error& e) {
 
 void cycle_core::carry(std::vector<std::string> problems) {
   carried_ = std::move(problems);
+}
+
+std::vector<std::string> cycle_core::untold() const {
+  auto all = carried_;
+  // A record that was cut off by a crash may fail again in the same way.
+  for (const auto& p : problems_)
+    if (std::ranges::find(all, p) == all.end())
+      all.push_back(p);
+  return all;
 }
 
 void cycle_core::begin(const result<void>& r) {
@@ -208,8 +225,10 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time
   const bool recorded = record_.status != cycle_status::running;
   if (!recorded && !overdue && !unfinished().empty())
     return;
-  if (!recorded)
+  if (!recorded) {
     judge(now);
+    judged_ = true;
+  }
   step_ = cycle_step::record_row;
 }
 
@@ -221,7 +240,7 @@ std::vector<std::string> cycle_core::unfinished() const {
   return ids;
 }
 
-void cycle_core::judge(utc_time now) {
+void cycle_core::judge(utc_time now, const char* cut_short) {
   record_.dispatched = static_cast<int>(rows_.size());
   record_.succeeded = record_.failed = 0;
   record_.agents.clear();
@@ -236,10 +255,7 @@ void cycle_core::judge(utc_time now) {
       record_.failed_agents.push_back(d.agent_id);
     } else {
       ++unfinished_count;
-      summary = std::string(d.status == dispatch_status::running ? "still running"
-                            : d.attempt > 0                      ? "waiting for another attempt"
-                                                                 : "not started") +
-                " at the cycle's deadline";
+      summary = cut_short != nullptr ? cut_short : standing_of(d);
     }
     record_.agents.push_back({d.agent_id, std::string(name_of(d.status)), std::move(summary)});
   }
@@ -261,6 +277,8 @@ void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vect
   history_ = std::move(*history);
   late_ = std::move(late);
   problems_.clear(); // they stand in the row; from here on they go to the next one
+  if (judged_)
+    carried_.clear();
   step_ = cycle_step::record_edges;
 }
 
@@ -330,7 +348,7 @@ std::vector<action_outcome> cycle_core::outcomes() const {
 
 cycle_record cycle_core::snapshot(utc_time now) const {
   cycle_core copy = *this;
-  copy.judge(now);
+  copy.judge(now, "ended by shutdown, goes on at the next start");
   copy.record_.status = cycle_status::running;
   copy.record_.finished_at.reset();
   return copy.record_;

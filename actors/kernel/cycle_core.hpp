@@ -87,6 +87,11 @@ class cycle_core {
 
   /// What was wrong on the way; for the next runtime block and the log.
   const std::vector<std::string>& problems() const { return problems_; }
+  /// At the end: what no row tells of yet, and the next one must.
+  std::vector<std::string> untold() const;
+  /// This cycle's row, once written, tells of what was carried to it. (Not that of a resumed cycle
+  /// whose row stood already.)
+  bool tells_carried() const { return judged_; }
   /// What this cycle's record will have to say of all that went wrong so far, for whoever resumes
   /// it; empty when there is nothing. It becomes durable with the decisions.
   std::string trouble() const;
@@ -122,7 +127,8 @@ class cycle_core {
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
   void take_trouble(const std::string& text);
-  void judge(utc_time now);
+  /// `cut_short`: what became of the unfinished when shutdown, not the deadline, ends the wait.
+  void judge(utc_time now, const char* cut_short = nullptr);
 
   const config::kernel* kernel_;
   utc_time since_{};
@@ -139,6 +145,7 @@ class cycle_core {
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
   bool broken_ = false; ///< the cycle itself broke (status error)
+  bool judged_ = false; ///< in this life
   bool trouble_is_kept_ = false;
   bool rendering_is_behind_ = false;
   bool cancel_requested_ = false;

@@ -45,6 +45,16 @@ void take_since(self_pointer self, const std::map<std::string, std::string>& fac
             });
 }
 
+/// What an earlier life could not tell in a row.
+void take_carried(self_pointer self, const std::map<std::string, std::string>& facts) {
+  auto& s = self->state;
+  const auto it = facts.find(s.parts.context->node_id);
+  if (it == facts.end())
+    return;
+  s.untold = state::parse_untold(it->second);
+  s.carried = s.untold.problems;
+}
+
 /// Slots that an earlier life of this node opened and did not bring to an end.
 void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
                      const std::vector<cycle_record>& cycles) {
@@ -187,6 +197,7 @@ void load(self_pointer self) {
   request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
   request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
   request.operations.emplace_back(store::get_facts{fact_scope(self)});
+  request.operations.emplace_back(store::get_facts{state::untold_scope(s.settings->kernel_id)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     auto& st = self->state;
     if (!r) {
@@ -197,12 +208,14 @@ void load(self_pointer self) {
     auto rows = reply_of<store::list_occurrences>(r->values[0]);
     auto cycles = reply_of<store::list_cycles>(r->values[1]);
     auto facts = reply_of<store::get_facts>(r->values[2]);
-    if (!rows || !cycles || !facts) {
+    auto carried = reply_of<store::get_facts>(r->values[3]);
+    if (!rows || !cycles || !facts || !carried) {
       st.problem = "the ledger cannot be read";
       self->delayed_send(self, load_retry, load_tick{});
       return;
     }
     take_since(self, *facts);
+    take_carried(self, *carried);
     take_cycles(self, *rows, *cycles);
     prepare_home(self);
   });

@@ -56,6 +56,9 @@ void record_row(self_pointer self) {
       store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
   if (s.cycle->trouble_is_kept())
     request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
+  if (s.cycle->tells_carried() && !s.untold.cycle_id.empty())
+    request.operations.emplace_back(
+        store::put_fact{state::untold_scope(record.kernel_id), s.parts.context->node_id, {}});
   const auto late_at = request.operations.size();
   if (s.latest && s.latest->finished_at) {
     store::list_dispatches late;
@@ -83,6 +86,8 @@ void record_row(self_pointer self) {
     st.cycle->record_row(std::move(history), std::move(late));
     if (failed)
       return retry_step(self, *failed);
+    if (st.cycle->tells_carried())
+      st.untold = {};
     st.problem.clear();
     run_step(self);
   });
@@ -146,6 +151,29 @@ void commit(self_pointer self) {
 
 } // namespace
 
+namespace {
+
+void answer_waiters(self_pointer self, const cycle_record& record) {
+  auto& s = self->state;
+  const auto it = s.waiters.find(record.cycle_id);
+  if (it == s.waiters.end())
+    return;
+  for (auto& w : it->second)
+    answer<cycle_record>(w, record);
+  s.waiters.erase(it);
+}
+
+/// What the record of the cycle that ends could not tell goes to the next one; it is written with
+/// the end of the slot, so that a crash in between has the steps done again instead.
+void keep_untold(self_pointer self, const std::string& cycle_id) {
+  auto& s = self->state;
+  s.carried = s.cycle->untold();
+  if (!s.carried.empty())
+    s.untold = {cycle_id, s.carried};
+}
+
+} // namespace
+
 void commit_latest(self_pointer self, const cycle_record& latest) {
   auto& s = self->state;
   s.repairing = true;
@@ -165,13 +193,24 @@ void commit_latest(self_pointer self, const cycle_record& latest) {
 
 /// The slot ends last: while it is open, the next start does again what a crash left undone.
 void close_slot(self_pointer self, const cycle_record& record) {
-  ask_store(self, self->state.parts.store,
-            store::close_occurrence{
-                record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id},
-            [self, record](result<store::ok> r) {
-              if (!r)
-                self->delayed_send(self, repair_retry, close_slot_again{{}, record});
-            });
+  auto& s = self->state;
+  store_request request;
+  request.operations.emplace_back(store::close_occurrence{
+      record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id});
+  const bool keeps = s.untold.cycle_id == record.cycle_id;
+  if (keeps)
+    request.operations.emplace_back(store::put_fact{state::untold_scope(record.kernel_id),
+                                                    s.parts.context->node_id,
+                                                    state::render_untold(s.untold)});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, record](result<store_reply> r) {
+    if (!r || !reply_of<store::close_occurrence>(r->values[0]))
+      self->delayed_send(self, repair_retry, close_slot_again{{}, record});
+    answer_waiters(self, record);
+  });
+  // Whoever waits may end the process with the answer, and asks what was left untold: that comes
+  // first, unless this part ends itself.
+  if (!keeps || s.finishing)
+    answer_waiters(self, record);
 }
 
 void run_record_step(self_pointer self) {
@@ -204,20 +243,15 @@ void cycle_done(self_pointer self) {
                record.succeeded, record.failed, record.duration_ms);
   announce(self, "done", {},
            "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)));
-  s.carried = s.cycle->problems();
+  keep_untold(self, record.cycle_id);
   s.rendering_is_behind = s.cycle->rendering_is_behind();
-  close_slot(self, record);
   // A left-over cycle may be older than one that another start of the node recorded.
   if (!s.latest || s.latest->started_at <= record.started_at)
     s.latest = record;
+  close_slot(self, record);
   s.cycle.reset();
   s.resumed = false;
   s.problem.clear();
-  if (auto it = s.waiters.find(record.cycle_id); it != s.waiters.end()) {
-    for (auto& w : it->second)
-      answer<cycle_record>(w, record);
-    s.waiters.erase(it);
-  }
   if (auto configuration = std::exchange(s.pending_configuration, nullptr))
     self->send(self, reload_order{{}, std::move(configuration)});
   if (s.finishing)

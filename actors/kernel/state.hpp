@@ -4,6 +4,7 @@
 #include "actors/kernel/cycle_core.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
+#include "boyd/state/untold.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -75,7 +76,9 @@ struct kernel_state {
   std::optional<cycle_core> cycle;
   std::optional<cycle_record> latest; ///< the latest recorded cycle
   std::vector<std::string> carried;   ///< problems for the next record
-  std::set<std::string> told;         ///< dispatches whose end was announced
+  /// What the store keeps of them, until a row tells of it.
+  state::untold untold;
+  std::set<std::string> told; ///< dispatches whose end was announced
   bool asking_rows = false;
   bool rows_again = false;
   bool rendering_is_behind = false;
@@ -116,6 +119,7 @@ void announce(self_pointer self, const std::string& phase, const std::string& ag
 // record.cpp: the record phase, repair of the rendering, the final block
 void run_record_step(self_pointer self);
 void cycle_done(self_pointer self);
+/// Ends the cycle's slot, keeps what its record could not tell, and then answers who waits for it.
 void close_slot(self_pointer self, const cycle_record& record);
 void repair_rendering(self_pointer self);
 /// The commit of the latest cycle, unless it stands; repeated by the repair when it fails.

@@ -122,13 +122,18 @@ class decider {
           "already " + std::to_string(limits::caught_up_slots) + " slots wait to be made up for");
   }
 
+  /// The late run after a downtime comes behind the cycle that the downtime cut off.
+  bool waits(const due_slot& s) const {
+    return s.misfired && in_.running_is_resumed && waiting_ == 0;
+  }
+
   void start(const due_slot& s) {
     const std::string who = in_.running_cycle.empty()
                                 ? "an earlier slot is about to run"
                                 : "cycle " + in_.running_cycle + " is still running";
     if (!busy()) {
       open(s);
-    } else if (rule_.settings().overlap == config::overlap_policy::skip) {
+    } else if (rule_.settings().overlap == config::overlap_policy::skip && !waits(s)) {
       add(s.slot, occurrence_state::skipped, "running: " + who);
     } else if (waiting_ > 0) {
       add(s.slot, occurrence_state::coalesced, "into the slot that waits already; " + who);

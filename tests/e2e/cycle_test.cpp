@@ -124,6 +124,51 @@ kernels:
   CHECK(plan["specs"][0]["prompt"] == prompt);
 }
 
+TEST_CASE("a refused commit is told by its cycle, the status and the next cycle's record",
+          "[e2e]") {
+  const home_of_boyd home(R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: tidy
+        prompt: tidy up
+        executor: {type: command, argv: ["sh", "-c", "rm -f note-*; echo tidied"]}
+)");
+  const auto kernel = home.file("kernel/default");
+  home.run({"pause", "--agent", "tidy"});
+  for (int i = 0; i < 40; ++i)
+    write_file(kernel + "/note-" + std::to_string(i), "text\n");
+  REQUIRE(home.run({"cycle"}).code == 0); // commits the notes
+  home.run({"resume", "--agent", "tidy"});
+
+  const auto first = home.run({"cycle", "--json"});
+  INFO(first.out << first.err);
+  CHECK(first.code == 3);
+  const auto cycle = first.json();
+  CHECK(cycle["status"] == "success");
+  CHECK(cycle["error"] == "");
+  REQUIRE_FALSE(cycle["problems"].empty());
+  CHECK_THAT(cycle["problems"].dump(), Contains("git committer"));
+  const auto status = home.run({"status"}).out;
+  CHECK_THAT(status, Contains("needs attention") && Contains("git committer"));
+
+  const auto next = home.run({"cycle"});
+  INFO(next.out);
+  CHECK(next.code == 3);
+  CHECK_THAT(next.out, Contains("error: git committer") && Contains("recorded, but git committer"));
+  CHECK_THAT(read_file(kernel + "/STATE.md"), Contains("latest_error: git committer"));
+
+  // Most of the files are there again: the last error is told once more, and then it is over.
+  for (int i = 0; i < 40; ++i)
+    write_file(kernel + "/note-" + std::to_string(i), "text\n");
+  home.run({"pause", "--agent", "tidy"});
+  CHECK_THAT(home.run({"cycle"}).out, Contains("error: git committer"));
+  CHECK(home.run({"cycle"}).code == 0);
+  CHECK_THAT(read_file(kernel + "/STATE.md"), Contains("latest_error: (none)"));
+  CHECK_THAT(home.run({"status"}).out, !Contains("git committer:"));
+}
+
 TEST_CASE("pause and resume hold over processes", "[e2e]") {
   const home_of_boyd home(two_agents);
   CHECK(home.run({"pause", "--agent", "bad", "--reason", "on holiday"}).code == 0);

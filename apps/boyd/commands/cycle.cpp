@@ -91,9 +91,16 @@ class progress {
   bool ended_ = false;
 };
 
-int exit_of(const std::string& status) {
+/// What went wrong after the cycle was recorded (a refused commit, say): the work stands, but not
+/// all of it is where it belongs.
+bool has_problems(const json& cycle) {
+  return !rows_of(cycle, "problems").empty();
+}
+
+int exit_of(const json& cycle) {
+  const auto status = text_of(cycle, "status");
   if (status == "success")
-    return exit_code::ok;
+    return has_problems(cycle) ? exit_code::partial : exit_code::ok;
   return status == "partial_success" ? exit_code::partial : exit_code::failure;
 }
 
@@ -105,6 +112,9 @@ void print_cycle(const json& cycle, const terminal& t) {
         format_duration(milliseconds{number_of(cycle, "duration_ms")}) + "\n");
   if (auto e = text_of(cycle, "error"); !e.empty())
     print(t.paint(colour::bad, "error: " + one_line(e, 400)) + "\n");
+  for (const auto& p : rows_of(cycle, "problems"))
+    if (p.is_string())
+      print(t.paint(colour::bad, "recorded, but " + one_line(p.get<std::string>(), 400)) + "\n");
   table rows({"AGENT", "STATUS", "SUMMARY"});
   for (const auto& a : rows_of(cycle, "agents")) {
     const auto s = text_of(a, "status");
@@ -213,7 +223,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
     print(*body + "\n");
   else
     print_cycle(cycle, terminal_of_stdout(args));
-  return exit_of(text_of(cycle, "status"));
+  return exit_of(cycle);
 }
 
 } // namespace

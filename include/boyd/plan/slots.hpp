@@ -22,7 +22,9 @@ struct slot_input {
   utc_time since{};
   utc_time now{};
   std::string running_cycle; ///< empty: no cycle runs
-  std::size_t waiting = 0;   ///< opened slots whose cycle has not begun
+  /// It was begun before this start: what a downtime missed waits behind it.
+  bool running_is_resumed = false;
+  std::size_t waiting = 0; ///< opened slots whose cycle has not begun
   /// The longest wait until the clock is looked at again.
   milliseconds look_every = limits::clock_check;
   std::string paused; ///< why the kernel is paused or quiet; empty: it is not
@@ -51,8 +53,9 @@ struct slot_decision {
 /// - `misfire: all`: the newest limits::caught_up_slots are to run, one after the other.
 /// Then the overlap rule, when a cycle runs or an opened slot waits: `skip` → skipped(running);
 /// `queue_one` → opened when nothing waits, else coalesced; `cancel` → the same, and the running
-/// cycle is to be cancelled. Misfired slots under `misfire: all` are opened behind what waits, up
-/// to limits::caught_up_slots.
+/// cycle is to be cancelled. When the running cycle is resumed from before the downtime, the one
+/// misfired slot of `run_once` waits behind it, whatever the rule. Misfired slots under `misfire:
+/// all` are opened behind what waits, up to limits::caught_up_slots.
 ///
 /// Never more than limits::caught_up_slots rows plus one: after a long downtime the oldest slot
 /// carries one summary row that stands for all slots without a row of their own and says up to

@@ -78,6 +78,27 @@ TEST_CASE("misfire run_once: one late run after downtime") {
         expected{"10:20 coalesced", "10:30 open"});
 }
 
+TEST_CASE("the late run after a downtime waits behind the cycle that the downtime cut off") {
+  auto s = every_ten_minutes();
+  auto in = input("2026-02-13T10:00:00Z", "2026-02-13T10:35:00Z");
+  in.running_cycle = "c1";
+  CHECK(lines(decide_slots(rule_of(s), in)) ==
+        expected{"10:10 coalesced", "10:20 coalesced", "10:30 skipped"});
+  in.running_is_resumed = true;
+  CHECK(lines(decide_slots(rule_of(s), in)) ==
+        expected{"10:10 coalesced", "10:20 coalesced", "10:30 open late"});
+  // There is one; a slot that comes in time follows the overlap rule.
+  in.waiting = 1;
+  CHECK(lines(decide_slots(rule_of(s), in)).back() == "10:30 skipped");
+  in.waiting = 0;
+  CHECK(lines(decide_slots(rule_of(s), input("2026-02-13T10:20:00Z", "2026-02-13T10:30:10Z"))) ==
+        expected{"10:30 open"});
+  in = input("2026-02-13T10:20:00Z", "2026-02-13T10:30:10Z");
+  in.running_cycle = "c1";
+  in.running_is_resumed = true;
+  CHECK(lines(decide_slots(rule_of(s), in)) == expected{"10:30 skipped"});
+}
+
 TEST_CASE("misfire skip: what is past its grace is missed") {
   auto s = every_ten_minutes();
   s.misfire = misfire_policy::skip;
