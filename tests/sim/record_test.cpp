@@ -1,7 +1,7 @@
 #include "boyd/core/fault_points.hpp"
 #include "boyd/state/runtime_block.hpp"
 #include "support/pch.hpp"
-#include "tests/sim/world.hpp"
+#include "tests/sim/lab/world.hpp"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kernel_home = "/home/boyd/kernel/default";
 constexpr int seconds_of_a_cycle = 420; ///< from the start of the node, and to spare
-constexpr fault_menu no_faults{false, false, false, false, false, false};
+const fault_menu no_faults;
 
 /// A kernel whose agents always say the same.
 config::configuration agents_named(std::initializer_list<const char*> ids) {
@@ -66,9 +66,9 @@ void check_commits(world& w) {
 }
 
 bool some_cycle_runs(world& w) {
-  const auto cycles = w.database().cycles();
-  return std::ranges::any_of(
-      cycles, [](const auto& c) { return c.second.status == cycle_status::running; });
+  return std::ranges::any_of(w.database().all_cycles(), [](const auto& c) {
+    return c.second.status == cycle_status::running;
+  });
 }
 
 /// Until a cycle more is recorded and none runs.
@@ -206,10 +206,12 @@ TEST_CASE("a planner's error is in the record, whenever the node crashes after i
 }
 
 TEST_CASE("actors and nodes that die at random cost no cycle its commits, and double none") {
-  fault_menu deaths = no_faults;
-  deaths.node_crashes = deaths.actor_crashes = true;
+  const fault_menu deaths{fault::power_cut, fault::node_kill, fault::actor_kill, fault::restart};
+  world_options often;
+  often.slot = 5min;
+  often.between = 5min;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    world w(seed, agents_named({"alpha", "beta"}), deaths);
+    world w(seed, agents_named({"alpha", "beta"}), deaths, often);
     w.boot();
     w.run(3h);
     rest(w);

@@ -65,9 +65,13 @@ class deterministic_system {
   /// Chooses the index of the next job out of `count`; for seeded schedules.
   using chooser = std::function<std::size_t(std::size_t count)>;
 
-  deterministic_system()
-      : clock_(std::make_shared<virtual_clock>()),
-        system_(std::make_unique<caf::actor_system>(configure(configuration_))) {}
+  /// Several systems may follow one clock; whoever advances it tells the others to `catch_up`.
+  explicit deterministic_system(
+      std::shared_ptr<virtual_clock> clock = std::make_shared<virtual_clock>())
+      : clock_(std::move(clock)),
+        system_(std::make_unique<caf::actor_system>(configure(configuration_))),
+        scheduler_(dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler())),
+        seen_(clock_->steady()) {}
 
   deterministic_system(const deterministic_system&) = delete;
   deterministic_system& operator=(const deterministic_system&) = delete;
@@ -79,6 +83,7 @@ class deterministic_system {
   void shut_down() {
     outside = nullptr;
     next_outside = nullptr;
+    halted_ = false;
     for (auto it = owned_.rbegin(); it != owned_.rend(); ++it)
       kill(*it);
     owned_.clear();
@@ -90,9 +95,14 @@ class deterministic_system {
   caf::actor_system& system() { return *system_; }
   const std::shared_ptr<virtual_clock>& clock() const { return clock_; }
 
-  caf::scheduler::test_coordinator& scheduler() {
-    return dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
-  }
+  caf::scheduler::test_coordinator& scheduler() { return *scheduler_; }
+
+  /// Nothing runs any more until the shutdown: for whoever lets the power go in the middle.
+  void halt() { halted_ = true; }
+  bool halted() const { return halted_; }
+
+  /// Messages that were handled.
+  std::uint64_t handled() const { return handled_; }
 
   /// Ends `handle` with the system; returns it.
   template <class Handle>
@@ -120,7 +130,7 @@ class deterministic_system {
   /// Runs one job; false when there is none.
   bool run_one() {
     auto& jobs = scheduler().jobs;
-    if (jobs.empty())
+    if (jobs.empty() || halted_)
       return false;
     if (choose_) {
       const auto i = static_cast<std::ptrdiff_t>(choose_(jobs.size()) % jobs.size());
@@ -128,6 +138,8 @@ class deterministic_system {
     }
     const auto* ran = jobs.front();
     scheduler().run_once();
+    ++handled_;
+    catch_up(); // a slow call may have taken time
     // The coordinator would let an actor go on until its mailbox is empty; in production others
     // get their turn.
     if (!choose_ && !jobs.empty() && jobs.front() == ran)
@@ -141,7 +153,7 @@ class deterministic_system {
     while (n < most) {
       if (run_one())
         ++n;
-      else if (!outside || outside() == 0)
+      else if (halted_ || !outside || outside() == 0)
         break;
     }
     return n;
@@ -151,17 +163,33 @@ class deterministic_system {
   void advance(milliseconds by) {
     const auto end = clock_->steady() + by;
     run_all();
-    while (clock_->steady() < end) {
-      auto next = end;
-      const auto& due = scheduler().clock().schedule();
-      if (!due.empty())
-        next = std::min(next, moment_of(due.begin()->first));
-      if (next_outside)
-        if (const auto at = next_outside())
-          next = std::min(next, *at);
-      step(std::max(next, clock_->steady() + milliseconds{1}) - clock_->steady());
+    while (clock_->steady() < end && !halted_) {
+      const auto next = std::min(end, next_due().value_or(end));
+      clock_->advance(std::max(next, clock_->steady() + milliseconds{1}) - clock_->steady());
+      catch_up();
       run_all();
     }
+  }
+
+  /// When something happens by itself: a timer, or the outside.
+  std::optional<steady_time> next_due() {
+    std::optional<steady_time> next;
+    const auto& due = scheduler().clock().schedule();
+    if (!due.empty())
+      next = moment_of(due.begin()->first);
+    if (next_outside)
+      if (const auto at = next_outside())
+        next = std::min(next.value_or(*at), *at);
+    return next;
+  }
+
+  /// Fires the timers up to the clock's time.
+  void catch_up() {
+    const auto now = clock_->steady();
+    if (now == seen_)
+      return;
+    const auto by = now - std::exchange(seen_, now);
+    scheduler().clock().advance_time(by);
   }
 
   /// Asks without waiting: the answer appears after `run_all` or `advance`.
@@ -203,14 +231,13 @@ class deterministic_system {
     return clock_->steady() + std::max(std::chrono::ceil<milliseconds>(wait), milliseconds{0});
   }
 
-  void step(milliseconds by) {
-    clock_->advance(by);
-    scheduler().clock().advance_time(by);
-  }
-
   caf::actor_system_config configuration_;
   std::shared_ptr<virtual_clock> clock_;
   std::unique_ptr<caf::actor_system> system_;
+  caf::scheduler::test_coordinator* scheduler_; ///< the system's
+  steady_time seen_;                            ///< up to here timers have fired
+  std::uint64_t handled_ = 0;
+  bool halted_ = false;
   std::vector<caf::actor> owned_;
   chooser choose_;
 };

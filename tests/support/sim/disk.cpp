@@ -540,6 +540,11 @@ void sim_disk::put_symlink(const std::string& path) {
   impl_->find(path)->symlink = true;
 }
 
+sim_disk::seen_file sim_disk::look(const std::string& path) const {
+  const auto node = impl_->find(path);
+  return node ? seen_file{&node->content, node->number} : seen_file{};
+}
+
 std::map<std::string, std::string> sim_disk::snapshot() const {
   std::map<std::string, std::string> all;
   for (const auto& [path, node] : impl_->names) {

@@ -107,6 +107,15 @@ class sim_disk final : public file_system {
   /// Makes `path` a symbolic link, for tests of refusal; the disk does not resolve it.
   void put_symlink(const std::string& path);
 
+  /// A file as it is now, past all faults and without counting as a call: for invariants. `inode`
+  /// grows with every new file, so that of two versions put in place by renaming the newer one is
+  /// known. Null: no such file. Valid until the next change.
+  struct seen_file {
+    const std::string* content = nullptr;
+    std::uint64_t inode = 0;
+  };
+  seen_file look(const std::string& path) const;
+
   /// All regular files and their present content, for comparing two runs.
   std::map<std::string, std::string> snapshot() const;
 

@@ -78,6 +78,13 @@ void sim_process_runner::signal(process_handle handle, int signal) {
   p.exit.exit_code = -1;
 }
 
+std::size_t sim_process_runner::alive() const {
+  const auto now = clock_->steady();
+  return static_cast<std::size_t>(std::ranges::count_if(processes_, [&](const auto& entry) {
+    return !entry.second.ends || *entry.second.ends > now;
+  }));
+}
+
 bool sim_process_runner::has_event(const process& p) const {
   return !p.greeted || p.ends || p.program.output_every.count() > 0;
 }

@@ -45,6 +45,8 @@ class sim_process_runner final : public process_runner {
   result<process_handle> start(process_spec spec, process_events events) override;
   void signal(process_handle handle, int signal) override;
   std::size_t running() const override { return processes_.size(); }
+  /// Those that have not ended, told or not.
+  std::size_t alive() const;
 
   /// The time of the next callback, if one will come without a further signal.
   std::optional<steady_time> next_event() const;

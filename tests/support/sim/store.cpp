@@ -13,6 +13,7 @@ sim_database::sim_database(std::shared_ptr<clock_port> the_clock, std::shared_pt
 
 std::vector<any_reply> sim_database::run(const std::vector<operation>& batch) {
   const std::lock_guard lock(mutex_);
+  ++batches;
   sim_transaction transaction(*this, clock->now());
   std::vector<any_reply> replies;
   replies.reserve(batch.size());

@@ -29,10 +29,50 @@ struct store_faults {
   std::function<void(std::size_t)> slow;
 };
 
+/// What moved a row.
+enum class row_move : std::uint8_t { claim, settle, take_back, rescue, retry, cancel };
+
+/// The part of a row that the rules of the queue speak of.
+struct row_brief {
+  dispatch_status status = dispatch_status::pending;
+  std::int64_t fence = 0;
+  int attempt = 0;
+  std::string owner;
+  std::optional<utc_time> lease_until;
+  utc_time not_before{};
+
+  static row_brief of(const queue::queue_row& row) {
+    const auto& d = row.d;
+    return {d.status, d.fence, d.attempt, d.lease_owner, d.lease_expires_at, d.not_before};
+  }
+};
+
+/// Judges every change of a row by the rules of SPEC §7, apart from the code that makes them.
+class row_auditor {
+ public:
+  void added(const queue::queue_row& row);
+  void moved(const std::string& id, const row_brief& before, const row_brief& after, row_move why,
+             std::int64_t fence, utc_time now);
+
+  /// Told of each broken rule.
+  std::function<void(const std::string&)> broken;
+  /// A row is taken from an owner whose lease has run out: whether that can be.
+  std::function<void(const std::string& id, const std::string& owner)> rescued;
+
+ private:
+  void complain(const std::string& id, const char* what) const;
+
+  std::set<std::tuple<std::string, std::string, std::string>> keys_; ///< kernel, cycle, agent
+  std::set<std::pair<std::string, std::int64_t>> settled_;           ///< dispatch, fence
+};
+
 /// The durable contents: survives every crash of a node, shared by all nodes. Threads: any.
 class sim_database {
  public:
   sim_database(std::shared_ptr<clock_port> clock, std::shared_ptr<entropy> random);
+
+  row_auditor audit;
+  std::uint64_t batches = 0; ///< that were carried out
 
   store_faults faults; ///< set between steps by the simulation
 
@@ -41,6 +81,13 @@ class sim_database {
 
   /// Runs one batch as one transaction.
   std::vector<store::any_reply> run(const std::vector<store::operation>& batch);
+
+  /// For invariant checks, without copies: single-threaded worlds only.
+  const std::map<std::string, queue::queue_row>& all_rows() const { return data_.dispatches; }
+  const std::map<std::string, cycle_record>& all_cycles() const { return data_.cycles; }
+  const std::map<std::pair<std::string, utc_time>, occurrence>& all_slots() const {
+    return data_.slots;
+  }
 
   /// All rows, for invariant checks: id → row.
   std::map<std::string, queue::queue_row> rows() const;

@@ -35,10 +35,12 @@ void sim_transaction::unindex(const queue::queue_row& row) {
 }
 
 template <class F>
-auto sim_transaction::change(queue::queue_row& row, F f) {
+auto sim_transaction::change(queue::queue_row& row, row_move why, F f, std::int64_t fence) {
+  const auto before = row_brief::of(row);
   unindex(row);
   auto out = f(row);
   index(row);
+  audit_.moved(row.d.dispatch_id, before, row_brief::of(row), why, fence, now_);
   return out;
 }
 
@@ -56,6 +58,7 @@ any_reply sim_transaction::run(const enqueue_cycle& op) {
             errc::already_exists, "dispatch id " + spec.dispatch_id + " is taken", "store", {}};
       }
       index(row->second);
+      audit_.added(row->second);
       ++reply.inserted;
     }
     reply.dispatch_ids.push_back(key->second);
@@ -87,7 +90,7 @@ any_reply sim_transaction::run(const claim& op) {
   std::vector<claimed_dispatch> out;
   for (const auto& key : heads) {
     auto& row = data_.dispatches.at(std::get<2>(key));
-    out.push_back(change(row, [&](queue::queue_row& r) {
+    out.push_back(change(row, row_move::claim, [&](queue::queue_row& r) {
       queue::claim_row(r, op.node_id, op.lease, now_);
       return claimed_dispatch{r.d, op.lease};
     }));
@@ -103,8 +106,9 @@ any_reply sim_transaction::run(const settle& op) {
       out.push_back(settle_result::not_found);
       continue;
     }
-    out.push_back(
-        change(it->second, [&](queue::queue_row& r) { return queue::settle_row(r, item, now_); }));
+    out.push_back(change(
+        it->second, row_move::settle,
+        [&](queue::queue_row& r) { return queue::settle_row(r, item, now_); }, item.fence));
     if (out.back() == settle_result::accepted)
       ++settled_[{item.dispatch_id, item.fence}];
   }
@@ -123,10 +127,11 @@ any_reply sim_transaction::run(const renew_leases& op) {
   return reply;
 }
 
-take_back::reply sim_transaction::give_back(const std::vector<std::string>& ids, int max_rescues) {
+take_back::reply sim_transaction::give_back(const std::vector<std::string>& ids, int max_rescues,
+                                            row_move why) {
   take_back::reply reply;
   for (const auto& id : ids) {
-    const bool poisoned = change(data_.dispatches.at(id), [&](queue::queue_row& r) {
+    const bool poisoned = change(data_.dispatches.at(id), why, [&](queue::queue_row& r) {
       return queue::rescue_row(r, max_rescues, now_);
     });
     (poisoned ? reply.poisoned : reply.returned).push_back(id);
@@ -139,7 +144,7 @@ any_reply sim_transaction::run(const take_back& op) {
   for (const auto& id : data_.running)
     if (ids.size() < op.limit && data_.dispatches.at(id).d.lease_owner == op.node_id)
       ids.push_back(id);
-  return give_back(ids, op.max_rescues);
+  return give_back(ids, op.max_rescues, row_move::take_back);
 }
 
 any_reply sim_transaction::run(const rescue_expired& op) {
@@ -152,21 +157,23 @@ any_reply sim_transaction::run(const rescue_expired& op) {
   for (const auto& [until, id] : expired)
     if (ids.size() < op.limit)
       ids.push_back(id);
-  return give_back(ids, op.max_rescues);
+  return give_back(ids, op.max_rescues, row_move::rescue);
 }
 
 any_reply sim_transaction::run(const retry_dispatch& op) {
   const auto it = data_.dispatches.find(op.dispatch_id);
   if (it == data_.dispatches.end())
     return retry_dispatch::reply{};
-  return change(it->second, [&](queue::queue_row& r) { return queue::retry_row(r, now_); });
+  return change(it->second, row_move::retry,
+                [&](queue::queue_row& r) { return queue::retry_row(r, now_); });
 }
 
 any_reply sim_transaction::run(const cancel_dispatch& op) {
   const auto it = data_.dispatches.find(op.dispatch_id);
   if (it == data_.dispatches.end())
     return cancel_dispatch::reply{};
-  return change(it->second, [&](queue::queue_row& r) { return queue::cancel_row(r, now_); });
+  return change(it->second, row_move::cancel,
+                [&](queue::queue_row& r) { return queue::cancel_row(r, now_); });
 }
 
 any_reply sim_transaction::run(const due_agents&) {

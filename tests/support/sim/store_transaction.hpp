@@ -9,7 +9,7 @@ namespace boyd::sim {
 class sim_transaction {
  public:
   sim_transaction(sim_database& database, utc_time now)
-      : data_(database.data_), settled_(database.settled_), now_(now) {}
+      : data_(database.data_), settled_(database.settled_), audit_(database.audit), now_(now) {}
 
   store::any_reply run(const store::open_occurrence& op);
   store::any_reply run(const store::close_occurrence& op);
@@ -45,13 +45,15 @@ class sim_transaction {
   void index(const queue::queue_row& row);
   void unindex(const queue::queue_row& row);
   template <class F>
-  auto change(queue::queue_row& row, F f);
-  store::take_back::reply give_back(const std::vector<std::string>& ids, int max_rescues);
+  auto change(queue::queue_row& row, row_move why, F f, std::int64_t fence = 0);
+  store::take_back::reply give_back(const std::vector<std::string>& ids, int max_rescues,
+                                    row_move why);
   std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
   std::uint64_t remove_cycles(utc_time before, std::size_t keep, std::uint64_t limit);
 
   sim_database::tables& data_;
   std::map<std::pair<std::string, std::int64_t>, int>& settled_;
+  row_auditor& audit_;
   utc_time now_;
 };
 

@@ -1,0 +1,197 @@
+#include "messages/node.hpp"
+#include "tests/sim/lab/world.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace boyd::sim {
+
+namespace {
+
+constexpr std::array<std::string_view, fault_kinds> names{
+    "power_cut",       "node_kill",     "actor_kill",  "disk_error",   "disk_sick",
+    "disk_full",       "disconnect",    "in_doubt",    "store_outage", "slow_store",
+    "repository_away", "clock_step",    "lost_wakeup", "run_hangs",    "run_fails",
+    "run_late",        "start_refused", "reload",      "restart",      "node_stopped"};
+
+/// Messages or changes until a node ends: within one cycle.
+constexpr std::uint64_t messages_ahead = 150;
+constexpr std::uint64_t changes_ahead = 40;
+
+} // namespace
+
+std::string_view name_of(fault f) noexcept {
+  return names[static_cast<std::size_t>(f)];
+}
+
+fault_menu all_faults() {
+  fault_menu all;
+  for (std::size_t i = 0; i < fault_kinds; ++i)
+    all.insert(static_cast<fault>(i));
+  return all;
+}
+
+void world::strike(fault f) {
+  auto& m = *machines_[draw(machines_.size())];
+  if (!m.up())
+    return; // it is off already
+  ++struck_[static_cast<std::size_t>(f)];
+  note(static_cast<std::uint64_t>(f));
+  tell(std::string(name_of(f)) + " at " + m.name());
+  troubled_until_ = std::max(troubled_until_, elapsed() + recovery);
+  switch (f) {
+  case fault::power_cut:
+  case fault::node_kill:
+  case fault::actor_kill:
+  case fault::restart:
+  case fault::reload:
+  case fault::clock_step:
+  case fault::node_stopped:
+    return strike_node(f, m);
+  case fault::disk_error:
+  case fault::disk_sick:
+  case fault::disk_full:
+  case fault::repository_away:
+    return strike_disk(f, m);
+  case fault::disconnect:
+  case fault::in_doubt:
+  case fault::store_outage:
+  case fault::slow_store:
+  case fault::lost_wakeup:
+    return strike_store(f, m);
+  case fault::run_hangs:
+  case fault::run_fails:
+  case fault::run_late:
+  case fault::start_refused:
+    return strike_runs(f);
+  }
+}
+
+void world::strike_node(fault f, machine& m) {
+  switch (f) {
+  case fault::actor_kill:
+    return m.kill_actor_after(draw(messages_ahead));
+  case fault::restart:
+    return stop_in_order(m);
+  case fault::reload:
+    return reload();
+  case fault::clock_step:
+    return step_clock(m);
+  case fault::node_stopped: {
+    const auto length = draw_ms(5s, 3min);
+    troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery);
+    m.stop();
+    return at(elapsed() + length, [this, &m] {
+      if (!m.up())
+        return;
+      m.go_on();
+      m.system().catch_up();
+    });
+  }
+  default: {
+    const bool messages = draw(2) == 0;
+    m.end_at(messages ? cut_unit::messages : cut_unit::changes,
+             draw(messages ? messages_ahead : changes_ahead), f == fault::power_cut);
+  }
+  }
+}
+
+void world::stop_in_order(machine& m) {
+  // What is away cannot be waited for; an operator's stop is judged on a sound machine.
+  database_->faults = {};
+  m.mend();
+  m.go_on();
+  const auto grace = configurations_.front()->node_settings.drain_grace;
+  caf::anon_send(m.root(), shutdown_order{{}, grace});
+  const auto life = m.root();
+  at(elapsed() + grace + 60s, [this, &m, life] {
+    if (m.up() && m.root() == life && !m.stopped() && elapsed() > troubled_until_)
+      inspector_->violated(m.name() + " did not shut down in time");
+  });
+}
+
+void world::reload() {
+  std::swap(configurations_[0], configurations_[1]);
+  for (auto& m : machines_)
+    if (m->up())
+      caf::anon_send(m->root(), reload_order{{}, configurations_.front()});
+}
+
+void world::step_clock(machine& m) {
+  const milliseconds by = draw(2) == 0 ? draw_ms(1s, 1h) : -draw_ms(1s, 1h);
+  tell("its clock is set by " + format_duration(by));
+  m.clock().jump(by);
+}
+
+void world::strike_disk(fault f, machine& m) {
+  switch (f) {
+  case fault::disk_error: {
+    constexpr std::array kinds{disk_fault::io_error, disk_fault::no_space, disk_fault::short_write};
+    constexpr std::array ops{disk_op::write, disk_op::sync, disk_op::rename, disk_op::open,
+                             disk_op::sync_directory};
+    return m.disk().fail_next(ops[draw(ops.size())], kinds[draw(kinds.size())], 1 + draw(3));
+  }
+  case fault::repository_away:
+    m.repositories().set_available(machine::kernel_home, false);
+    return at(elapsed() + draw_ms(1s, 10min),
+              [&m] { m.repositories().set_available(machine::kernel_home, true); });
+  default:
+    m.sicken(f == fault::disk_full ? disk_fault::no_space : disk_fault::io_error);
+    return at(elapsed() + draw_ms(1s, 10min), [&m] { m.sicken(std::nullopt); });
+  }
+}
+
+void world::set_store_faults(double before, double in_commit, bool away, milliseconds length) {
+  database_->faults.disconnect_before = before;
+  database_->faults.disconnect_in_commit = in_commit;
+  database_->faults.unavailable = away;
+  troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery);
+  at(elapsed() + length, [this] { database_->faults = {}; });
+}
+
+void world::strike_store(fault f, machine& m) {
+  constexpr double often = 0.4;
+  switch (f) {
+  case fault::disconnect:
+    return set_store_faults(choices_.unit() * often, 0, false, draw_ms(1s, 5min));
+  case fault::in_doubt:
+    return set_store_faults(0, choices_.unit() * often, false, draw_ms(1s, 5min));
+  case fault::store_outage:
+    return set_store_faults(0, 0, true, draw_ms(1s, 15min));
+  case fault::lost_wakeup:
+    return m.lose_wakeups(1 + draw(3));
+  default: {
+    const auto each = draw_ms(100ms, 40s);
+    const auto n = 1 + draw(4);
+    troubled_until_ = std::max(troubled_until_, elapsed() + options_.slot + recovery);
+    return m.slow_store(n, each);
+  }
+  }
+}
+
+void world::strike_runs(fault f) {
+  sim_program p;
+  p.output = "did something\n";
+  p.duration = draw_ms(0ms, 20s);
+  switch (f) {
+  case fault::run_hangs:
+    p.hang = true;
+    p.ignore_term = draw(2) == 0;
+    break;
+  case fault::run_fails:
+    p.exit_code = draw(2) == 0 ? 1 : 75; // 75: worth another attempt
+    break;
+  case fault::run_late:
+    // Ends well within the grace after SIGTERM, which it does not heed.
+    p.duration = configurations_.front()->kernels.front().agents.front().timeout + 2s;
+    p.ignore_term = true;
+    break;
+  default:
+    p.start_errno = draw(2) == 0 ? EAGAIN : ENOENT;
+  }
+  for (auto n = 1 + draw(4); n > 0; --n)
+    next_runs_.push_back(p);
+}
+
+} // namespace boyd::sim

@@ -1,0 +1,225 @@
+#include "tests/sim/lab/machine.hpp"
+
+#include "boyd/ports/time_zones.hpp"
+#include "messages/node.hpp"
+#include "src/adapters/tz/zones.hpp"
+
+#include <caf/scheduled_actor.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::sim {
+
+/// A node's connection: ends with its machine, and is slow when it is told to be.
+class gated_store final : public dispatch_store {
+ public:
+  gated_store(machine& owner, std::unique_ptr<dispatch_store> inner)
+      : owner_(owner), inner_(std::move(inner)) {}
+
+  result<void> open() override { return owner_.gone_ ? gone() : inner_->open(); }
+
+  result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
+    if (owner_.slow_batches_ > 0) {
+      --owner_.slow_batches_;
+      owner_.parts_.clock->advance(owner_.slow_by_);
+    }
+    if (owner_.gone_ || owner_.counts(cut_unit::changes))
+      return fail(gone().error());
+    auto replies = inner_->apply(batch);
+    owner_.parts_.note(batch.size() + (replies ? 0 : 1000));
+    // The transaction took place; whether the node hears of it is another matter.
+    if (owner_.counts(cut_unit::changes))
+      return fail(gone().error());
+    if (replies && std::ranges::any_of(batch, [](const auto& op) {
+          return std::holds_alternative<store::enqueue_cycle>(op);
+        }))
+      owner_.parts_.tell_others();
+    return replies;
+  }
+
+  std::string describe() const override { return inner_->describe(); }
+
+ private:
+  static result<void> gone() { return fail(errc::store_unavailable, "the machine is off", "sim"); }
+
+  machine& owner_;
+  std::unique_ptr<dispatch_store> inner_;
+};
+
+class machine::wakeup final : public wakeup_source {
+ public:
+  explicit wakeup(machine& owner) : owner_(owner) {}
+  ~wakeup() override { owner_.waker_ = nullptr; }
+
+ private:
+  machine& owner_;
+};
+
+machine::machine(machine_parts parts)
+    : parts_(std::move(parts)), clock_(std::make_shared<machine_clock>(parts_.clock)),
+      disk_(std::make_shared<sim_disk>(clock_.get())),
+      repositories_(std::make_shared<sim_repositories>(*disk_)),
+      processes_(std::make_shared<sim_process_runner>(clock_)) {
+  (void)disk_->make_directories(std::string(home) + "/run");
+  processes_->define("agent",
+                     [this](const process_spec& s, std::size_t) { return parts_.behave(s); });
+}
+
+machine::~machine() {
+  if (up())
+    end_life();
+}
+
+std::shared_ptr<node_context> machine::make_context() {
+  // Reading the zones is work, and they are the same for everybody.
+  static const std::shared_ptr<const time_zones> zones = adapters::make_time_zones();
+  auto context = std::make_shared<node_context>();
+  context->ports.clock = clock_;
+  context->ports.random = std::make_shared<seeded_entropy>(parts_.choices->next());
+  context->ports.files = disk_;
+  context->ports.repositories = repositories_;
+  context->ports.processes = processes_;
+  context->ports.zones = zones;
+  context->ports.make_store = [this] {
+    return std::make_unique<gated_store>(*this, make_sim_store(parts_.database));
+  };
+  if (parts_.shared_store)
+    context->ports.listen = [this](std::function<void()> wake) {
+      waker_ = std::move(wake);
+      return std::make_unique<wakeup>(*this);
+    };
+  context->home = home;
+  context->node_id = parts_.name;
+  context->host = "simulated";
+  context->pid = 1;
+  context->version = "simulated";
+  context->started_at = clock_->now();
+  context->environment = [](const std::string&) { return std::optional<std::string>{}; };
+  context->detached_workers = false;
+  context->shared_store = parts_.shared_store;
+  context->housekeeping = parts_.housekeeping;
+  return context;
+}
+
+void machine::boot(configuration_ptr configuration) {
+  system_ = std::make_unique<test::deterministic_system>(parts_.clock);
+  system_->choose_by([this](std::size_t n) {
+    (void)counts(cut_unit::messages);
+    if (kill_in_ > 0 && --kill_in_ == 0 && !kill_some_actor())
+      kill_in_ = 1; // at the next message
+    const auto i = n < 2 ? 0 : parts_.choices->next() % n;
+    parts_.note(i);
+    return static_cast<std::size_t>(i);
+  });
+  system_->outside = [this] { return processes_->step(clock_->steady()); };
+  system_->next_outside = [this] { return processes_->next_event(); };
+  install_plans();
+  root_ = spawn_root(system_->system(), make_context(), std::move(configuration));
+  system_->own(root_);
+  caf::anon_send(root_, start_claiming{});
+}
+
+void machine::install_plans() {
+  disk_->set_fault_plan([this](const disk_call& call) {
+    const bool changes = call.op == disk_op::write || call.op == disk_op::sync ||
+                         call.op == disk_op::truncate || call.op == disk_op::rename ||
+                         call.op == disk_op::unlink || call.op == disk_op::sync_directory;
+    if (gone_ || (changes && counts(cut_unit::changes)))
+      return disk_fault::io_error;
+    return changes && sickness_ ? *sickness_ : disk_fault::none;
+  });
+  repositories_->set_fault_hook([this](git_op op, const std::string& path) -> std::optional<error> {
+    const bool changes = op == git_op::commit || op == git_op::commit_moved;
+    if (gone_ || (changes && counts(cut_unit::changes)))
+      return error{errc::repository_unavailable, "the machine is off", path, {}};
+    if (op == git_op::commit_moved)
+      parts_.committed();
+    return std::nullopt;
+  });
+}
+
+void machine::end_life() {
+  // The outside stops first, so that what the dying actors still try comes to nothing.
+  gone_ = true;
+  disarm();
+  processes_->crash();
+  repositories_->crash();
+  root_ = nullptr;
+  handled_ += system_->handled();
+  system_.reset();
+  waker_ = nullptr;
+  processes_->crash();
+  mend();
+  gone_ = power_ = stopped_ = false;
+}
+
+void machine::power_cut() {
+  disk_->crash(*parts_.choices);
+  end_life();
+}
+
+void machine::kill_node() {
+  disk_->kill_process();
+  end_life();
+}
+
+void machine::end_at(cut_unit counted, std::uint64_t n, bool power) {
+  counted_ = counted;
+  left_ = n;
+  power_ = power;
+}
+
+/// One more unit; true when the node is gone.
+bool machine::counts(cut_unit what) {
+  if (gone_ || counted_ != what)
+    return gone_;
+  if (left_-- > 0)
+    return false;
+  gone_ = true;
+  counted_.reset();
+  system_->halt();
+  return true;
+}
+
+bool machine::ended() const {
+  return up() && test::deterministic_system::ended(root_);
+}
+
+void machine::slow_store(std::size_t batches, milliseconds each) {
+  slow_batches_ = batches;
+  slow_by_ = each;
+}
+
+void machine::wake() {
+  if (wakeups_lost_ > 0)
+    --wakeups_lost_;
+  else if (waker_)
+    waker_();
+}
+
+void machine::mend() {
+  sickness_.reset();
+  disk_->clear_faults();
+  disk_->set_capacity(std::nullopt);
+  repositories_->set_available(kernel_home, true);
+  processes_->fail_next_starts(0, 0);
+  slow_batches_ = wakeups_lost_ = 0;
+  if (up())
+    install_plans();
+}
+
+bool machine::kill_some_actor() {
+  auto& jobs = system_->scheduler().jobs;
+  if (jobs.empty())
+    return false;
+  auto* victim = dynamic_cast<caf::scheduled_actor*>(jobs[parts_.choices->next() % jobs.size()]);
+  if (victim == nullptr || victim->address() == root_.address())
+    return false;
+  ++kills_;
+  victim->eq_impl(caf::make_message_id(caf::message_priority::high), nullptr, nullptr,
+                  caf::exit_msg{victim->address(), caf::exit_reason::kill});
+  return true;
+}
+
+} // namespace boyd::sim

@@ -1,0 +1,160 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "actors/node/root.hpp"
+#include "boyd/config/configuration.hpp"
+#include "support/actor_system.hpp"
+#include "support/sim/disk.hpp"
+#include "support/sim/processes.hpp"
+#include "support/sim/repository.hpp"
+#include "support/sim/seeded_entropy.hpp"
+#include "support/sim/store.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace boyd::sim {
+
+/// The clock of a machine: the world's, but for what somebody has set its time of day to.
+class machine_clock final : public clock_port {
+ public:
+  explicit machine_clock(std::shared_ptr<test::virtual_clock> world) : world_(std::move(world)) {}
+
+  utc_time now() const override { return world_->now() + jumped_; }
+  steady_time steady() const override { return world_->steady(); }
+  void jump(milliseconds by) { jumped_ += by; }
+
+  /// Since the beginning of the world.
+  milliseconds elapsed() const { return world_->steady() - steady_time{milliseconds{1'000'000}}; }
+
+ private:
+  std::shared_ptr<test::virtual_clock> world_;
+  milliseconds jumped_{0};
+};
+
+/// What is counted until a machine ends in the middle of things.
+enum class cut_unit : std::uint8_t {
+  changes,  ///< of disk, repository and database
+  messages, ///< between actors
+};
+
+/// What a machine needs of its world.
+struct machine_parts {
+  std::string name;
+  std::shared_ptr<test::virtual_clock> clock;
+  std::shared_ptr<sim_database> database;
+  seeded_entropy* choices = nullptr;
+  /// Mixes a number into the world's trace.
+  std::function<void(std::uint64_t)> note;
+  /// How the next run of an agent behaves.
+  std::function<sim_program(const process_spec&)> behave;
+  /// A commit has been made.
+  std::function<void()> committed;
+  /// This machine has put something into the shared queue.
+  std::function<void()> tell_others;
+  bool shared_store = true;
+  housekeeping_intervals housekeeping;
+};
+
+/// A disk, repositories and processes that outlive the nodes started on them, and at most one node:
+/// real actors on simulated ports. Single-threaded.
+class machine {
+ public:
+  explicit machine(machine_parts parts);
+  ~machine();
+  machine(const machine&) = delete;
+  machine& operator=(const machine&) = delete;
+
+  /// Starts a node on what the disk holds.
+  void boot(configuration_ptr configuration);
+  /// The node vanishes between two messages: with the machine (what was not synced is lost or
+  /// torn), or alone.
+  void power_cut();
+  void kill_node();
+  bool up() const { return system_ != nullptr; }
+
+  /// SIGSTOP and SIGCONT of the node; its programs and the clock go on.
+  void stop() { stopped_ = true; }
+  void go_on() { stopped_ = false; }
+  bool stopped() const { return stopped_; }
+  bool runs() const { return up() && !stopped_; }
+
+  /// The node ends in the middle: before the n-th unit from now on, nothing that it does lasts any
+  /// more, and it is `gone`. `power`: by a power cut, else killed.
+  void end_at(cut_unit counted, std::uint64_t n, bool power);
+  bool gone() const { return gone_; }
+  bool gone_by_power() const { return power_; }
+  /// Whether the node gave itself up, or ended in order.
+  bool ended() const;
+
+  /// All calls of the disk that change something fail so until `mend`; nothing: they do not.
+  void sicken(std::optional<disk_fault> how) { sickness_ = how; }
+  /// The next batches of the store take so long each.
+  void slow_store(std::size_t batches, milliseconds each);
+  /// The next `n` wake-ups from other nodes are lost.
+  void lose_wakeups(std::size_t n) { wakeups_lost_ += n; }
+  /// Another node has put something into the queue.
+  void wake();
+  /// Ends all that lasts of faults, but for stops and jumps of the clock.
+  void mend();
+  /// What was to happen after some messages or changes does not.
+  void disarm() {
+    counted_.reset();
+    kill_in_ = 0;
+  }
+
+  /// After `n` messages an actor that has mail is killed, whichever but the root.
+  void kill_actor_after(std::uint64_t n) { kill_in_ = n + 1; }
+  int kills() const { return kills_; }
+
+  sim_disk& disk() { return *disk_; }
+  sim_repositories& repositories() { return *repositories_; }
+  sim_process_runner& processes() { return *processes_; }
+  machine_clock& clock() { return *clock_; }
+  test::deterministic_system& system() { return *system_; }
+  const root_actor& root() const { return root_; }
+  const std::string& name() const { return parts_.name; }
+  /// Messages handled in all lives.
+  std::uint64_t handled() const { return handled_ + (system_ ? system_->handled() : 0); }
+
+  static constexpr const char* home = "/home/boyd";
+  static constexpr const char* kernel_home = "/home/boyd/kernel/default";
+  static constexpr const char* state_path = "/home/boyd/kernel/default/STATE.md";
+  static constexpr const char* graph_path = "/home/boyd/knowledge/graph.jsonl";
+
+ private:
+  friend class gated_store;
+  class wakeup;
+
+  void end_life();
+  bool kill_some_actor();
+  void install_plans();
+  std::shared_ptr<node_context> make_context();
+  bool counts(cut_unit what);
+
+  machine_parts parts_;
+  std::shared_ptr<machine_clock> clock_;
+  std::shared_ptr<sim_disk> disk_;
+  std::shared_ptr<sim_repositories> repositories_;
+  std::shared_ptr<sim_process_runner> processes_;
+  std::unique_ptr<test::deterministic_system> system_;
+  root_actor root_;
+  std::function<void()> waker_;
+  std::optional<disk_fault> sickness_;
+  std::optional<cut_unit> counted_;
+  std::uint64_t left_ = 0; ///< units until the end
+  std::size_t slow_batches_ = 0;
+  milliseconds slow_by_{0};
+  std::size_t wakeups_lost_ = 0;
+  std::uint64_t handled_ = 0;
+  std::uint64_t kill_in_ = 0; ///< messages until an actor is killed; 0: none will be
+  int kills_ = 0;
+  bool power_ = false;
+  bool gone_ = false;
+  bool stopped_ = false;
+};
+
+} // namespace boyd::sim

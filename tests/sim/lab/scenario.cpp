@@ -1,0 +1,108 @@
+#include "tests/sim/lab/scenario.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace boyd::sim {
+
+namespace {
+
+constexpr std::uint64_t fewest_kinds = 5;
+constexpr std::uint64_t most_more_kinds = 4;
+
+/// A day of a node that looks after itself rarely: what it does of its own accord is the same all
+/// day, and costs the time that other seeds need.
+housekeeping_intervals rare() {
+  housekeeping_intervals h;
+  h.idle_probe = 1h;
+  h.queue_poll = h.queue_poll_alone = 10min;
+  h.sweep = 5min;
+  h.sweep_alone = 6h;
+  h.clock_check = 30min;
+  h.dispatcher_tick = 5s;
+  h.retention = 12h;
+  return h;
+}
+
+config::configuration configuration_of(seeded_entropy& draw, milliseconds slot) {
+  config::configuration c;
+  c.node_settings.max_concurrent = 1 + static_cast<int>(draw.next() % 2);
+  config::kernel k;
+  k.when.expression = "@every " + std::to_string(slot / 1min) + "m";
+  k.when.overlap = static_cast<config::overlap_policy>(draw.next() % 3);
+  k.cycle_deadline = 20min;
+  const auto agents = 1 + draw.next() % 3;
+  for (std::uint64_t i = 0; i < agents; ++i) {
+    config::agent a;
+    a.agent_id = std::string("agent-") + static_cast<char>('a' + i);
+    a.prompt = "{STATE}\n{RECENT_RESULTS}\n{TIME}";
+    a.priority = static_cast<int>(draw.next() % 20);
+    a.timeout = 5min;
+    a.retry.cap = 1min;
+    config::command_executor run;
+    run.argv = {"agent"};
+    a.run = run;
+    k.agents.push_back(std::move(a));
+  }
+  c.kernels.push_back(std::move(k));
+  return c;
+}
+
+fault_menu menu_of(seeded_entropy& draw, int machines) {
+  const auto all = all_faults();
+  std::vector<fault> left(all.begin(), all.end());
+  // What needs another node to show itself.
+  if (machines == 1)
+    std::erase(left, fault::lost_wakeup);
+  fault_menu menu{draw.next() % 3 == 0 ? fault::node_kill : fault::power_cut};
+  std::erase(left, *menu.begin());
+  const auto n = fewest_kinds + draw.next() % (most_more_kinds + 1);
+  while (menu.size() < n) {
+    const auto i = static_cast<std::ptrdiff_t>(draw.next() % left.size());
+    menu.insert(left[static_cast<std::size_t>(i)]);
+    left.erase(left.begin() + i);
+  }
+  return menu;
+}
+
+} // namespace
+
+scenario scenario_of(std::uint64_t seed) {
+  constexpr std::array slots{60min, 120min, 180min, 240min};
+  // Apart from the world's own choices, which begin with the same seed.
+  seeded_entropy draw(~seed);
+  scenario s;
+  s.seed = seed;
+  s.options.machines = draw.next() % 5 == 0 ? 2 : 1;
+  s.options.shared_store = s.options.machines > 1 || draw.next() % 2 == 0;
+  s.options.slot = slots[draw.next() % slots.size()];
+  s.options.between = 2h;
+  s.options.quick_agents = true;
+  s.options.housekeeping = rare();
+  s.configuration = configuration_of(draw, s.options.slot);
+  s.menu = menu_of(draw, s.options.machines);
+  return s;
+}
+
+seed_report run_seed(std::uint64_t seed, int days) {
+  auto s = scenario_of(seed);
+  world w(seed, std::move(s.configuration), std::move(s.menu), s.options);
+  w.boot();
+  w.run(std::chrono::hours{24} * days);
+  w.settle();
+  seed_report r;
+  r.seed = seed;
+  r.trace = w.trace();
+  r.virtual_time = w.elapsed();
+  r.messages = w.messages();
+  r.cycles = w.database().all_cycles().size();
+  r.dispatches = w.database().all_rows().size();
+  r.crashes = static_cast<std::uint64_t>(w.crashes());
+  for (std::size_t i = 0; i < fault_kinds; ++i)
+    r.faults[i] = w.struck(static_cast<fault>(i));
+  r.violations = w.violations();
+  std::ranges::copy(w.events(), std::back_inserter(r.events));
+  return r;
+}
+
+} // namespace boyd::sim

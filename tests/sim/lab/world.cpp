@@ -1,0 +1,308 @@
+#include "tests/sim/lab/world.hpp"
+
+#include "messages/node.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::sim {
+
+namespace {
+
+constexpr std::size_t kept_events = 40;
+/// A node that gave itself up, or was killed, is started again by its service manager.
+constexpr milliseconds service_restart = 1s;
+/// How long a world may take until nothing is under way once all faults are over.
+constexpr milliseconds longest_settling = std::chrono::hours{12};
+
+config::configuration changed(config::configuration c) {
+  for (auto& k : c.kernels)
+    for (auto& a : k.agents) {
+      a.prompt += "\nchanged";
+      a.timeout = a.timeout * 4 / 5;
+    }
+  return c;
+}
+
+expectations expectations_of(const config::configuration& c, const fault_menu& menu,
+                             const world_options& options) {
+  expectations e;
+  e.permits = c.node_settings.max_concurrent;
+  e.one_machine = options.machines == 1;
+  e.sound_disks = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
+                  !menu.contains(fault::disk_full);
+  e.both_commits = e.sound_disks && !menu.contains(fault::repository_away) &&
+                   !menu.contains(fault::node_stopped) && !menu.contains(fault::slow_store);
+  return e;
+}
+
+} // namespace
+
+world::world(std::uint64_t seed, config::configuration configuration, fault_menu menu,
+             world_options options)
+    : menu_(std::move(menu)), options_(options),
+      choices_(seed), configurations_{std::make_shared<const config::configuration>(configuration),
+                                      std::make_shared<const config::configuration>(
+                                          changed(configuration))},
+      clock_(std::make_shared<test::virtual_clock>()),
+      database_(std::make_shared<sim_database>(std::make_shared<machine_clock>(clock_),
+                                               std::make_shared<seeded_entropy>(seed ^ 1))) {
+  for (int i = 0; i < options_.machines; ++i)
+    machines_.push_back(make_machine(static_cast<std::size_t>(i)));
+  inspector_ = std::make_unique<inspector>(*database_, machines_,
+                                           expectations_of(configuration, menu_, options_));
+  database_->audit.rescued = [this](const std::string& id, const std::string& owner) {
+    if (elapsed() > troubled_until_)
+      inspector_->violated(id + " was taken from " + owner + ", which lives and works");
+  };
+}
+
+world::~world() = default;
+
+std::unique_ptr<machine> world::make_machine(std::size_t number) {
+  machine_parts parts;
+  parts.name = "node-" + std::string(1, static_cast<char>('a' + number));
+  parts.clock = clock_;
+  parts.database = database_;
+  parts.choices = &choices_;
+  parts.note = [this](std::uint64_t value) { note(value); };
+  parts.behave = [this, number](const process_spec& spec) {
+    auto& m = *machines_[number];
+    inspector_->starting(m, spec);
+    return behave(m, spec);
+  };
+  parts.committed = [this, number] { inspector_->committed(*machines_[number]); };
+  parts.tell_others = [this, number] {
+    for (std::size_t i = 0; i < machines_.size(); ++i)
+      if (i != number)
+        machines_[i]->wake();
+  };
+  parts.shared_store = options_.shared_store;
+  parts.housekeeping = options_.housekeeping;
+  auto made = std::make_unique<machine>(std::move(parts));
+  made->disk().put(machine::state_path, agents_text);
+  return made;
+}
+
+sim_program world::behave(const machine& /*m*/, const process_spec& /*spec*/) {
+  sim_program p;
+  p.output = "did something\n";
+  const auto luck = draw(20);
+  const bool quick = options_.quick_agents && luck < 15;
+  p.duration = quick ? draw_ms(0ms, 5s) : draw_ms(0ms, 90s);
+  if (next_runs_.empty())
+    return p;
+  p = next_runs_.front();
+  next_runs_.pop_front();
+  return p;
+}
+
+void world::boot() {
+  for (auto& m : machines_) {
+    if (m->up())
+      continue;
+    tell(m->name() + " starts");
+    m->boot(configurations_.front());
+  }
+}
+
+void world::crash() {
+  auto& m = first();
+  tell(m.name() + " loses its power");
+  m.power_cut();
+  inspector_->power_cut(m);
+  end_outages();
+  ++crashes_;
+}
+
+bool world::shut_down() {
+  auto& m = first();
+  caf::anon_send(m.root(), shutdown_order{{}, configurations_.front()->node_settings.drain_grace});
+  for (int i = 0; i < 120 && !m.ended(); ++i)
+    m.system().advance(seconds{1});
+  return m.ended();
+}
+
+int world::kills() const {
+  int sum = 0;
+  for (const auto& m : machines_)
+    sum += m->kills();
+  return sum;
+}
+
+std::uint64_t world::messages() const {
+  std::uint64_t sum = 0;
+  for (const auto& m : machines_)
+    sum += m->handled();
+  return sum;
+}
+
+milliseconds world::draw_ms(milliseconds from, milliseconds to) {
+  return from + milliseconds{static_cast<std::int64_t>(
+                    draw(static_cast<std::uint64_t>((to - from).count()) + 1))};
+}
+
+void world::tell(std::string what) {
+  if (events_.size() >= kept_events)
+    events_.pop_front();
+  events_.push_back(format_duration(elapsed()) + "  " + std::move(what));
+}
+
+// -- time --------------------------------------------------------------------------------------
+
+void world::at(milliseconds when, std::function<void()> what) {
+  agenda_.push_back({when, std::move(what)});
+}
+
+void world::run_due() {
+  const auto now = elapsed();
+  for (std::size_t i = 0; i < agenda_.size();) {
+    if (agenda_[i].at > now) {
+      ++i;
+      continue;
+    }
+    const auto what = std::move(agenda_[i].what);
+    agenda_.erase(agenda_.begin() + static_cast<std::ptrdiff_t>(i));
+    what();
+  }
+}
+
+milliseconds world::next_moment(milliseconds end) {
+  auto next = end;
+  for (const auto& t : agenda_)
+    next = std::min(next, t.at);
+  for (auto& m : machines_)
+    if (m->runs())
+      if (const auto due = m->system().next_due())
+        next = std::min<milliseconds>(next, *due - clock_->steady() + elapsed());
+  return std::max(next, elapsed() + milliseconds{1});
+}
+
+void world::advance(milliseconds by) {
+  const auto end = elapsed() + by;
+  run_due();
+  run_ready();
+  while (elapsed() < end) {
+    clock_->advance(next_moment(end) - elapsed());
+    note(static_cast<std::uint64_t>(elapsed().count()));
+    for (auto& m : machines_)
+      if (m->runs())
+        m->system().catch_up();
+    run_due();
+    run_ready();
+  }
+}
+
+/// Lets every node do what it can do now, a few messages each in turn.
+void world::run_ready() {
+  const std::size_t turn = machines_.size() == 1 ? 1'000'000 : 1 + draw(16);
+  for (bool any = true; any;) {
+    any = false;
+    for (auto& m : machines_)
+      if (m->runs() && !m->gone() && m->system().run_all(turn) > 0)
+        any = true;
+  }
+  for (auto& m : machines_)
+    if (m->up())
+      look_after(*m);
+}
+
+void world::look_after(machine& m) {
+  if (m.gone())
+    return reboot(m, m.gone_by_power());
+  if (m.ended())
+    return reboot(m, false);
+  inspector_->stepped(m);
+}
+
+void world::reboot(machine& m, bool power) {
+  tell(m.name() + (power ? " loses its power" : " ends"));
+  if (power) {
+    m.power_cut();
+    inspector_->power_cut(m);
+  } else {
+    m.kill_node();
+  }
+  ++crashes_;
+  boot_in(m, power ? draw_ms(0ms, 2min) : service_restart);
+}
+
+void world::boot_in(machine& m, milliseconds delay) {
+  troubled_until_ = std::max(troubled_until_, elapsed() + delay + recovery);
+  at(elapsed() + delay, [this, &m] {
+    if (m.up())
+      return;
+    tell(m.name() + " starts");
+    m.boot(configurations_.front());
+  });
+}
+
+// -- scripts -------------------------------------------------------------------------------------
+
+void world::run(milliseconds time) {
+  for (auto& e : plan(time))
+    at(e.at, std::move(e.what));
+  advance(time);
+}
+
+std::vector<world::timed> world::plan(milliseconds time) {
+  std::vector<timed> events;
+  const std::vector<fault> kinds(menu_.begin(), menu_.end());
+  if (kinds.empty())
+    return events;
+  // Each kind once, if there is time, then at random.
+  const auto n = static_cast<std::size_t>(std::max<std::int64_t>(time / options_.between, 1));
+  const std::size_t first = draw(kinds.size());
+  const auto slots = std::max<std::int64_t>(time / options_.slot, 1);
+  for (std::size_t i = 0; i < std::max(n, kinds.size()); ++i) {
+    const auto f = kinds[i < kinds.size() ? (first + i) % kinds.size() : draw(kinds.size())];
+    auto when = draw_ms(1ms, time);
+    // Most of the time is idle, where little can go wrong.
+    if (draw(4) != 0)
+      when = options_.slot * static_cast<std::int64_t>(draw(static_cast<std::uint64_t>(slots))) +
+             draw_ms(0ms, 100s);
+    events.push_back({elapsed() + std::min(when, time), [this, f] { strike(f); }});
+  }
+  return events;
+}
+
+void world::calm(milliseconds time) {
+  end_outages();
+  advance(time);
+}
+
+bool world::busy() const {
+  for (const auto& m : machines_)
+    if (!m->up())
+      return true;
+  for (const auto& [id, row] : database_->all_rows())
+    if (!is_final(row.d.status))
+      return true;
+  for (const auto& [key, o] : database_->all_slots())
+    if (o.state == occurrence_state::open)
+      return true;
+  return false;
+}
+
+void world::settle() {
+  end_outages();
+  advance(5min);
+  const auto end = elapsed() + longest_settling;
+  // A slot's end comes after its commit, and one more look repairs the rest.
+  while (busy() && elapsed() < end)
+    advance(1min);
+  advance(5s);
+  inspector_->settled();
+}
+
+void world::end_outages() {
+  database_->faults = {};
+  next_runs_.clear();
+  for (auto& m : machines_) {
+    m->mend();
+    m->disarm();
+    m->go_on();
+  }
+}
+
+} // namespace boyd::sim

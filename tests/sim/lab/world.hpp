@@ -1,0 +1,159 @@
+#pragma once
+
+#include "tests/sim/lab/inspector.hpp"
+#include "tests/sim/lab/machine.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::sim {
+
+/// What may go wrong (FAULTS.md). Everything about it is drawn from the seed.
+enum class fault : std::uint8_t {
+  power_cut,    ///< in the middle of things; un-fsynced bytes are lost or torn
+  node_kill,    ///< kill -9 of the node; the machine lives
+  actor_kill,   ///< between two messages
+  disk_error,   ///< EIO, ENOSPC or a short write, once or a few times
+  disk_sick,    ///< EIO on every change for a while
+  disk_full,    ///< ENOSPC for a while
+  disconnect,   ///< connections to the database break for a while
+  in_doubt,     ///< they break in COMMIT, which took place or not
+  store_outage, ///< the database is away for a while
+  slow_store,   ///< transactions take seconds
+  repository_away,
+  clock_step,  ///< the time of day is set forth or back
+  lost_wakeup, ///< a notification to another node does not arrive
+  run_hangs,   ///< an agent never ends by itself, perhaps not by SIGTERM either
+  run_fails,
+  run_late,      ///< an agent succeeds after its time is over
+  start_refused, ///< an agent cannot be started
+  reload,        ///< another configuration takes effect
+  restart,       ///< an operator stops the node in order and starts it again
+  node_stopped,  ///< SIGSTOP, perhaps past its leases, then SIGCONT
+};
+
+inline constexpr std::size_t fault_kinds = static_cast<std::size_t>(fault::node_stopped) + 1;
+
+std::string_view name_of(fault f) noexcept;
+
+using fault_menu = std::set<fault>;
+fault_menu all_faults();
+
+struct world_options {
+  int machines = 1;
+  bool shared_store = true;
+  housekeeping_intervals housekeeping{};
+  milliseconds slot = 30min;    ///< faults like to strike soon after a slot
+  milliseconds between = 90min; ///< from one fault to the next, about
+  bool quick_agents = false;    ///< most runs take seconds instead of up to 90
+};
+
+/// Machines with one node each on one database, one seed for every choice: which actor is next,
+/// what fails, when the power goes. The same seed gives the same run. Single-threaded.
+class world {
+ public:
+  world(std::uint64_t seed, config::configuration configuration, fault_menu menu,
+        world_options options = {});
+  ~world();
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+
+  /// Starts the nodes on what the disks hold.
+  void boot();
+  /// The first machine's power goes, now; for tests that boot it again themselves.
+  void crash();
+  /// An ordered stop of the first node; returns whether it ended in time.
+  bool shut_down();
+
+  /// Lets virtual time pass with faults drawn from the menu; invariants are checked all the way.
+  void run(milliseconds time);
+  /// Lets virtual time pass without new faults, and with the outages ended.
+  void calm(milliseconds time);
+  /// Ends all faults, waits until nothing is under way and checks what holds then.
+  void settle();
+  /// The second half of `settle`.
+  void check_settled() { inspector_->settled(); }
+
+  const std::vector<std::string>& violations() const { return inspector_->violations(); }
+  /// Grows with every choice, transaction and step of time: equal for equal seeds.
+  std::uint64_t trace() const { return trace_; }
+  /// What happened of late, oldest first.
+  const std::deque<std::string>& events() const { return events_; }
+
+  sim_database& database() { return *database_; }
+  machine& first() { return *machines_.front(); }
+  sim_disk& disk() { return first().disk(); }
+  sim_process_runner& processes() { return first().processes(); }
+  sim_repositories& repositories() { return first().repositories(); }
+  test::deterministic_system& system() { return first().system(); }
+  int crashes() const { return crashes_; }
+  int kills() const;
+  std::uint64_t messages() const;
+  std::uint64_t struck(fault f) const { return struck_[static_cast<std::size_t>(f)]; }
+  milliseconds elapsed() const { return first_clock().elapsed(); }
+
+ private:
+  struct timed {
+    milliseconds at{0};
+    std::function<void()> what;
+  };
+
+  const machine_clock& first_clock() const { return machines_.front()->clock(); }
+  std::unique_ptr<machine> make_machine(std::size_t number);
+  sim_program behave(const machine& m, const process_spec& spec);
+
+  void advance(milliseconds by);
+  milliseconds next_moment(milliseconds end);
+  void run_ready();
+  void look_after(machine& m);
+  void reboot(machine& m, bool power);
+  void boot_in(machine& m, milliseconds delay);
+  void at(milliseconds when, std::function<void()> what);
+  void run_due();
+
+  std::vector<timed> plan(milliseconds time);
+  void strike(fault f);
+  void strike_node(fault f, machine& m);
+  void strike_disk(fault f, machine& m);
+  void strike_store(fault f, machine& m);
+  void strike_runs(fault f);
+  void set_store_faults(double before, double in_commit, bool away, milliseconds length);
+  void reload();
+  void stop_in_order(machine& m);
+  void step_clock(machine& m);
+  bool busy() const;
+  void end_outages();
+
+  std::uint64_t draw(std::uint64_t below) { return choices_.next() % below; }
+  /// After the last trouble a node has this long to renew its leases.
+  static constexpr milliseconds recovery = 2min;
+
+  milliseconds draw_ms(milliseconds from, milliseconds to);
+  void note(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3ULL; }
+  void tell(std::string what);
+
+  fault_menu menu_;
+  world_options options_;
+  seeded_entropy choices_;
+  std::array<configuration_ptr, 2> configurations_; ///< the one that holds, and the other
+  std::shared_ptr<test::virtual_clock> clock_;
+  std::shared_ptr<sim_database> database_;
+  std::vector<std::unique_ptr<machine>> machines_;
+  std::unique_ptr<inspector> inspector_;
+  std::vector<timed> agenda_;         ///< not sorted: short
+  std::deque<sim_program> next_runs_; ///< how the next runs behave
+  std::array<std::uint64_t, fault_kinds> struck_{};
+  std::deque<std::string> events_;
+  milliseconds troubled_until_{0}; ///< something may have kept a node from renewing its leases
+  std::uint64_t trace_ = 0xcbf29ce484222325ULL;
+  int crashes_ = 0;
+};
+
+} // namespace boyd::sim
