@@ -44,6 +44,8 @@ void check_given_back(const site& s) {
   REQUIRE(block);
   CHECK(name_of(block->latest.status) == "running");
   CHECK(block->latest.dispatched == int{workers});
+  CHECK(s.state().find("ended by shutdown, goes on at the next start") != std::string::npos);
+  CHECK(s.state().find("deadline") == std::string::npos);
   CHECK(s.git({"status", "--porcelain"}).empty());
 }
 
