@@ -189,6 +189,7 @@ std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
 }
 
 any_reply operations::run(const due_agents&) {
+  constexpr std::size_t half_full = most_members / 2;
   // Steps from one agent to the next along dispatch_waiting_order, and reads no more of each than
   // the count needs: a few rows when they stand for many dispatches. The last row, without an
   // agent, is the time until the next delayed one.
@@ -205,7 +206,7 @@ any_reply operations::run(const due_agents&) {
       "> created_at AND not_before > now_ms() ORDER BY not_before LIMIT 1)",
       parameters{}
           .add(static_cast<std::int64_t>(queue::due_count_cap))
-          .add(static_cast<std::int64_t>(queue::due_count_cap / most_members + 1)));
+          .add(static_cast<std::int64_t>(queue::due_count_cap / half_full + 1)));
   due_agents::reply reply;
   for (int r = 0; r < a.rows(); ++r) {
     if (a.is_null(r, 0)) {

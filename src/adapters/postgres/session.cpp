@@ -187,11 +187,13 @@ session::session(const postgres_options& options) {
   };
   begin();
   // A queue's tables change faster than their statistics: an index is right however small the
-  // planner believes them to be, and a plan made once is as good as one made for each batch.
+  // planner believes them to be, read in its order and no further than the limit asks, and a plan
+  // made once is as good as one made for each batch.
   script(setting("statement_timeout", options.statement_timeout) +
          setting("lock_timeout", options.lock_timeout) +
          setting("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout) +
          "SET synchronous_commit=on;SET enable_seqscan=off;SET jit=off;"
+         "SET enable_bitmapscan=off;SET enable_sort=off;"
          "SET plan_cache_mode=force_generic_plan;"
          "SET default_transaction_isolation='read committed'");
   commit();
