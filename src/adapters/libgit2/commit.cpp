@@ -148,6 +148,13 @@ bool was_moved_by_others(int rc) {
   return rc == GIT_EMODIFIED || rc == GIT_EEXISTS || rc == GIT_ENOTFOUND;
 }
 
+/// libgit2 refuses an object that it cannot find at this moment as a branch's target. It has just
+/// been written: a person's `git gc` moves objects about, and another attempt finds it.
+bool was_not_found_yet() {
+  const auto* last = git_error_last();
+  return last != nullptr && last->klass == GIT_ERROR_REFERENCE;
+}
+
 enum class attempt_end { done, moved, ref_locked };
 
 struct attempt {
@@ -171,13 +178,17 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
   const int rc = move_head(s, *head, *id, message);
   if (rc == 0)
     return attempt{attempt_end::done, hex(*id)};
+  const bool not_found = was_not_found_yet();
   const error why = failure(rc, "cannot move the branch", head->branch);
   if (rc == GIT_ELOCKED)
     return attempt{attempt_end::ref_locked, {}};
   if (was_moved_by_others(rc))
     return attempt{attempt_end::moved, {}};
-  if (!head_is(s, *id))
+  if (!head_is(s, *id)) {
+    if (not_found)
+      return attempt{attempt_end::moved, {}};
     return fail(why);
+  }
   spdlog::warn("{}; but HEAD has moved to {}", to_string(why), hex(*id));
   return attempt{attempt_end::done, hex(*id)};
 }
