@@ -286,9 +286,6 @@ void sweep(self_pointer self) {
             [](result<store::ok>) {
               // Membership only; the next beat repairs a lost one.
             });
-  // Rows of a store that nobody else opens are this node's own: they are taken back at its start.
-  if (!s.context->shared_store)
-    return;
   store::rescue_expired op;
   op.max_rescues = limits::max_rescues;
   ask_store(self, s.store, op, [](result<store::take_back::reply> r) {

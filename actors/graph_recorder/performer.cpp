@@ -177,9 +177,12 @@ void graph_session::probe() {
     restored();
 }
 
-/// The handle is given up: the log is opened, checked and read anew before the next use.
+/// The journal knows what it has acknowledged, and writes the rest anew on another handle: whoever
+/// reads the file again takes for durable what a failed fsync has left in the page cache. Only what
+/// others have changed is opened, checked and read anew before the next use.
 void graph_session::lost(const error& why) {
-  log_.reset();
+  if (why.code == errc::conflict)
+    log_.reset();
   if (health_.ok) {
     health_.since = context_->ports.clock->now();
     spdlog::error("graph_recorder: {}", to_string(why));

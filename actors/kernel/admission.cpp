@@ -37,6 +37,9 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
   for (auto& row : decision.rows) {
     row.node_id = s.parts.context->node_id;
     row.created_at = now_of(self);
+    row = s.unanswered.try_emplace(row.scheduled_at, row).first->second;
+    if (s.unanswered.size() > limits::caught_up_slots + 1)
+      s.unanswered.erase(s.unanswered.begin());
     request.operations.emplace_back(store::open_occurrence{row});
   }
   ask<store_reply>(
@@ -46,6 +49,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
           st.problem = to_string(r.error());
           return look_at(self, now_of(self) + look_retry);
         }
+        st.unanswered.clear();
         for (std::size_t i = 0; i < decision.rows.size(); ++i) {
           const auto& row = decision.rows[i];
           st.last_slot = std::max(st.last_slot.value_or(row.scheduled_at), row.scheduled_at);

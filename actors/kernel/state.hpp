@@ -69,6 +69,9 @@ struct kernel_state {
   std::optional<utc_time> last_slot;
   std::optional<utc_time> next_slot;
   std::string paused;
+  /// Slots whose row was asked for without an answer: the store may have it. Asked for again as it
+  /// was, it is known as our own; in any other form it would be nobody's.
+  std::map<utc_time, occurrence> unanswered;
   std::deque<admitted_slot> admitted;
   std::vector<waiting_trigger> triggers;
   std::deque<cycle_record> to_resume;

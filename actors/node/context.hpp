@@ -23,7 +23,7 @@ struct housekeeping_intervals {
   /// that went down with an actor.
   milliseconds queue_poll = limits::queue_poll;
   milliseconds queue_poll_alone = 30s;
-  /// Membership and the rescue of other nodes' rows; alone there is nobody to rescue.
+  /// Membership, and the rescue of rows whose lease ran out: alone, those that nobody knows of.
   milliseconds sweep = limits::rescue_sweep;
   milliseconds sweep_alone = 60s;
   milliseconds clock_check = limits::clock_check; ///< the longest wait between looks at the clock

@@ -15,6 +15,8 @@ constexpr std::array<std::string_view, fault_kinds> names{
     "repository_away", "clock_step",    "lost_wakeup", "run_hangs",    "run_fails",
     "run_late",        "start_refused", "reload",      "restart",      "node_stopped"};
 
+/// A fault that meets a machine without a node waits so long.
+constexpr milliseconds service_pause = 150s;
 /// Messages or changes until a node ends: within one cycle.
 constexpr std::uint64_t messages_ahead = 150;
 constexpr std::uint64_t changes_ahead = 40;
@@ -34,12 +36,16 @@ fault_menu all_faults() {
 
 void world::strike(fault f) {
   auto& m = *machines_[draw(machines_.size())];
-  if (!m.up())
-    return; // it is off already
+  if (!m.up()) {
+    // It is off, but not for long.
+    if (elapsed() + service_pause < faults_until_)
+      at(elapsed() + service_pause, [this, f] { strike(f); });
+    return;
+  }
   ++struck_[static_cast<std::size_t>(f)];
   note(static_cast<std::uint64_t>(f));
   tell(std::string(name_of(f)) + " at " + m.name());
-  troubled_until_ = std::max(troubled_until_, elapsed() + recovery);
+  troubled_until_ = std::max(troubled_until_, elapsed() + recovery());
   switch (f) {
   case fault::power_cut:
   case fault::node_kill:
@@ -80,7 +86,7 @@ void world::strike_node(fault f, machine& m) {
     return step_clock(m);
   case fault::node_stopped: {
     const auto length = draw_ms(5s, 3min);
-    troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery);
+    troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery());
     m.stop();
     return at(elapsed() + length, [this, &m] {
       if (!m.up())
@@ -146,7 +152,7 @@ void world::set_store_faults(double before, double in_commit, bool away, millise
   database_->faults.disconnect_before = before;
   database_->faults.disconnect_in_commit = in_commit;
   database_->faults.unavailable = away;
-  troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery);
+  troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery());
   at(elapsed() + length, [this] { database_->faults = {}; });
 }
 
@@ -164,7 +170,7 @@ void world::strike_store(fault f, machine& m) {
   default: {
     const auto each = draw_ms(100ms, 40s);
     const auto n = 1 + draw(4);
-    troubled_until_ = std::max(troubled_until_, elapsed() + options_.slot + recovery);
+    troubled_until_ = std::max(troubled_until_, elapsed() + options_.slot + recovery());
     return m.slow_store(n, each);
   }
   }

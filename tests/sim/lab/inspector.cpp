@@ -164,8 +164,13 @@ void inspector::check_graph(machine& m) {
   if (file.content == nullptr)
     return;
   const auto report = graph::verify(*file.content);
-  if (!report.intact())
-    violated("the graph's chain is broken: " + std::string(name_of(report.problems.front().kind)));
+  if (!report.intact()) {
+    const auto& p = report.problems.front();
+    const auto lines = split(*file.content, '\n');
+    violated("the graph's chain is broken: " + std::string(name_of(p.kind)) + " at line " +
+             std::to_string(p.line) + " of " + std::to_string(lines.size()) + ": " + p.detail +
+             ": " + sanitize_utf8(lines.at(std::min(p.line, lines.size()) - 1)));
+  }
   std::map<std::string, std::size_t> line_of{{std::string(graph::genesis), 0}};
   std::set<std::string> facts;
   for (const auto line : split(*file.content, '\n')) {

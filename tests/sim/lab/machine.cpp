@@ -155,7 +155,8 @@ void machine::end_life() {
 }
 
 void machine::power_cut() {
-  disk_->crash(*parts_.choices);
+  if (!gone_)
+    disk_->crash(*parts_.choices);
   end_life();
 }
 
@@ -179,6 +180,9 @@ bool machine::counts(cut_unit what) {
   gone_ = true;
   counted_.reset();
   system_->halt();
+  // Now, before the call that is under way can do or undo anything.
+  if (power_)
+    disk_->crash(*parts_.choices);
   return true;
 }
 

@@ -17,7 +17,7 @@ housekeeping_intervals rare() {
   h.idle_probe = 1h;
   h.queue_poll = h.queue_poll_alone = 10min;
   h.sweep = 5min;
-  h.sweep_alone = 6h;
+  h.sweep_alone = 20min;
   h.clock_check = 30min;
   h.dispatcher_tick = 5s;
   h.retention = 12h;

@@ -228,7 +228,7 @@ void world::reboot(machine& m, bool power) {
 }
 
 void world::boot_in(machine& m, milliseconds delay) {
-  troubled_until_ = std::max(troubled_until_, elapsed() + delay + recovery);
+  troubled_until_ = std::max(troubled_until_, elapsed() + delay + recovery());
   at(elapsed() + delay, [this, &m] {
     if (m.up())
       return;
@@ -240,6 +240,7 @@ void world::boot_in(machine& m, milliseconds delay) {
 // -- scripts -------------------------------------------------------------------------------------
 
 void world::run(milliseconds time) {
+  faults_until_ = elapsed() + time;
   for (auto& e : plan(time))
     at(e.at, std::move(e.what));
   advance(time);
@@ -288,10 +289,11 @@ void world::settle() {
   end_outages();
   advance(5min);
   const auto end = elapsed() + longest_settling;
-  // A slot's end comes after its commit, and one more look repairs the rest.
-  while (busy() && elapsed() < end)
-    advance(1min);
-  advance(5s);
+  do {
+    while (busy() && elapsed() < end)
+      advance(1min);
+    advance(5s); // a slot's end comes after its commit, and one more look repairs the rest
+  } while (busy() && elapsed() < end);
   inspector_->settled();
 }
 

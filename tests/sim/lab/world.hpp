@@ -132,8 +132,12 @@ class world {
   void end_outages();
 
   std::uint64_t draw(std::uint64_t below) { return choices_.next() % below; }
-  /// After the last trouble a node has this long to renew its leases.
-  static constexpr milliseconds recovery = 2min;
+  /// After the last trouble a node has this long to renew its leases; and rows whose claim was
+  /// never heard of are found by a sweep.
+  milliseconds recovery() const {
+    const auto& h = options_.housekeeping;
+    return 3min + (options_.shared_store ? h.sweep : h.sweep_alone);
+  }
 
   milliseconds draw_ms(milliseconds from, milliseconds to);
   void note(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3ULL; }
@@ -151,6 +155,7 @@ class world {
   std::deque<sim_program> next_runs_; ///< how the next runs behave
   std::array<std::uint64_t, fault_kinds> struck_{};
   std::deque<std::string> events_;
+  milliseconds faults_until_{0};   ///< faults strike up to here
   milliseconds troubled_until_{0}; ///< something may have kept a node from renewing its leases
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   int crashes_ = 0;
