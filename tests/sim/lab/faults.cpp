@@ -20,6 +20,7 @@ constexpr milliseconds service_pause = 150s;
 /// Messages or changes until a node ends: within one cycle.
 constexpr std::uint64_t messages_ahead = 150;
 constexpr std::uint64_t changes_ahead = 40;
+constexpr std::uint64_t syncs_ahead = 10;
 
 } // namespace
 
@@ -96,9 +97,11 @@ void world::strike_node(fault f, machine& m) {
     });
   }
   default: {
-    const bool messages = draw(2) == 0;
-    m.end_at(messages ? cut_unit::messages : cut_unit::changes,
-             draw(messages ? messages_ahead : changes_ahead), f == fault::power_cut);
+    const auto counted = static_cast<cut_unit>(draw(3));
+    const auto ahead = counted == cut_unit::messages  ? messages_ahead
+                       : counted == cut_unit::changes ? changes_ahead
+                                                      : syncs_ahead;
+    m.end_at(counted, draw(ahead), f == fault::power_cut);
   }
   }
 }

@@ -125,7 +125,8 @@ void machine::install_plans() {
     const bool changes = call.op == disk_op::write || call.op == disk_op::sync ||
                          call.op == disk_op::truncate || call.op == disk_op::rename ||
                          call.op == disk_op::unlink || call.op == disk_op::sync_directory;
-    if (gone_ || (changes && counts(cut_unit::changes)))
+    if (gone_ || (changes && counts(cut_unit::changes)) ||
+        (call.op == disk_op::sync && counts(cut_unit::syncs)))
       return disk_fault::io_error;
     return changes && sickness_ ? *sickness_ : disk_fault::none;
   });
@@ -183,6 +184,8 @@ bool machine::counts(cut_unit what) {
   // Now, before the call that is under way can do or undo anything.
   if (power_)
     disk_->crash(*parts_.choices);
+  else
+    disk_->kill_process();
   return true;
 }
 

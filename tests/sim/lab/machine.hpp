@@ -38,6 +38,7 @@ class machine_clock final : public clock_port {
 /// What is counted until a machine ends in the middle of things.
 enum class cut_unit : std::uint8_t {
   changes,  ///< of disk, repository and database
+  syncs,    ///< of files: where bytes are torn
   messages, ///< between actors
 };
 

@@ -264,7 +264,10 @@ class sim_file final : public open_file {
 
   result<void> sync() override {
     if (auto failed = begin(disk_op::sync)) {
-      node_->forget_dirty();
+      // Not when the process died in the call: its pages stay dirty, and are written some day.
+      if (boot_ == disk_->boot) {
+        node_->forget_dirty();
+      }
       return fail(std::move(*failed));
     }
     if (node_->dirty()) {

@@ -1,0 +1,72 @@
+# Where each planted bug sits: planted_bug(NAME FILE TEXT REPLACEMENT). The text must stand in the
+# file, once; else the build fails, and the bug is to be planted anew where its rule has gone.
+
+planted_bug(stale_settlement src/queue/transitions.cpp
+  [[if (d.status != dispatch_status::running || d.fence != item.fence)]]
+  [[if (!@BUG@ && (d.status != dispatch_status::running || d.fence != item.fence))]])
+
+planted_bug(attempt_not_counted src/queue/transitions.cpp
+  [[d.attempt += 1;]]
+  [[d.attempt += @BUG@ && d.attempt > 0 ? 0 : 1;]])
+
+planted_bug(lease_not_renewed src/queue/leases.cpp
+  [[if (!g.refused && g.from + renew_every_ <= now && now < g.until)]]
+  [[if (!@BUG@ && !g.refused && g.from + renew_every_ <= now && now < g.until)]])
+
+planted_bug(no_journal_sync src/files/journal.cpp
+  [[auto synced = handle_->sync();]]
+  [[auto synced = @BUG@ ? result<void>{} : handle_->sync();]])
+
+planted_bug(torn_tail_kept src/files/journal.cpp
+  [[if (tail > 0) {]]
+  [[if (tail > 0 && !@BUG@) {]])
+
+planted_bug(no_directory_sync src/files/atomic_file.cpp
+  [[return fs.sync_directory(parent_directory(path));]]
+  [[return @BUG@ ? result<void>{} : fs.sync_directory(parent_directory(path));]])
+
+planted_bug(no_file_sync src/files/atomic_file.cpp
+  [[return (*file)->sync();]]
+  [[return @BUG@ ? result<void>{} : (*file)->sync();]])
+
+planted_bug(agents_part_lost src/state/document.cpp
+  [[std::string text = std::move(found.before);]]
+  [[std::string text = @BUG@ ? std::string() : std::move(found.before);]])
+
+planted_bug(commit_repeated src/state/versioned_store.cpp
+  [[  if (*standing)
+]]
+  [[  if (*standing && !@BUG@)
+]])
+
+planted_bug(permit_kept actors/permits/core.cpp
+  [[  release(id, it->second.held);]]
+  [[  if (!@BUG@)
+    release(id, it->second.held);]])
+
+planted_bug(permit_given_twice actors/permits/core.cpp
+  [[in_use_ -= n;
+]]
+  [[in_use_ -= @BUG@ ? 2 * n : n;
+]])
+
+planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
+  [[op.node_id = s.context->node_id;]]
+  [[op.node_id = @BUG@ ? "nobody" : s.context->node_id;]])
+
+# These two rules are the database's: in the simulation its double has them.
+planted_bug(lease_ignored tests/support/sim/store_queue.cpp
+  [[until && *until <= now_)]]
+  [[until && (@BUG@ || *until <= now_))]])
+
+planted_bug(enqueue_twice tests/support/sim/store_queue.cpp
+  [[  for (const auto& spec : op.specs) {
+    const auto [key, fresh] = data_.by_agent.try_emplace(
+        {spec.kernel_id, spec.cycle_id, spec.agent_id}, spec.dispatch_id);]]
+  [[  for (auto spec : op.specs) {
+    const bool again =
+        @BUG@ && data_.by_agent.contains({spec.kernel_id, spec.cycle_id, spec.agent_id});
+    spec.dispatch_id += again ? "-again" : "";
+    const auto [key, fresh] = data_.by_agent.try_emplace(
+        {spec.kernel_id, spec.cycle_id, spec.agent_id + (again ? "-again" : "")},
+        spec.dispatch_id);]])

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// Planted bugs: each takes one safety rule out of a copy of the sources that the planted_bugs test
+/// alone is made of (bugs.cmake says where). The product has no trace of them.
+namespace boyd::sim {
+
+enum class planted_bug : std::uint8_t {
+  none,
+  stale_settlement,    ///< a result is settled without a look at its fence
+  no_journal_sync,     ///< edges are acknowledged before their fsync
+  no_directory_sync,   ///< a renamed file's directory is not synced
+  no_file_sync,        ///< a new file is renamed before its bytes are on the disk
+  torn_tail_kept,      ///< a journal's torn end is not cut off
+  permit_kept,         ///< the permits of a dispatcher that died are not given back
+  permit_given_twice,  ///< a permit that comes back counts twice
+  lease_ignored,       ///< rows are rescued before their lease has run out
+  lease_not_renewed,   ///< leases are left to run out
+  enqueue_twice,       ///< a repeated enqueue makes another row
+  agents_part_lost,    ///< the runtime block is written over the agents' part
+  commit_repeated,     ///< a commit whose outcome is unknown is made again unseen
+  attempt_not_counted, ///< a retry does not count
+  take_back_forgotten, ///< a node that starts leaves its old rows running
+};
+
+inline constexpr std::array<std::string_view, 15> planted_bug_names{"none",
+                                                                    "stale_settlement",
+                                                                    "no_journal_sync",
+                                                                    "no_directory_sync",
+                                                                    "no_file_sync",
+                                                                    "torn_tail_kept",
+                                                                    "permit_kept",
+                                                                    "permit_given_twice",
+                                                                    "lease_ignored",
+                                                                    "lease_not_renewed",
+                                                                    "enqueue_twice",
+                                                                    "agents_part_lost",
+                                                                    "commit_repeated",
+                                                                    "attempt_not_counted",
+                                                                    "take_back_forgotten"};
+
+/// The bug that is planted now. Set between worlds; one thread.
+inline planted_bug active_bug = planted_bug::none;
+
+inline bool planted(planted_bug b) noexcept {
+  return active_bug == b;
+}
+
+} // namespace boyd::sim

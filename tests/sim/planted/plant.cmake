@@ -1,0 +1,21 @@
+# cmake -DTABLE=bugs.cmake -DROOT=… -DFILE=src/x.cpp -DOUT=… -P plant.cmake: a copy of FILE with its bugs.
+file(READ ${ROOT}/${FILE} text)
+
+function(planted_bug name file from to)
+  if(NOT file STREQUAL FILE)
+    return()
+  endif()
+  string(REPLACE "@BUG@" "::boyd::sim::planted(::boyd::sim::planted_bug::${name})" to "${to}")
+  string(FIND "${text}" "${from}" first)
+  string(FIND "${text}" "${from}" last REVERSE)
+  if(first EQUAL -1)
+    message(FATAL_ERROR "${file} has no place for the planted bug ${name}: ${from}")
+  elseif(NOT first EQUAL last)
+    message(FATAL_ERROR "${file} has several places for the planted bug ${name}: ${from}")
+  endif()
+  string(REPLACE "${from}" "${to}" text "${text}")
+  set(text "${text}" PARENT_SCOPE)
+endfunction()
+
+include(${TABLE})
+file(WRITE ${OUT} "#include \"tests/sim/planted/bugs.hpp\"\n#line 1 \"${ROOT}/${FILE}\"\n${text}")
