@@ -2,6 +2,7 @@
 #include "bench/cycle/whole_node.hpp"
 #include "bench/support/arguments.hpp"
 #include "bench/support/scratch.hpp"
+#include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
 #include "bench/support/wiring.hpp"
 
@@ -137,27 +138,17 @@ result<void> run(const plan& p, bool json) {
   return {};
 }
 
-int start(int argc, char** argv) {
-  auto args = arguments::parse(argc, argv, {"--cycles", "--store", "--dir"}, {"--json", "--help"});
-  if (!args || args->has("--help")) {
-    std::fprintf(stderr, "%s%s", args ? "" : (to_string(args.error()) + "\n").c_str(), usage);
-    return args ? 0 : 2;
-  }
-  quiet_logs();
-  constexpr std::size_t most_cycles = 100'000;
-  const plan p{args->text("--store", "sqlite"), args->text("--dir", "/var/tmp"),
-               args->number("--cycles", 200, most_cycles)};
-  if (auto done = run(p, args->has("--json")); !done) {
-    std::fprintf(stderr, "bench_cycle: %s\n", to_string(done.error()).c_str());
-    return 1;
-  }
-  return 0;
-}
-
 } // namespace
 
 } // namespace boyd::bench
 
 int main(int argc, char** argv) {
-  return boyd::bench::start(argc, argv);
+  using namespace boyd::bench;
+  return start(argc, argv,
+               {"bench_cycle", usage, {"--cycles", "--store", "--dir"}, [](const arguments& args) {
+                  constexpr std::size_t most_cycles = 100'000;
+                  const plan p{args.text("--store", "sqlite"), args.text("--dir", "/var/tmp"),
+                               args.number("--cycles", 200, most_cycles)};
+                  return run(p, args.has("--json"));
+                }});
 }

@@ -1,6 +1,7 @@
 #include "bench/dispatch/queue_node.hpp"
 #include "bench/support/arguments.hpp"
 #include "bench/support/scratch.hpp"
+#include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
 #include "bench/support/wiring.hpp"
 
@@ -226,27 +227,16 @@ result<void> run(const plan& p, bool json) {
   return {};
 }
 
-int start(int argc, char** argv) {
-  auto args = arguments::parse(argc, argv,
-                               {"--store", "--n", "--batch", "--in-flight", "--agents",
-                                "--max-concurrent", "--runs", "--latency", "--dir"},
-                               {"--json", "--help"});
-  if (!args || args->has("--help")) {
-    std::fprintf(stderr, "%s%s", args ? "" : (to_string(args.error()) + "\n").c_str(), usage);
-    return args ? 0 : 2;
-  }
-  quiet_logs();
-  if (auto done = run(plan_of(*args), args->has("--json")); !done) {
-    std::fprintf(stderr, "bench_dispatch: %s\n", to_string(done.error()).c_str());
-    return 1;
-  }
-  return 0;
-}
-
 } // namespace
 
 } // namespace boyd::bench
 
 int main(int argc, char** argv) {
-  return boyd::bench::start(argc, argv);
+  using namespace boyd::bench;
+  return start(argc, argv,
+               {"bench_dispatch",
+                usage,
+                {"--store", "--n", "--batch", "--in-flight", "--agents", "--max-concurrent",
+                 "--runs", "--latency", "--dir"},
+                [](const arguments& args) { return run(plan_of(args), args.has("--json")); }});
 }

@@ -1,5 +1,6 @@
 #include "bench/support/arguments.hpp"
 #include "bench/support/scratch.hpp"
+#include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
 #include "bench/support/wiring.hpp"
 #include "boyd/core/ids.hpp"
@@ -332,27 +333,15 @@ result<void> run(const plan& p, bool json) {
   return {};
 }
 
-int start(int argc, char** argv) {
-  auto args = arguments::parse(
-      argc, argv,
-      {"--store", "--n", "--batch", "--agents", "--prompt", "--runs", "--phase", "--dir"},
-      {"--json", "--help"});
-  if (!args || args->has("--help")) {
-    std::fprintf(stderr, "%s%s", args ? "" : (to_string(args.error()) + "\n").c_str(), usage);
-    return args ? 0 : 2;
-  }
-  quiet_logs();
-  if (auto done = run(plan_of(*args), args->has("--json")); !done) {
-    std::fprintf(stderr, "bench_store: %s\n", to_string(done.error()).c_str());
-    return 1;
-  }
-  return 0;
-}
-
 } // namespace
 
 } // namespace boyd::bench
 
 int main(int argc, char** argv) {
-  return boyd::bench::start(argc, argv);
+  using namespace boyd::bench;
+  return start(argc, argv,
+               {"bench_store",
+                usage,
+                {"--store", "--n", "--batch", "--agents", "--prompt", "--runs", "--phase", "--dir"},
+                [](const arguments& args) { return run(plan_of(args), args.has("--json")); }});
 }
