@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace boyd::files {
@@ -104,16 +105,30 @@ result<void> journal::recover() {
       return cut;
     }
   }
-  // What is found here counts as acknowledged from now on, so it must be durable: the lines of a
-  // batch whose fsync never came may be in the page cache alone.
-  if (auto synced = (*handle)->sync(); !synced) {
-    return synced;
+  if (auto durable = make_durable(**handle, std::string_view(*bytes).substr(0, good.end));
+      !durable) {
+    return durable;
   }
   end_ = good.end;
   cut_bytes_ = tail;
   last_line_ = std::string(good.last_line);
   handle_ = std::move(*handle);
   return remember_identity();
+}
+
+/// What is found at open counts as acknowledged from now on, so it must be on the disk. The bytes
+/// of the last batch of an earlier life may be in the page cache alone: its fsync never came, or it
+/// failed, which marks its pages clean, so that no later fsync writes them. Earlier batches cannot:
+/// none is begun before the one before it is durable. So the last `max_batch_bytes` are unsure, at
+/// most, and are written over themselves, which makes them dirty anew and can tear nothing, before
+/// the fsync. A crash or fault in here leaves the file as it was, for the next open.
+result<void> journal::make_durable(open_file& file, std::string_view found) const {
+  const auto unsure = std::min(found.size(), options_.max_batch_bytes);
+  const auto begin = found.size() - unsure;
+  if (auto rewritten = file.rewrite(begin, found.substr(begin)); !rewritten) {
+    return rewritten;
+  }
+  return file.sync();
 }
 
 result<void> journal::remember_identity() {

@@ -137,6 +137,14 @@ void versioned_store::note_failed_commit(const error& why) {
   spdlog::warn("cannot commit {}: {}", options_.path, health_.last_error);
 }
 
+void versioned_store::note_left_out(std::vector<std::string> paths) {
+  if (paths == health_.left_out)
+    return;
+  for (const auto& path : paths)
+    spdlog::warn("{}/{} is a git repository of its own: it is not versioned", options_.path, path);
+  health_.left_out = std::move(paths);
+}
+
 result<repository*> versioned_store::repository_now() {
   if (repository_)
     return repository_.get();
@@ -175,6 +183,10 @@ result<void> versioned_store::init() {
     return made;
   if (auto removed = files::remove_leftover_temporaries(files_, options_.path); !removed)
     spdlog::warn("cannot clean {}: {}", options_.path, to_string(removed.error()));
+  // A process that was killed between a replacement and the directory's sync leaves a name that is
+  // seen, and committed from now on, but goes with the power.
+  if (auto synced = files_.sync_directory(options_.path); !synced)
+    return synced;
   auto opened = repositories_.init(options_.path, options_.who);
   if (opened) {
     repository_ = std::move(*opened);
@@ -226,10 +238,26 @@ result<void> versioned_store::replace(const std::string& file, std::string_view 
       return made;
   files::atomic_options options;
   options.backup = options_.backup;
-  if (expected == nullptr)
-    return files::write_atomic(files_, path, bytes, options);
-  guarded_files guard(files_, path, *expected);
-  return files::write_atomic(guard, path, bytes, options);
+  const std::optional<std::string> missing;
+  guarded_files guard(files_, path, expected == nullptr ? missing : *expected);
+  file_system& through = expected == nullptr ? files_ : static_cast<file_system&>(guard);
+  auto written = files::write_atomic(through, path, bytes, options);
+  if (written)
+    unsure_.erase(file);
+  else
+    unsure_.insert(file);
+  return written;
+}
+
+/// The bytes that are wanted may stand there because an earlier try came as far as the last step,
+/// which makes the name durable, and failed in it.
+result<void> versioned_store::make_seen_durable(const std::string& file) {
+  if (!unsure_.contains(file))
+    return {};
+  auto synced = files_.sync_directory(parent_of(path_of(file)));
+  if (synced)
+    unsure_.erase(file);
+  return synced;
 }
 
 void versioned_store::snapshot() {
@@ -275,7 +303,7 @@ result<void> versioned_store::update(const std::string& file, const edit_functio
     if (!edited)
       return fail(edited.error());
     if (before && *edited == *before)
-      return {};
+      return make_seen_durable(file);
     // A file that was changed at the first attempt is somebody's work: it goes into the history
     // before it is edited further, whatever follows.
     if (first == snapshot_first::yes || attempt > 0)
@@ -318,6 +346,7 @@ result<std::optional<std::string>> versioned_store::commit_now(std::string_view 
   const auto message = commit_message(subject, trailers);
   auto done = with_repository([&](repository& repo) {
     auto commit = commit_everything(repo, options_.path, message, clock_.now());
+    note_left_out(repo.left_out());
     return commit && !*commit && even_empty ? repo.commit({}, message, clock_.now()) : commit;
   });
   if (done)

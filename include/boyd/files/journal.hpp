@@ -35,8 +35,9 @@ class journal {
  public:
   /// Opens or makes the file. Cuts the tail after the last line that ends in a newline and parses;
   /// the cut bytes are first kept durably at the end of `<path>.torn`. Lines in the middle that do
-  /// not parse are left alone: the reader skips and reports them. Idempotent after a crash or fault
-  /// inside it.
+  /// not parse are left alone: the reader skips and reports them. What is then there counts as
+  /// acknowledged and is durable, also when an earlier process died after an fsync that failed.
+  /// Idempotent after a crash or fault inside it.
   static result<journal> open(file_system& fs, std::string path, journal_options options = {});
 
   journal(journal&&) noexcept = default;
@@ -64,6 +65,7 @@ class journal {
   journal(file_system& fs, std::string path, journal_options options);
 
   result<void> recover();
+  result<void> make_durable(open_file& file, std::string_view found) const;
   result<void> reopen_and_verify();
   result<void> check_identity() const;
   result<void> remember_identity();

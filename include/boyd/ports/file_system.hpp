@@ -36,6 +36,13 @@ class open_file {
   virtual result<void> sync() = 0;
 
   virtual result<void> truncate(std::uint64_t size) = 0;
+
+  /// Writes bytes that are already there over themselves (`offset + bytes.size()` within the file),
+  /// all of them or an error: the next sync then brings them to the disk, whatever became of them
+  /// at an earlier sync that failed. A crash in the middle changes nothing, because old and new are
+  /// the same.
+  virtual result<void> rewrite(std::uint64_t offset, std::string_view bytes) = 0;
+
   virtual result<std::uint64_t> size() = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,8 @@ struct store_health {
   std::uint64_t degradations = 0;   ///< how often it became degraded, since construction
   std::uint64_t failed_commits = 0; ///< commits and snapshots that failed, since construction
   std::string last_error;           ///< of the newest failed commit; cleared by a good one
+  /// As repository::left_out, of the newest commit or boundary.
+  std::vector<std::string> left_out{};
 };
 
 /// What one commit of a cycle carries as trailers; empty members are left out.
@@ -157,10 +160,12 @@ class versioned_store {
   void degrade(const error& why);
   void notice(const error& why);
   void note_failed_commit(const error& why);
+  void note_left_out(std::vector<std::string> paths);
   template <class F>
   auto with_repository(F&& call) -> decltype(call(std::declval<repository&>()));
   result<void> replace(const std::string& file, std::string_view bytes,
                        const std::optional<std::string>* expected);
+  result<void> make_seen_durable(const std::string& file);
   result<std::optional<std::string>> commit_now(std::string_view subject,
                                                 const commit_trailers& trailers, bool even_empty);
   result<std::optional<std::string>> find_boundary(std::string_view subject,
@@ -175,6 +180,7 @@ class versioned_store {
   versioned_store_options options_;
   std::unique_ptr<repository> repository_;
   store_health health_;
+  std::set<std::string> unsure_; ///< files whose last replacement failed, perhaps after the rename
   steady_time retry_at_{};
   milliseconds backoff_{0};
 };

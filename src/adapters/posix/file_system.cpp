@@ -68,6 +68,19 @@ class posix_file final : public open_file {
     return {};
   }
 
+  result<void> rewrite(std::uint64_t offset, std::string_view bytes) override {
+    // Linux appends with pwrite, too, as long as the descriptor says so.
+    const int flags = ::fcntl(fd_.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, flags & ~O_APPEND) != 0) {
+      return failed("fcntl", path_);
+    }
+    auto written = overwrite(offset, bytes);
+    if (::fcntl(fd_.get(), F_SETFL, flags) != 0 && written) {
+      return failed("fcntl", path_);
+    }
+    return written;
+  }
+
   result<std::uint64_t> size() override {
     struct ::stat info {};
     if (::fstat(fd_.get(), &info) != 0) {
@@ -77,6 +90,23 @@ class posix_file final : public open_file {
   }
 
  private:
+  result<void> overwrite(std::uint64_t offset, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const auto count = retry([&] {
+        return ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      });
+      if (count < 0) {
+        return failed("write", path_);
+      }
+      if (count == 0) {
+        return fail(errc::io_error, "nothing was written", path_);
+      }
+      offset += static_cast<std::uint64_t>(count);
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return {};
+  }
+
   unique_fd fd_;
   std::string path_;
 };

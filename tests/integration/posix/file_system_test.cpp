@@ -85,6 +85,23 @@ TEST_CASE("links are not followed for writing, and only regular files are opened
   CHECK_FALSE(fs->read(dir.path(), plenty));
 }
 
+TEST_CASE("bytes are written over themselves inside a file that is appended to", "[posix][files]") {
+  const test::temp_dir dir;
+  const auto fs = adapters::make_posix_file_system();
+  const auto path = dir.file("log");
+  const std::string content(std::size_t{300} << 10, 'x');
+  auto file = fs->open(path, open_mode::append).value();
+  REQUIRE(file->write(content + "tail").value() == content.size() + 4);
+  REQUIRE(file->rewrite(content.size(), "tail"));
+  REQUIRE(file->rewrite(0, content));
+  REQUIRE(file->rewrite(0, ""));
+  CHECK(file->size().value() == content.size() + 4);
+  REQUIRE(file->sync());
+  // It appends as before.
+  REQUIRE(file->write("more"));
+  CHECK(fs->read(path, plenty).value() == content + "tailmore");
+}
+
 TEST_CASE("atomic files and journals work on a real disk", "[posix][files]") {
   const test::temp_dir dir;
   const auto fs = adapters::make_posix_file_system();

@@ -123,8 +123,9 @@ void machine::boot(configuration_ptr configuration) {
 void machine::install_plans() {
   disk_->set_fault_plan([this](const disk_call& call) {
     const bool changes = call.op == disk_op::write || call.op == disk_op::sync ||
-                         call.op == disk_op::truncate || call.op == disk_op::rename ||
-                         call.op == disk_op::unlink || call.op == disk_op::sync_directory;
+                         call.op == disk_op::truncate || call.op == disk_op::rewrite ||
+                         call.op == disk_op::rename || call.op == disk_op::unlink ||
+                         call.op == disk_op::sync_directory;
     if (gone_ || (changes && counts(cut_unit::changes)) ||
         (call.op == disk_op::sync && counts(cut_unit::syncs)))
       return disk_fault::io_error;

@@ -20,6 +20,8 @@ std::string_view name_of(disk_op op) noexcept {
     return "sync";
   case disk_op::truncate:
     return "truncate";
+  case disk_op::rewrite:
+    return "rewrite";
   case disk_op::size:
     return "size";
   case disk_op::rename:
@@ -58,8 +60,9 @@ struct inode {
   bool dirty() const { return dirty_begin < dirty_end || size_dirty; }
 
   void mark_dirty(std::size_t begin, std::size_t end) {
-    dirty_begin = dirty_begin < dirty_end ? std::min(dirty_begin, begin) : begin;
-    dirty_end = end;
+    const bool clean = dirty_begin >= dirty_end;
+    dirty_begin = clean ? begin : std::min(dirty_begin, begin);
+    dirty_end = clean ? end : std::max(dirty_end, end);
   }
 
   void clip_dirty() {
@@ -285,6 +288,22 @@ class sim_file final : public open_file {
       node_->content.resize(static_cast<std::size_t>(size), '\0');
       node_->clip_dirty();
       node_->size_dirty = true;
+    }
+    return {};
+  }
+
+  result<void> rewrite(std::uint64_t offset, std::string_view bytes) override {
+    if (auto failed = begin(disk_op::rewrite)) {
+      return fail(std::move(*failed));
+    }
+    const auto at = static_cast<std::size_t>(offset);
+    // The simulated crash does not mix old and new bytes of a range that is overwritten.
+    if (node_->content.compare(std::min(at, node_->content.size()), bytes.size(), bytes) != 0) {
+      return fail(errc::bug, "other bytes than those that are there", path_);
+    }
+    if (!bytes.empty()) {
+      node_->mark_dirty(at, at + bytes.size());
+      node_->modified = disk_->now();
     }
     return {};
   }

@@ -24,6 +24,7 @@ enum class disk_op : std::uint8_t {
   write,
   sync,
   truncate,
+  rewrite,
   size,
   rename,
   unlink,

@@ -6,7 +6,9 @@
 
 #include <rapidcheck.h>
 
+#include <limits>
 #include <numeric>
+#include <utility>
 
 using namespace boyd;
 using boyd::files::journal;
@@ -74,7 +76,7 @@ TEST_CASE("a batch costs one fsync", "[files][journal]") {
   CHECK(syncs == 1);
 }
 
-TEST_CASE("a torn tail is cut at every byte of the last record and kept aside",
+TEST_CASE("case 37 torn-tail: it is cut at every byte of the last record and kept aside",
           "[files][journal][faults]") {
   const std::string whole = joined({numbered(1), numbered(2)});
   const std::string last = R"({"n":3,"text":"the record that was being written"})";
@@ -139,7 +141,8 @@ TEST_CASE("malformed lines are not taken", "[files][journal]") {
   CHECK(content_of(disk, path).empty());
 }
 
-TEST_CASE("a short write on a full disk is cut back", "[files][journal][faults]") {
+TEST_CASE("case 36 short-write: a short write on a full disk is cut back",
+          "[files][journal][faults]") {
   sim::sim_disk disk;
   REQUIRE(disk.make_directories("/home"));
   auto log = journal::open(disk, path, braces());
@@ -184,6 +187,89 @@ TEST_CASE("after a failed fsync nothing is acknowledged until the bytes were wri
     sim::seeded_entropy random(seed);
     disk.crash(random);
     REQUIRE(content_of(disk, path) == joined({numbered(1), numbered(2)}));
+  }
+}
+
+TEST_CASE(
+    "case 34 eio-fsync: a node killed after a failed fsync loses nothing that is acknowledged "
+    "later",
+    "[files][journal][faults]") {
+  const auto first = joined({numbered(1), numbered(2)});
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    sim::sim_disk disk;
+    REQUIRE(disk.make_directories("/home"));
+    {
+      auto log = journal::open(disk, path, braces());
+      REQUIRE(log->append({numbered(1)}));
+      disk.fail_next(disk_op::sync, disk_fault::io_error);
+      REQUIRE_FALSE(log->append({numbered(2)}));
+      disk.kill_process();
+    }
+    // What the next life finds it goes on behind: its fsync must not take the pages' word.
+    auto next = journal::open(disk, path, braces());
+    REQUIRE(next->end() == first.size());
+    REQUIRE(next->append({numbered(3)}));
+    sim::seeded_entropy random(seed);
+    disk.crash(random);
+    REQUIRE(content_of(disk, path) == first + numbered(3) + "\n");
+  }
+}
+
+TEST_CASE("case 34 eio-fsync for ever: nothing is acknowledged, and what was is there afterwards",
+          "[files][journal][faults]") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    sim::sim_disk disk;
+    REQUIRE(disk.make_directories("/home"));
+    auto log = journal::open(disk, path, braces());
+    REQUIRE(log->append({numbered(1)}));
+    disk.fail_next(disk_op::sync, disk_fault::io_error, std::numeric_limits<std::uint64_t>::max());
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      REQUIRE(log->append({numbered(2)}).error().code == errc::io_error);
+      REQUIRE(log->end() == 8);
+      REQUIRE_FALSE(journal::open(disk, path, braces()));
+    }
+    disk.clear_faults();
+    REQUIRE(log->append({numbered(3)}));
+    sim::seeded_entropy random(seed);
+    disk.crash(random);
+    REQUIRE(content_of(disk, path) == joined({numbered(1), numbered(3)}));
+  }
+}
+
+TEST_CASE("case 44 fault-during-recovery: a journal's repair may end or fail at each of its steps",
+          "[files][journal][faults]") {
+  const auto whole = joined({numbered(1), numbered(2)});
+  const std::string torn = R"({"n":3,"text":"torn)";
+  enum class end : std::uint8_t { error, kill, power };
+  for (const auto how : {end::error, end::kill, end::power}) {
+    for (std::uint64_t step = 0;; ++step) {
+      sim::sim_disk disk;
+      sim::seeded_entropy random(step);
+      disk.put(path, whole + torn);
+      const auto begin = disk.calls();
+      bool struck = false;
+      disk.set_fault_plan([&](const disk_call& call) {
+        if (call.number < begin + step || (struck && how == end::error))
+          return disk_fault::none;
+        if (!std::exchange(struck, true) && how == end::power)
+          disk.crash(random);
+        else if (how == end::kill)
+          disk.kill_process();
+        return disk_fault::io_error;
+      });
+      const auto repaired = journal::open(disk, path, braces());
+      disk.clear_faults();
+      if (!struck)
+        break;
+      INFO("step " << step << ", way " << static_cast<int>(how));
+      CHECK_FALSE(repaired);
+      auto log = journal::open(disk, path, braces());
+      REQUIRE(log);
+      CHECK(log->end() == whole.size());
+      CHECK(content_of(disk, path) == whole);
+      CHECK(content_of(disk, path + ".torn").find(torn) != std::string::npos);
+      REQUIRE(log->append({numbered(4)}));
+    }
   }
 }
 

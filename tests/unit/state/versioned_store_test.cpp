@@ -4,6 +4,7 @@
 #include "support/pch.hpp"
 #include "support/sim/disk.hpp"
 #include "support/sim/repository.hpp"
+#include "support/sim/seeded_entropy.hpp"
 
 using namespace boyd;
 using namespace boyd::state;
@@ -235,6 +236,39 @@ TEST_CASE("a failing disk fails the write; a failing commit does not") {
   CHECK(w.on_disk("STATE.md") == "three\n");
   CHECK(w.store.health().failed_commits >= 1);
   CHECK_FALSE(w.store.health().degraded);
+}
+
+TEST_CASE("a replacement whose last step failed is not taken for done by the repetition") {
+  const auto two = [](std::string_view) -> result<std::string> { return "two\n"; };
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    world w;
+    REQUIRE(w.store.write("STATE.md", "one\n"));
+    w.disk.fail_next(sim::disk_op::sync_directory, sim::disk_fault::io_error, 2, "default");
+    for (int i = 0; i < 2; ++i) {
+      REQUIRE_FALSE(w.store.update("STATE.md", two));
+      REQUIRE(w.on_disk("STATE.md") == "two\n"); // seen, but not durable
+    }
+    REQUIRE(w.store.update("STATE.md", two));
+    sim::seeded_entropy random(seed);
+    w.disk.crash(random);
+    REQUIRE(w.on_disk("STATE.md") == "two\n");
+  }
+}
+
+TEST_CASE("a start makes durable what a killed process has left to be seen") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    world w;
+    REQUIRE(w.store.write("STATE.md", "one\n"));
+    w.disk.fail_next(sim::disk_op::sync_directory, sim::disk_fault::io_error, 1, "default");
+    REQUIRE_FALSE(w.store.write("STATE.md", "two\n"));
+    w.disk.kill_process();
+    versioned_store next(w.disk, w.repositories, w.clock, {home, {}, true, true});
+    REQUIRE(next.init());
+    REQUIRE(next.read("STATE.md").value() == "two\n");
+    sim::seeded_entropy random(seed);
+    w.disk.crash(random);
+    REQUIRE(w.on_disk("STATE.md") == "two\n");
+  }
 }
 
 TEST_CASE("packing waits until it is worth it") {
