@@ -137,14 +137,6 @@ void versioned_store::note_failed_commit(const error& why) {
   spdlog::warn("cannot commit {}: {}", options_.path, health_.last_error);
 }
 
-void versioned_store::note_left_out(std::vector<std::string> paths) {
-  if (paths == health_.left_out)
-    return;
-  for (const auto& path : paths)
-    spdlog::warn("{}/{} is a git repository of its own: it is not versioned", options_.path, path);
-  health_.left_out = std::move(paths);
-}
-
 result<repository*> versioned_store::repository_now() {
   if (repository_)
     return repository_.get();
@@ -346,7 +338,6 @@ result<std::optional<std::string>> versioned_store::commit_now(std::string_view 
   const auto message = commit_message(subject, trailers);
   auto done = with_repository([&](repository& repo) {
     auto commit = commit_everything(repo, options_.path, message, clock_.now());
-    note_left_out(repo.left_out());
     return commit && !*commit && even_empty ? repo.commit({}, message, clock_.now()) : commit;
   });
   if (done)
