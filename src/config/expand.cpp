@@ -3,9 +3,13 @@
 #include "passes.hpp"
 
 #include <optional>
+#include <utility>
 
 namespace boyd::config {
 namespace {
+
+/// The length of "${".
+constexpr std::size_t reference_start = 2;
 
 bool is_name_start(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
@@ -90,8 +94,26 @@ class expander {
     }
   }
 
+  /// Everything that is wrong with one value is one finding, for only the first one about a key is
+  /// shown; a slip that stands there several times is told once.
+  struct slips {
+    std::string problem;
+    std::string expected;
+
+    void add(const std::string& what, const std::string& right) {
+      append(problem, what, "; ");
+      append(expected, right, "; ");
+    }
+    static void append(std::string& all, const std::string& part, std::string_view separator) {
+      if (all.find(part) == std::string::npos) {
+        all += (all.empty() ? "" : std::string(separator)) + part;
+      }
+    }
+  };
+
   std::optional<std::string> expand_text(const std::string& key, tree& t) {
     std::string out;
+    slips wrong; // one wrong reference does not hide the next one
     std::string_view rest = t.text;
     while (!rest.empty()) {
       const auto at = rest.find("${");
@@ -100,24 +122,27 @@ class expander {
       }
       if (at > 0 && rest[at - 1] == '$') {
         out.append(rest.substr(0, at - 1)).append("${");
-        rest.remove_prefix(at + 2);
+        rest.remove_prefix(at + reference_start);
         continue;
       }
       out.append(rest.substr(0, at));
       rest.remove_prefix(at);
       const auto ref = read_reference(rest);
       if (!ref) {
-        p_.report(t.at, key, "a ${ that is no ${VARIABLE} or ${VARIABLE:-default}",
+        wrong.add("a ${ that is no ${VARIABLE} or ${VARIABLE:-default}",
                   "write $${ for a literal ${");
-        return std::nullopt;
+        rest.remove_prefix(reference_start);
+        continue;
       }
-      const auto value = look_up(key, *ref, t);
-      if (!value) {
-        return std::nullopt;
+      if (const auto value = look_up(*ref, t, wrong)) {
+        out += *value;
+        t.expanded = true;
       }
-      out += *value;
-      t.expanded = true;
       rest.remove_prefix(ref->length);
+    }
+    if (!wrong.problem.empty()) {
+      p_.report(t.at, key, std::move(wrong.problem), std::move(wrong.expected));
+      return std::nullopt;
     }
     out.append(rest);
     bytes_ += out.size();
@@ -129,20 +154,19 @@ class expander {
     return out;
   }
 
-  std::optional<std::string> look_up(const std::string& key, const reference& ref, tree& t) {
+  std::optional<std::string> look_up(const reference& ref, tree& t, slips& wrong) {
     auto value = environment_(ref.name);
     // As in a shell, ":-" stands in for an empty variable too.
     if (ref.fallback && (!value || value->empty())) {
       value = ref.fallback;
     }
     if (!value) {
-      p_.report(t.at, key, "the environment variable " + ref.name + " is not set",
+      wrong.add("the environment variable " + ref.name + " is not set",
                 "a variable that is set, or ${" + ref.name + ":-default}");
       return std::nullopt;
     }
     if (sanitize_utf8(*value) != *value) {
-      p_.report(t.at, key, "the environment variable " + ref.name + " is not valid UTF-8",
-                "text in UTF-8");
+      wrong.add("the environment variable " + ref.name + " is not valid UTF-8", "text in UTF-8");
       return std::nullopt;
     }
     if (smells_secret(ref.name)) {

@@ -208,6 +208,10 @@ why_answer explain_why(const why_input& in) {
   why_answer answer;
   say_past(answer.sentences, in, f);
   say_future(answer.sentences, in, f);
+  // Reasons are what people and programs said: a sentence is one line all the same.
+  for (auto& sentence : answer.sentences)
+    std::ranges::replace_if(
+        sentence, [](char c) { return c >= 0 && (c < ' ' || c == '\x7F'); }, ' ');
   answer.json = to_json(in, f, answer.sentences);
   return answer;
 }

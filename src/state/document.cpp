@@ -20,16 +20,24 @@ struct parts {
   std::string_view line_end = lf;
 };
 
-/// The line break that ends the line in which `position` lies, or the last one before it.
+/// The line break that most lines of `text` end with; LF when there are as many of both.
+std::string_view usual_line_end(std::string_view text) {
+  std::size_t all = 0;
+  std::size_t with_return = 0;
+  for (auto at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    ++all;
+    with_return += at > 0 && text[at - 1] == '\r' ? 1U : 0U;
+  }
+  return 2 * with_return > all ? crlf : lf;
+}
+
+/// The line break of the line that begins at `position`; of a last line without one, the usual.
 std::string_view line_end_at(std::string_view text, std::size_t position) {
-  auto newline = text.find('\n', position);
+  const auto newline = text.find('\n', position);
   if (newline == std::string_view::npos) {
-    newline = text.rfind('\n');
+    return usual_line_end(text);
   }
-  if (newline == std::string_view::npos || newline == 0) {
-    return lf;
-  }
-  return text[newline - 1] == '\r' ? crlf : lf;
+  return newline > 0 && text[newline - 1] == '\r' ? crlf : lf;
 }
 
 std::optional<std::size_t> first_of(const std::vector<region>& regions, region_kind kind) {

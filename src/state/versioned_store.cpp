@@ -137,6 +137,14 @@ void versioned_store::note_failed_commit(const error& why) {
   spdlog::warn("cannot commit {}: {}", options_.path, health_.last_error);
 }
 
+void versioned_store::note_left_out(std::vector<std::string> paths) {
+  if (paths == health_.left_out)
+    return;
+  for (const auto& path : paths)
+    spdlog::warn("{}/{} is a git repository of its own: it is not versioned", options_.path, path);
+  health_.left_out = std::move(paths);
+}
+
 result<repository*> versioned_store::repository_now() {
   if (repository_)
     return repository_.get();
@@ -199,7 +207,7 @@ result<void> versioned_store::init() {
 result<void> versioned_store::check(const std::string& file) {
   if (!is_relative_name(file))
     return fail(errc::invalid_argument, "not the name of a file in the store: " + file,
-                options_.path);
+                options_.path, "name it as seen from there, without . or ..: notes/today.md");
   const auto directory = files_.stat(options_.path);
   if (!directory)
     return fail(directory.error());
@@ -338,6 +346,7 @@ result<std::optional<std::string>> versioned_store::commit_now(std::string_view 
   const auto message = commit_message(subject, trailers);
   auto done = with_repository([&](repository& repo) {
     auto commit = commit_everything(repo, options_.path, message, clock_.now());
+    note_left_out(repo.left_out());
     return commit && !*commit && even_empty ? repo.commit({}, message, clock_.now()) : commit;
   });
   if (done)

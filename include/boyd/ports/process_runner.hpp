@@ -49,6 +49,14 @@ struct process_events {
 
 using process_handle = std::uint64_t;
 
+/// How the helper process behind a runner is doing: the one that forks what is started.
+struct process_host_status {
+  bool has_host = false;  ///< false: this runner starts without a helper
+  bool alive = true;      ///< false: it died, and the next start makes a new one
+  int restarts = 0;       ///< new ones since the runner was made
+  std::string last_error; ///< of the newest death or failed restart; empty: none yet
+};
+
 /// Starts and watches child processes. Each runs in its own process group; nothing stays alive
 /// when the node dies. Non-blocking. Threads: any.
 class process_runner {
@@ -64,6 +72,9 @@ class process_runner {
 
   /// Processes started and not ended.
   virtual std::size_t running() const = 0;
+
+  /// For `boyd status`.
+  virtual process_host_status host() const { return {}; }
 };
 
 } // namespace boyd

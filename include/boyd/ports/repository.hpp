@@ -43,6 +43,10 @@ class repository {
   /// What differs from HEAD in the work tree (untracked files included, ignored files not).
   virtual result<std::vector<path_change>> changes() = 0;
 
+  /// What the newest call of changes() left out, though it is not ignored: directories that are git
+  /// repositories of their own, with a final '/'.
+  virtual std::vector<std::string> left_out() const { return {}; }
+
   /// Number of files tracked by HEAD.
   virtual result<std::size_t> tracked_files() = 0;
 

@@ -28,8 +28,8 @@ namespace boyd::state {
 /// break. Other blocks and strays are removed.
 
 /// `file_text` with exactly one runtime block, `block_text` (as render_runtime_block makes it),
-/// whose line ends follow the file's (LF or CRLF). Idempotent. agents_part is the same before and
-/// after.
+/// whose line ends are all of one kind (LF or CRLF): that of the standing block's first line, else
+/// the one that most lines of the file have. Idempotent. agents_part is the same before and after.
 std::string replace_runtime_block(std::string_view file_text, std::string_view block_text);
 
 /// The agents' bytes: `file_text` without what is ours. The one line break before a block that ends

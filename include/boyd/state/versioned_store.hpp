@@ -44,6 +44,8 @@ struct store_health {
   std::uint64_t degradations = 0;   ///< how often it became degraded, since construction
   std::uint64_t failed_commits = 0; ///< commits and snapshots that failed, since construction
   std::string last_error;           ///< of the newest failed commit; cleared by a good one
+  /// As repository::left_out, of the newest commit or boundary.
+  std::vector<std::string> left_out{};
 };
 
 /// What one commit of a cycle carries as trailers; empty members are left out.
@@ -158,6 +160,7 @@ class versioned_store {
   void degrade(const error& why);
   void notice(const error& why);
   void note_failed_commit(const error& why);
+  void note_left_out(std::vector<std::string> paths);
   template <class F>
   auto with_repository(F&& call) -> decltype(call(std::declval<repository&>()));
   result<void> replace(const std::string& file, std::string_view bytes,

@@ -5,12 +5,16 @@
 #include <array>
 #include <cerrno>
 #include <map>
+#include <string_view>
 #include <unistd.h>
 #include <utility>
 
 namespace boyd::adapters::git {
 
 namespace {
+
+/// Of nested repositories the first ones are named.
+constexpr std::size_t most_left_out = 16;
 
 /// A path whose index entry differs from HEAD's, so that the index cannot vouch for the file.
 struct head_side {
@@ -24,6 +28,12 @@ const char* path_of(const git_diff_delta* d) {
 
 bool is_submodule(const git_diff_delta* d) {
   return d->old_file.mode == GIT_FILEMODE_COMMIT || d->new_file.mode == GIT_FILEMODE_COMMIT;
+}
+
+/// libgit2 ends the name of a repository inside the work tree with '/' and looks no further.
+bool is_nested_repository(const git_diff_delta* d) {
+  const std::string_view path = path_of(d);
+  return d->status == GIT_DELTA_UNTRACKED && path.ends_with('/');
 }
 
 git_diff_options diff_options() {
@@ -120,7 +130,7 @@ void take_delta(const git_diff_delta* d, const std::map<std::string, head_side>&
 
 } // namespace
 
-result<std::vector<path_change>> changes(const session& s) {
+result<std::vector<path_change>> changes(const session& s, std::vector<std::string>& left_out) {
   auto head = head_tree(s);
   if (!head)
     return fail(std::move(head.error()));
@@ -139,8 +149,13 @@ result<std::vector<path_change>> changes(const session& s) {
   if (rc != 0)
     return fail(failure(rc, "cannot compare the index with the files", s.at->work_tree));
   std::map<std::string, change_kind> found;
-  for (std::size_t i = 0; i < git_diff_num_deltas(diff.get()); ++i)
-    take_delta(git_diff_get_delta(diff.get(), i), *staged, found);
+  left_out.clear();
+  for (std::size_t i = 0; i < git_diff_num_deltas(diff.get()); ++i) {
+    const git_diff_delta* d = git_diff_get_delta(diff.get(), i);
+    take_delta(d, *staged, found);
+    if (is_nested_repository(d) && left_out.size() < most_left_out)
+      left_out.emplace_back(path_of(d));
+  }
   for (const auto& [path, side] : *staged)
     if (auto compared = compare(s, path, side, found); !compared)
       return fail(std::move(compared.error()));

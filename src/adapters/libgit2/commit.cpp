@@ -244,13 +244,15 @@ result<std::optional<std::string>> commit(const session& s, const std::vector<pa
   if (!prepared->empty())
     if (auto staged = update_index(s, *prepared); !staged)
       return fail(std::move(staged.error()));
-  lock_wait wait(limits::repository_lock_wait);
+  lock_wait wait(s.at->git_dir, limits::repository_lock_wait);
   for (int moved = 0; moved < limits::commit_attempts;) {
     auto tried = try_commit(s, *prepared, message, when);
     if (!tried)
       return fail(std::move(tried.error()));
-    if (tried->end == attempt_end::done)
+    if (tried->end == attempt_end::done) {
+      renew_patience(s.at->git_dir);
       return tried->hash;
+    }
     if (tried->end == attempt_end::moved) {
       ++moved;
       continue;

@@ -99,6 +99,9 @@ result<session> open_session(const location& at);
 /// Checks the directory, its `.git` and its surroundings, and removes leftover locks.
 result<location> locate(const std::string& path, const git_identity& who);
 
+/// See check_place_of_repository.
+result<void> check_place(const std::string& path);
+
 /// Makes what is missing of the repository; see the port.
 result<void> create(const std::string& path, const git_identity& who);
 
@@ -113,7 +116,8 @@ result<tree_ptr> head_tree(const session& s);
 result<index_ptr> read_index(const session& s, const std::string& index_path, bool* rebuilt);
 
 // -- changes and commits --
-result<std::vector<path_change>> changes(const session& s);
+/// `left_out`: nested repositories that are not ignored, as repository::left_out names them.
+result<std::vector<path_change>> changes(const session& s, std::vector<std::string>& left_out);
 result<std::size_t> tracked_files(const session& s);
 result<void> stage(const session& s, const std::vector<path_change>& paths);
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -179,10 +180,43 @@ int make_lock(const std::string& git_dir, const std::string& path, lock_id& id) 
   return code;
 }
 
+/// Of every repository whose locks this process has waited for.
+struct patience_by_repository {
+  std::mutex mutex;
+  std::map<std::string, lock_patience> of;
+};
+
+patience_by_repository& all_patience() {
+  static patience_by_repository all;
+  return all;
+}
+
+lock_clock::time_point patience_until(const std::string& git_dir, lock_clock::time_point now) {
+  auto& all = all_patience();
+  const std::lock_guard guard(all.mutex);
+  const lock_patience fresh(limits::repository_lock_wait, limits::stale_lock_age);
+  return all.of.try_emplace(git_dir, fresh).first->second.until(now);
+}
+
 } // namespace
 
+lock_clock::time_point lock_patience::until(lock_clock::time_point now) {
+  if (!until_ || now >= *until_ + rest_)
+    until_ = now + most_;
+  return *until_;
+}
+
+void renew_patience(const std::string& git_dir) {
+  auto& all = all_patience();
+  const std::lock_guard guard(all.mutex);
+  all.of.erase(git_dir);
+}
+
 bool lock_wait::again() {
-  if (std::chrono::steady_clock::now() >= deadline_)
+  const auto now = lock_clock::now();
+  if (!deadline_)
+    deadline_ = std::min(now + most_, patience_until(git_dir_, now));
+  if (now >= *deadline_)
     return false;
   std::this_thread::sleep_for(pause_);
   pause_ = std::min(pause_ * 2, longest_pause);
@@ -192,7 +226,7 @@ bool lock_wait::again() {
 result<index_lock> index_lock::acquire(const std::string& work_tree, const std::string& git_dir,
                                        milliseconds most) {
   const std::string path = git_dir + "/index.lock";
-  lock_wait wait(most);
+  lock_wait wait(git_dir, most);
   for (bool recovered = false;;) {
     lock_id id{};
     const int code = make_lock(git_dir, path, id);

@@ -4,6 +4,7 @@
 #include "boyd/core/time.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <utility>
@@ -11,17 +12,44 @@
 /// Lock files as git uses them, and the removal of leftovers. The rules are in repository.hpp.
 namespace boyd::adapters::git {
 
-/// A bounded wait for somebody else's lock. Between the looks it sleeps for a few milliseconds:
-/// git gives no event for the end of a lock.
+using lock_clock = std::chrono::steady_clock;
+
+/// How long the locks of one repository are waited for, all of them together: a cycle takes the
+/// index and the branch several times, and each of them may be held. Not thread-safe.
+class lock_patience {
+ public:
+  /// `rest`: so long after it was spent, it is there again.
+  lock_patience(milliseconds most, milliseconds rest) : most_(most), rest_(rest) {}
+
+  /// The end of a wait that begins at `now`: of the first one, and of all that follow it.
+  lock_clock::time_point until(lock_clock::time_point now);
+
+  /// A commit has got through: whoever held a lock then is gone.
+  void renew() { until_.reset(); }
+
+ private:
+  milliseconds most_;
+  milliseconds rest_;
+  std::optional<lock_clock::time_point> until_;
+};
+
+/// The branch of the repository `git_dir` has moved: its locks may be waited for anew.
+void renew_patience(const std::string& git_dir);
+
+/// A bounded wait for somebody else's lock in the repository `git_dir`; all the waits of this
+/// process there share one patience of limits::repository_lock_wait. Between the looks it sleeps
+/// for a few milliseconds: git gives no event for the end of a lock.
 class lock_wait {
  public:
-  explicit lock_wait(milliseconds most) : deadline_(std::chrono::steady_clock::now() + most) {}
+  lock_wait(std::string git_dir, milliseconds most) : git_dir_(std::move(git_dir)), most_(most) {}
 
   /// Waits a moment; false when the time is over.
   bool again();
 
  private:
-  std::chrono::steady_clock::time_point deadline_;
+  std::string git_dir_;
+  milliseconds most_;
+  std::optional<lock_clock::time_point> deadline_;
   milliseconds pause_{1};
 };
 

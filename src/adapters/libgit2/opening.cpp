@@ -243,6 +243,14 @@ result<location> locate(const std::string& path, const git_identity& who) {
   return at;
 }
 
+result<void> check_place(const std::string& path) {
+  std::error_code ec;
+  const fs::path real = fs::weakly_canonical(path, ec);
+  if (ec)
+    return fail(errc::io_error, "cannot find the directory: " + ec.message(), path);
+  return check_surroundings(real.string());
+}
+
 result<void> create(const std::string& path, const git_identity& who) {
   const bool was_there = exists(path);
   if (!was_there && ::mkdir(path.c_str(), private_directory) != 0)

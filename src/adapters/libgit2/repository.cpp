@@ -13,8 +13,10 @@ class git_work_tree final : public repository {
   explicit git_work_tree(git::location at) : at_(std::move(at)) {}
 
   result<std::vector<path_change>> changes() override {
-    return with([](const git::session& s) { return git::changes(s); });
+    return with([this](const git::session& s) { return git::changes(s, left_out_); });
   }
+
+  std::vector<std::string> left_out() const override { return left_out_; }
 
   result<std::size_t> tracked_files() override {
     return with([](const git::session& s) { return git::tracked_files(s); });
@@ -74,6 +76,7 @@ class git_work_tree final : public repository {
   }
 
   git::location at_;
+  std::vector<std::string> left_out_;
 };
 
 class git_repositories final : public repository_provider {
@@ -97,6 +100,11 @@ class git_repositories final : public repository_provider {
 };
 
 } // namespace
+
+result<void> check_place_of_repository(const std::string& path) {
+  git::start_library();
+  return git::check_place(path);
+}
 
 std::shared_ptr<repository_provider> make_git_repositories() {
   return std::make_shared<git_repositories>();

@@ -24,8 +24,10 @@ namespace boyd::adapters {
 ///  2. any other lock: it was made before the machine started, or is older than
 ///     limits::stale_lock_age, and in both cases no process has it open and no live git process
 ///     works in this repository (git closes index.lock while an editor is open).
-/// Everything else is alive: it is waited for, for `limits::repository_lock_wait`, then `locked`.
-/// Temporary objects and packs follow rule 2.
+/// Everything else is alive: it is waited for, then `locked`. All the locks of a repository share
+/// one `limits::repository_lock_wait`, which is given anew by a commit or after
+/// limits::stale_lock_age: several locks, or one that is met at every step of a cycle, cost it
+/// once. Temporary objects and packs follow rule 2.
 ///
 /// **Commits** go to whatever HEAD points at: a person who checked out another branch, or detached
 /// HEAD, gets the node's commits there. The ref moves by compare-and-swap, repeated on the new
@@ -41,5 +43,9 @@ namespace boyd::adapters {
 /// Each call opens the repository anew (a fraction of one fsync), so that packs, refs and
 /// configuration changed by others are always seen. Threads: the provider any; a repository one.
 std::shared_ptr<repository_provider> make_git_repositories();
+
+/// Whether `path`, which need not exist yet, may become a repository: `refused` when it lies inside
+/// another work tree that does not ignore it. Nothing is written.
+result<void> check_place_of_repository(const std::string& path);
 
 } // namespace boyd::adapters

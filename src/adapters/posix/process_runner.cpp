@@ -62,6 +62,7 @@ class posix_process_runner final : public process_runner {
   result<process_handle> start(process_spec spec, process_events events) override;
   void signal(process_handle handle, int signal) override;
   std::size_t running() const override { return running_.load(); }
+  process_host_status host() const override;
 
  private:
   using entries = std::map<process_handle, process_job>;
@@ -74,6 +75,7 @@ class posix_process_runner final : public process_runner {
   void take_start(command c);
   int make_pipes(process_job& e, process_handle handle, outgoing& message);
   bool ensure_host();
+  void note_host(bool alive, std::string problem = {});
   void flush();
   void watch_control(bool also_write);
   void handle_event(const epoll_event& event);
@@ -95,10 +97,11 @@ class posix_process_runner final : public process_runner {
   std::thread thread_;
   std::atomic<std::size_t> running_{0};
 
-  std::mutex mutex_; ///< guards the three below
+  mutable std::mutex mutex_; ///< guards the four below
   std::deque<command> commands_;
   process_handle last_handle_ = 0;
   bool stopping_ = false;
+  process_host_status host_status_{true, true, 0, {}};
 
   // The runner's thread only.
   entries entries_;
@@ -178,6 +181,20 @@ void posix_process_runner::signal(process_handle handle, int signal) {
   c.signal = signal;
   if (signal > 0)
     (void)push(std::move(c));
+}
+
+process_host_status posix_process_runner::host() const {
+  const std::lock_guard lock(mutex_);
+  return host_status_;
+}
+
+void posix_process_runner::note_host(bool alive, std::string problem) {
+  const std::lock_guard lock(mutex_);
+  if (alive && !host_status_.alive)
+    ++host_status_.restarts;
+  host_status_.alive = alive;
+  if (!problem.empty())
+    host_status_.last_error = std::move(problem);
 }
 
 void posix_process_runner::wake() {
@@ -304,9 +321,11 @@ bool posix_process_runner::ensure_host() {
   host_backoff_ = std::min(host_backoff_ * 2, limits::backoff_cap);
   if (const auto started = link_.start(); !started) {
     spdlog::error("{}", to_string(started.error()));
+    note_host(false, to_string(started.error()));
     return false;
   }
   spdlog::warn("the process host was started again");
+  note_host(true);
   host_started_ = now;
   waits_for_room_ = false;
   watch(link_.control(), key_control, EPOLLIN);
@@ -376,7 +395,10 @@ void posix_process_runner::take_replies() {
 }
 
 void posix_process_runner::host_lost() {
-  spdlog::error("the process host died; {} processes are ended", entries_.size());
+  const auto what =
+      "the process host died; " + std::to_string(entries_.size()) + " processes are ended";
+  spdlog::error("{}", what);
+  note_host(false, what);
   link_.lost();
   const auto now = clock::now();
   if (now - host_started_ >= healthy_after)

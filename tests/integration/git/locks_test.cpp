@@ -132,6 +132,42 @@ TEST_CASE("a held lock is waited for") {
   CHECK(h.commit_all("one"));
 }
 
+TEST_CASE("FAULTS 41: all waits for the locks of a repository share one patience") {
+  using adapters::git::lock_clock;
+  adapters::git::lock_patience p(5s, 60s);
+  const lock_clock::time_point start{};
+  CHECK(p.until(start) == start + 5s);
+  CHECK(p.until(start + 3s) == start + 5s);
+  CHECK(p.until(start + 64s) == start + 5s); // long spent: nothing is waited for
+  CHECK(p.until(start + 65s) == start + 70s);
+  p.renew();
+  CHECK(p.until(start + 66s) == start + 71s);
+}
+
+TEST_CASE("FAULTS 41: several young foreign locks are waited for together, once") {
+  git_home h;
+  put(h.file("a"), "1");
+  REQUIRE(h.commit_all("one"));
+  for (const char* name : {"index.lock", "HEAD.lock", "refs/heads/main.lock"})
+    put(h.file(std::string(".git/") + name), "");
+  adapters::git::lock_wait first(h.file(".git"), 10min);
+  while (first.again()) {
+  }
+  // The patience is spent: whatever the node does next there fails at the first look.
+  put(h.file("a"), "2");
+  CHECK(h.repo->stage({{"a", change_kind::modified}}).error().code == errc::locked);
+  CHECK_FALSE(adapters::git::lock_wait(h.file(".git"), 10min).again());
+  std::filesystem::remove(h.file(".git/index.lock"));
+  CHECK(h.repo->commit({{"a", change_kind::modified}}, "two", at(noon)).error().code ==
+        errc::locked);
+  CHECK_FALSE(adapters::git::lock_wait(h.file(".git"), 10min).again());
+  std::filesystem::remove(h.file(".git/HEAD.lock"));
+  std::filesystem::remove(h.file(".git/refs/heads/main.lock"));
+  CHECK(h.commit_all("three"));
+  // A commit has got through: the next lock is waited for.
+  CHECK(adapters::git::lock_wait(h.file(".git"), 10min).again());
+}
+
 TEST_CASE("old temporary objects and packs go, young ones stay") {
   git_home h;
   const std::vector<std::string> names{"objects/tmp_object_git2_aaaaaa", "objects/ab/tmp_obj_x",

@@ -106,11 +106,40 @@ TEST_CASE("what is ignored, temporary, special or a nested repository is not ver
               .exit_code == 0);
   ::mkfifo(h.file("fifo").c_str(), 0600);
   CHECK(h.repo->changes().value() == std::vector<path_change>{{".gitignore", change_kind::added}});
+  CHECK(h.repo->left_out() == std::vector<std::string>{"nested/"});
   REQUIRE(h.commit({{".gitignore", change_kind::added},
                     {"secret", change_kind::added},
                     {"fifo", change_kind::added}},
                    "x"));
   CHECK(h.git("ls-files").text == ".gitignore\n");
+}
+
+TEST_CASE("a nested repository is named until it is ignored or gone") {
+  git_home h;
+  put(h.file("work/tool/file"), "x");
+  REQUIRE(shell(h.file("work/tool"), "git init -q .").exit_code == 0);
+  REQUIRE(h.repo->changes());
+  CHECK(h.repo->left_out() == std::vector<std::string>{"work/tool/"});
+  put(h.file(".gitignore"), "work/\n");
+  REQUIRE(h.repo->changes());
+  CHECK(h.repo->left_out().empty());
+  put(h.file(".gitignore"), "");
+  std::filesystem::remove_all(h.file("work/tool/.git"));
+  REQUIRE(h.repo->changes());
+  CHECK(h.repo->left_out().empty());
+}
+
+TEST_CASE("whether a repository may stand somewhere is known before anything is made") {
+  const temp_dir root;
+  REQUIRE(shell(root.path(), "git init -q outer && echo kernel > outer/.gitignore").exit_code == 0);
+  const auto refused = adapters::check_place_of_repository(root.file("outer/a/b/c"));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::refused);
+  CHECK_FALSE(refused.error().next.empty());
+  CHECK(adapters::check_place_of_repository(root.file("outer/kernel/c")));
+  CHECK(adapters::check_place_of_repository(root.file("elsewhere/c")));
+  CHECK_FALSE(std::filesystem::exists(root.file("outer/a")));
+  CHECK_FALSE(std::filesystem::exists(root.file("elsewhere")));
 }
 
 TEST_CASE("only the paths that are named are committed, and only inside paths") {

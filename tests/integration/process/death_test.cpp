@@ -101,10 +101,13 @@ TEST_CASE("a dead host is reported as killed processes and is started again") {
   REQUIRE(seen.wait_for_output("ready"));
   const pid_t host = host_pid();
   REQUIRE(host > 0);
+  CHECK(runner->host().has_host);
+  CHECK(runner->host().restarts == 0);
   ::kill(host, SIGKILL);
   REQUIRE(seen.wait());
   CHECK(seen.exit().signal == SIGKILL);
   CHECK(seen.exits() == 1);
+  CHECK_FALSE(runner->host().alive);
   CHECK(wait_until([&] { return mark.living() == 0; }));
   // Within the backoff a start fails as transient; after it the next one works.
   int refused = 0;
@@ -120,6 +123,9 @@ TEST_CASE("a dead host is reported as killed processes and is started again") {
   });
   CHECK(recovered);
   CHECK(refused > 0);
+  CHECK(runner->host().alive);
+  CHECK(runner->host().restarts == 1);
+  CHECK(runner->host().last_error.find("the process host died") == 0);
 }
 
 TEST_CASE("a host that cannot be executed is an error of the start") {

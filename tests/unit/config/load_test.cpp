@@ -319,6 +319,20 @@ TEST_CASE("load: environment", "[config]") {
       "kernels[0].agents[0].prompt", {{"X", std::string(100'000, 'x')}});
 }
 
+TEST_CASE("load: every wrong reference of one value is told, each once", "[config]") {
+  const auto r = load_text(
+      with_agent("        prompt: \"${ONE} ${9x} ${SET} ${TWO} ${ONE} ${open\"\n"), {{"SET", "s"}});
+  CHECK_FALSE(r.value);
+  REQUIRE(r.findings.size() == 1);
+  const auto& f = r.findings.front();
+  CHECK(f.key == "kernels[0].agents[0].prompt");
+  CHECK(f.line == 6);
+  CHECK(f.problem == "the environment variable ONE is not set; a ${ that is no ${VARIABLE} or "
+                     "${VARIABLE:-default}; the environment variable TWO is not set");
+  CHECK(f.expected.find("${ONE:-default}") != std::string::npos);
+  CHECK(f.expected.find("${TWO:-default}") != std::string::npos);
+}
+
 TEST_CASE("load: secrets are collected and redacted", "[config]") {
   const auto c = good(R"yaml(version: 1
 node: {store: "postgres://b@db/boyd", store_password_file: /etc/pw}

@@ -130,3 +130,20 @@ TEST_CASE("why: bad bytes in a reason do not break the answer") {
   in.occurrences = {slot("2026-02-13T10:30:00Z", occurrence_state::skipped, "", "bad \xFF")};
   CHECK(nlohmann::json::accept(explain_why(in).json));
 }
+
+TEST_CASE("why: a sentence is one line, whatever people wrote") {
+  auto in = history();
+  in.agent_id = "a";
+  in.occurrences[0].reason = "first\nsecond\r\n\x1b[31mthird";
+  in.decisions[0].decision.detail = "one\ttwo\nthree";
+  in.pauses = {{"default", "a", "back on\nMonday", at("2026-02-13T09:30:00Z")}};
+  in.quiet = plan::quiet_now{"night\nrest", at("2026-02-14T05:00:00Z")};
+  const auto answer = explain_why(in);
+  CHECK(says(answer, "Agent a is paused since 2026-02-13T09:30:00Z: back on Monday."));
+  for (const auto& sentence : answer.sentences) {
+    INFO(sentence);
+    CHECK(std::ranges::none_of(sentence, [](char c) { return c >= 0 && c < ' '; }));
+  }
+  // The rows' own words are not touched.
+  CHECK(nlohmann::json::parse(answer.json)["pauses"][0]["reason"] == "back on\nMonday");
+}

@@ -127,6 +127,12 @@ TEST_CASE("line ends follow the file", "[state][document]") {
   CHECK(replaced(windows("a\nb\n")) == windows("a\nb\n\n" + new_block));
   CHECK(agents_part(replaced("a\r\nb\r\n")) == "a\r\nb\r\n");
   CHECK(agents_part(replaced("a\r")) == "a\r");
+  // A block that stands keeps its own; a new one takes those that most lines have.
+  CHECK(replaced("a\r\nb\r\n" + old_block + "c\r\n") == "a\r\nb\r\n" + new_block + "c\r\n");
+  CHECK(replaced("a\r\nb\r\nc\n") == "a\r\nb\r\nc\n" + windows("\n" + new_block));
+  CHECK(replaced("a\nb\nc\r\n") == "a\nb\nc\r\n\n" + new_block);
+  CHECK(agents_part(replaced("a\r\nb\r\nc\n")) == "a\r\nb\r\nc\n");
+  CHECK(replaced(replaced("a\r\nb\r\nc")) == replaced("a\r\nb\r\nc"));
 }
 
 namespace {
