@@ -162,6 +162,10 @@ void cancel_unknown(self_pointer self, const std::string& kernel, const std::str
   op.status = dispatch_status::pending;
   op.before = std::move(before);
   op.limit = cancel_batch;
+  // A long queue of the others is not read for it: this runs while they begin to work.
+  if (const auto* k = self->state.configuration->find_kernel(kernel); k != nullptr && agent.empty())
+    for (const auto& a : k->agents)
+      op.not_agent_ids.push_back(a.agent_id);
   ask_store(self, self->state.store, std::move(op),
             [self, kernel, agent](result<std::vector<dispatch>> rows) {
               if (!rows)

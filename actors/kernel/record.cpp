@@ -287,38 +287,53 @@ void repair_rendering(self_pointer self) {
       });
 }
 
-/// At shutdown: a cycle that is cut short stands in STATE.md as running; it is resumed by the next
-/// start. Best effort: the rows are the truth, and a failure here must not hold the shutdown.
+namespace {
+
+/// The final block is written, or could not be: whoever stops the node goes on.
+void finished(self_pointer self) {
+  if (auto& promise = self->state.finishing)
+    answer<finish_reply>(*promise, finish_reply{});
+}
+
+/// STATE.md with the cycle that is cut short, and the commit of it.
+void render_cut_short(self_pointer self, const cycle_record& running,
+                      const std::vector<cycle_record>& rows) {
+  ask<state_reply>(self, self->state.parts.state_writer, state_request{{}, block_of(self, rows)},
+                   [self, running](result<state_reply>) {
+                     // Not called `cycle …`: that one is the record, and there is one for each
+                     // cycle.
+                     auto what = boundary(self, "stopped in cycle " + running.cycle_id,
+                                          running.cycle_id, {}, false);
+                     ask<repository_reply>(self, self->state.parts.git_committer,
+                                           repository_request{{}, std::move(what)},
+                                           [self](result<repository_reply>) { finished(self); });
+                   });
+}
+
+} // namespace
+
+/// At shutdown: a cycle that is cut short stands in its row and in STATE.md as running, with what
+/// it has come to; it is resumed by the next start. Best effort: the next start finds out anyway,
+/// and a failure here must not hold the shutdown.
 void write_final_block(self_pointer self) {
   auto& s = self->state;
-  auto done = [self] {
-    auto& promise = self->state.finishing;
-    if (promise)
-      answer<finish_reply>(*promise, finish_reply{});
-  };
   if (!s.cycle || s.cycle->step() > cycle_step::wait || std::exchange(s.final_block, true))
-    return done();
+    return finished(self);
   const auto running = s.cycle->snapshot(now_of(self));
-  ask_store(self, s.parts.store,
-            store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
-            [self, running, done](result<std::vector<cycle_record>> history) {
-              std::vector<cycle_record> rows{running};
-              if (history)
-                rows.insert(rows.end(), history->begin(), history->end());
-              rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
-              auto& st = self->state;
-              ask<state_reply>(self, st.parts.state_writer, state_request{{}, block_of(self, rows)},
-                               [self, running, done](result<state_reply>) {
-                                 // Not called `cycle …`: that one is the record, and there is one
-                                 // for each cycle.
-                                 auto what = boundary(self, "stopped in cycle " + running.cycle_id,
-                                                      running.cycle_id, {}, false);
-                                 ask<repository_reply>(
-                                     self, self->state.parts.git_committer,
-                                     repository_request{{}, std::move(what)},
-                                     [done](result<repository_reply>) { done(); });
-                               });
-            });
+  store_request request;
+  // A cycle whose row is not written yet has nothing to note, and is begun anew.
+  if (s.cycle->step() != cycle_step::begin)
+    request.operations.emplace_back(store::begin_cycle{running});
+  request.operations.emplace_back(
+      store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, running](result<store_reply> r) {
+    std::vector<cycle_record> rows{running};
+    if (r)
+      if (auto history = reply_of<store::list_cycles>(r->values.back()))
+        rows.insert(rows.end(), history->begin(), history->end());
+    rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
+    render_cut_short(self, running, rows);
+  });
 }
 
 } // namespace boyd::kernel_impl

@@ -114,6 +114,41 @@ TEST_CASE("a cycle's row is made, finished and listed newest first") {
   REQUIRE(refusal(s, store::finish_cycle{cycle_at("c3", 1)}) == errc::invalid_argument);
 }
 
+TEST_CASE("a running cycle's row takes what a shutdown notes, a finished one does not") {
+  const auto w = any_world();
+  auto& s = w->store();
+  const auto running_row = [&] { return ask(s, store::list_cycles{"k", true, 5}).at(0); };
+  ask(s, store::begin_cycle{cycle_at("c1", 1000)});
+  auto note = cycle_at("c1", 1000);
+  note.dispatched = 3;
+  note.succeeded = 1;
+  note.failed = 1;
+  note.failed_agents = {"b"};
+  note.agents = {{"a", "done", "fine"}, {"b", "failed", "no"}, {"c", "pending", "goes on"}};
+  note.duration_ms = 40;
+  note.error = "cut short";
+  ask(s, store::begin_cycle{note});
+  ask(s, store::begin_cycle{note});
+  REQUIRE(running_row() == note);
+  REQUIRE(ask(s, store::list_cycles{"k", false, 5}).empty());
+  // When, where and whose the cycle is was said at its beginning.
+  auto other = note;
+  other.scheduled_at = from_unix_ms(7000);
+  other.started_at = from_unix_ms(7000);
+  other.node_id = "n2";
+  other.kernel_id = "elsewhere";
+  ask(s, store::begin_cycle{other});
+  REQUIRE(running_row() == note);
+  auto end = note;
+  end.status = cycle_status::success;
+  end.succeeded = 3;
+  end.failed = 0;
+  end.finished_at = from_unix_ms(1500);
+  ask(s, store::finish_cycle{end});
+  ask(s, store::begin_cycle{note}); // e.g. repeated after a commit in doubt
+  REQUIRE(running_row() == end);
+}
+
 TEST_CASE("decisions are kept once and filtered") {
   const auto w = any_world();
   auto& s = w->store();

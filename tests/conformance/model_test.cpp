@@ -164,6 +164,8 @@ class script {
     op.with_bodies = set();
     op.limit = *rc::gen::inRange<std::size_t>(1, 8);
     op.not_cycle_id = set() ? cycle() : "";
+    if (set())
+      op.not_agent_ids = {agent(), agent()};
     return op;
   }
 

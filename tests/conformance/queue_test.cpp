@@ -1,4 +1,7 @@
+#include "boyd/queue/transitions.hpp"
 #include "harness.hpp"
+
+#include <nlohmann/json.hpp>
 
 using namespace boyd;
 using namespace boyd::test;
@@ -270,6 +273,14 @@ TEST_CASE("lists filter, page and leave long texts out") {
       ask(s, store::count_by_status{"k"}) ==
       store::count_by_status::reply{{dispatch_status::pending, 2}, {dispatch_status::failed, 1}});
   REQUIRE(ask(s, store::count_by_status{"other"}).empty());
+  store::list_dispatches others;
+  others.kernel_id = "k";
+  others.not_agent_ids = {"a", "c"};
+  REQUIRE(ask(s, others).size() == 1);
+  others.status = dispatch_status::pending;
+  REQUIRE(ask(s, others).empty());
+  others.not_agent_ids = {"b"};
+  REQUIRE(ask(s, others).size() == 2);
   const auto latest = ask(s, store::latest_per_agent{"k"});
   REQUIRE(latest.size() == 2);
   REQUIRE(latest[0].dispatch_id == id_of(3));
@@ -300,4 +311,25 @@ TEST_CASE("earlier attempts are remembered") {
   REQUIRE(again.row.outcome == run_outcome{});
   REQUIRE(again.row.attempts_json.find("too slow") != std::string::npos);
   REQUIRE(again.row.attempts_json.find("n1") != std::string::npos);
+}
+
+TEST_CASE("what a dispatch said before an operator's retry stays readable") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue(s, {spec(1, "a")});
+  const auto c = claim(s, "n1", 1).at(0);
+  settlement item{id_of(1), c.row.fence, settle_to::done, 0ms, {}};
+  const std::string half(queue::attempt_output_bytes - 1, 'x');
+  item.outcome.output = half + "\u00e4 and more";
+  item.outcome.output_cut = 7;
+  item.outcome.verification = verification_verdict::passed;
+  REQUIRE(ask(s, store::settle{"n1", {item}}).at(0) == settle_result::accepted);
+  REQUIRE(ask(s, store::retry_dispatch{id_of(1)}).result == settle_result::accepted);
+  const auto earlier = nlohmann::json::parse(row(s, id_of(1)).attempts_json);
+  REQUIRE(earlier.size() == 1);
+  REQUIRE(earlier[0]["to"] == "done");
+  REQUIRE(earlier[0]["verification"] == name_of(verification_verdict::passed));
+  // No character is cut in half, and what is missing is counted.
+  REQUIRE(earlier[0]["output"] == half);
+  REQUIRE(earlier[0]["output_cut"] == item.outcome.output.size() - half.size() + 7);
 }

@@ -56,7 +56,9 @@ struct list_occurrences {
   std::size_t limit = 50;
 };
 
-/// Makes the cycle's row (status running) and ties it to its slot. Idempotent per cycle_id.
+/// Makes the cycle's row (status running) and ties it to its slot. Idempotent per cycle_id: a row
+/// that is running still takes the counts, agents, duration and error of a repeat, which is how a
+/// shutdown notes how far the cycle got; a finished one stays as it is.
 struct begin_cycle {
   using reply = ok;
   cycle_record cycle;
@@ -197,6 +199,9 @@ struct list_dispatches {
   bool with_bodies = false;               ///< prompt and output, too; otherwise empty
   std::size_t limit = 50;
   std::string not_cycle_id; ///< rows of this cycle are left out; empty: none
+  /// Rows of agents with these ids are left out, without being read: a long queue of known agents
+  /// must not slow down the search for unknown ones.
+  std::vector<std::string> not_agent_ids{};
 };
 
 /// The newest dispatch of each agent of the kernel (bodies left out).
@@ -358,6 +363,11 @@ class dispatch_store {
   /// caller opens again and repeats (every operation is idempotent or fenced).
   virtual result<std::vector<store::any_reply>>
   apply(const std::vector<store::operation>& batch) = 0;
+
+  /// What an operator should look after although the store works (a transaction of somebody else's
+  /// that stays open, a log that cannot be cut back), one line each; empty when all is well.
+  /// Cheap, finite, outside any batch; an error means what it means in `apply`.
+  virtual result<std::vector<std::string>> concerns() { return std::vector<std::string>{}; }
 
   /// One line for status and doctor: kind, place (no password), version.
   virtual std::string describe() const = 0;

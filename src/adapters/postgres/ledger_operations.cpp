@@ -108,23 +108,20 @@ any_reply operations::run(const list_occurrences& op) {
   return out;
 }
 
-void operations::write_cycle(const cycle_record& c, bool replace) {
+void operations::write_cycle(const cycle_record& c, bool finish) {
   std::string sql =
-      "INSERT INTO cycles(cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
+      "INSERT INTO cycles AS t(cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
       "failed, failed_agents, agents, duration_ms, error, started_at, finished_at, node_id) "
       "VALUES($1, $2, $3::bigint, $4, $5::int, $6::int, $7::int, $8::jsonb, $9::jsonb, "
-      "$10::bigint, $11, coalesce(nullif($12::bigint, 0), now_ms()), nullif($13::bigint, 0), $14) ";
-  sql += replace ? "ON CONFLICT(cycle_id) DO UPDATE SET status=excluded.status, "
-                   "dispatched=excluded.dispatched, succeeded=excluded.succeeded, "
-                   "failed=excluded.failed, failed_agents=excluded.failed_agents, "
-                   "agents=excluded.agents, duration_ms=excluded.duration_ms, "
-                   "error=excluded.error, finished_at=excluded.finished_at, "
-                   "node_id=excluded.node_id"
-                 : "ON CONFLICT DO NOTHING";
-  if (replace)
-    sql.replace(sql.find("nullif($13::bigint, 0)"),
-                std::string_view{"nullif($13::bigint, 0)"}.size(),
-                "coalesce(nullif($13::bigint, 0), now_ms())");
+      "$10::bigint, $11, coalesce(nullif($12::bigint, 0), now_ms()), ";
+  sql += finish ? "coalesce(nullif($13::bigint, 0), now_ms())" : "nullif($13::bigint, 0)";
+  sql += ", $14) ON CONFLICT(cycle_id) DO UPDATE SET dispatched=excluded.dispatched, "
+         "succeeded=excluded.succeeded, failed=excluded.failed, "
+         "failed_agents=excluded.failed_agents, agents=excluded.agents, "
+         "duration_ms=excluded.duration_ms, error=excluded.error";
+  sql += finish ? ", status=excluded.status, finished_at=excluded.finished_at, "
+                  "node_id=excluded.node_id"
+                : " WHERE t.status='running'";
   db_.run(sql, parameters{}
                    .add(c.cycle_id)
                    .add(c.kernel_id)

@@ -72,7 +72,9 @@ class id_query {
   }
   std::string text(const std::string& value) { return bind(std::string_view{value}, "text"); }
   std::string agents() { return bind(agents_, "int[]"); }
-  bool by_agent() const { return !op_.kernel_id.empty() || !op_.agent_id.empty(); }
+  bool by_agent() const {
+    return !op_.kernel_id.empty() || !op_.agent_id.empty() || !op_.not_agent_ids.empty();
+  }
   std::string newest(const char* id) {
     return std::string{" ORDER BY "} + id + " DESC LIMIT " + bind(sql_limit(op_.limit), "bigint");
   }
@@ -149,8 +151,10 @@ any_reply operations::run(const find_dispatch& op) {
 
 any_reply operations::run(const list_dispatches& op) {
   array agents;
+  const auto& left_out = op.not_agent_ids;
   for (const auto* agent : names_.named(op.kernel_id, op.agent_id))
-    agents.add(agent->no);
+    if (std::find(left_out.begin(), left_out.end(), agent->agent_id) == left_out.end())
+      agents.add(agent->no);
   id_query ids(op, agents);
   const auto sql = select_rows(ids.sql(), op.with_bodies);
   return all_shown(db_.run(sql, ids.values()), op.with_bodies, names_);

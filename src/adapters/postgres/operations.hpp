@@ -162,7 +162,7 @@ class operations {
   void loosen(const stored& s);
 
   std::uint64_t remove_dispatches(milliseconds age, std::uint64_t limit);
-  void write_cycle(const cycle_record& cycle, bool replace);
+  void write_cycle(const cycle_record& cycle, bool finish);
 
   session& db_;
   directory& names_;

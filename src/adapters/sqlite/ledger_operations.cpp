@@ -85,25 +85,24 @@ any_reply operations::run(const list_occurrences& op) {
   return out;
 }
 
-void operations::write_cycle(const cycle_record& c, bool replace) {
+void operations::write_cycle(const cycle_record& c, bool finish) {
   const auto failed_agents = queue::names_to_json(c.failed_agents);
   const auto agents = queue::agents_to_json(c.agents);
   const auto started = is_unset(c.started_at) ? now_ : c.started_at;
   auto finished = c.finished_at;
-  if (replace && !finished)
+  if (finish && !finished)
     finished = now_;
-  auto s = db_.prepare(
-      replace ? "INSERT INTO cycles(cycle_id, kernel_id, scheduled_at, status, dispatched, "
-                "succeeded, failed, failed_agents, agents, duration_ms, error, started_at, "
-                "finished_at, node_id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(cycle_id) "
-                "DO UPDATE SET status=excluded.status, dispatched=excluded.dispatched, "
-                "succeeded=excluded.succeeded, failed=excluded.failed, "
-                "failed_agents=excluded.failed_agents, agents=excluded.agents, "
-                "duration_ms=excluded.duration_ms, error=excluded.error, "
-                "finished_at=excluded.finished_at, node_id=excluded.node_id"
-              : "INSERT INTO cycles(cycle_id, kernel_id, scheduled_at, status, dispatched, "
-                "succeeded, failed, failed_agents, agents, duration_ms, error, started_at, "
-                "finished_at, node_id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING");
+  std::string sql = "INSERT INTO cycles(cycle_id, kernel_id, scheduled_at, status, dispatched, "
+                    "succeeded, failed, failed_agents, agents, duration_ms, error, started_at, "
+                    "finished_at, node_id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON "
+                    "CONFLICT(cycle_id) DO UPDATE SET dispatched=excluded.dispatched, "
+                    "succeeded=excluded.succeeded, failed=excluded.failed, "
+                    "failed_agents=excluded.failed_agents, agents=excluded.agents, "
+                    "duration_ms=excluded.duration_ms, error=excluded.error";
+  sql += finish ? ", status=excluded.status, finished_at=excluded.finished_at, "
+                  "node_id=excluded.node_id"
+                : " WHERE status='running'";
+  auto s = db_.prepare(sql);
   s.bind(c.cycle_id).bind(c.kernel_id).bind(c.scheduled_at).bind(name_of(c.status));
   s.bind(c.dispatched).bind(c.succeeded).bind(c.failed).bind(failed_agents).bind(agents);
   s.bind(c.duration_ms).bind(c.error).bind(started).bind(finished).bind(c.node_id).run();

@@ -1,3 +1,4 @@
+#include "boyd/queue/cycle_json.hpp"
 #include "operations.hpp"
 
 #include <cstdint>
@@ -32,14 +33,18 @@ list_by way_of(const list_dispatches& op) {
     return list_by::end;
   if (op.status == dispatch_status::running)
     return list_by::lease;
-  return op.kernel_id.empty() && op.agent_id.empty() ? list_by::age : list_by::agent;
+  return op.kernel_id.empty() && op.agent_id.empty() && op.not_agent_ids.empty() ? list_by::age
+                                                                                 : list_by::agent;
 }
 
-/// The parameters of a list: ?1 to ?8 in this order, whichever of them the text uses.
+/// The parameters of a list: ?1 to ?8 in this order, whichever of them the text uses; ?9, the last,
+/// only where it does.
 void bind_filters(statement& s, const list_dispatches& op) {
   s.bind(op.kernel_id).bind(op.agent_id).bind(op.cycle_id).bind(op.not_cycle_id);
   s.bind(op.status ? name_of(*op.status) : std::string_view{}).bind(op.before);
   s.bind(op.finished_since.value_or(utc_time{})).bind(static_cast<std::int64_t>(op.limit));
+  if (!op.not_agent_ids.empty())
+    s.bind(queue::names_to_json(op.not_agent_ids));
 }
 
 /// Agents by kernel and name, as a condition on agents a.
@@ -49,6 +54,8 @@ std::string agent_filter(const list_dispatches& op) {
     sql += " AND a.kernel_no = (SELECT no FROM kernels WHERE kernel_id = ?1)";
   if (!op.agent_id.empty())
     sql += " AND a.agent_id = ?2";
+  if (!op.not_agent_ids.empty())
+    sql += " AND a.agent_id NOT IN (SELECT value FROM json_each(?9))";
   return sql;
 }
 

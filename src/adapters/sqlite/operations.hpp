@@ -83,7 +83,7 @@ class operations {
   settle_result settle_one(const settlement& item);
   std::uint64_t due_count(const agent_entry& agent);
   store::take_back::reply give_back(statement ids, int max_rescues);
-  void write_cycle(const cycle_record& cycle, bool replace);
+  void write_cycle(const cycle_record& cycle, bool finish);
   std::uint64_t remove_dispatches(std::int64_t before, std::uint64_t limit);
   std::uint64_t remove_cycles(std::int64_t before, std::size_t keep, std::uint64_t limit);
 

@@ -23,8 +23,6 @@ using sqlite::failure;
 
 /// How long a statement waits for another process's lock before it fails.
 constexpr milliseconds busy_timeout = 5s;
-/// The write-ahead log is cut back to this after a checkpoint.
-constexpr std::int64_t wal_bytes = std::int64_t{64} << 20;
 /// Pages kept in memory; the default of 2 MB reads index pages again and again.
 constexpr std::int64_t cache_kilobytes = std::int64_t{32} << 10;
 /// Pages in the write-ahead log before they are copied into the database (16 MB): a checkpoint
@@ -72,9 +70,13 @@ class sqlite_store final : public dispatch_store {
 
   result<void> open() override;
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
+  result<std::vector<std::string>> concerns() override;
   std::string describe() const override;
 
  private:
+  std::int64_t wal_bytes() const;
+  std::int64_t cut_wal();
+  result<void> check_wal();
   result<void> check_file();
   result<void> check_leftover_wal();
   void configure();
@@ -133,8 +135,31 @@ void sqlite_store::configure() {
   db_->execute("PRAGMA foreign_keys=ON");
   db_->execute("PRAGMA cache_size=-" + std::to_string(cache_kilobytes));
   db_->execute("PRAGMA temp_store=MEMORY");
-  db_->execute("PRAGMA journal_size_limit=" + std::to_string(wal_bytes));
+  db_->execute("PRAGMA journal_size_limit=" + std::to_string(options_.wal_concern));
   db_->execute("PRAGMA wal_autocheckpoint=" + std::to_string(checkpoint_pages));
+}
+
+std::int64_t sqlite_store::wal_bytes() const {
+  struct ::stat info {};
+  return ::stat((options_.path + "-wal").c_str(), &info) == 0 ? info.st_size : 0;
+}
+
+/// Its size after an attempt to empty it, which waits for nobody.
+std::int64_t sqlite_store::cut_wal() {
+  db_->execute("PRAGMA busy_timeout=0");
+  db_->prepare("PRAGMA wal_checkpoint(TRUNCATE)").step(); // its row says whether it was busy
+  db_->execute("PRAGMA busy_timeout=" + std::to_string(busy_timeout.count()));
+  return wal_bytes();
+}
+
+/// The log grows while somebody reads an old state of the database; so may the disk be filled.
+result<void> sqlite_store::check_wal() {
+  if (wal_bytes() <= options_.wal_limit || cut_wal() <= options_.wal_limit)
+    return {};
+  return fail(errc::no_space,
+              "the write-ahead log has more than " + std::to_string(options_.wal_limit) + " bytes",
+              options_.path + "-wal",
+              "end the process that keeps a transaction open in it; the node goes on by itself");
 }
 
 int sqlite_store::schema_version() {
@@ -181,9 +206,12 @@ result<void> sqlite_store::open() {
                                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
     names_ = std::make_unique<sqlite::directory>(*db_);
     configure();
-    if (auto migrated = migrate(); !migrated) {
+    auto usable = check_wal();
+    if (usable)
+      usable = migrate();
+    if (!usable) {
       close();
-      return migrated;
+      return usable;
     }
   } catch (const failure& f) {
     close();
@@ -263,6 +291,8 @@ sqlite_store::apply(const std::vector<store::operation>& batch) {
                 "put it back; the node goes on by itself");
   }
   try {
+    if (auto room = check_wal(); !room)
+      return fail(room.error());
     return run(batch);
   } catch (const failure& f) {
     rollback();
@@ -270,6 +300,21 @@ sqlite_store::apply(const std::vector<store::operation>& batch) {
     if (e.code == errc::io_error || e.code == errc::store_unavailable || e.code == errc::corrupt)
       close();
     return fail(std::move(e));
+  }
+}
+
+result<std::vector<std::string>> sqlite_store::concerns() {
+  if (!db_)
+    return fail(errc::store_unavailable, "the database is not open", options_.path);
+  try {
+    if (wal_bytes() <= options_.wal_concern || cut_wal() <= options_.wal_concern)
+      return std::vector<std::string>{};
+    return std::vector<std::string>{
+        "the write-ahead log " + options_.path + "-wal has outgrown " +
+        std::to_string(options_.wal_concern) +
+        " bytes and cannot be cut: another process keeps a transaction open in the database"};
+  } catch (const failure& f) {
+    return fail(sqlite::to_error(f, options_.path));
   }
 }
 

@@ -45,7 +45,16 @@ any_reply sim_transaction::run(const begin_cycle& op) {
   auto cycle = op.cycle;
   if (cycle.started_at == utc_time{})
     cycle.started_at = now_;
-  data_.cycles.try_emplace(cycle.cycle_id, cycle);
+  const auto [stands, added] = data_.cycles.try_emplace(cycle.cycle_id, cycle);
+  if (auto& row = stands->second; !added && row.status == cycle_status::running) {
+    row.dispatched = cycle.dispatched;
+    row.succeeded = cycle.succeeded;
+    row.failed = cycle.failed;
+    row.failed_agents = cycle.failed_agents;
+    row.agents = cycle.agents;
+    row.duration_ms = cycle.duration_ms;
+    row.error = cycle.error;
+  }
   const auto slot = data_.slots.find({cycle.kernel_id, cycle.scheduled_at});
   if (slot != data_.slots.end() && slot->second.cycle_id.empty())
     slot->second.cycle_id = cycle.cycle_id;
