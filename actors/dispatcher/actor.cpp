@@ -75,6 +75,11 @@ std::string name_of(const dispatcher_parts& p) {
 
 void settle(self_pointer self, std::vector<settlement> items) {
   auto& s = self->state;
+  if (auto passed = faults::pass("dispatcher.settle"); !passed) {
+    s.store_failed = true;
+    s.core->settle_failed(items);
+    return keep_ticking(self);
+  }
   store_request request;
   request.operations.emplace_back(store::settle{s.parts.context->node_id, items});
   ask<store_reply>(self, s.parts.store, std::move(request),

@@ -4,6 +4,7 @@
 #include "actors/supervision/shell.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -209,10 +210,12 @@ void poll_in(self_pointer self, milliseconds delay) {
 
 void tell_due(self_pointer self, const store::due_agents::reply& r) {
   for (const auto& row : r.due) {
-    if (auto d = handle_of(self, child_id(row.kernel_id, row.agent_id)))
-      self->send(d, work_due{{}, row.priority, row.count});
-    else if (self->state.retired.count({row.kernel_id, row.agent_id}) > 0)
+    if (auto d = handle_of(self, child_id(row.kernel_id, row.agent_id))) {
+      if (!faults::lost("dispatcher.due"))
+        self->send(d, work_due{{}, row.priority, row.count});
+    } else if (self->state.retired.count({row.kernel_id, row.agent_id}) > 0) {
       cancel_unknown(self, row.kernel_id, row.agent_id);
+    }
   }
   const auto& context = *self->state.context;
   const auto longest = context.shared_store ? context.housekeeping.queue_poll
@@ -261,6 +264,10 @@ void log_recovered(const char* whose, const store::take_back::reply& r) {
 /// This node's own rows, in bounded batches; then the dispatchers may claim.
 void recover(self_pointer self) {
   auto& s = self->state;
+  if (auto passed = faults::pass("dispatchers.recover"); !passed) {
+    s.store_problem = to_string(passed.error());
+    return self->delayed_send(self, 1s, start_claiming{});
+  }
   store::take_back op;
   op.node_id = s.context->node_id;
   op.max_rescues = limits::max_rescues;

@@ -87,7 +87,8 @@ void finish(self_pointer self, run_outcome outcome) {
     outcome.session_id = s.session_id;
   const auto& row = s.order.work->row;
   s.over = true;
-  self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
+  if (!faults::lost("dispatcher.finished"))
+    self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
   self->quit();
 }
 
@@ -114,7 +115,11 @@ void start(self_pointer self, exec::run_index run, process_spec spec) {
     if (auto strong = caf::actor_cast<caf::actor>(me))
       caf::anon_send(strong, process_ended{{}, run, e});
   };
-  auto handle = s.order.context->ports.processes->start(std::move(spec), std::move(events));
+  result<process_handle> handle = 0;
+  if (auto passed = faults::pass("processes.start"); !passed)
+    handle = fail(std::move(passed.error()));
+  else
+    handle = s.order.context->ports.processes->start(std::move(spec), std::move(events));
   if (handle) {
     s.processes[run] = *handle;
     return;

@@ -4,6 +4,7 @@
 #include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -64,6 +65,9 @@ constexpr route routes[] = {
     {"POST", "/api/v1/pause", pause},
     {"POST", "/api/v1/resume", resume},
     {"POST", "/api/v1/reload", post_reload},
+    {"GET", "/api/v1/chaos", get_chaos},
+    {"POST", "/api/v1/chaos", inject_fault},
+    {"POST", "/api/v1/chaos/clear", clear_faults},
 };
 
 /// The rest of `path` after `prefix`, or nothing.
@@ -120,6 +124,21 @@ void handle(const exchange_ptr& x) {
     x->fail_with({errc::not_found, "no such path", x->request.path, {}});
 }
 
+/// False: the request has failed at the fault point and is answered. What is about the faults
+/// themselves does not pass it: they must be possible to end.
+bool pass_fault_point(exchange& x) {
+  if (!faults::any_armed() || x.request.path.rfind("/api/v1/chaos", 0) == 0)
+    return true;
+  const auto met = faults::meet("gateway.request");
+  if (!met) {
+    x.fail_with(met.error());
+    return false;
+  }
+  if (met->corrupts())
+    x.request.body = faults::damaged(x.request.body, met->salt);
+  return true;
+}
+
 std::string event_line(const cycle_event& e) {
   return json{{"schema", "boyd.event/1"},
               {"kernel_id", e.kernel_id},
@@ -134,6 +153,8 @@ std::string event_line(const cycle_event& e) {
 
 /// Watchers that are gone or too slow fall out here.
 void tell_watchers(self_pointer self, const cycle_event& e) {
+  if (faults::lost("gateway.event"))
+    return;
   const auto line = event_line(e);
   std::erase_if(self->state.watchers, [&](const watcher& w) { return !w(line); });
 }
@@ -161,7 +182,8 @@ gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
         x->configuration = self->state.parts.configuration;
         x->request = std::move(m);
         x->promise = self->make_response_promise<result<api_response>>();
-        handle(x);
+        if (pass_fault_point(*x))
+          handle(x);
         return x->promise;
       },
       [self](watch_events& m) { self->state.watchers.push_back(std::move(m.sink)); },

@@ -357,7 +357,8 @@ json status_json(const exchange& x, const survey& all) {
             {"peak", all.permits.peak},
             {"holders", std::move(holders)}}},
           {"health", health_json(all)},
-          {"nodes", std::move(nodes)}};
+          {"nodes", std::move(nodes)},
+          {"faults", armed_faults()}};
 }
 
 json schedule_json(const exchange& x, const config::schedule& s) {

@@ -1,5 +1,6 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/plan/slots.hpp"
 #include "boyd/plan/system_prompt.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -193,6 +194,10 @@ void prepare_home(self_pointer self) {
 
 void load(self_pointer self) {
   auto& s = self->state;
+  if (auto passed = faults::pass("kernel.load"); !passed) {
+    s.problem = to_string(passed.error());
+    return self->delayed_send(self, load_retry, load_tick{});
+  }
   store_request request;
   request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
   request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});

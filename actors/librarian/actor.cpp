@@ -126,7 +126,11 @@ librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
           throw std::runtime_error(passed.error().what);
         return gather(self, request);
       },
-      [self](check_wake& request) { return check(self, request); },
+      [self](check_wake& request) {
+        if (auto passed = faults::pass("librarian.wake"); !passed)
+          throw std::runtime_error(passed.error().what);
+        return check(self, request);
+      },
       [self](health_query&) { return health_of(self->state); },
       [self](reload_order& m) { self->state.configuration = m.configuration; },
       [self](helper_overdue& m) { give_up_waiting(self, m.id); },

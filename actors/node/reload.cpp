@@ -22,6 +22,8 @@ std::vector<std::string> waiting_for_restart(const config::configuration& starte
     keys.emplace_back("node.store");
   if (before.store_password_file != after.store_password_file)
     keys.emplace_back("node.store_password_file");
+  if (before.chaos != after.chaos)
+    keys.emplace_back("node.chaos");
   return keys;
 }
 

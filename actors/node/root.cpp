@@ -217,15 +217,12 @@ void arm_faults(const node_context& context, const config::configuration& config
     return;
   std::vector<faults::arming> all;
   for (const auto& f : configuration.faults) {
-    const auto what = f.action == "crash"   ? faults::action::crash
-                      : f.action == "delay" ? faults::action::delay
-                                            : faults::action::error;
-    all.push_back({f.point, what, f.count, f.probability, f.delay});
+    const auto what = faults::action_of(f.action).value_or(faults::action::error);
+    all.push_back({f.point, what, f.count, f.probability, f.delay, f.after, f.every, f.seed,
+                   faults::origin::configuration});
   }
   if (auto armed = faults::arm(all, context.ports.random->next()); !armed)
     spdlog::error("node: no fault is armed: {}", to_string(armed.error()));
-  else
-    spdlog::warn("node: {} faults are armed by the configuration", all.size());
 }
 
 // -- shutdown
@@ -345,7 +342,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   if (s.stopping)
     return;
   if (s.configuration->faults != configuration->faults) {
-    faults::disarm();
+    faults::disarm(faults::origin::configuration);
     arm_faults(*s.context, *configuration);
   }
   const auto old = std::exchange(s.configuration, configuration);

@@ -2,6 +2,7 @@
 
 #include "actors/permits/core.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -34,6 +35,7 @@ permit_core::holder_id id_of(self_pointer self, const permit_holder_actor& holde
 }
 
 void hand_out(self_pointer self) {
+  (void)faults::pass("permits.grant"); // it can only crash
   for (const auto& g : self->state.core.distribute())
     self->send(self->state.holders.at(g.holder), permit_grant{{}, g.count});
 }

@@ -2,6 +2,7 @@
 
 #include "actors/keeper/actor.hpp"
 #include "actors/store/performer.hpp"
+#include "actors/support/fault_context.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -19,9 +20,9 @@ using store_keeper = keeper<store_impl::base, store_request, store_reply>;
 class store_performer : public performer<store_request, store_reply> {
  public:
   explicit store_performer(const node_context_ptr& context)
-      : context_(context),
+      : context_(with_fault_points(context, faults::spool_files)),
         session_(context->ports.make_store(),
-                 queue::settlement_spool(context->ports.files, context->home + "/run/spool.jsonl"),
+                 queue::settlement_spool(context_->ports.files, context->home + "/run/spool.jsonl"),
                  *context->ports.clock) {}
 
   void perform(std::vector<job<store_request, store_reply>>& batch) override {
@@ -86,9 +87,9 @@ bool is_essential(const store_request& request) {
 
 void tell(store_impl::stateful_pointer<store_state> self, const queue_news& news) {
   for (const auto& l : self->state.listeners) {
-    if (!news.settled.empty())
+    if (!news.settled.empty() && !faults::lost("queue.settled"))
       self->send(l, dispatches_settled{{}, news.settled});
-    if (news.work)
+    if (news.work && !faults::lost("queue.changed"))
       self->send(l, queue_changed{});
   }
 }
@@ -130,7 +131,10 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
         self->monitor(m.listener);
         self->state.listeners.push_back(m.listener);
       },
-      [self](external_wakeup&) { tell(self, {.work = true, .settled = {}}); },
+      [self](external_wakeup&) {
+        if (!faults::lost("store.wakeup"))
+          tell(self, {.work = true, .settled = {}});
+      },
       [self](health_query&) { return self->state.keep->health(); },
       [self](batch_done& m) {
         queue_news news;

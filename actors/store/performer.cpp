@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace boyd {
@@ -54,6 +56,54 @@ class joined_operations {
   std::vector<store::operation> all_;
 };
 
+/// The transaction's point, by what it does; nothing for questions and small facts.
+std::optional<faults::point> point_of(const store::operation& op) {
+  using faults::point;
+  return std::visit(
+      []<class Operation>(const Operation&) -> std::optional<point> {
+        if constexpr (std::is_same_v<Operation, store::open_occurrence>)
+          return point("store.admit");
+        else if constexpr (std::is_same_v<Operation, store::begin_cycle>)
+          return point("store.begin");
+        else if constexpr (std::is_same_v<Operation, store::enqueue_cycle>)
+          return point("store.enqueue");
+        else if constexpr (std::is_same_v<Operation, store::claim>)
+          return point("store.claim");
+        else if constexpr (std::is_same_v<Operation, store::settle>)
+          return point("store.settle");
+        else if constexpr (std::is_same_v<Operation, store::renew_leases>)
+          return point("store.renew");
+        else if constexpr (std::is_same_v<Operation, store::finish_cycle>)
+          return point("store.finish");
+        else if constexpr (std::is_same_v<Operation, store::close_occurrence>)
+          return point("store.close");
+        else
+          return std::nullopt;
+      },
+      op);
+}
+
+/// Passes the points of a transaction, each once; true when its answer is to be lost.
+result<bool> pass_points(const std::vector<store::operation>& operations) {
+  if (!faults::any_armed())
+    return false;
+  std::vector<faults::point> points{"store.apply"};
+  for (const auto& op : operations)
+    if (const auto p = point_of(op);
+        p && std::ranges::find(points, p->index(), &faults::point::index) == points.end())
+      points.push_back(*p);
+  bool unheard = false;
+  for (const auto p : points) {
+    auto met = faults::meet(p);
+    if (!met)
+      return fail(errc::store_unavailable, std::move(met.error().what));
+    if (met->what == faults::action::delay)
+      faults::wait(met->delay);
+    unheard = unheard || met->drops();
+  }
+  return unheard;
+}
+
 } // namespace
 
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
@@ -96,11 +146,14 @@ result<store_reply> store_session::apply_joined(jobs& batch) {
 result<store_reply> store_session::apply(const std::vector<store::operation>& operations) {
   if (operations.empty())
     return store_reply{};
-  if (auto passed = faults::pass("store.apply"); !passed)
-    return fail(errc::store_unavailable, passed.error().what);
+  auto unheard = pass_points(operations);
+  if (!unheard)
+    return fail(std::move(unheard.error()));
   auto replies = store_->apply(operations);
   if (!replies)
     return fail(std::move(replies.error()));
+  if (*unheard)
+    return fail(errc::commit_in_doubt, "a fault point lost the answer");
   return store_reply{std::move(*replies)};
 }
 

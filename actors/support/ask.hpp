@@ -1,12 +1,19 @@
 #pragma once
 
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
 #include "messages/interfaces.hpp"
 
+#include <caf/actor_cast.hpp>
+#include <caf/actor_clock.hpp>
+#include <caf/actor_system.hpp>
 #include <caf/error.hpp>
+#include <caf/mailbox_element.hpp>
 #include <caf/sec.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -19,13 +26,72 @@ inline error from_caf(const caf::error& e, const char* who) {
   return {errc::actor_down, "the part is being restarted", who, "try again"};
 }
 
+/// The fault point on the way to a part; nothing on the way to a helper of the asker's own.
+template <class Handle>
+constexpr std::optional<faults::point> request_point() {
+  if constexpr (std::is_same_v<Handle, store_actor>)
+    return faults::point("store.request");
+  else if constexpr (std::is_same_v<Handle, state_writer_actor>)
+    return faults::point("state_writer.request");
+  else if constexpr (std::is_same_v<Handle, git_committer_actor>)
+    return faults::point("git_committer.request");
+  else if constexpr (std::is_same_v<Handle, graph_recorder_actor>)
+    return faults::point("graph_recorder.request");
+  else if constexpr (std::is_same_v<Handle, workspace_actor>)
+    return faults::point("workspace.request");
+  else if constexpr (std::is_same_v<Handle, librarian_actor>)
+    return faults::point("librarian.request");
+  else if constexpr (std::is_same_v<Handle, planner_actor>)
+    return faults::point("planner.request");
+  else if constexpr (std::is_same_v<Handle, kernel_actor>)
+    return faults::point("kernel.request");
+  else if constexpr (std::is_same_v<Handle, permits_actor>)
+    return faults::point("permits.request");
+  else if constexpr (std::is_same_v<Handle, dispatcher_actor>)
+    return faults::point("dispatcher.request");
+  else if constexpr (std::is_same_v<Handle, dispatcher_pool_actor>)
+    return faults::point("dispatchers.request");
+  else if constexpr (std::is_same_v<Handle, tree_source_actor>)
+    return faults::point("root.request");
+  else
+    return std::nullopt;
+}
+
+/// A request on which the faults at the point have their effect: it comes later, or never, or finds
+/// nobody, as when the part dies. A crash ends the asker.
+template <class Self, class Handle, class Message>
+auto faulty_request(Self* self, const Handle& to, Message&& what, milliseconds limit,
+                    faults::point at) {
+  using response = decltype(self->request(to, limit, std::forward<Message>(what)));
+  const auto met = faults::meet(at);
+  if (!met)
+    return self->request(Handle{}, limit, std::forward<Message>(what));
+  if (!met->what)
+    return self->request(to, limit, std::forward<Message>(what));
+  const auto id = self->new_request_id(caf::message_priority::normal);
+  if (!met->drops()) {
+    auto& clock = self->system().clock();
+    clock.schedule_message(
+        clock.now() + met->delay, caf::actor_cast<caf::strong_actor_ptr>(to),
+        caf::make_mailbox_element(self->ctrl(), id, {}, std::forward<Message>(what)));
+  }
+  self->request_response_timeout(caf::duration{limit}, id);
+  return response(id.response_id(), self);
+}
+
 /// Sends a request with a finite time-out; `done(result<T>)` is called exactly once, unless the
 /// asker ends first. The only way in which actors ask each other.
 template <class T, class Self, class Handle, class Message, class Done>
 void ask(Self* self, const Handle& to, Message&& what, Done done,
          milliseconds limit = limits::request_timeout) {
-  self->request(to, limit, std::forward<Message>(what))
-      .then([done](result<T>& r) mutable { done(std::move(r)); },
+  constexpr auto at = request_point<Handle>();
+  auto sent = [&] {
+    if constexpr (at.has_value())
+      if (faults::any_armed())
+        return faulty_request(self, to, std::forward<Message>(what), limit, *at);
+    return self->request(to, limit, std::forward<Message>(what));
+  }();
+  sent.then([done](result<T>& r) mutable { done(std::move(r)); },
             [done, to](caf::error& e) mutable {
               done(result<T>(fail(from_caf(e, to ? "actor" : "nobody"))));
             });

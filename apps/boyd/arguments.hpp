@@ -1,9 +1,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace boyd::app {
+
+/// The options of `boyd chaos inject`.
+struct chaos_options {
+  std::string point;
+  bool crash = false;
+  bool error = false;
+  bool drop = false;
+  bool corrupt = false;
+  std::string delay; ///< a duration, or milliseconds; empty: another action
+  int count = 1;     ///< 0: without end
+  double probability = 1.0;
+  std::int64_t after = 0;
+  std::int64_t every = 1;
+  std::string seed; ///< empty: the node draws one
+};
 
 /// The command line after parsing; an option that was not given is empty or zero.
 struct arguments {
@@ -36,6 +52,7 @@ struct arguments {
   bool watch = false;
   bool prompts = false;
   bool markdown = false;
+  chaos_options chaos;
 };
 
 } // namespace boyd::app

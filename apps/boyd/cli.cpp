@@ -56,6 +56,7 @@ struct command_line {
   void add_state_verbs();
   void add_question_verbs();
   void add_tool_verbs();
+  void add_chaos_verbs();
 
   void kernel_option(CLI::App* a) {
     a->add_option("--kernel", args.kernel, "Which kernel; the first one when left out")
@@ -98,6 +99,7 @@ command_line::command_line() {
   add_state_verbs();
   add_question_verbs();
   add_tool_verbs();
+  add_chaos_verbs();
 }
 
 CLI::App* command_line::verb(CLI::App& parent, const std::string& name, const std::string& help,
@@ -224,6 +226,44 @@ void command_line::add_tool_verbs() {
          {"bash", "zsh", "fish"});
 }
 
+void command_line::add_chaos_verbs() {
+  auto* c =
+      verb(app, "chaos", "Let things go wrong on purpose, in a trial; without a verb: status.",
+           "boyd chaos inject store.apply --error --count 3");
+  verb(*c, "ls", "Every fault point and what it can do; needs no node.", "boyd chaos ls");
+  verb(*c, "status", "What is armed in the running node, and how often it struck.",
+       "boyd chaos status --json");
+  verb(*c, "clear", "End all faults, whoever armed them.", "boyd chaos clear");
+  auto* inject = verb(
+      *c, "inject", "Arm a fault in the running node, when its configuration has node.chaos: true.",
+      "boyd chaos inject git_committer.commit --delay 2s --prob 0.5 --count 10");
+  auto& o = args.chaos;
+  inject->add_option("point", o.point, "The fault point; boyd chaos ls shows them")
+      ->required()
+      ->type_name("POINT");
+  inject->add_flag("--crash", o.crash, "The part dies and is restarted");
+  inject->add_flag("--error", o.error, "The operation fails");
+  inject->add_option("--delay", o.delay, "It comes later: milliseconds, or 250ms, 2s, …")
+      ->type_name("TIME");
+  inject->add_flag("--drop", o.drop, "It, or its answer, is lost");
+  inject->add_flag("--corrupt", o.corrupt, "One bit of it changes");
+  inject->add_option("--count", o.count, "At most so often; 0: without end")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  inject->add_option("--prob", o.probability, "How likely it is each time")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("P");
+  inject->add_option("--after", o.after, "So many times it goes well first")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  inject->add_option("--every", o.every, "From then on each time, each second time, …")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  inject->add_option("--seed", o.seed, "Decides what chance decides")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+}
+
 std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* s : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -302,8 +342,10 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
 
 /// The verb that a family answers to when none is given.
 std::string standard_verb(const std::string& verb) {
-  static const std::map<std::string, std::string> standard{
-      {"dispatches", "dispatches ls"}, {"state", "state show"}, {"config", "config validate"}};
+  static const std::map<std::string, std::string> standard{{"dispatches", "dispatches ls"},
+                                                           {"state", "state show"},
+                                                           {"config", "config validate"},
+                                                           {"chaos", "chaos status"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
 }

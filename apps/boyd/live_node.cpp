@@ -5,6 +5,8 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "adapters/posix/process_runner.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd_version.hpp"
@@ -62,6 +64,16 @@ void remove_leftovers(file_system& files, const std::string& home) {
     spdlog::warn("node: prompt files of an earlier node stay: {}", to_string(removed.error()));
   else if (*removed > 0)
     spdlog::info("node: removed {} prompt files of an earlier node", *removed);
+}
+
+/// What BOYD_FAULTS asks for: a trial, set by whoever starts the process.
+result<void> arm_faults_of_environment(entropy& random) {
+  const auto words = environment()("BOYD_FAULTS").value_or("");
+  auto all = faults::parse(words);
+  if (!all)
+    return fail(errc::invalid_configuration, std::move(all.error().what), "BOYD_FAULTS",
+                std::move(all.error().next));
+  return faults::arm(*all, random.next());
 }
 
 /// For commands that only ask: nothing may be started.
@@ -156,6 +168,9 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   auto context = std::make_shared<node_context>();
   auto& ports = context->ports;
   ports = local_ports();
+  if (mode != node_mode::answering)
+    if (auto armed = arm_faults_of_environment(*ports.random); !armed)
+      return fail(std::move(armed.error()));
   remove_leftovers(*ports.files, where.home);
   if (mode == node_mode::answering) {
     ports.processes = std::make_shared<no_processes>();

@@ -74,8 +74,7 @@ class converter {
       out.kernels.push_back(kernel_of(item));
     }
     for (const auto& item : get(t, "faults").items) {
-      out.faults.push_back({text(item, "point"), text(item, "action"), number<int>(item, "count"),
-                            number<double>(item, "probability"), duration(item, "delay")});
+      out.faults.push_back(fault_of(item));
     }
     return out;
   }
@@ -87,6 +86,20 @@ class converter {
 
   std::string resolved(const tree& t, std::string_view key) const { return resolve(text(t, key)); }
 
+  static fault fault_of(const tree& t) {
+    fault out;
+    out.point = text(t, "point");
+    out.action = text(t, "action");
+    out.count = number<int>(t, "count");
+    out.probability = number<double>(t, "probability");
+    out.delay = duration(t, "delay");
+    out.after = number<std::int64_t>(t, "after");
+    out.every = number<std::int64_t>(t, "every");
+    if (t.find("seed") != nullptr)
+      out.seed = number<std::uint64_t>(t, "seed");
+    return out;
+  }
+
   node node_of(const tree& t) const {
     node out;
     out.max_concurrent = number<int>(t, "max_concurrent");
@@ -97,6 +110,7 @@ class converter {
     out.lease_renewal = duration(t, "lease_renewal");
     out.drain_grace = duration(t, "drain_grace");
     out.log_level = text(t, "log_level");
+    out.chaos = flag(t, "chaos");
     return out;
   }
 

@@ -252,33 +252,22 @@ class combination_checks {
     const auto* action = t.find("action");
     const auto* point = t.find("point");
     const auto* delay = t.find("delay");
-    if (action == nullptr || action->text == "crash" || action->text == "error") {
-      if (action != nullptr && delay != nullptr) {
-        p_.report(delay->at, child_path(path, "delay"),
-                  "with action: " + action->text + " this has no effect", "action: delay");
-      }
+    const auto what = action == nullptr ? std::nullopt : faults::action_of(action->text);
+    if (!what) {
       return;
     }
-    if (action->text != "delay") {
-      return;
+    if (*what != faults::action::delay && delay != nullptr) {
+      p_.report(delay->at, child_path(path, "delay"),
+                "with action: " + action->text + " this has no effect", "action: delay");
     }
-    if (delay == nullptr) {
+    if (*what == faults::action::delay && delay == nullptr) {
       p_.report(action->at, child_path(path, "delay"),
                 "missing: a delay of no time changes nothing", "a duration such as 30s");
     }
-    // Elsewhere the parts share a few threads, which a delay would take from all of them.
-    constexpr std::array<std::string_view, 5> own_thread{
-        "git_committer.commit", "graph_recorder.append", "state_writer.write", "store.apply",
-        "store.open"};
-    const auto known = faults::points();
-    if (point != nullptr && std::ranges::find(known, point->text) != known.end() &&
-        std::ranges::find(own_thread, point->text) == own_thread.end()) {
-      std::string expected = "crash or error there; delay at";
-      for (const auto name : own_thread) {
-        expected += (expected.back() == 't' ? " " : ", ") + std::string(name);
-      }
-      p_.report(action->at, child_path(path, "action"), point->text + " cannot be delayed",
-                std::move(expected));
+    const auto* row = point == nullptr ? nullptr : faults::find(point->text);
+    if (row != nullptr && !faults::contains(row->can, *what)) {
+      p_.report(action->at, child_path(path, "action"), point->text + " cannot " + action->text,
+                faults::to_text(row->can) + " there");
     }
   }
 

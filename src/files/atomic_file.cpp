@@ -42,7 +42,10 @@ class temporary_file {
     if (auto written = write_all(**file, bytes, path_); !written) {
       return written;
     }
-    return (*file)->sync();
+    if (auto synced = (*file)->sync(); !synced) {
+      return synced;
+    }
+    return verify(bytes);
   }
 
   result<void> rename_to(const std::string& target) {
@@ -76,6 +79,19 @@ class temporary_file {
       path_ = path;
     }
     return file;
+  }
+
+  /// What a disk took without complaint must be what it gives back, before it replaces a good file.
+  result<void> verify(std::string_view bytes) {
+    auto found = fs_->read(path_, bytes.size());
+    if (!found && found.error().code != errc::limit_exceeded) {
+      return fail(std::move(found.error()));
+    }
+    if (!found || *found != bytes) {
+      return fail(errc::corrupt, "what was written reads back differently", path_,
+                  "look at the disk");
+    }
+    return {};
   }
 
   void remove() noexcept {

@@ -191,11 +191,17 @@ result<void> journal::write_batch(std::string_view bytes) {
     }
     return written;
   }
-  auto synced = handle_->sync();
-  if (!synced) {
+  if (auto synced = handle_->sync(); !synced) {
     distrust_handle();
+    return synced;
   }
-  return synced;
+  const auto size = handle_->size();
+  if (!size || *size != end_ + bytes.size()) {
+    distrust_handle();
+    return size ? fail(errc::io_error, "the disk has lost what it took", path_)
+                : fail(size.error());
+  }
+  return {};
 }
 
 result<std::uint64_t> journal::append(const std::vector<std::string>& lines) {

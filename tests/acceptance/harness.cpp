@@ -43,8 +43,9 @@ std::string yaml_of(const test_settings& s, const std::string& scripts) {
   text += "    agents:\n";
   for (const auto& a : s.agents) {
     text += "      - agent_id: " + a.id + "\n        prompt: work\n";
-    text += "        executor: {type: command, argv: [sh, \"" + scripts + "/" + a.id +
-            ".sh\"], cwd: \"" + scripts + "\"}\n";
+    const auto argument = a.argument.empty() ? "" : ", \"" + a.argument + "\"";
+    text += "        executor: {type: command, argv: [sh, \"" + scripts + "/" + a.id + ".sh\"" +
+            argument + "], cwd: \"" + scripts + "\"}\n";
     std::istringstream more(a.more);
     for (std::string key; std::getline(more, key, ';');)
       text += "        " + key.substr(key.find_first_not_of(' ')) + "\n";

@@ -53,8 +53,9 @@ class node_process {
 /// One agent of a configuration under test: `sh script`.
 struct test_agent {
   std::string id;
-  std::string script; ///< shell; @SITE@ is the site's directory
-  std::string more{}; ///< more keys, semicolons between: "timeout: 5s; require: [exit_zero]"
+  std::string script;     ///< shell; @SITE@ is the site's directory
+  std::string more{};     ///< more keys, semicolons between: "timeout: 5s; require: [exit_zero]"
+  std::string argument{}; ///< one more word of the command line, such as {prompt_file}
 };
 
 /// What a configuration under test varies.

@@ -37,6 +37,10 @@ std::vector<std::string> attention(const json& body) {
   for (const auto& key : rows_of(part_of(body, "node"), "restart_needed"))
     if (key.is_string())
       add(key.get<std::string>() + " has changed, which takes effect after a restart of the node");
+  for (const auto& f : rows_of(body, "faults"))
+    if (f.value("armed", false))
+      add("a fault is armed at " + text_of(f, "point") + ": " + text_of(f, "action") + ", struck " +
+          text_of(f, "strikes") + " times, by " + text_of(f, "by") + "; boyd chaos clear ends it");
   for (const auto& h : rows_of(body, "health"))
     if (!h.value("ok", true))
       add(text_of(h, "name") + " is degraded: " + text_of(h, "reason"));

@@ -176,10 +176,13 @@ struct kernel {
 /// A fault point armed by configuration (SPEC §23).
 struct fault {
   std::string point;
-  std::string action; ///< crash | delay | error
+  std::string action; ///< crash | error | delay | drop | corrupt
   int count = 1;
   double probability = 1.0;
   milliseconds delay{0};
+  std::int64_t after = 0;
+  std::int64_t every = 1;
+  std::optional<std::uint64_t> seed;
 
   bool operator==(const fault&) const = default;
 };
@@ -194,6 +197,7 @@ struct node {
   milliseconds lease_renewal = limits::lease_renewal;
   milliseconds drain_grace = limits::drain_grace;
   std::string log_level = "info";
+  bool chaos = false; ///< `boyd chaos` may arm faults in this node
 
   bool operator==(const node&) const = default;
 };

@@ -55,6 +55,28 @@ TEST_CASE("faults: a delay needs a time, and a point with a thread of its own", 
   CHECK(about(r, "faults[2].delay") != nullptr);
 }
 
+TEST_CASE("faults: a point is told to do only what it can", "[config]") {
+  const auto r =
+      with_faults("  - {point: state_writer.rename, action: drop}\n"
+                  "  - {point: store.settle, action: drop, after: 3, every: 2, seed: 7}\n"
+                  "  - {point: state_writer.bytes, action: corrupt}\n");
+  INFO(texts(r));
+  REQUIRE(r.findings.size() == 1);
+  const auto* refused = about(r, "faults[0].action");
+  REQUIRE(refused != nullptr);
+  CHECK_THAT(refused->text(), Contains("crash, error or delay there"));
+  const auto good =
+      with_faults("  - {point: store.settle, action: drop, after: 3, every: 2, seed: 7}\n");
+  REQUIRE(good.value);
+  REQUIRE(good.value->faults.size() == 1);
+  const auto& f = good.value->faults.front();
+  CHECK(f.action == "drop");
+  CHECK(f.after == 3);
+  CHECK(f.every == 2);
+  CHECK(f.seed == 7u);
+  CHECK_FALSE(good.value->node_settings.chaos);
+}
+
 TEST_CASE("faults: the schema knows the points that the program has", "[config]") {
   const auto schema = json::parse(schema_json());
   const auto& names = schema.at("definitions").at("fault").at("properties").at("point").at("enum");
@@ -62,6 +84,8 @@ TEST_CASE("faults: the schema knows the points that the program has", "[config]"
         std::vector<std::string>(faults::points().begin(), faults::points().end()));
   for (const auto point : faults::points()) {
     INFO(point);
-    CHECK(with_faults("  - {point: " + std::string(point) + ", action: crash}\n").value);
+    const bool may_crash = faults::contains(faults::find(point)->can, faults::action::crash);
+    const std::string action = may_crash ? "crash" : "drop";
+    CHECK(with_faults("  - {point: " + std::string(point) + ", action: " + action + "}\n").value);
   }
 }

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "boyd/core/faulty_ports.hpp"
+
+#include <memory>
+
+namespace boyd {
+
+/// The same node for one part, with the part's fault points before its files and before every
+/// repository.
+inline node_context_ptr with_fault_points(const node_context_ptr& context,
+                                          const faults::file_points& files) {
+  auto own = std::make_shared<node_context>(*context);
+  if (own->ports.files)
+    own->ports.files = faults::watched(own->ports.files, files);
+  if (own->ports.repositories)
+    own->ports.repositories = faults::watched(own->ports.repositories);
+  return own;
+}
+
+} // namespace boyd

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "boyd/core/fault_points.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/repository.hpp"
+
+#include <memory>
+#include <optional>
+
+/// Ports that pass fault points on the way to the real ones. Everything else goes through as it is.
+/// Threads: as the port's.
+namespace boyd::faults {
+
+/// The points of one owner's files. What has no point cannot go wrong on purpose.
+struct file_points {
+  std::optional<point> read{};
+  std::optional<point> open{};
+  std::optional<point> bytes{}; ///< of a write; what is dropped counts as written
+  std::optional<point> sync{};
+  std::optional<point> rename{};
+  std::optional<point> sync_directory{};
+  std::optional<point> unlink{};
+};
+
+inline constexpr file_points state_writer_files{.read = point("state_writer.read"),
+                                                .open = point("state_writer.open"),
+                                                .bytes = point("state_writer.bytes"),
+                                                .sync = point("state_writer.sync"),
+                                                .rename = point("state_writer.rename"),
+                                                .sync_directory =
+                                                    point("state_writer.sync_directory")};
+
+inline constexpr file_points graph_recorder_files{.read = point("graph_recorder.read"),
+                                                  .open = point("graph_recorder.open"),
+                                                  .bytes = point("graph_recorder.bytes"),
+                                                  .sync = point("graph_recorder.sync")};
+
+inline constexpr file_points spool_files{.read = point("spool.read"),
+                                         .open = point("spool.open"),
+                                         .bytes = point("spool.bytes"),
+                                         .sync = point("spool.sync"),
+                                         .unlink = point("spool.unlink")};
+
+inline constexpr file_points workspace_files{.read = point("workspace.read"),
+                                             .open = point("workspace.open"),
+                                             .bytes = point("workspace.bytes"),
+                                             .unlink = point("workspace.unlink")};
+
+/// Files that fail with errc::io_error at these points.
+std::shared_ptr<file_system> watched(std::shared_ptr<file_system> files, const file_points& points);
+
+/// Repositories that fail with errc::repository_unavailable at the points `repository.*`.
+std::shared_ptr<repository_provider> watched(std::shared_ptr<repository_provider> repositories);
+
+} // namespace boyd::faults

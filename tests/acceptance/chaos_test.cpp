@@ -1,0 +1,262 @@
+#include "agreement.hpp"
+#include "harness.hpp"
+#include "support/pch.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+using namespace boyd::test;
+using nlohmann::json;
+
+namespace {
+
+/// Nodes that are swept side by side, each through its share of the points.
+constexpr std::size_t nodes_at_once = 4;
+/// The root gives up at more failures than this in a minute (docs/architecture.md).
+constexpr int restarts_allowed = 2;
+
+/// Two agents that pass what there is to pass: a prompt file, inputs to hash, a long run on
+/// request.
+test_settings settings_of_sweep() {
+  test_settings t;
+  t.node = "max_concurrent: 8, chaos: true, lease: 4s, lease_renewal: 1s";
+  t.kernel = "schedule: \"0 0 1 1 *\"; max_cycle_history: 10";
+  const std::string retry = "retry: {max_attempts: 4, base: 10ms}";
+  t.agents = {{"first",
+               "say began; cat \"$1\" >/dev/null || exit 75; [ ! -e @SITE@/long ] || sleep 2; "
+               "echo done",
+               retry, "{prompt_file}"},
+              {"second", "say began; echo \"$BOYD_DISPATCH_ID\" > @SITE@/input; echo done",
+               retry + "; wake: {inputs: [INPUT_PATH]}"}};
+  return t;
+}
+
+/// What must be arranged so that a cycle passes a point: commands of `boyd chaos inject` that come
+/// with the fault, and questions asked beside the cycle.
+struct way {
+  std::vector<std::vector<std::string>> also{};
+  std::vector<std::string> ask{"status"};
+  bool long_run = false;
+};
+
+way way_to(const std::string& point) {
+  const auto dies = [](const std::string& at) {
+    return std::vector<std::vector<std::string>>{{at, "--crash"}};
+  };
+  // A store that is away while results come: they are spooled, and recorded when it is back.
+  const std::vector<std::vector<std::string>> outage{{"store.settle", "--error", "--count", "2"}};
+  static const std::map<std::string, std::string> behind{
+      {"store.open", "store.apply"},
+      {"graph_recorder.open", "graph_recorder.append"},
+      {"graph_recorder.read", "graph_recorder.append"},
+      {"repository.open", "git_committer.commit"},
+      {"kernel.load", "kernel.step"},
+      {"dispatchers.recover", "permits.grant"}};
+  if (const auto it = behind.find(point); it != behind.end())
+    return {dies(it->second)};
+  if (point.starts_with("spool."))
+    return {outage};
+  if (point == "repository.read")
+    return {{}, {"state", "log"}};
+  return {{}, {"status"}, point == "store.renew"};
+}
+
+/// Passed only where a cycle does not come: another node's wake-up, packing after 500 objects.
+bool out_of_reach(const std::string& point) {
+  return point == "store.wakeup" || point == "repository.pack";
+}
+
+/// One node and the points it goes through; what went wrong is in `found`.
+class sweep {
+ public:
+  explicit sweep(std::vector<std::pair<std::string, std::string>> faults)
+      : faults_(std::move(faults)), settings_(settings_of_sweep()), site_(settings_) {
+    auto& more = settings_.agents[1].more;
+    more.replace(more.find("INPUT_PATH"), std::string("INPUT_PATH").size(), site_.outside("input"));
+    write_file(site_.outside("input"), "0\n");
+    site_.configure(settings_);
+  }
+
+  void run() try {
+    for (const auto& [point, action] : faults_)
+      strike(point, action);
+    stop();
+    for (const auto& wrong : disagreements(site_))
+      note("at the end", wrong);
+    check_rows();
+  } catch (const std::exception& e) {
+    note("the sweep ended early", e.what());
+  }
+
+  const std::vector<std::string>& found() const { return found_; }
+
+ private:
+  void note(const std::string& where, const std::string& what) {
+    found_.push_back(where + ": " + what);
+  }
+
+  void start() {
+    node_ = std::make_unique<node_process>(site_.home(), site_.log_path());
+    node_->wait_ready();
+  }
+
+  void stop() {
+    if (!node_)
+      return;
+    node_->signal(SIGTERM);
+    if (const int code = node_->wait_end(); code != 0)
+      note("shutdown", "ended with " + std::to_string(code) + "\n" + node_->log());
+    node_.reset();
+  }
+
+  /// Fewer restarts than the root allows are behind this node.
+  void have_fresh_node() {
+    if (node_ && node_->running()) {
+      int restarts = 0;
+      const auto status = site_.status();
+      for (const auto& a : status.at("actors"))
+        restarts += a.at("depth") == 1 ? a.at("restarts").get<int>() : 0;
+      if (restarts < restarts_allowed)
+        return;
+    }
+    stop();
+    start();
+  }
+
+  bool is_well() {
+    const auto r = site_.run({"status", "--json"});
+    const auto status = r.json();
+    if (r.code != 0 || !status.is_object())
+      return false;
+    const auto& kernel = status.at("kernels")[0];
+    return troubles(status).empty() && status.at("queue").at("pending") == 0 &&
+           status.at("queue").at("running") == 0 && kernel.at("cycle_id") == "" &&
+           kernel.at("problem") == "";
+  }
+
+  void inject(std::vector<std::string> words) {
+    words.insert(words.begin(), {"chaos", "inject"});
+    if (const auto r = site_.run(words); r.code != 0)
+      note(words[2], "not armed: " + r.err);
+  }
+
+  std::int64_t strikes_at(const std::string& point) {
+    const auto r = site_.run({"chaos", "status", "--json"});
+    const auto body = r.json();
+    std::int64_t n = 0;
+    if (r.code == 0 && body.is_object())
+      for (const auto& f : body.at("faults"))
+        n += f.at("point") == point ? f.at("strikes").get<std::int64_t>() : 0;
+    return n;
+  }
+
+  void strike(const std::string& point, const std::string& action) {
+    have_fresh_node();
+    const auto log_before = node_->log().size();
+    const auto arranged = way_to(point);
+    if (arranged.long_run)
+      write_file(site_.outside("long"), "");
+    std::vector<std::string> words{point, "--" + action};
+    if (action == "delay")
+      words.emplace_back("50");
+    inject(words);
+    for (const auto& more : arranged.also)
+      inject(more);
+    (void)site_.run({"cycle"}); // the fault may take the answer away
+    (void)site_.run(arranged.ask);
+    const bool struck = eventually([&] { return strikes_at(point) > 0 || !node_->running(); });
+    std::filesystem::remove(site_.outside("long"));
+    const auto where = point + " " + action;
+    if (!struck || !node_->running()) {
+      note(where,
+           (struck ? "the node is gone\n" : "it never struck\n") + node_->log().substr(log_before));
+      stop();
+      return;
+    }
+    (void)site_.run({"chaos", "clear"});
+    if (!eventually([&] { return is_well(); }))
+      note(where,
+           "it did not recover: " + site_.run({"status"}).out + node_->log().substr(log_before));
+    const auto cycle = site_.run({"cycle", "--json"});
+    const auto body = cycle.json();
+    if (cycle.code != 0 || !body.is_object() || body.value("succeeded", 0) != 2)
+      note(where, "the next cycle: " + cycle.out + cycle.err + node_->log().substr(log_before));
+  }
+
+  /// Nothing is lost, nothing is done twice under one fence.
+  void check_rows() {
+    std::set<std::string> began;
+    for (const auto& line : site_.ledger())
+      began.insert(line.dispatch);
+    for (const auto& row : site_.dispatches()) {
+      if (row.at("status") != "done")
+        note("a row is not done", row.dump());
+      if (!began.contains(row.at("dispatch_id").get<std::string>()))
+        note("a row was never run", row.dump());
+      std::set<std::string> fences;
+      int good = 0;
+      for (const auto& a : row.at("attempts")) {
+        if (!fences.insert(a.at("fence").dump()).second)
+          note("a fence twice", row.dump());
+        good += a.value("to", "") == "done" ? 1 : 0;
+      }
+      if (good > 1)
+        note("done twice", row.dump());
+    }
+  }
+
+  std::vector<std::pair<std::string, std::string>> faults_;
+  test_settings settings_;
+  site site_;
+  std::unique_ptr<node_process> node_;
+  std::vector<std::string> found_;
+};
+
+/// BOYD_FAULT_SWEEP: "crash" (the standard one), or "all" actions; or the names of points.
+std::vector<std::pair<std::string, std::string>> faults_to_sweep() {
+  const char* wish = std::getenv("BOYD_FAULT_SWEEP");
+  const std::string wanted = wish == nullptr ? "crash" : wish;
+  std::vector<std::pair<std::string, std::string>> all;
+  const auto listed = boyd_run({"chaos", "ls", "--json"}).json();
+  for (const auto& p : listed.at("items")) {
+    const auto point = p.at("point").get<std::string>();
+    const bool named = wanted.find('.') != std::string::npos;
+    if (out_of_reach(point) || (named && wanted.find(point) == std::string::npos))
+      continue;
+    for (const auto& action : p.at("can"))
+      if (named || wanted == "all" || action == wanted)
+        all.emplace_back(point, action.get<std::string>());
+  }
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("chaos: a crash at every fault point of a running node costs nothing", "[acceptance]") {
+  const auto faults = faults_to_sweep();
+  REQUIRE_FALSE(faults.empty());
+  std::mutex mutex;
+  std::vector<std::string> found;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < std::min(nodes_at_once, faults.size()); ++i)
+    threads.emplace_back([&, i] {
+      std::vector<std::pair<std::string, std::string>> share;
+      for (std::size_t k = i; k < faults.size(); k += nodes_at_once)
+        share.push_back(faults[k]);
+      sweep one(share);
+      one.run();
+      const std::lock_guard lock(mutex);
+      found.insert(found.end(), one.found().begin(), one.found().end());
+    });
+  for (auto& t : threads)
+    t.join();
+  INFO(told(found));
+  CHECK(found.empty());
+}
