@@ -46,7 +46,11 @@ std::string text_in(const json& body, const char* key) {
 json problems_of(const exchange_ptr& x, const cycle_record& c, result<store_reply>& r) {
   const auto facts = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
   const auto& node = x->self->state.parts.context->node_id;
-  if (!facts || facts->find(node) == facts->end())
+  // Not to know is not to be well: whoever asked would take the record for complete.
+  if (!facts)
+    return json::array(
+        {"whether all of it is where it belongs cannot be read: " + facts.error().what});
+  if (facts->find(node) == facts->end())
     return json::array();
   const auto left = state::parse_untold(facts->at(node));
   return left.cycle_id == c.cycle_id ? json(left.problems) : json::array();

@@ -23,6 +23,11 @@ constexpr milliseconds question_pause = 500ms;
 /// A part that is just being started refuses; so often the trigger is repeated.
 constexpr int repeated_triggers = 20;
 constexpr milliseconds trigger_pause = 250ms;
+/// A killed node may leave a cycle in work and others that were admitted; without a node this
+/// command is what finishes them. So many at most come before its own.
+constexpr int most_left_over = 64;
+/// Why the gate refuses while an admitted cycle has not begun yet (actors/kernel/admission.cpp).
+constexpr const char* about_to_begin = "a cycle is about to begin";
 /// Events held back until the cycle's id is known.
 constexpr std::size_t early_events = 1000;
 /// How much later than the record the last event may come.
@@ -50,6 +55,7 @@ class progress {
   void follow(const std::string& cycle_id) {
     const std::lock_guard lock(mutex_);
     cycle_id_ = cycle_id;
+    ended_ = false;
     for (const auto& event : std::exchange(early_, {}))
       show(event);
   }
@@ -200,9 +206,30 @@ int interrupted(const client& c, const std::string& id) {
   return exit_code::failure;
 }
 
+/// The trigger's answer. Without a node nobody else finishes what a killed one left: that is waited
+/// for, as long as it is what stands in the way.
+result<json> trigger_behind_leftovers(client& c, const arguments& args, progress& shown) {
+  for (int tries = 1;; ++tries) {
+    auto answer = trigger(c, args.kernel);
+    if (!answer || answer->value("admitted", false) || c.online() || tries >= most_left_over)
+      return answer;
+    const auto running = text_of(*answer, "cycle_id");
+    if (running.empty() && text_of(*answer, "reason") != about_to_begin)
+      return answer;
+    if (running.empty()) {
+      if (!c.pause(trigger_pause))
+        return answer;
+      continue;
+    }
+    shown.follow(running);
+    if (auto ended = await(c, running, args.kernel); !ended)
+      return fail(std::move(ended.error()));
+  }
+}
+
 int run_one(client& c, const arguments& args, progress& shown) {
   c.watch([&shown](std::string_view line) { shown.take(line); });
-  auto admitted = trigger(c, args.kernel);
+  auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);
   if (!admitted->value("admitted", false))
