@@ -218,16 +218,21 @@ using dispatcher_pool_actor = caf::typed_actor<
     caf::replies_to<dispatchers_query>::with<answers<dispatchers_reply>>,
     // The subtree.
     caf::replies_to<tree_query>::with<answers<tree_reply>>,
+    // Restart or unpark one of the dispatchers.
+    caf::replies_to<actor_order>::with<answers<actor_order_reply>>,
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 
 // -- outside
 // -------------------------------------------------------------------------------------------
 
-/// Knows the whole supervision tree and takes a configuration: the root, as the gateway sees it.
+/// Knows the whole supervision tree, takes orders about it and a configuration: the root, as the
+/// gateway sees it.
 using tree_source_actor = caf::typed_actor<
     // The whole tree.
     caf::replies_to<tree_query>::with<answers<tree_reply>>,
+    // Restart or unpark one part.
+    caf::replies_to<actor_order>::with<answers<actor_order_reply>>,
     // A new, valid configuration.
     caf::reacts_to<reload_order>>;
 

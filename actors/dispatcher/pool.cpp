@@ -34,7 +34,8 @@ struct poll_tick : message {
 using pool_impl =
     dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
                                   caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>,
-                                  caf::reacts_to<retention_tick>>;
+                                  caf::reacts_to<retention_tick>, caf::replies_to<ping>::with<pong>,
+                                  caf::reacts_to<pong>>;
 using drain_promise = caf::typed_response_promise<result<drained>>;
 
 struct member {
@@ -113,6 +114,8 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   s.retired.erase({kernel, agent});
   child_spec spec;
   spec.rule.id = id;
+  // The other agents go on without it.
+  spec.rule.vital = false;
   spec.make = [self, kernel, agent] {
     auto& st = self->state;
     dispatcher_parts parts{
@@ -434,8 +437,35 @@ caf::typed_response_promise<result<dispatchers_reply>> collect_status(self_point
 tree_reply tree_of(self_pointer self) {
   tree_reply reply;
   for (const auto& c : self->state.shell->view())
-    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1});
+    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason});
   return reply;
+}
+
+/// Not well without its children, whatever became of them.
+part_health health_of(self_pointer self) {
+  const auto& s = self->state;
+  part_health h;
+  std::string parked;
+  std::size_t alive = 0;
+  const auto children = s.shell->view();
+  for (const auto& c : children) {
+    alive += c.state == "running" || c.state == "stopping" ? 1 : 0;
+    if (c.state == "parked")
+      parked += (parked.empty() ? "parked: " : ", ") + c.id;
+  }
+  h.reason = s.store_problem;
+  if (h.reason.empty() && !children.empty() && alive == 0 && !s.draining)
+    h.reason = "no dispatcher runs" + (parked.empty() ? "" : "; " + parked);
+  else if (h.reason.empty())
+    h.reason = parked;
+  h.ok = h.reason.empty();
+  return h;
+}
+
+/// Its own children are asked by the way: no clock of its own.
+pong answer_ping(self_pointer self) {
+  self->state.shell->beat(self->state.context->housekeeping.heartbeat);
+  return {{}, milliseconds{0}, self->state.shell->silent()};
 }
 
 pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr context,
@@ -482,13 +512,19 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       },
       [self](dispatchers_query&) { return collect_status(self); },
       [self](tree_query&) -> result<tree_reply> { return tree_of(self); },
-      [self](health_query&) -> result<part_health> {
-        part_health h;
-        h.ok = self->state.store_problem.empty();
-        h.reason = self->state.store_problem;
-        return h;
+      [self](actor_order& m) -> result<actor_order_reply> {
+        auto done = self->state.shell->obey(m);
+        reconcile(self);
+        return done;
       },
-      [self](supervise_tick&) { reconcile(self); },
+      [self](health_query&) -> result<part_health> { return health_of(self); },
+      [self](ping&) { return answer_ping(self); },
+      [self](pong& m) { self->state.shell->on_pong(self->current_sender(), m); },
+      [self](supervise_tick&) {
+        reconcile(self);
+        // Who was just started again has not heard of its work.
+        ask_due(self);
+      },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](sweep_tick&) { sweep(self); },
       [self](retention_tick&) { remove_finished(self); },

@@ -54,6 +54,7 @@ constexpr route routes[] = {
     {"GET", "/readyz", get_ready},
     {"GET", "/api/v1/status", get_status},
     {"GET", "/api/v1/agents", get_agents},
+    {"GET", "/api/v1/actors", get_actors},
     {"GET", "/api/v1/dispatches", list_dispatches},
     {"GET", "/api/v1/cycles", list_cycles},
     {"POST", "/api/v1/cycles", trigger},
@@ -95,6 +96,15 @@ bool handle_item(const exchange_ptr& x) {
       cancel_dispatch(x, *id);
     else if (r.method == "GET")
       show_dispatch(x, *id);
+    else
+      return false;
+    return true;
+  }
+  if (auto name = after(r.path, "/api/v1/actors/"); name && r.method == "POST") {
+    if (ends_with(*name, "/restart"))
+      restart_actor(x, *name);
+    else if (ends_with(*name, "/unpark"))
+      unpark_actor(x, *name);
     else
       return false;
     return true;

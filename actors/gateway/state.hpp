@@ -89,11 +89,17 @@ void get_plan(exchange_ptr x);                               // plan.cpp
 void get_state(exchange_ptr x);                              // history.cpp
 void get_state_log(exchange_ptr x);                          // history.cpp
 void get_state_diff(exchange_ptr x);                         // history.cpp
+void get_actors(exchange_ptr x);                             // actors.cpp
+void restart_actor(exchange_ptr x, const std::string& name); // actors.cpp
+void unpark_actor(exchange_ptr x, const std::string& name);  // actors.cpp
 void get_chaos(exchange_ptr x);                              // chaos.cpp
 void inject_fault(exchange_ptr x);                           // chaos.cpp
 void clear_faults(exchange_ptr x);                           // chaos.cpp
 
 /// The faults that are armed in this process, or were, as rows.
 json armed_faults(); // chaos.cpp
+
+/// The supervision tree as rows, as status shows it.
+void list_actors(exchange_ptr x, std::function<void(json rows)> then); // status.cpp
 
 } // namespace boyd::gateway_impl

@@ -167,9 +167,23 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
       part_limit * 2);
 }
 
+/// A part that does not run is not well, and its supervisor knows why better than its silence.
+void add_absent(survey& all) {
+  for (const auto& c : all.tree)
+    if (c.state == "parked" || c.state == "silent") {
+      auto& h = all.health[c.name];
+      h.ok = false;
+      h.reason = c.state + ": " + c.reason;
+      h.last_error = c.last_error;
+    }
+}
+
 void take_survey(const exchange_ptr& x, std::function<void(survey&)> done) {
   auto all = std::make_shared<survey>();
-  all->done = std::move(done);
+  all->done = [done = std::move(done)](survey& taken) {
+    add_absent(taken);
+    done(taken);
+  };
   ask_parts(x, all);
   ask_actors(x, all);
   ask_rows(x, all);
@@ -248,7 +262,8 @@ json actors_json(const gateway_parts& p, const survey& all) {
                       {"state", "stopped"},
                       {"restarts", 0},
                       {"last_error", ""},
-                      {"depth", c.depth}});
+                      {"depth", c.depth},
+                      {"reason", ""}});
       continue;
     }
     std::string state = c.state;
@@ -268,7 +283,8 @@ json actors_json(const gateway_parts& p, const survey& all) {
                     {"state", state},
                     {"restarts", restarts},
                     {"last_error", why},
-                    {"depth", c.depth}});
+                    {"depth", c.depth},
+                    {"reason", c.reason}});
   }
   return rows;
 }
@@ -390,6 +406,12 @@ json detailed_agent(const exchange& x, const survey& all, const config::kernel& 
 
 void get_status(exchange_ptr x) {
   take_survey(x, [x](survey& all) { x->reply("status", status_json(*x, all)); });
+}
+
+void list_actors(exchange_ptr x, std::function<void(json rows)> then) {
+  take_survey(x, [x, then = std::move(then)](survey& all) {
+    then(actors_json(x->self->state.parts, all));
+  });
 }
 
 void get_agents(exchange_ptr x) {

@@ -21,6 +21,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,8 @@ template <class Actor>
 using with_keeper = typename Actor::template extend<
     // The worker is through with a batch or probe.
     caf::reacts_to<batch_done>,
+    // The supervisor: do you still answer, and your worker?
+    caf::replies_to<ping>::with<pong>,
     // Time to look after the worker.
     caf::reacts_to<keeper_tick>,
     // The back-off is over.
@@ -181,8 +184,10 @@ class keeper {
     note(m.health);
     if (m.sequence == 0) {
       probing_ = false;
+      busy_since_ = flying_ ? std::optional(parts_.clock->steady()) : std::nullopt;
       return;
     }
+    busy_since_.reset();
     policy_.succeeded(parts_.clock->steady());
     if (auto batch = std::move(flying_))
       for (const auto& j : *batch)
@@ -216,9 +221,15 @@ class keeper {
     if (!worker_) {
       h.ok = false;
       h.reason = "worker is being restarted: " + h.last_error;
+    } else if (const auto busy = worker_busy(); busy >= limits::worker_patience) {
+      h.ok = false;
+      h.reason = "its worker has been at one batch for " + format_duration(busy);
     }
     return h;
   }
+
+  /// The answer to a ping.
+  pong pulse() const { return {{}, worker_busy(), {}}; }
 
  private:
   void start_worker() {
@@ -239,7 +250,12 @@ class keeper {
       return;
     probing_ = true;
     probed_at_ = parts_.clock->steady();
+    busy_since_ = busy_since_.value_or(probed_at_);
     self_->send(worker_, run_batch<Request, Reply>{{}, 0, nullptr});
+  }
+
+  milliseconds worker_busy() const {
+    return busy_since_ ? parts_.clock->steady() - *busy_since_ : milliseconds{0};
   }
 
   void tick_in(milliseconds delay) {
@@ -250,6 +266,7 @@ class keeper {
     if (!worker_ || m.source != worker_.address())
       return false;
     worker_ = nullptr;
+    busy_since_.reset();
     flying_.reset();
     ++restarts_;
     health_.last_error = text_of(m.reason);
@@ -280,6 +297,7 @@ class keeper {
       return;
     if (auto batch = core_.next_batch()) {
       flying_ = batch;
+      busy_since_ = busy_since_.value_or(parts_.clock->steady());
       self_->send(worker_, run_batch<Request, Reply>{{}, core_.sequence(), batch});
     }
   }
@@ -293,6 +311,7 @@ class keeper {
   int restarts_ = 0;
   bool probing_ = false;
   steady_time probed_at_{};
+  std::optional<steady_time> busy_since_; ///< the worker has had something to do without a word
   std::uint64_t tick_generation_ = 0;
   part_health health_;
   restart_backoff policy_;

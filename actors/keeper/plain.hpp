@@ -46,6 +46,7 @@ plain_keeper(typename with_keeper<Handle>::template stateful_pointer<
       [self](Request& r) { return self->state.keep->accept(std::move(r)); },
       [self](health_query&) { return self->state.keep->health(); },
       [self](batch_done& m) { self->state.keep->on_done(m, [](const auto&) {}); },
+      [self](ping&) { return self->state.keep->pulse(); },
       [self](keeper_tick& m) { self->state.keep->on_tick(m); },
       [self](restart_worker& m) { self->state.keep->on_restart(m); },
   };

@@ -3,6 +3,7 @@
 #include "boyd/config/configuration.hpp"
 #include "boyd/config/load.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/core/pulse.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
@@ -29,6 +30,8 @@ struct housekeeping_intervals {
   milliseconds clock_check = limits::clock_check; ///< the longest wait between looks at the clock
   milliseconds dispatcher_tick = 1s;              ///< of a dispatcher with work in hand
   milliseconds retention = 10min;                 ///< between removals of finished rows
+  /// Between pings of the tree; 0: never. A service has limits::heartbeat.
+  milliseconds heartbeat{0};
 };
 
 /// What every actor of one node shares: the ports, the home and who we are. Immutable after wiring
@@ -57,6 +60,8 @@ struct node_context {
   /// whose home is locked by this node.
   bool shared_store = false;
   housekeeping_intervals housekeeping;
+  /// Where the root leaves its report at every heartbeat; null: nobody watches.
+  std::shared_ptr<pulse> heartbeat;
 
   std::string kernel_home(const std::string& kernel_id) const {
     return home + "/kernel/" + kernel_id;

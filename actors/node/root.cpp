@@ -6,25 +6,21 @@
 #include "actors/graph_recorder/actor.hpp"
 #include "actors/kernel/actor.hpp"
 #include "actors/librarian/actor.hpp"
+#include "actors/node/parts.hpp"
 #include "actors/node/reload.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/planner/actor.hpp"
 #include "actors/state_writer/actor.hpp"
 #include "actors/store/actor.hpp"
-#include "actors/supervision/shell.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "actors/workspace/actor.hpp"
 #include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -34,93 +30,48 @@ namespace boyd {
 
 namespace {
 
-struct kernels_stopped : message {};
-
-using root_impl = root_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
-                                     caf::reacts_to<kernels_stopped>>;
-
-/// After the grace a cancelled process gets TERM, then KILL: this long the drain may take on top.
-constexpr milliseconds drain_margin = 15s;
-constexpr milliseconds final_record_limit = 10s;
-constexpr milliseconds tree_limit = 2s;
+using namespace node_impl;
 
 using api_promise = caf::typed_response_promise<result<api_response>>;
 
-/// Somebody who watches the events. Kept here, because a gateway may be replaced under them.
-struct event_watcher {
-  std::function<bool(const std::string&)> sink;
-  std::atomic<bool> gone = false; ///< set by the gateway's thread
-};
-
-struct root_state {
-  node_context_ptr context;
-  configuration_ptr configuration;
-  configuration_ptr started_with; ///< for what only a restart changes
-  configuration_ptr homes_with;   ///< what the keepers of kernel homes were started with, or older
-  reload_hook on_reload;
-  std::unique_ptr<supervisor_shell<root_impl::base>> shell;
-  std::vector<std::shared_ptr<event_watcher>> watchers;
-  bool claiming = false;
-  bool stopping = false;
-  std::string failed; ///< why the node gives up; empty: it does not
-  static inline const char* name = "root";
-};
-
-using self_pointer = root_impl::stateful_pointer<root_state>;
-
-template <class Handle>
-Handle child(self_pointer self, const std::string& id) {
-  auto any = self->state.shell->handle(id);
-  return any ? caf::actor_cast<Handle>(any) : Handle{};
-}
-
-template <class Handle>
-caf::actor plain(const Handle& h) {
-  return caf::actor_cast<caf::actor>(h);
-}
-
-std::string kernel_child(const std::string& id) {
-  return "kernel:" + id;
-}
-
-std::vector<kernel_actor> kernels_of(self_pointer self) {
-  std::vector<kernel_actor> all;
-  for (const auto& k : self->state.configuration->kernels)
-    if (auto h = child<kernel_actor>(self, kernel_child(k.kernel_id)))
-      all.push_back(h);
-  return all;
-}
-
 // -- the tree, as data ---------------------------------------------------------------------------
 
-void add(self_pointer self, const std::string& id, std::vector<std::string> depends_on,
-         std::function<caf::actor()> make, milliseconds grace = 5s) {
-  child_spec spec;
-  spec.rule.id = id;
-  spec.rule.depends_on = std::move(depends_on);
-  spec.rule.stop_grace = grace;
-  spec.make = std::move(make);
-  self->state.shell->add(std::move(spec));
+void add(self_pointer self, child_rule rule, std::function<caf::actor()> make) {
+  self->state.shell->add({std::move(rule), std::move(make)});
+}
+
+/// Nothing goes without it.
+child_rule vital(const std::string& id, std::vector<std::string> depends_on) {
+  return {id, std::move(depends_on)};
+}
+
+/// Cycles go on without it, degraded: exhausted, it is parked.
+child_rule dispensable(const std::string& id, std::vector<std::string> depends_on) {
+  child_rule rule{id, std::move(depends_on)};
+  rule.vital = false;
+  return rule;
 }
 
 void add_keepers(self_pointer self) {
   auto& s = self->state;
   auto& system = self->system();
-  add(self, "store", {}, [&s, &system] { return plain(spawn_store(system, s.context)); });
-  add(self, "permits", {}, [&s, &system] { return plain(spawn_permits(system, s.configuration)); });
-  add(self, "workspace", {}, [&s, &system] { return plain(spawn_workspace(system, s.context)); });
-  add(self, "state_writer", {},
+  add(self, vital("store", {}), [&s, &system] { return plain(spawn_store(system, s.context)); });
+  add(self, vital("permits", {}),
+      [&s, &system] { return plain(spawn_permits(system, s.configuration)); });
+  add(self, vital("workspace", {}),
+      [&s, &system] { return plain(spawn_workspace(system, s.context)); });
+  add(self, vital("state_writer", {}),
       [&s, &system] { return plain(spawn_state_writer(system, s.context, s.configuration)); });
-  add(self, "git_committer", {},
+  add(self, dispensable("git_committer", {}),
       [&s, &system] { return plain(spawn_git_committer(system, s.context, s.configuration)); });
-  add(self, "graph_recorder", {},
+  add(self, dispensable("graph_recorder", {}),
       [&s, &system] { return plain(spawn_graph_recorder(system, s.context)); });
 }
 
 void add_loop(self_pointer self) {
   auto& s = self->state;
   auto& system = self->system();
-  add(self, "dispatchers", {"store", "permits", "workspace"}, [self, &s, &system] {
+  add(self, vital("dispatchers", {"store", "permits", "workspace"}), [self, &s, &system] {
     auto pool = spawn_dispatcher_pool(
         system, s.context, s.configuration, child<store_actor>(self, "store"),
         child<permits_actor>(self, "permits"), child<workspace_actor>(self, "workspace"));
@@ -128,12 +79,13 @@ void add_loop(self_pointer self) {
       self->send(pool, start_claiming{});
     return plain(pool);
   });
-  add(self, "librarian", {"store", "state_writer", "workspace"}, [self, &s, &system] {
+  add(self, dispensable("librarian", {"store", "state_writer", "workspace"}), [self, &s, &system] {
     return plain(spawn_librarian(
         system, s.context, s.configuration, child<state_writer_actor>(self, "state_writer"),
         child<workspace_actor>(self, "workspace"), child<store_actor>(self, "store")));
   });
-  add(self, "planner", {}, [&s, &system] { return plain(spawn_planner(system, s.context)); });
+  add(self, vital("planner", {}),
+      [&s, &system] { return plain(spawn_planner(system, s.context)); });
 }
 
 kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
@@ -151,9 +103,12 @@ kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
 }
 
 void add_kernel(self_pointer self, const std::string& kernel_id) {
-  add(self, kernel_child(kernel_id),
-      {"store", "dispatchers", "state_writer", "git_committer", "graph_recorder", "librarian",
-       "planner"},
+  auto rule =
+      dispensable(kernel_child(kernel_id), {"store", "dispatchers", "state_writer", "git_committer",
+                                            "graph_recorder", "librarian", "planner"});
+  // The others go on without it; without any the node would do nothing.
+  rule.group = "kernels";
+  add(self, std::move(rule),
       [self, kernel_id] { return plain(spawn_kernel(self->system(), parts_of(self, kernel_id))); });
 }
 
@@ -186,7 +141,7 @@ void add_gateway(self_pointer self) {
                                    "dispatchers",  "librarian",     "planner"};
   for (const auto& k : s.configuration->kernels)
     earlier.push_back(kernel_child(k.kernel_id));
-  add(self, "gateway", std::move(earlier), [self, &s] {
+  add(self, vital("gateway", std::move(earlier)), [self, &s] {
     gateway_parts parts;
     parts.context = s.context;
     parts.configuration = s.configuration;
@@ -225,69 +180,6 @@ void arm_faults(const node_context& context, const config::configuration& config
     spdlog::error("node: no fault is armed: {}", to_string(armed.error()));
 }
 
-// -- shutdown
-// ------------------------------------------------------------------------------------------
-
-void stop_tree(self_pointer self) {
-  auto& s = self->state;
-  s.shell->begin_shutdown();
-  s.shell->reconcile();
-  if (!s.shell->all_stopped())
-    return;
-  if (s.failed.empty())
-    self->quit(caf::exit_reason::user_shutdown);
-  else
-    self->quit(crash_error(s.failed));
-}
-
-void finish_kernels(self_pointer self) {
-  auto waiting = std::make_shared<std::size_t>(1);
-  auto one_less = [self, waiting] {
-    if (--*waiting == 0)
-      self->send(self, kernels_stopped{});
-  };
-  for (const auto& k : kernels_of(self)) {
-    ++*waiting;
-    ask<finish_reply>(
-        self, k, finish_order{}, [one_less](result<finish_reply>) { one_less(); },
-        final_record_limit);
-  }
-  one_less();
-}
-
-void shut_down(self_pointer self, milliseconds grace) {
-  auto& s = self->state;
-  if (std::exchange(s.stopping, true))
-    return;
-  s.shell->hold();
-  spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
-  for (const auto& k : kernels_of(self))
-    self->send(k, stop_order{});
-  auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
-  if (!pool)
-    return finish_kernels(self);
-  ask<drained>(
-      self, pool, drain_order{{}, grace},
-      [self](result<drained> r) {
-        if (!r)
-          spdlog::warn("node: the dispatchers did not drain: {}", to_string(r.error()));
-        finish_kernels(self);
-      },
-      grace + drain_margin);
-}
-
-void reconcile(self_pointer self) {
-  auto& s = self->state;
-  if (s.shell->reconcile())
-    return;
-  if (s.failed.empty()) {
-    s.failed = "too many restarts: " + s.shell->escalation();
-    spdlog::critical("node: gives up: {}", s.failed);
-  }
-  // Leave the queue consistent: what runs is given back.
-  shut_down(self, milliseconds{0});
-}
-
 /// The gateway answers the asker itself, also when it ends before; what it never saw bounces.
 api_promise ask_gateway(self_pointer self, api_request& m) {
   auto promise = self->make_response_promise<result<api_response>>();
@@ -307,7 +199,7 @@ void on_down(self_pointer self, caf::down_msg& m) {
     reconcile(self);
 }
 
-// -- reload, questions
+// -- reload
 // ---------------------------------------------------------------------------------
 
 std::set<std::string> kernel_ids(const config::configuration& c) {
@@ -375,34 +267,6 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   say_reloaded(s);
 }
 
-caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self) {
-  auto& s = self->state;
-  auto promise = self->make_response_promise<result<tree_reply>>();
-  tree_reply own;
-  own.children.push_back({"root", s.stopping ? "stopping" : "running", 0, s.failed, 0});
-  for (const auto& c : s.shell->view())
-    own.children.push_back({c.id, c.state, c.restarts, c.last_error, 1});
-  auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
-  if (!pool) {
-    answer<tree_reply>(promise, std::move(own));
-    return promise;
-  }
-  ask<tree_reply>(
-      self, pool, tree_query{},
-      [own, promise](result<tree_reply> r) mutable {
-        auto at = std::find_if(own.children.begin(), own.children.end(),
-                               [](const child_status& c) { return c.name == "dispatchers"; });
-        if (r && at != own.children.end())
-          for (auto& c : r->children) {
-            c.depth = 2;
-            at = own.children.insert(at + 1, std::move(c));
-          }
-        answer<tree_reply>(promise, std::move(own));
-      },
-      tree_limit);
-  return promise;
-}
-
 root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr context,
                                        configuration_ptr configuration, reload_hook on_reload) {
   install_handlers(self, "root");
@@ -421,6 +285,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
     add_kernel(self, k.kernel_id);
   add_gateway(self);
   reconcile(self);
+  beat(self);
   return {
       [self](api_request& m) { return ask_gateway(self, m); },
       [self](watch_events& m) { add_watcher(self, m); },
@@ -433,6 +298,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
       },
       [self](reload_order& m) { reload(self, m.configuration); },
       [self](tree_query&) { return tree_of(self); },
+      [self](actor_order& m) { return obey(self, m); },
       [self](shutdown_order& m) { shut_down(self, m.grace); },
       [self](hurry_order&) {
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
@@ -441,6 +307,8 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
       [self](supervise_tick&) { reconcile(self); },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](kernels_stopped&) { stop_tree(self); },
+      [self](heartbeat_tick&) { beat(self); },
+      [self](pong& m) { self->state.shell->on_pong(self->current_sender(), m); },
   };
 }
 

@@ -24,6 +24,8 @@ using root_actor = caf::typed_actor<
     caf::reacts_to<reload_order>,
     // The whole tree.
     caf::replies_to<tree_query>::with<answers<tree_reply>>,
+    // Restart or unpark one part.
+    caf::replies_to<actor_order>::with<answers<actor_order_reply>>,
     // Stop in order; the root's end is the answer.
     caf::reacts_to<shutdown_order>,
     // Stop faster.

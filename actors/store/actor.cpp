@@ -141,6 +141,7 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
         self->state.keep->on_done(m, [&](const auto& j) { collect(j, news); });
         tell(self, news);
       },
+      [self](ping&) { return self->state.keep->pulse(); },
       [self](keeper_tick& m) { self->state.keep->on_tick(m); },
       [self](restart_worker& m) { self->state.keep->on_restart(m); },
   };

@@ -4,6 +4,18 @@
 
 namespace boyd {
 
+namespace {
+
+/// Adds a failure; true when that is one too many.
+bool spend(std::deque<steady_time>& failures, steady_time now, const restart_intensity& allowed) {
+  failures.push_back(now);
+  while (now - failures.front() > allowed.period)
+    failures.pop_front();
+  return failures.size() > static_cast<std::size_t>(allowed.restarts);
+}
+
+} // namespace
+
 supervisor_core::supervisor_core(std::vector<child_rule> rules, restart_intensity intensity)
     : intensity_(intensity) {
   for (auto& r : rules)
@@ -30,8 +42,24 @@ void supervisor_core::remove(const std::string& id) {
 }
 
 void supervisor_core::renew(const std::string& id) {
-  if (auto* c = find(id))
-    c->renewing = c->alive;
+  auto* c = find(id);
+  if (c == nullptr)
+    return;
+  c->renewing = c->alive;
+  if (!c->alive)
+    c->restart_at = {};
+}
+
+bool supervisor_core::unpark(const std::string& id) {
+  auto* c = find(id);
+  if (c == nullptr || !c->parked)
+    return false;
+  c->parked = false;
+  c->reason.clear();
+  c->failures.clear();
+  c->backoff = {};
+  c->restart_at = {};
+  return true;
 }
 
 void supervisor_core::started(const std::string& id) {
@@ -80,13 +108,28 @@ void supervisor_core::failed(child& c, const std::string& why, steady_time now, 
   ++c.restarts;
   c.last_error = why;
   c.restart_at = now + c.backoff.failed(now, unit);
-  failures_.push_back(now);
-  while (!failures_.empty() && now - failures_.front() > intensity_.period)
-    failures_.pop_front();
-  if (failures_.size() > static_cast<std::size_t>(intensity_.restarts)) {
+  const bool subtree_spent = c.rule.vital && spend(failures_, now, intensity_);
+  const auto own = c.rule.intensity.value_or(c.rule.vital ? intensity_ : restart_intensity{});
+  const bool spent = spend(c.failures, now, own);
+  if (spent || subtree_spent)
+    exhaust(c, why);
+}
+
+void supervisor_core::exhaust(child& c, const std::string& why) {
+  if (c.rule.vital || is_last_of_group(c)) {
     exhausted_ = true;
     exhausted_by_ = c.rule.id + ": " + why;
+    return;
   }
+  c.parked = true;
+  c.reason = "failed " + std::to_string(c.failures.size()) + " times within " +
+             format_duration(c.rule.intensity.value_or(restart_intensity{}).period) + ": " + why;
+}
+
+bool supervisor_core::is_last_of_group(const child& c) const {
+  return !c.rule.group.empty() && std::ranges::none_of(children_, [&](const child& x) {
+    return &x != &c && x.rule.group == c.rule.group && x.wanted && !x.parked;
+  });
 }
 
 void supervisor_core::hold() {
@@ -108,7 +151,7 @@ void supervisor_core::mark_stale() {
     c.stale = !c.wanted || c.renewing || shutting_down_;
     for (const auto& id : c.rule.depends_on) {
       const auto* d = find(id);
-      c.stale = c.stale || d == nullptr || !d->alive || d->stopping || d->stale;
+      c.stale = c.stale || d == nullptr || (!d->parked && (!d->alive || d->stopping || d->stale));
     }
   }
 }
@@ -132,11 +175,11 @@ supervision_actions supervisor_core::reconcile(steady_time now) {
   if (shutting_down_)
     return todo;
   for (auto& c : children_) {
-    if (c.alive || !c.wanted || has_living_dependents(c))
+    if (c.alive || !c.wanted || c.parked || has_living_dependents(c))
       continue;
     const bool ready = std::ranges::all_of(c.rule.depends_on, [&](const std::string& id) {
       const auto* d = find(id);
-      return d != nullptr && ((d->alive && !d->stopping && !d->stale) ||
+      return d != nullptr && (d->parked || (d->alive && !d->stopping && !d->stale) ||
                               std::ranges::find(todo.start, id) != todo.start.end());
     });
     if (!ready)
@@ -164,9 +207,10 @@ std::vector<child_view> supervisor_core::view() const {
     const bool over = !c.wanted || holding_ || shutting_down_;
     const char* state = c.stopping ? "stopping"
                         : c.alive  ? "running"
+                        : c.parked ? "parked"
                         : over     ? "stopped"
                                    : "restarting";
-    all.push_back({c.rule.id, state, c.restarts, c.last_error});
+    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason});
   }
   return all;
 }

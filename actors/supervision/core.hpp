@@ -18,20 +18,29 @@ enum class restart_kind : std::uint8_t {
   temporary, ///< never
 };
 
+/// At most `restarts` failures within `period`; one more exhausts.
+struct restart_intensity {
+  int restarts = limits::restart_intensity;
+  milliseconds period = limits::restart_period;
+};
+
 /// A child as data, without its factory.
 struct child_rule {
   std::string id;
   /// Earlier siblings whose handles it holds: when one of them is restarted, so is this one
-  /// (rest_for_one, narrowed to those that really depend).
+  /// (rest_for_one, narrowed to those that really depend). While one of them is parked it runs
+  /// without: its handle is null, and requests to it fail at once.
   std::vector<std::string> depends_on;
   restart_kind restart = restart_kind::permanent;
   milliseconds stop_grace = 5s;
-};
-
-/// At most `restarts` failures within `period`; one more escalates.
-struct restart_intensity {
-  int restarts = limits::restart_intensity;
-  milliseconds period = limits::restart_period;
+  /// Its own limit; nothing: a vital one has only that of the subtree, another one the standard
+  /// one.
+  std::optional<restart_intensity> intensity{};
+  /// The others cannot do their work without it: exhausted, it escalates. Else it is parked, and
+  /// its failures count for nobody else.
+  bool vital = true;
+  /// Of the children of one group the last one that is not parked is vital; empty: no group.
+  std::string group{};
 };
 
 /// What a supervisor must do now.
@@ -46,9 +55,10 @@ struct supervision_actions {
 /// One child as the supervisor sees it.
 struct child_view {
   std::string id;
-  std::string state; ///< running | stopping | restarting | stopped
+  std::string state; ///< running | stopping | restarting | parked | stopped
   int restarts = 0;
   std::string last_error;
+  std::string reason{}; ///< why it is parked
 };
 
 /// The decisions of a supervisor: level-triggered, so that any order of deaths, stops and starts
@@ -61,8 +71,11 @@ class supervisor_core {
   void add(child_rule rule);
   /// The child is not wanted any more; it is stopped by the next `reconcile`.
   void remove(const std::string& id);
-  /// The child is to be stopped and started anew; does not count as a failure.
+  /// The child is to be stopped and started anew, or, when it waits for its restart, started at
+  /// once; does not count as a failure. A parked one stays so.
   void renew(const std::string& id);
+  /// A parked child is wanted again, its failures forgotten; false: it is not parked.
+  bool unpark(const std::string& id);
 
   /// `id` runs now.
   void started(const std::string& id);
@@ -93,6 +106,9 @@ class supervisor_core {
     bool wanted = true;
     bool renewing = false;
     bool stale = false; ///< unwanted, or holds the handle of a sibling that is gone
+    bool parked = false;
+    std::string reason; ///< why it is parked
+    std::deque<steady_time> failures;
     steady_time restart_at{};
     int restarts = 0;
     std::string last_error;
@@ -102,6 +118,8 @@ class supervisor_core {
   child* find(const std::string& id);
   const child* find(const std::string& id) const;
   void failed(child& c, const std::string& why, steady_time now, double unit);
+  void exhaust(child& c, const std::string& why);
+  bool is_last_of_group(const child& c) const;
   bool has_living_dependents(const child& c) const;
   void mark_stale();
 

@@ -2,16 +2,21 @@
 
 #include "actors/supervision/core.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/result.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "messages/health.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
+#include <caf/replies_to.hpp>
 #include <caf/send.hpp>
 #include <caf/system_messages.hpp>
+#include <caf/typed_actor.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +33,9 @@ struct child_spec {
   std::function<caf::actor()> make;
 };
 
+/// Every actor, as its supervisor sees it: install_handlers answers a ping.
+using pinged_actor = caf::typed_actor<caf::replies_to<ping>::with<pong>>;
+
 /// Time for a supervisor to look again.
 struct supervise_tick : message {};
 
@@ -39,7 +47,8 @@ struct stop_overdue : message {
 
 /// What every supervisor shares: starts children in order, monitors them, restarts the group that
 /// depends on a dead one, stops in reverse. An actor embeds it and forwards `supervise_tick`,
-/// `stop_overdue` and its DOWN messages. One thread: the actor's.
+/// `stop_overdue`,
+/// its DOWN messages and its children's `pong`. One thread: the actor's.
 template <class Self>
 class supervisor_shell {
  public:
@@ -72,6 +81,70 @@ class supervisor_shell {
 
   /// Stops the child and starts it again by its present spec; not a failure.
   void renew(const std::string& id) { core_.renew(id); }
+
+  /// What an operator wants of a child; the caller reconciles afterwards.
+  result<actor_order_reply> obey(const actor_order& order) {
+    const auto all = core_.view();
+    const auto it = std::ranges::find(all, order.name, &child_view::id);
+    if (it == all.end())
+      return fail(errc::not_found, "no such part: " + order.name, {},
+                  "list them with: boyd actors ls");
+    if (shutting_down_ || it->state == "stopped")
+      return fail(errc::refused, "the part is stopped: the node shuts down", order.name);
+    if (order.verb == actor_verb::unpark)
+      core_.unpark(order.name);
+    else if (it->state == "parked")
+      return fail(errc::conflict, "the part is parked: " + it->reason, order.name,
+                  "start it again with: boyd actors unpark " + order.name);
+    else
+      core_.renew(order.name);
+    spdlog::info("{}: {} is told to {}", name_, order.name,
+                 order.verb == actor_verb::unpark ? "go on" : "start anew");
+    return actor_order_reply{{}, order.name, it->state};
+  }
+
+  /// Pings every living child once, past its mail; `interval`: until the next call. A message and
+  /// no request: CAF gives high priority to those alone (tests/actor/contract_lifetime_test.cpp).
+  void beat(milliseconds interval) {
+    const auto scaled = [&](milliseconds limit) {
+      return interval * limit.count() / limits::heartbeat.count();
+    };
+    patience_ = scaled(limits::heartbeat_patience);
+    worker_patience_ = scaled(limits::worker_patience);
+    for (auto& [id, c] : children_) {
+      if (!c.handle)
+        continue;
+      tell_if_silent(id, c);
+      if (c.pings++ == 0)
+        c.pinged_at = clock_->steady();
+      self_->template send<caf::message_priority::high>(caf::actor_cast<pinged_actor>(c.handle),
+                                                        ping{});
+    }
+  }
+
+  /// A child's answer to a ping.
+  void on_pong(const caf::strong_actor_ptr& sender, pong& answer) {
+    for (auto& [id, c] : children_) {
+      if (!c.handle || !sender || c.handle.address() != sender)
+        continue;
+      c.pings = 0;
+      c.word = std::move(answer);
+      tell_if_silent(id, c);
+    }
+  }
+
+  /// The children that do not answer, and whoever they say does not answer them.
+  std::vector<silent_part> silent() const {
+    std::vector<silent_part> all;
+    for (const auto& [id, c] : children_) {
+      if (!c.handle)
+        continue;
+      if (is_silent(c))
+        all.push_back({id, is_mute(c) ? c.pings : 0, c.word.worker_busy});
+      all.insert(all.end(), c.word.silent.begin(), c.word.silent.end());
+    }
+    return all;
+  }
 
   /// Brings reality and wish together. Returns false when the intensity is spent: the caller
   /// must end itself with `escalation()`.
@@ -108,6 +181,7 @@ class supervisor_shell {
       if (failure)
         spdlog::error("{}: {} ended: {}", name_, id, why);
       core_.down(id, failure, why, clock_->steady(), random_->unit());
+      tell_if_parked(id);
       return true;
     }
     return false;
@@ -134,7 +208,18 @@ class supervisor_shell {
   bool all_stopped() const { return core_.all_stopped(); }
   const std::string& escalation() const { return escalation_; }
 
-  std::vector<child_view> view() const { return core_.view(); }
+  /// As the core sees them; who lives but does not answer is `silent`.
+  std::vector<child_view> view() const {
+    auto all = core_.view();
+    for (auto& v : all) {
+      const auto& c = children_.at(v.id);
+      if (v.state != "running" || !is_silent(c))
+        continue;
+      v.state = "silent";
+      v.reason = why_silent(c);
+    }
+    return all;
+  }
 
   /// The living child, or null.
   caf::actor handle(const std::string& id) const {
@@ -147,20 +232,61 @@ class supervisor_shell {
     std::function<caf::actor()> make;
     caf::actor handle;
     std::uint64_t incarnation = 0;
+    int pings = 0;           ///< since its latest answer
+    steady_time pinged_at{}; ///< the first of them
+    pong word;               ///< the latest answer
+    bool told_silent = false;
   };
+
+  bool is_mute(const child& c) const {
+    return c.pings > 0 && clock_->steady() - c.pinged_at >= patience_;
+  }
+
+  bool is_silent(const child& c) const {
+    return is_mute(c) || c.word.worker_busy >= worker_patience_;
+  }
+
+  std::string why_silent(const child& c) const {
+    return is_mute(c)
+               ? "has not answered " + std::to_string(c.pings) + " pings"
+               : "its worker has been at one batch for " + format_duration(c.word.worker_busy);
+  }
+
+  /// Logs each change once.
+  void tell_if_silent(const std::string& id, child& c) {
+    const bool silent = is_silent(c);
+    if (std::exchange(c.told_silent, silent) == silent)
+      return;
+    if (silent)
+      spdlog::error("{}: {} lives, but {}", name_, id, why_silent(c));
+    else
+      spdlog::info("{}: {} answers again", name_, id);
+  }
 
   void start_child(const std::string& id) {
     auto& c = children_.at(id);
     try {
       c.handle = c.make();
       ++c.incarnation;
+      c.pings = 0;
+      c.word = {};
+      c.told_silent = false;
       self_->monitor(c.handle);
       core_.started(id);
     } catch (...) {
       const auto why = text_of(std::current_exception());
       spdlog::error("{}: {} could not be started: {}", name_, id, why);
       core_.start_failed(id, why, clock_->steady(), random_->unit());
+      tell_if_parked(id);
     }
+  }
+
+  void tell_if_parked(const std::string& id) const {
+    const auto all = core_.view();
+    const auto it = std::ranges::find(all, id, &child_view::id);
+    if (it != all.end() && it->state == "parked")
+      spdlog::critical("{}: {} is parked: {}; after mending the cause: boyd actors unpark {}",
+                       name_, id, it->reason, id);
   }
 
   void stop_child(const std::string& id) {
@@ -178,6 +304,8 @@ class supervisor_shell {
   std::map<std::string, child> children_;
   std::vector<std::string> order_;
   std::string escalation_;
+  milliseconds patience_ = limits::heartbeat_patience;
+  milliseconds worker_patience_ = limits::worker_patience;
   bool shutting_down_ = false;
 };
 

@@ -1,7 +1,11 @@
 #pragma once
 
+#include "messages/health.hpp"
+
 #include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/make_message.hpp>
+#include <caf/message_view.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
@@ -25,7 +29,8 @@ void log_dropped(const char* actor, const std::string& what);
 
 /// Every actor installs these first (ARCHITECTURE, CAF fact 6): errors of plain sends and unknown
 /// messages are logged, not deadly; an exit message ends the actor; a DOWN is ignored unless the
-/// actor sets its own handler; an exception ends the actor and its text reaches the supervisor.
+/// actor sets its own handler; an exception ends the actor and its text reaches the supervisor; a
+/// ping is answered.
 template <class Self>
 void install_handlers(Self* self, const char* name) {
   self->set_exception_handler([](caf::scheduled_actor*, std::exception_ptr& e) -> caf::error {
@@ -38,7 +43,9 @@ void install_handlers(Self* self, const char* name) {
   });
   self->set_exit_handler([](caf::scheduled_actor* a, caf::exit_msg& m) { a->quit(m.reason); });
   self->set_default_handler(
-      [name](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+      [name](caf::scheduled_actor*, caf::message_view& m) -> caf::result<caf::message> {
+        if (m.content().match_elements<ping>())
+          return caf::make_message(pong{});
         log_dropped(name, "message of an unknown type");
         return caf::sec::unexpected_message;
       });

@@ -52,6 +52,7 @@ struct command_line {
   CLI::App* verb(CLI::App& parent, const std::string& name, const std::string& help,
                  const std::string& example);
   void add_service_verbs();
+  void add_actor_verbs();
   void add_dispatch_verbs();
   void add_state_verbs();
   void add_question_verbs();
@@ -95,6 +96,7 @@ command_line::command_line() {
   app.footer("Exit codes: 0 ok, 1 failure, 2 usage, 3 partial success, 4 configuration, "
              "5 busy or locked.");
   add_service_verbs();
+  add_actor_verbs();
   add_dispatch_verbs();
   add_state_verbs();
   add_question_verbs();
@@ -141,6 +143,24 @@ void command_line::add_service_verbs() {
   status->add_flag("--watch", args.watch, "Keep showing it until interrupted");
   kernel_option(verb(app, "agents", "The agents: executor, limits, last result, next time.",
                      "boyd agents --kernel default"));
+}
+
+void command_line::add_actor_verbs() {
+  auto* a = verb(app, "actors", "The parts of the running node; without a verb: ls.",
+                 "boyd actors unpark git_committer");
+  verb(*a, "ls", "Every part: its state, how often it was restarted, and why.",
+       "boyd actors ls --json");
+  auto* restart =
+      verb(*a, "restart", "Stop a part and start it anew, with those that depend on it.",
+           "boyd actors restart kernel:default");
+  auto* unpark = verb(*a, "unpark",
+                      "Start a parked part again (one that failed too often), its failures "
+                      "forgotten.",
+                      "boyd actors unpark dispatcher:default/daily-report");
+  for (auto* v : {restart, unpark})
+    v->add_option("name", args.id, "The part, as boyd actors ls names it")
+        ->required()
+        ->type_name("NAME");
 }
 
 void command_line::add_dispatch_verbs() {
@@ -342,7 +362,8 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
 
 /// The verb that a family answers to when none is given.
 std::string standard_verb(const std::string& verb) {
-  static const std::map<std::string, std::string> standard{{"dispatches", "dispatches ls"},
+  static const std::map<std::string, std::string> standard{{"actors", "actors ls"},
+                                                           {"dispatches", "dispatches ls"},
                                                            {"state", "state show"},
                                                            {"config", "config validate"},
                                                            {"chaos", "chaos status"}};

@@ -161,7 +161,8 @@ live_node::live_node(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
 
 result<std::unique_ptr<live_node>>
 live_node::start(const place& where, std::shared_ptr<const config::configuration> configuration,
-                 adapters::home_lock lock, node_mode mode, reload_function on_reload) {
+                 adapters::home_lock lock, node_mode mode, reload_function on_reload,
+                 milliseconds heartbeat) {
   auto p = std::make_unique<parts>();
   p->lock.emplace(std::move(lock));
   p->config_path = where.config_path;
@@ -196,6 +197,8 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   context->environment = environment();
   context->scheduled = mode == node_mode::service;
   context->passive = mode == node_mode::answering;
+  context->housekeeping.heartbeat = heartbeat;
+  context->heartbeat = std::make_shared<boyd::pulse>();
   context->shared_store = configuration->node_settings.store != "sqlite";
   if (mode == node_mode::service)
     context->parse_configuration = [zones = ports.zones](const std::string& path,
@@ -314,6 +317,10 @@ bool live_node::release(milliseconds limit) {
 result<std::shared_ptr<const config::configuration>> live_node::load_again() const {
   const auto& p = parts_->context->ports;
   return app::load_configuration(parts_->config_path, *p.files, *p.zones);
+}
+
+pulse_report live_node::pulse() const {
+  return parts_->context->heartbeat->read();
 }
 
 utc_time live_node::started_at() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "adapters/posix/home_lock.hpp"
+#include "boyd/core/pulse.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
 #include "home.hpp"
@@ -30,10 +31,12 @@ class live_node {
 
   /// Removes what a killed node left, starts the process host (unless answering), then the actors.
   /// Call it before other threads exist. The node holds `lock` until its end. `on_reload` is called
-  /// on an actor's thread with every configuration that a reload brings.
+  /// on an actor's thread with every configuration that a reload brings. `heartbeat`:
+  /// between pings of the tree; 0: never.
   static result<std::unique_ptr<live_node>>
   start(const place& where, std::shared_ptr<const config::configuration> configuration,
-        adapters::home_lock lock, node_mode mode, reload_function on_reload = {});
+        adapters::home_lock lock, node_mode mode, reload_function on_reload = {},
+        milliseconds heartbeat = milliseconds{0});
 
   /// Kills what is left, without waiting; prefer shut_down, ended and release before.
   ~live_node();
@@ -70,6 +73,9 @@ class live_node {
 
   /// Reads the configuration file again; the same as POST /api/v1/reload does.
   result<std::shared_ptr<const config::configuration>> load_again() const;
+
+  /// How the tree was at the root's latest heartbeat. Threads: any.
+  pulse_report pulse() const;
 
   utc_time started_at() const;
   const std::string& node_id() const;

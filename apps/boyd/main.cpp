@@ -27,14 +27,23 @@ void set_up_log(const arguments& args) {
 
 int run(const arguments& args) {
   static const std::map<std::string, int (*)(const arguments&)> verbs{
-      {"init", run_init},       {"node", run_node},
-      {"cycle", run_cycle},     {"status", run_status},
-      {"agents", run_agents},   {"dispatches", run_dispatches},
-      {"state", run_state},     {"why", run_why},
-      {"plan", run_plan},       {"pause", run_pause},
-      {"resume", run_resume},   {"config", run_config},
-      {"chaos", run_chaos},     {"doctor", run_doctor},
-      {"version", run_version}, {"completion", run_completion}};
+      {"init", run_init},
+      {"node", run_node},
+      {"cycle", run_cycle},
+      {"status", run_status},
+      {"agents", run_agents},
+      {"actors", run_actors},
+      {"dispatches", run_dispatches},
+      {"state", run_state},
+      {"why", run_why},
+      {"plan", run_plan},
+      {"pause", run_pause},
+      {"resume", run_resume},
+      {"config", run_config},
+      {"chaos", run_chaos},
+      {"doctor", run_doctor},
+      {"version", run_version},
+      {"completion", run_completion}};
   return verbs.at(args.verb.substr(0, args.verb.find(' ')))(args);
 }
 

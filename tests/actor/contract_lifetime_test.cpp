@@ -123,6 +123,32 @@ TEST_CASE("contract 8: an exit waits behind the mail, kill as well, but for high
   CHECK(handled_before_exit<caf::message_priority::high>() == 0);
 }
 
+TEST_CASE("contract 8: a message of high priority overtakes, a request of high priority does not",
+          "[contract]") {
+  deterministic_system node;
+  int mail = 0;
+  int before_message = -1;
+  auto busy = node.own(node.system().spawn([&]() -> caf::behavior {
+    return {[&](const std::string&) { ++mail; }, [&](int) { before_message = mail; }};
+  }));
+  node.run_all();
+  for (const bool as_request : {false, true}) {
+    mail = 0;
+    for (int i = 0; i < 100; ++i)
+      caf::anon_send(busy, std::string("mail"));
+    node.system().spawn([=](caf::event_based_actor* self) {
+      if (as_request)
+        self->request<caf::message_priority::high>(busy, std::chrono::seconds{5}, 1)
+            .then([] {}, [](caf::error&) {});
+      else
+        self->send<caf::message_priority::high>(busy, 1);
+    });
+    node.run_all();
+    // It handles one of its mail before the other gets its turn.
+    CHECK(before_message == (as_request ? 100 : 1));
+  }
+}
+
 TEST_CASE("contract 9: a delayed message keeps its receiver alive and cannot be taken back",
           "[contract]") {
   bool gone = false;

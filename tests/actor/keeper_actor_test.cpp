@@ -192,6 +192,50 @@ TEST_CASE("the worker's health is the keeper's", "[keeper][actor]") {
   CHECK(f.health().last_error == "disk is full");
 }
 
+TEST_CASE("an outage of ten minutes costs no worker (promise: a database outage is not a crash)",
+          "[keeper][actor]") {
+  fixture f;
+  f.outside->health.ok = false;
+  f.outside->health.reason = "the server is away";
+  for (int minute = 0; minute < 10; ++minute) {
+    auto answer = f.ask("while it is away");
+    f.node.advance(1min);
+    CHECK(answer.answered());
+    CHECK_FALSE(f.health().ok);
+  }
+  CHECK(f.health().worker_restarts == 0);
+  CHECK(f.outside->performers == 1);
+  f.outside->health = {};
+  f.node.advance(3s);
+  CHECK(f.health().ok);
+}
+
+TEST_CASE("a keeper's pong tells for how long its worker has been away", "[keeper][actor]") {
+  fixture f;
+  const auto pinged = [&](std::size_t most_jobs) {
+    milliseconds busy{-1};
+    f.node.system().spawn([&, k = f.keeper](caf::event_based_actor* self) {
+      self->request(caf::actor_cast<caf::actor>(k), std::chrono::minutes{60}, ping{})
+          .then([&](pong& p) { busy = p.worker_busy; }, [](caf::error&) {});
+    });
+    f.node.run_all(most_jobs);
+    return busy;
+  };
+  f.node.advance(1min);
+  CHECK(pinged(1000) == 0ms);
+  // The newest job first: the worker, which got its batch before, has to wait.
+  auto answer = f.ask("slow");
+  CHECK(f.node.run_one());
+  CHECK(f.node.run_one());
+  f.node.choose_by([](std::size_t count) { return count - 1; });
+  f.node.clock()->advance(25s);
+  CHECK(pinged(3) == 25s);
+  CHECK_FALSE(answer.answered());
+  f.node.run_all();
+  CHECK(answer.ok());
+  CHECK(pinged(1000) == 0ms);
+}
+
 TEST_CASE("a keeper that ends answers everybody who waits (FAULTS 3)", "[keeper][actor]") {
   for (const auto reason : {caf::exit_reason::kill, caf::exit_reason::user_shutdown}) {
     fixture f({.queue = 100, .group = 2, .reserve = 0});

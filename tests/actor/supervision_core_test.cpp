@@ -3,6 +3,7 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <set>
 
 using namespace boyd;
@@ -16,6 +17,34 @@ constexpr steady_time t0{milliseconds{1'000'000}};
 child_rule rule(std::string id, ids depends_on = {},
                 restart_kind restart = restart_kind::permanent) {
   return {std::move(id), std::move(depends_on), restart, 5s};
+}
+
+/// One that is parked after three failures in a minute.
+child_rule dispensable(std::string id, ids depends_on = {}, std::string group = {}) {
+  auto r = rule(std::move(id), std::move(depends_on));
+  r.intensity = {.restarts = 3, .period = 60s};
+  r.vital = false;
+  r.group = std::move(group);
+  return r;
+}
+
+/// Lets `id` die and start again until it is not started any more; returns how often it was.
+int crash_for_ever(supervisor_core& core, const std::string& id, steady_time now = t0) {
+  for (int restarts = 0; restarts < 1000; ++restarts) {
+    core.down(id, true, "boom", now, 0.0);
+    auto todo = core.reconcile(now);
+    while (todo.start.empty() && todo.wake_at && !todo.escalate)
+      todo = core.reconcile(now = *todo.wake_at);
+    if (std::ranges::find(todo.start, id) == todo.start.end())
+      return restarts;
+    for (const auto& s : todo.start)
+      core.started(s);
+  }
+  return -1;
+}
+
+const child_view& view_of(const std::vector<child_view>& all, const std::string& id) {
+  return *std::ranges::find(all, id, &child_view::id);
 }
 
 /// store ← writer ← kernel, store ← pool, and one on its own.
@@ -256,4 +285,124 @@ TEST_CASE("a held supervisor starts nothing, stops nothing and does not give up"
   CHECK(state_of(core, "writer") == "stopped");
   core.begin_shutdown();
   CHECK_FALSE(core.reconcile(t0 + 60s).stop.empty());
+}
+
+TEST_CASE("case 8 crash-loop: a child that is not vital is parked after exactly its restarts",
+          "[supervision]") {
+  supervisor_core core({rule("store"), dispensable("git"), rule("kernel", {"store", "git"})},
+                       {.restarts = 3, .period = 60s});
+  start_all(core);
+  // Whoever holds its handle is restarted with it, but it does not fail itself.
+  core.down("git", true, "boom", t0, 0.0);
+  CHECK(core.reconcile(t0).stop == ids{"kernel"});
+  core.down("kernel", false, "", t0, 0.0);
+  CHECK(start_all(core) == ids{"git", "kernel"});
+  core.renew("kernel");
+  CHECK(core.reconcile(t0).stop == ids{"kernel"});
+  core.down("kernel", false, "", t0, 0.0); // out of the way of the next crashes
+  core.remove("kernel");
+
+  CHECK(crash_for_ever(core, "git") == 2); // one of three is spent
+  const auto git = view_of(core.view(), "git");
+  CHECK(git.state == "parked");
+  CHECK(git.reason == "failed 4 times within 1m: boom");
+  CHECK(git.restarts == 4);
+  const auto later = core.reconcile(t0 + std::chrono::hours{24});
+  CHECK(later.start.empty());
+  CHECK(later.stop.empty());
+  CHECK_FALSE(later.wake_at); // no clock runs for it
+  CHECK_FALSE(later.escalate);
+  CHECK(state_of(core, "store") == "running");
+}
+
+TEST_CASE("case 8 crash-loop: a vital child escalates after exactly its restarts",
+          "[supervision]") {
+  auto core = family();
+  start_all(core);
+  CHECK(crash_for_ever(core, "alone") == 3);
+  CHECK(core.reconcile(t0).escalate);
+}
+
+TEST_CASE("a vital child has a limit of its own below that of the subtree", "[supervision]") {
+  auto strict = rule("strict");
+  strict.intensity = {.restarts = 1, .period = 60s};
+  supervisor_core core({strict, rule("other")}, {.restarts = 10, .period = 60s});
+  start_all(core);
+  CHECK(crash_for_ever(core, "strict") == 1);
+  CHECK(core.reconcile(t0).escalate);
+}
+
+TEST_CASE("failures of what is not vital count for nobody else", "[supervision]") {
+  std::vector<child_rule> rules{rule("vital")};
+  for (int i = 0; i < 20; ++i)
+    rules.push_back(dispensable("d" + std::to_string(i)));
+  supervisor_core core(std::move(rules), {.restarts = 3, .period = 60s});
+  start_all(core);
+  for (int i = 0; i < 20; ++i)
+    core.down("d" + std::to_string(i), true, "boom", t0, 0.0);
+  auto todo = core.reconcile(t0);
+  CHECK(todo.start.size() == 20);
+  CHECK_FALSE(todo.escalate);
+}
+
+TEST_CASE("who depends on a parked child runs without it and is restarted with it",
+          "[supervision]") {
+  supervisor_core core({dispensable("git"), rule("kernel", {"git"})},
+                       {.restarts = 3, .period = 60s});
+  for (int i = 0; i < 4; ++i)
+    core.start_failed("git", "no repository", t0, 0.0);
+  CHECK(state_of(core, "git") == "parked");
+  CHECK(start_all(core) == ids{"kernel"});
+  CHECK(core.reconcile(t0).stop.empty());
+
+  core.renew("git"); // a restart does not unpark
+  CHECK(core.reconcile(t0).start.empty());
+  CHECK(core.unpark("git"));
+  CHECK_FALSE(core.unpark("kernel"));
+  CHECK(core.reconcile(t0).stop == ids{"kernel"}); // it holds no handle
+  core.down("kernel", false, "", t0, 0.0);
+  CHECK(start_all(core) == ids{"git", "kernel"});
+  CHECK(view_of(core.view(), "git").reason.empty());
+  // Its past is forgotten: the next failure is a first one.
+  core.down("git", true, "boom", t0, 0.0);
+  CHECK(core.reconcile(t0).stop == ids{"kernel"});
+  core.down("kernel", false, "", t0, 0.0);
+  CHECK(core.reconcile(t0).start == ids{"git", "kernel"});
+}
+
+TEST_CASE("the last of a group is not parked: it escalates", "[supervision]") {
+  supervisor_core core(
+      {dispensable("kernel:a", {}, "kernels"), dispensable("kernel:b", {}, "kernels")},
+      {.restarts = 3, .period = 60s});
+  start_all(core);
+  crash_for_ever(core, "kernel:a");
+  CHECK(state_of(core, "kernel:a") == "parked");
+  CHECK_FALSE(core.reconcile(t0).escalate);
+  crash_for_ever(core, "kernel:b");
+  CHECK(core.reconcile(t0).escalate);
+}
+
+TEST_CASE("a shutdown does not wait for what is parked", "[supervision]") {
+  supervisor_core core({dispensable("git"), rule("kernel", {"git"})},
+                       {.restarts = 3, .period = 60s});
+  for (int i = 0; i < 4; ++i)
+    core.start_failed("git", "no repository", t0, 0.0);
+  start_all(core);
+  core.begin_shutdown();
+  CHECK(core.reconcile(t0).stop == ids{"kernel"});
+  core.down("kernel", false, "", t0, 0.0);
+  CHECK(core.all_stopped());
+}
+
+TEST_CASE("a restart that an operator wants does not wait for the back-off", "[supervision]") {
+  supervisor_core core({rule("a")}, {.restarts = 100, .period = 60s});
+  start_all(core);
+  for (int i = 0; i < 8; ++i) {
+    core.down("a", true, "boom", t0, 0.9);
+    core.started("a");
+  }
+  core.down("a", true, "boom", t0, 0.9);
+  CHECK(core.reconcile(t0).start.empty());
+  core.renew("a");
+  CHECK(core.reconcile(t0).start == ids{"a"});
 }

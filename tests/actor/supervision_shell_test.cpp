@@ -18,6 +18,7 @@ struct shared_view {
   std::map<std::string, caf::actor> handles;
   std::vector<std::string> starts;
   int failing_starts = 0; ///< the next starts of "b" throw
+  std::vector<silent_part> silent;
   bool stopped = false;
 };
 using view_ptr = std::shared_ptr<shared_view>;
@@ -39,6 +40,24 @@ caf::behavior child(caf::event_based_actor* self) {
       },
       [](const std::string&) {},
   };
+}
+
+/// Lives, takes its mail, but never answers a ping.
+struct mute_state {
+  std::vector<caf::typed_response_promise<pong>> held;
+  static inline const char* name = "mute";
+};
+
+caf::behavior mute(caf::stateful_actor<mute_state>* self, std::shared_ptr<bool> speaks) {
+  install_handlers(self, "mute");
+  return {[self, speaks](ping&) {
+    auto promise = self->make_response_promise<pong>();
+    if (*speaks)
+      promise.deliver(pong{});
+    else
+      self->state.held.push_back(promise);
+    return promise;
+  }};
 }
 
 void settle(caf::stateful_actor<tiny_state>* self, const view_ptr& seen) {
@@ -212,4 +231,68 @@ TEST_CASE("a child that does not stop in its grace is killed", "[supervision]") 
   node.advance(2s);
   CHECK(seen->stopped);
   seen->handles.clear();
+}
+
+TEST_CASE("case 10 stuck-actor: one that lives but does not answer is silent within 30 seconds",
+          "[supervision]") {
+  deterministic_system node;
+  auto seen = std::make_shared<shared_view>();
+  auto speaks = std::make_shared<bool>(true);
+  auto clock = node.clock();
+  auto supervisor =
+      node.own(node.system().spawn([=](caf::stateful_actor<tiny_state>* self) -> caf::behavior {
+        install_handlers(self, "tiny");
+        self->state.shell = std::make_unique<supervisor_shell<caf::event_based_actor>>(
+            self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1), restart_intensity{});
+        self->state.shell->add({child_rule{.id = "a", .depends_on = {}},
+                                [self, speaks] { return self->system().spawn(mute, speaks); }});
+        self->state.shell->add({child_rule{.id = "b", .depends_on = {}},
+                                [self] { return self->system().spawn(child); }});
+        settle(self, seen);
+        self->send(self, supervise_tick{});
+        return {[self, seen](supervise_tick&) {
+                  self->state.shell->beat(limits::heartbeat);
+                  seen->silent = self->state.shell->silent();
+                  seen->children = self->state.shell->view();
+                  self->delayed_send(self, limits::heartbeat, supervise_tick{});
+                },
+                [self](pong& m) { self->state.shell->on_pong(self->current_sender(), m); }};
+      }));
+  node.run_all();
+  node.advance(1min);
+  CHECK(seen->silent.empty()); // also who does not know the message has answered
+  *speaks = false;
+  node.advance(30s);
+  REQUIRE(seen->silent.size() == 1);
+  CHECK(seen->silent.front().name == "a");
+  CHECK(seen->children.front().state == "silent");
+  CHECK(seen->children.front().reason.find("has not answered") == 0);
+  const auto missed = seen->silent.front().missed;
+  node.advance(30s);
+  CHECK(seen->silent.front().missed == missed + 3);
+  *speaks = true;
+  node.advance(30s);
+  CHECK(seen->silent.empty());
+  CHECK(seen->children.front().state == "running");
+  seen->handles.clear();
+  node.kill(supervisor);
+  node.run_all();
+}
+
+TEST_CASE("a ping overtakes 100,000 waiting messages", "[supervision]") {
+  fixture f;
+  const auto c = f.seen->handles["c"];
+  for (int i = 0; i < 100'000; ++i)
+    caf::anon_send(c, std::string("mail"));
+  bool answered = false;
+  f.node.system().spawn([&, c](caf::event_based_actor* self) -> caf::behavior {
+    self->send<caf::message_priority::high>(c, ping{});
+    return {[&, self](pong&) {
+      answered = true;
+      self->quit();
+    }};
+  });
+  f.node.run_all(1000);
+  CHECK(answered);
+  f.node.run_all();
 }

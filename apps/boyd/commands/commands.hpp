@@ -10,6 +10,7 @@ int run_node(const arguments& args);
 int run_cycle(const arguments& args);
 int run_status(const arguments& args);
 int run_agents(const arguments& args);
+int run_actors(const arguments& args);     ///< ls, restart, unpark
 int run_dispatches(const arguments& args); ///< ls, show, retry, cancel
 int run_state(const arguments& args);      ///< show, log, diff
 int run_why(const arguments& args);

@@ -1,6 +1,7 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
 #include "../live_node.hpp"
+#include "../node_guard.hpp"
 #include "../serving.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
@@ -15,6 +16,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <poll.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@ namespace {
 /// After the grace: cancelling attempts, final records, stopping in order; then _exit.
 constexpr milliseconds hard_margin = 40s;
 constexpr milliseconds release_limit = 2s;
+constexpr milliseconds least_heartbeat = 50ms;
 
 /// Settings of the process itself, which follow a reload.
 struct process_settings {
@@ -53,8 +56,9 @@ void reload(live_node& node) {
 /// Follows signals until the root has ended; returns why it gave up, empty after an ordered end.
 class service_loop {
  public:
-  service_loop(live_node& node, signal_watch& signals, const process_settings& settings)
-      : node_(node), signals_(signals), settings_(settings) {}
+  service_loop(live_node& node, signal_watch& signals, node_guard& guard,
+               const process_settings& settings)
+      : node_(node), signals_(signals), guard_(guard), settings_(settings) {}
 
   std::string run() {
     while (!node_.ended()) {
@@ -64,6 +68,8 @@ class service_loop {
       ::poll(waits, std::size(waits), wait_ms());
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
+      if (!guard_.look().empty() && !stopping_)
+        stop_within(hard_margin); // it drains by itself
       if (stopping_ && !node_.ended() && std::chrono::steady_clock::now() >= deadline_)
         give_up();
     }
@@ -72,47 +78,97 @@ class service_loop {
 
  private:
   int wait_ms() const {
-    if (!stopping_)
-      return -1;
-    const auto left = std::chrono::ceil<milliseconds>(deadline_ - std::chrono::steady_clock::now());
+    const auto until = stopping_ ? std::min(deadline_, guard_.next_look()) : guard_.next_look();
+    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
     return static_cast<int>(std::max(left, milliseconds{0}).count());
   }
 
   void on_signal(int signal) {
     if (signal == SIGHUP)
-      return stopping_ ? void() : reload(node_);
-    if (stopping_) {
-      spdlog::warn("node: second signal: running attempts are cancelled now");
-      return node_.hurry();
-    }
+      return stopping_ ? void() : reload();
+    if (stopping_)
+      return hurry();
     spdlog::info("node: signal {}: shutting down", signal);
-    stopping_ = true;
     const milliseconds grace = settings_.drain_grace;
-    deadline_ = std::chrono::steady_clock::now() + grace + hard_margin;
+    stop_within(grace + hard_margin);
     node_.shut_down(grace);
+  }
+
+  void reload() {
+    guard_.say_reloading();
+    boyd::app::reload(node_);
+    guard_.say_ready();
+  }
+
+  void stop_within(milliseconds limit) {
+    stopping_ = true;
+    deadline_ = std::chrono::steady_clock::now() + limit;
+    guard_.say_stopping(limit);
+  }
+
+  /// A storm of signals is one more.
+  void hurry() {
+    if (std::exchange(hurries_, true))
+      return;
+    spdlog::warn("node: second signal: running attempts are cancelled now");
+    deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + hard_margin);
+    node_.hurry();
   }
 
   [[noreturn]] void give_up() {
     spdlog::critical("node: these parts did not stop in time: {}", node_.survivors());
     spdlog::default_logger()->flush();
-    ::_exit(exit_code::failure);
+    ::_exit(exit_code::overdue);
   }
 
   live_node& node_;
   signal_watch& signals_;
+  node_guard& guard_;
   const process_settings& settings_;
   bool stopping_ = false;
+  bool hurries_ = false;
   std::chrono::steady_clock::time_point deadline_{};
 };
 
+/// BOYD_HEARTBEAT shortens the watchdog's time for a trial of it.
+result<milliseconds> heartbeat_interval() {
+  const char* text = std::getenv("BOYD_HEARTBEAT");
+  if (text == nullptr || *text == '\0')
+    return limits::heartbeat;
+  auto interval = parse_duration(text);
+  if (!interval || *interval < least_heartbeat || *interval > limits::heartbeat)
+    return fail(errc::invalid_argument, std::string("not a duration from 50ms to 10s: ") + text,
+                "BOYD_HEARTBEAT", "leave it unset");
+  return interval;
+}
+
+/// What a node is given by whoever starts it.
+struct service_surroundings {
+  adapters::service_manager manager;
+  milliseconds heartbeat{0};
+  bool verbose = false;
+};
+
+result<service_surroundings> surroundings_of(const arguments& args) {
+  auto manager = adapters::service_manager::from_environment();
+  if (!manager)
+    return fail(std::move(manager.error()));
+  const auto heartbeat = heartbeat_interval();
+  if (!heartbeat)
+    return fail(heartbeat.error());
+  return service_surroundings{std::move(*manager), *heartbeat, args.verbose};
+}
+
 int serve_until_told(const place& where, std::shared_ptr<const config::configuration> settings,
-                     adapters::home_lock lock, signal_watch& signals, bool verbose) {
+                     adapters::home_lock lock, signal_watch& signals,
+                     const service_surroundings& around) {
   // Shared: an actor may still call back while the node ends.
   const auto process = std::make_shared<process_settings>();
-  process->verbose = verbose;
+  process->verbose = around.verbose;
   process->take(*settings);
-  auto node = live_node::start(where, std::move(settings), std::move(lock), node_mode::service,
-                               [process](const config::configuration& c) { process->take(c); });
+  auto node = live_node::start(
+      where, std::move(settings), std::move(lock), node_mode::service,
+      [process](const config::configuration& c) { process->take(c); }, around.heartbeat);
   if (!node)
     return report(node.error(), false);
   auto server = serve(**node, where);
@@ -126,7 +182,9 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
   (*node)->start_claiming();
   spdlog::info("ready: node {} version {} home {} socket {}", (*node)->node_id(), program_version,
                where.home, where.socket_path());
-  const auto why = service_loop(**node, signals, *process).run();
+  node_guard guard(**node, around.manager, around.heartbeat);
+  guard.say_ready();
+  const auto why = service_loop(**node, signals, guard, *process).run();
   (*server)->stop();
   (*node)->release(release_limit);
   if (why.empty()) {
@@ -134,13 +192,16 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
     return exit_code::ok;
   }
   spdlog::critical("node: gave up: {}", why);
-  return exit_code::failure;
+  return exit_code::gave_up;
 }
 
 } // namespace
 
 int run_node(const arguments& args) {
   signal_watch signals;
+  auto around = surroundings_of(args);
+  if (!around)
+    return report(around.error(), args.json);
   auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);
@@ -156,7 +217,7 @@ int run_node(const arguments& args) {
   auto lock = lock_home(*where, *id, signals);
   if (!lock)
     return report(lock.error(), args.json);
-  return serve_until_told(*where, std::move(*settings), std::move(*lock), signals, args.verbose);
+  return serve_until_told(*where, std::move(*settings), std::move(*lock), signals, *around);
 }
 
 } // namespace boyd::app

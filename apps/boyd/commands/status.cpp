@@ -47,6 +47,11 @@ std::vector<std::string> attention(const json& body) {
   for (const auto& a : rows_of(body, "actors"))
     if (text_of(a, "state") == "restarting")
       add(text_of(a, "name") + " is restarting: " + text_of(a, "last_error"));
+    else if (text_of(a, "state") == "parked")
+      add(text_of(a, "name") + " is parked: " + text_of(a, "reason") + "; boyd actors unpark " +
+          text_of(a, "name") + " starts it again");
+    else if (text_of(a, "state") == "silent")
+      add(text_of(a, "name") + " lives, but is stuck: " + text_of(a, "reason"));
   for (const auto& k : rows_of(body, "kernels")) {
     if (auto problem = text_of(k, "problem"); !problem.empty())
       add("kernel " + text_of(k, "kernel_id") + ": " + problem);
@@ -115,10 +120,11 @@ std::string actors_table(const json& body, const terminal& t) {
   for (const auto& a : rows_of(body, "actors")) {
     const auto depth = static_cast<std::size_t>(std::max<std::int64_t>(number_of(a, "depth"), 0));
     const auto state = text_of(a, "state");
-    rows.add_cells({std::string(2 * depth, ' ') + text_of(a, "name"),
-                    {state, colour_of_status(state)},
-                    text_of(a, "restarts"),
-                    text_of(a, "last_error")});
+    rows.add_cells(
+        {std::string(2 * depth, ' ') + text_of(a, "name"),
+         {state, colour_of_status(state)},
+         text_of(a, "restarts"),
+         text_of(a, "reason").empty() ? text_of(a, "last_error") : text_of(a, "reason")});
   }
   return rows.render(t, "  ");
 }

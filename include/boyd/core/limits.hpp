@@ -60,6 +60,18 @@ inline constexpr int restart_intensity = 5;
 inline constexpr milliseconds restart_period = 30s;
 inline constexpr int root_restart_intensity = 3;
 inline constexpr milliseconds root_restart_period = 60s;
+/// A supervisor pings its children this often; one that has not answered in time is silent. Together
+/// less than the 30 s within which a stuck part must be seen.
+inline constexpr milliseconds heartbeat = 10s;
+inline constexpr milliseconds heartbeat_patience = 15s;
+/// A keeper's worker that is at one batch for longer is silent, too. More than a database that does
+/// not answer may take (its connect and statement limits).
+inline constexpr milliseconds worker_patience = 20s;
+/// The watchdog ends the process: a part that missed so many pings in a row, a scheduler that stood
+/// still for so many looks, a worker that was at one batch for so long.
+inline constexpr int stuck_pings = 4;
+inline constexpr int stuck_looks = 6;
+inline constexpr milliseconds stuck_worker = 2min;
 inline constexpr milliseconds backoff_base = 100ms;
 inline constexpr milliseconds backoff_cap = 30s;
 inline constexpr milliseconds drain_grace = 30s;

@@ -1,0 +1,83 @@
+#include "actors/node/parts.hpp"
+#include "actors/support/ask.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace boyd::node_impl {
+
+namespace {
+
+/// After the grace a cancelled process gets TERM, then KILL: this long the drain may take on top.
+constexpr milliseconds drain_margin = 15s;
+constexpr milliseconds final_record_limit = 10s;
+
+} // namespace
+
+void stop_tree(self_pointer self) {
+  auto& s = self->state;
+  s.shell->begin_shutdown();
+  s.shell->reconcile();
+  if (!s.shell->all_stopped())
+    return;
+  if (s.failed.empty())
+    self->quit(caf::exit_reason::user_shutdown);
+  else
+    self->quit(crash_error(s.failed));
+}
+
+namespace {
+
+void finish_kernels(self_pointer self) {
+  auto waiting = std::make_shared<std::size_t>(1);
+  auto one_less = [self, waiting] {
+    if (--*waiting == 0)
+      self->send(self, kernels_stopped{});
+  };
+  for (const auto& k : kernels_of(self)) {
+    ++*waiting;
+    ask<finish_reply>(
+        self, k, finish_order{}, [one_less](result<finish_reply>) { one_less(); },
+        final_record_limit);
+  }
+  one_less();
+}
+
+} // namespace
+
+void shut_down(self_pointer self, milliseconds grace) {
+  auto& s = self->state;
+  if (std::exchange(s.stopping, true))
+    return;
+  s.shell->hold();
+  spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
+  for (const auto& k : kernels_of(self))
+    self->send(k, stop_order{});
+  auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
+  if (!pool)
+    return finish_kernels(self);
+  ask<drained>(
+      self, pool, drain_order{{}, grace},
+      [self](result<drained> r) {
+        if (!r)
+          spdlog::warn("node: the dispatchers did not drain: {}", to_string(r.error()));
+        finish_kernels(self);
+      },
+      grace + drain_margin);
+}
+
+void reconcile(self_pointer self) {
+  auto& s = self->state;
+  if (s.shell->reconcile())
+    return;
+  if (s.failed.empty()) {
+    s.failed = "too many restarts: " + s.shell->escalation();
+    spdlog::critical("node: gives up: {}", s.failed);
+    say_pulse(s);
+  }
+  // Leave the queue consistent: what runs is given back.
+  shut_down(self, milliseconds{0});
+}
+
+} // namespace boyd::node_impl

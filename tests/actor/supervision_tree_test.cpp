@@ -1,0 +1,234 @@
+#include "actors/node/root.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "node_fixture.hpp"
+#include "src/adapters/tz/zones.hpp"
+#include "support/pch.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+using namespace boyd;
+using boyd::test::simulated_node;
+using nlohmann::json;
+
+namespace {
+
+/// The whole node on simulated ports, with scripted agents that are done at once.
+struct fixture : simulated_node {
+  root_actor root;
+
+  explicit fixture(int agents = 1) {
+    context->ports.zones = adapters::make_time_zones();
+    context->ports.listen = [](const std::function<void()>&) {
+      return std::unique_ptr<wakeup_source>();
+    };
+    context->scheduled = false;
+    context->heartbeat = std::make_shared<pulse>();
+    context->housekeeping.heartbeat = limits::heartbeat;
+    for (int i = 0; i < agents; ++i) {
+      auto& agent = kernel().agents.emplace_back();
+      agent.agent_id = "agent-" + std::to_string(i);
+      auto& answers = agent.run.emplace<config::script_executor>().answers;
+      answers.emplace_back().summary = "done";
+    }
+    root = actors.own(spawn_root(actors.system(), context, configuration));
+    caf::anon_send(root, start_claiming{});
+    actors.advance(1s);
+  }
+  ~fixture() { faults::disarm(); }
+
+  /// The answer, after `patience` of virtual time.
+  api_response call(const std::string& method, const std::string& path,
+                    milliseconds patience = 6s) {
+    api_request r;
+    r.method = method;
+    r.path = path;
+    auto answer = actors.ask<api_response>(root, std::move(r));
+    actors.advance(patience);
+    REQUIRE(answer.ok());
+    return answer.value();
+  }
+
+  void trigger() { CHECK(call("POST", "/api/v1/cycles", 1s).status == 202); }
+
+  static void crash(const std::string& point, int count = -1) {
+    REQUIRE(faults::arm({{point, faults::action::crash, count}}, 1));
+  }
+
+  std::vector<child_status> tree() {
+    auto answer = actors.ask_now<tree_reply>(root, tree_query{});
+    REQUIRE(answer.ok());
+    return answer.value().children;
+  }
+
+  child_status part(const std::string& name) {
+    const auto all = tree();
+    const auto it = std::ranges::find(all, name, &child_status::name);
+    REQUIRE(it != all.end());
+    return *it;
+  }
+
+  int restarts() {
+    int n = 0;
+    for (const auto& c : tree())
+      n += c.restarts;
+    return n;
+  }
+
+  std::size_t done() {
+    const auto body = json::parse(call("GET", "/api/v1/status").body);
+    return body.at("queue").at("done").get<std::size_t>();
+  }
+
+  bool ended() { return test::deterministic_system::ended(root); }
+};
+
+} // namespace
+
+TEST_CASE("case 8 crash-loop: a vital part ends the node after exactly its restarts",
+          "[supervision][tree]") {
+  fixture f;
+  const auto before = faults::triggered("planner.plan");
+  fixture::crash("planner.plan");
+  f.trigger();
+  f.actors.advance(2min);
+  CHECK(f.ended());
+  // It ran once, and after each of its restarts.
+  CHECK(faults::triggered("planner.plan") - before ==
+        static_cast<std::uint64_t>(limits::root_restart_intensity) + 1);
+  CHECK(f.context->heartbeat->read().giving_up.find("planner: ") != std::string::npos);
+}
+
+TEST_CASE("case 8 crash-loop: a part that is not vital is parked, and the cycle goes on without",
+          "[supervision][tree]") {
+  fixture f;
+  const auto before = faults::triggered("librarian.gather");
+  fixture::crash("librarian.gather");
+  f.trigger();
+  f.actors.advance(2min);
+  REQUIRE_FALSE(f.ended());
+  const auto librarian = f.part("librarian");
+  CHECK(librarian.state == "parked");
+  CHECK(librarian.reason.find("failed 6 times within 30s: fault point librarian.gather") == 0);
+  CHECK(faults::triggered("librarian.gather") - before ==
+        static_cast<std::uint64_t>(limits::restart_intensity) + 1);
+  CHECK(f.done() == 1);
+  CHECK(f.part("root").state == "running");
+  CHECK(f.context->heartbeat->read().parked == std::vector<std::string>{"librarian"});
+  const auto ready = f.call("GET", "/readyz");
+  CHECK(ready.status == 503);
+  CHECK(ready.body.find("librarian: ") != std::string::npos);
+
+  faults::disarm();
+  const auto told = f.call("POST", "/api/v1/actors/librarian/unpark");
+  CHECK(told.status == 200);
+  CHECK(json::parse(told.body) ==
+        json{{"schema", "boyd.actor_unpark/1"}, {"name", "librarian"}, {"was", "parked"}});
+  CHECK(f.part("librarian").state == "running");
+  CHECK(f.part("librarian").reason.empty());
+  CHECK(f.call("GET", "/readyz").status == 200);
+}
+
+TEST_CASE("case 9 zero-children: a pool whose dispatchers all died says so, and goes on when told",
+          "[supervision][tree]") {
+  fixture f(3);
+  fixture::crash("dispatcher.claim");
+  f.trigger();
+  f.actors.advance(5s);
+  REQUIRE_FALSE(f.ended());
+  const auto ready = f.call("GET", "/readyz", 1s);
+  CHECK(ready.status == 503);
+  CHECK(ready.body.find("dispatchers: no dispatcher runs; parked: dispatcher:default/agent-0") !=
+        std::string::npos);
+  CHECK(f.part("dispatchers").restarts == 0);
+  CHECK(f.done() == 0);
+
+  faults::disarm();
+  for (const auto* id : {"agent-0", "agent-1", "agent-2"}) {
+    CHECK(f.part(std::string("dispatcher:default/") + id).state == "parked");
+    CHECK(
+        f.call("POST", std::string("/api/v1/actors/dispatcher:default/") + id + "/unpark").status ==
+        200);
+  }
+  f.actors.advance(1min);
+  CHECK(f.done() == 3);
+  CHECK(f.call("GET", "/readyz").status == 200);
+}
+
+TEST_CASE("case 9 zero-children: dispatchers that die once together are back at once",
+          "[supervision][tree]") {
+  fixture f(8);
+  fixture::crash("dispatcher.claim", 8);
+  f.trigger();
+  f.actors.advance(5s);
+  CHECK(f.done() == 8);
+  CHECK(f.part("dispatchers").restarts == 0);
+  CHECK(f.restarts() == 8);
+}
+
+TEST_CASE("an outage of ten minutes is a state: nothing is restarted (promise: database outage)",
+          "[supervision][tree]") {
+  fixture f;
+  f.database->faults.unavailable = true;
+  f.files->take_away(simulated_node::kernel_home);
+  for (int minute = 0; minute < 10; ++minute) {
+    f.actors.advance(1min);
+    const auto ready = f.call("GET", "/readyz");
+    CHECK(ready.status == 503);
+    CHECK(ready.body.find("store: ") != std::string::npos);
+  }
+  CHECK(f.restarts() == 0);
+  CHECK(f.context->heartbeat->read().silent.empty());
+  f.database->faults.unavailable = false;
+  f.files->give_back();
+  f.actors.advance(5s);
+  CHECK(f.call("GET", "/readyz").status == 200);
+  f.trigger();
+  CHECK(f.done() == 1);
+  CHECK(f.restarts() == 0);
+}
+
+TEST_CASE("the heart beats: every part answers, the pool for its dispatchers",
+          "[supervision][tree]") {
+  fixture f(2);
+  const auto before = f.context->heartbeat->read().round;
+  f.actors.advance(1min);
+  const auto report = f.context->heartbeat->read();
+  CHECK(report.round == before + 6);
+  CHECK(report.silent.empty());
+  CHECK(report.giving_up.empty());
+}
+
+TEST_CASE("an operator restarts a part, and those that hold its handle with it",
+          "[supervision][tree]") {
+  fixture f;
+  const auto told = f.call("POST", "/api/v1/actors/kernel:default/restart");
+  CHECK(told.status == 200);
+  CHECK(json::parse(told.body) ==
+        json{{"schema", "boyd.actor_restart/1"}, {"name", "kernel:default"}, {"was", "running"}});
+  f.actors.advance(1s);
+  CHECK(f.restarts() == 0); // that was no failure
+  f.trigger();
+  CHECK(f.done() == 1);
+  // Every other part depends on it.
+  CHECK(f.call("POST", "/api/v1/actors/store/restart").status == 200);
+  CHECK(f.call("POST", "/api/v1/actors/dispatcher:default/agent-0/restart").status == 200);
+  f.trigger();
+  CHECK(f.done() == 2);
+}
+
+TEST_CASE("orders about parts: what cannot be is refused with the way out", "[supervision][tree]") {
+  fixture f;
+  const auto unknown = f.call("POST", "/api/v1/actors/kernel:defalt/restart");
+  CHECK(unknown.status == 404);
+  CHECK(unknown.body.find("did you mean: kernel:default") != std::string::npos);
+  CHECK(f.call("POST", "/api/v1/actors/root/restart").status == 403);
+  CHECK(json::parse(f.call("POST", "/api/v1/actors/planner/unpark").body).at("was") == "running");
+  fixture::crash("librarian.gather");
+  f.trigger();
+  f.actors.advance(2min);
+  const auto parked = f.call("POST", "/api/v1/actors/librarian/restart");
+  CHECK(parked.status == 409);
+  CHECK(parked.body.find("boyd actors unpark librarian") != std::string::npos);
+}

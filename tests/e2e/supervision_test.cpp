@@ -1,0 +1,318 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// `agents` agents that run `command`; `faults` as in the configuration.
+std::string yaml_of(const std::string& command, const std::string& faults = {}, int agents = 1) {
+  std::string text = "version: 1\n"
+                     "node: {max_concurrent: 64, drain_grace: 1h}\n"
+                     "kernels:\n"
+                     "  - kernel_id: default\n"
+                     "    schedule: \"0 0 1 1 *\"\n"
+                     "    agents:\n";
+  for (int i = 0; i < agents; ++i)
+    text += "      - agent_id: worker-" + std::to_string(i) +
+            "\n        prompt: work\n        timeout: 2h\n"
+            "        executor: {type: command, argv: [\"sh\", \"-c\", \"" +
+            command + "\"]}\n";
+  return faults.empty() ? text : text + "faults: [" + faults + "]\n";
+}
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    ++n;
+  return n;
+}
+
+nlohmann::json actor_of(const home_of_boyd& home, const std::string& name) {
+  const auto listed = home.run({"actors", "ls", "--json"});
+  INFO(listed.out << listed.err);
+  REQUIRE(listed.code == 0);
+  const auto body = listed.json();
+  for (const auto& a : body.at("items"))
+    if (a.at("name") == name)
+      return a;
+  FAIL("no such part: " << name);
+  return {};
+}
+
+std::map<std::string, int> statuses(const home_of_boyd& home) {
+  std::map<std::string, int> n;
+  const auto rows = home.run({"dispatches", "ls", "--json"}).json();
+  for (const auto& row : rows.at("items"))
+    ++n[row.at("status").get<std::string>()];
+  return n;
+}
+
+/// One GET over the control socket; the whole answer, empty when there is none.
+std::string get(const std::string& socket_path, const std::string& path) {
+  ::sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  socket_path.copy(at.sun_path, sizeof at.sun_path - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::string answer;
+  if (::connect(fd, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0) {
+    const auto request = "GET " + path + " HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\n\r\n";
+    std::array<char, 4096> part{};
+    if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0)
+      for (ssize_t n = 0; (n = ::recv(fd, part.data(), part.size(), 0)) > 0;)
+        answer.append(part.data(), static_cast<std::size_t>(n));
+  }
+  ::close(fd);
+  return answer;
+}
+
+/// systemd's side of sd_notify.
+class notify_socket {
+ public:
+  explicit notify_socket(const std::string& path)
+      : path_(path), fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    ::sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    REQUIRE(::bind(fd_, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0);
+  }
+  ~notify_socket() { ::close(fd_); }
+  notify_socket(const notify_socket&) = delete;
+  notify_socket& operator=(const notify_socket&) = delete;
+
+  /// Waits for `word` in what comes from now on; all that has come is in `heard`.
+  bool hears(const std::string& word) {
+    const auto from = heard.size();
+    return wait_until([&] {
+      std::array<char, 4096> text{};
+      for (ssize_t n = 0; (n = ::recv(fd_, text.data(), text.size(), 0)) > 0;)
+        heard.append(text.data(), static_cast<std::size_t>(n)).append("\n");
+      return heard.find(word, from) != std::string::npos;
+    });
+  }
+
+  const std::string& path() const { return path_; }
+  std::string heard;
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+} // namespace
+
+TEST_CASE("case 7 blocking-tool-call: the node answers while twice as many tools as cores block",
+          "[e2e][supervision]") {
+  const int tools = 2 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const home_of_boyd home(yaml_of("while [ ! -e go ]; do sleep 0.1; done; echo done", {}, tools));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return statuses(home)["running"] == tools; }));
+  std::vector<std::chrono::microseconds> took;
+  constexpr int pings = 200;
+  for (int i = 0; i < pings; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_THAT(get(home.file("run/control.sock"), "/healthz"), Contains("\"ok\":true"));
+    took.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - begin));
+  }
+  CHECK(statuses(home)["running"] == tools);
+  std::ranges::sort(took);
+  WARN("case 7: p99 of " << pings << " pings beside " << tools
+                         << " blocking tools: " << took[pings * 99 / 100].count() << " us");
+  std::ofstream(home.file("kernel/default/go")) << "";
+  CHECK(cycle.finish().code == 0);
+}
+
+TEST_CASE("case 8 crash-loop: a vital part ends the node with 6 after exactly its restarts",
+          "[e2e][supervision]") {
+  const home_of_boyd home(
+      yaml_of("echo done", "{point: planner.plan, action: crash, count: 1000}"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 6);
+  CHECK(count_of(ended.err, "planner.plan: strikes") == 4); // once, and after three restarts
+  CHECK_THAT(ended.err, Contains("gives up: too many restarts: planner: "));
+  CHECK(count_of(ended.err, "\n") < 60); // no storm
+  CHECK_FALSE(fs::exists(home.file("run/control.sock")));
+  cycle.signal(SIGTERM);
+  cycle.finish();
+
+  // The service manager starts it again; the cause is mended.
+  home.write_configuration(yaml_of("echo done"));
+  program again(home.node());
+  REQUIRE(again.wait_for_stderr("ready: node "));
+  CHECK(home.run({"cycle"}).code == 0);
+  again.signal(SIGTERM);
+  CHECK(again.finish().code == 0);
+}
+
+TEST_CASE("case 8 crash-loop: a part that is not vital is parked, seen, and started again by hand",
+          "[e2e][supervision]") {
+  const home_of_boyd home(
+      yaml_of("echo done", "{point: librarian.gather, action: crash, count: 6}"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(home.run({"cycle"}).code == 0); // it goes on without
+  const auto parked = actor_of(home, "librarian");
+  CHECK(parked["state"] == "parked");
+  CHECK(parked["restarts"] == 6);
+  CHECK_THAT(parked["reason"].get<std::string>(), Contains("failed 6 times within 30s"));
+  CHECK_THAT(home.run({"status"}).out,
+             Contains("librarian is parked") && Contains("boyd actors unpark librarian"));
+  CHECK_THAT(get(home.file("run/control.sock"), "/readyz"), Contains("503"));
+
+  const auto slip = home.run({"actors", "unpark", "libarian"});
+  CHECK(slip.code == 1);
+  CHECK_THAT(slip.err, Contains("did you mean: librarian"));
+  CHECK(home.run({"actors", "restart", "librarian"}).code == 5);
+  CHECK_THAT(home.run({"actors", "unpark", "librarian"}).out, Contains("started again: librarian"));
+  CHECK(wait_until([&] { return actor_of(home, "librarian")["state"] == "running"; }));
+  const auto restarted = home.run({"actors", "restart", "kernel:default", "--json"});
+  CHECK(restarted.code == 0);
+  CHECK(restarted.json()["schema"] == "boyd.actor_restart/1");
+  CHECK(wait_until([&] {
+    return get(home.file("run/control.sock"), "/readyz").find("200 OK") != std::string::npos;
+  }));
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+
+  // Without a node nothing lives, and nothing can be ordered.
+  CHECK(actor_of(home, "librarian")["state"] == "stopped");
+  CHECK(home.run({"actors", "restart", "librarian"}).code == 1);
+  CHECK(home.run({"actors", "--help"}).out.starts_with("Example:\n  boyd actors "));
+}
+
+TEST_CASE("case 10 stuck-actor: the service manager hears of it, and the watchdog ends the node",
+          "[e2e][supervision]") {
+  const home_of_boyd home(
+      yaml_of("echo done", "{point: state_writer.write, action: delay, delay: 1h, count: 1}"));
+  const temp_dir directory;
+  notify_socket systemd(directory.file("notify"));
+  program node(home.node(), {{"BOYD_HEARTBEAT", "200ms"}, {"NOTIFY_SOCKET", systemd.path()}});
+  CHECK(systemd.hears("READY=1\nSTATUS=runs"));
+  CHECK(systemd.hears("STATUS=state_writer does not answer"));
+  const auto ended = node.finish();
+  INFO(ended.err << systemd.heard);
+  CHECK(ended.code == 8);
+  CHECK_THAT(ended.err, Contains("the watchdog ends the process; stuck: ") &&
+                            Contains("state_writer (its worker has been at one batch for "));
+  // Nothing of the killed process is in the way of the next.
+  home.write_configuration(yaml_of("echo done"));
+  CHECK(home.run({"cycle"}).code == 0);
+}
+
+TEST_CASE("case 11 shutdown-with-timers: a timer of an hour does not hold the end",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo begun > begun; exec sleep 7200"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  const auto begin = std::chrono::steady_clock::now();
+  node.signal(SIGTERM);
+  const auto ended = node.finish(); // its patience is far less than an hour
+  const auto took = std::chrono::steady_clock::now() - begin;
+  WARN(
+      "case 11: ended after " << std::chrono::duration_cast<std::chrono::milliseconds>(took).count()
+                              << " ms");
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  cycle.finish();
+}
+
+TEST_CASE("case 12 shutdown-during-start: SIGTERM at each step of the start leaves nothing behind",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo done"));
+  constexpr int died_of_term = 128 + SIGTERM;
+  const std::vector<std::function<void(program&)>> steps{
+      [](program&) {},
+      [&](program& p) {
+        const auto own = std::to_string(p.pid());
+        wait_until([&] { return read_file(home.file("run/lock")).find(own) != std::string::npos; });
+      },
+      [&](program&) { wait_until([&] { return fs::exists(home.file("boyd.db-wal")); }); },
+      [&](program&) { wait_until([&] { return fs::exists(home.file("run/control.sock")); }); },
+      [](program& p) { p.wait_for_stderr("ready: node "); },
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    INFO("step " << i);
+    program node(home.node());
+    steps[i](node);
+    node.signal(SIGTERM);
+    const auto ended = node.finish();
+    INFO(ended.err);
+    // Before it watches signals nothing is there that could be left.
+    CHECK((ended.code == 0 || (i == 0 && ended.code == died_of_term)));
+    CHECK_FALSE(fs::exists(home.file("run/control.sock")));
+    CHECK(home.run({"status"}).code == 0); // the lock is free
+  }
+  CHECK(home.run({"cycle"}).code == 0);
+}
+
+TEST_CASE("case 13 double-sigterm: a storm of signals ends it at once, and in order",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo begun > begun; exec sleep 7200"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  constexpr int storm = 500;
+  for (int i = 0; i < storm; ++i)
+    node.signal(i % 2 == 0 ? SIGINT : SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  node.signal(SIGINT);
+  const auto ended = node.finish(); // far sooner than its grace of an hour
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  CHECK(count_of(ended.err, "second signal") == 1);
+  cycle.finish();
+  CHECK(statuses(home) == std::map<std::string, int>{{"pending", 1}});
+  const auto row = home.run({"dispatches", "ls", "--json"}).json().at("items").front();
+  CHECK(row.at("attempt") == 0);
+  CHECK(row.at("lease_owner") == "");
+}
+
+TEST_CASE("systemd hears of the start, of progress, of a reload and of the end",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo done"));
+  const temp_dir directory;
+  notify_socket systemd(directory.file("notify"));
+  program node(home.node(), {{"BOYD_HEARTBEAT", "100ms"},
+                             {"NOTIFY_SOCKET", systemd.path()},
+                             {"WATCHDOG_USEC", "60000000"}});
+  REQUIRE(systemd.hears("READY=1\nSTATUS=runs\n"));
+  CHECK(systemd.hears("WATCHDOG=1\n"));
+  CHECK(systemd.hears("WATCHDOG=1\n"));
+  node.signal(SIGHUP);
+  CHECK(systemd.hears("RELOADING=1\nMONOTONIC_USEC="));
+  CHECK(wait_until([&] {
+    static_cast<void>(systemd.hears("WATCHDOG=1\n"));
+    return count_of(systemd.heard, "READY=1") == 2;
+  }));
+  node.signal(SIGTERM);
+  CHECK(systemd.hears("STOPPING=1\nEXTEND_TIMEOUT_USEC="));
+  CHECK(node.finish().code == 0);
+}
