@@ -18,7 +18,7 @@ using nlohmann::json;
 namespace {
 
 /// Nodes that are swept side by side, each through its share of the points.
-constexpr std::size_t nodes_at_once = 4;
+constexpr std::size_t nodes_at_once = 6;
 /// The root gives up at more failures than this in a minute (docs/architecture.md).
 constexpr int restarts_allowed = 2;
 
@@ -219,10 +219,19 @@ class sweep {
   std::vector<std::string> found_;
 };
 
-/// BOYD_FAULT_SWEEP: "crash" (the standard one), or "all" actions; or the names of points.
+/// The standard sweep: a crash wherever one can be, and the loss of what can only be lost; but not
+/// what only the poll of 30 s makes good.
+bool is_standard(const std::string& point, const json& can, const std::string& action) {
+  if (point == "queue.changed" || point == "dispatcher.due")
+    return false;
+  return action == "crash" || can.size() == 1;
+}
+
+/// BOYD_FAULT_SWEEP: nothing for the standard one; "all", or the name of an action; or names of
+/// points, then with all their actions.
 std::vector<std::pair<std::string, std::string>> faults_to_sweep() {
   const char* wish = std::getenv("BOYD_FAULT_SWEEP");
-  const std::string wanted = wish == nullptr ? "crash" : wish;
+  const std::string wanted = wish == nullptr ? "standard" : wish;
   std::vector<std::pair<std::string, std::string>> all;
   const auto listed = boyd_run({"chaos", "ls", "--json"}).json();
   for (const auto& p : listed.at("items")) {
@@ -231,7 +240,8 @@ std::vector<std::pair<std::string, std::string>> faults_to_sweep() {
     if (out_of_reach(point) || (named && wanted.find(point) == std::string::npos))
       continue;
     for (const auto& action : p.at("can"))
-      if (named || wanted == "all" || action == wanted)
+      if (named || wanted == "all" || action == wanted ||
+          (wanted == "standard" && is_standard(point, p.at("can"), action.get<std::string>())))
         all.emplace_back(point, action.get<std::string>());
   }
   return all;
@@ -239,7 +249,7 @@ std::vector<std::pair<std::string, std::string>> faults_to_sweep() {
 
 } // namespace
 
-TEST_CASE("chaos: a crash at every fault point of a running node costs nothing", "[acceptance]") {
+TEST_CASE("chaos: a running node loses nothing at any fault point", "[acceptance]") {
   const auto faults = faults_to_sweep();
   REQUIRE_FALSE(faults.empty());
   std::mutex mutex;

@@ -10,10 +10,40 @@ namespace boyd::sim {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> names{
-    "power_cut",       "node_kill",     "actor_kill",  "disk_error",   "disk_sick",
-    "disk_full",       "disconnect",    "in_doubt",    "store_outage", "slow_store",
-    "repository_away", "clock_step",    "lost_wakeup", "run_hangs",    "run_fails",
-    "run_late",        "start_refused", "reload",      "restart",      "node_stopped"};
+    "power_cut",   "node_kill",    "actor_kill",   "disk_error", "disk_sick",       "disk_full",
+    "disconnect",  "in_doubt",     "store_outage", "slow_store", "repository_away", "clock_step",
+    "lost_wakeup", "run_hangs",    "run_fails",    "run_late",   "start_refused",   "reload",
+    "restart",     "node_stopped", "fault_point"};
+
+/// A fault at a point of the product.
+struct point_fault {
+  std::string_view point;
+  faults::action what;
+};
+
+/// A changed bit in a journal costs the line it is in, which is what a world would complain of.
+bool costs_a_line(std::string_view point, faults::action a) {
+  return a == faults::action::corrupt &&
+         (point == "graph_recorder.bytes" || point == "spool.bytes");
+}
+
+/// What can be armed where time is virtual: nobody waits but for a message.
+const std::vector<point_fault>& point_faults() {
+  static const auto all = [] {
+    std::vector<point_fault> some;
+    for (const auto name : faults::points()) {
+      const auto& row = *faults::find(name);
+      for (std::size_t i = 0; i < faults::action_count; ++i) {
+        const auto a = static_cast<faults::action>(i);
+        const bool waits = a == faults::action::delay && row.group != "requests";
+        if (faults::contains(row.can, a) && !waits && !costs_a_line(name, a))
+          some.push_back({name, a});
+      }
+    }
+    return some;
+  }();
+  return all;
+}
 
 /// A fault that meets a machine without a node waits so long.
 constexpr milliseconds service_pause = 150s;
@@ -72,7 +102,28 @@ void world::strike(fault f) {
   case fault::run_late:
   case fault::start_refused:
     return strike_runs(f);
+  case fault::fault_point:
+    return arm_point();
   }
+}
+
+void world::arm_point() {
+  constexpr milliseconds armed_for = 15min;
+  constexpr std::uint64_t passes_ahead = 12;
+  const auto& chosen = point_faults()[draw(point_faults().size())];
+  faults::arming a;
+  a.point = std::string(chosen.point);
+  a.what = chosen.what;
+  a.count = 1 + static_cast<int>(draw(2));
+  a.after = static_cast<std::int64_t>(draw(passes_ahead));
+  a.seed = choices_.next();
+  if (a.what == faults::action::delay)
+    a.delay = draw_ms(1ms, 40s);
+  tell("armed: " + faults::to_text(a));
+  if (auto armed = faults::arm({a}, 0); !armed)
+    inspector_->violated("a fault that cannot be armed: " + to_string(armed.error()));
+  troubled_until_ = std::max(troubled_until_, elapsed() + armed_for + recovery());
+  at(elapsed() + armed_for, [] { faults::disarm(); });
 }
 
 void world::strike_node(fault f, machine& m) {
@@ -109,6 +160,7 @@ void world::strike_node(fault f, machine& m) {
 void world::stop_in_order(machine& m) {
   // What is away cannot be waited for; an operator's stop is judged on a sound machine.
   database_->faults = {};
+  faults::disarm();
   m.mend();
   m.go_on();
   const auto grace = configurations_.front()->node_settings.drain_grace;

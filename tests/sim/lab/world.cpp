@@ -32,7 +32,8 @@ expectations expectations_of(const config::configuration& c, const fault_menu& m
   e.sound_disks = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
                   !menu.contains(fault::disk_full);
   e.both_commits = e.sound_disks && !menu.contains(fault::repository_away) &&
-                   !menu.contains(fault::node_stopped) && !menu.contains(fault::slow_store);
+                   !menu.contains(fault::node_stopped) && !menu.contains(fault::slow_store) &&
+                   !menu.contains(fault::fault_point);
   return e;
 }
 
@@ -299,6 +300,7 @@ void world::settle() {
 
 void world::end_outages() {
   database_->faults = {};
+  faults::disarm();
   next_runs_.clear();
   for (auto& m : machines_) {
     m->mend();

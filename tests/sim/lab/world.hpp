@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/fault_points.hpp"
 #include "tests/sim/lab/inspector.hpp"
 #include "tests/sim/lab/machine.hpp"
 
@@ -37,9 +38,10 @@ enum class fault : std::uint8_t {
   reload,        ///< another configuration takes effect
   restart,       ///< an operator stops the node in order and starts it again
   node_stopped,  ///< SIGSTOP, perhaps past its leases, then SIGCONT
+  fault_point,   ///< one of the product's own is armed, with one of the actions it can
 };
 
-inline constexpr std::size_t fault_kinds = static_cast<std::size_t>(fault::node_stopped) + 1;
+inline constexpr std::size_t fault_kinds = static_cast<std::size_t>(fault::fault_point) + 1;
 
 std::string_view name_of(fault f) noexcept;
 
@@ -124,6 +126,7 @@ class world {
   void strike_disk(fault f, machine& m);
   void strike_store(fault f, machine& m);
   void strike_runs(fault f);
+  void arm_point();
   void set_store_faults(double before, double in_commit, bool away, milliseconds length);
   void reload();
   void stop_in_order(machine& m);
@@ -143,6 +146,7 @@ class world {
   void note(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3ULL; }
   void tell(std::string what);
 
+  faults::isolation faults_; ///< other worlds run on other threads
   fault_menu menu_;
   world_options options_;
   seeded_entropy choices_;
