@@ -1,9 +1,9 @@
 #include "bench/cycle/git_replay.hpp"
-#include "bench/cycle/whole_node.hpp"
 #include "bench/support/arguments.hpp"
-#include "bench/support/scratch.hpp"
+#include "bench/support/place.hpp"
 #include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
+#include "bench/support/whole_node.hpp"
 #include "bench/support/wiring.hpp"
 
 #include <nlohmann/json.hpp>
@@ -115,21 +115,14 @@ void print_json(const plan& p, const figures& f, double load) {
 
 result<void> run(const plan& p, bool json) {
   const double load = load_average();
-  auto home = scratch_directory::make(p.directory);
-  if (!home)
-    return fail(std::move(home.error()));
-  std::unique_ptr<scratch_database> database;
-  if (p.store != "sqlite") {
-    auto made = scratch_database::make(p.store);
-    if (!made)
-      return fail(std::move(made.error()));
-    database = std::move(*made);
-  }
+  auto where = make_place(p.directory, p.store);
+  if (!where)
+    return fail(std::move(where.error()));
   figures f;
-  const auto& place = (*home)->path();
-  if (auto done = run_cycles(p, place, database ? database->uri() : p.store, f); !done)
+  const auto& home = where->home->path();
+  if (auto done = run_cycles(p, home, where->store, f); !done)
     return done;
-  if (auto done = run_git(p, place, f); !done)
+  if (auto done = run_git(p, home, f); !done)
     return done;
   if (json)
     print_json(p, f, load);

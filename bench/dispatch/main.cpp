@@ -1,6 +1,6 @@
-#include "bench/dispatch/queue_node.hpp"
 #include "bench/support/arguments.hpp"
-#include "bench/support/scratch.hpp"
+#include "bench/support/place.hpp"
+#include "bench/support/queue_node.hpp"
 #include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
 #include "bench/support/wiring.hpp"
@@ -43,35 +43,11 @@ struct figures {
   double drain_processor_us = 0; ///< of this process per row, while draining
 };
 
-/// A fresh home and store for one phase.
-struct place {
-  std::unique_ptr<scratch_directory> home;
-  std::unique_ptr<scratch_database> database;
-  std::string store;
-};
-
-result<place> fresh_place(const plan& p) {
-  place made;
-  auto home = scratch_directory::make(p.directory);
-  if (!home)
-    return fail(std::move(home.error()));
-  made.home = std::move(*home);
-  made.store = p.store;
-  if (p.store == "sqlite")
-    return made;
-  auto database = scratch_database::make(p.store);
-  if (!database)
-    return fail(std::move(database.error()));
-  made.database = std::move(*database);
-  made.store = made.database->uri();
-  return made;
-}
-
 /// Runs `phase(node)` with a node of its own.
 template <class Phase>
 result<void> with_node(const plan& p, const queue_settings& settings,
                        std::shared_ptr<process_runner> processes, Phase phase) {
-  auto where = fresh_place(p);
+  auto where = make_place(p.directory, p.store);
   if (!where)
     return fail(std::move(where.error()));
   auto context = make_context(where->home->path(), where->store, std::move(processes));

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 #include <unistd.h>
 
@@ -41,10 +42,31 @@ void wire_store(ports& p, const std::string& home, const std::string& store) {
   };
 }
 
+/// HOME/run/node_id, made when it is missing.
+result<std::string> node_id_of(const std::string& home, ports& p) {
+  const auto path = home + "/run/node_id";
+  std::string id;
+  if (std::ifstream(path) >> id && !id.empty())
+    return id;
+  id = make_uuid_v7(p.clock->now(), *p.random);
+  if (!(std::ofstream(path) << id << '\n'))
+    return fail(errc::io_error, "cannot be written", path);
+  return id;
+}
+
 } // namespace
 
+std::unique_ptr<dispatch_store> make_store(const std::string& home, const std::string& store) {
+  ports p;
+  p.clock = adapters::make_system_clock();
+  p.random = adapters::make_system_entropy();
+  wire_store(p, home, store);
+  return p.make_store();
+}
+
 result<node_context_ptr> make_context(const std::string& home, const std::string& store,
-                                      std::shared_ptr<process_runner> processes) {
+                                      std::shared_ptr<process_runner> processes,
+                                      const housekeeping_intervals& housekeeping) {
   auto context = std::make_shared<node_context>();
   auto& p = context->ports;
   p.clock = adapters::make_system_clock();
@@ -63,7 +85,10 @@ result<node_context_ptr> make_context(const std::string& home, const std::string
   if (auto made = p.files->make_directories(home + "/run"); !made)
     return fail(std::move(made.error()));
   context->home = home;
-  context->node_id = make_uuid_v7(p.clock->now(), *p.random);
+  auto id = node_id_of(home, p);
+  if (!id)
+    return fail(std::move(id.error()));
+  context->node_id = std::move(*id);
   context->host = "localhost";
   context->pid = ::getpid();
   context->version = "bench";
@@ -74,6 +99,7 @@ result<node_context_ptr> make_context(const std::string& home, const std::string
   };
   context->scheduled = false;
   context->shared_store = store != "sqlite";
+  context->housekeeping = housekeeping;
   return node_context_ptr(std::move(context));
 }
 

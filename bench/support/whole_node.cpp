@@ -1,9 +1,10 @@
-#include "bench/cycle/whole_node.hpp"
+#include "bench/support/whole_node.hpp"
 
 #include "actors/node/root.hpp"
 #include "actors/support/handlers.hpp"
 #include "bench/support/wiring.hpp"
 
+#include <caf/actor_registry.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/scoped_actor.hpp>
@@ -25,17 +26,21 @@ constexpr auto longest_wait = std::chrono::minutes{2};
 /// the pre-cycle commit. A run's answer differs from those before it for as long as they are shown.
 constexpr int different_answers = 64;
 
-configuration_ptr make_configuration() {
+configuration_ptr make_configuration(std::size_t agents, milliseconds keep_rows) {
   auto c = std::make_shared<config::configuration>();
+  if (keep_rows >= milliseconds{0})
+    c->node_settings.retention = keep_rows;
   config::kernel k;
   k.kernel_id = bench_kernel;
-  config::agent a;
-  a.agent_id = "no-op";
-  a.prompt = "Do nothing. {STATE}";
-  auto& script = a.run.emplace<config::script_executor>();
-  for (int i = 1; i <= different_answers; ++i)
-    script.answers.emplace_back().summary = "nothing to do, " + std::to_string(i);
-  k.agents.push_back(std::move(a));
+  for (std::size_t n = 1; n <= agents; ++n) {
+    config::agent a;
+    a.agent_id = "no-op-" + std::to_string(n);
+    a.prompt = "Do nothing. {STATE}";
+    auto& script = a.run.emplace<config::script_executor>();
+    for (int i = 1; i <= different_answers; ++i)
+      script.answers.emplace_back().summary = "nothing to do, " + std::to_string(i);
+    k.agents.push_back(std::move(a));
+  }
   c->kernels.push_back(std::move(k));
   return c;
 }
@@ -43,6 +48,7 @@ configuration_ptr make_configuration() {
 } // namespace
 
 struct whole_node::parts {
+  std::size_t agents = 0;
   caf::actor_system_config configuration;
   std::unique_ptr<caf::actor_system> system;
   root_actor root;
@@ -71,11 +77,13 @@ struct whole_node::parts {
   }
 };
 
-whole_node::whole_node(node_context_ptr context) : parts_(std::make_unique<parts>()) {
+whole_node::whole_node(node_context_ptr context, std::size_t agents, milliseconds keep_rows)
+    : parts_(std::make_unique<parts>()) {
   auto& p = *parts_;
+  p.agents = agents;
   configure_actors(p.configuration);
   p.system = std::make_unique<caf::actor_system>(p.configuration);
-  p.root = spawn_root(*p.system, std::move(context), make_configuration());
+  p.root = spawn_root(*p.system, std::move(context), make_configuration(agents, keep_rows));
   p.me.emplace(*p.system);
   caf::anon_send(p.root, start_claiming{});
 }
@@ -97,9 +105,13 @@ result<void> whole_node::cycle() {
   auto recorded = p.ask("GET", "/api/v1/cycles/" + id, {});
   if (!recorded)
     return fail(std::move(recorded.error()));
-  if (recorded->value("succeeded", 0) != 1)
-    return fail(errc::bug, "the cycle's agent did not succeed", id);
+  if (recorded->value("succeeded", std::size_t{0}) != p.agents)
+    return fail(errc::bug, "not every agent of the cycle succeeded", id);
   return {};
+}
+
+std::size_t whole_node::actors() const {
+  return parts_->system->registry().running();
 }
 
 } // namespace boyd::bench

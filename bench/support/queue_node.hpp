@@ -2,6 +2,7 @@
 
 #include "actors/node/context.hpp"
 #include "bench/support/statistics.hpp"
+#include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/process_runner.hpp"
 
@@ -38,8 +39,13 @@ struct queue_settings {
   std::size_t batch = 500;         ///< rows in one request
   std::size_t in_flight = 2;       ///< requests at once
   std::size_t prompt_bytes = 200;
-  bool commands = false; ///< agents run commands (by the process port) instead of scripts
+  bool commands = false;      ///< agents run commands (by the process port) instead of scripts
+  milliseconds run_time{0};   ///< how long a scripted run waits before it answers
+  milliseconds keep_rows{-1}; ///< finished rows older than this are removed; below 0: as configured
 };
+
+/// The longest time a benchmark waits for something that must come.
+inline constexpr milliseconds longest_wait = std::chrono::minutes{10};
 
 /// A node's dispatching side: the store's keeper, permits, the workspace's keeper, the pool with
 /// its dispatchers, and somebody who listens as a kernel does. Use from one thread.
@@ -53,19 +59,40 @@ class queue_node {
   /// Adds `count` dispatches; returns when all are durable.
   result<void> enqueue(std::size_t count);
 
+  /// Adds the jobs `first`, `first` + 1, … as dispatches whose prompt is {"i":NUMBER}; returns when
+  /// all are durable. A job that was added before stays as it is.
+  result<void> enqueue_jobs(std::uint64_t first, std::size_t count);
+
   /// The dispatchers work from now on.
   void start_claiming();
+
+  /// Waits until `count` dispatches have been settled here; returns when that was.
+  result<stopwatch_clock::time_point> wait_settled(std::uint64_t count,
+                                                   milliseconds limit = longest_wait);
 
   /// Waits until `count` dispatches have been settled here, then counts the rows: `count` must be
   /// done in the database.
   result<void> wait_done(std::size_t count);
 
+  /// The rows of this status in the database.
+  result<std::uint64_t> count(dispatch_status status);
+
   /// Waits until the store answers: it is open and migrated.
   result<void> wait_open();
+
+  /// How long the store's keeper takes to answer when nothing is asked of the database: the time
+  /// that a message waits in its mailbox; milliseconds.
+  result<double> mailbox_wait();
+
+  /// Actors that live.
+  std::size_t actors() const;
 
  private:
   struct parts;
   std::unique_ptr<parts> parts_;
 };
+
+/// The job's number out of a prompt of `enqueue_jobs`; 0 when there is none.
+std::uint64_t job_number(const std::string& prompt);
 
 } // namespace boyd::bench
