@@ -377,13 +377,35 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
     return fail(std::move(made.error()));
   if (!*made)
     return fail(errc::bug, "an empty commit was not made", options_.path);
+  newest_.insert(newest_.begin(), {**made,
+                                   clock_.now(),
+                                   one_line(subject),
+                                   {{std::string(cycle_trailer), one_line(trailers.cycle)}}});
+  newest_.resize(std::min(newest_.size(), boundary_search_repeated));
   return std::move(**made);
+}
+
+result<std::vector<commit_info>> versioned_store::newest_commits(std::size_t n) {
+  if (n <= boundary_search_repeated && !newest_.empty()) {
+    auto head = with_repository([](repository& repo) { return repo.head(); });
+    if (!head)
+      return fail(std::move(head.error()));
+    if (*head == newest_.front().hash)
+      return newest_;
+  }
+  auto commits = history({}, n);
+  newest_.clear();
+  if (commits)
+    newest_.assign(commits->begin(),
+                   commits->begin() + static_cast<std::ptrdiff_t>(std::min(n, commits->size())));
+  newest_.resize(std::min(newest_.size(), boundary_search_repeated));
+  return commits;
 }
 
 result<std::optional<std::string>> versioned_store::find_boundary(std::string_view subject,
                                                                   const std::string& cycle,
                                                                   std::size_t newest) {
-  const auto commits = history({}, newest);
+  const auto commits = newest_commits(newest);
   if (!commits)
     return fail(commits.error());
   const auto wanted = one_line(subject);

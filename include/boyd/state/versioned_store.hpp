@@ -168,6 +168,7 @@ class versioned_store {
   result<void> make_seen_durable(const std::string& file);
   result<std::optional<std::string>> commit_now(std::string_view subject,
                                                 const commit_trailers& trailers, bool even_empty);
+  result<std::vector<commit_info>> newest_commits(std::size_t n);
   result<std::optional<std::string>> find_boundary(std::string_view subject,
                                                    const std::string& cycle, std::size_t newest);
   void snapshot();
@@ -179,6 +180,9 @@ class versioned_store {
   clock_port& clock_;
   versioned_store_options options_;
   std::unique_ptr<repository> repository_;
+  /// The newest commits, as long as HEAD is the first of them: a boundary need not be looked for on
+  /// the disk each time.
+  std::vector<commit_info> newest_;
   store_health health_;
   std::set<std::string> unsure_; ///< files whose last replacement failed, perhaps after the rename
   steady_time retry_at_{};

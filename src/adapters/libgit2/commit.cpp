@@ -131,10 +131,11 @@ result<git_oid> write_commit(const session& s, const head_state& h, const git_oi
 int move_head(const session& s, const head_state& h, const git_oid& id,
               const std::string& message) {
   const std::string note = "commit: " + message.substr(0, message.find('\n'));
-  reference_ptr moved;
-  return fill(moved, [&](git_reference** out) {
-    if (h.ref)
-      return git_reference_set_target(out, h.ref.get(), &id, note.c_str());
+  if (h.ref)
+    return move_ref(s, git_reference_name(h.ref.get()), *git_reference_target(h.ref.get()), id,
+                    note);
+  reference_ptr made;
+  return fill(made, [&](git_reference** out) {
     return git_reference_create(out, s.repo.get(), h.branch.c_str(), &id, 0, note.c_str());
   });
 }
@@ -218,7 +219,7 @@ result<tree_ptr> head_tree(const session& s) {
 result<void> stage(const session& s, const std::vector<path_change>& paths) {
   if (auto free = check_nothing_in_progress(s); !free)
     return free;
-  auto prepared = prepare(s, paths);
+  auto prepared = prepare(s, paths, staged_first::no);
   if (!prepared)
     return fail(std::move(prepared.error()));
   if (prepared->empty())
@@ -231,7 +232,7 @@ result<void> stage(const session& s, const std::vector<path_change>& paths) {
 
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
                                           const std::string& message, utc_time when) {
-  auto prepared = prepare(s, paths);
+  auto prepared = prepare(s, paths, staged_first::yes);
   if (!prepared)
     return fail(std::move(prepared.error()));
   if (prepared->empty() && !paths.empty())

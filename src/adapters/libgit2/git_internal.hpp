@@ -74,7 +74,7 @@ struct location {
   git_identity who;
 };
 
-/// One opening of the repository, for one call of the port.
+/// One opening of the repository, for a few calls of the port.
 struct session {
   repository_ptr repo;
   const location* at = nullptr;
@@ -93,7 +93,10 @@ error system_failure(int code, std::string_view doing, const std::string& where)
 
 std::string hex(const git_oid& id);
 
-/// Opens it for one call; `repository_unavailable` when it is not the one of `at` any more.
+/// Whether the repository of `at` still stands where it stood.
+bool is_there(const location& at);
+
+/// Opens it for a few calls; `repository_unavailable` when it is not the one of `at` any more.
 result<session> open_session(const location& at);
 
 /// Checks the directory, its `.git` and its surroundings, and removes leftover locks.
@@ -123,6 +126,12 @@ result<void> stage(const session& s, const std::vector<path_change>& paths);
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
                                           const std::string& message, utc_time when);
 
+/// Moves a direct ref from `from` to `to`, durably, as git does it: libgit2's code, GIT_ELOCKED
+/// when somebody holds its lock, GIT_EMODIFIED when it points elsewhere. Unlike libgit2 it does not
+/// sync the reflog, which is for people to look at and proves nothing: four syncs less.
+int move_ref(const session& s, const std::string& name, const git_oid& from, const git_oid& to,
+             const std::string& note);
+
 // -- reading --
 result<std::vector<commit_info>> history(const session& s, const std::string& path, std::size_t n);
 result<std::string> diff(const session& s, const std::string& a, const std::string& b);
@@ -140,8 +149,13 @@ struct prepared_path {
   git_index_entry entry{}; ///< `entry.path` points into `path` only while it is used
 };
 
+/// Whether contents that the index has are looked for before blobs are written: for a commit, whose
+/// files have mostly been staged.
+enum class staged_first : bool { no, yes };
+
 /// Writes blobs for `paths`; what is ignored, vanished or not a file is left out.
-result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths);
+result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths,
+                                           staged_first look);
 
 /// Puts `paths` into the index file. The index lock must be held.
 result<void> update_index(const session& s, const std::vector<prepared_path>& paths);

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <unistd.h>
 
 namespace boyd::adapters::git {
@@ -21,6 +22,9 @@ namespace fs = std::filesystem;
 /// and libgit2 compare contents.
 constexpr std::int64_t settled_after_ns = 50'000'000;
 
+/// So many entries get their size back at one writing of the index.
+constexpr std::size_t most_settled = 16;
+
 constexpr std::int64_t ns_per_second = 1'000'000'000;
 
 std::int64_t nanoseconds(const timespec& t) {
@@ -31,6 +35,13 @@ bool changed_just_now(const struct stat& info) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return nanoseconds(now) - nanoseconds(info.st_mtim) < settled_after_ns;
+}
+
+/// Git itself distrusts times of the second in which an index was written.
+bool changed_before_this_second(const struct stat& info) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return !changed_just_now(info) && info.st_mtim.tv_sec < now.tv_sec;
 }
 
 git_index_time index_time(const timespec& t) {
@@ -112,6 +123,76 @@ result<void> forget_racy(git_index* index, std::int64_t index_seconds) {
   return {};
 }
 
+bool is_same(const git_index_entry* e, const git_oid& id, std::uint32_t mode) {
+  return e != nullptr && e->mode == mode && git_oid_equal(&e->id, &id) != 0;
+}
+
+/// Entries that were written without a size, because their files had just been changed, get theirs
+/// back when the files have settled; else their contents would be compared at every look for ever.
+result<void> settle_entries(const session& s, git_index* index) {
+  std::size_t settled = 0;
+  for (std::size_t i = 0; i < git_index_entrycount(index) && settled < most_settled; ++i) {
+    const git_index_entry* e = git_index_get_byindex(index, i);
+    struct stat info {};
+    const std::string path = e->path;
+    if (e->file_size != 0 || git_index_entry_stage(e) != 0 ||
+        ::lstat((s.at->work_tree + "/" + path).c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        info.st_size == 0 || !changed_before_this_second(info))
+      continue;
+    git_oid id{};
+    const bool same = git_repository_hashfile(&id, s.repo.get(), path.c_str(), GIT_OBJECT_BLOB,
+                                              path.c_str()) == 0 &&
+                      is_same(e, id, mode_of(info));
+    git_error_clear();
+    if (!same)
+      continue;
+    git_index_entry copy = entry_for(info, id);
+    copy.path = path.c_str();
+    if (const int rc = git_index_add(index, &copy); rc != 0)
+      return fail(failure(rc, "cannot refresh the git index", path));
+    ++settled;
+  }
+  return {};
+}
+
+/// True when the index file has these contents for `paths` already: a commit of what has been
+/// staged a moment ago.
+bool says_already(const std::string& live, const std::vector<prepared_path>& paths) {
+  index_ptr index;
+  if (fill(index, [&](git_index** out) { return git_index_open(out, live.c_str()); }) != 0 ||
+      git_index_has_conflicts(index.get()) != 0) {
+    git_error_clear();
+    return false;
+  }
+  const bool same = std::all_of(paths.begin(), paths.end(), [&](const prepared_path& p) {
+    const git_index_entry* e = git_index_get_bypath(index.get(), p.path.c_str(), 0);
+    return p.remove ? e == nullptr : is_same(e, p.entry.id, p.entry.mode);
+  });
+  git_error_clear();
+  return same;
+}
+
+/// The blob of a file whose content the index has: then it need not be written once more. An object
+/// that the index names is safe from a person's gc.
+std::optional<git_oid> staged_blob(const session& s, git_index* index, const std::string& path,
+                                   const struct stat& info) {
+  const git_index_entry* e = git_index_get_bypath(index, path.c_str(), 0);
+  const bool may_be =
+      S_ISREG(info.st_mode) && e != nullptr &&
+      (e->file_size == 0 || e->file_size == static_cast<std::uint32_t>(info.st_size));
+  git_oid id{};
+  odb_ptr odb;
+  const bool is =
+      may_be &&
+      git_repository_hashfile(&id, s.repo.get(), path.c_str(), GIT_OBJECT_BLOB, path.c_str()) ==
+          0 &&
+      is_same(e, id, mode_of(info)) &&
+      fill(odb, [&](git_odb** out) { return git_repository_odb(out, s.repo.get()); }) == 0 &&
+      git_odb_exists(odb.get(), &id) == 1;
+  git_error_clear();
+  return is ? std::optional(id) : std::nullopt;
+}
+
 bool sync_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -146,8 +227,8 @@ result<index_ptr> read_index(const session& s, const std::string& index_path, bo
   return index;
 }
 
-result<std::vector<prepared_path>> prepare(const session& s,
-                                           const std::vector<path_change>& paths) {
+result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths,
+                                           staged_first look) {
   auto head = head_tree(s);
   if (!head)
     return fail(std::move(head.error()));
@@ -173,6 +254,11 @@ result<std::vector<prepared_path>> prepare(const session& s,
     git_ignore_path_is_ignored(&ignored, s.repo.get(), change.path.c_str());
     if (ignored == 1 && !is_tracked(index->get(), head->get(), change.path))
       continue;
+    if (const auto id = look == staged_first::yes ? staged_blob(s, index->get(), change.path, info)
+                                                  : std::nullopt) {
+      out.push_back({change.path, false, entry_for(info, *id)});
+      continue;
+    }
     git_oid id{};
     if (const int rc = write_object(
             [&] { return git_blob_create_from_workdir(&id, s.repo.get(), change.path.c_str()); });
@@ -209,12 +295,16 @@ result<void> apply(git_index* index, const std::vector<prepared_path>& paths) {
 result<void> update_index(const session& s, const std::vector<prepared_path>& paths) {
   const std::string live = s.at->git_dir + "/index";
   const std::string draft = s.at->git_dir + "/boyd-index";
+  if (says_already(live, paths))
+    return {};
   std::error_code ec;
   fs::remove(draft, ec);
   fs::remove(draft + ".lock", ec);
   struct stat info {};
+  // The draft is replaced as a whole when it is written, never changed: a second name will do.
   const bool copied = ::stat(live.c_str(), &info) == 0 && info.st_size > 0 &&
-                      fs::copy_file(live, draft, fs::copy_options::overwrite_existing, ec);
+                      (::link(live.c_str(), draft.c_str()) == 0 ||
+                       fs::copy_file(live, draft, fs::copy_options::overwrite_existing, ec));
   bool rebuilt = false;
   auto index = read_index(s, draft, &rebuilt);
   if (!index)
@@ -240,6 +330,8 @@ result<void> update_index(const session& s, const std::vector<prepared_path>& pa
   if (copied)
     if (auto done = forget_racy(index->get(), info.st_mtim.tv_sec); !done)
       return done;
+  if (auto done = settle_entries(s, index->get()); !done)
+    return done;
   if (const int rc = git_index_write(index->get()); rc != 0)
     return fail(failure(rc, "cannot write the git index", draft));
   if (!sync_file(draft) || ::rename(draft.c_str(), live.c_str()) != 0)

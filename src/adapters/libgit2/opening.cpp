@@ -1,3 +1,4 @@
+#include "boyd/core/limits.hpp"
 #include "git_internal.hpp"
 #include "locks_internal.hpp"
 
@@ -168,6 +169,12 @@ result<void> make_repository(const std::string& work_tree, const git_identity& w
   options.flags = GIT_REPOSITORY_INIT_NO_DOTGIT_DIR | GIT_REPOSITORY_INIT_MKDIR;
   options.workdir_path = work_tree.c_str();
   options.initial_head = "main";
+  if (::mkdir(git_dir.c_str(), private_directory) != 0 && errno != EEXIST)
+    return fail(system_failure(errno, "cannot make the directory", git_dir));
+  // Marks every lock file that libgit2 makes meanwhile as ours: a start after a crash removes them.
+  const auto lock = index_lock::acquire(work_tree, git_dir, limits::repository_lock_wait);
+  if (!lock)
+    return fail(lock.error());
   repository_ptr repo;
   const int rc = fill(repo, [&](git_repository** out) {
     return git_repository_init_ext(out, git_dir.c_str(), &options);
@@ -195,6 +202,8 @@ result<void> complete(const std::string& work_tree, const git_identity& who) {
   });
   if (rc != 0)
     return fail(failure(rc, "cannot open the git repository", git_dir));
+  // As in make_repository; a person's git at work in it is no reason to fail.
+  const auto lock = index_lock::acquire(work_tree, git_dir, milliseconds{0});
   if (auto made = configure(repo.get(), who); !made)
     return made;
   return write_exclude(git_dir);
@@ -202,10 +211,14 @@ result<void> complete(const std::string& work_tree, const git_identity& who) {
 
 } // namespace
 
-result<session> open_session(const location& at) {
+bool is_there(const location& at) {
   struct stat info {};
-  if (::lstat(at.git_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
-      info.st_dev != at.device || info.st_ino != at.inode)
+  return ::lstat(at.git_dir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_dev == at.device && info.st_ino == at.inode;
+}
+
+result<session> open_session(const location& at) {
+  if (!is_there(at))
     return fail(errc::repository_unavailable, "the git repository was taken away or exchanged",
                 at.git_dir, "it is opened again by itself when it is back");
   session s{nullptr, &at};

@@ -2,11 +2,16 @@
 
 #include "git_internal.hpp"
 
+#include <chrono>
+#include <optional>
 #include <utility>
 
 namespace boyd::adapters {
 
 namespace {
+
+/// An opening takes some two hundred system calls; the calls of a cycle take less than this.
+constexpr seconds opening_life{2};
 
 class git_work_tree final : public repository {
  public:
@@ -36,15 +41,15 @@ class git_work_tree final : public repository {
   }
 
   result<std::string> diff(const std::string& a, const std::string& b) override {
-    return with([&](const git::session& s) { return git::diff(s, a, b); });
+    return with_new([&](const git::session& s) { return git::diff(s, a, b); });
   }
 
   result<std::string> read_at(const std::string& revision, const std::string& path) override {
-    return with([&](const git::session& s) { return git::read_at(s, revision, path); });
+    return with_new([&](const git::session& s) { return git::read_at(s, revision, path); });
   }
 
   result<std::string> commit_at(utc_time t) override {
-    return with([&](const git::session& s) { return git::commit_at(s, t); });
+    return with_new([&](const git::session& s) { return git::commit_at(s, t); });
   }
 
   result<std::optional<std::string>> head() override {
@@ -59,23 +64,58 @@ class git_work_tree final : public repository {
   }
 
   result<std::size_t> loose_objects() override {
-    return with([](const git::session& s) { return git::loose_objects(s); });
+    return with_new([](const git::session& s) { return git::loose_objects(s); });
   }
 
   result<std::size_t> pack() override {
-    return with([](const git::session& s) { return git::pack(s); });
+    return with_new([](const git::session& s) { return git::pack(s); });
   }
 
  private:
+  using clock = std::chrono::steady_clock;
+
+  /// The calls of one cycle boundary come together and share an opening. A failure that an old
+  /// opening may have caused (a pack that a person's gc took away) is tried once on a new one;
+  /// every call may be repeated, for one that failed changed nothing that it would do again.
   template <class F>
   auto with(F&& call) -> decltype(call(std::declval<const git::session&>())) {
+    const bool reused = session_ && clock::now() - opened_ < opening_life && git::is_there(at_);
+    if (!reused)
+      if (auto opened = open(); !opened)
+        return fail(std::move(opened.error()));
+    auto answer = call(*session_);
+    if (answer || answer.error().code != errc::repository_unavailable)
+      return answer;
+    session_.reset();
+    if (!reused)
+      return answer;
+    if (auto opened = open(); !opened)
+      return fail(std::move(opened.error()));
+    return call(*session_);
+  }
+
+  /// libgit2 compares with the index that it read first: questions about the past get their own.
+  template <class F>
+  auto with_new(F&& call) -> decltype(call(std::declval<const git::session&>())) {
     auto session = git::open_session(at_);
     if (!session)
       return fail(std::move(session.error()));
     return call(*session);
   }
 
+  result<void> open() {
+    session_.reset();
+    auto session = git::open_session(at_);
+    if (!session)
+      return fail(std::move(session.error()));
+    session_.emplace(std::move(*session));
+    opened_ = clock::now();
+    return {};
+  }
+
   git::location at_;
+  std::optional<git::session> session_;
+  clock::time_point opened_{};
   std::vector<std::string> left_out_;
 };
 

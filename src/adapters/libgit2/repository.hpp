@@ -40,8 +40,9 @@ namespace boyd::adapters {
 /// was opened (moved away); `locked`, `conflict`, `refused` (inside another work tree, foreign
 /// owner), `no_space`, `not_found` (revision, path), `invalid_argument` (a path outside).
 ///
-/// Each call opens the repository anew (a fraction of one fsync), so that packs, refs and
-/// configuration changed by others are always seen. Threads: the provider any; a repository one.
+/// Calls that come within two seconds share one opening of the repository, each looking whether the
+/// repository still stands there; refs are read anew by each, packs when an object is missing.
+/// Threads: the provider any; a repository one.
 std::shared_ptr<repository_provider> make_git_repositories();
 
 /// Whether `path`, which need not exist yet, may become a repository: `refused` when it lies inside

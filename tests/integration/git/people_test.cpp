@@ -158,3 +158,36 @@ TEST_CASE("in the middle of a merge nothing is touched") {
   put(h.file("a"), "after\n");
   CHECK(h.commit_all("after"));
 }
+
+TEST_CASE("a reflog that a crash has torn is never read as a commit that does not exist") {
+  git_home h;
+  put(h.file("a"), "1");
+  REQUIRE(h.commit_all("one"));
+  for (const char* name : {".git/logs/HEAD", ".git/logs/refs/heads/main"}) {
+    const auto whole = get(h.file(name));
+    put(h.file(name), whole + whole.substr(0, 60));
+  }
+  put(h.file("a"), "2");
+  REQUIRE(h.commit_all("two"));
+  h.check_sound();
+  CHECK(h.git("log -1 -g --format=%gs").text == "commit: two\n");
+}
+
+TEST_CASE("a person's commits are seen at once by an opening that is a moment old") {
+  git_home h;
+  put(h.file("a"), "1");
+  REQUIRE(h.commit_all("one"));
+  for (int i = 0; i < 3; ++i) {
+    put(h.file("b"), std::to_string(i));
+    REQUIRE(h.git("add b && git -c user.name=p -c user.email=p@p commit -q -m theirs").exit_code ==
+            0);
+    CHECK(h.repo->changes().value().empty());
+    CHECK(h.repo->head().value() == h.git("rev-parse HEAD").text.substr(0, 40));
+    REQUIRE(h.git("gc -q --prune=now && git pack-refs --all").exit_code == 0);
+    put(h.file("a"), "mine " + std::to_string(i));
+    REQUIRE(h.commit_all("ours"));
+  }
+  CHECK(h.subjects().size() == 7);
+  h.check_clean();
+  h.check_sound();
+}

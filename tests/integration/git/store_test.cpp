@@ -1,6 +1,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/state/versioned_store.hpp"
 #include "integration/git/fixture.hpp"
+#include "integration/git/stepper.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "support/sim/disk.hpp"
 #include "support/sim/repository.hpp"
@@ -33,6 +34,39 @@ struct real_store : git_home {
 };
 
 } // namespace
+
+TEST_CASE("what a write and its boundary make durable is synced once") {
+  real_store s;
+  REQUIRE(s.store.write("STATE.md", "one\n"));
+  REQUIRE(s.store.commit_boundary("pre-cycle c1", {"c1", "n1", ""}, false));
+  int syncs = 0;
+  int steps = 0;
+  const auto run = run_stepped(
+      [&] {
+        const auto two = [](std::string_view) -> result<std::string> { return "two\n"; };
+        const bool written =
+            s.store.update("STATE.md", two, versioned_store::snapshot_first::no).has_value();
+        return written && s.store.commit_boundary("cycle c1: success", {"c1", "n1", ""}, false) ? 0
+                                                                                                : 1;
+      },
+      [&](const disk_step& step) {
+        ++steps;
+        syncs += step.sync ? 1 : 0;
+        return step_choice::go;
+      });
+  if (!run.possible) {
+    WARN("SKIPPED: tracing is not permitted here");
+    return;
+  }
+  REQUIRE(run.exit_code == 0);
+  // STATE.md, its backup, their directory; a blob, a tree and a commit, each with its directory;
+  // the index; the branch and its directory.
+  CHECK(syncs == 12);
+  INFO(steps << " calls that change files");
+  CHECK(steps <= 60);
+  s.check_clean();
+  s.check_sound();
+}
 
 TEST_CASE("two cycles make the commits that the specification names") {
   real_store s;
