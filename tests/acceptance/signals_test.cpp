@@ -1,6 +1,7 @@
 #include "agreement.hpp"
 #include "boyd/state/runtime_block.hpp"
 #include "harness.hpp"
+#include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
 
 #include <csignal>
@@ -49,6 +50,26 @@ void check_given_back(const site& s) {
   CHECK(s.git({"status", "--porcelain"}).empty());
 }
 
+/// Reading rows needs no time.
+class no_clock final : public boyd::clock_port {
+ public:
+  boyd::utc_time now() const override { return boyd::from_unix_ms(1); }
+  boyd::steady_time steady() const override { return {}; }
+};
+
+/// The rows of cycles of a home whose node has ended, newest first.
+std::vector<boyd::cycle_record> cycle_rows(const site& s) {
+  boyd::adapters::sqlite_options options;
+  options.path = s.home() + "/boyd.db";
+  options.create = false;
+  options.clock = std::make_shared<no_clock>();
+  const auto store = boyd::adapters::make_sqlite_store(options);
+  REQUIRE(store->open());
+  const auto replies = store->apply({boyd::store::list_cycles{"default", true, 10}});
+  REQUIRE(replies);
+  return std::get<std::vector<boyd::cycle_record>>(replies->front());
+}
+
 } // namespace
 
 TEST_CASE("drain: SIGTERM gives unfinished work back unused, and the next start resumes the cycle",
@@ -82,6 +103,58 @@ TEST_CASE("drain: SIGTERM gives unfinished work back unused, and the next start 
   const auto wrong = disagreements(s);
   INFO(told(wrong));
   CHECK(wrong.empty());
+}
+
+TEST_CASE("drain: the row of a cycle that is cut short and STATE.md say the same", "[acceptance]") {
+  test_settings t;
+  t.node = "max_concurrent: 8, drain_grace: 1s";
+  t.agents = {{"done", "say ended; echo done", ""},
+              {"broken", "say ended; exit 3", "retry: {max_attempts: 1}"},
+              {"slow", "say began; [ -e @SITE@/go ] || sleep 600; echo done", ""}};
+  const site s(t);
+  {
+    node_process node(s.home(), s.log_path());
+    node.wait_ready();
+    auto cycle = s.start_cycle();
+    REQUIRE(eventually([&] {
+      const auto rows = s.dispatches();
+      return s.said("began") == 1 && std::ranges::count_if(rows, [](const auto& row) {
+                                       return row.at("status") == "done" ||
+                                              row.at("status") == "failed";
+                                     }) == 2;
+    }));
+    node.signal(SIGTERM);
+    CHECK(node.wait_end() == 0);
+    cycle.finish();
+  }
+  const auto block = boyd::state::parse_runtime_block(s.state());
+  REQUIRE(block);
+  const auto& shown = block->latest;
+  const auto rows = cycle_rows(s);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].cycle_id == shown.cycle_id);
+  CHECK(rows[0].status == boyd::cycle_status::running);
+  CHECK(rows[0].status == shown.status);
+  CHECK(rows[0].dispatched == 3);
+  CHECK(rows[0].dispatched == shown.dispatched);
+  CHECK(rows[0].succeeded == 1);
+  CHECK(rows[0].succeeded == shown.succeeded);
+  CHECK(rows[0].failed == 1);
+  CHECK(rows[0].failed == shown.failed);
+  CHECK(rows[0].failed_agents == std::vector<std::string>{"broken"});
+  CHECK_FALSE(rows[0].finished_at);
+
+  s.open_gate("go");
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  CHECK(eventually([&] { return records_of(s, shown.cycle_id) == 1; }));
+  node.signal(SIGTERM);
+  CHECK(node.wait_end() == 0);
+  const auto ended = cycle_rows(s);
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].status == boyd::cycle_status::partial_success);
+  CHECK(ended[0].succeeded == 2);
+  CHECK(ended[0].started_at == rows[0].started_at);
 }
 
 TEST_CASE("drain: a second SIGTERM does not wait for the grace", "[acceptance]") {
