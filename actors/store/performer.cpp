@@ -269,17 +269,38 @@ void store_session::probe() {
   if (open_) {
     if (auto alive = store_->apply({store::list_nodes{}}); !alive && is_outage(alive.error()))
       lost(alive.error());
+    if (open_)
+      look_for_concerns();
     return;
   }
   (void)ensure_open(); // its outcome is in health()
 }
 
+/// The store works; whoever looks at the node is to know what will slow it down or fill the disk.
+void store_session::look_for_concerns() {
+  const auto found = store_->concerns();
+  if (!found) {
+    if (is_outage(found.error()))
+      lost(found.error());
+    return;
+  }
+  if (found->empty())
+    return restored();
+  if (health_.ok)
+    health_.since = clock_.now();
+  health_.ok = false;
+  health_.reason.clear();
+  for (const auto& c : *found)
+    health_.reason += (health_.reason.empty() ? "" : "; ") + c;
+  health_.last_error = health_.reason;
+}
+
 void store_session::lost(const error& why) {
-  open_ = false;
+  const bool worked = std::exchange(open_, false);
   backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base
                                          : std::min<milliseconds>(backoff_ * 2, longest_backoff);
   next_try_ = clock_.steady() + backoff_;
-  if (health_.ok)
+  if (health_.ok || worked)
     health_.since = clock_.now();
   health_.ok = false;
   health_.reason = to_string(why);

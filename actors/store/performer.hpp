@@ -41,6 +41,7 @@ class store_session {
   result<store_reply> apply(const std::vector<store::operation>& operations);
   void distribute(jobs& batch, store_reply replies);
   void answer_during_outage(jobs& batch, const error& why);
+  void look_for_concerns();
   void lost(const error& why);
   void restored();
 

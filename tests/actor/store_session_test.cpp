@@ -18,6 +18,7 @@ struct script {
   enum class step { answer, throw_it, lose_it, refuse_it };
   std::deque<step> steps;
   std::vector<std::vector<std::string>> seen; ///< keys of put_fact, per call
+  std::vector<std::string> concerns;
   int opened = 0;
 };
 
@@ -33,7 +34,8 @@ class scripted_store final : public dispatch_store {
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
     auto& keys = script_->seen.emplace_back();
     for (const auto& op : batch)
-      keys.push_back(std::get<store::put_fact>(op).key);
+      if (const auto* fact = std::get_if<store::put_fact>(&op))
+        keys.push_back(fact->key);
     auto step = script::step::answer;
     if (!script_->steps.empty()) {
       step = script_->steps.front();
@@ -48,6 +50,7 @@ class scripted_store final : public dispatch_store {
     return std::vector<store::any_reply>(batch.size(), store::ok{});
   }
 
+  result<std::vector<std::string>> concerns() override { return script_->concerns; }
   std::string describe() const override { return "scripted"; }
 
  private:
@@ -158,4 +161,32 @@ TEST_CASE("an error that is no outage is everybody's answer, without a repeat", 
     CHECK(j.reply.error().code == errc::bug);
   }
   CHECK(f.session.health().ok);
+}
+
+TEST_CASE("what the store is concerned about is in its health until it is over, and it works on",
+          "[store]") {
+  fixture f;
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  f.session.probe();
+  CHECK(f.session.health().ok);
+  f.plan->concerns = {"session 7 has kept a transaction open", "the log is long"};
+  f.session.probe();
+  auto health = f.session.health();
+  CHECK_FALSE(health.ok);
+  CHECK(health.reason == "session 7 has kept a transaction open; the log is long");
+  const auto since = health.since;
+  CHECK(since);
+  batch = three_jobs();
+  f.session.perform(batch);
+  CHECK(batch.front().reply);
+  f.session.probe();
+  CHECK(f.session.health().since == since);
+  f.plan->concerns.clear();
+  f.session.probe();
+  health = f.session.health();
+  CHECK(health.ok);
+  CHECK(health.reason.empty());
+  CHECK_FALSE(health.since);
+  CHECK(health.last_error.find("session 7") != std::string::npos);
 }

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include "boyd/core/text.hpp"
+#include "notices.hpp"
 
 #include <pqxx/pqxx>
 #if PQXX_VERSION_MAJOR < 7
@@ -107,10 +108,26 @@ struct answer::impl {
   pqxx::result result;
 };
 
+/// libpqxx passes what it and the server say beside answers to the newest of these. What is said
+/// before a session stands goes to standard error: libpq gives nobody else a chance to hear it.
+class notice_log final : public pqxx::errorhandler {
+ public:
+  notice_log(pqxx::connection& connection, std::string where)
+      : pqxx::errorhandler(connection), where_(std::move(where)) {}
+  bool operator()(const char text[]) noexcept override {
+    log_notice(where_, text);
+    return false; // to no other
+  }
+
+ private:
+  std::string where_;
+};
+
 struct session::impl {
   explicit impl(const std::string& conninfo) : connection(conninfo) {}
 
   pqxx::connection connection;
+  std::unique_ptr<notice_log> notices;
   std::unique_ptr<pqxx::work> work;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
 
@@ -182,6 +199,7 @@ session::session(const postgres_options& options) {
     throw failure{conninfo.error(), true};
   guarded(nullptr, [&] { impl_ = std::make_unique<impl>(*conninfo); });
   never_reconnect(impl_->connection);
+  impl_->notices = std::make_unique<notice_log>(impl_->connection, place(options));
   const auto setting = [](const char* name, milliseconds value) {
     return std::string{"SET "} + name + "=" + std::to_string(value.count()) + ";";
   };

@@ -1,5 +1,6 @@
 #include "store.hpp"
 
+#include "concerns.hpp"
 #include "migrations.hpp"
 #include "operations.hpp"
 #include "session.hpp"
@@ -34,11 +35,13 @@ class postgres_store final : public dispatch_store {
 
   result<void> open() override;
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
+  result<std::vector<std::string>> concerns() override;
   std::string describe() const override;
 
  private:
   void choose_schema();
   result<void> migrate();
+  void look_for_losses();
   std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful,
                                     std::set<std::string>& woken);
   void give_up(bool connection_lost);
@@ -49,6 +52,8 @@ class postgres_store final : public dispatch_store {
   std::unique_ptr<directory> names_; ///< of db_
   std::string server_ = "not connected";
   int version_ = 0;
+  std::optional<witness> witness_; ///< of earlier sessions, too
+  std::string loss_;               ///< what was acknowledged and is gone; kept for who reads status
 };
 
 /// Schema `boyd` when it is there or may be made; else wherever the search path leads.
@@ -98,6 +103,17 @@ result<void> postgres_store::migrate() {
 
 result<void> postgres_store::open() {
   give_up(true);
+/// Whether the server that answers now has what another one, or this one, acknowledged before.
+void postgres_store::look_for_losses() {
+  if (!witness_)
+    return;
+  if (auto loss = loss_of(*db_, *witness_)) {
+    loss_ = std::move(*loss);
+    witness_.reset();
+    spdlog::error("database {}: {}", place(options_), loss_);
+  }
+}
+
   try {
     db_ = std::make_unique<session>(options_);
     names_ = std::make_unique<directory>(*db_);
@@ -109,6 +125,7 @@ result<void> postgres_store::open() {
     }
     return {};
   } catch (const failure& f) {
+    look_for_losses();
     give_up(true);
     auto why = f.why;
     why.where = place(options_);
@@ -240,6 +257,8 @@ postgres_store::apply(const std::vector<store::operation>& batch) {
       auto replies = run(batch, careful, woken);
       notify(woken);
       return replies;
+      if (auto newest = witness_of(batch, replies))
+        witness_ = std::move(newest);
     } catch (const failure& f) {
       give_up(f.connection_lost);
       // A cycle that was enqueued before, by a batch whose commit was in doubt or by another node.
@@ -256,6 +275,22 @@ postgres_store::apply(const std::vector<store::operation>& batch) {
 
 std::string postgres_store::describe() const {
   return "postgres " + place(options_) + " (PostgreSQL " + server_ + ", schema " +
+result<std::vector<std::string>> postgres_store::concerns() {
+  if (!db_)
+    return fail(errc::store_unavailable, "the database is not connected", place(options_));
+  try {
+    auto all = open_transactions(*db_, options_.long_transaction);
+    if (!loss_.empty())
+      all.insert(all.begin(), loss_);
+    return all;
+  } catch (const failure& f) {
+    give_up(f.connection_lost);
+    auto why = f.why;
+    why.where = place(options_);
+    return fail(std::move(why));
+  }
+}
+
          std::to_string(version_) + ")";
 }
 

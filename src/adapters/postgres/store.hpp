@@ -21,6 +21,9 @@ struct postgres_options {
   milliseconds lock_timeout{5'000};
   milliseconds idle_in_transaction_timeout{10'000};
   milliseconds tcp_user_timeout{10'000};
+  /// A transaction of anybody's that is open for longer is one of the store's concerns: it keeps
+  /// dead rows in the queue's tables.
+  milliseconds long_transaction{30'000};
   int migrate_to = 0; ///< schema version to stop at, for tests of upgrades; 0: the newest
 };
 

@@ -1,4 +1,5 @@
 #include "boyd/core/limits.hpp"
+#include "notices.hpp"
 #include "session.hpp"
 #include "store.hpp"
 
@@ -26,7 +27,7 @@ using connection = std::unique_ptr<PGconn, finish>;
 class listener final : public wakeup_source {
  public:
   listener(postgres_options options, std::function<void()> wake)
-      : options_(std::move(options)), wake_(std::move(wake)),
+      : options_(std::move(options)), where_(postgres::place(options_)), wake_(std::move(wake)),
         stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
 
   ~listener() override {
@@ -39,6 +40,10 @@ class listener final : public wakeup_source {
 
  private:
   enum class event { stopped, ready, timed_out };
+
+  static void hear(void* where, const char* text) {
+    postgres::log_notice(*static_cast<const std::string*>(where), text);
+  }
 
   /// `events` on `fd` (-1: none), the stop signal, or the time limit (negative: none).
   event wait(int fd, short events, milliseconds limit) const {
@@ -55,6 +60,8 @@ class listener final : public wakeup_source {
     if (!conninfo)
       return {};
     connection c(PQconnectStart(conninfo->c_str()));
+    if (c)
+      PQsetNoticeProcessor(c.get(), hear, const_cast<std::string*>(&where_));
     auto next = PGRES_POLLING_WRITING;
     while (c && PQstatus(c.get()) != CONNECTION_BAD) {
       const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
@@ -121,7 +128,7 @@ class listener final : public wakeup_source {
         wake_(); // what was sent before LISTEN is lost
         if (serve(c.get()))
           return;
-        spdlog::warn("database {}: wake-ups lost, reconnecting", postgres::place(options_));
+        spdlog::warn("database {}: wake-ups lost, reconnecting", where_);
       }
       if (wait(-1, 0, backoff(failures)) == event::stopped)
         return;
@@ -130,6 +137,7 @@ class listener final : public wakeup_source {
   }
 
   postgres_options options_;
+  std::string where_;
   std::function<void()> wake_;
   int stop_;
   std::thread thread_;

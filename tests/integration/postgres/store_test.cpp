@@ -1,10 +1,18 @@
 #include "src/adapters/postgres/store.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
+#include "support/temp_dir.hpp"
 #include "support/wait.hpp"
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
 #include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
 #include <thread>
+#include <unistd.h>
 
 using namespace boyd;
 using namespace boyd::test;
@@ -81,7 +89,7 @@ bool skipped() {
 
 } // namespace
 
-TEST_CASE("silent-reconnect: a lost session is reported, not renewed") {
+TEST_CASE("case 19 silent-reconnect: a lost session is reported, not renewed") {
   if (skipped())
     return;
   const auto uri = shared_postgres()->make_database();
@@ -96,7 +104,7 @@ TEST_CASE("silent-reconnect: a lost session is reported, not renewed") {
   REQUIRE(s->apply({store::list_nodes{}}));
 }
 
-TEST_CASE("commit-in-doubt: a session that dies in COMMIT is resolved by repeating the batch") {
+TEST_CASE("case 18 commit-in-doubt: a session that dies in COMMIT is resolved by a repeat") {
   if (skipped())
     return;
   const auto uri = shared_postgres()->make_database();
@@ -145,7 +153,7 @@ TEST_CASE("a server that stops and returns is a pause, not a loss") {
   REQUIRE(std::get<store::settle::reply>(settled->front()).at(0) == settle_result::accepted);
 }
 
-TEST_CASE("notify-lost: wake-ups come, and come again after the listener's session died") {
+TEST_CASE("case 22 notify-lost: wake-ups come, and come again after the listener's session died") {
   if (skipped())
     return;
   const auto uri = shared_postgres()->make_database();
@@ -160,6 +168,36 @@ TEST_CASE("notify-lost: wake-ups come, and come again after the listener's sessi
   REQUIRE(s->open());
   REQUIRE(s->apply({dispatches(10, 2)}));
   REQUIRE(woken.wait(4));
+}
+
+TEST_CASE("what the server says beside answers is in the log, and nowhere else") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(uri);
+  shared_postgres()->query(
+      uri, "CREATE FUNCTION boyd.warn() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE WARNING "
+           "''first line\nsecond of %'', 2; RETURN NULL; END'; CREATE TRIGGER warn AFTER INSERT ON "
+           "boyd.facts FOR EACH STATEMENT EXECUTE FUNCTION boyd.warn()");
+  std::ostringstream told;
+  auto logger = std::make_shared<spdlog::logger>(
+      "told", std::make_shared<spdlog::sinks::ostream_sink_st>(told));
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(logger);
+  const temp_dir directory;
+  const auto path = directory.file("stderr");
+  const int kept = ::dup(STDERR_FILENO);
+  REQUIRE(std::freopen(path.c_str(), "w", stderr) != nullptr);
+  const bool good = s->apply({store::put_fact{"s", "k", "v"}}).has_value();
+  std::fflush(stderr);
+  ::dup2(kept, STDERR_FILENO);
+  ::close(kept);
+  spdlog::set_default_logger(before);
+  REQUIRE(good);
+  REQUIRE(std::filesystem::file_size(path) == 0);
+  const auto text = told.str();
+  REQUIRE(text.find("[warning] database 127.0.0.1:") != std::string::npos);
+  REQUIRE(text.find("WARNING:  first line second of 2") != std::string::npos);
 }
 
 TEST_CASE("a listener without a server stops when it is told to") {

@@ -28,6 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int exec_failed = 127;
+/// A start after a crash syncs the whole data directory: slow beside other users of the disk.
+constexpr auto start_patience = 6 * patience;
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path);
@@ -146,7 +148,7 @@ struct postgres_server::impl {
     conf << "listen_addresses = '127.0.0.1'\nunix_socket_directories = '" << directory.path()
          << "'\nshared_buffers = 32MB\nmax_connections = 40\nfsync = on\nsynchronous_commit = on\n"
             "max_wal_size = 256MB\nautovacuum = on\nlog_min_messages = warning\n"
-            "deadlock_timeout = 200ms\n";
+            "deadlock_timeout = 200ms\nmax_prepared_transactions = 2\n";
   }
 
   void end(int signal) {
@@ -173,14 +175,16 @@ void postgres_server::start() {
   impl_->pid =
       spawn({impl_->binaries + "/postgres", "-D", impl_->data(), "-p", std::to_string(impl_->port)},
             impl_->log(), impl_->user);
-  const bool ready = wait_until([&] {
-    int status = 0;
-    if (::waitpid(impl_->pid, &status, WNOHANG) == impl_->pid) {
-      impl_->pid = -1;
-      return true;
-    }
-    return read_file(impl_->data() + "/postmaster.pid").find("ready") != std::string::npos;
-  });
+  const bool ready = wait_until(
+      [&] {
+        int status = 0;
+        if (::waitpid(impl_->pid, &status, WNOHANG) == impl_->pid) {
+          impl_->pid = -1;
+          return true;
+        }
+        return read_file(impl_->data() + "/postmaster.pid").find("ready") != std::string::npos;
+      },
+      start_patience);
   if (!ready || impl_->pid < 0)
     throw std::runtime_error("the PostgreSQL server did not start:\n" + read_file(impl_->log()));
 }

@@ -1,0 +1,260 @@
+#include "src/adapters/postgres/store.hpp"
+#include "support/pch.hpp"
+#include "support/postgres/server.hpp"
+#include "support/wait.hpp"
+
+#include <libpq-fe.h>
+#include <thread>
+
+using namespace boyd;
+using namespace boyd::test;
+
+namespace {
+
+bool skipped() {
+  if (shared_postgres() != nullptr)
+    return false;
+  WARN("BOYD_SKIP_POSTGRES=1: PostgreSQL is NOT tested");
+  return true;
+}
+
+std::unique_ptr<dispatch_store> opened(adapters::postgres_options options) {
+  auto s = adapters::make_postgres_store(std::move(options));
+  const auto ok = s->open();
+  if (!ok)
+    throw std::runtime_error(to_string(ok.error()));
+  return s;
+}
+
+adapters::postgres_options options_for(const std::string& uri, const std::string& name = "boyd") {
+  adapters::postgres_options o;
+  o.uri = uri;
+  o.application_name = name;
+  return o;
+}
+
+std::string query(const std::string& uri, const std::string& sql) {
+  return shared_postgres()->query(uri, sql);
+}
+
+/// `count` dispatches of one agent, in one cycle each.
+std::vector<store::operation> cycles(const std::string& name, int count) {
+  std::vector<store::operation> batch;
+  for (int i = 0; i < count; ++i) {
+    dispatch_spec s;
+    s.cycle_id = name + "-" + std::to_string(i);
+    s.dispatch_id = "dispatch-" + s.cycle_id;
+    s.kernel_id = "k";
+    s.agent_id = "a";
+    batch.emplace_back(store::enqueue_cycle{"k", s.cycle_id, {s}, {}});
+  }
+  return batch;
+}
+
+template <class Op>
+typename Op::reply ask(dispatch_store& s, const Op& op) {
+  const auto replies = s.apply({store::operation{op}});
+  if (!replies)
+    throw std::runtime_error(to_string(replies.error()));
+  return std::get<typename Op::reply>(replies->front());
+}
+
+settle_result settle(dispatch_store& s, const claimed_dispatch& c) {
+  const settlement done{c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}};
+  return ask(s, store::settle{c.row.lease_owner, {done}}).at(0);
+}
+
+/// Somebody else's session that does what it is told.
+class session {
+ public:
+  explicit session(const std::string& uri) : connection_(PQconnectdb(uri.c_str()), &PQfinish) {
+    REQUIRE(PQstatus(connection_.get()) == CONNECTION_OK);
+  }
+  void run(const char* sql) {
+    const std::unique_ptr<PGresult, void (*)(PGresult*)> r(PQexec(connection_.get(), sql),
+                                                           &PQclear);
+    INFO(PQerrorMessage(connection_.get()));
+    const auto status = PQresultStatus(r.get());
+    REQUIRE((status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK));
+  }
+
+ private:
+  std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
+};
+
+void configure(const std::string& uri, const std::string& setting) {
+  query(uri, "ALTER SYSTEM " + setting);
+  query(uri, "SELECT pg_reload_conf()");
+}
+
+} // namespace
+
+TEST_CASE("case 18 commit-in-doubt: killed behind the commit, it is found done and not repeated") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri, "in-doubt"));
+  REQUIRE(s->apply(cycles("first", 3)));
+  // With a standby that never comes a commit is on the disk, and waits before it is answered.
+  configure(uri, "SET synchronous_standby_names = 'nobody'");
+  std::vector<store::operation> batch;
+  errc last = errc::bug;
+  int rounds = 0;
+  std::thread node([&] {
+    constexpr int most = 10'000;
+    for (; rounds < most && last == errc::bug; ++rounds) {
+      batch = cycles("round" + std::to_string(rounds), 3);
+      if (const auto r = s->apply(batch); !r)
+        last = r.error().code;
+    }
+  });
+  const bool killed = wait_until([&] {
+    return query(uri, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "
+                      "application_name = 'in-doubt' AND wait_event = 'SyncRep'") == "1";
+  });
+  node.join();
+  configure(uri, "RESET synchronous_standby_names");
+  REQUIRE(killed);
+  REQUIRE(last == errc::commit_in_doubt);
+  const auto there = query(uri, "SELECT count(*) FROM boyd.dispatches");
+  REQUIRE(there == std::to_string(3 * (rounds + 1)));
+  REQUIRE(s->open());
+  const auto again = s->apply(batch);
+  REQUIRE(again);
+  for (const auto& reply : *again)
+    REQUIRE(std::get<store::enqueue_cycle::reply>(reply).inserted == 0);
+  REQUIRE(query(uri, "SELECT count(*) FROM boyd.dispatches") == there);
+  REQUIRE(query(uri, "SELECT sum(size) FROM boyd.dispatch_waiting") == there);
+}
+
+TEST_CASE("case 19 silent-reconnect: what a node held is proved again before its next write") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri, "n1"));
+  auto other = opened(options_for(uri, "n2"));
+  REQUIRE(s->apply(cycles("c", 2)));
+  const auto mine = ask(*s, store::claim{"n1", "k", "a", 1, 1ms}).at(0);
+  const auto kept = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
+  query(uri, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
+             "'n1'");
+  REQUIRE(wait_until([&] {
+    return ask(*other, store::rescue_expired{}).returned ==
+           std::vector<std::string>{mine.row.dispatch_id};
+  }));
+  const auto theirs = ask(*other, store::claim{"n2", "k", "a", 1, 1h}).at(0);
+  REQUIRE(theirs.row.dispatch_id == mine.row.dispatch_id);
+  // No write goes through a session that was opened behind the node's back.
+  const auto lost = s->apply({store::put_fact{"s", "k", "v"}});
+  REQUIRE_FALSE(lost);
+  REQUIRE(lost.error().code == errc::store_unavailable);
+  REQUIRE(s->open());
+  REQUIRE(ask(*s, store::get_facts{"s"}).empty());
+  REQUIRE(settle(*s, mine) == settle_result::stale);
+  REQUIRE(settle(*s, kept) == settle_result::accepted);
+  REQUIRE(settle(*other, theirs) == settle_result::accepted);
+}
+
+TEST_CASE("case 20 pg-immediate-restart: what was acknowledged stands, under its fence") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("c", 60)));
+  const auto claimed = ask(*s, store::claim{"n1", "k", "a", 40, 1h});
+  for (std::size_t i = 0; i < 20; ++i)
+    REQUIRE(settle(*s, claimed[i]) == settle_result::accepted);
+  shared_postgres()->stop_immediately();
+  REQUIRE(s->apply({store::list_nodes{}}).error().code == errc::store_unavailable);
+  shared_postgres()->start();
+  REQUIRE(s->open());
+  REQUIRE(ask(*s, store::count_by_status{}) ==
+          store::count_by_status::reply{{dispatch_status::pending, 20},
+                                        {dispatch_status::running, 20},
+                                        {dispatch_status::done, 20}});
+  for (std::size_t i = 0; i < 20; ++i)
+    REQUIRE(settle(*s, claimed[i]) == settle_result::already_settled);
+  for (std::size_t i = 20; i < 40; ++i)
+    REQUIRE(settle(*s, claimed[i]) == settle_result::accepted);
+  REQUIRE(s->concerns()->empty());
+}
+
+TEST_CASE("case 20 failover-loses-last-second: a done dispatch that is back is told of, and its "
+          "repeat is the same dispatch") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("c", 1)));
+  const auto first = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
+  // What a standby has that did not get the last transaction.
+  query(uri, "CREATE TABLE kept_running AS TABLE boyd.dispatch_running");
+  REQUIRE(settle(*s, first) == settle_result::accepted);
+  query(uri, "INSERT INTO boyd.dispatch_running OVERRIDING SYSTEM VALUE TABLE kept_running");
+  query(uri, "DELETE FROM boyd.dispatch_results");
+  query(uri, "DELETE FROM boyd.dispatch_counts");
+  REQUIRE(s->open());
+  const auto concerns = s->concerns();
+  REQUIRE(concerns);
+  REQUIRE(concerns->size() == 1);
+  REQUIRE(concerns->front().find(first.row.dispatch_id) != std::string::npos);
+  REQUIRE(ask(*s, store::take_back{"n1"}).returned ==
+          std::vector<std::string>{first.row.dispatch_id});
+  const auto second = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
+  // The same id, cycle and agent are what effects are keyed by.
+  REQUIRE(second.row.dispatch_id == first.row.dispatch_id);
+  REQUIRE(second.row.cycle_id == first.row.cycle_id);
+  REQUIRE(second.row.fence > first.row.fence);
+  REQUIRE(settle(*s, first) == settle_result::stale);
+  REQUIRE(settle(*s, second) == settle_result::accepted);
+}
+
+TEST_CASE("case 28 long-snapshot: it is named, work goes on, and dead rows go when it ends") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto options = options_for(uri);
+  options.long_transaction = 50ms;
+  auto s = opened(options);
+  REQUIRE(s->apply(cycles("before", 500)));
+  const auto work_off = [&](std::size_t count) {
+    std::size_t done = 0;
+    while (done < count) {
+      const auto some = ask(*s, store::claim{"n1", "k", "a", 7, 1h});
+      REQUIRE_FALSE(some.empty());
+      store::settle op{"n1", {}};
+      for (const auto& c : some)
+        op.items.push_back({c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}});
+      REQUIRE(ask(*s, op) == std::vector<settle_result>(some.size(), settle_result::accepted));
+      done += some.size();
+    }
+  };
+  const auto pages = [&] {
+    query(uri, "VACUUM boyd.dispatch_waiting, boyd.dispatch_running");
+    return std::stoi(query(uri, "SELECT (pg_relation_size('boyd.dispatch_waiting') + "
+                                "pg_relation_size('boyd.dispatch_running')) / 8192"));
+  };
+  session idle(uri + "?application_name=report");
+  idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
+  idle.run("SELECT count(*) FROM boyd.dispatches");
+  work_off(500);
+  REQUIRE(wait_until([&] { return !s->concerns()->empty(); }));
+  const auto concern = s->concerns()->front();
+  REQUIRE(concern.find("(report) has kept a transaction open since 2") != std::string::npos);
+  REQUIRE(s->concerns()->front() == concern);
+  REQUIRE(pages() > 0);
+  REQUIRE(s->apply(cycles("meanwhile", 100)));
+  work_off(100);
+  idle.run("ROLLBACK");
+  REQUIRE(s->concerns()->empty());
+  REQUIRE(pages() == 0);
+  // Without a session, but the same for the dead rows.
+  session prepared(uri + "?application_name=two-phase");
+  prepared.run("BEGIN");
+  prepared.run("CREATE TABLE held()");
+  prepared.run("PREPARE TRANSACTION 'forgotten'");
+  REQUIRE(wait_until([&] { return !s->concerns()->empty(); }));
+  REQUIRE(s->concerns()->front().find("prepared transaction (forgotten)") == 0);
+  prepared.run("ROLLBACK PREPARED 'forgotten'");
+  REQUIRE(s->concerns()->empty());
+}
