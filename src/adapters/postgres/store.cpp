@@ -101,8 +101,6 @@ result<void> postgres_store::migrate() {
   return {};
 }
 
-result<void> postgres_store::open() {
-  give_up(true);
 /// Whether the server that answers now has what another one, or this one, acknowledged before.
 void postgres_store::look_for_losses() {
   if (!witness_)
@@ -114,6 +112,8 @@ void postgres_store::look_for_losses() {
   }
 }
 
+result<void> postgres_store::open() {
+  give_up(true);
   try {
     db_ = std::make_unique<session>(options_);
     names_ = std::make_unique<directory>(*db_);
@@ -123,9 +123,9 @@ void postgres_store::look_for_losses() {
       give_up(true);
       return migrated;
     }
+    look_for_losses();
     return {};
   } catch (const failure& f) {
-    look_for_losses();
     give_up(true);
     auto why = f.why;
     why.where = place(options_);
@@ -255,10 +255,10 @@ postgres_store::apply(const std::vector<store::operation>& batch) {
     try {
       std::set<std::string> woken;
       auto replies = run(batch, careful, woken);
-      notify(woken);
-      return replies;
       if (auto newest = witness_of(batch, replies))
         witness_ = std::move(newest);
+      notify(woken);
+      return replies;
     } catch (const failure& f) {
       give_up(f.connection_lost);
       // A cycle that was enqueued before, by a batch whose commit was in doubt or by another node.
@@ -273,8 +273,6 @@ postgres_store::apply(const std::vector<store::operation>& batch) {
   }
 }
 
-std::string postgres_store::describe() const {
-  return "postgres " + place(options_) + " (PostgreSQL " + server_ + ", schema " +
 result<std::vector<std::string>> postgres_store::concerns() {
   if (!db_)
     return fail(errc::store_unavailable, "the database is not connected", place(options_));
@@ -291,6 +289,8 @@ result<std::vector<std::string>> postgres_store::concerns() {
   }
 }
 
+std::string postgres_store::describe() const {
+  return "postgres " + place(options_) + " (PostgreSQL " + server_ + ", schema " +
          std::to_string(version_) + ")";
 }
 
