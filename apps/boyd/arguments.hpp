@@ -52,6 +52,9 @@ struct arguments {
   bool watch = false;
   bool prompts = false;
   bool markdown = false;
+  bool crash = false;       ///< selftest --crash
+  std::size_t seconds = 20; ///< selftest --seconds
+  std::string dir{};        ///< selftest --dir
   chaos_options chaos;
 };
 

@@ -21,6 +21,8 @@ namespace boyd::app {
 namespace {
 
 constexpr std::size_t largest_limit = 1000;
+/// A day.
+constexpr std::size_t longest_selftest = 86'400;
 
 /// For --home "$VARIABLE": an empty path must not mean the standard one.
 std::string not_empty(const std::string& value) {
@@ -239,6 +241,17 @@ void command_line::add_tool_verbs() {
                       "boyd config schema > boyd.schema.json");
   schema->add_flag("--markdown", args.markdown, "The reference in Markdown instead");
   verb(app, "doctor", "Check everything a node needs, and say what to do.", "boyd doctor");
+  auto* selftest = verb(app, "selftest",
+                        "Try this program on this machine's disk: a scratch home, killed again and "
+                        "again.",
+                        "boyd selftest --crash --seconds 60 --dir /srv/boyd");
+  selftest->add_flag("--crash", args.crash, "Kill a working node at random moments");
+  selftest->add_option("--seconds", args.seconds, "How long; 20 when left out")
+      ->check(CLI::Range(std::size_t{1}, longest_selftest))
+      ->type_name("N");
+  selftest->add_option("--dir", args.dir, "Where; beside the node's home when left out")
+      ->check(not_empty)
+      ->type_name("DIR");
   verb(app, "version", "The program's version.", "boyd version --json");
   auto* completion = verb(app, "completion", "A completion script for your shell.",
                           "boyd completion bash > ~/.local/share/bash-completion/completions/boyd");

@@ -42,6 +42,7 @@ int run(const arguments& args) {
       {"config", run_config},
       {"chaos", run_chaos},
       {"doctor", run_doctor},
+      {"selftest", run_selftest},
       {"version", run_version},
       {"completion", run_completion}};
   return verbs.at(args.verb.substr(0, args.verb.find(' ')))(args);

@@ -1,0 +1,85 @@
+#include "../crash_trial.hpp"
+#include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "commands.hpp"
+
+#include <filesystem>
+
+namespace boyd::app {
+
+namespace {
+
+json to_json(const crash_trial_report& r, const std::string& directory) {
+  return {{"schema", "boyd.selftest/1"},
+          {"ok", r.violations.empty()},
+          {"test", "crash"},
+          {"directory", directory},
+          {"seconds", static_cast<double>(r.spent.count()) / 1000.0},
+          {"kills", r.kills},
+          {"whole_cycles", r.whole_cycles},
+          {"acknowledged", r.acknowledged},
+          {"effects", r.effects},
+          {"examinations", r.examinations},
+          {"git_fsck", r.git_was_there},
+          {"interrupted", r.interrupted},
+          {"kept", r.violations.empty() ? "" : r.scratch},
+          {"violations", r.violations}};
+}
+
+void show(const crash_trial_report& r, const std::string& directory, const terminal& t) {
+  print("crash test in " + directory + ", " + format_duration(r.spent) +
+        (r.interrupted ? ", interrupted" : "") + "\n");
+  print("  killed            " + std::to_string(r.kills) + " times in mid-cycle\n");
+  print("  cycles to the end " + std::to_string(r.whole_cycles) + "\n");
+  print("  acknowledged      " + std::to_string(r.acknowledged) + " dispatches\n");
+  print("  acted outside     " + std::to_string(r.effects) + " times\n");
+  print("  examined          " + std::to_string(r.examinations) +
+        " times: rows, effects, integrity_check" +
+        (r.git_was_there ? ", git fsck" : "; git is not installed, so its fsck was not run") +
+        "\n");
+  for (const auto& v : r.violations)
+    print(t.paint(colour::bad, "  ! " + printable(v)) + "\n");
+  if (r.violations.empty())
+    print(t.paint(colour::good, "ok") + ": nothing acknowledged was lost, nothing ran twice\n");
+  else
+    print(t.paint(colour::bad, "FAILED") + "; the home is kept in " + r.scratch + "\n");
+}
+
+/// Beside the node's home: on the same disk.
+std::string directory_of(const arguments& args, const place& where) {
+  std::error_code ignored;
+  const auto chosen = args.dir.empty() ? std::filesystem::path(where.home).parent_path()
+                                       : std::filesystem::path(args.dir);
+  return std::filesystem::absolute(chosen, ignored).string();
+}
+
+} // namespace
+
+int run_selftest(const arguments& args) {
+  if (!args.crash)
+    return report(
+        {errc::invalid_argument, "which test? there is one: --crash", {}, "boyd selftest --crash"},
+        args.json);
+  auto where = place_of(args);
+  if (!where)
+    return report(where.error(), args.json);
+  const auto directory = directory_of(args, *where);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(directory, ignored))
+    return report({errc::not_found, "no such directory", directory, "name one with --dir"},
+                  args.json);
+  signal_watch signals;
+  auto tried =
+      run_crash_trial({directory, seconds{static_cast<std::int64_t>(args.seconds)}}, signals);
+  if (!tried)
+    return report(std::move(tried.error()), args.json);
+  if (args.json)
+    print(to_json(*tried, directory).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  else
+    show(*tried, directory, terminal_of_stdout(args));
+  return tried->violations.empty() && !tried->interrupted ? exit_code::ok : exit_code::failure;
+}
+
+} // namespace boyd::app

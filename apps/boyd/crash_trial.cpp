@@ -1,0 +1,288 @@
+#include "crash_trial.hpp"
+
+#include "adapters/sqlite/integrity.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "child.hpp"
+#include "home.hpp"
+#include "json_view.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* this_program = "/proc/self/exe";
+/// A child that takes longer is broken.
+constexpr milliseconds child_limit = std::chrono::minutes{2};
+/// A kill comes at a random moment of a cycle, or a little after its usual end.
+constexpr std::uint64_t beyond_percent = 120;
+/// So many kills, then a cycle that may end, and an examination.
+constexpr int kills_between = 6;
+/// Rows that are read at a time: the most that one answer has.
+constexpr std::size_t rows_at_once = 1000;
+
+const char* configuration = R"(version: 1
+node: {max_concurrent: 4}
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: first
+        prompt: work
+        executor: {type: command, argv: [sh, "@/agent.sh"], cwd: "@"}
+      - agent_id: second
+        prompt: "work on {STATE}"
+        executor: {type: command, argv: [sh, "@/agent.sh", "{prompt_file}"], cwd: "@"}
+      - agent_id: script
+        prompt: work
+        executor: {type: script, answers: [{output: fine}]}
+)";
+
+/// One write per line: lines of several agents do not mix.
+const char* agent =
+    R"(printf '%s %s\n' "$BOYD_DISPATCH_ID" "$BOYD_FENCE" >> "@/effects"
+echo done
+)";
+
+std::string with_directory(std::string text, const std::string& directory) {
+  for (auto at = text.find('@'); at != std::string::npos; at = text.find('@', at)) {
+    text.replace(at, 1, directory);
+    at += directory.size();
+  }
+  return text;
+}
+
+std::string text_in(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class trial_run {
+ public:
+  trial_run(const crash_trial& trial, signal_watch& signals)
+      : trial_(trial), signals_(signals), ports_(local_ports()) {}
+
+  result<crash_trial_report> run();
+
+ private:
+  struct ended {
+    int code = 0;
+    bool killed = false;
+  };
+
+  std::string file(const std::string& name) const { return report_.scratch + "/" + name; }
+  std::string home() const { return file("home"); }
+
+  result<void> make_scratch();
+  result<ended> boyd(std::vector<std::string> args, milliseconds limit);
+  result<void> cycle_to_the_end();
+  result<void> cycle_and_kill();
+  void hear();
+  result<void> examine();
+  void compare(const json& rows);
+  result<void> examine_repository();
+  void found(std::string what) { report_.violations.push_back(std::move(what)); }
+  bool is_over() {
+    report_.interrupted = report_.interrupted || signals_.interrupted();
+    return report_.interrupted || !report_.violations.empty() ||
+           ports_.clock->steady() - start_ >= trial_.time;
+  }
+
+  crash_trial trial_;
+  signal_watch& signals_;
+  ports ports_;
+  crash_trial_report report_;
+  steady_time start_{};
+  milliseconds usual_{0};                   ///< how long a cycle takes here
+  std::map<std::string, std::string> told_; ///< dispatch: status
+};
+
+result<void> trial_run::make_scratch() {
+  auto pattern = trial_.directory + "/boyd-selftest-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr)
+    return fail(errc::io_error, "cannot make a scratch directory", trial_.directory,
+                "name another one with --dir");
+  report_.scratch = pattern;
+  if (pattern.find_first_of("\"@\\") != std::string::npos)
+    return fail(errc::invalid_argument, "the path has a quote, a backslash or an at sign", pattern,
+                "name another directory with --dir");
+  std::error_code failed;
+  fs::create_directory(home(), failed);
+  std::ofstream(home() + "/boyd.yaml") << with_directory(configuration, report_.scratch);
+  std::ofstream(file("agent.sh")) << with_directory(agent, report_.scratch);
+  std::ofstream(file("effects"));
+  auto made = boyd({"init", "--no-input"}, child_limit);
+  if (!made)
+    return fail(std::move(made.error()));
+  if (made->code != 0)
+    return fail(errc::io_error, "the scratch home cannot be made: " + text_in(file("err")), home());
+  return {};
+}
+
+/// Runs this program on the scratch home; kills it when `limit` is over.
+result<trial_run::ended> trial_run::boyd(std::vector<std::string> args, milliseconds limit) {
+  args.insert(args.begin(), {this_program, "--home", home()});
+  auto started = child::start(std::move(args), {file("out"), file("err")});
+  if (!started)
+    return fail(std::move(started.error()));
+  const auto how = started->wait(limit, signals_.descriptor());
+  if (how == child::end::exited)
+    return ended{started->code(), false};
+  return ended{started->kill(), true};
+}
+
+/// What the latest `cycle --json` acknowledged.
+void trial_run::hear() {
+  const auto answer = object_of(text_in(file("out")));
+  for (const auto& a : rows_of(answer, "agents")) {
+    const auto status = text_of(a, "status");
+    if (status == "done" || status == "failed")
+      told_[text_of(a, "dispatch_id")] = status;
+  }
+  report_.acknowledged = told_.size();
+}
+
+result<void> trial_run::cycle_to_the_end() {
+  const auto began = ports_.clock->steady();
+  auto end = boyd({"cycle", "--json"}, child_limit);
+  if (!end)
+    return fail(std::move(end.error()));
+  if (end->killed && signals_.interrupted()) {
+    report_.interrupted = true;
+    return {};
+  }
+  if (usual_.count() == 0)
+    usual_ = std::chrono::duration_cast<milliseconds>(ports_.clock->steady() - began);
+  hear();
+  if (end->code != 0)
+    found("a cycle that nobody killed ended with " + std::to_string(end->code) + ": " +
+          text_in(file("err")) + text_in(file("out")));
+  else
+    ++report_.whole_cycles;
+  return {};
+}
+
+result<void> trial_run::cycle_and_kill() {
+  const auto most = static_cast<std::uint64_t>(usual_.count()) * beyond_percent / 100 + 1;
+  const milliseconds moment{static_cast<std::int64_t>(ports_.random->next() % most)};
+  auto end = boyd({"cycle", "--json"}, moment);
+  if (!end)
+    return fail(std::move(end.error()));
+  report_.kills += end->killed ? 1 : 0;
+  if (!end->killed && end->code != 0)
+    found("a cycle ended with " + std::to_string(end->code) + ": " + text_in(file("err")));
+  hear();
+  return {};
+}
+
+void trial_run::compare(const json& rows) {
+  std::map<std::string, std::pair<std::string, std::int64_t>> there;
+  for (const auto& row : rows) {
+    const auto status = text_of(row, "status");
+    const auto id = text_of(row, "dispatch_id");
+    there[id] = {status, number_of(row, "fence")};
+    if (status == "pending" || status == "running")
+      found("dispatch " + id + " is left over as " + status);
+  }
+  for (const auto& [id, status] : told_)
+    if (const auto it = there.find(id); it == there.end() || it->second.first != status)
+      found("dispatch " + id + " was told to be " + status + "; the database says " +
+            (it == there.end() ? "nothing" : it->second.first));
+  std::set<std::pair<std::string, std::int64_t>> seen;
+  std::istringstream effects(text_in(file("effects")));
+  report_.effects = 0;
+  for (std::string id, fence; effects >> id >> fence; ++report_.effects) {
+    const auto number = std::strtoll(fence.c_str(), nullptr, 10);
+    if (!seen.insert({id, number}).second)
+      found("dispatch " + id + " ran twice under fence " + fence);
+    if (const auto it = there.find(id); it == there.end() || it->second.second < number)
+      found("dispatch " + id + " ran under fence " + fence + "; the database does not know it");
+  }
+}
+
+result<void> trial_run::examine_repository() {
+  auto git = child::start({"git", "-c", "safe.directory=*", "-C", home() + "/kernel/default",
+                           "fsck", "--strict", "--no-dangling", "--no-progress"},
+                          {file("out"), file("err")});
+  if (!git)
+    return {};
+  if (git->wait(child_limit, -1) != child::end::exited)
+    return fail(errc::timed_out, "git fsck does not end", home());
+  const int code = git->code();
+  // What the shell's searchers of PATH say when there is no such program.
+  constexpr int no_such_program = 127;
+  if (code == no_such_program)
+    return {};
+  report_.git_was_there = true;
+  if (const auto said = text_in(file("out")) + text_in(file("err")); code != 0 || !said.empty())
+    found("git fsck: " + said);
+  return {};
+}
+
+result<void> trial_run::examine() {
+  ++report_.examinations;
+  json rows = json::array();
+  for (auto page = rows_at_once; page == rows_at_once;) {
+    std::vector<std::string> args{"dispatches", "ls", "--json", "--limit",
+                                  std::to_string(rows_at_once)};
+    if (!rows.empty())
+      args.insert(args.end(), {"--before", text_of(rows.back(), "dispatch_id")});
+    auto listed = boyd(std::move(args), child_limit);
+    if (!listed)
+      return fail(std::move(listed.error()));
+    if (listed->killed)
+      return {}; // interrupted
+    if (listed->code != 0)
+      found("the dispatches cannot be read: " + text_in(file("err")));
+    auto items = rows_of(object_of(text_in(file("out"))), "items");
+    page = items.size();
+    for (auto& row : items)
+      rows.push_back(std::move(row));
+  }
+  compare(rows);
+  if (auto sound = adapters::check_sqlite_integrity(home() + "/boyd.db"); !sound)
+    found(sound.error().what);
+  return examine_repository();
+}
+
+result<crash_trial_report> trial_run::run() {
+  start_ = ports_.clock->steady();
+  auto good = make_scratch();
+  if (good)
+    good = cycle_to_the_end();
+  while (good && !is_over()) {
+    for (int i = 0; i < kills_between && good && !is_over(); ++i)
+      good = cycle_and_kill();
+    if (good && !report_.interrupted)
+      good = cycle_to_the_end();
+    if (good && !report_.interrupted)
+      good = examine();
+  }
+  report_.spent = std::chrono::duration_cast<milliseconds>(ports_.clock->steady() - start_);
+  std::error_code ignored;
+  if (report_.violations.empty() && !report_.scratch.empty())
+    fs::remove_all(report_.scratch, ignored);
+  if (!good)
+    return fail(std::move(good.error()));
+  return std::move(report_);
+}
+
+} // namespace
+
+result<crash_trial_report> run_crash_trial(const crash_trial& trial, signal_watch& signals) {
+  return trial_run(trial, signals).run();
+}
+
+} // namespace boyd::app
