@@ -234,6 +234,7 @@ exec::run_identity identity_of(const run_order& order, const std::string& sessio
   who.agent_id = row.agent_id;
   who.dispatch_id = row.dispatch_id;
   who.attempt = row.attempt;
+  who.fence = row.fence;
   who.session_id = session;
   return who;
 }

@@ -119,6 +119,7 @@ result<pairs> build_environment(const config::command_executor& command, const r
   found["BOYD_AGENT_ID"] = who.agent_id;
   found["BOYD_DISPATCH_ID"] = who.dispatch_id;
   found["BOYD_ATTEMPT"] = std::to_string(who.attempt);
+  found["BOYD_FENCE"] = std::to_string(who.fence);
   found["BOYD_SESSION_ID"] = who.session_id;
   return pairs(found.begin(), found.end());
 }

@@ -5,6 +5,7 @@
 #include "boyd/core/result.hpp"
 #include "boyd/ports/process_runner.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ struct run_identity {
   std::string agent_id;
   std::string dispatch_id;
   int attempt = 1;
+  std::int64_t fence = 1;  ///< of the claim: greater than that of every earlier run of the dispatch
   std::string session_id; ///< make_session_id(agent_id, run_id)
 };
 
@@ -47,7 +49,7 @@ struct command_plan {
 ///  2. `env_pass` names, when set;
 ///  3. `env`;
 ///  4. BOYD_HOME BOYD_KERNEL_HOME BOYD_KERNEL_ID BOYD_CYCLE_ID BOYD_AGENT_ID BOYD_DISPATCH_ID
-///     BOYD_ATTEMPT BOYD_SESSION_ID, which nothing overrides.
+///     BOYD_ATTEMPT BOYD_FENCE BOYD_SESSION_ID, which nothing overrides.
 /// `invalid_configuration` for a name that is empty or holds '=' or NUL.
 result<std::vector<std::pair<std::string, std::string>>>
 build_environment(const config::command_executor& command, const run_identity& who,

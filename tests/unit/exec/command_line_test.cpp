@@ -18,6 +18,7 @@ run_identity someone() {
           .agent_id = "daily-report",
           .dispatch_id = "d1",
           .attempt = 2,
+          .fence = 5,
           .session_id = make_session_id("daily-report", "d1")};
 }
 
@@ -56,6 +57,7 @@ TEST_CASE("the environment is an allowlist, then env_pass, then env, then Boyd's
   CHECK(value_of(spec, "EXTRA") == "e");
   CHECK(value_of(spec, "BOYD_AGENT_ID") == "daily-report");
   CHECK(value_of(spec, "BOYD_ATTEMPT") == "2");
+  CHECK(value_of(spec, "BOYD_FENCE") == "5");
   CHECK(value_of(spec, "BOYD_HOME") == "/home/boyd");
   CHECK(value_of(spec, "BOYD_SESSION_ID") == "kernel-daily-report-d1");
   CHECK(std::is_sorted(spec.environment.begin(), spec.environment.end()));

@@ -1,0 +1,233 @@
+#include "crash/campaign.hpp"
+
+#include "support/wait.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <stdexcept>
+#include <unistd.h>
+
+namespace boyd::crash {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a sanitized run does of the points, and takes of the time.
+constexpr std::uint64_t sanitized_share = 3;
+constexpr std::size_t told_bytes = 6000;
+
+const char* configuration = R"(version: 1
+node: {log_level: info, max_concurrent: 4, lease: 5s, lease_renewal: 1s}
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    max_cycle_history: 50
+    agents:
+      - agent_id: first
+        prompt: work
+        executor: {type: command, argv: [sh, "@/agent.sh"], cwd: "@"}
+      - agent_id: second
+        prompt: "work on {STATE}"
+        executor: {type: command, argv: [sh, "@/agent.sh", "{prompt_file}"], cwd: "@"}
+      - agent_id: failing
+        prompt: work
+        executor: {type: command, argv: [sh, -c, "exit 7"], cwd: "@"}
+      - agent_id: script
+        prompt: work
+        executor: {type: script, answers: [{output: fine, summary: fine}]}
+)";
+
+const char* agent =
+    R"(printf '%s %s %s %s %s\n' "$BOYD_DISPATCH_ID" "$BOYD_FENCE" "$BOYD_CYCLE_ID" \
+  "$BOYD_AGENT_ID" "$$" >> @/effects
+echo done
+)";
+
+std::string at(std::string text, const std::string& path) {
+  for (auto i = text.find('@'); i != std::string::npos; i = text.find('@', i))
+    text.replace(i, 1, path);
+  return text;
+}
+
+std::uint64_t number_of(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// A home may have a socket in it, which std::filesystem does not copy.
+void copy(const std::string& from, const std::string& to) {
+  fs::remove_all(to);
+  if (const auto copied = test::program({"/bin/cp", "-a", from, to}).finish(); copied.code != 0)
+    throw std::runtime_error("cp: " + copied.err);
+}
+
+/// What the test itself wrote must not be what a power cut takes.
+void make_durable(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || ::syncfs(fd) != 0)
+    throw std::runtime_error("cannot sync " + directory);
+  ::close(fd);
+}
+
+bool is_alive(int pid) {
+  const auto text = test::read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto close = text.rfind(')');
+  return close != std::string::npos && close + 2 < text.size() && text[close + 2] != 'Z';
+}
+
+} // namespace
+
+effort effort_of(std::uint64_t points, std::chrono::seconds most) {
+  effort e;
+  const char* wanted = std::getenv("BOYD_CRASH_POINTS");
+  e.all = wanted != nullptr && std::string(wanted) == "all";
+  e.points = BOYD_CRASH_SANITIZED ? points / sanitized_share : points;
+  e.most = std::chrono::seconds{
+      number_of("BOYD_CRASH_SECONDS", static_cast<std::uint64_t>(most.count()) /
+                                          (BOYD_CRASH_SANITIZED ? sanitized_share : 1))};
+  if (e.all) {
+    e.points = std::numeric_limits<std::uint64_t>::max();
+    e.most = std::chrono::seconds{number_of("BOYD_CRASH_SECONDS", 0)};
+  }
+  if (wanted != nullptr && !e.all) {
+    e.points = number_of("BOYD_CRASH_POINTS", points);
+    e.most = std::chrono::seconds{number_of("BOYD_CRASH_SECONDS", 0)};
+  }
+  e.seed = number_of("BOYD_CRASH_SEED", std::random_device{}());
+  return e;
+}
+
+bool tally::enough() const {
+  const auto spent = std::chrono::steady_clock::now() - start_;
+  return done_ >= effort_.points || (effort_.most.count() > 0 && spent >= effort_.most);
+}
+
+void tally::report(const std::string& what, const witness& w) const {
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+  std::cout << "crash matrix: " << done_ << " " << what << " in " << spent.count() << " s; seed "
+            << effort_.seed << "; acknowledged: " << w.cycles() << " cycles, " << w.outcomes()
+            << " outcomes; lost: 0\n";
+}
+
+proving_ground::proving_ground(const std::string& where)
+    : home_(fs::canonical(where.empty() ? outside_.path() : where).string() + "/home"),
+      witness_(outside_.file("effects")), kept_(witness_) {}
+
+std::vector<std::string> proving_ground::argv(std::vector<std::string> args) const {
+  args.insert(args.begin(), {test::boyd_binary(), "--home", home_});
+  return args;
+}
+
+void proving_ground::begin_anew() {
+  fs::remove_all(home_);
+  fs::create_directory(home_);
+  fs::permissions(home_, fs::perms::owner_all);
+  test::write_file(home_ + "/boyd.yaml", at(configuration, outside_.path()));
+  test::write_file(outside_.file("agent.sh"), at(agent, outside_.path()));
+  const auto made = run({"init", "--no-input"}, {});
+  if (made.code != 0)
+    throw std::runtime_error("boyd init: " + made.err);
+  const auto state = home_ + "/kernel/default/STATE.md";
+  test::write_file(state, test::read_file(state) + agents_text);
+  make_durable(home_);
+  settle("the first cycle");
+  settle("the second cycle");
+}
+
+void proving_ground::keep() {
+  copy(home_, outside_.file("kept"));
+  fs::copy_file(outside_.file("effects"), outside_.file("kept-effects"),
+                fs::copy_options::overwrite_existing);
+  kept_ = witness_;
+}
+
+void proving_ground::restore() {
+  copy(outside_.file("kept"), home_);
+  fs::copy_file(outside_.file("kept-effects"), outside_.file("effects"),
+                fs::copy_options::overwrite_existing);
+  witness_ = kept_;
+}
+
+std::unique_ptr<test::program> proving_ground::start(std::vector<std::string> args,
+                                                     const fault& f) {
+  return std::make_unique<test::program>(argv(std::move(args)), shim_.arm(home_, f));
+}
+
+test::finished proving_ground::run(std::vector<std::string> args, const fault& f) {
+  const auto what = args.front();
+  auto ended = start(std::move(args), f)->finish();
+  remember(what, ended, f);
+  return ended;
+}
+
+void proving_ground::remember(const std::string& verb, const test::finished& ended,
+                              const fault& f) {
+  told_ +=
+      "-- boyd " + verb + " ended with " + std::to_string(ended.code) +
+      (shim_.struck() ? ", struck at call " + std::to_string(f.at) + ": " + shim_.where() : "") +
+      "\n" + ended.err + ended.out;
+  if (told_.size() > told_bytes)
+    told_.erase(0, told_.size() - told_bytes);
+}
+
+test::finished proving_ground::cycle(const fault& f) {
+  auto ended = run({"cycle", "--json"}, f);
+  witness_.heard_cycle(ended);
+  return ended;
+}
+
+void proving_ground::heard_cycle(const test::finished& ended, const fault& f) {
+  remember("cycle", ended, f);
+  witness_.heard_cycle(ended);
+}
+
+std::uint64_t proving_ground::calls_of(std::uint32_t kinds) {
+  settle("counting", kinds);
+  return shim_.calls();
+}
+
+void proving_ground::require(const std::vector<std::string>& violations, const std::string& about,
+                             const std::string& more) {
+  if (violations.empty())
+    return;
+  std::string text = about + "\n";
+  for (const auto& v : violations)
+    text += "* " + v + "\n";
+  if (const char* kept = std::getenv("BOYD_CRASH_KEEP")) {
+    copy(home_, kept);
+    text += "the home is kept in " + std::string(kept) + "\n";
+  }
+  throw broken(text + more + "what the runs said:\n" + told_);
+}
+
+void proving_ground::check(const std::string& about) {
+  require(witness_.judge(look_at_disk(home_, outside_.file("scratch"))), about);
+}
+
+void proving_ground::settle(const std::string& about, std::uint32_t counted) {
+  const auto ended = cycle({.kinds = counted});
+  const auto answer = ended.json();
+  std::vector<std::string> wrong;
+  // One agent fails on purpose.
+  if (!answer.is_object() || answer.value("status", "") != "partial_success" ||
+      !answer.at("problems").empty())
+    wrong.emplace_back("a cycle without faults is not good");
+  else
+    wrong = witness_.judge_settled(look_at_disk(home_, outside_.file("scratch")));
+  require(wrong, about + ", then a cycle without faults");
+}
+
+void proving_ground::check_nothing_lives(const std::string& about) {
+  std::vector<std::string> alive;
+  for (const int pid : witness_.agent_pids())
+    if (!test::wait_until([pid] { return !is_alive(pid); }))
+      alive.push_back("process " + std::to_string(pid) + " of an agent is alive");
+  require(alive, about);
+}
+
+} // namespace boyd::crash

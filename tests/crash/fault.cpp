@@ -1,0 +1,62 @@
+#include "crash/fault.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <new>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace boyd::crash {
+
+namespace {
+
+void put(std::array<char, longest_path>& into, const std::string& text) {
+  if (text.size() >= into.size())
+    throw std::runtime_error("too long for the shim: " + text);
+  into.fill('\0');
+  std::copy(text.begin(), text.end(), into.begin());
+}
+
+} // namespace
+
+shim::shim() : path_(directory_.file("control")) {
+  const int fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const bool sized = fd >= 0 && ::ftruncate(fd, sizeof(control_block)) == 0;
+  void* at = sized
+                 ? ::mmap(nullptr, sizeof(control_block), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                 : MAP_FAILED;
+  if (fd >= 0)
+    ::close(fd);
+  if (at == MAP_FAILED)
+    throw std::runtime_error("cannot map " + path_);
+  block_ = new (at) control_block{};
+}
+
+shim::~shim() {
+  ::munmap(block_, sizeof(control_block));
+}
+
+std::map<std::string, std::string> shim::arm(const std::string& below, const fault& f) {
+  block_->calls = 0;
+  block_->at = f.at;
+  block_->what = static_cast<std::uint32_t>(f.what);
+  block_->kinds = f.kinds;
+  block_->for_ever = f.for_ever ? 1 : 0;
+  block_->over = 0;
+  block_->fired = 0;
+  block_->cut_flags = f.cut_flags;
+  block_->lies = f.lies ? 1 : 0;
+  block_->leader = 0;
+  put(block_->below, below);
+  put(block_->mount, f.mount);
+  put(block_->struck, {});
+  std::map<std::string, std::string> environment{{"LD_PRELOAD", BOYD_CRASH_SHIM},
+                                                 {control_variable, path_}};
+  // Preloaded, the shim stands before the sanitizer's library, which would refuse to start.
+  if (BOYD_CRASH_SANITIZED)
+    environment["ASAN_OPTIONS"] = "verify_asan_link_order=0";
+  return environment;
+}
+
+} // namespace boyd::crash

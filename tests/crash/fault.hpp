@@ -1,0 +1,50 @@
+#pragma once
+
+#include "crash/control_block.hpp"
+#include "support/temp_dir.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace boyd::crash {
+
+/// What one run meets.
+struct fault {
+  action what = action::none;
+  std::uint64_t at = 0; ///< the I/O call, from 1; 0: only count
+  bool for_ever = false;
+  std::uint32_t kinds = kind::all;
+  std::uint32_t cut_flags = 0; ///< of EXT4_IOC_SHUTDOWN
+  bool lies = false;           ///< the disk says that it has synced, and has not
+  std::string mount{};
+};
+
+/// The preload shim as a test holds it: arms it, reads its count, ends its fault. One at a time.
+class shim {
+ public:
+  shim();
+  ~shim();
+  shim(const shim&) = delete;
+  shim& operator=(const shim&) = delete;
+
+  /// Arms it for the next program and returns the environment that the program needs. `below`: the
+  /// directory whose calls count, as the kernel names it (no links in it).
+  std::map<std::string, std::string> arm(const std::string& below, const fault& f);
+
+  std::uint64_t calls() const { return block_->calls; }
+  bool struck() const { return block_->fired != 0; }
+  /// How often a lasting fault struck.
+  std::uint32_t fired() const { return block_->fired; }
+  /// The call that was struck first, for messages.
+  std::string where() const { return block_->struck.data(); }
+  /// An armed "for ever" ends now: the disk has room again.
+  void end_fault() { block_->over = 1; }
+
+ private:
+  test::temp_dir directory_;
+  std::string path_;
+  control_block* block_ = nullptr;
+};
+
+} // namespace boyd::crash

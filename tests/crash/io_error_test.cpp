@@ -1,0 +1,141 @@
+#include "crash/campaign.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <set>
+#include <sys/wait.h>
+
+using namespace boyd::crash;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t settle_every = 10;
+/// So often a lasting fault strikes before it ends: the node has met it, and has tried again.
+constexpr std::uint32_t strikes = 6;
+constexpr auto longest_fault = 2s;
+
+std::string about(const effort& e, std::uint64_t point, const fault& f) {
+  return "seed " + std::to_string(e.seed) + ", point " + std::to_string(point) + ", call " +
+         std::to_string(f.at) + ", fault " + std::to_string(static_cast<int>(f.what));
+}
+
+/// The documented exit codes; not a signal, not a hang.
+bool is_exit_code(int code) {
+  static const std::set<int> documented{0, 1, 3, 5};
+  return documented.count(code) > 0;
+}
+
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
+
+/// One call fails, each time another one.
+void fail_once_along(proving_ground& ground, const effort& e, const std::vector<action>& faults,
+                     std::uint32_t kinds, const std::string& what) {
+  ground.begin_anew();
+  const auto calls = ground.calls_of(kinds);
+  tally points(e);
+  for (std::uint64_t round = 0; !points.enough(); ++round) {
+    const fault f{.what = faults[round % faults.size()],
+                  .at = e.all ? round / faults.size() + 1 : ground.random(calls),
+                  .kinds = kinds};
+    if (e.all && f.at > 2 * calls)
+      break;
+    const auto ended = ground.cycle(f);
+    points.one();
+    INFO(about(e, points.done(), f) << ", " << ground.faults().where() << "\n" << ended.err);
+    CHECK(is_exit_code(ended.code));
+    ground.check(about(e, points.done(), f));
+    if (points.done() % settle_every == 0)
+      ground.settle(about(e, points.done(), f));
+  }
+  ground.settle("the end");
+  points.report(what, ground.ledger());
+}
+
+/// Every call from the N-th on fails, until the fault ends under the running node.
+void fail_for_a_while_along(proving_ground& ground, const effort& e,
+                            const std::vector<action>& faults, std::uint32_t kinds,
+                            const std::string& what) {
+  ground.begin_anew();
+  const auto calls = ground.calls_of(kinds);
+  tally points(e);
+  for (std::uint64_t round = 0; !points.enough(); ++round) {
+    const fault f{.what = faults[round % faults.size()],
+                  .at = e.all ? round / faults.size() + 1 : ground.random(calls),
+                  .for_ever = true,
+                  .kinds = kinds};
+    if (e.all && f.at > 2 * calls)
+      break;
+    const auto running = ground.start({"cycle", "--json"}, f);
+    boyd::test::wait_until(
+        [&] { return ground.faults().fired() >= strikes || has_ended(running->pid()); },
+        longest_fault);
+    ground.faults().end_fault();
+    const auto ended = running->finish();
+    ground.heard_cycle(ended, f);
+    points.one();
+    INFO(about(e, points.done(), f) << ", " << ground.faults().where() << "\n" << ended.err);
+    CHECK(is_exit_code(ended.code));
+    ground.check(about(e, points.done(), f));
+    if (points.done() % settle_every == 0)
+      ground.settle(about(e, points.done(), f));
+  }
+  ground.settle("the end");
+  points.report(what, ground.ledger());
+}
+
+} // namespace
+
+TEST_CASE("case 34 eio-fsync-once: any one fsync of a cycle fails", "[crash]") {
+  const auto e = effort_of(150, 8s);
+  proving_ground ground;
+  ground.seed(e.seed);
+  fail_once_along(ground, e, {action::eio}, kind::sync, "fsync calls failed once with EIO");
+}
+
+TEST_CASE("case 34 eio-fsync-for-ever: with no fsync nothing is acknowledged and nothing runs",
+          "[crash]") {
+  proving_ground ground;
+  ground.begin_anew();
+  const auto before = ground.ledger().agent_pids().size();
+  const fault f{.what = action::eio, .at = 1, .for_ever = true, .kinds = kind::sync};
+  const auto ended = ground.cycle(f);
+  INFO(ended.err << ended.out);
+  CHECK(ended.code == 1);
+  CHECK(ended.out.find("dispatched") == std::string::npos);
+  CHECK(ended.err.find("Input/output error") != std::string::npos);
+  CHECK(ground.ledger().agent_pids().size() == before);
+  ground.check("no fsync");
+  ground.settle("no fsync");
+}
+
+TEST_CASE("case 34 eio-fsync-for-ever: fsync fails from any call on until the disk is well again",
+          "[crash]") {
+  const auto e = effort_of(20, 6s);
+  proving_ground ground;
+  ground.seed(e.seed);
+  fail_for_a_while_along(ground, e, {action::eio}, kind::sync,
+                         "times every fsync failed for a while");
+}
+
+TEST_CASE("case 35 enospc and 36 short-write: any one call of a cycle fails or is cut short",
+          "[crash]") {
+  const auto e = effort_of(1000, 20s);
+  proving_ground ground;
+  ground.seed(e.seed);
+  fail_once_along(ground, e, {action::enospc, action::shorten, action::eio}, kind::all,
+                  "I/O calls failed (EIO, ENOSPC) or shortened once");
+}
+
+TEST_CASE("case 35 enospc: the disk is full from any call on until there is room again",
+          "[crash]") {
+  const auto e = effort_of(40, 8s);
+  proving_ground ground;
+  ground.seed(e.seed);
+  fail_for_a_while_along(ground, e, {action::enospc}, kind::open | kind::write | kind::size,
+                         "times the disk was full for a while");
+}

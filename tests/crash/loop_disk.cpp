@@ -1,0 +1,98 @@
+#include "crash/loop_disk.hpp"
+
+#include "e2e/program.hpp"
+#include "support/wait.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <stdexcept>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace boyd::crash {
+
+namespace {
+
+/// A home with its history is a few megabytes; the journal takes the rest.
+constexpr std::uintmax_t disk_bytes = std::uintmax_t{96} << 20;
+constexpr const char* make_ext4 = "/sbin/mkfs.ext4";
+constexpr const char* set_up_loop = "/sbin/losetup";
+
+std::string tried() {
+  if (::geteuid() != 0)
+    return "only root can mount";
+  for (const char* program : {make_ext4, set_up_loop})
+    if (::access(program, X_OK) != 0)
+      return std::string(program) + " is missing";
+  try {
+    const loop_disk disk;
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
+}
+
+} // namespace
+
+std::string loop_disk::why_not() {
+  static const std::string reason = tried();
+  return reason;
+}
+
+loop_disk::loop_disk() {
+  const auto image = directory_.file("image");
+  test::write_file(image, "");
+  std::filesystem::resize_file(image, disk_bytes);
+  std::filesystem::create_directory(path());
+  const auto made = test::program({make_ext4, "-q", image}).finish();
+  if (made.code != 0)
+    throw std::runtime_error("mkfs.ext4: " + made.err);
+  const auto loop = test::program({set_up_loop, "--find", "--show", image}).finish();
+  if (loop.code != 0)
+    throw std::runtime_error("losetup: " + loop.err);
+  device_ = loop.out.substr(0, loop.out.find('\n'));
+  try {
+    mount();
+  } catch (...) {
+    test::program({set_up_loop, "--detach", device_}).finish();
+    throw;
+  }
+}
+
+loop_disk::~loop_disk() {
+  if (!test::wait_until([this] { return unmount(); }))
+    ::umount2(path().c_str(), MNT_DETACH);
+  test::program({set_up_loop, "--detach", device_}).finish();
+}
+
+void loop_disk::mount() const {
+  if (::mount(device_.c_str(), path().c_str(), "ext4", 0, nullptr) != 0)
+    throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
+}
+
+/// Whoever loses power boots before the disk is used again, and by that Boyd knows a lock of
+/// nobody: it is older than the boot. This machine goes on, so the locks' times are set back.
+void loop_disk::date_locks_before_boot() const {
+  constexpr std::array<timespec, 2> long_ago{{{1, 0}, {1, 0}}};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path()))
+    if (entry.path().extension() == ".lock")
+      ::utimensat(AT_FDCWD, entry.path().c_str(), long_ago.data(), AT_SYMLINK_NOFOLLOW);
+}
+
+bool loop_disk::unmount() const {
+  return ::umount2(path().c_str(), 0) == 0 || errno == EINVAL;
+}
+
+void loop_disk::restart() {
+  if (!test::wait_until([this] { return unmount(); }))
+    throw std::runtime_error("the disk is in use: " + path());
+  mount();
+  date_locks_before_boot();
+}
+
+} // namespace boyd::crash

@@ -1,0 +1,76 @@
+#include "crash/campaign.hpp"
+#include "crash/loop_disk.hpp"
+#include "support/pch.hpp"
+
+using namespace boyd::crash;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// EXT4_GOING_FLAGS_LOGFLUSH: the journal still reaches the disk; NOLOGFLUSH: nothing does.
+constexpr std::uint32_t log_flush = 1;
+constexpr std::uint32_t no_log_flush = 2;
+constexpr std::uint64_t calls_percent = 140;
+constexpr std::uint64_t settle_every = 10;
+
+std::string about(const effort& e, std::uint64_t point, const fault& f) {
+  return "seed " + std::to_string(e.seed) + ", cut " + std::to_string(point) + " at call " +
+         std::to_string(f.at) + ", flags " + std::to_string(f.cut_flags);
+}
+
+/// Cuts, each on what the one before it left. The first that goes with a disk that lies must be
+/// found out, or the case proves nothing.
+void cut_along(proving_ground& ground, loop_disk& disk, const effort& e, bool lies, tally& points) {
+  ground.seed(e.seed);
+  ground.begin_anew();
+  const auto calls = ground.calls_of(kind::all) * calls_percent / 100;
+  for (std::uint64_t round = 1; !points.enough(); ++round) {
+    const fault f{.what = action::cut,
+                  .at = e.all ? round : ground.random(calls),
+                  .cut_flags = round % 2 == 0 ? log_flush : no_log_flush,
+                  .lies = lies,
+                  .mount = disk.path()};
+    if (e.all && round > 2 * calls)
+      break;
+    ground.cycle(f);
+    if (ground.faults().struck()) {
+      points.one();
+      disk.restart();
+    }
+    ground.check(about(e, points.done(), f));
+    if (round % settle_every == 0)
+      ground.settle(about(e, points.done(), f));
+  }
+  ground.settle("the end");
+}
+
+} // namespace
+
+TEST_CASE("case 33 cut-every-io: the power fails at I/O calls of cycles and recoveries",
+          "[crash]") {
+  if (const auto reason = loop_disk::why_not(); !reason.empty()) {
+    WARN("SKIPPED, no power was cut: " << reason);
+    return;
+  }
+  const auto e = effort_of(100, 13s);
+  loop_disk disk;
+  proving_ground ground(disk.path());
+  tally points(e);
+  cut_along(ground, disk, e, false, points);
+  points.report("power cuts (ext4, flags 1 and 2)", ground.ledger());
+  CHECK(points.done() > 0);
+}
+
+TEST_CASE("case 33 cut-every-io: the ledger finds out a disk that lies about fsync", "[crash]") {
+  if (const auto reason = loop_disk::why_not(); !reason.empty()) {
+    WARN("SKIPPED, no power was cut: " << reason);
+    return;
+  }
+  constexpr std::uint64_t cuts = 50;
+  const effort e{.points = cuts, .seed = effort_of(cuts, 0s).seed};
+  loop_disk disk;
+  proving_ground ground(disk.path());
+  tally points(e);
+  CHECK_THROWS_AS(cut_along(ground, disk, e, true, points), broken);
+  CHECK(points.done() > 0);
+}
