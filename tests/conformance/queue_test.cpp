@@ -275,7 +275,8 @@ TEST_CASE("lists filter, page and leave long texts out") {
   REQUIRE(ask(s, store::count_by_status{"other"}).empty());
   store::list_dispatches others;
   others.kernel_id = "k";
-  others.not_agent_ids = {"a", "c"};
+  // Long enough that its text has memory of its own: a store must keep it while it reads.
+  others.not_agent_ids = {"a", "c", "an-agent-that-was-never-configured"};
   REQUIRE(ask(s, others).size() == 1);
   others.status = dispatch_status::pending;
   REQUIRE(ask(s, others).empty());

@@ -38,13 +38,14 @@ list_by way_of(const list_dispatches& op) {
 }
 
 /// The parameters of a list: ?1 to ?8 in this order, whichever of them the text uses; ?9, the last,
-/// only where it does.
-void bind_filters(statement& s, const list_dispatches& op) {
+/// only where it does. `not_agents` (a JSON list) is read while the statement runs: the caller keeps
+/// it as long.
+void bind_filters(statement& s, const list_dispatches& op, std::string_view not_agents) {
   s.bind(op.kernel_id).bind(op.agent_id).bind(op.cycle_id).bind(op.not_cycle_id);
   s.bind(op.status ? name_of(*op.status) : std::string_view{}).bind(op.before);
   s.bind(op.finished_since.value_or(utc_time{})).bind(static_cast<std::int64_t>(op.limit));
   if (!op.not_agent_ids.empty())
-    s.bind(queue::names_to_json(op.not_agent_ids));
+    s.bind(not_agents);
 }
 
 /// Agents by kernel and name, as a condition on agents a.
@@ -130,10 +131,11 @@ any_reply operations::run(const find_dispatch& op) {
 }
 
 any_reply operations::run(const list_dispatches& op) {
+  const auto not_agents = queue::names_to_json(op.not_agent_ids);
   auto s = db_.prepare(select_rows(op.with_bodies) + " FROM (" + select_ids(op) +
                        ") c CROSS JOIN dispatch_requests d ON d.id = c.id" +
                        std::string{row_joins} + " ORDER BY d.dispatch_id DESC");
-  bind_filters(s, op);
+  bind_filters(s, op, not_agents);
   std::vector<dispatch> out;
   while (s.step())
     out.push_back(op.with_bodies ? with_bodies(s, names_) : read_row(s, names_).row.d);
