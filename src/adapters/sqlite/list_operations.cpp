@@ -38,8 +38,8 @@ list_by way_of(const list_dispatches& op) {
 }
 
 /// The parameters of a list: ?1 to ?8 in this order, whichever of them the text uses; ?9, the last,
-/// only where it does. `not_agents` (a JSON list) is read while the statement runs: the caller keeps
-/// it as long.
+/// only where it does. `not_agents` (a JSON list) is read while the statement runs: the caller
+/// keeps it as long.
 void bind_filters(statement& s, const list_dispatches& op, std::string_view not_agents) {
   s.bind(op.kernel_id).bind(op.agent_id).bind(op.cycle_id).bind(op.not_cycle_id);
   s.bind(op.status ? name_of(*op.status) : std::string_view{}).bind(op.before);
