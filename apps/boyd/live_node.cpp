@@ -10,6 +10,7 @@
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd_version.hpp"
+#include "crash_note.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -185,6 +186,10 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   }
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));
+  if (mode != node_mode::answering) {
+    leave_crash_note(where.home);
+    ports.make_store = strict_after_crash(std::move(ports.make_store), where.home, ports.files);
+  }
   auto id = node_id_of(where, *ports.files, *ports.clock, *ports.random);
   if (!id)
     return fail(std::move(id.error()));

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include "boyd/core/text.hpp"
+#include "call_limit.hpp"
 #include "notices.hpp"
 
 #include <pqxx/pqxx>
@@ -42,6 +43,9 @@ std::string one_line(const char* text) {
       c = ' ';
   return line;
 }
+
+/// The server ends a statement by itself; this much later there is no server to be heard.
+constexpr milliseconds answer_margin = 5s;
 
 /// Runs `f`, turning what libpqxx throws into `failure`.
 template <class F>
@@ -124,9 +128,12 @@ class notice_log final : public pqxx::errorhandler {
 };
 
 struct session::impl {
-  explicit impl(const std::string& conninfo) : connection(conninfo) {}
+  impl(const std::string& conninfo, milliseconds longest)
+      : connection(conninfo), limit(connection.sock()), longest_call(longest) {}
 
   pqxx::connection connection;
+  call_limit limit;
+  milliseconds longest_call;
   std::unique_ptr<notice_log> notices;
   std::unique_ptr<pqxx::work> work;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
@@ -145,6 +152,30 @@ struct session::impl {
       values.append(v);
     return in.exec_prepared(it->second, values);
 #endif
+  }
+
+  /// `guarded`, and given up when no answer comes.
+  template <class F>
+  auto call(F f) {
+    struct span {
+      call_limit& limit;
+      explicit span(impl& i) : limit(i.limit) { limit.begin(i.longest_call); }
+      ~span() { limit.end(); }
+      span(const span&) = delete;
+      span& operator=(const span&) = delete;
+    };
+    try {
+      const span whole(*this);
+      return guarded(&connection, std::move(f));
+    } catch (failure& e) {
+      if (limit.struck()) {
+        e.why.what = "no answer within " + std::to_string(longest_call.count()) + " ms";
+        e.connection_lost = true;
+        if (e.why.code != errc::commit_in_doubt)
+          e.why.code = errc::store_unavailable;
+      }
+      throw;
+    }
   }
 };
 
@@ -197,7 +228,9 @@ session::session(const postgres_options& options) {
   auto conninfo = connection_string(options);
   if (!conninfo)
     throw failure{conninfo.error(), true};
-  guarded(nullptr, [&] { impl_ = std::make_unique<impl>(*conninfo); });
+  guarded(nullptr, [&] {
+    impl_ = std::make_unique<impl>(*conninfo, options.statement_timeout + answer_margin);
+  });
   never_reconnect(impl_->connection);
   impl_->notices = std::make_unique<notice_log>(impl_->connection, place(options));
   const auto setting = [](const char* name, milliseconds value) {
@@ -221,23 +254,30 @@ session::~session() {
   rollback();
 }
 
+void session::answer_within(milliseconds statement_timeout) {
+  impl_->longest_call = statement_timeout + answer_margin;
+}
+
 void session::begin() {
-  guarded(&impl_->connection,
-          [&] { impl_->work = std::make_unique<pqxx::work>(impl_->connection); });
+  impl_->call([&] { impl_->work = std::make_unique<pqxx::work>(impl_->connection); });
 }
 
 void session::commit() {
   const auto work = std::move(impl_->work);
-  guarded(&impl_->connection, [&] { work->commit(); });
+  impl_->call([&] { work->commit(); });
 }
 
 void session::rollback() noexcept {
-  if (impl_)
-    impl_->work.reset(); // aborts; libpqxx's destructors do not throw
+  if (!impl_ || !impl_->work)
+    return;
+  // Aborting asks the server, too.
+  impl_->limit.begin(impl_->longest_call);
+  impl_->work.reset(); // aborts; libpqxx's destructors do not throw
+  impl_->limit.end();
 }
 
 answer session::run(std::string_view sql, const parameters& p) {
-  return guarded(&impl_->connection, [&] {
+  return impl_->call([&] {
     auto data = std::make_shared<answer::impl>();
     data->result = impl_->exec(*impl_->work, sql, p);
     return answer{std::move(data)};
@@ -245,7 +285,7 @@ answer session::run(std::string_view sql, const parameters& p) {
 }
 
 void session::run_alone(std::string_view sql, const parameters& p) {
-  guarded(&impl_->connection, [&] {
+  impl_->call([&] {
     pqxx::nontransaction alone(impl_->connection);
     impl_->exec(alone, sql, p);
   });
@@ -254,7 +294,7 @@ void session::run_alone(std::string_view sql, const parameters& p) {
 void session::copy(const std::string& table, std::string_view columns, const copy_rows& rows) {
   if (rows.rows() == 0)
     return;
-  guarded(&impl_->connection, [&] {
+  impl_->call([&] {
 #if PQXX_VERSION_MAJOR < 7
     const auto names = split(columns, ',');
     const std::vector<std::string> list(names.begin(), names.end());
@@ -268,7 +308,8 @@ void session::copy(const std::string& table, std::string_view columns, const cop
     writer.complete();
 #else
     auto stream = pqxx::stream_to::raw_table(*impl_->work, table, columns);
-    for (const auto line : split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n'))
+    for (const auto line :
+         split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n'))
       stream.write_row(fields_of(line));
     stream.complete();
 #endif
@@ -276,7 +317,7 @@ void session::copy(const std::string& table, std::string_view columns, const cop
 }
 
 void session::script(std::string_view sql) {
-  guarded(&impl_->connection, [&] { impl_->work->exec(std::string{sql}); });
+  impl_->call([&] { impl_->work->exec(std::string{sql}); });
 }
 
 std::string session::server_version() const {

@@ -115,6 +115,10 @@ class session {
   /// Several statements without parameters, inside the transaction.
   void script(std::string_view sql);
 
+  /// Later calls are given up a little after the server should have ended them with this timeout;
+  /// at first that of the options.
+  void answer_within(milliseconds statement_timeout);
+
   std::string server_version() const;
 
  private:

@@ -91,6 +91,7 @@ result<void> postgres_store::migrate() {
   for (const auto& m : migrations()) {
     if (m.version <= version_ || (options_.migrate_to > 0 && m.version > options_.migrate_to))
       continue;
+    db_->answer_within(migration_timeout);
     db_->script(m.sql);
     db_->run("INSERT INTO schema_migrations(version, name) VALUES($1::int, $2)",
              parameters{}.add(m.version).add(m.name));
@@ -98,6 +99,7 @@ result<void> postgres_store::migrate() {
     spdlog::info("database {}: schema version {} ({})", place(options_), m.version, m.name);
   }
   db_->commit();
+  db_->answer_within(options_.statement_timeout);
   return {};
 }
 

@@ -1,0 +1,118 @@
+#include "crash_note.hpp"
+
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/file_system.hpp"
+
+#include <climits>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr std::array faults{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+/// Losses of its node that a dispatch survives when the last one was a crash.
+constexpr int rescues_after_crash = 1;
+constexpr mode_t note_mode = 0600;
+
+std::string note_path(const std::string& home) {
+  return home + "/run/crash";
+}
+
+/// For the handler, which may neither allocate nor lock.
+std::array<char, PATH_MAX> note_file{};
+std::array<struct sigaction, NSIG> earlier_actions{};
+
+void on_fault(int number, siginfo_t* info, void* context) {
+  const int fd =
+      ::open(note_file.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, note_mode);
+  if (fd >= 0) {
+    constexpr int ten = 10;
+    const std::array<char, 3> text{static_cast<char>('0' + number / ten),
+                                   static_cast<char>('0' + number % ten), '\n'};
+    // When this fails there is still the file.
+    [[maybe_unused]] const auto written = ::write(fd, text.data(), text.size());
+    ::close(fd);
+  }
+  const auto& earlier = earlier_actions[static_cast<std::size_t>(number)];
+  if ((earlier.sa_flags & SA_SIGINFO) != 0 && earlier.sa_sigaction != nullptr)
+    return earlier.sa_sigaction(number, info, context); // a sanitizer's report
+  // SA_RESETHAND has put the default back: the process ends by this signal, with its core.
+  ::raise(number);
+}
+
+/// See strict_after_crash.
+class strict_store final : public dispatch_store {
+ public:
+  strict_store(std::unique_ptr<dispatch_store> inner, std::string note,
+               std::shared_ptr<file_system> files)
+      : inner_(std::move(inner)), note_(std::move(note)), files_(std::move(files)) {}
+
+  result<void> open() override { return inner_->open(); }
+  std::string describe() const override { return inner_->describe(); }
+
+  result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
+    const bool takes_back = std::ranges::any_of(batch, [](const store::operation& op) {
+      return std::holds_alternative<store::take_back>(op);
+    });
+    if (!takes_back || !files_->stat(note_))
+      return inner_->apply(batch);
+    auto strict = batch;
+    for (auto& op : strict)
+      if (auto* t = std::get_if<store::take_back>(&op))
+        t->max_rescues = std::min(t->max_rescues, rescues_after_crash);
+    auto replies = inner_->apply(strict);
+    if (!replies)
+      return replies;
+    spdlog::warn("node: the node before this one ended by a fault of its own; what was lost with "
+                 "its node before and ran again is failed");
+    if (auto removed = files_->unlink(note_); !removed)
+      spdlog::warn("node: the note of a crash stays: {}", to_string(removed.error()));
+    return replies;
+  }
+
+ private:
+  std::unique_ptr<dispatch_store> inner_;
+  std::string note_;
+  std::shared_ptr<file_system> files_;
+};
+
+} // namespace
+
+void leave_crash_note(const std::string& home) {
+  const auto path = note_path(home);
+  if (path.size() >= note_file.size())
+    return;
+  std::memcpy(note_file.data(), path.c_str(), path.size() + 1);
+  for (const int number : faults) {
+    struct sigaction action {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND) | SA_NODEFER;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(number, &action, &earlier_actions[static_cast<std::size_t>(number)]);
+  }
+}
+
+store_factory strict_after_crash(store_factory make, const std::string& home,
+                                 std::shared_ptr<file_system> files) {
+  return [make = std::move(make), note = note_path(home),
+          files = std::move(files)]() -> std::unique_ptr<dispatch_store> {
+    auto inner = make();
+    if (!inner || !files->stat(note))
+      return inner;
+    return std::make_unique<strict_store>(std::move(inner), note, files);
+  };
+}
+
+} // namespace boyd::app
