@@ -3,11 +3,14 @@
 usage: report.py RUN_DIR
 """
 
+import datetime
 import glob
 import json
 import os
+import platform
 import re
 import statistics
+import subprocess
 import sys
 
 DURABLE_ENGINE = re.compile(r"^(dbos|restate|langgraph)/")
@@ -265,6 +268,49 @@ def physical_limits(directory):
     return ["| what | | |", "|---|---|---|", *lines] if lines else []
 
 
+def first_line_of(command):
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return text.strip().splitlines()[0] if text.strip() else None
+
+
+def packages():
+    """The peers' packages with their versions."""
+    found = []
+    for folder in (os.environ.get("PEERS_DIR", ""), os.environ.get("PEERS_DIR", "") + "/node22"):
+        wanted = (load(f"{folder}/package.json") or {}).get("dependencies", {})
+        for name in sorted(wanted):
+            version = (load(f"{folder}/node_modules/{name}/package.json") or {}).get("version")
+            if version:
+                found.append(f"{name} {version}")
+    return found
+
+
+def settings():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        model = re.search(r"^model name\s*: (.*)$", f.read(), re.M)
+    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    tools = [
+        first_line_of(["git", "--version"]),
+        first_line_of(["psql", "--version"]),
+        first_line_of(["redis-server", "--version"]),
+        "Erlang/OTP " + (first_line_of(["erl", "-noshell", "-eval", "io:put_chars(erlang:system_info(otp_release)), halt()."]) or "—"),
+        "node " + (first_line_of(["node", "--version"]) or "—"),
+    ]
+    commit = first_line_of(["git", "rev-parse", "--short", "HEAD"]) or "?"
+    print(
+        f"Measured until {datetime.date.today()} at commit {commit}: {os.cpu_count()} cores ({model.group(1) if model else '?'}), "
+        f"{gigabytes:.0f} GiB, kernel {platform.release().split('-')[0]}, load now {os.getloadavg()[0]:.1f}; fsync on everywhere, "
+        f"PostgreSQL with synchronous_commit on.\n"
+    )
+    print("; ".join(t for t in tools if t) + ".\n")
+    print("; ".join(packages()) + ".\n")
+    print(f"`N={os.environ.get('N', '?')} SLOW_N={os.environ.get('SLOW_N', '?')} RUNS={os.environ.get('RUNS', '?')} bench/against-peers`; "
+          "median [least–most] of the rounds.\n")
+
+
 def main():
     directory = sys.argv[1]
     into = goals()
@@ -278,7 +324,7 @@ def main():
     memory(directory, into)
     parts.append(("Curves", curves(directory, into)))
     parts.append(("Limits of this machine", physical_limits(directory)))
-    print(f"N = {os.environ.get('N', '?')}, {os.environ.get('RUNS', '?')} rounds; median [least–most].\n")
+    settings()
     print("| goal | wanted | measured | |\n|---|---|---|---|")
     print("\n".join(into.lines))
     for title, lines in parts:

@@ -27,26 +27,30 @@ constexpr double most_mailbox_ms = 1000;
 /// The log is cut back after a checkpoint; between two it may grow by what is written meanwhile.
 constexpr std::uint64_t most_wal_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t most_drift = 0;
+/// A shorter run says nothing about the heap: caches still fill.
+constexpr double shortest_for_heap = 240;
 
 struct line {
   std::string name;
   double value = 0;
   double limit = 0;
-  double error = 0; ///< the value's standard error
+  double error = 0;    ///< the value's standard error
+  bool telling = true; ///< false: the run was too short for a verdict
   /// A short run's slope is mostly noise: it fails when it is certain (two standard errors).
-  bool kept() const { return value - 2 * error <= limit; }
+  bool kept() const { return !telling || value - 2 * error <= limit; }
+  const char* verdict() const {
+    return !telling ? "too short a run" : kept() ? "kept" : "NOT KEPT";
+  }
 };
 
-/// How far a figure of the second half stands above its value at the end of the first.
+/// How far the least value of a figure in the second half stands above the least of the first: what
+/// is just being ended when a sample is taken does not count, what stays does.
 template <class Get>
 double drift(const soak_samples& samples, Get get) {
-  const auto middle = samples.size() / 2;
-  std::size_t before = 0;
-  std::size_t after = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    auto& most = i < middle ? before : after;
-    most = std::max<std::size_t>(most, get(samples[i]));
-  }
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  const auto less = [&](const soak_sample& a, const soak_sample& b) { return get(a) < get(b); };
+  const std::size_t before = get(*std::min_element(samples.begin(), middle, less));
+  const std::size_t after = get(*std::min_element(middle, samples.end(), less));
   return after > before ? static_cast<double>(after - before) : 0;
 }
 
@@ -61,7 +65,8 @@ std::vector<line> judge(const soak_samples& all) {
   const auto of = [&](auto get) { return drift(all, get); };
   const auto heap = slope_per_dispatch(all, &process_state::heap_bytes);
   std::vector<line> lines{
-      {"heap, bytes per dispatch", heap.value, most_bytes_per_dispatch, heap.error},
+      {"heap, bytes per dispatch", heap.value, most_bytes_per_dispatch, heap.error,
+       all.back().seconds >= shortest_for_heap},
       {"descriptors gained", of([](const auto& s) { return s.process.descriptors; }), none},
       {"threads gained", of([](const auto& s) { return s.process.threads; }), none},
       {"children gained", of([](const auto& s) { return s.process.children; }), none},
@@ -102,11 +107,14 @@ nlohmann::json report(const char* part, const soak_samples& all, bool print) {
   bool kept = true;
   for (const auto& l : judge(all)) {
     kept = kept && l.kept();
-    out["lines"].push_back(
-        {{"name", l.name}, {"value", l.value}, {"error", l.error}, {"limit", l.limit}});
+    out["lines"].push_back({{"name", l.name},
+                            {"value", l.value},
+                            {"error", l.error},
+                            {"limit", l.limit},
+                            {"verdict", l.verdict()}});
     if (print)
       std::printf("  %-26s %14.3f ± %-8.3f limit %12.0f   %s\n", l.name.c_str(), l.value, l.error,
-                  l.limit, l.kept() ? "kept" : "NOT KEPT");
+                  l.limit, l.verdict());
   }
   out["kept"] = kept;
   return out;
