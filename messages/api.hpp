@@ -20,6 +20,7 @@ struct api_response : message {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
+  std::string allow; ///< with status 405: the methods that the path takes, as in "GET, POST"
 };
 
 /// Sends every cycle_event as one JSON line to `sink` until it returns false. Called from an

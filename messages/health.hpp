@@ -18,6 +18,7 @@ struct part_health : message {
   std::optional<utc_time> since; ///< degraded since
   int worker_restarts = 0;       ///< of the disposable worker behind a keeper
   std::string last_error;        ///< the newest problem, also after recovery
+  std::string notice;            ///< what a person should know although the part is well
 };
 
 /// Asks any part for its health.

@@ -49,6 +49,12 @@ void post_reload(exchange_ptr x) {
   });
 }
 
+/// What asks by GET through the control socket is served before it comes here.
+void get_events(exchange_ptr x) {
+  x->fail_with({errc::refused, "the events come as a stream of lines", x->request.path,
+                "ask the control socket for it with GET"});
+}
+
 constexpr route routes[] = {
     {"GET", "/healthz", get_health},
     {"GET", "/readyz", get_ready},
@@ -58,6 +64,7 @@ constexpr route routes[] = {
     {"GET", "/api/v1/dispatches", list_dispatches},
     {"GET", "/api/v1/cycles", list_cycles},
     {"POST", "/api/v1/cycles", trigger},
+    {"GET", "/api/v1/events", get_events},
     {"GET", "/api/v1/state", get_state},
     {"GET", "/api/v1/state/log", get_state_log},
     {"GET", "/api/v1/state/diff", get_state_diff},
@@ -86,52 +93,54 @@ bool ends_with(std::string& text, std::string_view suffix) {
   return true;
 }
 
-/// Routes with an id in them; false when none fits.
+using item_handler = void (*)(exchange_ptr, const std::string& id);
+
+/// Routes with an id between `prefix` and `suffix`; of several that fit, the first.
+struct item_route {
+  const char* method;
+  const char* prefix;
+  const char* suffix;
+  item_handler handle;
+};
+
+constexpr item_route item_routes[] = {
+    {"POST", "/api/v1/dispatches/", "/retry", retry_dispatch},
+    {"POST", "/api/v1/dispatches/", "/cancel", cancel_dispatch},
+    {"POST", "/api/v1/actors/", "/restart", restart_actor},
+    {"POST", "/api/v1/actors/", "/unpark", unpark_actor},
+    {"GET", "/api/v1/dispatches/", "", show_dispatch},
+    {"GET", "/api/v1/cycles/", "", show_cycle},
+};
+
+/// False when no path with an id fits.
 bool handle_item(const exchange_ptr& x) {
-  const auto& r = x->request;
-  if (auto id = after(r.path, "/api/v1/dispatches/")) {
-    if (r.method == "POST" && ends_with(*id, "/retry"))
-      retry_dispatch(x, *id);
-    else if (r.method == "POST" && ends_with(*id, "/cancel"))
-      cancel_dispatch(x, *id);
-    else if (r.method == "GET")
-      show_dispatch(x, *id);
+  for (const auto& r : item_routes) {
+    auto id = after(x->request.path, r.prefix);
+    if (!id || (*r.suffix != '\0' && !ends_with(*id, r.suffix)))
+      continue;
+    if (x->request.method == r.method)
+      r.handle(x, *id);
     else
-      return false;
-    return true;
-  }
-  if (auto name = after(r.path, "/api/v1/actors/"); name && r.method == "POST") {
-    if (ends_with(*name, "/restart"))
-      restart_actor(x, *name);
-    else if (ends_with(*name, "/unpark"))
-      unpark_actor(x, *name);
-    else
-      return false;
-    return true;
-  }
-  if (auto id = after(r.path, "/api/v1/cycles/"); id && r.method == "GET") {
-    show_cycle(x, *id);
+      x->refuse_method(r.method);
     return true;
   }
   return false;
 }
 
 void handle(const exchange_ptr& x) {
-  bool known_path = false;
+  std::string allow;
   for (const auto& r : routes) {
     if (x->request.path != r.path)
       continue;
-    known_path = true;
     if (x->request.method == r.method)
       return r.handle(x);
+    allow += (allow.empty() ? "" : ", ") + std::string(r.method);
   }
-  if (known_path)
-    return x->fail_with({errc::invalid_argument,
-                         "this path does not take " + x->request.method,
-                         x->request.path,
-                         {}});
+  if (!allow.empty())
+    return x->refuse_method(allow);
   if (!handle_item(x))
-    x->fail_with({errc::not_found, "no such path", x->request.path, {}});
+    x->fail_with({errc::not_found, "no such path", x->request.path,
+                  "the paths are in docs/control-api.md; ask /api/v1/status to begin with"});
 }
 
 /// False: the request has failed at the fault point and is answered. What is about the faults

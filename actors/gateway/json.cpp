@@ -70,11 +70,12 @@ gateway_state::~gateway_state() {
     x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
 }
 
-void exchange::respond(int status, const json& body) {
+void exchange::respond(int status, const json& body, const std::string& allow) {
   if (std::exchange(answered, true))
     return;
   api_response response;
   response.status = status;
+  response.allow = allow;
   response.body = dump(body);
   answer<api_response>(promise, std::move(response));
 }
@@ -86,6 +87,14 @@ void exchange::reply(const std::string& verb, json body, int status) {
 
 void exchange::fail_with(const error& e) {
   respond(http_status_of(e.code), error_body(e));
+}
+
+void exchange::refuse_method(const std::string& allow) {
+  constexpr int method_not_allowed = 405;
+  respond(method_not_allowed,
+          error_body({errc::invalid_argument, "this path does not take " + request.method,
+                      request.path, "it takes: " + allow}),
+          allow);
 }
 
 std::string exchange::query(const std::string& key) const {

@@ -49,6 +49,8 @@ struct exchange {
   /// The body gets `"schema":"boyd.<verb>/1"`.
   void reply(const std::string& verb, json body, int status = 200);
   void fail_with(const error& e);
+  /// Status 405; `allow` as in api_response.
+  void refuse_method(const std::string& allow);
   /// A query parameter, or empty.
   std::string query(const std::string& key) const;
   /// A query parameter as a count within [1, most]; an error is answered, and nothing returned.
@@ -58,7 +60,7 @@ struct exchange {
   const config::kernel* kernel(const std::string& id);
 
  private:
-  void respond(int status, const json& body);
+  void respond(int status, const json& body, const std::string& allow = {});
 };
 
 using exchange_ptr = std::shared_ptr<exchange>;

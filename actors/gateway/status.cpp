@@ -2,10 +2,12 @@
 #include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/plan/schedule.hpp"
+#include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/time_zones.hpp"
 #include "boyd/state/untold.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -28,6 +30,8 @@ struct survey {
   std::vector<dispatch> latest;
   std::map<std::string, cycle_record> cycles;  ///< the latest recorded one of each kernel
   std::map<std::string, state::untold> untold; ///< of this node's kernels
+  /// Cycles that this node began and did not record; with a living node they just run.
+  std::vector<cycle_record> unfinished;
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
   std::string store_problem;
@@ -121,7 +125,9 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
 
 /// What ask_rows asks the store: of all, and then of each kernel.
 constexpr std::size_t fixed_questions = 3;
-constexpr std::size_t questions_of_a_kernel = 3;
+constexpr std::size_t questions_of_a_kernel = 4;
+/// Interrupted cycles are the newest ones; few can be under way at once.
+constexpr std::size_t cycles_searched = 16;
 
 void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
@@ -134,8 +140,13 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
     store::list_cycles newest;
     newest.kernel_id = k.kernel_id;
     newest.limit = 1;
-    request.operations.emplace_back(std::move(newest));
+    request.operations.emplace_back(newest);
     request.operations.emplace_back(store::get_facts{state::untold_scope(k.kernel_id)});
+    newest = {};
+    newest.kernel_id = k.kernel_id;
+    newest.include_running = true;
+    newest.limit = cycles_searched;
+    request.operations.emplace_back(std::move(newest));
   }
   ++all->missing;
   ask<store_reply>(
@@ -160,6 +171,10 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           if (auto facts = reply_of<store::get_facts>(r->values[i + 2]); facts)
             if (auto left = facts->find(node); left != facts->end())
               all->untold[k.kernel_id] = state::parse_untold(left->second);
+          if (auto rows = reply_of<store::list_cycles>(r->values[i + 3]); rows)
+            std::ranges::copy_if(*rows, std::back_inserter(all->unfinished), [&](const auto& c) {
+              return c.status == cycle_status::running && c.node_id == node;
+            });
           i += questions_of_a_kernel;
         }
         all->one_less();
@@ -236,6 +251,7 @@ json health_json(const survey& all) {
                     {"ok", h.ok},
                     {"reason", h.reason},
                     {"since", to_json(h.since)},
+                    {"notice", h.notice},
                     {"worker_restarts", h.worker_restarts},
                     {"last_error", h.last_error}});
   return rows;
@@ -250,6 +266,19 @@ void add_worker_restarts(const survey& all, const std::string& name, int& restar
       if (why.empty())
         why = d.last_worker_error;
     }
+}
+
+/// The helper process that starts the agents' programs: no actor, but it can die like one. It is
+/// started again by the next program that is to run.
+void add_process_host(const gateway_parts& p, json& rows) {
+  const auto host = p.context->ports.processes->host();
+  if (!host.has_host || p.context->passive)
+    return;
+  rows.push_back({{"name", "process_host"},
+                  {"state", host.alive ? "running" : "restarting"},
+                  {"restarts", host.restarts},
+                  {"last_error", host.last_error},
+                  {"depth", 1}});
 }
 
 /// The tree says who lives; a living part that is not well is degraded. Without a node the parts
@@ -286,6 +315,7 @@ json actors_json(const gateway_parts& p, const survey& all) {
                     {"depth", c.depth},
                     {"reason", c.reason}});
   }
+  add_process_host(p, rows);
   return rows;
 }
 
@@ -298,14 +328,23 @@ std::optional<utc_time> next_slot_of(const gateway_parts& p, const kernel_status
   return rule ? rule->next_after(p.context->ports.clock->now()) : std::nullopt;
 }
 
-/// What the kernel says; else (no node runs that would repeat it) what its latest cycle left.
+/// What the kernel says; else (no node runs that would repeat it) what its cycles left.
 std::string problem_of(const gateway_parts& p, const survey& all, const kernel_status& k) {
-  const auto left = all.untold.find(k.kernel_id);
-  if (!k.problem.empty() || !p.context->passive || left == all.untold.end())
+  if (!k.problem.empty() || !p.context->passive)
     return k.problem;
   std::string text;
-  for (const auto& problem : left->second.problems)
-    text += (text.empty() ? "the latest cycle is recorded, but " : "; ") + problem;
+  for (const auto& c : all.unfinished)
+    if (c.kernel_id == k.kernel_id)
+      text += (text.empty() ? "cycle " : "; cycle ") + c.cycle_id +
+              " was interrupted and waits to be resumed by boyd node or boyd cycle";
+  const auto left = all.untold.find(k.kernel_id);
+  if (left == all.untold.end())
+    return text;
+  std::string_view lead = "the latest cycle is recorded, but ";
+  for (const auto& problem : left->second.problems) {
+    text += (text.empty() ? "" : "; ") + std::string(lead) + problem;
+    lead = {};
+  }
   return text;
 }
 

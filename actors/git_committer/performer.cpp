@@ -150,6 +150,10 @@ part_health repository_session::health() const {
   all.last_error = last_error_;
   for (const auto& [id, h] : homes_) {
     const auto& store = h.store->health();
+    for (const auto& path : store.left_out)
+      all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + "/" + path +
+                    " is a git repository of its own and is not versioned: take its .git away, or "
+                    "list it in .gitignore";
     if (!all.ok || (!store.degraded && h.failed_commit.empty()))
       continue;
     all.ok = false;

@@ -34,6 +34,7 @@ struct arguments {
 
   // of single verbs
   std::string id;       ///< dispatches show|retry|cancel
+  std::string run;      ///< dispatches show --run
   std::string agent;    ///< --agent, or the positional of why
   std::string kernel;   ///< --kernel
   std::string cycle;    ///< --cycle

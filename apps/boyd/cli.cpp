@@ -183,8 +183,13 @@ void command_line::add_dispatch_verbs() {
         ->required()
         ->type_name("ID");
   };
-  id(verb(*d, "show", "One dispatch with its prompt and output.", "boyd dispatches show 01956c2e"));
-  id(verb(*d, "retry", "Put a finished dispatch back into the queue.",
+  auto* show = verb(*d, "show", "One dispatch with its prompt, its output and its earlier runs.",
+                    "boyd dispatches show 01956c2e");
+  id(show);
+  show->add_option("--run", args.run, "Only the output of this run, by its number in the table")
+      ->type_name("N");
+  id(verb(*d, "retry",
+          "Put a finished dispatch back into the queue. What it said stays readable: see show.",
           "boyd dispatches retry 01956c2e"));
   id(verb(*d, "cancel", "Cancel a dispatch; a running one is stopped.",
           "boyd dispatches cancel 01956c2e"));

@@ -113,7 +113,7 @@ result<void> require_home(const place& where) {
     return fail(errc::not_found, "no Boyd home at " + where.home, {},
                 "boyd --home " + where.home + " init");
   if (!std::filesystem::exists(where.config_path, ignored) && where.has_own_config())
-    return fail(errc::not_found, "there is no such configuration", where.config_path,
+    return fail(errc::invalid_configuration, "there is no such configuration", where.config_path,
                 "name another one with --config, or leave it out: " + where.standard_config());
   if (!std::filesystem::exists(where.config_path, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home + ": it has no configuration",

@@ -9,7 +9,7 @@ namespace {
 adapters::http_response to_http(result<api_response> r) {
   if (!r)
     return adapters::error_response(r.error());
-  return {r->status, std::move(r->content_type), std::move(r->body)};
+  return {r->status, std::move(r->content_type), std::move(r->body), std::move(r->allow)};
 }
 
 } // namespace

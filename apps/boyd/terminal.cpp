@@ -78,6 +78,43 @@ std::string without_c1(std::string text) {
   return out;
 }
 
+/// For an error that comes from so deep that it does not know what a person could do.
+const char* advice(errc code) {
+  switch (code) {
+  case errc::invalid_argument:
+  case errc::parse_error:
+    return "see the verb's --help";
+  case errc::invalid_configuration:
+    return "mend it, then: boyd config validate";
+  case errc::not_found:
+  case errc::already_exists:
+    return "check the name";
+  case errc::io_error:
+  case errc::no_space:
+  case errc::spawn_failed:
+    return "check the place, its permissions and the free space; see: boyd doctor";
+  case errc::store_unavailable:
+  case errc::commit_in_doubt:
+  case errc::repository_unavailable:
+  case errc::corrupt:
+    return "see: boyd doctor";
+  case errc::timed_out:
+  case errc::actor_down:
+    return "see what is degraded: boyd status; then try again";
+  case errc::locked:
+  case errc::conflict:
+  case errc::stale_fence:
+  case errc::overloaded:
+  case errc::cancelled:
+    return "try again in a moment";
+  case errc::bug:
+  case errc::injected:
+    return "please report it";
+  default:
+    return "see: boyd doctor";
+  }
+}
+
 } // namespace
 
 colour colour_of_status(std::string_view status) noexcept {
@@ -181,7 +218,9 @@ std::string error_json(const error& e) {
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-int report(const error& e, bool json) {
+int report(error e, bool json) {
+  if (e.next.empty())
+    e.next = advice(e.code);
   print_error(e);
   if (json)
     print(error_json(e) + "\n");

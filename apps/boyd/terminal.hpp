@@ -66,7 +66,7 @@ std::string printable(std::string_view text);
 void print_error(const error& e);
 
 /// The same, and with `json` the error object on standard output. Returns the exit code.
-int report(const error& e, bool json);
+int report(error e, bool json);
 
 /// The error object of the API.
 std::string error_json(const error& e);

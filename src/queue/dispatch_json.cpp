@@ -101,6 +101,10 @@ std::string dispatch_to_json(const dispatch& row, bool with_bodies) {
   if (with_bodies)
     j["output"] = o.output;
   j["attempts"] = value_of(row.attempts_json, json::array());
+  if (!with_bodies)
+    for (auto& earlier : j["attempts"])
+      if (earlier.is_object())
+        earlier.erase("output");
   return dump(j);
 }
 

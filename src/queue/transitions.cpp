@@ -23,9 +23,22 @@ constexpr std::array<std::pair<settle_to, std::string_view>, 5> settle_names{{
     {settle_to::release, "release"},
 }};
 
+/// The first attempt_output_bytes, without half a character at their end.
+std::string_view beginning_of(std::string_view utf8) {
+  if (utf8.size() <= attempt_output_bytes)
+    return utf8;
+  auto end = attempt_output_bytes;
+  constexpr unsigned char mask = 0xC0;
+  constexpr unsigned char continuation = 0x80;
+  while (end > 0 && (static_cast<unsigned char>(utf8[end]) & mask) == continuation)
+    --end;
+  return utf8.substr(0, end);
+}
+
 /// Appends what the row says about its latest attempt to attempts_json.
 void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
   const auto& d = row.d;
+  const auto kept = beginning_of(d.outcome.output);
   json entry{{"attempt", d.attempt},
              {"fence", d.fence},
              {"node", row.last_owner},
@@ -33,10 +46,14 @@ void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
              {"ended_at", format_rfc3339(d.finished_at.value_or(now), true)},
              {"to", to},
              {"execution", name_of(d.outcome.execution)},
+             {"claim", name_of(d.outcome.claim)},
+             {"verification", name_of(d.outcome.verification)},
              {"failure", name_of(d.outcome.failure)},
              {"exit_code", d.outcome.exit_code},
              {"summary", d.outcome.summary},
-             {"error", d.outcome.error}};
+             {"error", d.outcome.error},
+             {"output", kept},
+             {"output_cut", d.outcome.output_cut + d.outcome.output.size() - kept.size()}};
   auto all = json::parse(d.attempts_json, nullptr, false);
   if (!all.is_array())
     all = json::array();
@@ -198,6 +215,12 @@ store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
   d.outcome.error = "cancelled by an operator before it ran";
   finish(d, dispatch_status::cancelled, now);
   return {settle_result::accepted, was, d.fence, {}};
+}
+
+std::string unknown_status(std::string_view word) {
+  return "its status \"" + sanitize_utf8(word) +
+         "\" is not known to this version; a newer one wrote it, or `boyd dispatches retry` runs "
+         "it";
 }
 
 bool holds(const queue_row& row, const std::string& node_id, std::int64_t fence) {

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tuple>
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -152,4 +154,33 @@ TEST_CASE("whoever waits at a gateway that goes is told so at once", "[reload]")
   REQUIRE(waiting.answered());
   REQUIRE(waiting.ok());
   CHECK(json::parse(waiting.value().body).at("error").at("code") == "actor_down");
+}
+
+TEST_CASE("a wrong method is answered with 405 and the right ones", "[gateway]") {
+  fixture f;
+  const auto asked = [&](const char* method, const char* path) {
+    api_request r;
+    r.method = method;
+    r.path = path;
+    auto answer = f.actors.ask<api_response>(f.root, std::move(r));
+    f.actors.advance(1s);
+    REQUIRE(answer.ok());
+    return answer.value();
+  };
+  for (const auto& [method, path, allow] :
+       std::vector<std::tuple<const char*, const char*, std::string>>{
+           {"DELETE", "/api/v1/status", "GET"},
+           {"PUT", "/api/v1/cycles", "GET, POST"},
+           {"GET", "/api/v1/pause", "POST"},
+           {"POST", "/api/v1/events", "GET"},
+           {"POST", "/api/v1/dispatches/0190", "GET"},
+           {"GET", "/api/v1/dispatches/0190/retry", "POST"},
+           {"POST", "/api/v1/cycles/0190", "GET"}}) {
+    INFO(method << " " << path);
+    const auto answer = asked(method, path);
+    CHECK(answer.status == 405);
+    CHECK(answer.allow == allow);
+    CHECK(json::parse(answer.body).at("error").at("next") == "it takes: " + allow);
+  }
+  CHECK(asked("GET", "/api/v1/nothing").status == 404);
 }

@@ -233,3 +233,90 @@ TEST_CASE("findings stand under a sentence that names the file", "[e2e]") {
              Contains("boyd.yaml:5:13: faults[0].point: \"store.aply\" is not known; did you "
                       "mean store.apply?\n"));
 }
+
+TEST_CASE("a configuration that is named and not there ends every verb with 4", "[e2e]") {
+  const home_of_boyd home;
+  const std::vector<std::vector<std::string>> verbs{{"status"},
+                                                    {"node"},
+                                                    {"cycle"},
+                                                    {"agents"},
+                                                    {"dispatches", "ls"},
+                                                    {"state", "show"},
+                                                    {"why"},
+                                                    {"plan"},
+                                                    {"pause"},
+                                                    {"resume"},
+                                                    {"config", "show"},
+                                                    {"config", "validate"},
+                                                    {"doctor"},
+                                                    {"status", "--watch"}};
+  for (auto words : verbs) {
+    INFO(words.front());
+    words.insert(words.begin(), {"--config", "/nonexistent"});
+    const auto r = home.run(words);
+    CHECK(r.code == 4);
+    CHECK_THAT(r.err + r.out, Contains("/nonexistent"));
+    CHECK_THAT(r.err + r.out, Contains("next: "));
+  }
+}
+
+TEST_CASE("every error says what to do next", "[e2e]") {
+  const home_of_boyd home;
+  const auto inside = home.file("boyd.yaml") + "/sub";
+  const std::vector<std::vector<std::string>> commands{
+      {"frob"},
+      {"status", "extra"},
+      {"--home", inside, "init", "--no-input"},
+      {"--home", home.path() + "2", "--config", "/no/such/place/boyd.yaml", "init", "--no-input"},
+      {"--home", "/proc/boyd", "init", "--no-input"},
+      {"state", "show", "--path", "../x"},
+      {"state", "show", "--path", "."},
+      {"state", "show", "--at", "nope"},
+      {"state", "diff", "nope"},
+      {"dispatches", "show", "nope"},
+      {"dispatches", "ls", "--limit", "0"},
+      {"why", "--at", "2026-99-99T00:00:00Z"},
+      {"why", "nobody"},
+      {"plan", "--kernel", "nope"},
+      {"completion", "csh"},
+      {"--home", "", "status"}};
+  for (const auto& words : commands) {
+    const auto r = home.run(words);
+    INFO(words.front() << " " << words.back() << "\n" << r.err);
+    CHECK(r.code != 0);
+    CHECK_THAT(r.err, Contains("\n  next: "));
+  }
+}
+
+TEST_CASE("an earlier run of a dispatch is listed, and what it said is kept", "[e2e]") {
+  const home_of_boyd home(R"yaml(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: counter
+        prompt: count
+        executor: {type: command, argv: ["sh", "-c", "echo x >> n; echo run $(wc -l < n)"]}
+)yaml");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
+  const auto id = row["dispatch_id"].get<std::string>();
+  CHECK_THAT(home.run({"dispatches", "show", id}).out, !Contains("earlier runs"));
+  REQUIRE(home.run({"dispatches", "retry", id}).code == 0);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto shown = home.run({"dispatches", "show", id}).out;
+  CHECK_THAT(shown, Contains("earlier runs\nRUN  TRY  STARTED"));
+  CHECK_THAT(shown, Contains("\n1    1    2"));
+  CHECK_THAT(shown, Contains("--run RUN"));
+  CHECK(home.run({"dispatches", "show", id, "--run", "1"}).out == "run 1\n");
+  CHECK(home.run({"dispatches", "show", id, "--run", "1", "--json"}).json()["to"] == "done");
+  CHECK_THAT(home.run({"dispatches", "show", id, "--run", "2"}).out, Contains("run "));
+  const auto none = home.run({"dispatches", "show", id, "--run", "9"});
+  CHECK(none.code == 1);
+  CHECK_THAT(none.err, Contains("next: it has: 2, 1"));
+  // Listings stay small.
+  const auto listed = home.run({"dispatches", "ls", "--json"}).json()["items"];
+  for (const auto& item : listed)
+    for (const auto& earlier : item["attempts"])
+      CHECK_FALSE(earlier.contains("output"));
+}

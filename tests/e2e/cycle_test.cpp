@@ -204,6 +204,11 @@ kernels:
   CHECK_THAT(interrupted.err, Contains("is resumed by the next start"));
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   CHECK(row["status"] == "pending");
+  const auto problem =
+      "cycle " + row["cycle_id"].get<std::string>() + " was interrupted and waits to be resumed";
+  CHECK_THAT(home.run({"status", "--json"}).json()["kernels"][0]["problem"].get<std::string>(),
+             Contains(problem));
+  CHECK_THAT(home.run({"status"}).out, Contains("! kernel default: " + problem.substr(0, 40)));
 }
 
 TEST_CASE("another command that holds the home is waited for", "[e2e]") {

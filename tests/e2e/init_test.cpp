@@ -172,6 +172,36 @@ kernels:
   CHECK(checked.json()["findings"].size() >= 2);
 }
 
+TEST_CASE("init inside another work tree is refused and leaves nothing", "[e2e]") {
+  const temp_dir root;
+  std::filesystem::create_directories(root.file("project/.git"));
+  const auto inside = root.file("project/home");
+  const auto r = boyd_run({"--home", inside, "init", "--no-input"});
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Contains("another git work tree, " + root.file("project")));
+  CHECK_THAT(r.err, Contains("next: add it to "));
+  CHECK_FALSE(std::filesystem::exists(inside));
+  // A directory that was there is left as it was.
+  std::filesystem::create_directory(inside);
+  std::filesystem::permissions(inside, std::filesystem::perms(0755));
+  CHECK(boyd_run({"--home", inside, "init", "--no-input"}).code == 1);
+  CHECK(std::filesystem::is_empty(inside));
+  CHECK(std::filesystem::status(inside).permissions() == std::filesystem::perms(0755));
+}
+
+TEST_CASE("a git repository that an agent made inside a kernel's home is named", "[e2e]") {
+  const home_of_boyd home;
+  std::filesystem::create_directories(home.file("kernel/default/tool/.git"));
+  write_file(home.file("kernel/default/tool/.git/HEAD"), "ref: refs/heads/main\n");
+  std::filesystem::create_directories(home.file("kernel/default/tool/.git/objects"));
+  std::filesystem::create_directories(home.file("kernel/default/tool/.git/refs"));
+  write_file(home.file("kernel/default/tool/notes"), "mine\n");
+  const auto r = home.run({"doctor"});
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Contains("warn  kernel default: " + home.file("kernel/default/tool/") +
+                             " is a git repository of its own"));
+}
+
 TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
   const home_of_boyd home;
   const auto sound = home.run({"doctor", "--json"});
@@ -183,7 +213,7 @@ TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
   std::filesystem::remove_all(home.file("kernel/default/.git"));
   home.write_configuration("version: 2\n");
   const auto broken = home.run({"doctor"});
-  CHECK(broken.code == 1);
+  CHECK(broken.code == 4);
   CHECK_THAT(broken.out, Contains("fail  configuration"));
   CHECK_THAT(broken.out, Contains("next: "));
 }

@@ -47,6 +47,8 @@ TEST_CASE("a node starts, answers, and stops in order on SIGTERM", "[e2e]") {
   const auto status = home.run({"status", "--json"}).json();
   CHECK(status["node"]["running"] == true);
   CHECK(status["node"]["pid"] == node.pid());
+  CHECK(status["actors"].back()["name"] == "process_host");
+  CHECK(status["actors"].back()["state"] == "running");
   node.signal(SIGTERM);
   const auto ended = node.finish();
   INFO(ended.err);

@@ -33,6 +33,8 @@ constexpr std::uintmax_t mebibyte = std::uintmax_t{1} << 20;
 constexpr mode_t others = 077;
 constexpr mode_t permission_bits = 0777;
 
+constexpr const char* configuration_check = "configuration";
+
 /// One thing that was looked at.
 struct finding {
   std::string name;
@@ -87,13 +89,13 @@ class doctor {
   void configuration() {
     auto loaded = load_configuration(where_.config_path, *ports_.files, *ports_.zones);
     if (!loaded)
-      return add("configuration", loaded.error());
+      return add(configuration_check, loaded.error());
     settings_ = std::move(*loaded);
     struct ::stat info {};
     if (::stat(where_.config_path.c_str(), &info) == 0 && (info.st_mode & permission_bits & 022))
-      return add("configuration", "warn", where_.config_path + " may be changed by other users",
+      return add(configuration_check, "warn", where_.config_path + " may be changed by other users",
                  "chmod 0600 " + where_.config_path);
-    add("configuration", "ok", where_.config_path);
+    add(configuration_check, "ok", where_.config_path);
   }
 
   void time_zones_database() {
@@ -161,6 +163,11 @@ class doctor {
         add("kernel " + k.kernel_id, head.error());
       else
         add("kernel " + k.kernel_id, "ok", path + (*head ? "" : " (no commit yet)"));
+      if (head && (*repository)->changes())
+        for (const auto& nested : (*repository)->left_out())
+          add("kernel " + k.kernel_id, "warn",
+              path + "/" + nested + " is a git repository of its own and is not versioned",
+              "take its .git away, or list it in " + path + "/.gitignore");
     }
   }
 
@@ -277,7 +284,10 @@ int run_doctor(const arguments& args) {
         print("      next: " + printable(f.next) + "\n");
     }
   }
-  return ok ? exit_code::ok : exit_code::failure;
+  const bool misconfigured = std::any_of(findings.begin(), findings.end(), [](const finding& f) {
+    return f.name == configuration_check && f.state == "fail";
+  });
+  return ok ? exit_code::ok : misconfigured ? exit_code::configuration : exit_code::failure;
 }
 
 } // namespace boyd::app

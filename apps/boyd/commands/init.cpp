@@ -2,6 +2,7 @@
 #include "../home.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
+#include "adapters/libgit2/repository.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "boyd/config/load.hpp"
 #include "boyd/core/limits.hpp"
@@ -25,6 +26,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,32 +114,56 @@ result<void> write_new(const ports& p, const std::string& path, const std::strin
   return missing ? files::write_atomic(*p.files, path, bytes) : result<void>{};
 }
 
-/// The configuration in force: the file that is there, or a new one, checked before it is written.
-result<settings_ptr> settle_configuration(const arguments& args, const place& where, const ports& p,
-                                          init_report& report) {
+/// What init is going to do, decided before anything is written: what is refused leaves nothing.
+struct init_plan {
+  std::optional<std::string> new_text; ///< of the configuration; nothing: it is there already
+  settings_ptr settings;
+};
+
+result<init_plan> make_plan(const arguments& args, const place& where, const ports& p) {
   auto info = p.files->stat(where.config_path);
   if (!info)
     return fail(std::move(info.error()));
-  if (info->kind == file_kind::missing) {
-    auto made = make_text(args, p);
-    if (!made)
-      return fail(std::move(made.error()));
-    auto loaded = config::load(where.config_path, made->text, environment(), *p.zones);
-    if (!loaded.value)
-      return fail(error_of(loaded, where.config_path));
-    if (made->original)
-      if (auto same = same_meaning(*made->original, *loaded.value); !same)
-        return fail(std::move(same.error()));
-    if (auto written = write_new(p, where.config_path, made->text, report); !written)
-      return fail(std::move(written.error()));
-  } else {
-    report.note(where.config_path, false);
+  init_plan plan;
+  if (info->kind != file_kind::missing) {
+    auto settings = load_configuration(where.config_path, *p.files, *p.zones);
+    if (!settings)
+      return fail(std::move(settings.error()));
+    plan.settings = std::move(*settings);
+    return plan;
   }
+  auto made = make_text(args, p);
+  if (!made)
+    return fail(std::move(made.error()));
+  auto settings = parse_configuration(where.config_path, made->text, *p.zones);
+  if (!settings)
+    return fail(std::move(settings.error()));
+  if (made->original)
+    if (auto same = same_meaning(*made->original, **settings); !same)
+      return fail(std::move(same.error()));
+  plan.new_text = std::move(made->text);
+  plan.settings = std::move(*settings);
+  return plan;
+}
+
+/// A kernel's home is a repository of its own, which has no place inside somebody else's.
+result<void> check_places(const place& where, const config::configuration& settings) {
+  for (const auto& k : settings.kernels)
+    if (auto free = adapters::check_place_of_repository(where.kernel_home(k.kernel_id)); !free)
+      return free;
+  return {};
+}
+
+/// Writes the configuration, when it is new, and the schema beside it.
+result<void> write_configuration(const place& where, const init_plan& plan, const ports& p,
+                                 init_report& report) {
+  if (!plan.new_text)
+    report.note(where.config_path, false);
+  else if (auto written = write_new(p, where.config_path, *plan.new_text, report); !written)
+    return written;
   const auto schema =
       std::filesystem::path(where.config_path).parent_path().string() + "/boyd.schema.json";
-  if (auto written = write_new(p, schema, config::schema_json(), report); !written)
-    return fail(std::move(written.error()));
-  return load_configuration(where.config_path, *p.files, *p.zones);
+  return write_new(p, schema, config::schema_json(), report);
 }
 
 result<void> make_kernel(const place& where, const config::kernel& k, const ports& p,
@@ -203,11 +229,11 @@ result<void> make_private(const place& where, const ports& p) {
 }
 
 result<void> make_home(const arguments& args, const place& where, ports& p, init_report& report) {
-  // A wrong file must not leave half a home behind.
-  if (auto info = p.files->stat(where.config_path);
-      info && info->kind == file_kind::missing && !args.from.empty())
-    if (auto made = make_text(args, p); !made)
-      return fail(std::move(made.error()));
+  auto plan = make_plan(args, where, p);
+  if (!plan)
+    return fail(std::move(plan.error()));
+  if (auto free = check_places(where, *plan->settings); !free)
+    return free;
   if (auto tight = make_private(where, p); !tight)
     return tight;
   for (const auto& directory : {where.home, where.run_directory(), where.home + "/kernel"})
@@ -219,13 +245,12 @@ result<void> make_home(const arguments& args, const place& where, ports& p, init
   auto lock = adapters::home_lock::acquire(where.home, p.clock->now(), *id);
   if (!lock)
     return fail(std::move(lock.error()));
-  auto settings = settle_configuration(args, where, p, report);
-  if (!settings)
-    return fail(std::move(settings.error()));
-  for (const auto& k : (*settings)->kernels)
+  if (auto written = write_configuration(where, *plan, p, report); !written)
+    return written;
+  for (const auto& k : plan->settings->kernels)
     if (auto made = make_kernel(where, k, p, report); !made)
       return made;
-  return make_store(where, **settings, p, report);
+  return make_store(where, *plan->settings, p, report);
 }
 
 void print_report(const arguments& args, const place& where, const init_report& report) {

@@ -85,6 +85,65 @@ void render_dispatches(const json& body, const terminal& t, bool filtered) {
     print(t.paint(colour::faint, "more: boyd dispatches ls --before " + next) + "\n");
 }
 
+/// What a run's fate is called: where it led, and why.
+std::string end_of(const json& earlier) {
+  const auto failure = text_of(earlier, "failure");
+  return text_of(earlier, "to") +
+         (failure.empty() || failure == "none" ? "" : " (" + failure + ")");
+}
+
+/// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
+void render_earlier(const json& d, const terminal& t) {
+  table rows({"RUN", "TRY", "STARTED", "ENDED", "NODE", "END", "SUMMARY"});
+  for (const auto& e : rows_of(d, "attempts")) {
+    const auto error = text_of(e, "error");
+    rows.add({text_of(e, "fence"), text_of(e, "attempt"), moment_of(e, "started_at"),
+              moment_of(e, "ended_at"), text_of(e, "node").substr(0, id_shown), end_of(e),
+              error.empty() ? text_of(e, "summary") : error});
+  }
+  if (rows.rows() > 0)
+    print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
+          t.paint(colour::faint, "what one of them said: boyd dispatches show " +
+                                     text_of(d, "dispatch_id") + " --run RUN") +
+          "\n");
+}
+
+/// The output of one earlier run.
+int print_run(const arguments& args, const json& d, const terminal& t) {
+  const auto latest = text_of(d, "fence");
+  json run;
+  std::string known = latest;
+  for (const auto& e : rows_of(d, "attempts")) {
+    known += ", " + text_of(e, "fence");
+    if (text_of(e, "fence") == args.run)
+      run = e;
+  }
+  if (args.run == latest)
+    run = d;
+  if (run.is_null())
+    return report({errc::not_found, "the dispatch has no run " + args.run + " that is remembered",
+                   text_of(d, "dispatch_id"), "it has: " + known},
+                  args.json);
+  if (args.json) {
+    run["schema"] = "boyd.dispatch_run/1";
+    print(run.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    return exit_code::ok;
+  }
+  const auto text = text_of(run, "output");
+  print(with_line_break(t.is_tty ? printable(text) : text));
+  if (const auto cut = number_of(run, "output_cut"); cut > 0)
+    print("(" + std::to_string(cut) + " more bytes were not kept)\n");
+  return exit_code::ok;
+}
+
+/// `boyd dispatches show ID --run N`.
+int show_run(const arguments& args, const std::string& base) {
+  auto body = ask_once(args, get(base + "/" + args.id));
+  if (!body)
+    return report(body.error(), args.json);
+  return print_run(args, part_of(object_of(*body), "dispatch"), terminal_of_stdout(args));
+}
+
 void render_dispatch(const json& body, const terminal& t) {
   const auto d = part_of(body, "dispatch");
   const auto line = [&](const char* label, const std::string& value) {
@@ -114,6 +173,7 @@ void render_dispatch(const json& body, const terminal& t) {
         with_line_break(printable(text_of(d, "output"))));
   if (const auto cut = number_of(d, "output_cut"); cut > 0)
     print("(" + std::to_string(cut) + " more bytes were not kept)\n");
+  render_earlier(d, t);
 }
 
 void render_transition(const json& body, const terminal&) {
@@ -196,6 +256,8 @@ int run_agents(const arguments& args) {
 
 int run_dispatches(const arguments& args) {
   const std::string base = "/api/v1/dispatches";
+  if (args.verb == "dispatches show" && !args.run.empty())
+    return show_run(args, base);
   if (args.verb == "dispatches show")
     return ask_and_print(args, get(base + "/" + args.id), render_dispatch);
   if (args.verb == "dispatches retry")

@@ -44,6 +44,8 @@ std::vector<std::string> attention(const json& body) {
   for (const auto& h : rows_of(body, "health"))
     if (!h.value("ok", true))
       add(text_of(h, "name") + " is degraded: " + text_of(h, "reason"));
+    else if (auto notice = text_of(h, "notice"); !notice.empty())
+      add(text_of(h, "name") + ": " + notice);
   for (const auto& a : rows_of(body, "actors"))
     if (text_of(a, "state") == "restarting")
       add(text_of(a, "name") + " is restarting: " + text_of(a, "last_error"));

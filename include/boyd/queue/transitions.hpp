@@ -15,6 +15,8 @@ namespace boyd::queue {
 
 /// Earlier attempts that a row remembers; the oldest fall out.
 inline constexpr std::size_t max_attempt_records = 20;
+/// So much of the output of an earlier attempt is remembered, its beginning.
+inline constexpr std::size_t attempt_output_bytes = std::size_t{16} << 10;
 /// due_agents counts no further than this, so that a poll costs the same under any backlog.
 inline constexpr std::uint64_t due_count_cap = 1000;
 /// Shortest prefix that find_dispatch takes.
@@ -49,6 +51,10 @@ store::retry_dispatch::reply retry_row(queue_row& row, utc_time now);
 /// An operator's cancel. Pending → cancelled: `accepted`; final: `already_settled`; running:
 /// nothing changes, `stale` with fence and owner.
 store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now);
+
+/// The error of a row whose status is a word that this version does not know: it is shown as failed
+/// and never claimed; an operator's retry gives it back.
+std::string unknown_status(std::string_view word);
 
 /// Whether `node_id` still holds the row under `fence`.
 bool holds(const queue_row& row, const std::string& node_id, std::int64_t fence);

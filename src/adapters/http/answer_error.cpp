@@ -28,6 +28,7 @@ errc code_named(std::string_view name) {
 errc code_for_status(int status) {
   switch (status) {
   case 400:
+  case 405:
   case 408:
   case 417:
   case 431:

@@ -140,8 +140,11 @@ std::string write_answer(const http_response& response, after_answer after, bool
   const auto& type = sound ? response.content_type : std::string("application/octet-stream");
   auto text = head_line(sound ? response.status : server_failure);
   text += "Content-Type: " + type + "\r\nContent-Length: " + std::to_string(response.body.size()) +
-          "\r\nCache-Control: no-store\r\nConnection: " +
-          (after == after_answer::keep ? "keep-alive" : "close") + "\r\n\r\n";
+          "\r\nCache-Control: no-store\r\n" +
+          (!response.allow.empty() && std::ranges::none_of(response.allow, is_control)
+               ? "Allow: " + response.allow + "\r\n"
+               : std::string{}) +
+          "Connection: " + (after == after_answer::keep ? "keep-alive" : "close") + "\r\n\r\n";
   if (!without_body)
     text += response.body;
   return text;

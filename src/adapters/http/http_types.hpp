@@ -21,6 +21,7 @@ struct http_response {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
+  std::string allow{}; ///< the Allow header's value; empty: none is sent
 };
 
 } // namespace boyd::adapters

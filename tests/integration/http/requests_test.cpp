@@ -1,4 +1,5 @@
 #include "integration/http/fixture.hpp"
+#include "src/adapters/http/http_text_internal.hpp"
 
 #include <sys/stat.h>
 
@@ -203,6 +204,19 @@ TEST_CASE("a method override is not looked at", "[http]") {
   raw_client client(node.path());
   REQUIRE(client.send(get("/m", "X-HTTP-Method-Override: DELETE\r\nConnection: close\r\n")));
   CHECK(client.read_all().ends_with("GET /m bytes=0"));
+}
+
+TEST_CASE("an answer of 405 names the methods that are allowed", "[http]") {
+  using adapters::http_detail::after_answer;
+  adapters::http_response response;
+  response.status = 405;
+  response.allow = "GET, POST";
+  const auto text = adapters::http_detail::write_answer(response, after_answer::keep, false);
+  CHECK(text.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
+  CHECK(text.find("\r\nAllow: GET, POST\r\n") != std::string::npos);
+  response.allow = "GET\r\nX: y";
+  CHECK(adapters::http_detail::write_answer(response, after_answer::keep, false).find("X: y") ==
+        std::string::npos);
 }
 
 TEST_CASE("errors travel as the contract's JSON", "[http]") {
