@@ -98,8 +98,7 @@ result<void> check_file_system(const std::string& home) {
     return fail(errc::refused, "the home lies on a read-only file system", home,
                 "mount it writable or choose another home");
   }
-  const auto magic = static_cast<long>(kind.f_type) & 0xFFFFFFFFL;
-  if (magic == NFS_SUPER_MAGIC || magic == cifs_magic || magic == smb2_magic) {
+  if (is_network_file_system(static_cast<long>(kind.f_type))) {
     return fail(errc::refused,
                 "the home lies on a network file system, where locks are not reliable", home,
                 "choose a home on a local disk");
@@ -263,6 +262,13 @@ result<void> lock_with_patience(int descriptor, const std::string& path, millise
 }
 
 } // namespace
+
+bool is_network_file_system(long type) noexcept {
+  const auto magic = type & 0xFFFFFFFFL; // statfs may have extended its sign
+  return magic == NFS_SUPER_MAGIC || magic == cifs_magic || magic == smb2_magic ||
+         magic == SMB_SUPER_MAGIC || magic == AFS_SUPER_MAGIC || magic == AFS_FS_MAGIC ||
+         magic == CODA_SUPER_MAGIC;
+}
 
 bool is_alive(const lock_owner& owner) {
   if (owner.pid <= 0 || (::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) ||

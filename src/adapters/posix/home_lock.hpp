@@ -52,6 +52,10 @@ class home_lock {
   unique_fd fd_;
 };
 
+/// Whether statfs' `f_type` is that of a file system on which other machines may work, and flock
+/// and rename are not what they are on a local disk: NFS, SMB, AFS, Coda.
+bool is_network_file_system(long type) noexcept;
+
 /// Who holds `home` now; nothing when nobody does. For `boyd status` and `boyd doctor`.
 result<std::optional<lock_owner>> read_home_owner(const std::string& home);
 

@@ -65,7 +65,9 @@ TEST_CASE("killed before any call of a commit: the next commit works at once") {
   h.check_sound();
 }
 
-TEST_CASE("FAULTS 43: one failing call in a commit never makes a duplicate or a false answer") {
+TEST_CASE(
+    "case 43 commit-error-but-moved: one failing call in a commit never makes a duplicate or a "
+    "false answer") {
   git_home h;
   put(h.file("STATE.md"), "start\n");
   REQUIRE(h.commit_all("start"));
@@ -97,6 +99,48 @@ TEST_CASE("FAULTS 43: one failing call in a commit never makes a duplicate or a 
   CHECK(moved_in_spite);
   CHECK(point > 20);
   h.check_sound();
+}
+
+TEST_CASE("case 44 fault-during-recovery: opening what a crash has left may be killed, or fail, at "
+          "any call") {
+  // A commit that dies before this call leaves locks and loose ends behind.
+  constexpr int crash_point = 30;
+  int cleared = 0;
+  for (const auto how : {step_choice::kill, step_choice::refuse}) {
+    int point = 0;
+    for (bool all = false; !all && point < most_steps; ++point) {
+      git_home h;
+      put(h.file("STATE.md"), "start\n");
+      REQUIRE(h.commit_all("start"));
+      put(h.file("STATE.md"), "changed\n");
+      const auto crashed =
+          run_stepped([&] { return commit_once(h, "crashed"); },
+                      [&](const disk_step& step) {
+                        return step.number == crash_point ? step_choice::kill : step_choice::go;
+                      });
+      if (skipped(crashed))
+        return;
+      const bool locked = std::filesystem::exists(h.file(".git/index.lock")) ||
+                          std::filesystem::exists(h.file(".git/refs/heads/main.lock"));
+      cleared += locked ? 1 : 0;
+      bool reached = false;
+      (void)run_stepped(
+          [&] { return adapters::make_git_repositories()->open(h.path, h.who) ? 0 : failed; },
+          [&](const disk_step& step) {
+            reached = reached || step.number == point;
+            return step.number == point ? how : step_choice::go;
+          });
+      all = !reached;
+      INFO("call " << point << ", way " << static_cast<int>(how));
+      const int again = commit_once(h, "crashed");
+      REQUIRE((again == committed || again == nothing_to_do));
+      REQUIRE(times(h, "crashed") == 1);
+      h.check_sound();
+      h.check_clean();
+    }
+    CHECK(point < most_steps);
+  }
+  CHECK(cleared > 0);
 }
 
 TEST_CASE("killed before any call of packing: every commit stays readable") {

@@ -208,9 +208,9 @@ TEST_CASE("links in place of home, run or lock are refused", "[posix][lock]") {
   }
 }
 
-TEST_CASE("another user's home is refused", "[posix][lock]") {
+TEST_CASE("case 45 wrong-owner: another user's home is refused", "[posix][lock]") {
   if (::geteuid() != 0) {
-    WARN("needs root to give a directory away: skipped");
+    WARN("SKIPPED: needs root to give a directory away");
     return;
   }
   const test::temp_dir home;
@@ -222,7 +222,7 @@ TEST_CASE("another user's home is refused", "[posix][lock]") {
   CHECK(lock.error().what.find("65534") != std::string::npos);
 }
 
-TEST_CASE("a read-only file system is refused", "[posix][lock]") {
+TEST_CASE("case 45 read-only-fs: it is refused with the reason", "[posix][lock]") {
   const test::temp_dir home;
   enum { refused, accepted, no_mounts };
   const pid_t child = in_child([&]() -> int {
@@ -239,10 +239,25 @@ TEST_CASE("a read-only file system is refused", "[posix][lock]") {
   });
   const int outcome = end_of(child);
   if (outcome == no_mounts) {
-    WARN("may not mount here: skipped");
+    WARN("SKIPPED: may not mount here");
     return;
   }
   CHECK(outcome == refused);
+}
+
+TEST_CASE("case 45 network file system: what cannot be mounted here is known by its kind",
+          "[posix][lock]") {
+  using adapters::is_network_file_system;
+  CHECK(is_network_file_system(0x6969));                         // NFS
+  CHECK(is_network_file_system(static_cast<int>(0xFF534D42)));   // CIFS, as 32 bits give it
+  CHECK(is_network_file_system(static_cast<long>(0xFE534D42L))); // SMB2
+  CHECK(is_network_file_system(0x517B));                         // SMB
+  CHECK(is_network_file_system(0x5346414F));                     // AFS
+  CHECK_FALSE(is_network_file_system(0xEF53));                   // ext4
+  CHECK_FALSE(is_network_file_system(0x58465342));               // XFS
+  CHECK_FALSE(is_network_file_system(0x9123683E));               // btrfs
+  CHECK_FALSE(is_network_file_system(0x01021994));               // tmpfs
+  CHECK_FALSE(is_network_file_system(0x794C7630));               // overlayfs
 }
 
 TEST_CASE("a garbled lock file hinders nobody", "[posix][lock]") {

@@ -210,3 +210,32 @@ TEST_CASE("what was appended is read back", "[graph]") {
     RC_ASSERT(read->fact == fact);
   }));
 }
+
+TEST_CASE("case 40 bitflip-jsonl: a flipped bit is found in its line, and all others are served",
+          "[graph][faults]") {
+  const auto lines = chain_of(5);
+  const auto good = joined(lines);
+  const std::size_t begin = lines[0].size() + lines[1].size() + 2;
+  const std::size_t end = begin + lines[2].size(); // its line break makes two lines one
+  for (std::size_t at = begin; at <= end; ++at) {
+    for (const int bit : {0, 3, 5}) {
+      auto text = good;
+      text[at] = static_cast<char>(static_cast<unsigned char>(text[at]) ^ (1U << bit));
+      const auto report = verify(text);
+      INFO("byte " << at - begin << " of line 3, bit " << bit);
+      REQUIRE_FALSE(report.intact());
+      for (const auto& problem : report.problems) {
+        REQUIRE(problem.line >= 2); // where line 3 names it wrongly
+        REQUIRE(problem.line <= 5);
+      }
+      std::size_t served = 0;
+      for (std::size_t from = 0; from < text.size();) {
+        const auto stop = text.find('\n', from);
+        const auto line = std::string_view(text).substr(from, stop - from);
+        served += line == lines[0] || line == lines[1] || line == lines[4] ? 1 : 0;
+        from = stop + 1;
+      }
+      REQUIRE(served == 3);
+    }
+  }
+}

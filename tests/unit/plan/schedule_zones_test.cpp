@@ -62,7 +62,7 @@ class remembered_zone : public time_zone {
 
 } // namespace
 
-TEST_CASE("dst-change: real zones agree with walking the minutes") {
+TEST_CASE("case 24 dst-change: six real zones agree with walking the minutes") {
   const auto zones = adapters::make_time_zones();
   for (const change& c : changes) {
     const remembered_zone zone{*zones->find(c.zone), c.day};
@@ -80,7 +80,8 @@ TEST_CASE("dst-change: real zones agree with walking the minutes") {
   }
 }
 
-TEST_CASE("dst-change: 02:30 in Berlin and New York, 01:45 on Lord Howe, midnight in Sao Paulo") {
+TEST_CASE("case 24 dst-change: 02:30 in Berlin and New York, 01:45 on Lord Howe, midnight in Sao "
+          "Paulo, a day in Apia") {
   const auto next = [](const char* expression, const char* zone, const char* after) {
     return format_rfc3339(*real_rule(expression, zone).next_after(at(after)));
   };

@@ -192,7 +192,8 @@ TEST_CASE("jitter delays the start, not the slot") {
   CHECK(lines(decide_slots(rule, in)) == expected{"10:10 open"});
 }
 
-TEST_CASE("clock-step: an hour back fires nothing twice, an hour on makes up for it by policy") {
+TEST_CASE(
+    "case 23 clock-step: an hour back fires nothing twice, an hour on makes up for it by policy") {
   const auto rule = rule_of(every_ten_minutes());
   const auto back = decide_slots(rule, input("2026-02-13T10:10:00Z", "2026-02-13T09:10:00Z"));
   CHECK(back.rows.empty());
@@ -210,7 +211,7 @@ TEST_CASE("clock-step: a ledger row from a clock that was years ahead stops noth
   CHECK(*d.next_slot == at("2026-02-13T10:20:00Z"));
 }
 
-TEST_CASE("clock-step: under any clock each slot gets one row, and none is forgotten") {
+TEST_CASE("case 23 clock-step: under any clock each slot gets one row, and none is forgotten") {
   REQUIRE(rc::check("one row per slot", [] {
     auto s = every_ten_minutes();
     s.misfire =
