@@ -113,13 +113,13 @@ result<state_reply> state_session::carry_out(home& h, const read_state& /*what*/
   return state_reply{std::move(*text), {}};
 }
 
-/// STATE.md with something in it: seeded when missing, restored when a fault has emptied it.
+/// STATE.md as somebody wrote it: seeded when missing, restored when a fault has damaged it.
 result<std::string> state_session::sound_state(home& h) {
   auto text = h.files->read(state_file);
-  if (text && !text->empty())
-    return text;
-  if (text)
-    return restore_state(h);
+  if (text) {
+    const auto damage = state::damage_of(*text);
+    return damage.empty() ? std::move(text) : restore_state(h, damage);
+  }
   if (text.error().code != errc::not_found)
     return text;
   const auto& s = h.settings;
@@ -129,30 +129,33 @@ result<std::string> state_session::sound_state(home& h) {
   return h.files->read(state_file);
 }
 
-/// An empty STATE.md is what a crashed file system leaves: nothing of Boyd's writes one. The backup
-/// is taken, else the last commit (FAULTS 38, 39).
-result<std::string> state_session::restore_state(home& h) {
+/// What a crashed file system leaves; nothing of Boyd's writes it. The backup is taken, else the
+/// last commit with a sound one (FAULTS 38, 39). The damaged text goes into the history first.
+result<std::string> state_session::restore_state(home& h, const std::string& damage) {
   const auto path = h.files->path() + "/" + state_file;
   std::string from = "its backup";
   std::string text;
-  auto kept = files::read_checked(*context_->ports.files, path, limits::state_file_bytes, nullptr);
+  auto kept =
+      files::read_checked(*context_->ports.files, path, limits::state_file_bytes, state::damage_of);
   if (kept) {
     text = std::move(kept->bytes);
   } else {
     auto history = h.files->history(state_file, limits::recent_results);
     for (std::size_t i = 0; history && i < history->size() && text.empty(); ++i) {
       auto old = h.files->read_at((*history)[i].hash, state_file);
-      if (old && !old->empty()) {
+      if (old && state::damage_of(*old).empty()) {
         text = std::move(*old);
         from = "commit " + (*history)[i].hash;
       }
     }
   }
   if (text.empty())
-    return fail(errc::corrupt, "STATE.md is empty, and there is no backup or commit to restore",
-                path, "rm '" + path + "': it is seeded anew");
-  spdlog::error("state_writer: {} was empty and is restored from {}", path, from);
-  last_error_ = path + " was empty and is restored from " + from;
+    return fail(errc::corrupt,
+                "STATE.md is damaged (" + damage +
+                    "), and neither its backup nor a commit can restore it",
+                path, "mend it by hand, or `rm '" + path + "'`: it is then seeded anew");
+  spdlog::error("state_writer: {} was damaged ({}) and is restored from {}", path, damage, from);
+  last_error_ = path + " was damaged (" + damage + ") and is restored from " + from;
   if (auto ok = written(h, h.files->write(state_file, text)); !ok)
     return fail(std::move(ok.error()));
   return text;

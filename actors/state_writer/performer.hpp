@@ -50,7 +50,7 @@ class state_session {
   result<home*> home_of(const std::string& kernel_id);
   result<void> check_directory(home& h);
   result<std::string> sound_state(home& h);
-  result<std::string> restore_state(home& h);
+  result<std::string> restore_state(home& h, const std::string& damage);
   result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit,
                                  state::versioned_store::snapshot_first first);
   result<state_reply> written(home& h, result<void> outcome);

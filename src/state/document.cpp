@@ -85,6 +85,12 @@ std::string with_line_end(std::string_view block, std::string_view line_end) {
 
 } // namespace
 
+std::string damage_of(std::string_view file_text) {
+  if (file_text.empty())
+    return "it is empty";
+  return file_text.find('\0') == std::string_view::npos ? "" : "it has NUL bytes in it";
+}
+
 std::string replace_runtime_block(std::string_view file_text, std::string_view block_text) {
   auto found = take_apart(file_text);
   std::string text = std::move(found.before);

@@ -105,7 +105,39 @@ TEST_CASE("a home that disappears while nothing is asked is noticed", "[state_wr
   CHECK_FALSE(f.health().ok);
 }
 
-TEST_CASE("an emptied STATE.md is restored (FAULTS 38, 39)", "[state_writer]") {
+TEST_CASE("case 39 both-copies-bad: the newest sound commit, else a refusal that says what to run",
+          "[state_writer]") {
+  fixture f;
+  f.init();
+  const std::string state = "/boyd/kernel/default/STATE.md";
+  const std::string holes = "preci" + std::string(512, '\0');
+  const bool emptied = GENERATE(true, false);
+  INFO((emptied ? "emptied" : "with holes"));
+  SECTION("a commit has it") {
+    f.disk->put(state, "precious\n");
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win\n"}}}).ok());
+    // A damaged text that got into the history is passed over.
+    f.disk->put(state, holes);
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win more\n"}}}).ok());
+    f.disk->put(state, emptied ? "" : holes);
+    f.disk->put(state + ".bak", emptied ? holes : "");
+    CHECK(f.ask(read_state{"default"}).value().text == "precious\n");
+    CHECK(f.file("STATE.md") == "precious\n");
+    CHECK(f.file("STATE.md.bak") == "precious\n");
+  }
+  SECTION("nothing has it") {
+    f.disk->put(state, emptied ? "" : holes);
+    f.disk->put(state + ".bak", emptied ? holes : "");
+    const auto read = f.ask(read_state{"default"});
+    REQUIRE(read.answered());
+    REQUIRE_FALSE(read.ok());
+    CHECK(read.why().code == errc::corrupt);
+    CHECK(read.why().next.find("`rm '/boyd/kernel/default/STATE.md'`") != std::string::npos);
+    CHECK(f.file("STATE.md") == (emptied ? "" : holes));
+  }
+}
+
+TEST_CASE("case 38 zero-byte-state, case 39: an emptied STATE.md is restored", "[state_writer]") {
   fixture f;
   f.init();
   f.disk->put("/boyd/kernel/default/STATE.md", "precious\n");
@@ -125,7 +157,7 @@ TEST_CASE("an emptied STATE.md is restored (FAULTS 38, 39)", "[state_writer]") {
   CHECK(f.health().last_error.find("restored") != std::string::npos);
 }
 
-TEST_CASE("a full disk degrades until a write succeeds (FAULTS 35)", "[state_writer]") {
+TEST_CASE("case 35 enospc-state: a full disk degrades until a write succeeds", "[state_writer]") {
   fixture f;
   f.init();
   f.disk->set_fault_plan([](const sim::disk_call& c) {

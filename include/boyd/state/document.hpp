@@ -27,6 +27,10 @@ namespace boyd::state {
 /// first closed block, else of the first half block, else it is appended after one separating line
 /// break. Other blocks and strays are removed.
 
+/// What a fault of the file system has done to a STATE.md, as words; empty: nothing that can be
+/// known. Nobody writes an empty one, or NUL bytes: those stand where blocks were never written.
+std::string damage_of(std::string_view file_text);
+
 /// `file_text` with exactly one runtime block, `block_text` (as render_runtime_block makes it),
 /// whose line ends are all of one kind (LF or CRLF): that of the standing block's first line, else
 /// the one that most lines of the file have. Idempotent. agents_part is the same before and after.

@@ -227,3 +227,11 @@ TEST_CASE("hostile fences cost no more than their size", "[state][document]") {
   const auto once = replaced(file);
   CHECK(lines_equal(once, block_start) == 1);
 }
+
+TEST_CASE("only what nobody writes counts as damage", "[state]") {
+  CHECK_FALSE(damage_of("").empty());
+  CHECK_FALSE(damage_of(std::string(3, '\0')).empty());
+  CHECK_FALSE(damage_of(std::string("text\0text", 9)).empty());
+  CHECK(damage_of(" ").empty());
+  CHECK(damage_of("\xff latin-1, and no heading").empty());
+}
