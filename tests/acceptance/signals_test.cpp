@@ -72,7 +72,8 @@ std::vector<boyd::cycle_record> cycle_rows(const site& s) {
 
 } // namespace
 
-TEST_CASE("drain: SIGTERM gives unfinished work back unused, and the next start resumes the cycle",
+TEST_CASE("case 31 drain: SIGTERM gives unfinished work back unused, and the next start resumes "
+          "the cycle",
           "[acceptance]") {
   const site s(sixteen("1s"));
   {

@@ -83,7 +83,8 @@ TEST_CASE("contract 3: ~actor_system waits for every actor", "[contract]") {
   ending.join();
 }
 
-TEST_CASE("contract 4: an actor that awaits does not hear an exit", "[contract]") {
+TEST_CASE("contract 4, case 5 await-blocks-exit: an actor that awaits does not hear an exit",
+          "[contract]") {
   deterministic_system node;
   auto silent = node.own(node.system().spawn([](caf::event_based_actor* self) -> caf::behavior {
     return {[self](int) -> caf::result<int> {

@@ -114,7 +114,7 @@ TEST_CASE("requests that wait share a batch", "[keeper][actor]") {
   CHECK(*std::max_element(f.outside->batches.begin(), f.outside->batches.end()) > 1);
 }
 
-TEST_CASE("a flood is refused, not stored (FAULTS 6)", "[keeper][actor]") {
+TEST_CASE("case 6 mailbox-flood: a flood is refused, not stored", "[keeper][actor]") {
   fixture f({.queue = 4, .group = 2, .reserve = 0});
   std::vector<test::asked<echo_reply>> all;
   for (int i = 0; i < 50; ++i)
@@ -236,7 +236,8 @@ TEST_CASE("a keeper's pong tells for how long its worker has been away", "[keepe
   CHECK(pinged(1000) == 0ms);
 }
 
-TEST_CASE("a keeper that ends answers everybody who waits (FAULTS 3)", "[keeper][actor]") {
+TEST_CASE("case 3 promise-orphan: a keeper that ends answers everybody who waits",
+          "[keeper][actor]") {
   for (const auto reason : {caf::exit_reason::kill, caf::exit_reason::user_shutdown}) {
     fixture f({.queue = 100, .group = 2, .reserve = 0});
     f.outside->crashes_left = 1000;

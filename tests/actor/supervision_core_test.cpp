@@ -162,7 +162,7 @@ TEST_CASE("a quiet period forgives", "[supervision]") {
   CHECK(core.reconcile(later).start == ids{"a"});
 }
 
-TEST_CASE("a spent intensity escalates with the reason (FAULTS 8)", "[supervision]") {
+TEST_CASE("case 8 crash-loop: a spent intensity escalates with the reason", "[supervision]") {
   auto core = family();
   start_all(core);
   for (int i = 0; i < 3; ++i) {
@@ -177,7 +177,7 @@ TEST_CASE("a spent intensity escalates with the reason (FAULTS 8)", "[supervisio
   CHECK(todo.start.empty());
 }
 
-TEST_CASE("a start that fails counts and is repeated (FAULTS 2)", "[supervision]") {
+TEST_CASE("case 2 init-throws: a start that fails counts and is repeated", "[supervision]") {
   auto core = family();
   auto todo = core.reconcile(t0);
   CHECK(todo.start.front() == "store");

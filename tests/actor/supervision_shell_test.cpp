@@ -128,7 +128,8 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("a child that throws is restarted and its text is kept (FAULTS 1)", "[supervision]") {
+TEST_CASE("case 1 actor-throws: a child that throws is restarted and its text is kept",
+          "[supervision]") {
   for (const auto& [how, text] :
        {std::pair{1, "child threw"}, std::pair{2, "exception that is not a std::exception"}}) {
     fixture f;
@@ -159,7 +160,8 @@ TEST_CASE("who holds a dead sibling's handle is started again with the new one",
   CHECK(f.view("b").restarts == 0); // it did not fail
 }
 
-TEST_CASE("a factory that throws is repeated with a back-off (FAULTS 2)", "[supervision]") {
+TEST_CASE("case 2 init-throws: a factory that throws is repeated with a back-off",
+          "[supervision]") {
   fixture f(2);
   CHECK(f.view("b").state == "restarting");
   CHECK(f.view("b").last_error == "no start");
@@ -180,7 +182,7 @@ TEST_CASE("too many failures end the supervisor with the reason", "[supervision]
   CHECK(f.node.ended(a)); // what still lived went with it
 }
 
-TEST_CASE("a stop overtakes 100,000 waiting messages (FAULTS 4)", "[supervision]") {
+TEST_CASE("case 4 exit-behind-mail: a stop overtakes 100,000 waiting messages", "[supervision]") {
   fixture f;
   const auto c = f.seen->handles["c"];
   for (int i = 0; i < 100'000; ++i)

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -315,4 +316,36 @@ TEST_CASE("systemd hears of the start, of progress, of a reload and of the end",
   node.signal(SIGTERM);
   CHECK(systemd.hears("STOPPING=1\nEXTEND_TIMEOUT_USEC="));
   CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("both units are what systemd understands", "[e2e][supervision]") {
+  if (!fs::exists("/usr/bin/systemd-analyze")) {
+    WARN("skipped: no systemd-analyze on this machine");
+    return;
+  }
+  const char* source = std::getenv("BOYD_SOURCE_DIR");
+  REQUIRE(source != nullptr);
+  const temp_dir directory;
+  for (const bool of_a_person : {false, true}) {
+    auto unit = read_file(source + std::string("/config/systemd/") +
+                          (of_a_person ? "user/boyd.service" : "boyd.service"));
+    REQUIRE_THAT(unit, Contains("Type=notify") && Contains("WatchdogSec="));
+    // Neither the installed binary nor the user need be there.
+    for (const auto* installed : {"/usr/local/bin/boyd ", "%h/.local/bin/boyd "})
+      if (const auto at = unit.find(std::string("ExecStart=") + installed); at != std::string::npos)
+        unit.replace(at, std::string("ExecStart=").size() + std::string(installed).size(),
+                     "ExecStart=/bin/true ");
+    for (const auto* line : {"User=boyd\n", "Group=boyd\n"})
+      if (const auto at = unit.find(line); at != std::string::npos)
+        unit.erase(at, std::string(line).size());
+    write_file(directory.file("boyd.service"), unit);
+    std::vector<std::string> verify{"/usr/bin/systemd-analyze", "verify", "--man=no"};
+    if (of_a_person)
+      verify.emplace_back("--user");
+    verify.push_back(directory.file("boyd.service"));
+    const auto said = program(verify, {{"XDG_RUNTIME_DIR", directory.path()}}).finish();
+    INFO(said.err << said.out);
+    CHECK(said.code == 0);
+    CHECK(said.err.empty());
+  }
 }
