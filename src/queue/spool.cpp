@@ -5,6 +5,8 @@
 #include "boyd/files/journal.hpp"
 #include "boyd/ports/file_system.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -17,8 +19,52 @@ constexpr std::size_t spool_bytes = std::size_t{256} << 20;
 /// One settlement holds at most limits::output_bytes of output, six times as long when escaped.
 constexpr std::size_t batch_bytes = std::size_t{16} << 20;
 
+constexpr std::string_view seal_begin = R"({"crc":")";
+constexpr std::string_view seal_end = R"(",)";
+constexpr std::size_t seal_digits = 8;
+
+/// CRC-32 of IEEE 802.3, as eight hexadecimal digits.
+std::string crc_of(std::string_view bytes) {
+  constexpr std::uint32_t polynomial = 0xEDB88320;
+  constexpr int bits = 8;
+  std::uint32_t sum = ~std::uint32_t{0};
+  for (const char c : bytes) {
+    sum ^= static_cast<unsigned char>(c);
+    for (int i = 0; i < bits; ++i)
+      sum = (sum >> 1) ^ ((sum & 1) != 0 ? polynomial : 0);
+  }
+  sum = ~sum;
+  constexpr std::uint32_t digit = 0xF;
+  std::string text(seal_digits, '0');
+  for (auto at = text.rbegin(); at != text.rend(); ++at, sum >>= 4)
+    *at = "0123456789abcdef"[sum & digit];
+  return text;
+}
+
+/// A line with its check sum in front: after a flipped bit it may still be well-formed and say
+/// something else, which would be recorded as somebody's result.
+std::string sealed(std::string_view line) {
+  std::string out(seal_begin);
+  out += crc_of(line);
+  out += seal_end;
+  out += line.substr(1);
+  return out;
+}
+
+/// Lines without a check sum are an earlier version's.
+result<node_settlement> read_line(std::string_view line) {
+  if (!line.starts_with(seal_begin))
+    return settlement_from_json(line);
+  constexpr auto head = seal_begin.size() + seal_digits + seal_end.size();
+  const auto sum = line.substr(seal_begin.size(), seal_digits);
+  const std::string body = "{" + std::string(line.substr(std::min(head, line.size())));
+  if (!line.substr(seal_begin.size() + sum.size()).starts_with(seal_end) || sum != crc_of(body))
+    return fail(errc::corrupt, "the check sum is another one");
+  return settlement_from_json(body);
+}
+
 bool parses(std::string_view line) {
-  return settlement_from_json(line).has_value();
+  return read_line(line).has_value();
 }
 
 std::string directory_of(const std::string& path) {
@@ -32,6 +78,7 @@ struct settlement_spool::impl {
   std::shared_ptr<file_system> files;
   std::string path;
   std::optional<files::journal> journal;
+  std::string damaged{}; ///< lines that the last load could not read, not yet set aside
 
   result<void> open() {
     if (journal)
@@ -47,6 +94,30 @@ struct settlement_spool::impl {
     return {};
   }
 
+  /// What cannot be read is somebody's result: it is kept before its file goes.
+  result<void> quarantine() {
+    if (damaged.empty())
+      return {};
+    const std::string aside = path + ".damaged";
+    auto file = files->open(aside, open_mode::append);
+    if (!file)
+      return fail(std::move(file.error()));
+    for (std::string_view left = damaged; !left.empty();) {
+      const auto count = (*file)->write(left);
+      if (!count)
+        return fail(count.error());
+      if (*count == 0)
+        return fail(errc::io_error, "nothing was written", aside);
+      left.remove_prefix(*count);
+    }
+    if (auto synced = (*file)->sync(); !synced)
+      return synced;
+    if (auto synced = files->sync_directory(directory_of(aside)); !synced)
+      return synced;
+    damaged.clear();
+    return {};
+  }
+
   result<void> write(const std::vector<std::string>& lines) {
     auto written = journal->append(lines);
     if (written)
@@ -58,7 +129,7 @@ struct settlement_spool::impl {
 };
 
 settlement_spool::settlement_spool(std::shared_ptr<file_system> files, std::string path)
-    : impl_(std::make_unique<impl>(impl{std::move(files), std::move(path), std::nullopt})) {}
+    : impl_(std::make_unique<impl>(impl{std::move(files), std::move(path), std::nullopt, {}})) {}
 settlement_spool::~settlement_spool() = default;
 settlement_spool::settlement_spool(settlement_spool&&) noexcept = default;
 settlement_spool& settlement_spool::operator=(settlement_spool&&) noexcept = default;
@@ -75,13 +146,16 @@ result<settlement_spool::content> settlement_spool::load() {
   auto bytes = impl_->files->read(impl_->path, spool_bytes);
   if (!bytes)
     return fail(bytes.error());
+  impl_->damaged.clear();
   for (const auto line : split(*bytes, '\n')) {
     if (line.empty())
       continue;
-    if (auto item = settlement_from_json(line))
+    if (auto item = read_line(line)) {
       out.items.push_back(std::move(*item));
-    else
+    } else {
+      impl_->damaged += std::string(line) + "\n";
       ++out.skipped;
+    }
   }
   return out;
 }
@@ -93,7 +167,7 @@ result<void> settlement_spool::append(const std::string& node_id,
   std::vector<std::string> lines;
   std::size_t bytes = 0;
   for (const auto& item : items) {
-    auto line = settlement_to_json(node_id, item);
+    auto line = sealed(settlement_to_json(node_id, item));
     if (!lines.empty() && bytes + line.size() + 1 > batch_bytes) {
       if (auto written = impl_->write(lines); !written)
         return written;
@@ -108,10 +182,12 @@ result<void> settlement_spool::append(const std::string& node_id,
 
 result<void> settlement_spool::rewrite(const std::vector<node_settlement>& items) {
   impl_->journal.reset();
+  if (auto kept = impl_->quarantine(); !kept)
+    return kept;
   if (!items.empty()) {
     std::string text;
     for (const auto& s : items)
-      text += settlement_to_json(s.node_id, s.item) + "\n";
+      text += sealed(settlement_to_json(s.node_id, s.item)) + "\n";
     return files::write_atomic(*impl_->files, impl_->path, text);
   }
   auto info = impl_->files->stat(impl_->path);

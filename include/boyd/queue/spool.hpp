@@ -26,8 +26,9 @@ class settlement_spool {
   settlement_spool(settlement_spool&&) noexcept;
   settlement_spool& operator=(settlement_spool&&) noexcept;
 
-  /// Opens (a torn tail is cut and set aside) and reads what is kept, oldest first. A line that
-  /// does not parse is skipped and counted in `skipped`.
+  /// Opens (a torn tail is cut and set aside) and reads what is kept, oldest first. Each line has a
+  /// CRC-32: one that does not parse or has another sum is skipped and counted in `skipped`, and
+  /// goes to `<path>.damaged` before `rewrite` takes its file away.
   struct content {
     std::vector<node_settlement> items;
     std::size_t skipped = 0;
