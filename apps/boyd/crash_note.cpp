@@ -52,6 +52,11 @@ void on_fault(int number, siginfo_t* info, void* context) {
   ::raise(number);
 }
 
+bool is_there(file_system& files, const std::string& path) {
+  const auto info = files.stat(path);
+  return info && info->kind != file_kind::missing;
+}
+
 /// See strict_after_crash.
 class strict_store final : public dispatch_store {
  public:
@@ -66,7 +71,7 @@ class strict_store final : public dispatch_store {
     const bool takes_back = std::ranges::any_of(batch, [](const store::operation& op) {
       return std::holds_alternative<store::take_back>(op);
     });
-    if (!takes_back || !files_->stat(note_))
+    if (!takes_back || !is_there(*files_, note_))
       return inner_->apply(batch);
     auto strict = batch;
     for (auto& op : strict)
@@ -109,7 +114,7 @@ store_factory strict_after_crash(store_factory make, const std::string& home,
   return [make = std::move(make), note = note_path(home),
           files = std::move(files)]() -> std::unique_ptr<dispatch_store> {
     auto inner = make();
-    if (!inner || !files->stat(note))
+    if (!inner || !is_there(*files, note))
       return inner;
     return std::make_unique<strict_store>(std::move(inner), note, files);
   };
