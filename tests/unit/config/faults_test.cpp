@@ -36,7 +36,7 @@ TEST_CASE("faults: an unknown point or action is a finding with its place and th
   REQUIRE(strange != nullptr);
   CHECK(strange->line == 9);
   CHECK(strange->nearest.empty());
-  CHECK_THAT(strange->text(), Contains("dispatcher.claim, executor.run, git_committer.commit"));
+  CHECK_THAT(strange->text(), Contains("expected one of dispatcher.claim, dispatcher.due,"));
   const auto* action = about(r, "faults[2].action");
   REQUIRE(action != nullptr);
   CHECK(action->line == 10);

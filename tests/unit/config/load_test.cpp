@@ -107,7 +107,7 @@ TEST_CASE("load: the schema's defaults are those of the values", "[config]") {
   CHECK(c.node_settings == node{});
   REQUIRE(c.kernels.size() == 1);
   CHECK(c.kernels.front() == k);
-  CHECK(c.faults == std::vector<fault>{{"store.apply", "error", 1, 1.0, {}}});
+  CHECK(c.faults == std::vector<fault>{{"store.apply", "error", 1, 1.0, {}, 0, 1, {}}});
   const auto bare = good(with_agent(""));
   command_executor run;
   run.argv = {"date"};
