@@ -34,7 +34,8 @@ struct fixture : simulated_node {
   workspace_actor workspace;
   dispatcher_pool_actor pool;
 
-  explicit fixture(std::vector<config::agent> agents) {
+  explicit fixture(std::vector<config::agent> agents, bool shared = false) {
+    context->shared_store = shared;
     configuration->node_settings.max_concurrent = 16;
     kernel().agents = std::move(agents);
     store = actors.own(spawn_store(actors.system(), context));
@@ -148,4 +149,20 @@ TEST_CASE("an injected error of an attempt is its own", "[dispatching]") {
   CHECK(f.done() == 2);
   f.actors.advance(1min);
   CHECK(f.done() == 3);
+}
+
+TEST_CASE("case 22 notify-lost: work of another node whose wake-up is lost is found by the poll",
+          "[dispatching]") {
+  fixture f({scripted("quick", {0ms})}, true);
+  f.actors.advance(1min);
+  dispatch_spec spec;
+  spec.kernel_id = f.kernel().kernel_id;
+  spec.cycle_id = "cycle-of-another-node";
+  spec.dispatch_id = "dispatch-of-another-node";
+  spec.agent_id = "quick";
+  f.database->run({store::enqueue_cycle{spec.kernel_id, spec.cycle_id, {spec}, {}}});
+  f.actors.run_all();
+  CHECK(f.done() == 0);
+  f.actors.advance(limits::queue_poll);
+  CHECK(f.done() == 1);
 }

@@ -60,7 +60,8 @@ std::string text_of(const answer& a, int row, int column) {
 void read_result(const answer& a, int r, int c, queue::queue_row& row) {
   auto& d = row.d;
   auto& o = d.outcome;
-  d.status = dispatch_status_from(a.text(r, c)).value_or(dispatch_status::failed);
+  const auto status = dispatch_status_from(a.text(r, c));
+  d.status = status.value_or(dispatch_status::failed);
   d.attempt = static_cast<int>(a.integer(r, c + 1));
   d.rescues = static_cast<int>(a.integer(r, c + 2));
   d.fence = a.integer(r, c + 3);
@@ -79,7 +80,7 @@ void read_result(const answer& a, int r, int c, queue::queue_row& row) {
   o.output_cut = static_cast<std::uint64_t>(a.integer(r, c + 14));
   o.session_id = text_of(a, r, c + 15);
   o.summary = text_of(a, r, c + 16);
-  o.error = text_of(a, r, c + 17);
+  o.error = status ? text_of(a, r, c + 17) : queue::unknown_status(a.text(r, c));
   o.usage_json = text_of(a, r, c + 18);
   if (!a.is_null(r, c + 19))
     d.attempts_json = text_of(a, r, c + 19);

@@ -17,7 +17,8 @@ namespace {
 /// What its latest ended attempt left of a dispatch.
 void read_result(const statement& s, directory& names, queue::queue_row& row) {
   auto& d = row.d;
-  d.status = dispatch_status_from(s.view(14)).value_or(dispatch_status::failed);
+  const auto status = dispatch_status_from(s.view(14));
+  d.status = status.value_or(dispatch_status::failed);
   d.attempt = static_cast<int>(s.integer(15));
   d.rescues = static_cast<int>(s.integer(16));
   d.fence = s.integer(17);
@@ -36,7 +37,7 @@ void read_result(const statement& s, directory& names, queue::queue_row& row) {
   o.output_cut = static_cast<std::uint64_t>(s.integer(28));
   o.session_id = s.text(29);
   o.summary = s.text(30);
-  o.error = s.text(31);
+  o.error = status ? s.text(31) : queue::unknown_status(s.view(14));
   o.usage_json = s.text(32);
   d.attempts_json = s.text(33);
 }

@@ -209,6 +209,36 @@ TEST_CASE("case 20 failover-loses-last-second: a done dispatch that is back is t
   REQUIRE(settle(*s, second) == settle_result::accepted);
 }
 
+TEST_CASE(
+    "case 26 undecodable-job: words of a newer version end with a reason, and hold nobody up") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("c", 3)));
+  REQUIRE(settle(*s, ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0)) ==
+          settle_result::accepted);
+  query(uri, "UPDATE boyd.dispatch_results SET status = 'archived', execution = 'frozen', "
+             "failure_class = 'novel', attempts = '{\"v\": 99}'");
+  query(uri, "UPDATE boyd.dispatch_requests SET metadata = '[\"v99\", null]'");
+  const auto strange = *ask(*s, store::find_dispatch{"dispatch-c-0"});
+  REQUIRE(strange.status == dispatch_status::failed);
+  REQUIRE(strange.outcome.error.find("status \"archived\" is not known") != std::string::npos);
+  // Not in a loop: it is not claimed, and those beside it are done.
+  const auto rest = ask(*s, store::claim{"n1", "k", "a", 10, 1h});
+  REQUIRE(rest.size() == 2);
+  for (const auto& c : rest)
+    REQUIRE(settle(*s, c) == settle_result::accepted);
+  REQUIRE(ask(*s, store::claim{"n1", "k", "a", 10, 1h}).empty());
+  REQUIRE(ask(*s, store::list_dispatches{}).size() == 3);
+  // The way back.
+  REQUIRE(ask(*s, store::retry_dispatch{"dispatch-c-0"}).result == settle_result::accepted);
+  const auto again = ask(*s, store::claim{"n1", "k", "a", 10, 1h});
+  REQUIRE(again.size() == 1);
+  REQUIRE(settle(*s, again[0]) == settle_result::accepted);
+  REQUIRE(ask(*s, store::find_dispatch{"dispatch-c-0"})->status == dispatch_status::done);
+}
+
 TEST_CASE("case 28 long-snapshot: it is named, work goes on, and dead rows go when it ends") {
   if (skipped())
     return;

@@ -42,7 +42,72 @@ class reader {
   sqlite3* db_ = nullptr;
 };
 
+/// A newer version's statements on a file that nobody has open.
+void newer_version(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &db) == SQLITE_OK);
+  const auto status = sqlite3_exec(db, sql, nullptr, nullptr, nullptr);
+  sqlite3_close(db);
+  REQUIRE(status == SQLITE_OK);
+}
+
 } // namespace
+
+TEST_CASE(
+    "case 26 undecodable-job: words of a newer version end with a reason, and hold nobody up") {
+  const temp_dir directory;
+  adapters::sqlite_options options;
+  options.path = directory.file("boyd.db");
+  options.clock = std::make_shared<wall_clock>();
+  auto s = adapters::make_sqlite_store(options);
+  REQUIRE(s->open());
+  std::vector<store::operation> batch;
+  for (const auto* id : {"dispatch-0", "dispatch-1", "dispatch-2"}) {
+    dispatch_spec spec;
+    spec.dispatch_id = id;
+    spec.kernel_id = "k";
+    spec.cycle_id = std::string{"of "} + id;
+    spec.agent_id = "a";
+    batch.emplace_back(store::enqueue_cycle{"k", spec.cycle_id, {spec}, {}});
+  }
+  REQUIRE(s->apply(batch));
+  const auto claim = [&](std::size_t limit) {
+    const auto r = s->apply({store::claim{"n1", "k", "a", limit, 1h}});
+    REQUIRE(r);
+    return std::get<store::claim::reply>(r->front());
+  };
+  const auto settle = [&](const claimed_dispatch& c) {
+    const settlement done{c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}};
+    const auto r = s->apply({store::settle{"n1", {done}}});
+    REQUIRE(r);
+    return std::get<store::settle::reply>(r->front()).at(0);
+  };
+  const auto find = [&](const std::string& id) {
+    const auto r = s->apply({store::find_dispatch{id}});
+    REQUIRE(r);
+    return *std::get<store::find_dispatch::reply>(r->front());
+  };
+  REQUIRE(settle(claim(1).at(0)) == settle_result::accepted);
+  s.reset();
+  newer_version(options.path, "UPDATE dispatch_results SET status='archived', execution='frozen', "
+                              "failure_class='novel', attempts='not even JSON'; "
+                              "UPDATE dispatch_requests SET metadata='{\"v\":'");
+  s = adapters::make_sqlite_store(options);
+  REQUIRE(s->open());
+  const auto strange = find("dispatch-0");
+  REQUIRE(strange.status == dispatch_status::failed);
+  REQUIRE(strange.outcome.error.find("status \"archived\" is not known") != std::string::npos);
+  // Not in a loop: it is not claimed, and those beside it are done.
+  const auto rest = claim(10);
+  REQUIRE(rest.size() == 2);
+  for (const auto& c : rest)
+    REQUIRE(settle(c) == settle_result::accepted);
+  REQUIRE(claim(10).empty());
+  // The way back.
+  REQUIRE(s->apply({store::retry_dispatch{"dispatch-0"}}));
+  REQUIRE(settle(claim(10).at(0)) == settle_result::accepted);
+  REQUIRE(find("dispatch-0").status == dispatch_status::done);
+}
 
 TEST_CASE("case 47 wal-grows: a pinned reader is named, the log has a limit, and all comes back") {
   const temp_dir directory;
