@@ -48,6 +48,9 @@ struct dispatcher_state {
   bool ticking = false;
   bool store_failed = false;
   bool orphans_left = false; ///< the predecessor's rows could not be listed
+  bool unheard_left = false; ///< nor what a claim without an answer may have taken
+  work_due last_due;         ///< what the pool said last
+  bool due_left = false;     ///< a claim of it failed: it is tried again by the next tick
   int worker_restarts = 0;
   std::string last_worker_error;
   static inline const char* name = "dispatcher";
@@ -62,8 +65,15 @@ struct dispatcher_state {
 
 using self_pointer = dispatcher_impl::stateful_pointer<dispatcher_state>;
 
+/// Whose rows are running here that this dispatcher does not run.
+enum class unknown_rows : std::uint8_t {
+  of_crashed, ///< its predecessor's
+  of_claim,   ///< taken by a claim whose commit came to its end although its answer was an error
+};
+
 void step(self_pointer self);
 void keep_ticking(self_pointer self);
+void give_back(self_pointer self, unknown_rows which);
 
 steady_time now_of(self_pointer self) {
   return self->state.parts.context->ports.clock->steady();
@@ -120,10 +130,15 @@ void claim(self_pointer self, std::size_t n) {
   const auto started = now_of(self);
   ask_store(self, p.store, std::move(op), [self, started](result<store::claim::reply> r) {
     self->state.store_failed = !r;
-    if (r)
+    if (r) {
       self->state.core->claimed(std::move(*r), started);
-    else
+    } else {
       self->state.core->claim_failed();
+      // The pool looks anew only after a long while, when it could read the store all the time.
+      self->state.due_left = true;
+      // Before the next claim, which is then not taken for this one.
+      give_back(self, unknown_rows::of_claim);
+    }
     step(self);
   });
 }
@@ -313,19 +328,38 @@ dispatcher_limits limits_for(const dispatcher_parts& p, const config::agent& a) 
   return l;
 }
 
-/// Rows that a crashed predecessor left running here: its attempts count as failed by Boyd's fault,
-/// so that a row that ends its dispatcher is not tried for ever.
-void give_back_orphans(self_pointer self) {
+/// What an unknown row comes to. A crashed predecessor's attempts count as failed by Boyd's fault,
+/// so that a row that ends its dispatcher is not tried for ever; what was never started does not
+/// count.
+settlement settlement_of(self_pointer self, dispatch row, unknown_rows which) {
+  auto& s = self->state;
+  const bool crashed = which == unknown_rows::of_crashed;
+  run_outcome o;
+  o.execution = execution_verdict::indeterminate;
+  o.failure = failure_class::transient;
+  o.error = crashed ? "the dispatcher crashed while this ran"
+                    : "the answer to the claim was lost; it did not run";
+  o.summary = o.error;
+  claimed_dispatch claimed;
+  claimed.row = std::move(row);
+  return queue::decide_settlement(
+      claimed, o, limits_for(s.parts, *s.agent).retry, s.parts.context->ports.random->unit(),
+      crashed ? queue::stop_cause::none : queue::stop_cause::shutting_down);
+}
+
+/// Rows that run here as far as the store knows and that nobody runs: nobody else looks after them
+/// while this node lives, but for the sweep after their lease.
+void give_back(self_pointer self, unknown_rows which) {
   auto& s = self->state;
   store::list_dispatches op;
   op.kernel_id = s.parts.kernel_id;
   op.agent_id = s.parts.agent_id;
   op.status = dispatch_status::running;
-  ask_store(self, s.parts.store, std::move(op), [self](result<std::vector<dispatch>> rows) {
+  ask_store(self, s.parts.store, std::move(op), [self, which](result<std::vector<dispatch>> rows) {
     auto& st = self->state;
     if (!rows) {
-      // Nobody else looks after them while this node lives.
-      st.orphans_left = st.store_failed = true;
+      (which == unknown_rows::of_crashed ? st.orphans_left : st.unheard_left) = true;
+      st.store_failed = true;
       return keep_ticking(self);
     }
     st.store_failed = false;
@@ -333,16 +367,7 @@ void give_back_orphans(self_pointer self) {
     for (auto& row : *rows) {
       if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
         continue;
-      run_outcome o;
-      o.execution = execution_verdict::indeterminate;
-      o.failure = failure_class::transient;
-      o.error = "the dispatcher crashed while this ran";
-      o.summary = o.error;
-      claimed_dispatch claimed;
-      claimed.row = std::move(row);
-      items.push_back(queue::decide_settlement(claimed, o, limits_for(st.parts, *st.agent).retry,
-                                               st.parts.context->ports.random->unit(),
-                                               queue::stop_cause::none));
+      items.push_back(settlement_of(self, std::move(row), which));
     }
     if (!items.empty())
       settle(self, std::move(items));
@@ -389,9 +414,10 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
   s.core = std::make_unique<dispatcher_core>(limits_for(s.parts, *s.agent));
   restore_run_count(self);
   if (s.parts.replaces_crashed)
-    give_back_orphans(self);
+    give_back(self, unknown_rows::of_crashed);
   return {
       [self](work_due& m) {
+        self->state.last_due = m;
         self->state.core->due(m.count, m.priority);
         step(self);
       },
@@ -428,7 +454,11 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       [self](dispatcher_tick&) {
         self->state.ticking = false;
         if (std::exchange(self->state.orphans_left, false))
-          give_back_orphans(self);
+          give_back(self, unknown_rows::of_crashed);
+        if (std::exchange(self->state.unheard_left, false))
+          give_back(self, unknown_rows::of_claim);
+        if (std::exchange(self->state.due_left, false))
+          self->state.core->due(self->state.last_due.count, self->state.last_due.priority);
         step(self);
       },
       [self](grace_over&) {
