@@ -1,0 +1,59 @@
+#include "acceptance/agreement.hpp"
+#include "findings.hpp"
+#include "knobs.hpp"
+#include "lab.hpp"
+#include "support/pch.hpp"
+
+#include <fmt/format.h>
+#include <iostream>
+
+using namespace boyd::test;
+
+namespace {
+
+std::string times(const std::vector<double>& s) {
+  return fmt::format("{} (p50 {:.1f} s, p99 {:.1f} s, longest {:.1f} s)", s.size(),
+                     percentile(s, 0.50), percentile(s, 0.99), s.empty() ? 0 : s.back());
+}
+
+std::string report(const chaos_lab& lab, const chaos_findings& f) {
+  std::string text;
+  for (const auto& [what, n] : lab.record().faults)
+    text += fmt::format("  {:4} {}\n", n, what);
+  text += fmt::format("  {:4} commits cut on the way\n", lab.proxy().commits_cut());
+  text +=
+      fmt::format("cycles admitted {}, dispatches {}, runs {}, effects {}, absorbed {}\n",
+                  lab.record().acknowledged.size(), f.dispatches, f.runs, f.effects, f.absorbed);
+  text += fmt::format("rescues {}, late results refused {}, given up {}\n", f.rescues, f.refused,
+                      f.given_up);
+  text += "a lost node's work runs elsewhere: " + times(f.elsewhere_s) +
+          "\nthe same at home, after its restart: " + times(f.at_home_s) + "\n";
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("PostgreSQL chaos: four nodes lose nothing and do nothing twice", "[chaos]") {
+  auto* server = shared_postgres();
+  if (server == nullptr)
+    return;
+  const auto seed = chaos_seed();
+  std::cout << "chaos: BOYD_CHAOS_SEED=" << seed << " BOYD_CHAOS_SECONDS=" << chaos_time().count()
+            << " BOYD_CHAOS_LEASE=" << chaos_lease() << std::endl;
+  chaos_lab lab(*server, seed, chaos_lease());
+  lab.start();
+  lab.rage(chaos_time());
+  const auto amiss = lab.settle();
+  INFO(amiss);
+  CHECK(amiss.empty());
+  for (const int code : lab.end())
+    CHECK(code == 0);
+  const auto found = judge(lab);
+  std::cout << report(lab, found);
+  INFO(told(found.wrong));
+  CHECK(found.wrong.empty());
+  INFO(told(lab.record().surprises));
+  CHECK(lab.record().surprises.empty());
+  CHECK(found.dispatches > 0);
+  CHECK(found.effects == found.dispatches);
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+namespace boyd::test {
+
+/// A number from the environment; `standard` when it is not set.
+inline std::int64_t knob(const char* name, std::int64_t standard) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? standard : std::atoll(text);
+}
+
+/// How long the random faults go on: BOYD_CHAOS_SECONDS.
+inline std::chrono::seconds chaos_time() {
+  return std::chrono::seconds{knob("BOYD_CHAOS_SECONDS", 40)};
+}
+
+/// The nodes' lease, in seconds: BOYD_CHAOS_LEASE. Production's is 30; a short one shows the same
+/// in less time.
+inline int chaos_lease() {
+  return static_cast<int>(knob("BOYD_CHAOS_LEASE", 3));
+}
+
+/// BOYD_CHAOS_SEED, else a new one.
+inline std::uint64_t chaos_seed() {
+  return static_cast<std::uint64_t>(knob("BOYD_CHAOS_SEED", std::random_device{}()));
+}
+
+/// `node` settings for a short lease.
+inline std::string lease_settings(int seconds) {
+  return "lease: " + std::to_string(seconds) +
+         "s, lease_renewal: " + std::to_string(seconds >= 6 ? seconds / 3 : 1) + "s";
+}
+
+} // namespace boyd::test

@@ -1,0 +1,377 @@
+#include "lab.hpp"
+
+#include "knobs.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <stdexcept>
+
+namespace boyd::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t nodes = 4;
+constexpr std::size_t quick_agents = 24;
+constexpr std::size_t slow_agents = 4;
+/// `node` looks for other nodes' expired leases this often (docs/queue.md).
+constexpr double sweep_s = 5;
+constexpr auto look_every = 20ms;
+constexpr auto trigger_every = 250ms;
+constexpr auto watch_every = 1s;
+constexpr std::chrono::milliseconds settle_patience = 180s;
+
+const std::string quick = "say began-$BOYD_FENCE\n"
+                          "set -C; if true 2>/dev/null > @SITE@/effects/$BOYD_DISPATCH_ID; "
+                          "then say effect; else say absorbed; fi\n"
+                          "sleep 0.005; say ended; echo done";
+/// Long enough to be running when something happens.
+const std::string slow = "say began-$BOYD_FENCE\n"
+                         "set -C; if true 2>/dev/null > @SITE@/effects/$BOYD_DISPATCH_ID; "
+                         "then say effect; else say absorbed; fi\n"
+                         "sleep 1; say ended; echo done";
+
+/// A session in the middle of its COMMIT is ended, if one is met in so many looks.
+const std::string terminate_in_commit = R"sql(DO $$ DECLARE victim integer; BEGIN
+  FOR i IN 1..2000 LOOP
+    PERFORM pg_stat_clear_snapshot();
+    SELECT pid INTO victim FROM pg_stat_activity
+      WHERE application_name = 'boyd' AND state = 'active' AND query = 'COMMIT' LIMIT 1;
+    IF victim IS NOT NULL THEN
+      PERFORM pg_terminate_backend(victim);
+      RAISE NOTICE 'ended in COMMIT';
+      EXIT;
+    END IF;
+  END LOOP;
+END $$)sql";
+
+const std::string terminate_some =
+    "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE "
+    "application_name = 'boyd' ORDER BY random() LIMIT 2) AS victims";
+
+test_settings settings_for(const std::string& store, int lease_s, bool scheduled) {
+  test_settings t;
+  t.node =
+      "max_concurrent: 8, drain_grace: 5s, store: \"" + store + "\", " + lease_settings(lease_s);
+  t.kernel = std::string("schedule: \"") + (scheduled ? "@every 1s" : "0 0 1 1 *") +
+             "\"; max_cycle_history: 20; overlap: skip; misfire: run_once";
+  const std::string retry = "retry: {max_attempts: 50, base: 10ms, cap: 200ms}; timeout: 60s";
+  for (std::size_t i = 0; i < quick_agents; ++i)
+    t.agents.push_back({"quick-" + std::to_string(i), quick, retry});
+  for (std::size_t i = 0; i < slow_agents; ++i)
+    t.agents.push_back({"slow-" + std::to_string(i), slow, retry + "; priority: 20"});
+  return t;
+}
+
+int port_in(const std::string& uri) {
+  const auto colon = uri.rfind(':');
+  return std::atoi(uri.c_str() + colon + 1);
+}
+
+std::string through(const std::string& uri, int port) {
+  const auto colon = uri.rfind(':');
+  return uri.substr(0, colon + 1) + std::to_string(port) + uri.substr(uri.find('/', colon));
+}
+
+std::string as_json(const std::string& select) {
+  return "SELECT row_to_json(asked) FROM (" + select + ") AS asked";
+}
+
+std::vector<nlohmann::json> rows_of(const std::string& said) {
+  std::vector<nlohmann::json> rows;
+  for (const auto& line : lines_of(said))
+    if (!line.empty())
+      rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+} // namespace
+
+chaos_lab::chaos_lab(postgres_server& server, std::uint64_t seed, int lease_s)
+    : server_(server), direct_(server.make_database()), proxy_(port_in(direct_)), random_(seed),
+      lease_s_(lease_s) {
+  const auto settings = settings_for(through(direct_, proxy_.port()), lease_s, true);
+  for (std::size_t i = 0; i < nodes; ++i)
+    members_.push_back(std::make_unique<member>(
+        i == 0 ? std::make_unique<site>(settings)
+               : std::make_unique<site>(settings, members_.front()->home())));
+  std::filesystem::create_directory(first().outside("effects"));
+}
+
+void chaos_lab::start() {
+  for (auto& m : members_)
+    m->start();
+  for (auto& m : members_)
+    m->process().wait_ready();
+}
+
+std::vector<nlohmann::json> chaos_lab::ask(const std::string& select) const {
+  return rows_of(server_.query(direct_, as_json(select)));
+}
+
+/// What the database says to it; nothing while it is away.
+std::optional<std::string> chaos_lab::order(const std::string& sql) const {
+  if (!server_.running())
+    return std::nullopt;
+  try {
+    return server_.query(direct_, sql);
+  } catch (const std::runtime_error&) {
+    // It has just gone, or is recovering.
+    return std::nullopt;
+  }
+}
+
+// -- the random hand -----------------------------------------------------------------------------
+
+chaos_lab::clock::duration chaos_lab::random_time(double least_s, double most_s) {
+  const std::chrono::duration<double> time{
+      std::uniform_real_distribution<double>(least_s, most_s)(random_)};
+  return std::chrono::duration_cast<clock::duration>(time);
+}
+
+member* chaos_lab::random_up() {
+  std::vector<member*> up;
+  for (auto& m : members_)
+    if (m->state() == member::condition::up)
+      up.push_back(m.get());
+  return up.empty() ? nullptr : up[random_() % up.size()];
+}
+
+void chaos_lab::note_loss(const member& m, bool restarted) {
+  record_.losses.push_back({m.node_id(), now_ms(), restarted});
+}
+
+void chaos_lab::act_on_node(member& m, int what) {
+  const auto now = clock::now();
+  const double lease = lease_s_;
+  switch (what) {
+  case 0:
+    note_loss(m, true);
+    m.kill(now);
+    return count("kill -9, restarted at once");
+  case 1:
+    note_loss(m, false);
+    m.kill(now + random_time(lease + sweep_s, lease + 2 * sweep_s));
+    return count("kill -9, away for longer than its leases");
+  case 2:
+    note_loss(m, false);
+    m.stop(now + random_time(lease, lease + sweep_s), false);
+    return count("SIGSTOP past the lease, then SIGCONT");
+  case 3:
+    note_loss(m, false);
+    m.stop(now + random_time(lease, lease + sweep_s), true);
+    return count("the same, with its commands");
+  default:
+    if (m.kill_host())
+      count("kill -9 of the process host");
+  }
+}
+
+void chaos_lab::act_on_database(int what) {
+  const auto now = clock::now();
+  switch (what) {
+  case 0:
+    if (order(terminate_some))
+      count("sessions terminated");
+    return;
+  case 1:
+    if (const auto said = order(terminate_in_commit);
+        said && said->find("ended in COMMIT") != std::string::npos)
+      count("session terminated in COMMIT");
+    return;
+  case 2:
+    proxy_.cut_at_commit(random_() % 2 == 0);
+    return;
+  case 3:
+    if (network_back_ != clock::time_point::max())
+      return;
+    proxy_.cut();
+    network_back_ = now + random_time(0, 3);
+    return count("network cut");
+  case 4:
+    if (network_back_ != clock::time_point::max())
+      return;
+    proxy_.stall();
+    network_back_ = now + random_time(0.2, lease_s_ + 3);
+    return count("network stalled");
+  case 5:
+    proxy_.drop();
+    return count("connections dropped");
+  default:
+    if (!server_.running())
+      return;
+    server_.stop_immediately();
+    server_back_ = now + random_time(0, 2);
+    return count("server restarted as after a crash");
+  }
+}
+
+void chaos_lab::act() {
+  constexpr int of_nodes = 5;
+  constexpr int of_database = 7;
+  const auto what = static_cast<int>(random_() % (of_nodes + of_database));
+  if (what >= of_nodes)
+    return act_on_database(what - of_nodes);
+  if (auto* m = random_up())
+    act_on_node(*m, what);
+}
+
+void chaos_lab::look_after() {
+  const auto now = clock::now();
+  for (auto& m : members_) {
+    if (auto surprise = m->look())
+      record_.surprises.push_back(std::move(*surprise));
+    if (m->state() == member::condition::down && now >= m->until())
+      m->start();
+    if (m->state() == member::condition::stopped && now >= m->until())
+      m->resume();
+  }
+  if (now >= network_back_) {
+    proxy_.pass();
+    network_back_ = clock::time_point::max();
+  }
+  if (now >= server_back_) {
+    server_.start();
+    server_back_ = clock::time_point::max();
+  }
+}
+
+// -- the work
+// --------------------------------------------------------------------------------------
+
+void chaos_lab::trigger_cycle() {
+  constexpr std::size_t most_asked = 32;
+  if (asked_.size() < most_asked)
+    asked_.emplace_back(members_[random_() % members_.size()]->home().home());
+}
+
+void chaos_lab::take_answers() {
+  std::erase_if(asked_, [&](trigger& t) {
+    if (!t.ended())
+      return false;
+    if (auto id = t.admitted())
+      record_.acknowledged.push_back(*id);
+    return true;
+  });
+}
+
+/// What was final once must stay as it was.
+void chaos_lab::watch_results() {
+  const auto said =
+      order(as_json("SELECT dispatch_id, status, fence, started_at, finished_at, rescues FROM "
+                    "boyd.dispatches WHERE finished_at IS NOT NULL ORDER BY finished_at DESC "
+                    "LIMIT 50"));
+  for (auto& row : rows_of(said.value_or(""))) {
+    const auto id = row.at("dispatch_id").get<std::string>();
+    record_.settled.try_emplace(id, std::move(row));
+  }
+}
+
+void chaos_lab::rage(std::chrono::seconds time) {
+  const auto end = clock::now() + time;
+  auto next_fault = clock::now() + random_time(1, 2);
+  auto next_trigger = clock::now();
+  auto next_watch = clock::now();
+  eventually(
+      [&] {
+        const auto now = clock::now();
+        look_after();
+        take_answers();
+        if (now >= next_trigger) {
+          trigger_cycle();
+          next_trigger = now + trigger_every;
+        }
+        if (now >= next_watch) {
+          watch_results();
+          next_watch = now + watch_every;
+        }
+        if (now >= next_fault) {
+          act();
+          next_fault = now + random_time(0.3, 2.2);
+        }
+        return now >= end;
+      },
+      time + look_every);
+}
+
+std::string chaos_lab::amiss() {
+  const auto open = ask("SELECT (SELECT count(*) FROM boyd.dispatches WHERE status IN ('pending', "
+                        "'running')) AS work, (SELECT count(*) FROM boyd.cycles WHERE finished_at "
+                        "IS NULL) AS cycles, (SELECT count(*) FROM boyd.occurrences WHERE "
+                        "finished_at IS NULL) AS slots");
+  if (open.front() != nlohmann::json{{"work", 0}, {"cycles", 0}, {"slots", 0}})
+    return "open: " + open.front().dump();
+  for (auto& m : members_) {
+    const auto r = m->home().run({"status", "--json"});
+    const auto status = r.json();
+    if (r.code != 0 || !status.is_object() || !status.contains("actors"))
+      return "status: " + r.err + r.out;
+    for (const auto& t : troubles(status))
+      return t;
+    if (const auto dirty = m->home().git({"status", "--porcelain"}); !dirty.empty())
+      return "git status: " + dirty;
+    if (!status.at("node").value("running", false) || status.at("kernels")[0].at("cycle_id") != "")
+      return "in a cycle: " + status.at("kernels").dump();
+  }
+  return {};
+}
+
+std::string chaos_lab::settle() {
+  proxy_.pass();
+  network_back_ = clock::time_point::max();
+  if (!server_.running())
+    server_.start();
+  server_back_ = clock::time_point::max();
+  const auto quiet = settings_for(through(direct_, proxy_.port()), lease_s_, false);
+  for (auto& m : members_) {
+    if (m->state() == member::condition::stopped)
+      m->resume();
+    m->home().configure(quiet);
+    if (m->state() == member::condition::down)
+      m->start();
+  }
+  for (auto& m : members_) {
+    eventually([&] {
+      if (auto surprise = m->look())
+        record_.surprises.push_back(std::move(*surprise));
+      return m->process().log().find("ready: node ") != std::string::npos;
+    });
+    m->process().signal(SIGHUP);
+  }
+  std::string wrong = "not looked at";
+  auto next_look = clock::now();
+  eventually(
+      [&] {
+        for (auto& m : members_)
+          if (auto surprise = m->look())
+            record_.surprises.push_back(std::move(*surprise));
+        take_answers();
+        if (clock::now() < next_look)
+          return false;
+        wrong = amiss();
+        next_look = clock::now() + 500ms;
+        return wrong.empty();
+      },
+      settle_patience);
+  take_answers();
+  return wrong;
+}
+
+std::vector<int> chaos_lab::end() {
+  for (auto& m : members_)
+    m->process().signal(SIGTERM);
+  std::vector<int> codes;
+  for (auto& m : members_)
+    codes.push_back(m->process().wait_end());
+  return codes;
+}
+
+} // namespace boyd::test
