@@ -215,5 +215,7 @@ TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
   const auto broken = home.run({"doctor"});
   CHECK(broken.code == 4);
   CHECK_THAT(broken.out, Contains("fail  configuration"));
+  // A home that is missing is not a wrong configuration.
+  CHECK(boyd_run({"--home", home.path() + "-none", "doctor"}).code == 1);
   CHECK_THAT(broken.out, Contains("next: "));
 }

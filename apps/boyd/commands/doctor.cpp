@@ -284,9 +284,10 @@ int run_doctor(const arguments& args) {
         print("      next: " + printable(f.next) + "\n");
     }
   }
-  const bool misconfigured = std::any_of(findings.begin(), findings.end(), [](const finding& f) {
-    return f.name == configuration_check && f.state == "fail";
-  });
+  const auto failed = std::find_if(findings.begin(), findings.end(),
+                                   [](const finding& f) { return f.state == "fail"; });
+  // The first failure is the cause: a home that is missing has no configuration either.
+  const bool misconfigured = !ok && failed->name == configuration_check;
   return ok ? exit_code::ok : misconfigured ? exit_code::configuration : exit_code::failure;
 }
 
