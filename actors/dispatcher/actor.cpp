@@ -48,6 +48,7 @@ struct dispatcher_state {
   bool ticking = false;
   bool store_failed = false;
   bool orphans_left = false; ///< the predecessor's rows could not be listed
+  bool in_doubt = false;     ///< no claim has succeeded since one failed
   bool unheard_left = false; ///< nor what a claim without an answer may have taken
   work_due last_due;         ///< what the pool said last
   bool due_left = false;     ///< a claim of it failed: it is tried again by the next tick
@@ -131,8 +132,15 @@ void claim(self_pointer self, std::size_t n) {
   ask_store(self, p.store, std::move(op), [self, started](result<store::claim::reply> r) {
     self->state.store_failed = !r;
     if (r) {
+      // Once more: what a failed commit had written comes back when the database is opened anew;
+      // and a batch that the store repeats then finds its own claim there. Nobody else takes our
+      // rows.
+      const bool taken = r->empty() && !self->state.parts.context->shared_store;
       self->state.core->claimed(std::move(*r), started);
+      if (std::exchange(self->state.in_doubt, false) || taken)
+        give_back(self, unknown_rows::of_claim);
     } else {
+      self->state.in_doubt = true;
       self->state.core->claim_failed();
       // The pool looks anew only after a long while, when it could read the store all the time.
       self->state.due_left = true;
@@ -369,8 +377,15 @@ void give_back(self_pointer self, unknown_rows which) {
         continue;
       items.push_back(settlement_of(self, std::move(row), which));
     }
-    if (!items.empty())
-      settle(self, std::move(items));
+    if (items.empty())
+      return;
+    // To be claimed behind the settlement; the pool would look only after a long while.
+    const auto count = items.size();
+    settle(self, std::move(items));
+    if (which == unknown_rows::of_claim) {
+      st.core->due(count, st.last_due.priority);
+      step(self);
+    }
   });
 }
 
