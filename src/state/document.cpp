@@ -9,6 +9,9 @@ namespace boyd::state {
 
 namespace {
 
+/// The least that a disk writes at once: what was never written reads as NULs of this length.
+constexpr std::size_t hole_bytes = 512;
+
 constexpr std::string_view lf = "\n";
 constexpr std::string_view crlf = "\r\n";
 
@@ -88,7 +91,11 @@ std::string with_line_end(std::string_view block, std::string_view line_end) {
 std::string damage_of(std::string_view file_text) {
   if (file_text.empty())
     return "it is empty";
-  return file_text.find('\0') == std::string_view::npos ? "" : "it has NUL bytes in it";
+  // A hole is at least a sector wide, or the file is nothing else; a lone NUL is an agent's.
+  if (file_text.find_first_not_of('\0') == std::string_view::npos)
+    return "it has nothing but NUL bytes";
+  static const std::string hole(hole_bytes, '\0');
+  return file_text.find(hole) == std::string_view::npos ? "" : "it has a hole of NUL bytes";
 }
 
 std::string replace_runtime_block(std::string_view file_text, std::string_view block_text) {

@@ -28,7 +28,8 @@ namespace boyd::state {
 /// break. Other blocks and strays are removed.
 
 /// What a fault of the file system has done to a STATE.md, as words; empty: nothing that can be
-/// known. Nobody writes an empty one, or NUL bytes: those stand where blocks were never written.
+/// known. Nobody writes an empty one, or one of NUL bytes alone; a sector's worth of them (512
+/// bytes) stands where something was never written. Fewer are the agents' text.
 std::string damage_of(std::string_view file_text);
 
 /// `file_text` with exactly one runtime block, `block_text` (as render_runtime_block makes it),

@@ -45,7 +45,7 @@ void die_holding_locks(const git_home& h) {
 
 } // namespace
 
-TEST_CASE("FAULTS 41: the locks of a dead node are removed at once") {
+TEST_CASE("case 41 stale-git-locks: the locks of a dead node are removed at once") {
   git_home h;
   put(h.file("a"), "1");
   REQUIRE(h.commit_all("one"));
@@ -70,7 +70,8 @@ TEST_CASE("FAULTS 41: the locks of a dead node are removed at once") {
   h.check_sound();
 }
 
-TEST_CASE("FAULTS 41: old foreign locks that nobody holds are removed, young ones stay") {
+TEST_CASE(
+    "case 41 stale-git-locks: old foreign locks that nobody holds are removed, young ones stay") {
   git_home h;
   for (const auto& name : every_lock) {
     put(h.file(".git/" + name), "");
@@ -84,7 +85,7 @@ TEST_CASE("FAULTS 41: old foreign locks that nobody holds are removed, young one
     CHECK_FALSE(exists(h.file(".git/" + name)));
 }
 
-TEST_CASE("FAULTS 41: a lock that a living process has open stays, however old") {
+TEST_CASE("case 41 stale-git-locks: a lock that a living process has open stays, however old") {
   git_home h;
   const std::string path = h.file(".git/index.lock");
   const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY, 0600);
@@ -98,7 +99,7 @@ TEST_CASE("FAULTS 41: a lock that a living process has open stays, however old")
   CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("FAULTS 41: an old lock stays while a person's git works there") {
+TEST_CASE("case 41 stale-git-locks: an old lock stays while a person's git works there") {
   git_home h;
   put(h.file(".git/index.lock"), "");
   make_old(h.file(".git/index.lock"));
@@ -132,7 +133,7 @@ TEST_CASE("a held lock is waited for") {
   CHECK(h.commit_all("one"));
 }
 
-TEST_CASE("FAULTS 41: all waits for the locks of a repository share one patience") {
+TEST_CASE("case 41 stale-git-locks: all waits for the locks of a repository share one patience") {
   using adapters::git::lock_clock;
   adapters::git::lock_patience p(5s, 60s);
   const lock_clock::time_point start{};
@@ -144,7 +145,7 @@ TEST_CASE("FAULTS 41: all waits for the locks of a repository share one patience
   CHECK(p.until(start + 66s) == start + 71s);
 }
 
-TEST_CASE("FAULTS 41: several young foreign locks are waited for together, once") {
+TEST_CASE("case 41 stale-git-locks: several young foreign locks are waited for together, once") {
   git_home h;
   put(h.file("a"), "1");
   REQUIRE(h.commit_all("one"));
@@ -212,7 +213,8 @@ TEST_CASE("a torn index is made again, and nothing of HEAD is lost") {
   h.check_sound();
 }
 
-TEST_CASE("FAULTS 41: a repository moved away in mid-commit works at once when it is back") {
+TEST_CASE("case 41 stale-git-locks: a repository moved away in mid-commit works at once when it is "
+          "back") {
   git_home h;
   put(h.file("a"), "1");
   REQUIRE(h.commit_all("one"));
@@ -234,7 +236,8 @@ TEST_CASE("FAULTS 41: a repository moved away in mid-commit works at once when i
   h.check_sound();
 }
 
-TEST_CASE("FAULTS 41: releasing a lock never removes the one of a repository in its place") {
+TEST_CASE("case 41 stale-git-locks: releasing a lock never removes the one of a repository in its "
+          "place") {
   git_home h;
   const std::string away = h.root.file("away");
   {
@@ -246,7 +249,8 @@ TEST_CASE("FAULTS 41: releasing a lock never removes the one of a repository in 
   CHECK(get(h.file(".git/index.lock")) == "a person's");
 }
 
-TEST_CASE("FAULTS 41: what another thread of this node holds is waited for, not removed") {
+TEST_CASE(
+    "case 41 stale-git-locks: what another thread of this node holds is waited for, not removed") {
   git_home h;
   const auto held = index_lock::acquire(h.path, h.file(".git"), 100ms);
   REQUIRE(held);

@@ -36,7 +36,7 @@ TEST_CASE("what a person has staged is neither committed nor lost") {
   h.check_sound();
 }
 
-TEST_CASE("FAULTS 42: commits beside a person's git lose nothing on either side") {
+TEST_CASE("case 42 user-git-parallel: commits beside a person's git lose nothing on either side") {
   git_home h;
   constexpr int theirs = 25;
   constexpr int ours = 60;
