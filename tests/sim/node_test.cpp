@@ -70,6 +70,28 @@ TEST_CASE("a day without faults: every slot runs once and is recorded") {
   CHECK(w.shut_down());
 }
 
+TEST_CASE("the inspection lets no time pass: a slot that is due in half a second is none of its "
+          "business") {
+  const quiet log;
+  for (const int machines : {1, 2}) {
+    world_options options;
+    options.machines = machines;
+    world w(1, three_agents(), {}, options);
+    w.boot();
+    w.calm(1h - 500ms);
+    const auto recorded = w.database().all_cycles().size();
+    const auto at = w.elapsed();
+    w.check_settled();
+    INFO(machines << " machines");
+    INFO(joined(w.violations()));
+    CHECK(w.violations().empty());
+    CHECK(w.elapsed() == at);
+    CHECK(w.database().all_cycles().size() == recorded);
+    w.calm(1s);
+    CHECK(w.database().all_cycles().size() == recorded + 1); // so near it was
+  }
+}
+
 TEST_CASE("virtual days with every kind of fault keep the invariants, at production's pace") {
   const quiet log;
   for (std::uint64_t seed : {1, 2}) {

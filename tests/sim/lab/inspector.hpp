@@ -40,7 +40,8 @@ class inspector {
   void stepped(machine& m);
   /// The power has gone and come back; no node runs yet.
   void power_cut(machine& m);
-  /// Nothing is under way any more: everything final, rendered, committed, once.
+  /// Nothing is under way any more: everything final, rendered, committed, once. Judges one moment:
+  /// no time passes meanwhile.
   void settled();
 
  private:
