@@ -219,3 +219,47 @@ TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
   CHECK(boyd_run({"--home", home.path() + "-none", "doctor"}).code == 1);
   CHECK_THAT(broken.out, Contains("next: "));
 }
+
+TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lines", "[e2e]") {
+  const home_of_boyd home("version: 1\n"
+                          "kernels:\n"
+                          "  - kernel_id: default\n"
+                          "    schedule: \"0 0 1 1 *\"\n"
+                          "    agents:\n"
+                          "      - agent_id: worker\n"
+                          "        prompt: work\n"
+                          "        executor: {type: command, argv: [\"echo\", \"done\"]}\n");
+  const auto graph = home.file("knowledge/graph.jsonl");
+  CHECK_THAT(home.run({"doctor"}).out, Contains("ok    knowledge graph: no facts yet"));
+  for (int cycles = 0; cycles < 2; ++cycles)
+    REQUIRE(home.run({"cycle"}).code == 0);
+  const auto sound = read_file(graph);
+  const auto examined = [&](const std::string& content) {
+    write_file(graph, content);
+    const auto r = home.run({"doctor"});
+    INFO(r.out);
+    const auto at = r.out.find("knowledge graph: ");
+    REQUIRE(at != std::string::npos);
+    const auto failed = r.out.find("fail  knowledge graph: ") != std::string::npos;
+    CHECK(r.code == (failed ? 1 : 0));
+    return r.out.substr(at - 6, r.out.find('\n', at) - at + 6);
+  };
+  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, the chain is whole");
+
+  const auto second = sound.find('\n') + 1;
+  const auto third = sound.find('\n', second) + 1;
+  const auto last = sound.rfind('\n', sound.size() - 2) + 1;
+  auto changed = sound;
+  changed.replace(changed.find("exec_", second), 6, "exec_#");
+  CHECK_THAT(examined(changed), Contains("line 2 changed: "));
+  CHECK_THAT(examined(sound.substr(0, second) + sound.substr(third)),
+             Contains("line 2 removed: seq 2 to 2 are missing"));
+  CHECK_THAT(examined(sound.substr(0, second) + "no fact\n" + sound.substr(third)),
+             Contains("line 2 malformed: "));
+  // The end is held by a commit, not by another line.
+  CHECK_THAT(examined(sound.substr(0, last)), Contains("head_missing: "));
+  CHECK_THAT(examined(sound + R"({"from":"exec_)"),
+             Contains("warn  knowledge graph: 4 facts, the chain is whole; "));
+  std::filesystem::remove(graph);
+  CHECK_THAT(home.run({"doctor"}).out, Contains("is gone, though commits name its lines"));
+}

@@ -5,6 +5,8 @@
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "adapters/posix/process_runner.hpp"
+#include "boyd/files/journal.hpp"
+#include "boyd/graph/edge_log.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -32,6 +34,10 @@ constexpr std::uintmax_t no_disk_bytes = std::uintmax_t{32} << 20;
 constexpr std::uintmax_t mebibyte = std::uintmax_t{1} << 20;
 constexpr mode_t others = 077;
 constexpr mode_t permission_bits = 0777;
+/// Some commits have no trailer with the graph's head; one of so many has.
+constexpr std::size_t commits_looked_at = 100;
+/// More damage than this is counted, not named.
+constexpr std::size_t named_problems = 5;
 
 constexpr const char* configuration_check = "configuration";
 
@@ -42,6 +48,28 @@ struct finding {
   std::string what;
   std::string next;
 };
+
+/// What a kernel's newest commit says of the knowledge graph.
+struct graph_anchor {
+  std::string head; ///< SHA-256 of what was the graph's last line
+  utc_time at{};
+};
+
+/// The damaged lines, in words.
+std::string told(const std::vector<graph::chain_problem>& problems) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(problems.size(), named_problems); ++i) {
+    const auto& p = problems[i];
+    text += i == 0 ? "" : "; ";
+    // What a commit names is no line of this file any more.
+    if (p.kind != graph::chain_problem_kind::head_missing)
+      text += "line " + std::to_string(p.line) + " ";
+    text += std::string(name_of(p.kind)) + ": " + p.detail;
+  }
+  if (problems.size() > named_problems)
+    text += "; and " + std::to_string(problems.size() - named_problems) + " more";
+  return text;
+}
 
 class doctor {
  public:
@@ -54,6 +82,7 @@ class doctor {
     disk();
     node();
     repositories();
+    knowledge_graph();
     store();
     processes();
     return std::move(findings_);
@@ -163,12 +192,61 @@ class doctor {
         add("kernel " + k.kernel_id, head.error());
       else
         add("kernel " + k.kernel_id, "ok", path + (*head ? "" : " (no commit yet)"));
+      if (head && *head)
+        take_anchor(**repository, k.kernel_id);
       if (head && (*repository)->changes())
         for (const auto& nested : (*repository)->left_out())
           add("kernel " + k.kernel_id, "warn",
               path + "/" + nested + " is a git repository of its own and is not versioned",
               "take its .git away, or list it in " + path + "/.gitignore");
     }
+  }
+
+  /// The newest of all kernels' anchors: the graph only grows, so that line must be in it. Read
+  /// before the graph is: a running node writes the line first.
+  void take_anchor(repository& history_of, const std::string& kernel_id) {
+    const auto commits = history_of.history({}, commits_looked_at);
+    if (!commits)
+      return add("kernel " + kernel_id, commits.error());
+    for (const auto& c : *commits)
+      for (const auto& [name, value] : c.trailers)
+        if (name == "Boyd-Graph-Head") {
+          if (!anchor_ || c.time > anchor_->at)
+            anchor_ = graph_anchor{value, c.time};
+          return;
+        }
+  }
+
+  /// Every line's hash stands in the next one, and a commit has the last one's: what was changed or
+  /// cut out since shows.
+  void knowledge_graph() {
+    if (!there_)
+      return;
+    const std::string check = "knowledge graph";
+    const auto path = where_.home + "/knowledge/graph.jsonl";
+    const std::optional<std::string> head = anchor_ ? std::optional(anchor_->head) : std::nullopt;
+    const bool expected = head && *head != graph::genesis;
+    auto text = ports_.files->read(path, files::journal_file_bytes);
+    if (!text && text.error().code != errc::not_found)
+      return add(check, text.error());
+    if (!text && !expected)
+      return add(check, "ok", "no facts yet");
+    if (!text)
+      return add(check, "fail", path + " is gone, though commits name its lines",
+                 "put it back from a backup; a node that starts without it begins a new one");
+    // A line without its end is being written, or was when a node died.
+    const auto whole = text->rfind('\n') + 1;
+    const bool torn = whole < text->size();
+    const auto report = graph::verify(std::string_view(*text).substr(0, whole), head);
+    if (!report.intact())
+      return add(check, "fail", path + ": " + told(report.problems),
+                 "trust nothing in these lines; stop the node and put back a sound copy from a "
+                 "backup, or move the file away: a new one begins");
+    const auto sound = std::to_string(report.chained + report.older) + " facts, the chain is whole";
+    if (torn && !running_)
+      return add(check, "warn", sound + "; " + path + " ends within a line",
+                 "nothing: the next start cuts it off and keeps it in graph.jsonl.torn");
+    add(check, "ok", sound);
   }
 
   /// The right to open the embedded database: whoever holds the home may have it open, and two
@@ -252,6 +330,7 @@ class doctor {
   ports ports_;
   std::shared_ptr<const config::configuration> settings_;
   std::vector<finding> findings_;
+  std::optional<graph_anchor> anchor_;
   bool there_ = false;
   bool running_ = false;
 };
