@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 namespace boyd::queue {
 
 namespace {
@@ -49,16 +51,30 @@ auto named(const json& object, const char* key, F from) {
   return *value;
 }
 
+/// The whole number at `key`; one that `Number` cannot hold throws as a wrong type does. The
+/// library would convert it, from a fraction or 1e30 without any defined result.
+template <class Number>
+Number whole(const json& object, const char* key) {
+  const auto& value = object.at(key);
+  const bool holds =
+      value.is_number_unsigned()
+          ? std::in_range<Number>(value.get<std::uint64_t>())
+          : value.is_number_integer() && std::in_range<Number>(value.get<std::int64_t>());
+  if (!holds)
+    throw json::other_error::create(0, std::string{"no whole number in range: "} + key, nullptr);
+  return value.get<Number>();
+}
+
 run_outcome outcome_from(const json& j) {
   run_outcome o;
   o.execution = named(j, "execution", execution_verdict_from);
   o.claim = named(j, "claim", claim_verdict_from);
   o.verification = named(j, "verification", verification_verdict_from);
   o.failure = named(j, "failure", failure_class_from);
-  o.exit_code = j.at("exit_code").get<int>();
+  o.exit_code = whole<int>(j, "exit_code");
   o.summary = j.at("summary").get<std::string>();
   o.output = j.at("output").get<std::string>();
-  o.output_cut = j.at("output_cut").get<std::uint64_t>();
+  o.output_cut = whole<std::uint64_t>(j, "output_cut");
   o.error = j.at("error").get<std::string>();
   o.session_id = j.at("session_id").get<std::string>();
   o.usage_json = j.at("usage").get<std::string>();
@@ -123,9 +139,9 @@ result<node_settlement> settlement_from_json(std::string_view line) {
     node_settlement s;
     s.node_id = j.at("node_id").get<std::string>();
     s.item.dispatch_id = j.at("dispatch_id").get<std::string>();
-    s.item.fence = j.at("fence").get<std::int64_t>();
+    s.item.fence = whole<std::int64_t>(j, "fence");
     s.item.to = named(j, "to", settle_to_from);
-    s.item.delay = milliseconds{j.at("delay_ms").get<std::int64_t>()};
+    s.item.delay = milliseconds{whole<std::int64_t>(j, "delay_ms")};
     s.item.outcome = outcome_from(j.at("outcome"));
     return s;
   } catch (const json::exception& e) {

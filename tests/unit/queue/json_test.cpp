@@ -56,6 +56,24 @@ TEST_CASE("a settlement comes back from its line of JSON") {
     REQUIRE(settlement_from_json(text).error().code == errc::parse_error);
 }
 
+TEST_CASE("a number that a settlement cannot hold is refused") {
+  const auto line = settlement_to_json("n1", {});
+  REQUIRE(settlement_from_json(line).has_value());
+  const auto with = [&](const char* key, const char* value) {
+    auto j = nlohmann::json::parse(line);
+    (j.contains(key) ? j : j["outcome"])[key] = nlohmann::json::parse(value);
+    return settlement_from_json(j.dump());
+  };
+  CHECK(with("fence", "9223372036854775807").has_value());
+  for (const char* value : {"1e30", "0.5", "9223372036854775808", "\"7\"", "null"}) {
+    INFO(value);
+    CHECK_FALSE(with("fence", value).has_value());
+    CHECK_FALSE(with("delay_ms", value).has_value());
+  }
+  CHECK_FALSE(with("exit_code", "4294967296").has_value());
+  CHECK_FALSE(with("output_cut", "-1").has_value());
+}
+
 TEST_CASE("a dispatch in JSON has the columns of the queue") {
   dispatch d;
   d.dispatch_id = "x";
