@@ -71,6 +71,10 @@ function(boyd_test target directory)
   # Half the time to compile; what the tests' own code costs is not what they wait for.
   target_compile_options(${target} PRIVATE -O0)
   set_target_properties(${target} PROPERTIES BOYD_TEST_CODE ON)
+  if(BOYD_SANITIZE)
+    # The compiler's own macro is not there: test code is not instrumented.
+    target_compile_definitions(${target} PRIVATE BOYD_SANITIZED)
+  endif()
   if(BOYD_PCH)
     target_precompile_headers(${target} REUSE_FROM boyd_test_pch)
   endif()

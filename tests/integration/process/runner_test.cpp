@@ -239,7 +239,7 @@ TEST_CASE("tool-10-gb-output: kept bytes and memory are bounded") {
   CHECK(view.cut >= total - cap);
   CHECK(view.text.size() < cap + 100);
   CHECK(view.text.find(std::to_string(view.cut) + " bytes not kept") != std::string::npos);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef BOYD_SANITIZED
   constexpr std::int64_t allowed_kb = 96 << 10; // freed memory stays in quarantine
 #else
   constexpr std::int64_t allowed_kb = 24 << 10;

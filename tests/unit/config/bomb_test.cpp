@@ -19,7 +19,7 @@ constexpr rlim_t cpu_seconds = 60;
 bool refused_within_limits(const std::string& text) {
   const pid_t child = fork();
   if (child == 0) {
-#ifndef __SANITIZE_ADDRESS__
+#ifndef BOYD_SANITIZED
     const rlimit memory{memory_bytes, memory_bytes};
     setrlimit(RLIMIT_AS, &memory);
 #endif
