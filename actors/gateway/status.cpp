@@ -1,209 +1,17 @@
-#include "actors/gateway/state.hpp"
+#include "actors/gateway/survey.hpp"
 #include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/time_zones.hpp"
-#include "boyd/state/untold.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <utility>
 
 namespace boyd::gateway_impl {
 
 namespace {
-
-/// A part that does not answer within this is shown as it is: silent.
-constexpr milliseconds part_limit = 2s;
-
-/// What is gathered for `status` and `agents`, from all parts at once.
-struct survey {
-  std::vector<child_status> tree;
-  std::map<std::string, part_health> health;
-  std::vector<dispatcher_status> dispatchers;
-  permits_status permits;
-  std::vector<kernel_status> kernels;
-  std::map<dispatch_status, std::uint64_t> queue;
-  std::vector<dispatch> latest;
-  std::map<std::string, cycle_record> cycles;  ///< the latest recorded one of each kernel
-  std::map<std::string, state::untold> untold; ///< of this node's kernels
-  /// Cycles that this node began and did not record; with a living node they just run.
-  std::vector<cycle_record> unfinished;
-  std::vector<pause_record> pauses;
-  std::vector<store::list_nodes::row> nodes;
-  std::string store_problem;
-  std::size_t missing = 1;
-  std::function<void(survey&)> done;
-
-  void one_less() {
-    if (--missing == 0)
-      done(*this);
-  }
-};
-
-using survey_ptr = std::shared_ptr<survey>;
-
-template <class Handle>
-void ask_health(const exchange_ptr& x, const survey_ptr& all, const std::string& name,
-                const Handle& part) {
-  ++all->missing;
-  ask<part_health>(
-      x->self, part, health_query{},
-      [all, name](result<part_health> r) {
-        if (r) {
-          all->health[name] = std::move(*r);
-        } else {
-          all->health[name].ok = false;
-          all->health[name].reason = to_string(r.error());
-        }
-        all->one_less();
-      },
-      part_limit);
-}
-
-void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
-  const auto& p = x->self->state.parts;
-  ask_health(x, all, "store", p.store);
-  ask_health(x, all, "permits", p.permits);
-  ask_health(x, all, "workspace", p.workspace);
-  ask_health(x, all, "state_writer", p.state_writer);
-  ask_health(x, all, "git_committer", p.git_committer);
-  ask_health(x, all, "graph_recorder", p.graph_recorder);
-  ask_health(x, all, "dispatchers", p.dispatchers);
-  ask_health(x, all, "librarian", p.librarian);
-  ask_health(x, all, "planner", p.planner);
-  for (const auto& [id, k] : p.kernels)
-    ask_health(x, all, "kernel:" + id, k);
-}
-
-void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
-  const auto& p = x->self->state.parts;
-  all->missing += 3;
-  ask<tree_reply>(
-      x->self, p.tree, tree_query{},
-      [all](result<tree_reply> r) {
-        if (r)
-          all->tree = std::move(r->children);
-        all->one_less();
-      },
-      part_limit * 2);
-  ask<dispatchers_reply>(
-      x->self, p.dispatchers, dispatchers_query{},
-      [all](result<dispatchers_reply> r) {
-        if (r)
-          all->dispatchers = std::move(r->dispatchers);
-        all->one_less();
-      },
-      part_limit * 2);
-  ask<permits_status>(
-      x->self, p.permits, permits_query{},
-      [all](result<permits_status> r) {
-        if (r)
-          all->permits = std::move(*r);
-        all->one_less();
-      },
-      part_limit);
-  for (const auto& [id, k] : p.kernels) {
-    ++all->missing;
-    ask<kernel_status>(
-        x->self, k, kernel_query{},
-        [all](result<kernel_status> r) {
-          if (r) {
-            // In one order, whoever answers first.
-            const auto place =
-                std::ranges::lower_bound(all->kernels, r->kernel_id, {}, &kernel_status::kernel_id);
-            all->kernels.insert(place, std::move(*r));
-          }
-          all->one_less();
-        },
-        part_limit);
-  }
-}
-
-/// What ask_rows asks the store: of all, and then of each kernel.
-constexpr std::size_t fixed_questions = 3;
-constexpr std::size_t questions_of_a_kernel = 4;
-/// Interrupted cycles are the newest ones; few can be under way at once.
-constexpr std::size_t cycles_searched = 16;
-
-void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
-  const auto& p = x->self->state.parts;
-  store_request request;
-  request.operations.emplace_back(store::count_by_status{});
-  request.operations.emplace_back(store::list_pauses{});
-  request.operations.emplace_back(store::list_nodes{});
-  for (const auto& k : p.configuration->kernels) {
-    request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
-    store::list_cycles newest;
-    newest.kernel_id = k.kernel_id;
-    newest.limit = 1;
-    request.operations.emplace_back(newest);
-    request.operations.emplace_back(store::get_facts{state::untold_scope(k.kernel_id)});
-    newest = {};
-    newest.kernel_id = k.kernel_id;
-    newest.include_running = true;
-    newest.limit = cycles_searched;
-    request.operations.emplace_back(std::move(newest));
-  }
-  ++all->missing;
-  ask<store_reply>(
-      x->self, p.store, std::move(request),
-      [all, node = p.context->node_id, configuration = p.configuration](result<store_reply> r) {
-        if (!r) {
-          all->store_problem = to_string(r.error());
-          return all->one_less();
-        }
-        if (auto q = reply_of<store::count_by_status>(r->values[0]))
-          all->queue = std::move(*q);
-        if (auto q = reply_of<store::list_pauses>(r->values[1]))
-          all->pauses = std::move(*q);
-        if (auto q = reply_of<store::list_nodes>(r->values[2]))
-          all->nodes = std::move(*q);
-        auto i = fixed_questions;
-        for (const auto& k : configuration->kernels) {
-          if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
-            all->latest.insert(all->latest.end(), rows->begin(), rows->end());
-          if (auto rows = reply_of<store::list_cycles>(r->values[i + 1]); rows && !rows->empty())
-            all->cycles.emplace(k.kernel_id, rows->front());
-          if (auto facts = reply_of<store::get_facts>(r->values[i + 2]); facts)
-            if (auto left = facts->find(node); left != facts->end())
-              all->untold[k.kernel_id] = state::parse_untold(left->second);
-          if (auto rows = reply_of<store::list_cycles>(r->values[i + 3]); rows)
-            std::ranges::copy_if(*rows, std::back_inserter(all->unfinished), [&](const auto& c) {
-              return c.status == cycle_status::running && c.node_id == node;
-            });
-          i += questions_of_a_kernel;
-        }
-        all->one_less();
-      },
-      part_limit * 2);
-}
-
-/// A part that does not run is not well, and its supervisor knows why better than its silence.
-void add_absent(survey& all) {
-  for (const auto& c : all.tree)
-    if (c.state == "parked" || c.state == "silent") {
-      auto& h = all.health[c.name];
-      h.ok = false;
-      h.reason = c.state + ": " + c.reason;
-      h.last_error = c.last_error;
-    }
-}
-
-void take_survey(const exchange_ptr& x, std::function<void(survey&)> done) {
-  auto all = std::make_shared<survey>();
-  all->done = [done = std::move(done)](survey& taken) {
-    add_absent(taken);
-    done(taken);
-  };
-  ask_parts(x, all);
-  ask_actors(x, all);
-  ask_rows(x, all);
-  all->one_less();
-}
 
 std::string pause_of(const survey& all, const std::string& kernel, const std::string& agent) {
   for (const auto& p : all.pauses)
@@ -227,7 +35,9 @@ json agent_json(const survey& all, const config::kernel& k, const config::agent&
       {"last_error", nullptr},
       {"last_finished_at", nullptr},
       {"last_failure_class", nullptr},
-      {"paused", pause_of(all, k.kernel_id, a.agent_id)}};
+      {"paused", nullptr}};
+  if (all.store_problem.empty())
+    out["paused"] = pause_of(all, k.kernel_id, a.agent_id);
   for (const auto& d : all.dispatchers)
     if (d.kernel_id == k.kernel_id && d.agent_id == a.agent_id) {
       out["running"] = d.running;
@@ -366,17 +176,20 @@ json kernels_json(const gateway_parts& p, const survey& all) {
   return rows;
 }
 
-json node_json(const gateway_parts& p) {
+/// A command that answers by itself is no node: what it could say of its process is nobody's.
+json node_json(const gateway_parts& p, const survey& all) {
   const auto& c = *p.context;
+  const char* state = c.passive ? "stopped" : all.draining() ? "draining" : "running";
   return {{"node_id", c.node_id},
           {"host", c.host},
-          {"pid", c.pid},
+          {"pid", c.passive ? json(nullptr) : json(c.pid)},
           {"version", c.version},
-          {"started_at", to_json(std::optional(c.started_at))},
+          {"started_at", c.passive ? json(nullptr) : to_json(std::optional(c.started_at))},
           {"home", c.home},
           {"store", p.started_with->node_settings.store},
           {"config", p.configuration->path},
           {"running", !c.passive},
+          {"state", state},
           {"restart_needed", waiting_for_restart(*p.started_with, *p.configuration)}};
 }
 
@@ -385,8 +198,11 @@ json status_json(const exchange& x, const survey& all) {
   json queue;
   for (auto s : {dispatch_status::pending, dispatch_status::running, dispatch_status::done,
                  dispatch_status::failed, dispatch_status::cancelled}) {
-    auto it = all.queue.find(s);
-    queue[std::string(name_of(s))] = it == all.queue.end() ? 0 : it->second;
+    auto& count = queue[std::string(name_of(s))];
+    if (auto it = all.queue.find(s); it != all.queue.end())
+      count = it->second;
+    else if (all.store_problem.empty())
+      count = 0;
   }
   json holders = json::array();
   for (const auto& [name, n] : all.permits.holders)
@@ -401,7 +217,8 @@ json status_json(const exchange& x, const survey& all) {
   for (const auto& k : p.configuration->kernels)
     for (const auto& a : k.agents)
       agents.push_back(agent_json(all, k, a));
-  return {{"node", node_json(p)},
+  return {{"node", node_json(p, all)},
+          {"problems", problems_of(p, all)},
           {"kernels", kernels_json(p, all)},
           {"agents", std::move(agents)},
           {"actors", actors_json(p, all)},
@@ -412,7 +229,7 @@ json status_json(const exchange& x, const survey& all) {
             {"peak", all.permits.peak},
             {"holders", std::move(holders)}}},
           {"health", health_json(all)},
-          {"nodes", std::move(nodes)},
+          {"nodes", all.store_problem.empty() ? std::move(nodes) : json(nullptr)},
           {"faults", armed_faults()}};
 }
 
@@ -479,6 +296,9 @@ void get_agents(exchange_ptr x) {
 void get_ready(exchange_ptr x) {
   take_survey(x, [x](survey& all) {
     json problems = json::array();
+    if (all.draining())
+      problems.push_back("draining: the node stops when " + std::to_string(all.running_attempts()) +
+                         " running attempts have ended");
     for (const auto& [name, h] : all.health)
       if (!h.ok)
         problems.push_back(name + ": " + h.reason);

@@ -227,7 +227,7 @@ void admit_trigger(self_pointer self, std::string trigger,
                    caf::typed_response_promise<result<trigger_reply>> promise) {
   auto& s = self->state;
   if (s.stopping)
-    return answer<trigger_reply>(promise, fail(errc::cancelled, "the node is shutting down"));
+    return refuse(promise, "the node is shutting down", {});
   if (!s.loaded) {
     s.triggers.push_back({std::move(trigger), std::move(promise)});
     return;

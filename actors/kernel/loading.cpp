@@ -1,5 +1,6 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/plan/slots.hpp"
 #include "boyd/plan/system_prompt.hpp"
@@ -125,9 +126,11 @@ void write_changed_snapshots(self_pointer self, const std::map<std::string, std:
     return it == files.end() ? std::string{} : it->second;
   };
   plan::system_prompt_parts parts;
-  parts.instructions = s.settings->system_prompt;
-  parts.identity = text_of("SOUL.md");
-  parts.goal = text_of("GOAL.md");
+  // Before they are joined: a cut there may not leave a part of a secret.
+  const auto& secrets = s.parts.configuration->secrets;
+  parts.instructions = config::redact_text(s.settings->system_prompt, secrets);
+  parts.identity = config::redact_text(text_of("SOUL.md"), secrets);
+  parts.goal = config::redact_text(text_of("GOAL.md"), secrets);
   const std::map<std::string, std::string> wanted{
       {"INIT.md", state::render_init({s.settings->kernel_id, c.node_id, c.version, c.started_at,
                                       s.parts.configuration->redacted_yaml})},
@@ -192,33 +195,38 @@ void prepare_home(self_pointer self) {
 
 } // namespace
 
+namespace {
+
+/// Tried again soon. Whoever waits for a cycle is told why now: it may ask again, and a damaged
+/// database does not heal.
+void load_later(self_pointer self, const error& why) {
+  auto& s = self->state;
+  s.problem = to_string(why);
+  for (auto& t : std::exchange(s.triggers, {}))
+    answer<trigger_reply>(t.promise, fail(error(why)));
+  self->delayed_send(self, load_retry, load_tick{});
+}
+
+} // namespace
+
 void load(self_pointer self) {
   auto& s = self->state;
-  if (auto passed = faults::pass("kernel.load"); !passed) {
-    s.problem = to_string(passed.error());
-    return self->delayed_send(self, load_retry, load_tick{});
-  }
+  if (auto passed = faults::pass("kernel.load"); !passed)
+    return load_later(self, passed.error());
   store_request request;
   request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
   request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
   request.operations.emplace_back(store::get_facts{fact_scope(self)});
   request.operations.emplace_back(store::get_facts{state::untold_scope(s.settings->kernel_id)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
-    auto& st = self->state;
-    if (!r) {
-      st.problem = to_string(r.error());
-      self->delayed_send(self, load_retry, load_tick{});
-      return;
-    }
+    if (!r)
+      return load_later(self, r.error());
     auto rows = reply_of<store::list_occurrences>(r->values[0]);
     auto cycles = reply_of<store::list_cycles>(r->values[1]);
     auto facts = reply_of<store::get_facts>(r->values[2]);
     auto carried = reply_of<store::get_facts>(r->values[3]);
-    if (!rows || !cycles || !facts || !carried) {
-      st.problem = "the ledger cannot be read";
-      self->delayed_send(self, load_retry, load_tick{});
-      return;
-    }
+    if (!rows || !cycles || !facts || !carried)
+      return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);
     take_carried(self, *carried);
     take_cycles(self, *rows, *cycles);

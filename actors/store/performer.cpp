@@ -206,8 +206,7 @@ result<void> store_session::ensure_open() {
   if (open_)
     return {};
   if (clock_.steady() < next_try_)
-    return fail(errc::store_unavailable, health_.reason, store_->describe(),
-                "it is retried by itself");
+    return fail(error(why_lost_));
   return open_now();
 }
 
@@ -305,6 +304,12 @@ void store_session::lost(const error& why) {
   health_.ok = false;
   health_.reason = to_string(why);
   health_.last_error = health_.reason;
+  why_lost_ = why;
+  // Nothing of the next question was tried: it is not in doubt, and no answer to it was late.
+  if (why_lost_.code != errc::corrupt)
+    why_lost_.code = errc::store_unavailable;
+  if (why_lost_.where.empty())
+    why_lost_.where = store_->describe();
 }
 
 void store_session::restored() {

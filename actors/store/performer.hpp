@@ -23,7 +23,7 @@ class store_session {
                 const clock_port& clock);
 
   /// Answers every job. While the store is away: settlements are spooled and count as accepted,
-  /// everything else is answered with `store_unavailable` at once.
+  /// everything else is answered at once with why: `store_unavailable`, or `corrupt`.
   void perform(std::vector<job<store_request, store_reply>>& batch);
 
   /// Tries to reconnect when it is time, and to record what was spooled.
@@ -54,6 +54,7 @@ class store_session {
   milliseconds backoff_{0};
   steady_time next_try_{};
   part_health health_;
+  error why_lost_; ///< what to tell whoever asks before the next try
 };
 
 } // namespace boyd

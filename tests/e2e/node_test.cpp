@@ -29,7 +29,7 @@ std::string one_agent(const std::string& command, const std::string& more = {}) 
 nlohmann::json steady_part(nlohmann::json status) {
   for (const char* key : {"health", "actors", "permits", "nodes"})
     status.erase(key);
-  for (const char* key : {"pid", "started_at", "running"})
+  for (const char* key : {"pid", "started_at", "running", "state"})
     status["node"].erase(key);
   return status;
 }

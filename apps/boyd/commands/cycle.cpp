@@ -5,6 +5,7 @@
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -20,14 +21,17 @@ constexpr milliseconds cycle_limit = std::chrono::hours{25};
 /// A kernel that is restarted in mid-cycle resumes the cycle; so often the question is repeated.
 constexpr int repeated_questions = 20;
 constexpr milliseconds question_pause = 500ms;
-/// A part that is just being started refuses; so often the trigger is repeated.
-constexpr int repeated_triggers = 20;
+/// A part that is just being started refuses, and an outage may be one of a moment; so long the
+/// trigger is repeated.
+constexpr milliseconds trigger_patience = 5s;
 constexpr milliseconds trigger_pause = 250ms;
 /// A killed node may leave a cycle in work and others that were admitted; without a node this
 /// command is what finishes them. So many at most come before its own.
 constexpr int most_left_over = 64;
 /// Why the gate refuses while an admitted cycle has not begun yet (actors/kernel/admission.cpp).
 constexpr const char* about_to_begin = "a cycle is about to begin";
+/// What it says while a node drains (the same file).
+constexpr const char* shutting_down = "the node is shutting down";
 /// Events held back until the cycle's id is known.
 constexpr std::size_t early_events = 1000;
 /// How much later than the record the last event may come.
@@ -147,6 +151,7 @@ bool is_gone(const error& e) {
 /// The trigger's answer; a part that is being started is asked again.
 result<json> trigger(client& c, const std::string& kernel) {
   const json body{{"kernel", kernel}, {"trigger", "manual"}};
+  const auto until = std::chrono::steady_clock::now() + trigger_patience;
   for (int tries = 1;; ++tries) {
     auto answer = c.call(post("/api/v1/cycles", body.dump()), question_limit);
     if (!answer)
@@ -162,7 +167,8 @@ result<json> trigger(client& c, const std::string& kernel) {
     auto failed = body_of(*answer);
     if (failed)
       return fail(errc::parse_error, "the node's answer cannot be read");
-    if (!is_passing(failed.error()) || tries >= repeated_triggers || !c.pause(trigger_pause))
+    const bool patient = std::chrono::steady_clock::now() < until;
+    if (!is_passing(failed.error()) || !patient || !c.pause(trigger_pause))
       return fail(std::move(failed.error()));
   }
 }
@@ -193,8 +199,10 @@ int refused(const json& answer, const arguments& args) {
   if (args.json)
     print(answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   const auto running = text_of(answer, "cycle_id");
-  print_error({errc::locked, "no cycle was started: " + text_of(answer, "reason"),
-               running.empty() ? "" : "cycle " + running, "see: boyd why"});
+  const auto reason = text_of(answer, "reason");
+  print_error(
+      {errc::locked, "no cycle was started: " + reason, running.empty() ? "" : "cycle " + running,
+       reason == shutting_down ? "wait until it has stopped, then try again" : "see: boyd why"});
   return exit_code::busy;
 }
 

@@ -40,6 +40,7 @@ constexpr std::size_t commits_looked_at = 100;
 constexpr std::size_t named_problems = 5;
 
 constexpr const char* configuration_check = "configuration";
+constexpr const char* mend_first = "mend the configuration, then: boyd doctor";
 
 /// One thing that was looked at.
 struct finding {
@@ -177,7 +178,7 @@ class doctor {
 
   void repositories() {
     if (!settings_)
-      return;
+      return add("kernels", "warn", "not looked at: the configuration does not load", mend_first);
     for (const auto& k : settings_->kernels) {
       const auto path = where_.kernel_home(k.kernel_id);
       auto repository = ports_.repositories->open(path, {k.author_name, k.author_email});
@@ -267,13 +268,48 @@ class doctor {
     return std::nullopt;
   }
 
-  /// A running node has the embedded database open: one connection per file (FAULTS.md, fact 1).
+  /// A running node has the embedded database open, and one connection per file is all there may
+  /// be (FAULTS.md, fact 1): the node is asked.
+  void store_of_node(const json& status) {
+    const auto path = where_.database_path();
+    if (!std::filesystem::exists(path))
+      return add("store", "fail", path + " is gone, though the running node works with it",
+                 "put it back; the node then goes on by itself");
+    std::string reason;
+    for (const auto& h : rows_of(status, "health"))
+      if (text_of(h, "name") == "store" && !h.value("ok", true))
+        reason = text_of(h, "reason");
+    const auto queue = part_of(status, "queue");
+    if (!queue.contains("pending"))
+      return add("store", "warn", "not looked at: the running node does not say how its store is",
+                 "see: boyd status");
+    if (queue["pending"].is_null())
+      return add("store", "fail", "the running node cannot use it: " + reason, "see: boyd status");
+    if (!reason.empty())
+      return add("store", "warn", "open in the running node, but: " + reason, "see: boyd status");
+    add("store", "ok", "open in the running node, which reads it");
+  }
+
+  /// What the running node works with, whatever the configuration says by now; empty: nothing runs,
+  /// or it does not answer.
+  json status_of_node() const {
+    if (!running_)
+      return json::object();
+    const auto answer = adapters::control_call(where_.socket_path(),
+                                               {"GET", "/api/v1/status", {}, {}}, socket_limit);
+    return answer ? object_of(answer->body) : json::object();
+  }
+
   void store() {
+    const auto status = status_of_node();
+    const auto of_node = text_of(part_of(status, "node"), "store");
+    if (of_node == "sqlite")
+      return store_of_node(status);
     if (!settings_)
-      return;
+      return add("store", "warn", "not looked at: the configuration does not load", mend_first);
     const bool embedded = settings_->node_settings.store == "sqlite";
-    if (embedded && running_)
-      return add("store", "ok", "open in the running node; see: boyd status");
+    if (embedded && running_ && of_node.empty())
+      return store_of_node(status);
     if (embedded && !std::filesystem::exists(where_.database_path()))
       return add("store", "warn", where_.database_path() + " does not exist yet",
                  "boyd --home " + where_.home + " init");

@@ -16,15 +16,22 @@ constexpr milliseconds redraw_interval = 2s;
 /// Events in quick succession are drawn together.
 constexpr milliseconds redraw_pause = 200ms;
 constexpr std::size_t problem_characters = 160;
+/// What is about the whole node says more: the cause and what follows from it.
+constexpr std::size_t node_problem_characters = 320;
+constexpr const char* unknown = "unknown";
 constexpr const char* clear_screen = "\x1b[H\x1b[2J";
 
 std::string node_line(const json& body, const terminal& t) {
   const auto node = part_of(body, "node");
   const bool running = node.value("running", false);
+  const bool draining = text_of(node, "state") == "draining";
   std::string line = t.paint(colour::bold, "node ") + text_of(node, "node_id");
-  line += running ? "  " + t.paint(colour::good, "running") + " as process " +
-                        text_of(node, "pid") + " since " + moment_of(node, "started_at")
-                  : "  " + t.paint(colour::warn, "not running");
+  line +=
+      running
+          ? "  " +
+                t.paint(draining ? colour::warn : colour::good, draining ? "draining" : "running") +
+                " as process " + text_of(node, "pid") + " since " + moment_of(node, "started_at")
+          : "  " + t.paint(colour::warn, "not running");
   line += "\n  home " + text_of(node, "home") + "  store " + text_of(node, "store") + "  version " +
           text_of(node, "version");
   return line + "\n";
@@ -34,6 +41,9 @@ std::string node_line(const json& body, const terminal& t) {
 std::vector<std::string> attention(const json& body) {
   std::vector<std::string> lines;
   const auto add = [&](std::string text) { lines.push_back(one_line(text, problem_characters)); };
+  for (const auto& p : rows_of(body, "problems"))
+    if (p.is_string())
+      lines.push_back(one_line(p.get<std::string>(), node_problem_characters));
   for (const auto& key : rows_of(part_of(body, "node"), "restart_needed"))
     if (key.is_string())
       add(key.get<std::string>() + " has changed, which takes effect after a restart of the node");
@@ -74,7 +84,14 @@ std::vector<std::string> attention(const json& body) {
   return lines;
 }
 
+/// The node could not read its store: what is not there is not known.
+bool store_is_silent(const json& body) {
+  const auto queue = part_of(body, "queue");
+  return queue.contains("pending") && queue["pending"].is_null();
+}
+
 std::string kernels_table(const json& body, const terminal& t) {
+  const std::string none = store_is_silent(body) ? unknown : "-";
   table rows({"KERNEL", "PHASE", "LAST CYCLE", "STATUS", "DONE", "NEXT"});
   for (const auto& k : rows_of(body, "kernels")) {
     const auto latest = part_of(k, "latest");
@@ -82,15 +99,16 @@ std::string kernels_table(const json& body, const terminal& t) {
     rows.add_cells(
         {text_of(k, "kernel_id"),
          text_of(k, "phase"),
-         latest.empty() ? "-" : moment_of(latest, "started_at"),
-         {status.empty() ? "-" : status, colour_of_status(status)},
-         latest.empty() ? "-" : text_of(latest, "succeeded") + "/" + text_of(latest, "dispatched"),
+         latest.empty() ? none : moment_of(latest, "started_at"),
+         {status.empty() ? none : status, colour_of_status(status)},
+         latest.empty() ? none : text_of(latest, "succeeded") + "/" + text_of(latest, "dispatched"),
          moment_of(k, "next_slot")});
   }
   return rows.render(t, "  ");
 }
 
 std::string agents_table(const json& body, const terminal& t) {
+  const std::string none = store_is_silent(body) ? unknown : "-";
   table rows({"AGENT", "RUN", "LAST", "FINISHED", "SUMMARY"});
   for (const auto& a : rows_of(body, "agents")) {
     const auto last = text_of(a, "last_status");
@@ -100,8 +118,8 @@ std::string agents_table(const json& body, const terminal& t) {
       said = "disabled";
     rows.add_cells({text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
                     text_of(a, "running") + "/" + text_of(a, "limit"),
-                    {last.empty() ? "-" : last, colour_of_status(last)},
-                    moment_of(a, "last_finished_at"),
+                    {last.empty() ? none : last, colour_of_status(last)},
+                    last.empty() ? none : moment_of(a, "last_finished_at"),
                     said});
   }
   return rows.render(t, "  ");
@@ -111,7 +129,8 @@ std::string queue_line(const json& body) {
   const auto queue = part_of(body, "queue");
   std::string line = "queue";
   for (const char* key : {"pending", "running", "done", "failed", "cancelled"})
-    line += "  " + std::string(key) + " " + std::to_string(number_of(queue, key));
+    line += "  " + std::string(key) + " " +
+            (store_is_silent(body) ? unknown : std::to_string(number_of(queue, key)));
   const auto permits = part_of(body, "permits");
   return line + "    permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit") +
          " (peak " + text_of(permits, "peak") + ")\n";

@@ -57,7 +57,7 @@ auto guarded(const pqxx::connection* connection, F f) {
     throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
   } catch (const pqxx::broken_connection& e) {
     throw failure{{errc::store_unavailable, one_line(e.what()), "postgres",
-                   "the node goes on by itself when the database is back"},
+                   "start the database, or mend node.store; a running node then goes on by itself"},
                   true};
   } catch (const pqxx::sql_error& e) {
     if (lost())

@@ -110,7 +110,7 @@ result<void> sqlite_store::check_file() {
   if (!options_.create || options_.opened_before->load())
     return fail(errc::store_unavailable,
                 "database file is missing or was replaced: " + options_.path, options_.path,
-                "put it back; the node goes on by itself");
+                "put it back, then try again; a running node goes on by itself");
   return create_file(options_.path);
 }
 
@@ -159,7 +159,8 @@ result<void> sqlite_store::check_wal() {
   return fail(errc::no_space,
               "the write-ahead log has more than " + std::to_string(options_.wal_limit) + " bytes",
               options_.path + "-wal",
-              "end the process that keeps a transaction open in it; the node goes on by itself");
+              "end the process that keeps a transaction open in it, then try again; a running node "
+              "goes on by itself");
 }
 
 int sqlite_store::schema_version() {
@@ -288,7 +289,7 @@ sqlite_store::apply(const std::vector<store::operation>& batch) {
       orphan_wal_ = {*wal, file_};
     close();
     return fail(errc::store_unavailable, std::move(*why), options_.path,
-                "put it back; the node goes on by itself");
+                "put it back, then try again; a running node goes on by itself");
   }
   try {
     if (auto room = check_wal(); !room)

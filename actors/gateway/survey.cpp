@@ -1,0 +1,253 @@
+#include "actors/gateway/survey.hpp"
+
+#include "actors/support/ask.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+/// A part that does not answer within this is shown as it is: silent.
+constexpr milliseconds part_limit = 2s;
+
+using survey_ptr = std::shared_ptr<survey>;
+
+template <class Handle>
+void ask_health(const exchange_ptr& x, const survey_ptr& all, const std::string& name,
+                const Handle& part) {
+  ++all->missing;
+  ask<part_health>(
+      x->self, part, health_query{},
+      [all, name](result<part_health> r) {
+        if (r) {
+          all->health[name] = std::move(*r);
+        } else {
+          all->health[name].ok = false;
+          all->health[name].reason = to_string(r.error());
+        }
+        all->one_less();
+      },
+      part_limit);
+}
+
+void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  ask_health(x, all, "store", p.store);
+  ask_health(x, all, "permits", p.permits);
+  ask_health(x, all, "workspace", p.workspace);
+  ask_health(x, all, "state_writer", p.state_writer);
+  ask_health(x, all, "git_committer", p.git_committer);
+  ask_health(x, all, "graph_recorder", p.graph_recorder);
+  ask_health(x, all, "dispatchers", p.dispatchers);
+  ask_health(x, all, "librarian", p.librarian);
+  ask_health(x, all, "planner", p.planner);
+  for (const auto& [id, k] : p.kernels)
+    ask_health(x, all, "kernel:" + id, k);
+}
+
+void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  all->missing += 3;
+  ask<tree_reply>(
+      x->self, p.tree, tree_query{},
+      [all](result<tree_reply> r) {
+        if (r)
+          all->tree = std::move(r->children);
+        all->one_less();
+      },
+      part_limit * 2);
+  ask<dispatchers_reply>(
+      x->self, p.dispatchers, dispatchers_query{},
+      [all](result<dispatchers_reply> r) {
+        if (r)
+          all->dispatchers = std::move(r->dispatchers);
+        all->one_less();
+      },
+      part_limit * 2);
+  ask<permits_status>(
+      x->self, p.permits, permits_query{},
+      [all](result<permits_status> r) {
+        if (r)
+          all->permits = std::move(*r);
+        all->one_less();
+      },
+      part_limit);
+  for (const auto& [id, k] : p.kernels) {
+    ++all->missing;
+    ask<kernel_status>(
+        x->self, k, kernel_query{},
+        [all](result<kernel_status> r) {
+          if (r) {
+            // In one order, whoever answers first.
+            const auto place =
+                std::ranges::lower_bound(all->kernels, r->kernel_id, {}, &kernel_status::kernel_id);
+            all->kernels.insert(place, std::move(*r));
+          }
+          all->one_less();
+        },
+        part_limit);
+  }
+}
+
+/// What ask_rows asks the store: of all, and then of each kernel.
+constexpr std::size_t fixed_questions = 3;
+constexpr std::size_t questions_of_a_kernel = 4;
+/// Interrupted cycles are the newest ones; few can be under way at once.
+constexpr std::size_t cycles_searched = 16;
+
+void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  store_request request;
+  request.operations.emplace_back(store::count_by_status{});
+  request.operations.emplace_back(store::list_pauses{});
+  request.operations.emplace_back(store::list_nodes{});
+  for (const auto& k : p.configuration->kernels) {
+    request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
+    store::list_cycles newest;
+    newest.kernel_id = k.kernel_id;
+    newest.limit = 1;
+    request.operations.emplace_back(newest);
+    request.operations.emplace_back(store::get_facts{state::untold_scope(k.kernel_id)});
+    newest = {};
+    newest.kernel_id = k.kernel_id;
+    newest.include_running = true;
+    newest.limit = cycles_searched;
+    request.operations.emplace_back(std::move(newest));
+  }
+  ++all->missing;
+  ask<store_reply>(
+      x->self, p.store, std::move(request),
+      [all, node = p.context->node_id, configuration = p.configuration](result<store_reply> r) {
+        if (!r) {
+          all->store_problem = to_string(r.error());
+          return all->one_less();
+        }
+        if (auto q = reply_of<store::count_by_status>(r->values[0]))
+          all->queue = std::move(*q);
+        else
+          all->store_problem = to_string(q.error());
+        if (auto q = reply_of<store::list_pauses>(r->values[1]))
+          all->pauses = std::move(*q);
+        if (auto q = reply_of<store::list_nodes>(r->values[2]))
+          all->nodes = std::move(*q);
+        auto i = fixed_questions;
+        for (const auto& k : configuration->kernels) {
+          if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
+            all->latest.insert(all->latest.end(), rows->begin(), rows->end());
+          else
+            all->store_problem = to_string(rows.error());
+          if (auto rows = reply_of<store::list_cycles>(r->values[i + 1]); rows && !rows->empty())
+            all->cycles.emplace(k.kernel_id, rows->front());
+          if (auto facts = reply_of<store::get_facts>(r->values[i + 2]); facts)
+            if (auto left = facts->find(node); left != facts->end())
+              all->untold[k.kernel_id] = state::parse_untold(left->second);
+          if (auto rows = reply_of<store::list_cycles>(r->values[i + 3]); rows)
+            std::ranges::copy_if(*rows, std::back_inserter(all->unfinished), [&](const auto& c) {
+              return c.status == cycle_status::running && c.node_id == node;
+            });
+          i += questions_of_a_kernel;
+        }
+        all->one_less();
+      },
+      part_limit * 2);
+}
+
+/// A failure to ask; it says nothing of the file.
+bool is_silence(const error& e) {
+  return e.code == errc::actor_down || e.code == errc::timed_out || e.code == errc::overloaded;
+}
+
+/// Whether the next start, or a reload, would take the file as it is now.
+void ask_configuration(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  if (!p.context->parse_configuration)
+    return;
+  const auto path = p.configuration->path;
+  ++all->missing;
+  workspace_request read;
+  read.what = read_text_file{path, limits::config_bytes};
+  ask<workspace_reply>(
+      x->self, p.workspace, std::move(read),
+      [all, path, parse = p.context->parse_configuration](result<workspace_reply> r) {
+        if (r) {
+          if (auto loaded = parse(path, r->text); !loaded)
+            all->configuration_problem = loaded.error().what;
+        } else if (!is_silence(r.error())) {
+          all->configuration_problem = to_string(r.error());
+        }
+        all->one_less();
+      },
+      part_limit);
+}
+
+/// The store's health was asked beside its rows: what it could not answer just now is newer.
+void add_store_problem(survey& all) {
+  if (all.store_problem.empty())
+    return;
+  auto& h = all.health["store"];
+  if (h.ok || h.reason.empty())
+    h.reason = all.store_problem;
+  h.ok = false;
+  if (h.last_error.empty())
+    h.last_error = h.reason;
+}
+
+/// A part that does not run is not well, and its supervisor knows why better than its silence.
+void add_absent(survey& all) {
+  for (const auto& c : all.tree)
+    if (c.state == "parked" || c.state == "silent") {
+      auto& h = all.health[c.name];
+      h.ok = false;
+      h.reason = c.state + ": " + c.reason;
+      h.last_error = c.last_error;
+    }
+}
+
+} // namespace
+
+bool survey::draining() const {
+  return !tree.empty() && tree.front().state == "stopping";
+}
+
+std::size_t survey::running_attempts() const {
+  std::size_t count = 0;
+  for (const auto& d : dispatchers)
+    count += static_cast<std::size_t>(d.running);
+  return count;
+}
+
+void take_survey(const exchange_ptr& x, std::function<void(survey&)> done) {
+  auto all = std::make_shared<survey>();
+  all->done = [done = std::move(done)](survey& taken) {
+    add_absent(taken);
+    add_store_problem(taken);
+    done(taken);
+  };
+  ask_parts(x, all);
+  ask_actors(x, all);
+  ask_rows(x, all);
+  ask_configuration(x, all);
+  all->one_less();
+}
+
+std::vector<std::string> problems_of(const gateway_parts& p, const survey& all) {
+  std::vector<std::string> lines;
+  if (all.draining() && !p.context->passive)
+    lines.push_back("draining: the node stops and waits for " +
+                    std::to_string(all.running_attempts()) + " running attempts, at most " +
+                    format_duration(p.configuration->node_settings.drain_grace));
+  if (!all.store_problem.empty())
+    lines.push_back("the queue and the last runs are unknown, for the store does not answer: " +
+                    all.store_problem);
+  if (!all.configuration_problem.empty())
+    lines.push_back("the old configuration stays and the next start will fail, for the file does "
+                    "not load: " +
+                    all.configuration_problem);
+  return lines;
+}
+
+} // namespace boyd::gateway_impl

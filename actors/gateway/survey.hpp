@@ -1,0 +1,56 @@
+#pragma once
+
+#include "actors/gateway/state.hpp"
+#include "boyd/state/untold.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+/// Private to actors/gateway: what status, agents and readyz are made of.
+namespace boyd::gateway_impl {
+
+/// What is gathered for `status` and `agents`, from all parts at once.
+struct survey {
+  std::vector<child_status> tree;
+  std::map<std::string, part_health> health;
+  std::vector<dispatcher_status> dispatchers;
+  permits_status permits;
+  std::vector<kernel_status> kernels;
+  std::map<dispatch_status, std::uint64_t> queue;
+  std::vector<dispatch> latest;
+  std::map<std::string, cycle_record> cycles;  ///< the latest recorded one of each kernel
+  std::map<std::string, state::untold> untold; ///< of this node's kernels
+  /// Cycles that this node began and did not record; with a living node they just run.
+  std::vector<cycle_record> unfinished;
+  std::vector<pause_record> pauses;
+  std::vector<store::list_nodes::row> nodes;
+  /// Why the rows could not be read: then what comes of them is unknown, not zero. Empty: they
+  /// were.
+  std::string store_problem;
+  /// Why the configuration file does not load any more. Empty: it does, or nobody would load it.
+  std::string configuration_problem;
+  std::size_t missing = 1;
+  std::function<void(survey&)> done;
+
+  /// The root has been told to stop and waits for what runs.
+  bool draining() const;
+  std::size_t running_attempts() const;
+
+  void one_less() {
+    if (--missing == 0)
+      done(*this);
+  }
+};
+
+/// Asks every part and the store at once; `done` is called when all have answered or had their
+/// time.
+void take_survey(const exchange_ptr& x, std::function<void(survey&)> done);
+
+/// What a person should know of the node as a whole, most important first; as they come, they are
+/// sentences. Parts that are not well are not among them: they are in `health`.
+std::vector<std::string> problems_of(const gateway_parts& p, const survey& all);
+
+} // namespace boyd::gateway_impl
