@@ -52,6 +52,7 @@ struct dispatcher_state {
   bool unheard_left = false; ///< nor what a claim without an answer may have taken
   work_due last_due;         ///< what the pool said last
   bool due_left = false;     ///< a claim of it failed: it is tried again by the next tick
+  bool removed = false;      ///< by a reload; not while the node shuts down
   int worker_restarts = 0;
   std::string last_worker_error;
   static inline const char* name = "dispatcher";
@@ -400,6 +401,19 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   s.parts.configuration = configuration;
   s.agent = agent;
   s.core->set_limits(limits_for(s.parts, *agent));
+  // It came back while its attempts went on; once it said that it is empty the pool makes a new
+  // one.
+  if (s.removed && s.core->resume())
+    s.removed = false;
+  step(self);
+}
+
+/// Nothing new; what runs goes on until the grace is over, if it ever is.
+void drain(self_pointer self, milliseconds grace) {
+  self->state.removed = grace == unlimited_grace;
+  self->state.core->drain();
+  if (!self->state.removed)
+    self->delayed_send(self, grace, grace_over{});
   step(self);
 }
 
@@ -448,12 +462,9 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         self->state.core->cancel(m.dispatch_id, m.cause);
         step(self);
       },
-      [self](drain_order& m) {
-        self->state.core->drain();
-        self->delayed_send(self, m.grace, grace_over{});
-        step(self);
-      },
+      [self](drain_order& m) { drain(self, m.grace); },
       [self](hurry_order&) {
+        self->state.removed = false;
         self->state.core->drain();
         self->state.core->cancel_all(cancel_cause::shutdown);
         step(self);

@@ -14,6 +14,10 @@ using drain_listener_actor = caf::typed_actor<
     // A dispatcher is empty.
     caf::reacts_to<drained>>;
 
+/// The grace of a drain order to the dispatcher of an agent that a reload has removed: what runs
+/// ends within its own timeout.
+inline constexpr milliseconds unlimited_grace = milliseconds::max();
+
 /// What a dispatcher is made of.
 struct dispatcher_parts {
   node_context_ptr context;

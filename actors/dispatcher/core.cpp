@@ -77,7 +77,7 @@ void dispatcher_core::give_back(const claimed_dispatch& r) {
   back.fence = r.row.fence;
   back.to = settle_to::release;
   back.outcome.execution = execution_verdict::cancelled;
-  back.outcome.error = "the node is shutting down";
+  back.outcome.error = "given back before it was started";
   to_settle_.push_back(std::move(back));
 }
 
@@ -144,6 +144,13 @@ void dispatcher_core::renew_failed(steady_time now) {
 void dispatcher_core::drain() {
   draining_ = true;
   told_drained_ = false;
+}
+
+bool dispatcher_core::resume() {
+  if (told_drained_)
+    return false;
+  draining_ = false;
+  return true;
 }
 
 void dispatcher_core::cancel_all(cancel_cause cause) {

@@ -70,6 +70,8 @@ class dispatcher_core {
 
   /// No more claims; what runs may finish. Every call is answered by one `drained`.
   void drain();
+  /// Undoes `drain()`; false when `drained` was told already: then somebody else takes over.
+  bool resume();
   /// The grace is over: what runs is cancelled and given back.
   void cancel_all(cancel_cause cause);
 

@@ -193,6 +193,12 @@ void retire(self_pointer self, const std::string& id) {
   cancel_unknown(self, m.kernel_id, m.agent_id);
 }
 
+/// Removed by a reload; its dispatcher may still have attempts that run.
+bool is_removed(self_pointer self, const std::string& id) {
+  const auto it = self->state.members.find(id);
+  return it != self->state.members.end() && !it->second.wanted;
+}
+
 /// Removed members whose dispatcher does not live have nothing to drain.
 void retire_dead(self_pointer self) {
   std::vector<std::string> dead;
@@ -213,11 +219,12 @@ void poll_in(self_pointer self, milliseconds delay) {
 
 void tell_due(self_pointer self, const store::due_agents::reply& r) {
   for (const auto& row : r.due) {
-    if (auto d = handle_of(self, child_id(row.kernel_id, row.agent_id))) {
+    const auto id = child_id(row.kernel_id, row.agent_id);
+    if (is_removed(self, id) || self->state.retired.count({row.kernel_id, row.agent_id}) > 0) {
+      cancel_unknown(self, row.kernel_id, row.agent_id);
+    } else if (auto d = handle_of(self, id)) {
       if (!faults::lost("dispatcher.due"))
         self->send(d, work_due{{}, row.priority, row.count});
-    } else if (self->state.retired.count({row.kernel_id, row.agent_id}) > 0) {
-      cancel_unknown(self, row.kernel_id, row.agent_id);
     }
   }
   const auto& context = *self->state.context;
@@ -334,17 +341,20 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     for (const auto& a : k.agents) {
       const auto id = child_id(k.kernel_id, a.agent_id);
       wanted.insert(id);
-      if (s.members.find(id) == s.members.end() || !s.members[id].wanted)
+      const bool is_new = s.members.find(id) == s.members.end();
+      if (is_new || is_removed(self, id))
         add_member(self, k.kernel_id, a.agent_id);
-      else if (auto d = handle_of(self, id))
+      if (auto d = handle_of(self, id); d && !is_new)
         self->send(d, reload_order{{}, configuration});
     }
   for (auto& [id, m] : s.members) {
     if (wanted.count(id) > 0 || !m.wanted)
       continue;
     m.wanted = false;
-    if (auto d = handle_of(self, id))
-      self->send(d, drain_order{{}, configuration->node_settings.drain_grace});
+    if (auto d = handle_of(self, id)) {
+      self->send(d, drain_order{{}, unlimited_grace});
+      cancel_unknown(self, m.kernel_id, m.agent_id);
+    }
   }
   retire_dead(self);
   reconcile(self);

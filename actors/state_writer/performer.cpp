@@ -95,8 +95,28 @@ result<void> state_session::check_directory(home& h) {
               "put it back; it is used again by itself");
 }
 
+/// The history is gone although STATE.md tells of finished cycles, which is written only after the
+/// repository was made: an empty one in its place would hide the loss, and collide with the real
+/// one when that comes back.
+bool state_session::has_lost_history(const home& h) {
+  const auto& ports = context_->ports;
+  const auto info = ports.files->stat(h.files->path() + "/.git");
+  if (!info || info->kind != file_kind::missing)
+    return false;
+  const auto text = ports.files->read(h.files->path() + "/" + state_file, limits::state_file_bytes);
+  const auto block = text ? state::parse_runtime_block(*text) : std::nullopt;
+  if (!block || block->history.empty())
+    return false;
+  return !ports.repositories->open(h.files->path(),
+                                   {h.settings.author_name, h.settings.author_email});
+}
+
 result<state_reply> state_session::carry_out(home& h, const init_kernel_home& /*what*/) {
-  if (auto made = h.files->init(); !made)
+  if (has_lost_history(h))
+    spdlog::error("kernel {}: its git repository is missing, though STATE.md tells of its cycles: "
+                  "put {}/.git back, or stop the node and accept a new one with: boyd init",
+                  h.settings.kernel_id, h.files->path());
+  else if (auto made = h.files->init(); !made)
     return fail(std::move(made.error()));
   if (auto there = check_directory(h); !there)
     return fail(std::move(there.error()));

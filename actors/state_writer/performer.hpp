@@ -49,6 +49,7 @@ class state_session {
 
   result<home*> home_of(const std::string& kernel_id);
   result<void> check_directory(home& h);
+  bool has_lost_history(const home& h);
   result<std::string> sound_state(home& h);
   result<std::string> restore_state(home& h, const std::string& damage);
   result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit,

@@ -11,6 +11,7 @@
 #include "boyd/ports/process_runner.hpp"
 #include "boyd_version.hpp"
 #include "crash_note.hpp"
+#include "lost_database.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -173,6 +174,8 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   if (mode != node_mode::answering)
     if (auto armed = arm_faults_of_environment(*ports.random); !armed)
       return fail(std::move(armed.error()));
+  if (auto there = check_database_is_there(where, *configuration, *ports.files); !there)
+    return fail(std::move(there.error()));
   remove_leftovers(*ports.files, where.home);
   if (mode == node_mode::answering) {
     ports.processes = std::make_shared<no_processes>();

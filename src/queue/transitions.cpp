@@ -23,6 +23,13 @@ constexpr std::array<std::pair<settle_to, std::string_view>, 5> settle_names{{
     {settle_to::release, "release"},
 }};
 
+/// A row does not know who cancels it: the node's log tells the causes apart.
+constexpr const char* cancelled_waiting = "cancelled before it ran: by an operator, with its "
+                                          "cycle, or because its agent is not configured any more";
+constexpr const char* cancelled_between =
+    "cancelled while it waited for another attempt: by an operator, with its cycle, or because its "
+    "agent is not configured any more";
+
 /// The first attempt_output_bytes, without half a character at their end.
 std::string_view beginning_of(std::string_view utf8) {
   if (utf8.size() <= attempt_output_bytes)
@@ -212,7 +219,7 @@ store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
     return {settle_result::stale, was, d.fence, d.lease_owner};
   d.outcome = run_outcome{};
   d.outcome.execution = execution_verdict::cancelled;
-  d.outcome.error = "cancelled by an operator before it ran";
+  d.outcome.error = d.attempt > 0 ? cancelled_between : cancelled_waiting;
   finish(d, dispatch_status::cancelled, now);
   return {settle_result::accepted, was, d.fence, {}};
 }

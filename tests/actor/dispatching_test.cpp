@@ -7,6 +7,7 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+#include <map>
 #include <set>
 
 using namespace boyd;
@@ -78,6 +79,23 @@ struct fixture : simulated_node {
     const auto all = rows();
     return static_cast<std::size_t>(
         std::ranges::count(all, dispatch_status::done, &dispatch::status));
+  }
+
+  /// The pool hears of a configuration with these agents.
+  void reload(std::vector<config::agent> agents) {
+    auto next = std::make_shared<config::configuration>(*configuration);
+    next->node_settings.drain_grace = 1s;
+    next->kernels.front().agents = std::move(agents);
+    caf::anon_send(pool, reload_order{{}, next});
+    actors.advance(2s);
+  }
+
+  /// How many rows stand so.
+  std::map<dispatch_status, int> statuses() {
+    std::map<dispatch_status, int> n;
+    for (const auto& row : rows())
+      ++n[row.status];
+    return n;
   }
 
   int permits_in_use() {
@@ -165,4 +183,78 @@ TEST_CASE("case 22 notify-lost: work of another node whose wake-up is lost is fo
   CHECK(f.done() == 0);
   f.actors.advance(limits::queue_poll);
   CHECK(f.done() == 1);
+}
+
+namespace {
+
+using counts = std::map<dispatch_status, int>;
+
+/// One of its runs takes longer than any grace; a second one waits for it.
+config::agent slow_one() {
+  auto agent = scripted("gone", {8s});
+  agent.max_concurrent = 1;
+  return agent;
+}
+
+} // namespace
+
+TEST_CASE("a removed agent finishes what it runs, and its waiting work is cancelled",
+          "[dispatching][reload]") {
+  fixture f({slow_one(), scripted("stays", {0ms})});
+  f.enqueue("gone", 2);
+  f.actors.advance(1s);
+  REQUIRE(f.statuses() == counts{{dispatch_status::running, 1}, {dispatch_status::pending, 1}});
+  f.reload({scripted("stays", {0ms})});
+  // What a kernel enqueued before it heard of it is no work either.
+  f.enqueue("gone", 1);
+  f.actors.advance(1s);
+  CHECK(f.statuses() == counts{{dispatch_status::running, 1}, {dispatch_status::cancelled, 2}});
+  f.actors.advance(20s);
+  CHECK(f.statuses() == counts{{dispatch_status::done, 1}, {dispatch_status::cancelled, 2}});
+  for (const auto& row : f.rows()) {
+    const bool ran = row.status == dispatch_status::done;
+    CHECK(row.attempt == (ran ? 1 : 0));
+    CHECK((row.outcome.summary == "after 8s") == ran);
+    CHECK((row.outcome.error.find("not configured any more") == std::string::npos) == ran);
+  }
+  CHECK(f.permits_in_use() == 0);
+  f.enqueue("gone", 1);
+  f.actors.advance(1s);
+  CHECK(f.statuses() == counts{{dispatch_status::done, 1}, {dispatch_status::cancelled, 3}});
+}
+
+TEST_CASE("a shutdown drains what a removed agent still runs", "[dispatching][reload]") {
+  fixture f({slow_one(), scripted("stays", {0ms})});
+  f.enqueue("gone", 1);
+  f.actors.advance(1s);
+  f.reload({scripted("stays", {0ms})});
+  auto empty = f.actors.ask<drained>(f.pool, drain_order{{}, 1s});
+  f.actors.advance(3s);
+  CHECK(empty.ok());
+  const auto rows = f.rows();
+  REQUIRE(rows.size() == 1);
+  CHECK(rows.front().status == dispatch_status::pending);
+  CHECK(rows.front().attempt == 0);
+}
+
+TEST_CASE("an agent that comes back while its attempts run goes on", "[dispatching][reload]") {
+  fixture f({slow_one(), scripted("stays", {0ms})});
+  f.enqueue("gone", 1);
+  f.actors.advance(1s);
+  f.reload({scripted("stays", {0ms})});
+  auto again = slow_one();
+  again.max_concurrent = 2;
+  f.reload({again, scripted("stays", {0ms})});
+  f.enqueue("gone", 1);
+  f.actors.advance(1s);
+  // It does not wait for the first one's end.
+  CHECK(f.statuses() == counts{{dispatch_status::running, 2}});
+  f.actors.advance(20s);
+  CHECK(f.statuses() == counts{{dispatch_status::done, 2}});
+  // Removed once more with nothing at work, and back.
+  f.reload({scripted("stays", {0ms})});
+  f.reload({again, scripted("stays", {0ms})});
+  f.enqueue("gone", 1);
+  f.actors.advance(20s);
+  CHECK(f.statuses() == counts{{dispatch_status::done, 3}});
 }

@@ -21,6 +21,16 @@ std::string source_file(const std::string& name) {
   return std::string(top == nullptr ? "." : top) + "/" + name;
 }
 
+constexpr const char* one_worker =
+    "version: 1\n"
+    "kernels:\n"
+    "  - kernel_id: default\n"
+    "    schedule: \"0 0 1 1 *\"\n"
+    "    agents:\n"
+    "      - agent_id: worker\n"
+    "        prompt: work\n"
+    "        executor: {type: command, argv: [\"echo\", \"done\"]}\n";
+
 } // namespace
 
 TEST_CASE("init makes a private home and repeats harmlessly", "[e2e]") {
@@ -221,14 +231,7 @@ TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
 }
 
 TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lines", "[e2e]") {
-  const home_of_boyd home("version: 1\n"
-                          "kernels:\n"
-                          "  - kernel_id: default\n"
-                          "    schedule: \"0 0 1 1 *\"\n"
-                          "    agents:\n"
-                          "      - agent_id: worker\n"
-                          "        prompt: work\n"
-                          "        executor: {type: command, argv: [\"echo\", \"done\"]}\n");
+  const home_of_boyd home(one_worker);
   const auto graph = home.file("knowledge/graph.jsonl");
   CHECK_THAT(home.run({"doctor"}).out, Contains("ok    knowledge graph: no facts yet"));
   for (int cycles = 0; cycles < 2; ++cycles)
@@ -262,4 +265,51 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
              Contains("warn  knowledge graph: 4 facts, the chain is whole; "));
   std::filesystem::remove(graph);
   CHECK_THAT(home.run({"doctor"}).out, Contains("is gone, though commits name its lines"));
+}
+
+TEST_CASE("a lost database is told of, and replaced by init alone", "[e2e]") {
+  const home_of_boyd home(one_worker);
+  const auto database = home.file("boyd.db");
+  const auto lose = [&] {
+    std::filesystem::rename(database, home.file("away"));
+    for (const char* more : {"-wal", "-shm"})
+      std::filesystem::remove(database + more);
+  };
+  // Nothing is known yet: nothing is lost.
+  std::filesystem::remove(database);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  lose();
+  for (const char* command : {"node", "cycle", "status"}) {
+    const auto r = home.run({command});
+    INFO(command << r.out << r.err);
+    CHECK(r.code == 1);
+    CHECK_THAT(r.err, Contains("the database is missing") && Contains(database) &&
+                          Contains("put it back") && Contains("init"));
+    CHECK_FALSE(std::filesystem::exists(database));
+  }
+  std::filesystem::rename(home.file("away"), database);
+  CHECK(home.run({"cycle"}).code == 0);
+  lose();
+  CHECK_THAT(home.run({"init", "--no-input"}).out, Contains("made " + database));
+  CHECK(home.run({"cycle"}).code == 0);
+}
+
+TEST_CASE("a lost repository is told of, and replaced by init alone", "[e2e]") {
+  const home_of_boyd home(one_worker);
+  const auto git = home.file("kernel/default/.git");
+  // Nothing is known yet: nothing is lost.
+  std::filesystem::remove_all(git);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  REQUIRE(std::filesystem::exists(git));
+  std::filesystem::rename(git, home.file("away"));
+  const auto without = home.run({"cycle"});
+  INFO(without.out << without.err);
+  CHECK(without.code == 3); // the kernel goes on without its history
+  CHECK_FALSE(std::filesystem::exists(git));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("there is no git repository"));
+  std::filesystem::rename(home.file("away"), git);
+  CHECK(home.run({"cycle"}).code == 0);
+  std::filesystem::remove_all(git);
+  CHECK_THAT(home.run({"init", "--no-input"}).out, Contains("made " + git));
+  CHECK(home.run({"cycle"}).code == 0);
 }

@@ -172,6 +172,9 @@ result<void> make_kernel(const place& where, const config::kernel& k, const port
   options.path = where.kernel_home(k.kernel_id);
   options.who = {k.author_name, k.author_email};
   options.auto_commit = k.auto_commit;
+  const auto git_dir = options.path + "/.git";
+  const auto before = p.files->stat(git_dir);
+  const bool had_none = before && before->kind == file_kind::missing;
   state::versioned_store store(*p.files, *p.repositories, *p.clock, options);
   if (auto made = store.init(); !made)
     return made;
@@ -182,7 +185,9 @@ result<void> make_kernel(const place& where, const config::kernel& k, const port
   if (!seeded)
     return fail(std::move(seeded.error()));
   report.note(options.path, *seeded);
-  if (!*seeded)
+  if (!*seeded && had_none)
+    report.note(git_dir, true);
+  if (!*seeded && !had_none)
     return {};
   auto committed = store.commit_all("init: kernel home");
   return committed ? result<void>{} : fail(std::move(committed.error()));

@@ -87,10 +87,11 @@ result<void> check_surroundings(const std::string& path) {
 result<struct stat> check_git_dir(const std::string& git_dir) {
   struct stat info {};
   if (::lstat(git_dir.c_str(), &info) != 0)
-    return fail(errc::repository_unavailable, "there is no git repository", git_dir);
+    return fail(errc::repository_unavailable, "there is no git repository", git_dir,
+                "put it back, or stop the node and accept a new one: boyd init");
   if (!S_ISDIR(info.st_mode))
     return fail(errc::refused, ".git is not a directory of its own", git_dir,
-                "move it away; a new repository is made at the next start");
+                "move it away, then make a new one: boyd init");
   if (exists(git_dir + "/commondir"))
     return fail(errc::refused, "the repository shares another one's objects (commondir)", git_dir,
                 "use a repository of its own");

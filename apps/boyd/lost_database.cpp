@@ -1,0 +1,28 @@
+#include "lost_database.hpp"
+
+#include "boyd/core/limits.hpp"
+#include "boyd/state/runtime_block.hpp"
+
+namespace boyd::app {
+
+result<void> check_database_is_there(const place& where, const config::configuration& settings,
+                                     file_system& files) {
+  if (settings.node_settings.store != "sqlite")
+    return {};
+  const auto info = files.stat(where.database_path());
+  if (!info || info->kind != file_kind::missing)
+    return {};
+  for (const auto& k : settings.kernels) {
+    const auto path = where.kernel_home(k.kernel_id) + "/STATE.md";
+    const auto text = files.read(path, limits::revision_bytes);
+    const auto block = text ? state::parse_runtime_block(*text) : std::nullopt;
+    if (block && !block->history.empty())
+      return fail(errc::refused, "the database is missing, though " + path + " tells of its cycles",
+                  where.database_path(),
+                  "put it back, with its -wal, or accept a new one: boyd --home " + where.home +
+                      (where.has_own_config() ? " --config " + where.config_path : "") + " init");
+  }
+  return {};
+}
+
+} // namespace boyd::app
