@@ -7,6 +7,7 @@
 #include "boyd/core/fault_points.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/exec/redact_outcome.hpp"
 #include "boyd/exec/script.hpp"
 #include "boyd/ports/process_runner.hpp"
 
@@ -85,6 +86,7 @@ void finish(self_pointer self, run_outcome outcome) {
     caf::anon_send(s.order.workspace, workspace_request{{}, remove_file{s.prompt_file}});
   if (outcome.session_id.empty())
     outcome.session_id = s.session_id;
+  outcome = exec::without_secrets(std::move(outcome), s.order.configuration->secrets);
   const auto& row = s.order.work->row;
   s.over = true;
   if (!faults::lost("dispatcher.finished"))

@@ -1,7 +1,10 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/queue/dispatch_json.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -58,6 +61,34 @@ json error_body(const error& e) {
 
 namespace {
 
+/// Where answers have free text that may hold a secret: the database keeps prompts and metadata as
+/// they are, for they must run again, and rows of earlier programs were not redacted. Ids, names
+/// and the kernel's files are given as they are.
+constexpr std::array<std::string_view, 11> free_texts{
+    "prompt",   "metadata",      "summary", "output",    "error", "last_error",
+    "attempts", "agent_summary", "detail",  "sentences", "what"};
+
+void redact_all(json& value, const std::vector<std::string>& secrets) {
+  if (value.is_string())
+    value = config::redact_text(value.get<std::string>(), secrets);
+  else if (value.is_structured())
+    for (auto& item : value)
+      redact_all(item, secrets);
+}
+
+json redacted(json value, const std::vector<std::string>& secrets) {
+  if (value.is_object())
+    for (auto& [key, item] : value.items())
+      if (std::ranges::find(free_texts, key) != free_texts.end())
+        redact_all(item, secrets);
+      else
+        item = redacted(std::move(item), secrets);
+  else if (value.is_array())
+    for (auto& item : value)
+      item = redacted(std::move(item), secrets);
+  return value;
+}
+
 /// Texts of agents may hold any bytes; JSON may not.
 std::string dump(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -70,19 +101,19 @@ gateway_state::~gateway_state() {
     x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
 }
 
-void exchange::respond(int status, const json& body, const std::string& allow) {
+void exchange::respond(int status, json body, const std::string& allow) {
   if (std::exchange(answered, true))
     return;
   api_response response;
   response.status = status;
   response.allow = allow;
-  response.body = dump(body);
+  response.body = dump(configuration ? redacted(std::move(body), configuration->secrets) : body);
   answer<api_response>(promise, std::move(response));
 }
 
 void exchange::reply(const std::string& verb, json body, int status) {
   body["schema"] = "boyd." + verb + "/1";
-  respond(status, body);
+  respond(status, std::move(body));
 }
 
 void exchange::fail_with(const error& e) {

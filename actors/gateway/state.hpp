@@ -60,7 +60,7 @@ struct exchange {
   const config::kernel* kernel(const std::string& id);
 
  private:
-  void respond(int status, const json& body, const std::string& allow = {});
+  void respond(int status, json body, const std::string& allow = {});
 };
 
 using exchange_ptr = std::shared_ptr<exchange>;

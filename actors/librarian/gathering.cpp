@@ -1,5 +1,6 @@
 #include "actors/librarian/parts.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <spdlog/spdlog.h>
@@ -36,6 +37,18 @@ void one_done(pointer self, const gathering_ptr& g) {
     finish(self, g);
 }
 
+result<probe_outcome> without_secrets(pointer self, result<probe_outcome> outcome) {
+  const auto& secrets = self->state.configuration->secrets;
+  if (!outcome) {
+    outcome.error().what = config::redact_text(std::move(outcome.error().what), secrets);
+    return outcome;
+  }
+  outcome->output = config::redact_text(std::move(outcome->output), secrets);
+  outcome->diagnostics = config::redact_text(std::move(outcome->diagnostics), secrets);
+  outcome->exit.start_error = config::redact_text(std::move(outcome->exit.start_error), secrets);
+  return outcome;
+}
+
 std::optional<sense_memory> memory_of(const gathering& g, const std::string& name) {
   const auto it = g.memory.find(name);
   return it == g.memory.end() ? std::nullopt : std::optional(it->second);
@@ -50,6 +63,8 @@ void run_due_senses(pointer self, const gathering_ptr& g) {
     surroundings.cwd = sense.cwd;
     run_helper(self, g->kernel, sense.argv, surroundings, {}, sense.timeout, sense.output_bytes,
                [self, g, name = sense.name](result<probe_outcome> outcome) {
+                 // What a sense said stands in prompts, and why it failed in the log and STATE.md.
+                 outcome = without_secrets(self, std::move(outcome));
                  g->memory[name] = after_run(memory_of(*g, name), outcome, g->now);
                  g->fresh.push_back(name);
                  one_done(self, g);

@@ -1,5 +1,6 @@
 #include "actors/librarian/parts.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <spdlog/spdlog.h>
@@ -36,7 +37,8 @@ void answered(pointer self, const wake_check_ptr& c, const std::string& agent_id
               result<std::string> hash) {
   auto& answer = c->reply.agents[agent_id];
   if (!hash) {
-    answer = {plan::wake_kind::error, to_string(hash.error())};
+    answer = {plan::wake_kind::error,
+              config::redact_text(to_string(hash.error()), self->state.configuration->secrets)};
     self->state.last_problem = "wake check of " + agent_id + ": " + answer.detail;
     spdlog::warn("librarian: kernel {}: {}", c->kernel.kernel_id, self->state.last_problem);
   } else {

@@ -4,6 +4,7 @@
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/exec/immediate.hpp"
+#include "boyd/exec/redact_outcome.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <caf/actor_system.hpp>
@@ -36,16 +37,17 @@ result<run_outcome> answer(const batch_order& order, const scripted_run& run) {
 }
 
 run_outcome outcome_of(const batch_order& order, const scripted_run& run) {
+  const auto& secrets = order.configuration->secrets;
   auto done = answer(order, run);
   if (done)
-    return std::move(*done);
+    return exec::without_secrets(std::move(*done), secrets);
   run_outcome failed;
   failed.execution = execution_verdict::failed;
   failed.failure = failure_class::transient;
   failed.error = to_string(done.error());
   failed.summary = failed.error;
   failed.session_id = session_of(run.work->row);
-  return failed;
+  return exec::without_secrets(std::move(failed), secrets);
 }
 
 batch_impl::behavior_type batch_behavior(self_pointer self, batch_order order) {

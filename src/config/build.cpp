@@ -1,5 +1,7 @@
 #include "boyd/config/load.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/config/tree.hpp"
+#include "boyd/core/text.hpp"
 #include "embedded.hpp"
 #include "passes.hpp"
 
@@ -13,10 +15,22 @@ namespace {
 
 /// A file with more findings than this has one cause; the rest is counted.
 constexpr std::size_t findings_limit = 200;
-/// Shorter values are hidden where they stand, but not searched for in other texts: a secret "1"
-/// would leave no text readable.
-constexpr std::size_t secret_bytes = 4;
 constexpr std::size_t secrets_limit = 1000;
+
+/// A summary, a log line or a row of a table shows one line of a secret that has several.
+void add_lines(std::vector<std::string>& secrets) {
+  const auto whole = secrets.size();
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (secrets[i].find('\n') == std::string::npos) {
+      continue;
+    }
+    std::vector<std::string> lines;
+    for (const auto line : split(secrets[i], '\n')) {
+      lines.emplace_back(trim(line));
+    }
+    secrets.insert(secrets.end(), lines.begin(), lines.end());
+  }
+}
 
 /// Long ones first, so that a secret which contains another one is replaced as a whole.
 std::vector<std::string> tidy(std::vector<std::string> secrets) {
@@ -87,10 +101,12 @@ load_result build(const std::string& path, parsed source, const environment_look
   expand(p, root, environment);
   validate(p, root);
   check_meaning(p, root, zones);
-  const auto secrets = tidy(std::move(p.secrets));
+  auto secrets = tidy(std::move(p.secrets));
   if (secrets.size() > secrets_limit) {
     p.report({}, {}, "too many secret values", "at most " + std::to_string(secrets_limit));
   }
+  add_lines(secrets);
+  secrets = tidy(std::move(secrets));
   if (!source.findings.empty()) {
     out.findings = tidy(std::move(source.findings), secrets);
     return out;

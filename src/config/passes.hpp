@@ -38,11 +38,12 @@ void fill_defaults(tree& root);
 /// A valid, filled tree as values. Relative paths are resolved against the folder of `path`.
 configuration convert(const std::string& path, const tree& root);
 
+/// Shorter values are hidden where they stand, but not searched for in other texts: a secret "1"
+/// would leave no text readable.
+inline constexpr std::size_t secret_bytes = 4;
+
 /// A copy in which nothing secret is left.
 tree redact(tree root, const std::vector<std::string>& secrets);
-
-/// `text` without the secrets and without passwords inside URIs.
-std::string redact_text(std::string text, const std::vector<std::string>& secrets);
 
 /// The password inside "scheme://user:password@…" in `text`, or empty. View into `text`.
 std::string_view uri_password(std::string_view text, std::size_t from = 0);

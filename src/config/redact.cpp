@@ -1,6 +1,9 @@
+#include "boyd/config/redact.hpp"
+
 #include "boyd/core/text.hpp"
 #include "passes.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace boyd::config {
@@ -60,6 +63,30 @@ std::string redact_text(std::string text, const std::vector<std::string>& secret
   }
   for (const auto& secret : secrets) {
     replace_all(text, secret, mask);
+  }
+  return text;
+}
+
+std::string redact_cut_end(std::string text, const std::vector<std::string>& secrets) {
+  text = redact_text(std::move(text), secrets);
+  for (const auto& secret : secrets) {
+    for (auto n = std::min(secret.size() - 1, text.size()); n >= secret_bytes; --n) {
+      if (std::string_view(text).ends_with(std::string_view(secret).substr(0, n))) {
+        return text.replace(text.size() - n, n, mask);
+      }
+    }
+  }
+  return text;
+}
+
+std::string redact_cut_begin(std::string text, const std::vector<std::string>& secrets) {
+  text = redact_text(std::move(text), secrets);
+  for (const auto& secret : secrets) {
+    for (auto n = std::min(secret.size() - 1, text.size()); n >= secret_bytes; --n) {
+      if (std::string_view(text).starts_with(std::string_view(secret).substr(secret.size() - n))) {
+        return text.replace(0, n, mask);
+      }
+    }
   }
   return text;
 }

@@ -15,6 +15,10 @@ bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u;
 }
 
+/// Around the number of bytes that are left out.
+constexpr std::string_view cut_opening = "\n… ";
+constexpr std::string_view cut_closing = " bytes not kept …\n";
+
 /// Without a sequence that the cut at the end may have split.
 std::string_view cut_back(std::string_view text) {
   for (std::size_t back = 1; back <= max_continuation + 1 && back <= text.size(); ++back) {
@@ -73,9 +77,22 @@ output_keeper::view output_keeper::render(std::size_t limit) const {
   view v;
   v.cut = total_ - head.size() - tail.size();
   v.text = sanitize_utf8(head);
-  v.text += "\n… " + std::to_string(v.cut) + " bytes not kept …\n";
+  v.text += cut_opening;
+  v.text += std::to_string(v.cut);
+  v.text += cut_closing;
   v.text += sanitize_utf8(tail);
   return v;
+}
+
+output_keeper::cut_mark output_keeper::find_cut(std::string_view text) noexcept {
+  for (auto at = text.find(cut_opening); at != std::string_view::npos;
+       at = text.find(cut_opening, at + 1)) {
+    const auto number = text.substr(at + cut_opening.size());
+    const auto digits = std::min(number.find_first_not_of("0123456789"), number.size());
+    if (number.substr(digits).starts_with(cut_closing))
+      return {at, cut_opening.size() + digits + cut_closing.size()};
+  }
+  return {};
 }
 
 void line_watch::append(std::string_view bytes) {

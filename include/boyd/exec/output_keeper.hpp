@@ -26,6 +26,14 @@ class output_keeper {
   };
   view render(std::size_t limit) const;
 
+  /// The line that says how many bytes are missing, with its line breaks.
+  struct cut_mark {
+    std::size_t begin = std::string_view::npos; ///< npos: there is none
+    std::size_t size = 0;
+  };
+  /// The first one in `text`.
+  static cut_mark find_cut(std::string_view text) noexcept;
+
  private:
   std::size_t half_;
   std::uint64_t total_ = 0;
