@@ -103,7 +103,24 @@ result<place> place_of(const arguments& args) {
   return where;
 }
 
+namespace {
+
+/// A place that may not be looked at is not one that is missing.
+result<void> check_permission(const std::string& path) {
+  std::error_code failed;
+  (void)std::filesystem::status(path, failed);
+  if (failed != std::errc::permission_denied)
+    return {};
+  return fail(errc::refused, "permission denied", path,
+              "run boyd as the owner of the home, or choose another one: --home DIR");
+}
+
+} // namespace
+
 result<void> require_home(const place& where) {
+  for (const auto& path : {where.home, where.run_directory(), where.config_path})
+    if (auto seen = check_permission(path); !seen)
+      return seen;
   std::error_code ignored;
   if (std::filesystem::exists(where.home, ignored) &&
       !std::filesystem::is_directory(where.home, ignored))

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -312,4 +313,31 @@ TEST_CASE("a lost repository is told of, and replaced by init alone", "[e2e]") {
   std::filesystem::remove_all(git);
   CHECK_THAT(home.run({"init", "--no-input"}).out, Contains("made " + git));
   CHECK(home.run({"cycle"}).code == 0);
+}
+
+TEST_CASE("init with a configuration elsewhere leaves nothing beside it", "[e2e]") {
+  const temp_dir dir;
+  std::filesystem::create_directory(dir.file("mine"));
+  write_file(dir.file("mine/boyd.yaml"), "version: 1\nkernels:\n  - kernel_id: default\n");
+  const auto home = dir.file("home");
+  REQUIRE(boyd_run({"--home", home, "--config", dir.file("mine/boyd.yaml"), "init", "--no-input"})
+              .code == 0);
+  CHECK(std::filesystem::exists(home + "/boyd.schema.json"));
+  CHECK_FALSE(std::filesystem::exists(dir.file("mine/boyd.schema.json")));
+}
+
+TEST_CASE("a home that may not be looked at is not reported as missing", "[e2e]") {
+  const home_of_boyd home;
+  // The superuser may look everywhere, unless that is taken away.
+  std::vector<std::string> argv;
+  if (::geteuid() == 0)
+    argv = {"/usr/bin/setpriv", "--bounding-set=-all"};
+  argv.insert(argv.end(), {boyd_binary(), "--home", home.path(), "status"});
+  REQUIRE(::chmod(home.path().c_str(), 0) == 0);
+  const auto r = program(argv).finish();
+  REQUIRE(::chmod(home.path().c_str(), 0700) == 0);
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Contains("permission denied"));
+  CHECK_THAT(r.err, Contains("next: run boyd as the owner of the home"));
+  CHECK_THAT(r.err, !Contains("init"));
 }

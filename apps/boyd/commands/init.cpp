@@ -154,16 +154,15 @@ result<void> check_places(const place& where, const config::configuration& setti
   return {};
 }
 
-/// Writes the configuration, when it is new, and the schema beside it.
+/// Writes the configuration, when it is new, and the schema. That one stays in the home: beside a
+/// configuration elsewhere nothing is put that nobody asked for.
 result<void> write_configuration(const place& where, const init_plan& plan, const ports& p,
                                  init_report& report) {
   if (!plan.new_text)
     report.note(where.config_path, false);
   else if (auto written = write_new(p, where.config_path, *plan.new_text, report); !written)
     return written;
-  const auto schema =
-      std::filesystem::path(where.config_path).parent_path().string() + "/boyd.schema.json";
-  return write_new(p, schema, config::schema_json(), report);
+  return write_new(p, where.home + "/boyd.schema.json", config::schema_json(), report);
 }
 
 result<void> make_kernel(const place& where, const config::kernel& k, const ports& p,
