@@ -28,7 +28,8 @@ std::optional<hold> held_by_pause(const std::string& kernel_id, const std::strin
     if (p.kernel_id != kernel_id || (!p.agent_id.empty() && p.agent_id != agent_id))
       continue;
     const std::string what = p.agent_id.empty() ? "the kernel" : "the agent";
-    return hold{"paused", what + " since " + format_rfc3339(p.since) + ": " + p.reason};
+    return hold{"paused", what + " since " + format_rfc3339(p.since) +
+                              (p.reason.empty() ? "" : ": " + p.reason)};
   }
   if (in.quiet)
     return hold{"paused", in.quiet->reason + " until " + format_rfc3339(in.quiet->until)};

@@ -146,7 +146,8 @@ void say_past(std::vector<std::string>& out, const why_input& in, const facts& f
 void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
   for (const pause_record* p : f.pauses)
     out.push_back((p->agent_id.empty() ? "Kernel " + p->kernel_id : "Agent " + p->agent_id) +
-                  " is paused since " + format_rfc3339(p->since) + ": " + p->reason + ".");
+                  " is paused since " + format_rfc3339(p->since) +
+                  (p->reason.empty() ? "" : ": " + p->reason) + ".");
   if (in.quiet)
     out.push_back("Now it is quiet until " + format_rfc3339(in.quiet->until) + ": " +
                   in.quiet->reason + ".");

@@ -98,6 +98,8 @@ TEST_CASE("pauses of the kernel or the agent and quiet hours hold an agent back"
   in.pauses = {{"default", "a", "broken", in.now}};
   CHECK(reason_of(k, in) == "paused");
   CHECK(plan_static(k, in).decisions[0].detail == "the agent since 2026-02-13T10:00:00Z: broken");
+  in.pauses = {{"default", "a", "", in.now}};
+  CHECK(plan_static(k, in).decisions[0].detail == "the agent since 2026-02-13T10:00:00Z");
   in.pauses = {{"default", "", "holiday", in.now}};
   CHECK(reason_of(k, in) == "paused");
   in.pauses.clear();

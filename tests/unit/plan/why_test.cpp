@@ -116,6 +116,8 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(says(answer, "Kernel default is paused since 2026-02-13T09:00:00Z: holiday."));
   CHECK(says(answer, "Agent a is paused since 2026-02-13T09:30:00Z: broken."));
   CHECK(says(answer, "Now it is quiet until 2026-02-14T05:00:00Z: night."));
+  in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
+  CHECK(says(explain_why(in), "Agent a is paused since 2026-02-13T09:30:00Z."));
   CHECK(says(answer, "Agent a has its own next slot at 2026-02-14T08:00:00Z and runs with the "
                      "first cycle from then on."));
   const auto json = nlohmann::json::parse(answer.json);
