@@ -48,6 +48,17 @@ int run(const arguments& args) {
   return verbs.at(args.verb.substr(0, args.verb.find(' ')))(args);
 }
 
+/// What could not be printed (a full disk, a reader that is gone) was not told to anybody.
+bool output_was_written() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+    return true;
+  print_error({boyd::errc::io_error,
+               "standard output could not be written",
+               {},
+               "check where it goes: a full disk, a reader that is gone"});
+  return false;
+}
+
 } // namespace
 
 int main(int argc, char** argv) try {
@@ -62,7 +73,8 @@ int main(int argc, char** argv) try {
     set_up_log(parsed->args);
     code = run(parsed->args);
   }
-  std::fflush(stdout);
+  if (!output_was_written() && code == exit_code::ok)
+    code = exit_code::failure;
   std::fflush(stderr);
   if (!all_released())
     ::_exit(code);

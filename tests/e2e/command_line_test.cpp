@@ -326,3 +326,14 @@ kernels:
     for (const auto& earlier : item["attempts"])
       CHECK_FALSE(earlier.contains("output"));
 }
+
+TEST_CASE("what cannot be written to standard output is a failure", "[e2e]") {
+  const home_of_boyd home;
+  for (const auto* verb : {"status", "version"}) {
+    program full({"/bin/sh", "-c", "\"$0\" --home \"$1\" \"$2\" > /dev/full", boyd_binary(),
+                  home.path(), verb});
+    const auto r = full.finish();
+    CHECK(r.code == 1);
+    CHECK_THAT(r.err, Contains("standard output could not be written"));
+  }
+}
