@@ -135,7 +135,10 @@ void command_line::add_service_verbs() {
                "as they are. The copy is\nloaded and compared with the original: what would mean "
                "something else is refused.");
   verb(app, "node", "Run the node in the foreground until SIGTERM or SIGINT; SIGHUP reloads.",
-       "boyd --home ~/node node");
+       "boyd --home ~/node node")
+      ->footer("Exit codes: 0 stopped in order, 1 failure, 4 configuration, 5 locked by another "
+               "node, 6 a vital part\nfailed too often, 7 the stop took too long, 8 the watchdog "
+               "found a part that does not answer.");
   auto* cycle = verb(app, "cycle", "Run one cycle now and wait for it, with or without a node.",
                      "boyd cycle --json");
   kernel_option(cycle);
@@ -184,15 +187,15 @@ void command_line::add_dispatch_verbs() {
         ->type_name("ID");
   };
   auto* show = verb(*d, "show", "One dispatch with its prompt, its output and its earlier runs.",
-                    "boyd dispatches show 01956c2e");
+                    "boyd dispatches show 01956c2e-4f1a-7c35");
   id(show);
   show->add_option("--run", args.run, "Only the output of this run, by its number in the table")
       ->type_name("N");
   id(verb(*d, "retry",
           "Put a finished dispatch back into the queue. What it said stays readable: see show.",
-          "boyd dispatches retry 01956c2e"));
+          "boyd dispatches retry 01956c2e-4f1a-7c35"));
   id(verb(*d, "cancel", "Cancel a dispatch; a running one is stopped.",
-          "boyd dispatches cancel 01956c2e"));
+          "boyd dispatches cancel 01956c2e-4f1a-7c35"));
 }
 
 void command_line::add_state_verbs() {
