@@ -288,6 +288,7 @@ TEST_CASE("a lost database is told of, and replaced by init alone", "[e2e]") {
                           Contains("put it back") && Contains("init"));
     CHECK_FALSE(std::filesystem::exists(database));
   }
+  CHECK_THAT(home.run({"doctor"}).out, Contains("the database is missing"));
   std::filesystem::rename(home.file("away"), database);
   CHECK(home.run({"cycle"}).code == 0);
   lose();

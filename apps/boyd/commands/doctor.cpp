@@ -1,6 +1,7 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
+#include "../lost_database.hpp"
 #include "../terminal.hpp"
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
@@ -310,6 +311,8 @@ class doctor {
     const bool embedded = settings_->node_settings.store == "sqlite";
     if (embedded && running_ && of_node.empty())
       return store_of_node(status);
+    if (auto there = check_database_is_there(where_, *settings_, *ports_.files); !there)
+      return add("store", there.error());
     if (embedded && !std::filesystem::exists(where_.database_path()))
       return add("store", "warn", where_.database_path() + " does not exist yet",
                  "boyd --home " + where_.home + " init");

@@ -60,8 +60,8 @@ inline constexpr int restart_intensity = 5;
 inline constexpr milliseconds restart_period = 30s;
 inline constexpr int root_restart_intensity = 3;
 inline constexpr milliseconds root_restart_period = 60s;
-/// A supervisor pings its children this often; one that has not answered in time is silent. Together
-/// less than the 30 s within which a stuck part must be seen.
+/// A supervisor pings its children this often; one that has not answered in time is silent.
+/// Together less than the 30 s within which a stuck part must be seen.
 inline constexpr milliseconds heartbeat = 10s;
 inline constexpr milliseconds heartbeat_patience = 15s;
 /// A keeper's worker that is at one batch for longer is silent, too. More than a database that does

@@ -23,7 +23,7 @@ struct run_identity {
   std::string agent_id;
   std::string dispatch_id;
   int attempt = 1;
-  std::int64_t fence = 1;  ///< of the claim: greater than that of every earlier run of the dispatch
+  std::int64_t fence = 1; ///< of the claim: greater than that of every earlier run of the dispatch
   std::string session_id; ///< make_session_id(agent_id, run_id)
 };
 
