@@ -165,6 +165,8 @@ using permits_actor = caf::typed_actor<
     caf::reacts_to<permit_release>,
     // New limits.
     caf::reacts_to<permit_limits>,
+    // The next runs one by one.
+    caf::reacts_to<permit_pacing>,
     // Who holds what?
     caf::replies_to<permits_query>::with<answers<permits_status>>,
     // How are you?

@@ -22,8 +22,10 @@ struct permit_grant : message {
   int count = 0;
 };
 
-struct permit_return : message {
-  int count = 0;
+/// The node before this one ended by a fault of its own while these runs were under way, and they
+/// run again: one by one at first, so that a run which ends its node does so alone.
+struct permit_pacing : message {
+  int runs = 0;
 };
 
 /// New limits after a reload.

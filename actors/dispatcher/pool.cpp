@@ -288,6 +288,8 @@ void recover(self_pointer self) {
       return;
     }
     log_recovered("own", *r);
+    if (self->state.context->after_crash && !r->returned.empty())
+      self->send(self->state.permits, permit_pacing{{}, static_cast<int>(r->returned.size())});
     if (r->returned.size() + r->poisoned.size() >= limit)
       return recover(self);
     self->state.claiming = true;

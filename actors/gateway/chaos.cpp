@@ -26,9 +26,16 @@ result<void> read_number(const json& body, const char* key, Number& to) {
   const auto it = body.find(key);
   if (it == body.end())
     return {};
-  const bool fits = std::is_floating_point_v<Number> ? it->is_number() : it->is_number_integer();
-  if (!fits)
-    return fail(wrong_type(key, "a number"));
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (!it->is_number())
+      return fail(wrong_type(key, "a number"));
+  } else {
+    const bool fits = it->is_number_unsigned() ? std::in_range<Number>(it->get<std::uint64_t>())
+                                               : it->is_number_integer() &&
+                                                     std::in_range<Number>(it->get<std::int64_t>());
+    if (!fits)
+      return fail(wrong_type(key, "a whole number in its range"));
+  }
   to = it->get<Number>();
   return {};
 }

@@ -44,6 +44,8 @@ struct node_context {
   std::int64_t pid = 0;
   std::string version;
   utc_time started_at{};
+  /// The node before this one ended by a fault of its own: what it ran goes on with care.
+  bool after_crash = false;
   config::environment_lookup environment;
   /// Parses and validates the text of a configuration file again (POST /api/v1/reload); pure but
   /// for the environment. Empty without a running node.

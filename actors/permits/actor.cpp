@@ -8,21 +8,31 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
 #include <map>
 
 namespace boyd {
 
 namespace {
 
+/// The permit with this number has been out for its probation.
+struct probation_over : message {
+  std::uint64_t number = 0;
+};
+
+using permits_impl = permits_actor::extend<caf::reacts_to<probation_over>>;
+
 struct permits_state {
   permit_core core;
+  milliseconds probation{0};
+  std::uint64_t probations = 0; ///< begun so far: an old timer ends no new one
   std::map<permit_core::holder_id, permit_holder_actor> holders;
   std::map<caf::actor_addr, permit_core::holder_id> ids;
   permit_core::holder_id next_id = 1;
   static inline const char* name = "permits";
 };
 
-using self_pointer = permits_actor::stateful_pointer<permits_state>;
+using self_pointer = permits_impl::stateful_pointer<permits_state>;
 
 permit_core::holder_id id_of(self_pointer self, const permit_holder_actor& holder) {
   auto& s = self->state;
@@ -36,8 +46,18 @@ permit_core::holder_id id_of(self_pointer self, const permit_holder_actor& holde
 
 void hand_out(self_pointer self) {
   (void)faults::pass("permits.grant"); // it can only crash
-  for (const auto& g : self->state.core.distribute())
-    self->send(self->state.holders.at(g.holder), permit_grant{{}, g.count});
+  auto& s = self->state;
+  const auto grants = s.core.distribute();
+  for (const auto& g : grants)
+    self->send(s.holders.at(g.holder), permit_grant{{}, g.count});
+  if (!grants.empty() && s.core.on_probation())
+    self->delayed_send(self, s.probation, probation_over{{}, ++s.probations});
+}
+
+void pace(self_pointer self, int runs) {
+  auto& s = self->state;
+  s.probation = std::min(crash_probation, crash_probation_of_all / std::max(runs, 1));
+  s.core.pace(runs);
 }
 
 void forget(self_pointer self, const caf::actor_addr& gone) {
@@ -51,7 +71,7 @@ void forget(self_pointer self, const caf::actor_addr& gone) {
   hand_out(self);
 }
 
-permits_actor::behavior_type permits_behavior(self_pointer self, permit_limits first) {
+permits_impl::behavior_type permits_behavior(self_pointer self, permit_limits first) {
   install_handlers(self, "permits");
   self->set_down_handler([self](caf::down_msg& m) { forget(self, m.source); });
   self->state.core.set_limits(first.node, first.kernels);
@@ -69,6 +89,7 @@ permits_actor::behavior_type permits_behavior(self_pointer self, permit_limits f
         self->state.core.set_limits(m.node, m.kernels);
         hand_out(self);
       },
+      [self](permit_pacing& m) { pace(self, m.runs); },
       [self](permits_query&) -> result<permits_status> {
         const auto& core = self->state.core;
         permits_status status;
@@ -79,6 +100,12 @@ permits_actor::behavior_type permits_behavior(self_pointer self, permit_limits f
         return status;
       },
       [](health_query&) -> result<part_health> { return part_health{}; },
+      [self](probation_over& m) {
+        if (m.number != self->state.probations)
+          return;
+        self->state.core.outlived();
+        hand_out(self);
+      },
   };
 }
 

@@ -33,6 +33,16 @@ void permit_core::release(holder_id id, int count) {
   it->second.held -= n;
   in_use_ -= n;
   kernel_in_use_[it->second.kernel] -= n;
+  if (n > 0 && probation_ == id)
+    outlived();
+}
+
+void permit_core::pace(int runs) {
+  paced_ += std::max(runs, 0);
+}
+
+void permit_core::outlived() {
+  probation_ = 0;
 }
 
 void permit_core::gone(holder_id id) {
@@ -51,6 +61,13 @@ int permit_core::kernel_room(const std::string& kernel) const {
   return limit->second - (used == kernel_in_use_.end() ? 0 : used->second);
 }
 
+int permit_core::room(const std::string& kernel) const {
+  const int room = std::min(node_limit_ - in_use_, kernel_room(kernel));
+  if (paced_ == 0 && probation_ == 0)
+    return room;
+  return probation_ == 0 ? std::min(room, 1) : 0;
+}
+
 std::vector<permit_core::grant> permit_core::distribute() {
   std::vector<std::pair<holder_id, holder*>> waiting;
   for (auto& [id, h] : holders_)
@@ -63,7 +80,7 @@ std::vector<permit_core::grant> permit_core::distribute() {
   });
   std::vector<grant> grants;
   for (auto& [id, h] : waiting) {
-    const int n = std::min({h->wanted, node_limit_ - in_use_, kernel_room(h->kernel)});
+    const int n = std::min(h->wanted, room(h->kernel));
     if (n <= 0)
       continue;
     h->held += n;
@@ -72,6 +89,10 @@ std::vector<permit_core::grant> permit_core::distribute() {
     h->since = next_turn_++;
     in_use_ += n;
     kernel_in_use_[h->kernel] += n;
+    if (paced_ > 0) {
+      --paced_;
+      probation_ = id;
+    }
     grants.push_back({id, n});
   }
   peak_ = std::max(peak_, in_use_);

@@ -109,6 +109,10 @@ void leave_crash_note(const std::string& home) {
   }
 }
 
+bool has_crash_note(const std::string& home, file_system& files) {
+  return is_there(files, note_path(home));
+}
+
 store_factory strict_after_crash(store_factory make, const std::string& home,
                                  std::shared_ptr<file_system> files) {
   return [make = std::move(make), note = note_path(home),

@@ -6,6 +6,10 @@
 #include <memory>
 #include <string>
 
+namespace boyd {
+class file_system;
+}
+
 namespace boyd::app {
 
 /// From here on a fault of this process (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) leaves
@@ -14,6 +18,9 @@ namespace boyd::app {
 void leave_crash_note(const std::string& home);
 
 using store_factory = std::function<std::unique_ptr<dispatch_store>()>;
+
+/// The node before this one left that note.
+bool has_crash_note(const std::string& home, file_system& files);
 
 /// A factory of the same stores, with one difference while HOME/run/crash is there: what this node
 /// ran when it crashed is taken back strictly, so that a dispatch which was lost with its node

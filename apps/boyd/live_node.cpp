@@ -190,6 +190,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));
   if (mode != node_mode::answering) {
+    context->after_crash = has_crash_note(where.home, *ports.files);
     leave_crash_note(where.home);
     ports.make_store = strict_after_crash(std::move(ports.make_store), where.home, ports.files);
   }

@@ -5,8 +5,10 @@
 #include "boyd/files/journal.hpp"
 #include "boyd/ports/file_system.hpp"
 
+#include <boost/crc.hpp>
+
 #include <algorithm>
-#include <cstdint>
+#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -25,20 +27,9 @@ constexpr std::size_t seal_digits = 8;
 
 /// CRC-32 of IEEE 802.3, as eight hexadecimal digits.
 std::string crc_of(std::string_view bytes) {
-  constexpr std::uint32_t polynomial = 0xEDB88320;
-  constexpr int bits = 8;
-  std::uint32_t sum = ~std::uint32_t{0};
-  for (const char c : bytes) {
-    sum ^= static_cast<unsigned char>(c);
-    for (int i = 0; i < bits; ++i)
-      sum = (sum >> 1) ^ ((sum & 1) != 0 ? polynomial : 0);
-  }
-  sum = ~sum;
-  constexpr std::uint32_t digit = 0xF;
-  std::string text(seal_digits, '0');
-  for (auto at = text.rbegin(); at != text.rend(); ++at, sum >>= 4)
-    *at = "0123456789abcdef"[sum & digit];
-  return text;
+  boost::crc_32_type sum;
+  sum.process_bytes(bytes.data(), bytes.size());
+  return fmt::format("{:0{}x}", sum.checksum(), seal_digits);
 }
 
 /// A line with its check sum in front: after a flipped bit it may still be well-formed and say

@@ -51,6 +51,38 @@ TEST_CASE("permits: a holder that goes gives everything back") {
   CHECK(core.holders().front().first == "b");
 }
 
+TEST_CASE("permits: after a crash the interrupted runs go one by one, then all may") {
+  permit_core core;
+  core.set_limits(8, {});
+  core.wish(1, "a", "k", 3, 5);
+  core.wish(2, "b", "k", 3, 1);
+  core.pace(3);
+  auto grants = core.distribute();
+  REQUIRE(grants.size() == 1);
+  CHECK(grants[0].holder == 1);
+  CHECK(grants[0].count == 1);
+  CHECK(core.on_probation());
+  CHECK(core.distribute().empty());
+  // It ended: the next one.
+  core.release(1, 1);
+  grants = core.distribute();
+  REQUIRE(grants.size() == 1);
+  CHECK(grants[0].count == 1);
+  CHECK(core.distribute().empty());
+  // It runs on: the last one beside it.
+  core.outlived();
+  REQUIRE(core.distribute().size() == 1);
+  CHECK(core.distribute().empty());
+  CHECK(core.in_use() == 2);
+  // Its holder is gone: no care any more.
+  core.gone(1);
+  grants = core.distribute();
+  REQUIRE(grants.size() == 1);
+  CHECK(grants[0].holder == 2);
+  CHECK(grants[0].count == 3);
+  CHECK_FALSE(core.on_probation());
+}
+
 TEST_CASE("permits: no sequence of events exceeds a limit or leaks") {
   REQUIRE(rc::check("limits hold", [] {
     permit_core core;

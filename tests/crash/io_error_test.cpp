@@ -2,6 +2,7 @@
 #include "support/pch.hpp"
 #include "support/wait.hpp"
 
+#include <functional>
 #include <set>
 #include <sys/wait.h>
 
@@ -32,60 +33,59 @@ bool has_ended(pid_t pid) {
          info.si_pid == pid;
 }
 
-/// One call fails, each time another one.
-void fail_once_along(proving_ground& ground, const effort& e, const std::vector<action>& faults,
-                     std::uint32_t kinds, const std::string& what) {
+/// One faulted cycle: what the program said and how it ended. Its ledger has heard it.
+using faulted_cycle = std::function<boyd::test::finished(const fault&)>;
+
+/// A cycle with each of `faults` in turn at one call after the other, or at random ones. After each
+/// the home is examined.
+void fail_along(proving_ground& ground, const effort& e, fault pattern,
+                const std::vector<action>& faults, const std::string& what,
+                const faulted_cycle& run) {
   ground.begin_anew();
-  const auto calls = ground.calls_of(kinds);
+  const auto calls = ground.calls_of(pattern.kinds);
   tally points(e);
   for (std::uint64_t round = 0; !points.enough(); ++round) {
-    const fault f{.what = faults[round % faults.size()],
-                  .at = e.all ? round / faults.size() + 1 : ground.random(calls),
-                  .kinds = kinds};
-    if (e.all && f.at > 2 * calls)
+    pattern.what = faults[round % faults.size()];
+    pattern.at = e.all ? round / faults.size() + 1 : ground.random(calls);
+    if (e.all && pattern.at > 2 * calls)
       break;
-    const auto ended = ground.cycle(f);
+    const auto ended = run(pattern);
     points.one();
-    INFO(about(e, points.done(), f) << ", " << ground.faults().where() << "\n" << ended.err);
+    INFO(about(e, points.done(), pattern) << ", " << ground.faults().where() << "\n" << ended.err);
     CHECK(is_exit_code(ended.code));
-    ground.check(about(e, points.done(), f));
+    ground.check(about(e, points.done(), pattern));
     if (points.done() % settle_every == 0)
-      ground.settle(about(e, points.done(), f));
+      ground.settle(about(e, points.done(), pattern));
   }
   ground.settle("the end");
   points.report(what, ground.ledger());
+}
+
+/// One call fails, each time another one.
+void fail_once_along(proving_ground& ground, const effort& e, const std::vector<action>& faults,
+                     std::uint32_t kinds, const std::string& what) {
+  fault once;
+  once.kinds = kinds;
+  fail_along(ground, e, once, faults, what, [&](const fault& f) { return ground.cycle(f); });
 }
 
 /// Every call from the N-th on fails, until the fault ends under the running node.
 void fail_for_a_while_along(proving_ground& ground, const effort& e,
                             const std::vector<action>& faults, std::uint32_t kinds,
                             const std::string& what) {
-  ground.begin_anew();
-  const auto calls = ground.calls_of(kinds);
-  tally points(e);
-  for (std::uint64_t round = 0; !points.enough(); ++round) {
-    const fault f{.what = faults[round % faults.size()],
-                  .at = e.all ? round / faults.size() + 1 : ground.random(calls),
-                  .for_ever = true,
-                  .kinds = kinds};
-    if (e.all && f.at > 2 * calls)
-      break;
+  fault lasting;
+  lasting.for_ever = true;
+  lasting.kinds = kinds;
+  fail_along(ground, e, lasting, faults, what, [&](const fault& f) {
     const auto running = ground.start({"cycle", "--json"}, f);
     boyd::test::wait_until(
         [&] { return ground.faults().fired() >= strikes || has_ended(running->pid()); },
         longest_fault);
     ground.faults().end_fault();
-    const auto ended = running->finish();
+    auto ended = running->finish();
     ground.heard_cycle(ended, f);
-    points.one();
-    INFO(about(e, points.done(), f) << ", " << ground.faults().where() << "\n" << ended.err);
-    CHECK(is_exit_code(ended.code));
-    ground.check(about(e, points.done(), f));
-    if (points.done() % settle_every == 0)
-      ground.settle(about(e, points.done(), f));
-  }
-  ground.settle("the end");
-  points.report(what, ground.ledger());
+    return ended;
+  });
 }
 
 } // namespace

@@ -1,3 +1,4 @@
+#include "integration/http/raw_client.hpp"
 #include "program.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
@@ -94,6 +95,29 @@ TEST_CASE("chaos: inject, see, strike, clear", "[e2e]") {
   CHECK_THAT(broken.err, Contains("must be a JSON object"));
   CHECK(home.run({"chaos", "clear"}).code == 0);
   CHECK(home.run({"cycle"}).code == 0);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("chaos: a number that a fault cannot hold is refused, not cut", "[e2e]") {
+  home_of_boyd home(yaml_with("chaos: true"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto inject = [&](const std::string& member) {
+    const auto body = R"({"point":"planner.plan","action":"error",)" + member + "}";
+    raw_client client(home.file("run/control.sock"));
+    client.send(
+        "POST /api/v1/chaos HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body);
+    return client.read_all();
+  };
+  for (const char* member : {R"("count":4294967297)", R"("after":9223372036854775808)",
+                             R"("seed":-1)", R"("every":1.5)"}) {
+    INFO(member);
+    const auto answer = inject(member);
+    CHECK_THAT(answer, Contains("HTTP/1.1 400") && Contains("a whole number in its range"));
+  }
+  CHECK_THAT(inject(R"("seed":18446744073709551615)"), Contains("HTTP/1.1 200"));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }

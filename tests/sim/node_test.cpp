@@ -1,7 +1,6 @@
 #include "support/pch.hpp"
+#include "tests/sim/fixture.hpp"
 #include "tests/sim/lab/scenario.hpp"
-
-#include <spdlog/spdlog.h>
 
 #include <cstdlib>
 
@@ -10,50 +9,14 @@ using namespace boyd::sim;
 
 namespace {
 
-/// Three agents on a half-hourly kernel: enough for queues, retries, overlaps and deadlines.
 config::configuration three_agents() {
-  config::configuration c;
-  c.node_settings.max_concurrent = 2;
-  config::kernel k;
-  k.when.expression = "@every 30m";
-  k.cycle_deadline = 20min;
-  for (const char* id : {"alpha", "beta", "gamma"}) {
-    config::agent a;
-    a.agent_id = id;
-    a.prompt = "{STATE}\n{RECENT_RESULTS}\n{TIME}";
-    config::command_executor run;
-    run.argv = {"agent"};
-    a.run = run;
-    a.timeout = 5min;
-    k.agents.push_back(a);
-  }
-  c.kernels.push_back(k);
-  return c;
+  return half_hourly({"alpha", "beta", "gamma"}, "{STATE}\n{RECENT_RESULTS}\n{TIME}");
 }
 
 std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string all;
-  for (const auto& l : lines)
-    all += l + "\n";
-  return all;
-}
-
-/// A day's log of every seed would bury what a failing test says.
-class quiet {
- public:
-  quiet() : before_(spdlog::get_level()) { spdlog::set_level(spdlog::level::off); }
-  ~quiet() { spdlog::set_level(before_); }
-  quiet(const quiet&) = delete;
-  quiet& operator=(const quiet&) = delete;
-
- private:
-  spdlog::level::level_enum before_;
-};
 
 } // namespace
 

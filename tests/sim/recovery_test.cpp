@@ -1,7 +1,6 @@
 #include "support/pch.hpp"
+#include "tests/sim/fixture.hpp"
 #include "tests/sim/lab/world.hpp"
-
-#include <spdlog/spdlog.h>
 
 #include <limits>
 #include <memory>
@@ -19,47 +18,13 @@ constexpr std::uint64_t most_steps = 400;
 constexpr milliseconds start_time = 20s;
 
 config::configuration two_agents() {
-  config::configuration c;
-  c.node_settings.max_concurrent = 2;
-  config::kernel k;
-  k.when.expression = "@every 30m";
-  k.cycle_deadline = 20min;
-  for (const char* id : {"alpha", "beta"}) {
-    config::agent a;
-    a.agent_id = id;
-    a.prompt = "{STATE}";
-    config::command_executor run;
-    run.argv = {"agent"};
-    a.run = run;
-    a.timeout = 5min;
-    k.agents.push_back(a);
-  }
-  c.kernels.push_back(k);
-  return c;
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string all;
-  for (const auto& l : lines)
-    all += l + "\n";
-  return all;
+  return half_hourly({"alpha", "beta"}, "{STATE}");
 }
 
 std::string content_of(world& w, const char* path) {
   const auto seen = w.disk().look(path);
   return seen.content == nullptr ? "" : *seen.content;
 }
-
-class quiet {
- public:
-  quiet() : before_(spdlog::get_level()) { spdlog::set_level(spdlog::level::off); }
-  ~quiet() { spdlog::set_level(before_); }
-  quiet(const quiet&) = delete;
-  quiet& operator=(const quiet&) = delete;
-
- private:
-  spdlog::level::level_enum before_;
-};
 
 /// A machine whose power went in the middle of its second cycle, with all that a start has to
 /// repair: runs under way, a torn end of the graph and of the spool, temporary files.

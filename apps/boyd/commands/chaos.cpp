@@ -15,14 +15,6 @@ namespace boyd::app {
 
 namespace {
 
-std::string actions_of(const faults::point_info& p) {
-  std::string text;
-  for (std::size_t i = 0; i < faults::action_count; ++i)
-    if (const auto a = static_cast<faults::action>(i); faults::contains(p.can, a))
-      text += (text.empty() ? "" : ", ") + std::string(faults::name_of(a));
-  return text;
-}
-
 int list(const arguments& args) {
   json rows = json::array();
   table shown({"POINT", "GROUP", "CAN", "WHAT IS ABOUT TO HAPPEN THERE"});
@@ -35,12 +27,15 @@ int list(const arguments& args) {
       if (p.group != group)
         continue;
       json can = json::array();
+      std::string words;
       for (std::size_t i = 0; i < faults::action_count; ++i)
-        if (const auto a = static_cast<faults::action>(i); faults::contains(p.can, a))
+        if (const auto a = static_cast<faults::action>(i); faults::contains(p.can, a)) {
           can.push_back(faults::name_of(a));
+          words += (words.empty() ? "" : ", ") + std::string(faults::name_of(a));
+        }
       rows.push_back(
           {{"point", p.name}, {"group", p.group}, {"can", std::move(can)}, {"says", p.says}});
-      shown.add({std::string(p.name), std::string(p.group), actions_of(p), std::string(p.says)});
+      shown.add({std::string(p.name), std::string(p.group), std::move(words), std::string(p.says)});
     }
   if (args.json)
     print(json{{"schema", "boyd.fault_points/1"}, {"items", std::move(rows)}}.dump() + "\n");

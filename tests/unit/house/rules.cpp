@@ -38,7 +38,9 @@ constexpr std::array libraries{
     library{"yaml-cpp/", "src/adapters/yaml/"},
     library{"date/", "src/adapters/tz/"},
     library{"openssl/", "src/adapters/openssl/"},
-    library{"boost/", ""},
+    library{"boost/beast", "src/adapters/http/"},
+    library{"boost/asio", "src/adapters/http/"},
+    library{"boost/crc", "src/queue/"},
     library{"pugixml", ""},
     library{"CLI/", "apps/"},
 };
