@@ -1,5 +1,7 @@
 #pragma once
 
+#include "src/pch.hpp"
+
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
@@ -7,13 +9,3 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
-#include <spdlog/spdlog.h>
-
-#include <chrono>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>

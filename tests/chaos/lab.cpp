@@ -317,7 +317,8 @@ std::string chaos_lab::amiss() {
     for (const auto& t : troubles(status))
       return t;
     if (const auto dirty = m->home().git({"status", "--porcelain"}); !dirty.empty())
-      return "git status: " + dirty;
+      return "git status: " + dirty + m->home().git({"log", "-4", "--format=%h %cI %s"}) +
+             m->home().git({"diff", "HEAD"}) + m->process().log();
     if (!status.at("node").value("running", false) || status.at("kernels")[0].at("cycle_id") != "")
       return "in a cycle: " + status.at("kernels").dump();
   }

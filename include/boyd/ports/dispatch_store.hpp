@@ -328,22 +328,43 @@ struct list_nodes {
   X(list_nodes)
 
 /// Every operation, in the order of BOYD_STORE_OPERATIONS.
-using operation =
+using operation_alternatives =
     std::variant<open_occurrence, close_occurrence, list_occurrences, begin_cycle, enqueue_cycle,
                  finish_cycle, list_cycles, list_decisions, claim, settle, renew_leases, take_back,
                  rescue_expired, retry_dispatch, cancel_dispatch, find_dispatch, list_dispatches,
                  latest_per_agent, count_by_status, due_agents, remove_finished, set_pause,
                  clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes>;
 
-/// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
-/// argument, an ambiguous prefix).
-using any_reply = std::variant<
+/// One of them. Not the variant itself: its copies are compiled once, not wherever one is sent.
+struct operation : operation_alternatives {
+  using operation_alternatives::operation_alternatives;
+  operation();
+  ~operation();
+  operation(const operation&);
+  operation(operation&&) noexcept;
+  operation& operator=(const operation&);
+  operation& operator=(operation&&) noexcept;
+};
+
+using reply_alternatives = std::variant<
     error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
     std::vector<settle_result>, renew_leases::reply, take_back::reply, retry_dispatch::reply,
     cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
     due_agents::reply, remove_finished::reply, clear_pause::reply, std::vector<occurrence>,
     std::vector<cycle_record>, std::vector<list_decisions::row>, std::vector<pause_record>,
     get_facts::reply, std::vector<list_nodes::row>>;
+
+/// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
+/// argument, an ambiguous prefix).
+struct any_reply : reply_alternatives {
+  using reply_alternatives::reply_alternatives;
+  any_reply();
+  ~any_reply();
+  any_reply(const any_reply&);
+  any_reply(any_reply&&) noexcept;
+  any_reply& operator=(const any_reply&);
+  any_reply& operator=(any_reply&&) noexcept;
+};
 
 } // namespace boyd::store
 

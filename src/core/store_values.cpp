@@ -1,0 +1,20 @@
+#include "boyd/ports/dispatch_store.hpp"
+
+// Here and nowhere else: a variant of so many alternatives is dear to compile.
+namespace boyd::store {
+
+operation::operation() = default;
+operation::~operation() = default;
+operation::operation(const operation&) = default;
+operation::operation(operation&&) noexcept = default;
+operation& operation::operator=(const operation&) = default;
+operation& operation::operator=(operation&&) noexcept = default;
+
+any_reply::any_reply() = default;
+any_reply::~any_reply() = default;
+any_reply::any_reply(const any_reply&) = default;
+any_reply::any_reply(any_reply&&) noexcept = default;
+any_reply& any_reply::operator=(const any_reply&) = default;
+any_reply& any_reply::operator=(any_reply&&) noexcept = default;
+
+} // namespace boyd::store

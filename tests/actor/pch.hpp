@@ -1,0 +1,4 @@
+#pragma once
+
+#include "actors/pch.hpp"
+#include "support/pch.hpp"
