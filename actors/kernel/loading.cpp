@@ -101,17 +101,14 @@ void compare_rendering(self_pointer self) {
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
                    [self](result<state_reply> r) {
                      auto& st = self->state;
-                     if (!r || !st.latest)
+                     if (!st.latest || st.cycle || st.resuming || st.repairing)
                        return;
-                     const auto block = state::parse_runtime_block(r->text);
-                     if (st.cycle || st.resuming || st.repairing)
-                       return;
+                     const auto block = r ? state::parse_runtime_block(r->text) : std::nullopt;
+                     // Another node's cycle as well: this one's files tell of it, and it may have
+                     // ended between the block and the commit.
                      if (block && block->latest.cycle_id == st.latest->cycle_id &&
-                         block->latest.status == st.latest->status) {
-                       if (st.latest->node_id == st.parts.context->node_id)
-                         commit_latest(self, *st.latest);
-                       return;
-                     }
+                         block->latest.status == st.latest->status)
+                       return commit_latest(self, *st.latest);
                      st.rendering_is_behind = true;
                      repair_rendering(self);
                    });

@@ -283,6 +283,9 @@ void repair_rendering(self_pointer self) {
         auto& st = self->state;
         if (!history || history->empty() || st.cycle) {
           st.repairing = false;
+          // A cycle that goes on writes the block itself.
+          if (!history)
+            self->delayed_send(self, repair_retry, look_tick{{}, st.look_generation});
           return;
         }
         const auto latest = history->front();
