@@ -9,6 +9,7 @@
 #include <pqxx/tablewriter>
 #endif
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -36,40 +37,66 @@ errc code_of(const std::string& state) {
   return errc::bug;
 }
 
-std::string one_line(const char* text) {
-  std::string line{trim(text)};
-  for (auto& c : line)
-    if (c == '\n' || c == '\r')
-      c = ' ';
+/// One line of what libpqxx or libpq says, without the hints that libpq puts on lines of their own.
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : trim(text)) {
+    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!is_space)
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  }
+  for (const std::string_view hint : {" Is the server running", " This probably means"})
+    line.resize(std::min(line.find(hint), line.size()));
   return line;
+}
+
+/// Of a connection that was lost, libpqxx may only say which of its own calls came too late.
+std::string lost_text(std::string_view said) {
+  const auto line = one_line(said);
+  const bool is_own = line.find("not connected") != std::string::npos ||
+                      line.find("Could not obtain") != std::string::npos;
+  return "connection lost" + (line.empty() || is_own ? "" : ": " + line);
 }
 
 /// The server ends a statement by itself; this much later there is no server to be heard.
 constexpr milliseconds answer_margin = 5s;
 
+constexpr const char* database_advice =
+    "start the database, or mend node.store; a running node then goes on by itself";
+
+/// No connection, or none any more: without `connection` there never was one.
+failure lost(const pqxx::connection* connection, std::string_view said) {
+  return {{errc::store_unavailable,
+           connection == nullptr ? "cannot connect: " + one_line(said) : lost_text(said),
+           "postgres", database_advice},
+          true};
+}
+
 /// Runs `f`, turning what libpqxx throws into `failure`.
 template <class F>
 auto guarded(const pqxx::connection* connection, F f) {
-  const auto lost = [&] { return connection == nullptr || !connection->is_open(); };
+  const auto is_lost = [&] { return connection == nullptr || !connection->is_open(); };
   try {
     return f();
   } catch (const pqxx::in_doubt_error& e) {
     throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
   } catch (const pqxx::broken_connection& e) {
-    throw failure{{errc::store_unavailable, one_line(e.what()), "postgres",
-                   "start the database, or mend node.store; a running node then goes on by itself"},
-                  true};
+    throw lost(connection, e.what());
   } catch (const pqxx::sql_error& e) {
-    if (lost())
-      throw failure{{errc::store_unavailable, one_line(e.what()), "postgres", {}}, true};
+    if (is_lost())
+      throw lost(connection, e.what());
     throw failure{{code_of(e.sqlstate()), one_line(e.what()), "postgres", {}}, false};
   } catch (const pqxx::failure& e) {
-    throw failure{
-        {lost() ? errc::store_unavailable : errc::bug, one_line(e.what()), "postgres", {}}, lost()};
+    if (is_lost())
+      throw lost(connection, e.what());
+    throw failure{{errc::bug, one_line(e.what()), "postgres", {}}, false};
   } catch (const std::logic_error& e) {
     // pqxx::usage_error: e.g. a statement after the connection broke.
-    throw failure{
-        {lost() ? errc::store_unavailable : errc::bug, one_line(e.what()), "postgres", {}}, lost()};
+    if (is_lost())
+      throw lost(connection, e.what());
+    throw failure{{errc::bug, one_line(e.what()), "postgres", {}}, false};
   }
 }
 

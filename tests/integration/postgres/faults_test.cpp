@@ -288,3 +288,29 @@ TEST_CASE("case 28 long-snapshot: it is named, work goes on, and dead rows go wh
   prepared.run("ROLLBACK PREPARED 'forgotten'");
   REQUIRE(s->concerns()->empty());
 }
+
+TEST_CASE("a server that is gone is told of in one plain sentence") {
+  if (skipped())
+    return;
+  postgres_server server;
+  const auto uri = server.make_database();
+  auto s = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("before", 1)));
+  server.stop();
+  for (int calls = 0; calls < 2; ++calls) {
+    const auto r = s->apply(cycles("behind", 1));
+    REQUIRE_FALSE(r);
+    INFO(r.error().what);
+    CHECK((r.error().what.rfind("connection lost", 0) == 0 ||
+           r.error().what == "the database is not connected"));
+    CHECK(r.error().what.find("encoding") == std::string::npos);
+  }
+  const auto again = s->open();
+  REQUIRE_FALSE(again);
+  const auto& what = again.error().what;
+  INFO(what);
+  CHECK(what.rfind("cannot connect: ", 0) == 0);
+  CHECK(what.find("Connection refused") != std::string::npos);
+  CHECK(what.find_first_of("\t\n") == std::string::npos);
+  CHECK(what.find("Is the server") == std::string::npos);
+}
