@@ -299,7 +299,7 @@ void get_why(exchange_ptr x) {
     return x->fail_with({errc::not_found, "no such agent: " + in->agent_id, kernel->kernel_id,
                          "list them with: boyd agents"});
   if (const auto at = x->query("at"); !at.empty()) {
-    auto t = parse_rfc3339(at);
+    auto t = plan::end_of_moment(at);
     if (!t)
       return x->fail_with({errc::invalid_argument, t.error().what, "at", t.error().next});
     in->at = *t;

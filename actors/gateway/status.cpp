@@ -16,7 +16,7 @@ namespace {
 std::string pause_of(const survey& all, const std::string& kernel, const std::string& agent) {
   for (const auto& p : all.pauses)
     if (p.kernel_id == kernel && p.agent_id == agent)
-      return p.reason.empty() ? "paused" : p.reason;
+      return p.reason.empty() ? "no reason given" : p.reason;
   return {};
 }
 

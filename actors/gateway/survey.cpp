@@ -1,6 +1,7 @@
 #include "actors/gateway/survey.hpp"
 
 #include "actors/support/ask.hpp"
+#include "boyd/core/text.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -161,6 +162,16 @@ bool is_silence(const error& e) {
   return e.code == errc::actor_down || e.code == errc::timed_out || e.code == errc::overloaded;
 }
 
+/// Of several findings, one in each line behind the first, a line of its own has room for one.
+std::string first_finding(const std::string& what) {
+  const auto lines = split(what, '\n');
+  if (lines.size() < 2)
+    return what;
+  const auto more = lines.size() - 2;
+  return std::string(trim(lines[1])) +
+         (more == 0 ? "" : " (and " + std::to_string(more) + " more: boyd config validate)");
+}
+
 /// Whether the next start, or a reload, would take the file as it is now.
 void ask_configuration(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
@@ -175,7 +186,7 @@ void ask_configuration(const exchange_ptr& x, const survey_ptr& all) {
       [all, path, parse = p.context->parse_configuration](result<workspace_reply> r) {
         if (r) {
           if (auto loaded = parse(path, r->text); !loaded)
-            all->configuration_problem = loaded.error().what;
+            all->configuration_problem = first_finding(loaded.error().what);
         } else if (!is_silence(r.error())) {
           all->configuration_problem = to_string(r.error());
         }

@@ -18,7 +18,7 @@ constexpr milliseconds look_retry = 1s;
 std::string pause_reason(self_pointer self, const std::vector<pause_record>& pauses) {
   for (const auto& p : pauses)
     if (p.agent_id.empty())
-      return p.reason.empty() ? "paused" : p.reason;
+      return p.reason.empty() ? "no reason given" : p.reason;
   if (auto q = plan::is_quiet(self->state.quiet, now_of(self)))
     return q->reason;
   return {};

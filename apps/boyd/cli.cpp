@@ -226,7 +226,9 @@ void command_line::add_question_verbs() {
                    "boyd why daily-report --at 2026-02-13T10:00:00Z");
   why->add_option("agent", args.agent, "About this agent; else about the kernel")
       ->type_name("AGENT");
-  why->add_option("--at", args.at, "The slot at this time (RFC 3339)")->type_name("TIME");
+  why->add_option("--at", args.at,
+                  "The slot at this time (RFC 3339), the latest one of a whole second")
+      ->type_name("TIME");
   auto* plan = verb(app, "plan", "What a cycle would do now (dry run).", "boyd plan --prompts");
   plan->add_flag("--prompts", args.prompts, "Show the rendered prompts");
   auto* pause = verb(app, "pause", "Pause the kernel or one agent until resume.",
@@ -392,6 +394,15 @@ std::string standard_verb(const std::string& verb) {
   return it == standard.end() ? verb : it->second;
 }
 
+/// The option of `app`, or of the verbs above it, that was given more often than it may be.
+const CLI::Option* given_too_often(const CLI::App* app) {
+  for (; app != nullptr; app = app->get_parent())
+    for (const auto* o : app->get_options())
+      if (o->get_expected_max() == 1 && o->count() > 1)
+        return o;
+  return nullptr;
+}
+
 /// CLI11's finding, with the way to the verb's own help.
 error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   std::string path = "boyd";
@@ -402,6 +413,11 @@ error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   }
   if (at == &app && e.get_name() == "RequiredError")
     return {errc::invalid_argument, "no verb is given", {}, "boyd --help lists them"};
+  if (const auto* o = given_too_often(at); o != nullptr && e.get_name() == "ArgumentMismatch")
+    return {errc::invalid_argument,
+            o->get_name() + " is given " + std::to_string(o->count()) + " times",
+            {},
+            "give it once; see: " + path + " --help"};
   std::string what = e.what();
   if (what.size() > 1 && std::islower(static_cast<unsigned char>(what[1])) != 0)
     what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));

@@ -54,13 +54,23 @@ result<std::string> standard_home() {
               "give --home DIR, or set BOYD_HOME");
 }
 
+/// What helps depends on why: only where there is no file would init write one, and not a file
+/// that it was to copy.
 result<std::string> read_text(const std::string& path, file_system& files) {
   auto text = files.read(path, limits::config_bytes);
-  if (!text)
-    return fail(errc::invalid_configuration,
-                "the configuration cannot be read: " + text.error().what, path,
-                "boyd init writes one");
-  return text;
+  if (text)
+    return text;
+  const auto& e = text.error();
+  if (e.code == errc::not_found)
+    return fail(errc::invalid_configuration, "there is no such configuration", path,
+                "check the name");
+  auto next = e.next;
+  if (e.code == errc::limit_exceeded)
+    next = "a configuration is smaller; is it the right file?";
+  else if (next.empty())
+    next = "name a file that boyd may read";
+  return fail(errc::invalid_configuration, "the configuration cannot be read: " + e.what, path,
+              std::move(next));
 }
 
 bool is_postgres(const config::configuration& c) {
@@ -134,7 +144,9 @@ result<void> require_home(const place& where) {
                 "name another one with --config, or leave it out: " + where.standard_config());
   if (!std::filesystem::exists(where.config_path, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home + ": it has no configuration",
-                where.config_path, "boyd --home " + where.home + " init");
+                where.config_path,
+                "boyd --home " + where.home +
+                    " init; or name the configuration that is elsewhere: --config FILE");
   return {};
 }
 

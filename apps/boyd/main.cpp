@@ -48,14 +48,15 @@ int run(const arguments& args) {
   return verbs.at(args.verb.substr(0, args.verb.find(' ')))(args);
 }
 
-/// What could not be printed (a full disk, a reader that is gone) was not told to anybody.
+/// What could not be printed (a full disk) was not told to anybody. A reader that had enough
+/// (`| head -1`) is no error.
 bool output_was_written() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+  if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || output_is_unread())
     return true;
   print_error({boyd::errc::io_error,
                "standard output could not be written",
                {},
-               "check where it goes: a full disk, a reader that is gone"});
+               "check where it goes: a full disk, a closed descriptor"});
   return false;
 }
 
@@ -76,6 +77,8 @@ int main(int argc, char** argv) try {
   if (!output_was_written() && code == exit_code::ok)
     code = exit_code::failure;
   std::fflush(stderr);
+  if (output_is_unread() && code == exit_code::ok)
+    end_by_broken_pipe();
   if (!all_released())
     ::_exit(code);
   return code;

@@ -35,6 +35,11 @@ bool signal_watch::interrupted() {
   return interrupted_;
 }
 
+void end_by_broken_pipe() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+}
+
 void prepare_process() {
   ::umask(private_files);
   std::signal(SIGPIPE, SIG_IGN);

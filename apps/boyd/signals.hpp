@@ -24,6 +24,9 @@ class signal_watch {
   bool interrupted_ = false;
 };
 
+/// Ends the process as a program that does not ignore SIGPIPE ends when its reader is gone.
+void end_by_broken_pipe();
+
 /// umask 077, SIGPIPE ignored: before anything else.
 void prepare_process();
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/ioctl.h>
@@ -19,6 +20,9 @@ constexpr std::size_t standard_width = 80;
 constexpr std::size_t least_width = 20;
 constexpr std::size_t pipe_width = 1u << 20;
 constexpr std::size_t gap = 2;
+
+/// Standard output is a pipe that nobody reads any more. Only the main thread prints.
+bool reader_is_gone = false;
 
 const char* code_of(colour c) {
   switch (c) {
@@ -228,8 +232,13 @@ int report(error e, bool json) {
 }
 
 void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((!written || std::fflush(stdout) != 0) && errno == EPIPE)
+    reader_is_gone = true;
+}
+
+bool output_is_unread() noexcept {
+  return reader_is_gone;
 }
 
 } // namespace boyd::app

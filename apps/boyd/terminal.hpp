@@ -74,4 +74,7 @@ std::string error_json(const error& e);
 /// Writes to standard output; the end of a pipe's reader is not an error.
 void print(std::string_view text);
 
+/// True when the reader of standard output, a pipe, went away before all was written.
+bool output_is_unread() noexcept;
+
 } // namespace boyd::app

@@ -146,8 +146,8 @@ void say_past(std::vector<std::string>& out, const why_input& in, const facts& f
 void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
   for (const pause_record* p : f.pauses)
     out.push_back((p->agent_id.empty() ? "Kernel " + p->kernel_id : "Agent " + p->agent_id) +
-                  " is paused since " + format_rfc3339(p->since) +
-                  (p->reason.empty() ? "" : ": " + p->reason) + ".");
+                  " is paused since " + format_rfc3339(p->since) + ": " +
+                  (p->reason.empty() ? "no reason given" : p->reason) + ".");
   if (in.quiet)
     out.push_back("Now it is quiet until " + format_rfc3339(in.quiet->until) + ": " +
                   in.quiet->reason + ".");
@@ -203,6 +203,13 @@ std::string to_json(const why_input& in, const facts& f,
 }
 
 } // namespace
+
+result<utc_time> end_of_moment(std::string_view rfc3339) {
+  const auto t = parse_rfc3339(rfc3339);
+  if (!t || rfc3339.find('.') != std::string_view::npos)
+    return t;
+  return *t + seconds{1} - milliseconds{1};
+}
 
 why_answer explain_why(const why_input& in) {
   const facts f = gather(in);

@@ -2,6 +2,7 @@
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <sys/stat.h>
 
@@ -36,6 +37,15 @@ TEST_CASE("usage errors end with 2 and speak JSON when asked", "[e2e]") {
   CHECK(r.code == 2);
   CHECK(r.json()["schema"] == "boyd.error/1");
   CHECK(r.json()["error"]["code"] == "invalid_argument");
+}
+
+TEST_CASE("an option that is given twice is named in plain words", "[e2e]") {
+  const auto outer = boyd_run({"--home", "/one", "status", "--home", "/two"});
+  CHECK(outer.code == 2);
+  CHECK_THAT(outer.err, Contains("boyd: --home is given 2 times\n") && Contains("give it once"));
+  const auto inner = boyd_run({"why", "--at", "1", "--at", "2", "--at", "3"});
+  CHECK(inner.code == 2);
+  CHECK_THAT(inner.err, Contains("boyd: --at is given 3 times\n"));
 }
 
 TEST_CASE("global options stand before and after the verb", "[e2e]") {
@@ -335,5 +345,20 @@ TEST_CASE("what cannot be written to standard output is a failure", "[e2e]") {
     const auto r = full.finish();
     CHECK(r.code == 1);
     CHECK_THAT(r.err, Contains("standard output could not be written"));
+  }
+}
+
+TEST_CASE("a reader that is gone is no error", "[e2e]") {
+  const home_of_boyd home;
+  const temp_dir dir;
+  for (const auto* verb : {"status", "version"}) {
+    // A pipe whose only reader has closed it before anything is written.
+    program unread({"/bin/sh", "-c",
+                    "mkfifo \"$3\" && exec 5<>\"$3\" 6>\"$3\" 5<&- && "
+                    "exec \"$0\" --home \"$1\" \"$2\" >&6",
+                    boyd_binary(), home.path(), verb, dir.file(verb)});
+    const auto r = unread.finish();
+    CHECK(r.code == 128 + SIGPIPE);
+    CHECK(r.err.empty());
   }
 }

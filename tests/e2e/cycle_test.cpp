@@ -1,5 +1,6 @@
 #include "program.hpp"
 #include "support/pch.hpp"
+#include "support/wait.hpp"
 
 #include <csignal>
 #include <filesystem>
@@ -180,6 +181,8 @@ TEST_CASE("pause and resume hold over processes", "[e2e]") {
   CHECK(home.run({"resume", "--agent", "bad", "--json"}).json()["cleared"] == true);
   CHECK(home.run({"cycle", "--json"}).json()["dispatched"] == 2);
   CHECK(home.run({"pause"}).code == 0);
+  CHECK_THAT(home.run({"status"}).out, Contains("kernel default is paused: no reason given"));
+  CHECK_THAT(home.run({"why"}).out, Contains(": no reason given."));
   CHECK(home.run({"pause", "--agent", "nobody"}).code == 1);
 }
 
@@ -209,6 +212,53 @@ kernels:
   CHECK_THAT(home.run({"status", "--json"}).json()["kernels"][0]["problem"].get<std::string>(),
              Contains(problem));
   CHECK_THAT(home.run({"status"}).out, Contains("! kernel default: " + problem.substr(0, 40)));
+}
+
+TEST_CASE("a cycle behind one that was killed tells of it", "[e2e]") {
+  const home_of_boyd home(R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: slow
+        prompt: wait
+        executor:
+          type: command
+          argv: ["sh", "-c", "if [ -e ran ]; then echo again; else : > ran; sleep 600; fi"]
+)");
+  program killed({boyd_binary(), "--home", home.path(), "cycle"});
+  const auto ran = home.file("kernel/default/ran");
+  REQUIRE(wait_until([&] { return std::filesystem::exists(ran); }));
+  killed.signal(SIGKILL);
+  killed.finish();
+  const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
+  const auto left = row["cycle_id"].get<std::string>();
+  const auto next = home.run({"cycle", "--json"});
+  INFO(next.out << next.err);
+  CHECK(next.code == 0);
+  const auto first = next.err.find("boyd: finishes the interrupted cycle " + left + " first");
+  const auto ended = next.err.find("boyd: the interrupted cycle " + left + " has ended: success");
+  CHECK(first < ended);
+  CHECK(ended < next.err.find("cycle " + next.json()["cycle_id"].get<std::string>() + " begins"));
+  CHECK(next.json()["cycle_id"] != left);
+  CHECK(next.json()["finished_first"] ==
+        nlohmann::json::array({{{"cycle_id", left}, {"status", "success"}}}));
+  CHECK_FALSE(home.run({"cycle", "--json"}).json().contains("finished_first"));
+}
+
+TEST_CASE("the time that an answer prints finds what it told of", "[e2e]") {
+  const home_of_boyd home(two_agents);
+  const auto before = read_file(home.file("kernel/default/STATE.md"));
+  REQUIRE(home.run({"cycle"}).code == 3);
+  const auto told = home.run({"why", "--json"}).json();
+  const auto when = told["slot"]["scheduled_at"].get<std::string>();
+  const auto again = home.run({"why", "--at", when, "--json"}).json();
+  CHECK(again["slot"] == told["slot"]);
+  CHECK(again["decisions"].size() == 2);
+  const auto newest = home.run({"state", "log", "--json"}).json()["items"][0];
+  const auto shown = home.run({"state", "show", "--at", newest["time"].get<std::string>()}).out;
+  CHECK(shown == read_file(home.file("kernel/default/STATE.md")));
+  CHECK(shown != before);
 }
 
 TEST_CASE("another command that holds the home is waited for", "[e2e]") {

@@ -90,6 +90,45 @@ TEST_CASE("init writes the name and schedule it is told", "[e2e]") {
   CHECK_THAT(shown.out, Contains("@hourly"));
 }
 
+TEST_CASE("init refuses what it would not do, and names the flag", "[e2e]") {
+  const temp_dir dir;
+  const auto home = dir.file("home");
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args{"--home", home, "init", "--no-input"};
+    args.insert(args.end(), more.begin(), more.end());
+    auto r = boyd_run(args);
+    CHECK_FALSE(std::filesystem::exists(home));
+    return r;
+  };
+  for (const auto* flag : {"--name", "--schedule"}) {
+    const auto r =
+        refused({"--from", source_file("config/examples/briefing.yaml"), flag, "@daily"});
+    CHECK(r.code == 2);
+    CHECK_THAT(r.err, Contains("--name and --schedule go only without --from"));
+  }
+  const auto schedule = refused({"--schedule", "99 * *"});
+  CHECK(schedule.code == 2);
+  CHECK_THAT(schedule.err, Contains("(--schedule \"99 * *\")") && Contains("five fields"));
+  CHECK_THAT(schedule.err, !Contains("boyd.yaml"));
+  for (const auto& file : {dir.file("nofile"), std::string("/dev/null")}) {
+    const auto r = refused({"--from", file});
+    CHECK(r.code == 4);
+    CHECK_THAT(r.err, Contains(file) && !Contains("init writes one"));
+  }
+}
+
+TEST_CASE("a home whose configuration is elsewhere says how to name it", "[e2e]") {
+  const temp_dir dir;
+  write_file(dir.file("mine.yaml"), one_worker);
+  const auto home = dir.file("home");
+  REQUIRE(
+      boyd_run({"--home", home, "--config", dir.file("mine.yaml"), "init", "--no-input"}).code ==
+      0);
+  const auto r = boyd_run({"--home", home, "status"});
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Contains("it has no configuration") && Contains("--config FILE"));
+}
+
 TEST_CASE("init --from keeps the meaning of relative paths, and comments", "[e2e]") {
   const temp_dir dir;
   const auto example = source_file("config/examples/briefing.yaml");

@@ -116,10 +116,13 @@ TEST_CASE("SIGHUP reloads; a bad file keeps the old configuration", "[e2e]") {
   auto good = one_agent("echo new");
   good.replace(good.find("worker"), 6, "second");
 
-  home.write_configuration("version: 1\nnonsense: true\n");
+  home.write_configuration("version: 1\nnonsense: true\nmore: 1\nyet: 2\n");
   node.signal(SIGHUP);
   REQUIRE(node.wait_for_stderr("the old one stays"));
   REQUIRE(node.wait_for_stderr("boyd.yaml:2:1"));
+  const auto status = home.run({"status"}).out;
+  CHECK_THAT(status, Contains("boyd.yaml:1:1: kernels: missing"));
+  CHECK_THAT(status, Contains("(and 3 more: boyd config validate)") && !Contains("boyd.yaml:2:1"));
   CHECK(home.run({"agents", "--json"}).json()["items"][0]["agent_id"] == "worker");
 
   home.write_configuration(good);

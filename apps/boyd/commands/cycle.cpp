@@ -32,13 +32,13 @@ constexpr int most_left_over = 64;
 constexpr const char* about_to_begin = "a cycle is about to begin";
 /// What it says while a node drains (the same file).
 constexpr const char* shutting_down = "the node is shutting down";
-/// Events held back until the cycle's id is known.
+/// Events held back until their cycle is the one that is shown.
 constexpr std::size_t early_events = 1000;
 /// How much later than the record the last event may come.
 constexpr milliseconds last_event_limit = 2s;
 
-/// One line per event of one cycle on standard error. Events that come before it is known which
-/// cycle it is are held back.
+/// One line per event of one cycle on standard error. Events of others are held back: it may not be
+/// known yet that theirs is the next cycle to be shown.
 class progress {
  public:
   explicit progress(terminal t) : terminal_(t) {}
@@ -48,7 +48,7 @@ class progress {
     if (!event.is_object())
       return;
     const std::lock_guard lock(mutex_);
-    if (!cycle_id_.empty())
+    if (!cycle_id_.empty() && text_of(event, "cycle_id") == cycle_id_)
       return show(event);
     early_.push_back(std::move(event));
     if (early_.size() > early_events)
@@ -60,8 +60,17 @@ class progress {
     const std::lock_guard lock(mutex_);
     cycle_id_ = cycle_id;
     ended_ = false;
-    for (const auto& event : std::exchange(early_, {}))
-      show(event);
+    for (auto& event : std::exchange(early_, {}))
+      if (text_of(event, "cycle_id") == cycle_id_)
+        show(event);
+      else
+        early_.push_back(std::move(event));
+  }
+
+  /// A line that is about no event.
+  void say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    write("boyd: " + text + "\n");
   }
 
   /// Until the cycle's last event has been shown, at most `limit`: events come on a way of their
@@ -72,9 +81,9 @@ class progress {
   }
 
  private:
+  static void write(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
   void show(const json& event) {
-    if (text_of(event, "cycle_id") != cycle_id_)
-      return;
     const auto at = text_of(event, "at");
     const auto agent = text_of(event, "agent_id");
     const auto phase = text_of(event, "phase");
@@ -85,8 +94,7 @@ class progress {
       text += " " + one_line(agent, 64);
     if (auto said = text_of(event, "text"); !said.empty())
       text += " " + one_line(said, 200);
-    text += "\n";
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    write(text + "\n");
     if (phase == "done") {
       ended_ = true;
       changed_.notify_all();
@@ -214,25 +222,84 @@ int interrupted(const client& c, const std::string& id) {
   return exit_code::failure;
 }
 
+/// Waits for a cycle that an earlier process left; what is told of it: {cycle_id, status}.
+result<json> finish_left_over(client& c, const std::string& id, const std::string& kernel,
+                              progress& shown) {
+  shown.say("finishes the interrupted cycle " + id + " first");
+  shown.follow(id);
+  const auto body = await(c, id, kernel);
+  if (!body)
+    return fail(body.error());
+  shown.wait_for_end(last_event_limit);
+  const auto status = text_of(object_of(*body), "status");
+  shown.say("the interrupted cycle " + id + " has ended: " + status);
+  return json{{"cycle_id", id}, {"status", status}};
+}
+
+/// The cycles of this node, in the order in which they began, that are finished before `id` begins.
+std::vector<std::string> left_over(client& c, const arguments& args, const std::string& id) {
+  std::vector<std::string> ids;
+  const auto where = place_of(args);
+  const auto p = local_ports();
+  const auto node = where ? node_id_of(*where, *p.files, *p.clock, *p.random) : fail(where.error());
+  auto answer = c.call(
+      get("/api/v1/cycles", {{"kernel", args.kernel}, {"limit", std::to_string(most_left_over)}}),
+      question_limit);
+  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  if (!node || !body)
+    return ids;
+  for (const auto& row : rows_of(object_of(*body), "items"))
+    if (text_of(row, "status") == "running" && text_of(row, "node_id") == *node &&
+        text_of(row, "cycle_id") != id)
+      ids.insert(ids.begin(), text_of(row, "cycle_id"));
+  return ids;
+}
+
+/// The cycle that was asked for, and what came before it.
+struct admission {
+  json answer;                         ///< of the trigger
+  json finished_first = json::array(); ///< {cycle_id, status}
+};
+
 /// The trigger's answer. Without a node nobody else finishes what a killed one left: that is waited
-/// for, as long as it is what stands in the way.
-result<json> trigger_behind_leftovers(client& c, const arguments& args, progress& shown) {
+/// for where it stands in the way.
+result<admission> trigger_behind_leftovers(client& c, const arguments& args, progress& shown) {
+  admission out;
   for (int tries = 1;; ++tries) {
     auto answer = trigger(c, args.kernel);
-    if (!answer || answer->value("admitted", false) || c.online() || tries >= most_left_over)
-      return answer;
-    const auto running = text_of(*answer, "cycle_id");
-    if (running.empty() && text_of(*answer, "reason") != about_to_begin)
-      return answer;
+    if (!answer)
+      return fail(std::move(answer.error()));
+    out.answer = std::move(*answer);
+    if (out.answer.value("admitted", false) || c.online() || tries >= most_left_over)
+      return out;
+    const auto running = text_of(out.answer, "cycle_id");
+    if (running.empty() && text_of(out.answer, "reason") != about_to_begin)
+      return out;
     if (running.empty()) {
       if (!c.pause(trigger_pause))
-        return answer;
+        return out;
       continue;
     }
-    shown.follow(running);
-    if (auto ended = await(c, running, args.kernel); !ended)
+    auto ended = finish_left_over(c, running, args.kernel, shown);
+    if (!ended)
       return fail(std::move(ended.error()));
+    out.finished_first.push_back(std::move(*ended));
   }
+}
+
+/// The record of the cycle that was admitted; what an earlier process left ends before it.
+result<std::string> await_in_turn(client& c, const arguments& args, progress& shown,
+                                  admission& admitted) {
+  const auto id = text_of(admitted.answer, "cycle_id");
+  if (!c.online())
+    for (const auto& first : left_over(c, args, id)) {
+      auto ended = finish_left_over(c, first, args.kernel, shown);
+      if (!ended)
+        return fail(std::move(ended.error()));
+      admitted.finished_first.push_back(std::move(*ended));
+    }
+  shown.follow(id);
+  return await(c, id, args.kernel);
 }
 
 int run_one(client& c, const arguments& args, progress& shown) {
@@ -240,22 +307,23 @@ int run_one(client& c, const arguments& args, progress& shown) {
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);
-  if (!admitted->value("admitted", false))
-    return refused(*admitted, args);
-  const auto id = text_of(*admitted, "cycle_id");
-  shown.follow(id);
-  auto body = await(c, id, args.kernel);
+  if (!admitted->answer.value("admitted", false))
+    return refused(admitted->answer, args);
+  const auto id = text_of(admitted->answer, "cycle_id");
+  auto body = await_in_turn(c, args, shown, *admitted);
   if (!body && body.error().code == errc::cancelled)
     return interrupted(c, id);
   if (!body)
     return report(body.error(), args.json);
-  const auto cycle = json::parse(*body, nullptr, false);
+  auto cycle = json::parse(*body, nullptr, false);
   if (!cycle.is_object())
     return report({errc::parse_error, "the cycle's record cannot be read", id, {}}, args.json);
   shown.wait_for_end(last_event_limit);
   c.close();
+  if (!admitted->finished_first.empty())
+    cycle["finished_first"] = std::move(admitted->finished_first);
   if (args.json)
-    print(*body + "\n");
+    print(cycle.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   else
     print_cycle(cycle, terminal_of_stdout(args));
   return exit_of(cycle);

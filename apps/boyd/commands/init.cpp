@@ -4,6 +4,7 @@
 #include "../terminal.hpp"
 #include "adapters/libgit2/repository.hpp"
 #include "adapters/posix/home_lock.hpp"
+#include "boyd/config/cron.hpp"
 #include "boyd/config/load.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
@@ -72,7 +73,9 @@ std::string with_answers(std::string text, const std::string& name, const std::s
   return text;
 }
 
-std::string standard_text(const arguments& args) {
+/// A schedule that is none is told of here: the file whose line a finding would name is not
+/// written.
+result<std::string> standard_text(const arguments& args) {
   auto name = args.name;
   auto schedule = args.schedule;
   if (!args.no_input && !args.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
@@ -81,6 +84,11 @@ std::string standard_text(const arguments& args) {
     if (schedule.empty())
       schedule = ask_person("Schedule (cron, @hourly, @every 30s)", "*/10 * * * *");
   }
+  if (!schedule.empty())
+    if (auto fields = config::parse_cron(schedule); !fields)
+      return fail(errc::invalid_argument, "not a schedule: " + fields.error().what,
+                  "--schedule " + nlohmann::json(schedule).dump(),
+                  "e.g. --schedule \"*/10 * * * *\", --schedule @hourly");
   return with_answers(config::default_yaml(), name, schedule);
 }
 
@@ -91,8 +99,12 @@ struct new_configuration {
 };
 
 result<new_configuration> make_text(const arguments& args, const ports& p) {
-  if (args.from.empty())
-    return new_configuration{standard_text(args), nullptr};
+  if (args.from.empty()) {
+    auto text = standard_text(args);
+    if (!text)
+      return fail(std::move(text.error()));
+    return new_configuration{std::move(*text), nullptr};
+  }
   const auto from = std::filesystem::absolute(args.from).lexically_normal().string();
   auto original = load_configuration(from, *p.files, *p.zones);
   if (!original)
@@ -284,9 +296,19 @@ void print_report(const arguments& args, const place& where, const init_report& 
         where.config_path + "\n");
 }
 
+/// A copy is the file as it is: what is asked for besides would be lost.
+result<void> check_flags(const arguments& args) {
+  if (args.from.empty() || (args.name.empty() && args.schedule.empty()))
+    return {};
+  return fail(errc::invalid_argument, "--name and --schedule go only without --from", args.from,
+              "leave them out and change the copy, or leave out --from");
+}
+
 } // namespace
 
 int run_init(const arguments& args) {
+  if (auto meant = check_flags(args); !meant)
+    return report(meant.error(), args.json);
   auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);

@@ -208,6 +208,8 @@ int watch(client& c, const arguments& args) {
     if (!body)
       return report(body.error(), args.json);
     show(*body, args, true);
+    if (output_is_unread())
+      return exit_code::ok;
     for (milliseconds waited{0}; waited < redraw_interval; waited += redraw_pause) {
       if (!c.pause(redraw_pause))
         return exit_code::ok;

@@ -1,15 +1,21 @@
 #pragma once
 
 #include "boyd/core/cycle.hpp"
+#include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd::plan {
+
+/// The last moment that `rfc3339` means: slots have milliseconds, answers print seconds, so a time
+/// without a fraction covers its whole second. Error `parse_error`.
+result<utc_time> end_of_moment(std::string_view rfc3339);
 
 /// The rows that `boyd why [AGENT] [--at TIME]` answers from.
 struct why_input {

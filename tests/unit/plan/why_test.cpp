@@ -83,6 +83,24 @@ TEST_CASE("why: an agent's latest decision, or the one at a time") {
   CHECK(says(explain_why(in), "No decision about agent new is recorded for it."));
 }
 
+TEST_CASE("why: a time without a fraction covers its whole second") {
+  auto in = history();
+  in.occurrences.front().scheduled_at = at("2026-02-13T10:30:00Z") + 417ms;
+  const auto answer_at = [&](const char* when) {
+    in.at = plan::end_of_moment(when).value();
+    return explain_why(in).sentences.front();
+  };
+  // What an answer prints finds what it printed.
+  const std::string printed = "Kernel default: the slot of 2026-02-13T10:30:00Z was skipped: "
+                              "running: cycle c2 still runs.";
+  CHECK(answer_at("2026-02-13T10:30:00Z") == printed);
+  CHECK(answer_at("2026-02-13T11:30:00+01:00") == printed);
+  CHECK(answer_at("2026-02-13T10:30:00.417Z") == printed);
+  CHECK(answer_at("2026-02-13T10:30:00.416Z") != printed);
+  CHECK(answer_at("2026-02-13T10:29:59Z") != printed);
+  CHECK(plan::end_of_moment("10:30").error().code == errc::parse_error);
+}
+
 TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
   auto in = history();
   in.at = at("2026-02-12T00:00:00Z");
@@ -117,7 +135,7 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   CHECK(says(answer, "Agent a is paused since 2026-02-13T09:30:00Z: broken."));
   CHECK(says(answer, "Now it is quiet until 2026-02-14T05:00:00Z: night."));
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
-  CHECK(says(explain_why(in), "Agent a is paused since 2026-02-13T09:30:00Z."));
+  CHECK(says(explain_why(in), "Agent a is paused since 2026-02-13T09:30:00Z: no reason given."));
   CHECK(says(answer, "Agent a has its own next slot at 2026-02-14T08:00:00Z and runs with the "
                      "first cycle from then on."));
   const auto json = nlohmann::json::parse(answer.json);
