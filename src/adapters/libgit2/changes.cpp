@@ -38,8 +38,11 @@ bool is_nested_repository(const git_diff_delta* d) {
 
 git_diff_options diff_options() {
   git_diff_options o = GIT_DIFF_OPTIONS_INIT;
+  // Directories are gone into, nested repositories are not: the fast way is about these alone, and
+  // without it libgit2 hides one that has nothing in it but its `.git`.
   o.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
-            GIT_DIFF_INCLUDE_TYPECHANGE | GIT_DIFF_IGNORE_SUBMODULES;
+            GIT_DIFF_ENABLE_FAST_UNTRACKED_DIRS | GIT_DIFF_INCLUDE_TYPECHANGE |
+            GIT_DIFF_IGNORE_SUBMODULES;
   return o;
 }
 

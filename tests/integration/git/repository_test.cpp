@@ -129,6 +129,22 @@ TEST_CASE("a nested repository is named until it is ignored or gone") {
   CHECK(h.repo->left_out().empty());
 }
 
+TEST_CASE("a nested repository without a file of its own is named, an empty directory is not") {
+  git_home h;
+  put(h.file("STATE.md"), "x");
+  std::filesystem::create_directories(h.file("empty/deep"));
+  std::filesystem::create_directories(h.file("sub"));
+  std::filesystem::create_directories(h.file("quiet"));
+  REQUIRE(shell(h.file("sub"), "git init -q .").exit_code == 0);
+  REQUIRE(shell(h.file("quiet"), "git init -q . && echo '*' > .gitignore").exit_code == 0);
+  CHECK(h.repo->changes().value() == std::vector<path_change>{{"STATE.md", change_kind::added}});
+  CHECK(h.repo->left_out() == std::vector<std::string>{"quiet/", "sub/"});
+  h.commit_all("one");
+  put(h.file(".gitignore"), "sub/\nquiet/\n");
+  REQUIRE(h.repo->changes());
+  CHECK(h.repo->left_out().empty());
+}
+
 TEST_CASE("whether a repository may stand somewhere is known before anything is made") {
   const temp_dir root;
   REQUIRE(shell(root.path(), "git init -q outer && echo kernel > outer/.gitignore").exit_code == 0);
