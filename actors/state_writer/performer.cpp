@@ -103,8 +103,10 @@ bool state_session::has_lost_history(const home& h) {
   const auto info = ports.files->stat(h.files->path() + "/.git");
   if (!info || info->kind != file_kind::missing)
     return false;
-  const auto text = ports.files->read(h.files->path() + "/" + state_file, limits::state_file_bytes);
-  const auto block = text ? state::parse_runtime_block(*text) : std::nullopt;
+  // A backup without its file tells it as well.
+  const auto text = files::read_checked(*ports.files, h.files->path() + "/" + state_file,
+                                        limits::state_file_bytes, state::damage_of);
+  const auto block = text ? state::parse_runtime_block(text->bytes) : std::nullopt;
   if (!block || block->history.empty())
     return false;
   return !ports.repositories->open(h.files->path(),
@@ -133,7 +135,8 @@ result<state_reply> state_session::carry_out(home& h, const read_state& /*what*/
   return state_reply{std::move(*text), {}};
 }
 
-/// STATE.md as somebody wrote it: seeded when missing, restored when a fault has damaged it.
+/// STATE.md as somebody wrote it: restored when a fault has damaged it or it is gone, seeded when
+/// there never was one.
 result<std::string> state_session::sound_state(home& h) {
   auto text = h.files->read(state_file);
   if (text) {
@@ -142,6 +145,12 @@ result<std::string> state_session::sound_state(home& h) {
   }
   if (text.error().code != errc::not_found)
     return text;
+  if (auto kept = kept_state(h))
+    return bring_back_state(h, *kept);
+  if (h.files->health().degraded)
+    spdlog::warn("state_writer: {}/{} is missing and has no backup, and the history cannot be "
+                 "looked at: it is seeded",
+                 h.files->path(), state_file);
   const auto& s = h.settings;
   auto seeded = h.files->seed(state_file, state::seed_state(s.name.empty() ? s.kernel_id : s.name));
   if (auto ok = written(h, seeded ? result<void>{} : fail(std::move(seeded.error()))); !ok)
@@ -149,36 +158,55 @@ result<std::string> state_session::sound_state(home& h) {
   return h.files->read(state_file);
 }
 
-/// What a crashed file system leaves; nothing of Boyd's writes it. The backup is taken, else the
-/// last commit with a sound one (FAULTS 38, 39). The damaged text goes into the history first.
-result<std::string> state_session::restore_state(home& h, const std::string& damage) {
+/// The sound text that stands beside STATE.md as its backup, else that of the newest commit with
+/// one (FAULTS 38, 39).
+std::optional<state_session::kept_text> state_session::kept_state(home& h) {
   const auto path = h.files->path() + "/" + state_file;
-  std::string from = "its backup";
-  std::string text;
   auto kept =
       files::read_checked(*context_->ports.files, path, limits::state_file_bytes, state::damage_of);
-  if (kept) {
-    text = std::move(kept->bytes);
-  } else {
-    auto history = h.files->history(state_file, limits::recent_results);
-    for (std::size_t i = 0; history && i < history->size() && text.empty(); ++i) {
-      auto old = h.files->read_at((*history)[i].hash, state_file);
-      if (old && state::damage_of(*old).empty()) {
-        text = std::move(*old);
-        from = "commit " + (*history)[i].hash;
-      }
-    }
-  }
-  if (text.empty())
+  if (kept)
+    return kept_text{std::move(kept->bytes), "its backup"};
+  const auto history = h.files->history(state_file, limits::recent_results);
+  if (!history)
+    return std::nullopt;
+  for (const auto& commit : *history)
+    if (auto old = h.files->read_at(commit.hash, state_file); old && state::damage_of(*old).empty())
+      return kept_text{std::move(*old), "commit " + commit.hash};
+  return std::nullopt;
+}
+
+/// What a crashed file system leaves; nothing of Boyd's writes it. The damaged text goes into the
+/// history first.
+result<std::string> state_session::restore_state(home& h, const std::string& damage) {
+  const auto path = h.files->path() + "/" + state_file;
+  const auto kept = kept_state(h);
+  if (!kept)
     return fail(errc::corrupt,
                 "STATE.md is damaged (" + damage +
                     "), and neither its backup nor a commit can restore it",
                 path, "mend it by hand, or `rm '" + path + "'`: it is then seeded anew");
-  spdlog::error("state_writer: {} was damaged ({}) and is restored from {}", path, damage, from);
-  last_error_ = path + " was damaged (" + damage + ") and is restored from " + from;
-  if (auto ok = written(h, h.files->write(state_file, text)); !ok)
+  last_error_ = path + " was damaged (" + damage + ") and is restored from " + kept->from;
+  spdlog::error("state_writer: {}", last_error_);
+  if (auto ok = written(h, h.files->write(state_file, kept->text)); !ok)
     return fail(std::move(ok.error()));
-  return text;
+  return kept->text;
+}
+
+/// Somebody removed STATE.md, or a fault did. No snapshot goes first: it would commit the removal
+/// alone. What somebody puts there meanwhile stays.
+result<std::string> state_session::bring_back_state(home& h, const kept_text& kept) {
+  last_error_ =
+      h.files->path() + "/" + state_file + " was missing and is restored from " + kept.from;
+  spdlog::error("state_writer: {}", last_error_);
+  auto restored = h.files->update(
+      state_file,
+      [&kept](std::string_view current) -> result<std::string> {
+        return current.empty() ? kept.text : std::string(current);
+      },
+      state::versioned_store::snapshot_first::no);
+  if (auto ok = written(h, std::move(restored)); !ok)
+    return fail(std::move(ok.error()));
+  return h.files->read(state_file);
 }
 
 result<state_reply> state_session::carry_out(home& h, const read_kernel_files& what) {

@@ -39,6 +39,12 @@ class state_session {
     std::optional<utc_time> since;
   };
 
+  /// A text of STATE.md that can replace what is damaged or gone, and where it was found.
+  struct kept_text {
+    std::string text;
+    std::string from;
+  };
+
   result<state_reply> answer(const state_request& request);
   result<state_reply> carry_out(home& h, const init_kernel_home& what);
   result<state_reply> carry_out(home& h, const read_state& what);
@@ -51,7 +57,9 @@ class state_session {
   result<void> check_directory(home& h);
   bool has_lost_history(const home& h);
   result<std::string> sound_state(home& h);
+  std::optional<kept_text> kept_state(home& h);
   result<std::string> restore_state(home& h, const std::string& damage);
+  result<std::string> bring_back_state(home& h, const kept_text& kept);
   result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit,
                                  state::versioned_store::snapshot_first first);
   result<state_reply> written(home& h, result<void> outcome);

@@ -157,6 +157,63 @@ TEST_CASE("case 38 zero-byte-state, case 39: an emptied STATE.md is restored", "
   CHECK(f.health().last_error.find("restored") != std::string::npos);
 }
 
+TEST_CASE("a removed STATE.md is restored, and seeded only when nothing has it", "[state_writer]") {
+  fixture f;
+  f.init();
+  const std::string state = "/boyd/kernel/default/STATE.md";
+  f.disk->put(state, "precious\n");
+  std::string expected = "precious\n";
+  std::string said = "was missing and is restored from ";
+  SECTION("from its backup") {
+    f.disk->put(state + ".bak", "precious\n");
+    said += "its backup";
+  }
+  SECTION("from the newest commit that has it, when the backup is gone, too") {
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win\n"}}}).ok());
+    (void)f.disk->unlink(state + ".bak");
+    (void)f.disk->unlink(state);
+    // The snapshot before this write commits the removal.
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win more\n"}}}).ok());
+    said += "commit ";
+  }
+  SECTION("from the newest commit, when the backup is damaged") {
+    REQUIRE(f.ask(write_kernel_files{"default", {{"GOAL.md", "win\n"}}}).ok());
+    f.disk->put(state + ".bak", "");
+    said += "commit ";
+  }
+  SECTION("not when there is neither") {
+    (void)f.disk->unlink(state + ".bak");
+    expected = seed;
+    said.clear();
+  }
+  const auto commits = f.repositories->commits(f.kernel_home).size();
+  (void)f.disk->unlink(state);
+  CHECK(f.ask(read_state{"default"}).value().text == expected);
+  CHECK(f.file("STATE.md") == expected);
+  CHECK(f.file("STATE.md.bak") == expected);
+  CHECK(f.repositories->commits(f.kernel_home).size() == commits);
+  const auto last_error = f.health().last_error;
+  CHECK((said.empty() ? last_error.empty() : last_error.find(said) != std::string::npos));
+}
+
+TEST_CASE("a removed STATE.md is restored by whatever writes it first", "[state_writer]") {
+  fixture f;
+  f.init();
+  const std::string state = "/boyd/kernel/default/STATE.md";
+  f.disk->put(state, "precious\n");
+  REQUIRE(f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}}).ok());
+  (void)f.disk->unlink(state);
+  const auto next = GENERATE(0, 1, 2);
+  if (next == 0)
+    f.init();
+  else if (next == 1)
+    REQUIRE(f.ask(merge_actions{"default", {{f.actors.clock()->now(), "a", "done", "ok"}}}).ok());
+  else
+    REQUIRE(f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}}).ok());
+  CHECK(f.file("STATE.md").find("precious\n") == 0);
+  CHECK(f.file("STATE.md.bak").find("precious\n") == 0);
+}
+
 TEST_CASE("case 35 enospc-state: a full disk degrades until a write succeeds", "[state_writer]") {
   fixture f;
   f.init();
