@@ -28,6 +28,8 @@ trailers_of(const std::vector<std::pair<std::string, std::string>>& given) {
       trailers.node = value;
     else if (name == "Boyd-Graph-Head")
       trailers.graph_head = value;
+    else if (name == "Boyd-Late")
+      trailers.late = value;
     else
       return fail(errc::invalid_argument, "commits carry no such trailer", name);
   }

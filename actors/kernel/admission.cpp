@@ -242,12 +242,17 @@ void admit_trigger(self_pointer self, std::string trigger,
 
 void start_next(self_pointer self) {
   auto& s = self->state;
-  if (s.cycle || s.stopping || !s.loaded || s.resuming)
+  if (s.cycle || s.stopping || !s.loaded || s.resuming || s.settling)
     return;
+  if (s.to_resume.empty() && s.admitted.empty())
+    return;
+  if (!s.owed.empty() && !std::exchange(s.tried_owed, true))
+    return settle(self, [] {
+      // start_next follows in any case.
+    });
+  s.tried_owed = false;
   if (!s.to_resume.empty())
     return resume_next(self);
-  if (s.admitted.empty())
-    return;
   auto next = std::move(s.admitted.front());
   s.admitted.pop_front();
   s.resumed = false;

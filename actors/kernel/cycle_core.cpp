@@ -299,8 +299,10 @@ void cycle_core::merge(const result<state_reply>& r) {
 }
 
 void cycle_core::pre_commit(const result<void>& r) {
-  if (!r)
+  if (!r) {
     problem("git committer", r.error());
+    owes_pre_commit_ = true;
+  }
   step_ = cycle_step::write_block;
 }
 
@@ -311,6 +313,7 @@ void cycle_core::write_block(const result<state_reply>& r) {
   problem("state writer", r.error());
   rendering_is_behind_ = true;
   // The commit of a cycle is its rendering: whoever repairs that one makes it.
+  owes_commit_ = true;
   step_ = cycle_step::done;
 }
 
@@ -318,6 +321,7 @@ void cycle_core::commit(const result<void>& r) {
   if (!r) {
     problem("git committer", r.error());
     rendering_is_behind_ = true;
+    owes_commit_ = true;
   }
   step_ = cycle_step::done;
 }

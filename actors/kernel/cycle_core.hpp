@@ -112,6 +112,11 @@ class cycle_core {
   std::vector<action_outcome> outcomes() const;
   /// STATE.md could not be brought up to date: the kernel repeats it when the parts are well.
   bool rendering_is_behind() const { return rendering_is_behind_; }
+  /// Its `cycle` commit was not made.
+  bool owes_commit() const { return owes_commit_; }
+  /// Its `pre-cycle` commit was not made. When the `cycle` commit was, that one has everything, and
+  /// the snapshot before the block stands for this one.
+  bool owes_pre_commit() const { return owes_pre_commit_; }
 
   /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
   /// is enqueued is cancelled.
@@ -148,6 +153,8 @@ class cycle_core {
   bool judged_ = false; ///< in this life
   bool trouble_is_kept_ = false;
   bool rendering_is_behind_ = false;
+  bool owes_commit_ = false;
+  bool owes_pre_commit_ = false;
   bool cancel_requested_ = false;
 };
 

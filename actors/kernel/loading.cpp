@@ -57,6 +57,13 @@ void take_carried(self_pointer self, const std::map<std::string, std::string>& f
   s.carried = s.untold.problems;
 }
 
+/// Commits that an earlier life could not make.
+void take_owed(self_pointer self, const std::map<std::string, std::string>& facts) {
+  auto& s = self->state;
+  const auto it = facts.find(s.parts.context->node_id);
+  s.owed = it == facts.end() ? std::vector<state::owed_commits>{} : state::parse_owed(it->second);
+}
+
 /// Slots that an earlier life of this node opened and did not bring to an end.
 void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
                      const std::vector<cycle_record>& cycles) {
@@ -101,8 +108,12 @@ void compare_rendering(self_pointer self) {
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
                    [self](result<state_reply> r) {
                      auto& st = self->state;
-                     if (!st.latest || st.cycle || st.resuming || st.repairing)
+                     if (!st.latest || st.cycle || st.resuming || st.repairing || st.settling)
                        return;
+                     if (!st.owed.empty()) {
+                       st.rendering_is_behind = true;
+                       return repair_rendering(self);
+                     }
                      const auto block = r ? state::parse_runtime_block(r->text) : std::nullopt;
                      // Another node's cycle as well: this one's files tell of it, and it may have
                      // ended between the block and the commit.
@@ -167,9 +178,12 @@ void go(self_pointer self) {
     admit_trigger(self, std::move(t.trigger), std::move(t.promise));
   if (s.parts.context->passive)
     return;
-  start_next(self);
-  look(self);
-  compare_rendering(self);
+  s.tried_owed = true;
+  settle(self, [self] {
+    start_next(self);
+    look(self);
+    compare_rendering(self);
+  });
 }
 
 /// The home comes after the rows and before the first cycle. Without it cycles go on, degraded.
@@ -215,6 +229,7 @@ void load(self_pointer self) {
   request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
   request.operations.emplace_back(store::get_facts{fact_scope(self)});
   request.operations.emplace_back(store::get_facts{state::untold_scope(s.settings->kernel_id)});
+  request.operations.emplace_back(store::get_facts{state::owed_scope(s.settings->kernel_id)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     if (!r)
       return load_later(self, r.error());
@@ -222,10 +237,12 @@ void load(self_pointer self) {
     auto cycles = reply_of<store::list_cycles>(r->values[1]);
     auto facts = reply_of<store::get_facts>(r->values[2]);
     auto carried = reply_of<store::get_facts>(r->values[3]);
-    if (!rows || !cycles || !facts || !carried)
+    auto owed = reply_of<store::get_facts>(r->values[4]);
+    if (!rows || !cycles || !facts || !carried || !owed)
       return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);
     take_carried(self, *carried);
+    take_owed(self, *owed);
     take_cycles(self, *rows, *cycles);
     prepare_home(self);
   });

@@ -9,20 +9,6 @@
 
 namespace boyd::kernel_impl {
 
-namespace {
-
-/// Late results that one record tells of.
-constexpr std::size_t late_results = 256;
-/// STATE.md that is behind its rows is repaired this often.
-constexpr milliseconds repair_retry = 2s;
-
-result<void> committed(const result<repository_reply>& r) {
-  if (!r)
-    return fail(r.error());
-  return {};
-}
-
-/// `restarted`: an earlier life may have asked for it.
 commit_boundary boundary(self_pointer self, const std::string& message, const std::string& cycle,
                          const std::string& graph_head, bool restarted) {
   auto& s = self->state;
@@ -36,15 +22,26 @@ commit_boundary boundary(self_pointer self, const std::string& message, const st
   return c;
 }
 
-/// `cycle <id>: <status>`; what a repair asks for must equal what the cycle asked for.
-std::string subject_of(const cycle_record& record) {
-  return "cycle " + record.cycle_id + ": " + std::string(name_of(record.status));
+std::string subject_of(const std::string& cycle_id, cycle_status status) {
+  return "cycle " + cycle_id + ": " + std::string(name_of(status));
 }
 
-/// The block as the rows have it, its time included: rendered again, it changes nothing.
 write_runtime_block block_of(self_pointer self, const std::vector<cycle_record>& history) {
   const auto at = history.empty() ? std::nullopt : history.front().finished_at;
   return {self->state.settings->kernel_id, at.value_or(now_of(self)), history};
+}
+
+namespace {
+
+/// Late results that one record tells of.
+constexpr std::size_t late_results = 256;
+/// STATE.md that is behind its rows is repaired this often.
+constexpr milliseconds repair_retry = 2s;
+
+result<void> committed(const result<repository_reply>& r) {
+  if (!r)
+    return fail(r.error());
+  return {};
 }
 
 /// What finished in the very millisecond of the earlier record is asked for again: nobody knows
@@ -149,14 +146,15 @@ void write_block(self_pointer self) {
 void commit(self_pointer self) {
   auto& s = self->state;
   const auto& record = s.cycle->record();
-  ask<repository_reply>(self, s.parts.git_committer,
-                        repository_request{{},
-                                           boundary(self, subject_of(record), record.cycle_id,
-                                                    s.cycle->graph_head(), s.resumed)},
-                        [self](result<repository_reply> r) {
-                          self->state.cycle->commit(committed(r));
-                          run_step(self);
-                        });
+  ask<repository_reply>(
+      self, s.parts.git_committer,
+      repository_request{{},
+                         boundary(self, subject_of(record.cycle_id, record.status), record.cycle_id,
+                                  s.cycle->graph_head(), s.resumed)},
+      [self](result<repository_reply> r) {
+        self->state.cycle->commit(committed(r));
+        run_step(self);
+      });
 }
 
 } // namespace
@@ -187,7 +185,7 @@ void keep_untold(self_pointer self, const std::string& cycle_id) {
 void commit_latest(self_pointer self, const cycle_record& latest) {
   auto& s = self->state;
   s.repairing = true;
-  auto what = boundary(self, subject_of(latest), latest.cycle_id, {}, true);
+  auto what = boundary(self, subject_of(latest.cycle_id, latest.status), latest.cycle_id, {}, true);
   ask<repository_reply>(
       self, s.parts.git_committer, repository_request{{}, std::move(what)},
       [self](result<repository_reply> r) {
@@ -207,11 +205,15 @@ void close_slot(self_pointer self, const cycle_record& record) {
   store_request request;
   request.operations.emplace_back(store::close_occurrence{
       record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id});
+  const auto keep = [&](std::string scope, std::string text) {
+    request.operations.emplace_back(
+        store::put_fact{std::move(scope), s.parts.context->node_id, std::move(text)});
+  };
   const bool keeps = s.untold.cycle_id == record.cycle_id;
   if (keeps)
-    request.operations.emplace_back(store::put_fact{state::untold_scope(record.kernel_id),
-                                                    s.parts.context->node_id,
-                                                    state::render_untold(s.untold)});
+    keep(state::untold_scope(record.kernel_id), state::render_untold(s.untold));
+  if (std::ranges::find(s.owed, record.cycle_id, &state::owed_commits::cycle_id) != s.owed.end())
+    keep(state::owed_scope(record.kernel_id), state::render_owed(s.owed));
   ask<store_reply>(self, s.parts.store, std::move(request), [self, record](result<store_reply> r) {
     if (!r || !reply_of<store::close_occurrence>(r->values[0]))
       self->delayed_send(self, repair_retry, close_slot_again{{}, record});
@@ -224,13 +226,17 @@ void close_slot(self_pointer self, const cycle_record& record) {
 }
 
 void run_record_step(self_pointer self) {
-  switch (self->state.cycle->step()) {
+  auto& s = self->state;
+  switch (s.cycle->step()) {
   case cycle_step::record_row:
     announce(self, "record", {}, "records the cycle");
     return record_row(self);
   case cycle_step::record_edges:
     return record_edges(self);
   case cycle_step::merge:
+    // Once more before the files change: what was in the way at the begin may be gone.
+    if (!s.owed.empty() && !std::exchange(s.tried_owed, true))
+      return settle(self, [self] { run_step(self); });
     return merge(self);
   case cycle_step::pre_commit:
     return pre_commit(self);
@@ -254,7 +260,9 @@ void cycle_done(self_pointer self) {
   announce(self, "done", {},
            "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)));
   keep_untold(self, record.cycle_id);
-  s.rendering_is_behind = s.cycle->rendering_is_behind();
+  owe_commits(self, *s.cycle);
+  s.tried_owed = false;
+  s.rendering_is_behind = s.cycle->rendering_is_behind() || !s.owed.empty();
   // A left-over cycle may be older than one that another start of the node recorded.
   if (!s.latest || s.latest->started_at <= record.started_at)
     s.latest = record;
@@ -271,9 +279,12 @@ void cycle_done(self_pointer self) {
     self->delayed_send(self, repair_retry, look_tick{{}, s.look_generation});
 }
 
-void repair_rendering(self_pointer self) {
+namespace {
+
+/// STATE.md as the rows have it, and the latest cycle's commit when its turn has come.
+void render_again(self_pointer self) {
   auto& s = self->state;
-  if (!s.rendering_is_behind || s.repairing || s.cycle || !s.latest)
+  if (s.repairing || s.cycle)
     return;
   s.repairing = true;
   ask_store(
@@ -292,12 +303,21 @@ void repair_rendering(self_pointer self) {
         ask<state_reply>(
             self, st.parts.state_writer, state_request{{}, block_of(self, *history)},
             [self, latest](result<state_reply> r) {
-              if (r)
+              if (r && self->state.owed.empty())
                 return commit_latest(self, latest);
               self->state.repairing = false;
               self->delayed_send(self, repair_retry, look_tick{{}, self->state.look_generation});
             });
       });
+}
+
+} // namespace
+
+void repair_rendering(self_pointer self) {
+  auto& s = self->state;
+  if (!s.rendering_is_behind || s.repairing || s.settling || s.cycle || !s.latest)
+    return;
+  settle(self, [self] { render_again(self); });
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include "actors/kernel/cycle_core.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
+#include "boyd/state/owed.hpp"
 #include "boyd/state/untold.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -11,6 +12,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -81,7 +83,10 @@ struct kernel_state {
   std::vector<std::string> carried;   ///< problems for the next record
   /// What the store keeps of them, until a row tells of it.
   state::untold untold;
-  std::set<std::string> told; ///< dispatches whose end was announced
+  std::vector<state::owed_commits> owed; ///< oldest first; the store keeps them, too
+  bool settling = false;                 ///< their commits are being made; no cycle begins
+  bool tried_owed = false;               ///< for the next cycle's begin, or the next record
+  std::set<std::string> told;            ///< dispatches whose end was announced
   bool asking_rows = false;
   bool rows_again = false;
   bool rendering_is_behind = false;
@@ -125,9 +130,24 @@ void cycle_done(self_pointer self);
 /// Ends the cycle's slot, keeps what its record could not tell, and then answers who waits for it.
 void close_slot(self_pointer self, const cycle_record& record);
 void repair_rendering(self_pointer self);
+/// A commit of a cycle. `restarted`: an earlier life may have asked for it.
+commit_boundary boundary(self_pointer self, const std::string& message, const std::string& cycle,
+                         const std::string& graph_head, bool restarted);
+/// `cycle <id>: <status>`; what a repair asks for must equal what the cycle asked for.
+std::string subject_of(const std::string& cycle_id, cycle_status status);
+/// The block as the rows (newest first) have it, its time included: rendered again, it changes
+/// nothing.
+write_runtime_block block_of(self_pointer self, const std::vector<cycle_record>& history);
 /// The commit of the latest cycle, unless it stands; repeated by the repair when it fails.
 void commit_latest(self_pointer self, const cycle_record& latest);
 void write_final_block(self_pointer self);
+
+// owed.cpp: commits of earlier cycles that failed
+/// Tries them in their order, for some seconds at most, and ends with the first that fails; `then`
+/// in any case, at once when nothing is owed. No cycle begins meanwhile.
+void settle(self_pointer self, std::function<void()> then);
+/// Remembers what a cycle that ends could not commit.
+void owe_commits(self_pointer self, const cycle_core& cycle);
 
 // loading.cpp: what an earlier life left
 void load(self_pointer self);

@@ -22,6 +22,7 @@ constexpr std::string_view cycle_trailer = "Boyd-Cycle";
 constexpr std::size_t shortest_cycle_prefix = 8;
 constexpr std::string_view node_trailer = "Boyd-Node";
 constexpr std::string_view graph_trailer = "Boyd-Graph-Head";
+constexpr std::string_view late_trailer = "Boyd-Late";
 constexpr std::string_view snapshot_subject = "auto: pre-write snapshot";
 
 bool is_relative_name(const std::string& file) {
@@ -100,6 +101,7 @@ std::string commit_message(std::string_view subject, const commit_trailers& trai
   add(cycle_trailer, trailers.cycle);
   add(node_trailer, trailers.node);
   add(graph_trailer, trailers.graph_head);
+  add(late_trailer, trailers.late);
   return lines.empty() ? text : text + "\n" + lines;
 }
 
@@ -370,8 +372,11 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
     note_failed_commit(standing.error());
     return fail(std::move(standing.error()));
   }
-  if (*standing)
+  if (*standing) {
+    if (restarted)
+      snapshot();
     return std::move(**standing);
+  }
   auto made = commit_now(subject, trailers, true);
   if (!made)
     return fail(std::move(made.error()));

@@ -22,6 +22,12 @@ test_settings two_workers(const std::string& store = "sqlite") {
   return t;
 }
 
+test_settings one_quick_worker() {
+  test_settings t;
+  t.agents = {{"worker", "echo hello", ""}};
+  return t;
+}
+
 /// A running node with one cycle in mid-air: `early` is done and acknowledged.
 class interrupted_cycle {
  public:
@@ -104,6 +110,16 @@ class interrupted_cycle {
   nlohmann::json early_;
 };
 
+/// One `pre-cycle` and behind it one `cycle` commit.
+bool two_commits(const site& s, const std::string& cycle_id) {
+  std::vector<std::string> own;
+  for (const auto& c : commits_of(s))
+    if (c.cycle == cycle_id && !c.subject.starts_with("auto: "))
+      own.push_back(c.subject);
+  return own.size() == 2 && own[0] == "pre-cycle " + cycle_id &&
+         own[1].starts_with("cycle " + cycle_id + ": ");
+}
+
 void check_agreement(const site& s) {
   const auto wrong = disagreements(s);
   INFO(told(wrong));
@@ -128,9 +144,71 @@ TEST_CASE("line 4: the repository is taken away and given back", "[acceptance]")
   fs::rename(s.outside("git"), s.kernel(".git"));
   c.expect_recovery();
   c.expect_one_record(3);
-  // The first cycle's commits could not be made; the next one's hold everything.
-  CHECK(s.fsck().empty());
-  CHECK(s.git({"status", "--porcelain"}).empty());
+  // The first cycle's commits could not be made in time, and were made up for.
+  check_agreement(s);
+  CHECK(two_commits(s, c.cycle_id()));
+}
+
+TEST_CASE("line 4: cycles without a repository get their commits when it is back", "[acceptance]") {
+  const site s(one_quick_worker());
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  REQUIRE(s.run({"cycle"}).code == 0);
+  fs::rename(s.kernel(".git"), s.outside("git"));
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i)
+    ids.push_back(s.run({"cycle", "--json"}).json().at("cycle_id").get<std::string>());
+  fs::rename(s.outside("git"), s.kernel(".git"));
+  std::vector<std::string> seen;
+  const bool well = eventually([&] {
+    seen = troubles(s.status());
+    return seen.empty();
+  });
+  INFO(told(seen) << node.log());
+  CHECK(well);
+  check_agreement(s); // no cycle came since
+  for (const auto& id : ids)
+    CHECK(two_commits(s, id));
+}
+
+TEST_CASE("line 4: a refused commit is made up for by the next run", "[acceptance]") {
+  const site s(one_quick_worker());
+  for (int i = 0; i < 8; ++i)
+    write_file(s.kernel("note" + std::to_string(i)), "x\n");
+  REQUIRE(s.run({"cycle"}).code == 0);
+  for (int i = 0; i < 8; ++i)
+    fs::remove(s.kernel("note" + std::to_string(i)));
+  const auto refused = s.run({"cycle", "--json"});
+  INFO(refused.out << refused.err);
+  const auto id = refused.json().at("cycle_id").get<std::string>();
+  REQUIRE(records_of(s, id) == 0);
+  (void)s.git({"checkout", "HEAD", "--", "."});
+  const auto next = s.run({"cycle", "--json"});
+  INFO(next.out << next.err);
+  CHECK(two_commits(s, id));
+  CHECK(two_commits(s, next.json().at("cycle_id").get<std::string>()));
+  check_agreement(s);
+}
+
+TEST_CASE("line 4: a STATE.md that is removed comes back with the agents' part", "[acceptance]") {
+  const site s(one_quick_worker());
+  REQUIRE(s.run({"cycle"}).code == 0);
+  write_file(s.kernel("STATE.md"), s.state() + "\nMY PRECIOUS TEXT\n");
+  REQUIRE(s.run({"cycle"}).code == 0);
+  const bool backup_too = GENERATE(false, true);
+  INFO("its backup, too: " << backup_too);
+  fs::remove(s.kernel("STATE.md"));
+  if (backup_too)
+    fs::remove(s.kernel("STATE.md.bak"));
+  const auto r = s.run({"cycle"});
+  INFO(r.out << r.err);
+  CHECK(r.code == 0);
+  CHECK_THAT(r.err, Catch::Matchers::Contains("STATE.md was missing and is restored from " +
+                                              std::string(backup_too ? "commit " : "its backup")));
+  CHECK_THAT(s.state(), Catch::Matchers::Contains("\nMY PRECIOUS TEXT\n"));
+  CHECK_THAT(read_file(s.kernel("STATE.md.bak")),
+             Catch::Matchers::Contains("\nMY PRECIOUS TEXT\n"));
+  check_agreement(s);
 }
 
 TEST_CASE("line 4: the state directory is taken away and given back", "[acceptance]") {

@@ -131,6 +131,8 @@ TEST_CASE("cycle: files and git that fail leave the rendering behind, and the wo
   }
   CHECK(c.step() == cycle_step::done);
   CHECK(c.rendering_is_behind());
+  CHECK(c.owes_pre_commit());
+  CHECK(c.owes_commit());
   CHECK(c.problems().size() == 4);
   auto next = waiting(k);
   next.carry(c.problems());

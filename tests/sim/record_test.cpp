@@ -180,6 +180,46 @@ TEST_CASE("cycles that change nothing, or say the same within a second, have two
   CHECK(w.database().cycles().size() >= 2);
 }
 
+TEST_CASE("cycles whose commits failed get them afterwards, in their order") {
+  const auto failing = GENERATE(git_op::commit, git_op::changes);
+  const bool crashes = GENERATE(false, true);
+  const bool in_a_cycle = GENERATE(false, true);
+  INFO("crash: " << crashes << ", mended in a cycle: " << in_a_cycle);
+  world w(1, agents_named({"alpha"}), no_faults);
+  w.boot();
+  rest(w);
+  bool fails = true;
+  w.repositories().set_fault_hook([&](git_op op, const std::string& path) {
+    return fails && op == failing ? std::optional(error{errc::refused, "not now", path, {}})
+                                  : std::nullopt;
+  });
+  const auto committed = commits_called(w, "cycle ");
+  // Without the world's own calm, which ends every fault.
+  for (int second = 0; second < 2 * seconds_of_a_cycle; ++second)
+    w.system().advance(1s);
+  CHECK(w.database().cycles().size() >= 3);
+  CHECK(commits_called(w, "cycle ") == committed);
+  for (int i = 0; in_a_cycle && i < 400 && !some_cycle_runs(w); ++i)
+    w.system().advance(1s);
+  if (crashes) {
+    w.crash();
+    w.boot();
+  }
+  fails = false;
+  rest(w);
+  check_commits(w);
+  std::vector<std::string> in_order;
+  for (const auto& c : w.repositories().commits(kernel_home))
+    if (c.info.subject.starts_with("cycle "))
+      in_order.push_back(c.info.trailers.front().second);
+  CHECK(in_order.size() >= 3);
+  CHECK(std::ranges::is_sorted(in_order)); // a cycle's id begins with its time
+  w.check_settled();
+  INFO(told(w.violations()));
+  CHECK(w.violations().empty());
+  w.repositories().set_fault_hook({});
+}
+
 TEST_CASE("a planner's error is in the record, whenever the node crashes after it") {
   // Enough to reach the end of a cycle without dispatches.
   constexpr int most = 160;

@@ -53,6 +53,9 @@ struct commit_trailers {
   std::string cycle;      ///< `Boyd-Cycle`
   std::string node;       ///< `Boyd-Node`
   std::string graph_head; ///< `Boyd-Graph-Head`
+  /// `Boyd-Late`: when the cycle ended, RFC 3339, of a commit that was made up for later: its files
+  /// are those of the moment of the commit.
+  std::string late{};
 };
 
 /// `subject`, an empty line, and the trailers: the text of a commit. Line breaks in values become
@@ -118,7 +121,8 @@ class versioned_store {
   /// A cycle's boundary (docs/adr/0012): as commit_all, but when nothing differs from HEAD the
   /// commit is empty; its hash. When a commit with this subject and cycle stands among the newest
   /// ones, that one is the answer and none is made; `restarted`: an earlier life of the node may
-  /// have made it, so it is looked for further back.
+  /// have made it, so it is looked for further back, and when it stands, what was written since (by
+  /// the same record, made again) is committed as before a write.
   result<std::string> commit_boundary(std::string_view subject, const commit_trailers& trailers,
                                       bool restarted);
 
