@@ -130,6 +130,7 @@ class supervisor_shell {
       c.pings = 0;
       c.word = std::move(answer);
       tell_if_silent(id, c);
+      return;
     }
   }
 

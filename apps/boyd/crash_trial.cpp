@@ -123,7 +123,7 @@ result<void> trial_run::make_scratch() {
   fs::create_directory(home(), failed);
   std::ofstream(home() + "/boyd.yaml") << with_directory(configuration, report_.scratch);
   std::ofstream(file("agent.sh")) << with_directory(agent, report_.scratch);
-  std::ofstream(file("effects"));
+  std::ofstream(file("effects")) << std::flush; // there, and empty
   auto made = boyd({"init", "--no-input"}, child_limit);
   if (!made)
     return fail(std::move(made.error()));

@@ -67,7 +67,7 @@ std::string encode(std::string_view text, std::string_view also_plain) {
                                      "0123456789-._~";
   std::string out;
   for (const char c : text) {
-    if (plain.find(c) != plain.npos || also_plain.find(c) != also_plain.npos) {
+    if (plain.find(c) != std::string_view::npos || also_plain.find(c) != std::string_view::npos) {
       out.push_back(c);
       continue;
     }

@@ -65,9 +65,8 @@ class index_lock {
   static result<index_lock> acquire(const std::string& work_tree, const std::string& git_dir,
                                     milliseconds most);
 
-  index_lock(index_lock&& other) noexcept : path_(std::move(other.path_)), id_(other.id_) {
-    other.path_.clear();
-  }
+  index_lock(index_lock&& other) noexcept
+      : path_(std::exchange(other.path_, {})), id_(std::move(other.id_)) {}
   index_lock& operator=(index_lock&&) = delete;
   ~index_lock();
 

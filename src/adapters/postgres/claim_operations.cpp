@@ -154,7 +154,7 @@ std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
   std::vector<asked_claim*> together;
   const claim* like = nullptr;
   const auto flush = [&] {
-    if (!together.empty())
+    if (like != nullptr && !together.empty())
       claim_each(*like, std::exchange(together, {}));
   };
   for (std::size_t i = 0; i < ops.size(); ++i) {
