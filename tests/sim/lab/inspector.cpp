@@ -116,6 +116,7 @@ void inspector::check_commits() {
     bool wrong_order = false;
   };
   std::set<std::string> whole;
+  std::set<std::string> ended;
   for (const auto& m : machines_) {
     std::map<std::string, seen> cycles;
     for (const auto& c : m->repositories().commits(machine::kernel_home)) {
@@ -133,10 +134,16 @@ void inspector::check_commits() {
     for (const auto& [id, s] : cycles) {
       if (!id.empty() && (s.before > 1 || s.after > 1))
         violated("a commit was made twice for cycle " + id);
+      if (s.after == 1)
+        ended.insert(id);
       if (s.before == 1 && s.after == 1 && !s.wrong_order)
         whole.insert(id);
     }
   }
+  // Whatever fails: what a cycle is owed is made up for.
+  for (const auto& [id, c] : database_.all_cycles())
+    if (!ended.contains(id))
+      violated("cycle " + id + " was never committed");
   if (!expected_.both_commits)
     return;
   for (const auto& [id, c] : database_.all_cycles())
@@ -156,6 +163,14 @@ void inspector::check_latest(machine& m) {
   if (!block || block->latest.cycle_id != latest->cycle_id ||
       block->latest.status != latest->status)
     violated("STATE.md does not show the latest cycle");
+  const auto& commits = m.repositories().commits(machine::kernel_home);
+  const auto in_head = commits.empty() ? nullptr : [&]() -> const std::string* {
+    const auto& tree = commits.back().tree;
+    const auto at = tree.find("STATE.md");
+    return at == tree.end() ? nullptr : at->second.get();
+  }();
+  if (in_head == nullptr || *in_head != *file.content)
+    violated("STATE.md is not committed as it stands");
 }
 
 /// The chain is whole, has every fact once, and every head that a commit names, in their order.
