@@ -97,7 +97,8 @@ class value_checks {
       store(at);
     } else if (kind == "path" && text.starts_with("~")) {
       p_.report(at.value.at, at.key, "~ is not expanded", "${HOME}" + text.substr(1));
-    } else if (kind == "person" && (text.empty() || text.find_first_of("<>\n") != text.npos)) {
+    } else if (kind == "person" &&
+               (text.empty() || text.find_first_of("<>\n") != std::string::npos)) {
       wrong(at, shown(at.value) + " cannot sign a commit");
     } else if (text.empty() && at.at.front()->value("minLength", 0) > 0) {
       wrong(at, "it is empty");

@@ -205,7 +205,7 @@ std::string to_json(const why_input& in, const facts& f,
 } // namespace
 
 result<utc_time> end_of_moment(std::string_view rfc3339) {
-  const auto t = parse_rfc3339(rfc3339);
+  auto t = parse_rfc3339(rfc3339);
   if (!t || rfc3339.find('.') != std::string_view::npos)
     return t;
   return *t + seconds{1} - milliseconds{1};
