@@ -34,9 +34,9 @@ planted_bug(agents_part_lost src/state/document.cpp
   [[std::string text = @BUG@ ? std::string() : std::move(found.before);]])
 
 planted_bug(commit_repeated src/state/versioned_store.cpp
-  [[  if (*standing)
+  [[  if (*standing) {
 ]]
-  [[  if (*standing && !@BUG@)
+  [[  if (*standing && !@BUG@) {
 ]])
 
 planted_bug(permit_kept actors/permits/core.cpp
