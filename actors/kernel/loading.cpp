@@ -181,6 +181,7 @@ void go(self_pointer self) {
   s.tried_owed = true;
   settle(self, [self] {
     start_next(self);
+    self->state.tried_owed = false;
     look(self);
     compare_rendering(self);
   });

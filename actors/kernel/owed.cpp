@@ -123,7 +123,7 @@ void settle_next(self_pointer self, const settlement_ptr& run) {
 
 void settle(self_pointer self, std::function<void()> then) {
   auto& s = self->state;
-  if (s.owed.empty() || s.stopping)
+  if (s.owed.empty() || s.stopping || s.settling)
     return then();
   s.settling = true;
   auto run = std::make_shared<settlement>();

@@ -284,7 +284,7 @@ namespace {
 /// STATE.md as the rows have it, and the latest cycle's commit when its turn has come.
 void render_again(self_pointer self) {
   auto& s = self->state;
-  if (s.repairing || s.cycle)
+  if (s.repairing || s.resuming || s.cycle)
     return;
   s.repairing = true;
   ask_store(
@@ -315,7 +315,7 @@ void render_again(self_pointer self) {
 
 void repair_rendering(self_pointer self) {
   auto& s = self->state;
-  if (!s.rendering_is_behind || s.repairing || s.settling || s.cycle || !s.latest)
+  if (!s.rendering_is_behind || s.repairing || s.settling || s.resuming || s.cycle || !s.latest)
     return;
   settle(self, [self] { render_again(self); });
 }

@@ -25,6 +25,7 @@ using permits_impl = permits_actor::extend<caf::reacts_to<probation_over>>;
 struct permits_state {
   permit_core core;
   milliseconds probation{0};
+  int paced = 0;                ///< runs, in all
   std::uint64_t probations = 0; ///< begun so far: an old timer ends no new one
   std::map<permit_core::holder_id, permit_holder_actor> holders;
   std::map<caf::actor_addr, permit_core::holder_id> ids;
@@ -56,7 +57,8 @@ void hand_out(self_pointer self) {
 
 void pace(self_pointer self, int runs) {
   auto& s = self->state;
-  s.probation = std::min(crash_probation, crash_probation_of_all / std::max(runs, 1));
+  s.paced += std::max(runs, 0);
+  s.probation = std::min(crash_probation, crash_probation_of_all / std::max(s.paced, 1));
   s.core.pace(runs);
 }
 

@@ -33,7 +33,8 @@ void permit_core::release(holder_id id, int count) {
   it->second.held -= n;
   in_use_ -= n;
   kernel_in_use_[it->second.kernel] -= n;
-  if (n > 0 && probation_ == id)
+  // With others in hand nobody knows which of them came back: the time decides then.
+  if (n > 0 && probation_ == id && it->second.held == 0)
     outlived();
 }
 

@@ -355,6 +355,22 @@ TEST_CASE("a lost repository is told of, and replaced by init alone", "[e2e]") {
   CHECK(home.run({"cycle"}).code == 0);
 }
 
+TEST_CASE("init seeds nothing over what a node would restore", "[e2e]") {
+  const home_of_boyd home(one_worker);
+  const auto state = home.file("kernel/default/STATE.md");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  write_file(state, read_file(state) + "\nwhat an agent knows\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  REQUIRE_THAT(read_file(state + ".bak"), Contains("what an agent knows"));
+  std::filesystem::remove(state);
+  std::filesystem::remove_all(home.file("kernel/default/.git"));
+  REQUIRE(home.run({"init", "--no-input"}).code == 0);
+  CHECK_THAT(read_file(state + ".bak"), Contains("what an agent knows"));
+  REQUIRE(home.run({"cycle"}).code == 0);
+  CHECK_THAT(read_file(state), Contains("what an agent knows"));
+}
+
 TEST_CASE("init with a configuration elsewhere leaves nothing beside it", "[e2e]") {
   const temp_dir dir;
   std::filesystem::create_directory(dir.file("mine"));

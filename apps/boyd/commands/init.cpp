@@ -192,7 +192,14 @@ result<void> make_kernel(const place& where, const config::kernel& k, const port
   if (store.health().degraded)
     return fail(errc::repository_unavailable, store.health().reason, options.path,
                 "see: boyd doctor");
-  auto seeded = store.seed("STATE.md", state::seed_state(k.name.empty() ? k.kernel_id : k.name));
+  // The agents' part may be in the backup or the history: the node restores it from there.
+  const auto backup = p.files->stat(options.path + "/STATE.md.bak");
+  const auto history = store.history("STATE.md", 1);
+  const bool kept =
+      (backup && backup->kind != file_kind::missing) || (history && !history->empty());
+  auto seeded =
+      kept ? result<bool>{false}
+           : store.seed("STATE.md", state::seed_state(k.name.empty() ? k.kernel_id : k.name));
   if (!seeded)
     return fail(std::move(seeded.error()));
   report.note(options.path, *seeded);
