@@ -36,10 +36,9 @@ class event_latch {
  public:
   /// One more event.
   void signal() {
-    {
-      const std::lock_guard lock(mutex_);
-      ++count_;
-    }
+    // Under the lock: whoever waited may end the latch as soon as it has it.
+    const std::lock_guard lock(mutex_);
+    ++count_;
     changed_.notify_all();
   }
 
