@@ -36,6 +36,19 @@ bool has_all(const nlohmann::json& object, const std::vector<std::string>& keys)
   return true;
 }
 
+/// One agent that must be interrupted the first time, and ends at once the next.
+constexpr const char* slow_once = R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: slow
+        prompt: wait
+        executor:
+          type: command
+          argv: ["sh", "-c", "if [ -e ran ]; then echo again; else : > ran; sleep 600; fi"]
+)";
+
 } // namespace
 
 TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
@@ -187,17 +200,7 @@ TEST_CASE("pause and resume hold over processes", "[e2e]") {
 }
 
 TEST_CASE("an interrupted foreground cycle is resumed by the next", "[e2e]") {
-  const home_of_boyd home(R"(version: 1
-kernels:
-  - kernel_id: default
-    schedule: "0 0 1 1 *"
-    agents:
-      - agent_id: slow
-        prompt: wait
-        executor:
-          type: command
-          argv: ["sh", "-c", "if [ -e ran ]; then echo again; else : > ran; sleep 600; fi"]
-)");
+  const home_of_boyd home(slow_once);
   program cycle({boyd_binary(), "--home", home.path(), "cycle"});
   REQUIRE(cycle.wait_for_stderr("slow"));
   cycle.signal(SIGINT);
@@ -215,17 +218,7 @@ kernels:
 }
 
 TEST_CASE("a cycle behind one that was killed tells of it", "[e2e]") {
-  const home_of_boyd home(R"(version: 1
-kernels:
-  - kernel_id: default
-    schedule: "0 0 1 1 *"
-    agents:
-      - agent_id: slow
-        prompt: wait
-        executor:
-          type: command
-          argv: ["sh", "-c", "if [ -e ran ]; then echo again; else : > ran; sleep 600; fi"]
-)");
+  const home_of_boyd home(slow_once);
   program killed({boyd_binary(), "--home", home.path(), "cycle"});
   const auto ran = home.file("kernel/default/ran");
   REQUIRE(wait_until([&] { return std::filesystem::exists(ran); }));
