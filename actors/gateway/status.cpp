@@ -78,8 +78,8 @@ void add_worker_restarts(const survey& all, const std::string& name, int& restar
     }
 }
 
-/// The helper process that starts the agents' programs: no actor, but it can die like one. It is
-/// started again by the next program that is to run.
+/// The helper process that starts the agents' programs: no actor, but it can die like one, and is
+/// started again like one.
 void add_process_host(const gateway_parts& p, json& rows) {
   const auto host = p.context->ports.processes->host();
   if (!host.has_host || p.context->passive)

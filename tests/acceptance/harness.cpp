@@ -88,6 +88,12 @@ std::map<pid_t, process_row> all_processes() {
   return all;
 }
 
+/// In one step: a node or a shell may read the file just now.
+void replace_file(const std::string& path, const std::string& text) {
+  write_file(path + ".new", text);
+  std::filesystem::rename(path + ".new", path);
+}
+
 } // namespace
 
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
@@ -188,10 +194,10 @@ site::site(const test_settings& settings, const site& other) : shared_(other.sha
 
 void site::configure(const test_settings& settings) const {
   for (const auto& a : settings.agents)
-    write_file(shared_ + "/" + a.id + ".sh", with_site(preamble + a.script + "\n", shared_));
+    replace_file(shared_ + "/" + a.id + ".sh", with_site(preamble + a.script + "\n", shared_));
   std::filesystem::create_directory(home());
   std::filesystem::permissions(home(), std::filesystem::perms::owner_all);
-  write_file(home() + "/boyd.yaml", yaml_of(settings, shared_));
+  replace_file(home() + "/boyd.yaml", yaml_of(settings, shared_));
 }
 
 std::string site::kernel(const std::string& name) const {

@@ -35,6 +35,9 @@ constexpr std::size_t max_commands = 65536;
 /// A host that lived this long was healthy: its death starts the backoff anew.
 constexpr milliseconds healthy_after = 60s;
 
+/// The loop's turns are at most this far apart while it waits for a time.
+constexpr milliseconds longest_wait = 10s;
+
 /// What an epoll event belongs to: (handle << slot_bits) | slot.
 constexpr unsigned slot_bits = 2;
 constexpr std::uint64_t key_control = slot_own;
@@ -216,6 +219,8 @@ void posix_process_runner::loop() {
     }
     take_commands();
     flush();
+    // Not left to the next start: who asks for the status meanwhile should see it well again.
+    ensure_host();
     const auto now = clock::now();
     for (auto it = entries_.begin(); it != entries_.end();) {
       const auto current = it++;
@@ -228,13 +233,15 @@ void posix_process_runner::loop() {
 
 int posix_process_runner::next_timeout() const {
   std::optional<clock::time_point> first;
+  if (!link_.alive())
+    first = host_not_before_;
   for (const auto& [handle, e] : entries_)
     if (e.end && (!first || e.drain_by < *first))
       first = e.drain_by;
   if (!first)
     return -1;
   const auto left = std::chrono::ceil<milliseconds>(*first - clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, limits::term_grace.count()));
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longest_wait.count()));
 }
 
 void posix_process_runner::watch(int fd, std::uint64_t key, std::uint32_t what) {
