@@ -105,6 +105,13 @@ bool is_temporary_object(const std::string& name) {
   return false;
 }
 
+/// A spare lock file whose process has ended, or one of ours that we do not know: its directory was
+/// away when it was to be dropped.
+bool is_abandoned(const leftover& l) {
+  return is_mark_of_dead(l.path) ||
+         (is_own_mark(l.path) && !spares().knows({l.info.st_dev, l.info.st_ino}));
+}
+
 /// Temporary objects and packs, and pack indexes whose pack was removed before them.
 std::vector<leftover> temporary_files(const std::string& git_dir) {
   std::vector<leftover> out;
@@ -119,7 +126,8 @@ std::vector<leftover> temporary_files(const std::string& git_dir) {
   std::error_code ec;
   for (fs::directory_iterator it(git_dir, ec), end; !ec && it != end; it.increment(ec))
     if (it->path().filename().string().rfind("boyd-", 0) == 0)
-      if (auto l = look(it->path().string()))
+      if (auto l = look(it->path().string());
+          l && (!is_mark_of_living(l->path) || is_abandoned(*l)))
         out.push_back(std::move(*l));
   return out;
 }
@@ -156,27 +164,20 @@ held_locks& held() {
   return all;
 }
 
-/// Makes `path` with the holder's name in it, in one step; an errno value or 0. `id` is held then.
-int make_lock(const std::string& git_dir, const std::string& path, lock_id& id) {
-  std::string draft = git_dir + "/boyd-lock-XXXXXX";
-  const int fd = ::mkstemp(draft.data());
-  if (fd < 0)
-    return errno;
-  const std::string mark = own_mark();
-  struct stat info {};
-  const bool written = ::write(fd, mark.data(), mark.size()) == static_cast<ssize_t>(mark.size()) &&
-                       ::fstat(fd, &info) == 0;
-  int code = written ? 0 : (errno != 0 ? errno : ENOSPC);
-  ::close(fd);
-  id = {info.st_dev, info.st_ino};
-  if (code == 0) {
-    held().add(id);
-    if (::link(draft.c_str(), path.c_str()) != 0) {
-      code = errno;
-      held().remove(id);
-    }
-  }
-  ::unlink(draft.c_str());
+/// Makes `path` a second name of a file with the holder's name in it, in one step; an errno value
+/// or 0. `file` is held then.
+int make_lock(const std::string& git_dir, const std::string& path, spare_lock& file) {
+  if (const int code = spares().take(git_dir, file); code != 0)
+    return code;
+  held().add(file.id);
+  if (::link(file.path.c_str(), path.c_str()) == 0)
+    return 0;
+  const int code = errno;
+  held().remove(file.id);
+  if (code == EEXIST)
+    spares().give_back(git_dir, std::move(file));
+  else
+    spares().drop(file);
   return code;
 }
 
@@ -228,10 +229,10 @@ result<index_lock> index_lock::acquire(const std::string& work_tree, const std::
   const std::string path = git_dir + "/index.lock";
   lock_wait wait(git_dir, most);
   for (bool recovered = false;;) {
-    lock_id id{};
-    const int code = make_lock(git_dir, path, id);
+    spare_lock file;
+    const int code = make_lock(git_dir, path, file);
     if (code == 0)
-      return index_lock(path, id);
+      return index_lock(git_dir, std::move(file));
     if (code != EEXIST)
       return fail(code == ENOSPC || code == EDQUOT ? errc::no_space : errc::repository_unavailable,
                   std::string("cannot lock the git index: ") + std::strerror(code), path);
@@ -249,13 +250,18 @@ result<index_lock> index_lock::acquire(const std::string& work_tree, const std::
 }
 
 index_lock::~index_lock() {
-  if (path_.empty())
+  if (git_dir_.empty())
     return;
   // Another repository may stand in the place of the one that was locked.
-  const auto l = look(path_);
-  if (l && lock_id{l->info.st_dev, l->info.st_ino} == id_)
-    ::unlink(path_.c_str());
-  held().remove(id_);
+  const std::string path = git_dir_ + "/index.lock";
+  const auto l = look(path);
+  const bool released =
+      l && lock_id{l->info.st_dev, l->info.st_ino} == file_.id && ::unlink(path.c_str()) == 0;
+  held().remove(file_.id);
+  if (released)
+    spares().give_back(git_dir_, std::move(file_));
+  else
+    spares().drop(file_);
 }
 
 void recover_locks(const std::string& work_tree, const std::string& git_dir) {
@@ -282,7 +288,9 @@ void recover_locks(const std::string& work_tree, const std::string& git_dir) {
       remove_leftover(l, of_own ? why : "nobody holds it");
   }
   for (const auto& l : temporary)
-    if (is_old(l.info) && unused(l))
+    if (is_abandoned(l))
+      ::unlink(l.path.c_str());
+    else if (is_old(l.info) && unused(l))
       remove_leftover(l, "nobody holds it");
   if (own_dead)
     remove_leftover(*index, why);

@@ -2,11 +2,11 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "spare_locks.hpp"
 
 #include <chrono>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <utility>
 
 /// Lock files as git uses them, and the removal of leftovers. The rules are in repository.hpp.
@@ -53,9 +53,6 @@ class lock_wait {
   milliseconds pause_{1};
 };
 
-/// A file, whatever its directory is called at the moment.
-using lock_id = std::pair<dev_t, ino_t>;
-
 /// `.git/index.lock`, held. Its content names the holder. Released by the destructor;
 /// when the repository was moved away meanwhile, the file stays in it and recover_locks knows that
 /// it is nobody's.
@@ -66,15 +63,16 @@ class index_lock {
                                     milliseconds most);
 
   index_lock(index_lock&& other) noexcept
-      : path_(std::exchange(other.path_, {})), id_(std::move(other.id_)) {}
+      : git_dir_(std::exchange(other.git_dir_, {})), file_(std::move(other.file_)) {}
   index_lock& operator=(index_lock&&) = delete;
   ~index_lock();
 
  private:
-  index_lock(std::string path, lock_id id) : path_(std::move(path)), id_(id) {}
+  index_lock(std::string git_dir, spare_lock file)
+      : git_dir_(std::move(git_dir)), file_(std::move(file)) {}
 
-  std::string path_; ///< empty: moved from
-  lock_id id_;
+  std::string git_dir_; ///< empty: moved from
+  spare_lock file_;     ///< whose second name is index.lock
 };
 
 /// Removes and logs every leftover lock, temporary object and temporary pack. Cheap when there are

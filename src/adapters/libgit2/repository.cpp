@@ -1,6 +1,7 @@
 #include "repository.hpp"
 
 #include "git_internal.hpp"
+#include "spare_locks.hpp"
 
 #include <chrono>
 #include <optional>
@@ -16,6 +17,9 @@ constexpr seconds opening_life{2};
 class git_work_tree final : public repository {
  public:
   explicit git_work_tree(git::location at) : at_(std::move(at)) {}
+  git_work_tree(const git_work_tree&) = delete;
+  git_work_tree& operator=(const git_work_tree&) = delete;
+  ~git_work_tree() override { git::spares().drop_all(at_.git_dir); }
 
   result<std::vector<path_change>> changes() override {
     return with([this](const git::session& s) { return git::changes(s, left_out_); });

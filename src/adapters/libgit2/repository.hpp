@@ -14,7 +14,9 @@ namespace boyd::adapters {
 /// directory, no work tree elsewhere.
 ///
 /// **Locks.** While it changes the index or a ref, the adapter holds `.git/index.lock`, as git
-/// does, and the file names its holder (pid, start time, boot, pid namespace). Index updates are
+/// does, and the file names its holder (pid, start time, boot, pid namespace). It is a second name
+/// of a file `.git/boyd-lock-…`, which stays for the next lock and goes when the repository is
+/// closed; one of a process that has ended is removed by the next opening. Index updates are
 /// read, changed and replaced under it, so nothing that a person stages meanwhile is lost; the
 /// index is replaced before the ref moves, so a crash leaves a change staged, never reverted. At
 /// `init` and `open`, and while waiting for a held lock, a leftover lock is removed and logged when

@@ -1,6 +1,7 @@
 #include "integration/git/fixture.hpp"
 #include "src/adapters/libgit2/locks_internal.hpp"
 
+#include <ctime>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <thread>
@@ -27,6 +28,15 @@ void make_old(const std::string& path) {
 
 bool exists(const std::string& path) {
   return std::filesystem::exists(path);
+}
+
+/// The files that wait to become locks.
+std::vector<std::string> spare_locks_of(const git_home& h) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(h.file(".git")))
+    if (entry.path().filename().string().rfind("boyd-lock-", 0) == 0)
+      out.push_back(entry.path().string());
+  return out;
 }
 
 /// What a node leaves that is killed between taking its locks and moving the branch.
@@ -64,6 +74,7 @@ TEST_CASE("case 41 stale-git-locks: the locks of a dead node are removed at once
   }
   CHECK_FALSE(exists(h.file(".git/index.lock")));
   CHECK_FALSE(exists(h.file(".git/refs/heads/main.lock")));
+  CHECK(spare_locks_of(h).size() <= 1); // none of the dead node's
   put(h.file("a"), "3");
   CHECK(h.commit_all("three"));
   h.check_clean();
@@ -131,6 +142,40 @@ TEST_CASE("a held lock is waited for") {
   held.reset();
   put(h.file("a"), "1");
   CHECK(h.commit_all("one"));
+}
+
+TEST_CASE("every lock of a node is the same file, which goes with the last that uses it") {
+  git_home h;
+  put(h.file("a"), "1");
+  REQUIRE(h.commit_all("one"));
+  const auto first = spare_locks_of(h);
+  REQUIRE(first.size() == 1);
+  // However old it is, it stays while its process lives.
+  make_old(first[0]);
+  REQUIRE(h.provider->open(h.path, h.who)); // and goes when this one is closed
+  put(h.file("a"), "2");
+  REQUIRE(h.commit_all("two"));
+  const auto second = spare_locks_of(h);
+  REQUIRE(second.size() == 1);
+  make_old(second[0]);
+  adapters::git::recover_locks(h.path, h.file(".git"));
+  CHECK(spare_locks_of(h) == second);
+  {
+    // A lock is as old as its taking: locks made under it are judged by that.
+    const auto lock = index_lock::acquire(h.path, h.file(".git"), 100ms);
+    REQUIRE(lock);
+    CHECK(spare_locks_of(h) == second);
+    struct stat info {};
+    REQUIRE(::stat(h.file(".git/index.lock").c_str(), &info) == 0);
+    CHECK(std::time(nullptr) - info.st_mtim.tv_sec < 60);
+    CHECK(get(h.file(".git/index.lock")).rfind("boyd ", 0) == 0);
+  }
+  std::filesystem::remove(second[0]); // somebody tidied up
+  put(h.file("a"), "3");
+  REQUIRE(h.commit_all("three"));
+  h.repo.reset();
+  CHECK(spare_locks_of(h).empty());
+  h.check_sound();
 }
 
 TEST_CASE("case 41 stale-git-locks: all waits for the locks of a repository share one patience") {
