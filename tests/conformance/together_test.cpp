@@ -127,6 +127,47 @@ TEST_CASE("one of many that wait together is cancelled, and comes back to its pl
                                         {dispatch_status::cancelled, 2}});
 }
 
+TEST_CASE("what is claimed is what was asked for, however many waited together") {
+  const auto w = any_world();
+  auto& s = w->store();
+  const strings texts{"plain", "", "NULL", "{a,\"b\"}", "back\\slash\ttab\r\n\nline, ü and '",
+                      "\n"};
+  constexpr int most = 120;
+  std::vector<store::operation> batch;
+  for (int i = 1; i <= most; ++i) {
+    auto one = spec(i, "a", 10, "c" + std::to_string(i));
+    const auto kind = static_cast<std::size_t>(i);
+    one.prompt = texts[kind % texts.size()] + (i % 17 == 0 ? std::string(5000, 'x') : "");
+    one.metadata_json = i > 30 && i < 40 ? R"({"n":[1,"two"]})" : "{}";
+    one.max_attempts = i > 35 ? 5 : 3;
+    batch.emplace_back(store::enqueue_cycle{"k", one.cycle_id, {one}, {}});
+  }
+  REQUIRE(s.apply(batch));
+  for (const int gone : {1, 34, most})
+    REQUIRE(ask(s, store::cancel_dispatch{id_of(gone)}).result == settle_result::accepted);
+  REQUIRE(ask(s, store::retry_dispatch{id_of(34)}).result == settle_result::accepted);
+  std::size_t seen = 0;
+  for (const std::size_t piece : {1, 50, 7, 100})
+    for (const auto& c : claim(s, "n1", piece, "a")) {
+      ++seen;
+      auto expected = row(s, c.row.dispatch_id);
+      const auto& asked = std::get<store::enqueue_cycle>(
+          batch[static_cast<std::size_t>(std::stoi(expected.cycle_id.substr(1))) - 1]);
+      REQUIRE(c.row.dispatch_id == asked.specs[0].dispatch_id);
+      REQUIRE(c.row.cycle_id == asked.cycle_id);
+      REQUIRE(c.row.prompt == asked.specs[0].prompt);
+      REQUIRE(c.row.max_attempts == asked.specs[0].max_attempts);
+      REQUIRE(c.row.prompt == expected.prompt);
+      REQUIRE(c.row.metadata_json == expected.metadata_json);
+      REQUIRE(c.row.max_attempts == expected.max_attempts);
+      REQUIRE(c.row.priority == expected.priority);
+      REQUIRE(c.row.created_at == expected.created_at);
+      REQUIRE(c.row.fence == expected.fence);
+      REQUIRE(c.row.attempt == expected.attempt);
+    }
+  REQUIRE(seen == most - 2);
+}
+
 TEST_CASE("a renewal prolongs the leases that it names, and no other of the same claim") {
   const auto w = any_world();
   auto& s = w->store();

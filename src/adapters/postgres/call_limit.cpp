@@ -24,9 +24,13 @@ void call_limit::begin(milliseconds limit) {
   const std::lock_guard lock(mutex_);
   calling_ = true;
   until_ = clock::now() + limit;
-  // A thread that waits for an earlier call's end looks again by itself: calls come by thousands.
-  if (idle_)
+  // A thread that waits for an earlier call's end looks again by itself: calls come by thousands,
+  // and are often over before a thread that was woken for them runs.
+  if (idle_ || until_ < looks_at_) {
+    idle_ = false;
+    looks_at_ = until_;
     changed_.notify_one();
+  }
 }
 
 void call_limit::end() noexcept {
@@ -42,20 +46,20 @@ bool call_limit::struck() const {
 void call_limit::watch() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    if (!calling_) {
-      idle_ = true;
-      changed_.wait(lock, [this] { return stop_ || calling_; });
-      idle_ = false;
+    if (idle_) {
+      changed_.wait(lock, [this] { return stop_ || !idle_; });
       continue;
     }
-    const auto until = until_;
-    if (changed_.wait_until(lock, until, [this] { return stop_; }))
-      return;
-    if (calling_ && clock::now() >= until_) {
+    looks_at_ = until_;
+    changed_.wait_until(lock, clock::time_point{looks_at_});
+    if (stop_ || clock::now() < until_)
+      continue;
+    if (calling_) {
       struck_ = true;
       calling_ = false;
       ::shutdown(socket_, SHUT_RDWR);
     }
+    idle_ = true;
   }
 }
 

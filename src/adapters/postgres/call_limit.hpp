@@ -42,6 +42,7 @@ class call_limit {
   bool stop_ = false;
   bool struck_ = false;
   clock::time_point until_{};
+  clock::time_point looks_at_{}; ///< when the thread looks again, unless it is idle
   std::thread thread_;
 };
 

@@ -18,18 +18,19 @@ std::string claim_statement(const std::string& picked, const std::string& placed
   return "WITH taken AS MATERIALIZED (DELETE FROM dispatch_waiting WHERE ctid = ANY(ARRAY(" +
          picked + ")) RETURNING *), placed AS MATERIALIZED (" + placed +
          "), rest AS (INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, "
-         "not_before, size, attempted, members) SELECT agent_no, priority, created_at, "
-         "members[room + 1], not_before, size - room, attempted, members[room + 1:] FROM placed "
-         "WHERE size > room), run AS (INSERT INTO dispatch_running(agent_no, owner, "
+         "not_before, size, attempted, members, max_attempts, metadata, bodies) SELECT "
+         "agent_no, priority, created_at, members[room + 1], not_before, size - room, attempted, "
+         "members[room + 1:], max_attempts, metadata, bodies[room + 1:] FROM "
+         "placed WHERE size > room), run AS (INSERT INTO dispatch_running(agent_no, owner, "
          "lease_expires_at, started_at, fence, attempt, attempted, members) SELECT p.agent_no, $4, "
          "now_ms() + $5::bigint, now_ms(), coalesce(s.fence, 0) + 1, coalesce(s.attempt, 0) + 1, "
          "p.attempted, p.members[:p.room] FROM placed p LEFT JOIN dispatch_results s ON "
          "p.attempted AND s.dispatch_id = p.first_id WHERE p.room > 0 RETURNING claim_no, "
-         "agent_no, attempted, members) SELECT t.n, run.claim_no, run.attempted, d.dispatch_id, "
-         "d.agent_no, d.cycle_id, d.priority, d.metadata, d.max_attempts, d.created_at, "
-         "d.not_before, d.prompt FROM (SELECT agent_no, count(*) AS n FROM taken GROUP BY "
-         "agent_no) t JOIN run ON run.agent_no = t.agent_no, unnest(run.members) AS m(id) JOIN "
-         "dispatch_requests d ON d.dispatch_id = m.id";
+         "agent_no, attempted, members) SELECT t.n, run.claim_no, run.attempted, run.agent_no, "
+         "p.priority, p.created_at, p.not_before, p.max_attempts, p.metadata, run.members, "
+         "p.bodies[:p.room], now_ms() FROM run JOIN placed p ON p.first_id = "
+         "run.members[1] JOIN (SELECT agent_no, count(*) AS n FROM taken GROUP BY agent_no) t ON "
+         "t.agent_no = run.agent_no";
 }
 
 /// Of each agent $1, $2 rows for $3 dispatches. An agent's rows do not overlap, so that they are
@@ -60,23 +61,54 @@ const std::string& claim_of_any() {
   return sql;
 }
 
-stored waiting_row(const answer& a, int r, directory& names) {
-  stored s;
-  auto& d = s.row.d;
-  s.attempted = a.text(r, 2) == "t";
-  d.dispatch_id = std::string{a.text(r, 3)};
-  s.agent = &names.of(a.integer(r, 4));
-  d.kernel_id = s.agent->kernel_id;
-  d.agent_id = s.agent->agent_id;
-  d.cycle_id = std::string{a.text(r, 5)};
-  d.priority = static_cast<int>(a.integer(r, 6));
-  if (!a.is_null(r, 7))
-    d.metadata_json = std::string{a.text(r, 7)};
-  d.max_attempts = static_cast<int>(a.integer(r, 8));
-  d.created_at = a.time(r, 9);
-  d.not_before = a.time(r, 10);
-  d.prompt = std::string{a.text(r, 11)};
-  return s;
+/// Columns of a claim's answer.
+enum claim_column : int {
+  rows_of_agent,
+  claim_number,
+  was_attempted,
+  agent_number,
+  priority,
+  created_at,
+  not_before,
+  max_attempts,
+  metadata,
+  members,
+  bodies,
+  clock_time
+};
+
+/// Adds the dispatches `ids` of one row of a claim's answer to `to`. Those whose bodies do not
+/// stand in it have no cycle yet.
+void add_claimed(const answer& a, int r, const agent_entry& agent, std::vector<std::string> ids,
+                 std::vector<stored>& to) {
+  const auto texts = members_of(a.text(r, bodies));
+  const bool whole = !a.is_null(r, bodies);
+  const bool attempted = a.text(r, was_attempted) == "t";
+  const auto place = static_cast<int>(a.integer(r, priority));
+  const auto created = a.time(r, created_at);
+  const auto due = a.time(r, not_before);
+  const auto most = static_cast<int>(a.integer(r, max_attempts));
+  const std::string extra{a.is_null(r, metadata) ? "{}" : a.text(r, metadata)};
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto& s = to.emplace_back();
+    auto& d = s.row.d;
+    s.attempted = attempted;
+    s.agent = &agent;
+    d.dispatch_id = std::move(ids[i]);
+    d.kernel_id = agent.kernel_id;
+    d.agent_id = agent.agent_id;
+    d.priority = place;
+    d.created_at = created;
+    d.not_before = due;
+    if (!whole)
+      continue;
+    d.max_attempts = most;
+    d.metadata_json = extra;
+    const std::string_view body = texts.at(i);
+    const auto end = std::min(body.find(body_separator), body.size());
+    d.cycle_id = body.substr(0, end);
+    d.prompt = body.substr(std::min(end + 1, body.size()));
+  }
 }
 
 bool comes_first(const claimed_dispatch& a, const claimed_dispatch& b) {
@@ -85,6 +117,38 @@ bool comes_first(const claimed_dispatch& a, const claimed_dispatch& b) {
 }
 
 } // namespace
+
+operations::asked_claim& operations::asked_for(const std::vector<asked_claim*>& asked,
+                                               const stored& s) {
+  return **std::find_if(asked.begin(), asked.end(), [&](const asked_claim* c) {
+    return c->agent_no == 0 || c->agent_no == s.agent->no;
+  });
+}
+
+void operations::load_requests(const std::vector<stored*>& rows) {
+  if (rows.empty())
+    return;
+  array ids;
+  std::unordered_map<std::string_view, stored*> by_id;
+  for (auto* s : rows) {
+    ids.add(s->row.d.dispatch_id);
+    by_id[s->row.d.dispatch_id] = s;
+  }
+  const auto a = db_.run("SELECT dispatch_id, cycle_id, metadata, max_attempts, created_at, "
+                         "not_before, prompt FROM dispatch_requests WHERE dispatch_id = "
+                         "ANY($1::text[])",
+                         parameters{}.add(ids));
+  for (int r = 0; r < a.rows(); ++r) {
+    auto& d = by_id.at(a.text(r, 0))->row.d;
+    d.cycle_id = std::string{a.text(r, 1)};
+    if (!a.is_null(r, 2))
+      d.metadata_json = std::string{a.text(r, 2)};
+    d.max_attempts = static_cast<int>(a.integer(r, 3));
+    d.created_at = a.time(r, 4);
+    d.not_before = a.time(r, 5);
+    d.prompt = std::string{a.text(r, 6)};
+  }
+}
 
 void operations::take(const std::string& sql, const claim& like, const array& agents,
                       std::vector<asked_claim*>& asked) {
@@ -96,34 +160,49 @@ void operations::take(const std::string& sql, const claim& like, const array& ag
   }
   const auto a = db_.run(
       sql, parameters{}.add(agents).add(rows).add(most).add(like.node_id).add(like.lease.count()));
-  std::vector<stored> found;
-  std::vector<stored*> attempted;
-  found.reserve(static_cast<std::size_t>(a.rows()));
   for (auto* c : asked) {
     c->before = c->out.size();
     c->taken = 0;
   }
+  if (a.rows() > 0)
+    now_ = a.time(0, clock_time);
+  std::vector<std::vector<std::string>> ids;
+  std::size_t count = 0;
+  for (int r = 0; r < a.rows(); ++r)
+    count += ids.emplace_back(members_of(a.text(r, members))).size();
+  std::vector<stored> found;
+  found.reserve(count);
   for (int r = 0; r < a.rows(); ++r) {
-    auto& s = found.emplace_back(waiting_row(a, r, names_));
-    names_.claimed(s.row.d.dispatch_id, a.integer(r, 1));
+    auto& row_ids = ids[static_cast<std::size_t>(r)];
+    const auto claim_no = a.integer(r, claim_number);
+    for (const auto& id : row_ids)
+      names_.claimed(id, claim_no);
+    add_claimed(a, r, names_.of(a.integer(r, agent_number)), std::move(row_ids), found);
+    asked_for(asked, found.back()).taken = static_cast<std::size_t>(a.integer(r, rows_of_agent));
+  }
+  std::vector<stored*> attempted;
+  std::vector<stored*> lacking;
+  for (auto& s : found) {
     if (s.attempted)
       attempted.push_back(&s);
+    if (s.row.d.cycle_id.empty())
+      lacking.push_back(&s);
   }
+  load_requests(lacking);
   load_results(attempted);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    auto& s = found[i];
-    const auto of = std::find_if(asked.begin(), asked.end(), [&](const asked_claim* c) {
-      return c->agent_no == 0 || c->agent_no == s.agent->no;
-    });
+  // Without a request, which a hand must have deleted, there is nothing to run.
+  std::erase_if(found, [](const stored& s) { return s.row.d.cycle_id.empty(); });
+  for (auto& s : found) {
+    auto& of = asked_for(asked, s);
     queue::claim_row(s.row, like.node_id, like.lease, now());
-    (*of)->taken = static_cast<std::size_t>(a.integer(static_cast<int>(i), 0));
-    (*of)->out.push_back({std::move(s.row.d), like.lease});
+    of.out.push_back({std::move(s.row.d), like.lease});
   }
   // Who found as many rows as it asked for, but not enough dispatches in them, asks again.
   std::erase_if(asked, [](asked_claim* c) {
     if (c->taken < c->rows || c->out.size() >= c->limit)
       return true;
-    c->rows = (c->limit - c->out.size()) * c->taken / (c->out.size() - c->before) + 1;
+    const auto got = std::max<std::size_t>(c->out.size() - c->before, 1);
+    c->rows = (c->limit - c->out.size()) * c->taken / got + 1;
     return false;
   });
 }
@@ -182,7 +261,9 @@ std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
   flush();
   std::vector<any_reply> replies;
   for (auto& asked : all) {
-    std::sort(asked.out.begin(), asked.out.end(), comes_first);
+    // Rows are taken in this order, but need not be answered in it.
+    if (!std::is_sorted(asked.out.begin(), asked.out.end(), comes_first))
+      std::sort(asked.out.begin(), asked.out.end(), comes_first);
     replies.emplace_back(std::move(asked.out));
   }
   return replies;

@@ -168,36 +168,76 @@ std::vector<stored> insert_requests(session& db, const std::vector<request>& all
   return out;
 }
 
+/// What orders claims; dispatches that differ in it are never in one row.
+auto waiting_order(const stored& s) {
+  return std::tuple{s.agent->no, s.row.d.priority, s.row.d.not_before};
+}
+
+/// Whether its body stands in its row of dispatch_waiting.
+bool is_short(const stored& s) {
+  return s.row.d.prompt.size() <= short_prompt &&
+         s.row.d.cycle_id.find(body_separator) == std::string::npos;
+}
+
+/// Whether a row of dispatch_waiting that begins with `first` may stand for `s`, too.
+bool fits(const stored& first, const stored& s) {
+  return waiting_order(s) == waiting_order(first) && is_short(s) == is_short(first) &&
+         s.row.d.max_attempts == first.row.d.max_attempts &&
+         s.row.d.metadata_json == first.row.d.metadata_json;
+}
+
+/// What a dispatch takes in the arrays of such a row: each text has a length and is aligned.
+std::size_t waiting_bytes(const dispatch& d) {
+  constexpr std::size_t beside_texts = 2 * 8;
+  return d.dispatch_id.size() + d.cycle_id.size() + d.prompt.size() + beside_texts;
+}
+
 } // namespace
 
-void operations::insert_waiting(std::vector<stored> rows) {
-  const auto order = [](const stored& s) {
-    const auto& d = s.row.d;
-    return std::tuple{s.agent->no, d.priority, d.not_before};
-  };
-  std::sort(rows.begin(), rows.end(), [&](const stored& a, const stored& b) {
-    return std::tuple_cat(order(a), std::tie(a.row.d.dispatch_id)) <
-           std::tuple_cat(order(b), std::tie(b.row.d.dispatch_id));
+void operations::insert_waiting(const std::vector<stored>& rows) {
+  std::vector<const stored*> sorted;
+  for (const auto& s : rows)
+    sorted.push_back(&s);
+  std::sort(sorted.begin(), sorted.end(), [&](const stored* a, const stored* b) {
+    return std::tuple_cat(waiting_order(*a), std::tie(a->row.d.dispatch_id)) <
+           std::tuple_cat(waiting_order(*b), std::tie(b->row.d.dispatch_id));
   });
   copy_rows lines;
-  for (std::size_t first = 0, next = 0; first < rows.size(); first = next) {
-    const auto& d = rows[first].row.d;
+  for (auto first = sorted.begin(), next = first; first != sorted.end(); first = next) {
+    const auto& d = (*first)->row.d;
+    const bool whole = is_short(**first);
+    std::size_t bytes = 0;
     array members;
-    while (next < rows.size() && next - first < most_members &&
-           order(rows[next]) == order(rows[first]))
-      members.add(rows[next++].row.d.dispatch_id);
-    lines.add(rows[first].agent->no).add(d.priority).add(to_unix_ms(d.created_at));
+    array bodies;
+    // One after the other: rows of an agent must not overlap.
+    for (; next != sorted.end() && fits(**first, **next); ++next) {
+      const auto& one = (*next)->row.d;
+      bytes += waiting_bytes(one);
+      if (next - first == most_members || (whole && next != first && bytes > most_waiting_bytes))
+        break;
+      members.add(one.dispatch_id);
+      if (whole)
+        bodies.add(one.cycle_id + body_separator + one.prompt);
+    }
+    lines.add((*first)->agent->no).add(d.priority).add(to_unix_ms(d.created_at));
     lines.add(d.dispatch_id).add(to_unix_ms(d.not_before));
-    lines.add(static_cast<std::int64_t>(next - first)).add("f").add(members.literal()).end_row();
+    lines.add(static_cast<std::int64_t>(next - first)).add("f").add(members.literal());
+    if (whole)
+      lines.add(d.max_attempts).add_unless("{}", d.metadata_json).add(bodies.literal());
+    else
+      lines.add_null().add_null().add_null();
+    lines.end_row();
     woken_.insert(d.kernel_id);
   }
   db_.copy("dispatch_waiting",
-           "agent_no,priority,created_at,first_id,not_before,size,attempted,members", lines);
+           "agent_no,priority,created_at,first_id,not_before,size,attempted,members,max_attempts,"
+           "metadata,bodies",
+           lines);
 }
 
 std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& ops) {
   const auto all = requests_of(names_, ops);
-  auto rows = careful_ ? insert_requests(db_, all, now()) : copy_requests(db_, all, now());
+  const auto rows = careful_ ? insert_requests(db_, all, now()) : copy_requests(db_, all, now());
   std::unordered_set<std::string_view> fresh;
   for (const auto& s : rows)
     fresh.insert(s.row.d.dispatch_id);
@@ -231,7 +271,7 @@ std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& 
   }
   insert_decisions(db_, ops);
   fresh.clear();
-  insert_waiting(std::move(rows));
+  insert_waiting(rows);
   return replies;
 }
 

@@ -106,7 +106,11 @@ class id_query {
     const auto condition = rest();
     return "SELECT n.id FROM unnest(" + list +
            ") AS a(no), LATERAL (SELECT d.dispatch_id AS id FROM dispatch_requests d" + condition +
-           " AND d.agent_no = a.no" + newest("d.dispatch_id") + ") n" + newest("n.id");
+           " AND d.agent_no = a.no" +
+           (op_.before.empty()
+                ? ""
+                : " AND left(d.dispatch_id, 12) <= left(" + text(op_.before) + ", 12)") +
+           newest("left(d.dispatch_id, 12) DESC, d.dispatch_id") + ") n" + newest("n.id");
   }
 
   /// The members of rows in dispatch_waiting or dispatch_running.
@@ -161,11 +165,13 @@ any_reply operations::run(const list_dispatches& op) {
 }
 
 any_reply operations::run(const latest_per_agent& op) {
-  // One probe of dispatch_requests_agent per agent, whatever the table's size.
-  static const auto sql = select_rows(
-      "SELECT n.id FROM unnest($1::int[]) AS a(no), LATERAL (SELECT dispatch_id AS id "
-      "FROM dispatch_requests WHERE agent_no = a.no ORDER BY dispatch_id DESC LIMIT 1) n",
-      false);
+  // One probe of dispatch_requests_newest per agent, whatever the table's size.
+  static const auto sql =
+      select_rows("SELECT n.id FROM unnest($1::int[]) AS a(no), LATERAL (SELECT dispatch_id AS id "
+                  "FROM dispatch_requests WHERE agent_no = a.no ORDER BY left(dispatch_id, 12) "
+                  "DESC, dispatch_id "
+                  "DESC LIMIT 1) n",
+                  false);
   array agents;
   for (const auto* agent : names_.named(op.kernel_id, {}))
     agents.add(agent->no);

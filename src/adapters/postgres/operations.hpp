@@ -29,24 +29,37 @@ struct locked_claim {
   std::vector<bool> left; ///< members that this transaction has moved
 };
 
-/// Locked claims and where each member is among them.
+/// Locked claims and where each member is among them. Only moved: a move leaves the members, which
+/// `places` refers to, where they are.
 struct locked_claims {
+  locked_claims() = default;
+  locked_claims(locked_claims&&) = default;
+  locked_claims& operator=(locked_claims&&) = default;
+  locked_claims(const locked_claims&) = delete;
+  locked_claims& operator=(const locked_claims&) = delete;
+  ~locked_claims() = default;
+
   struct place {
     std::size_t claim = 0;
     std::size_t member = 0;
   };
   std::vector<locked_claim> all;
-  std::unordered_map<std::string, place> places;
+  std::unordered_map<std::string_view, place> places; ///< by the members themselves
 
-  void leave(const std::string& dispatch_id) {
+  void leave(std::string_view dispatch_id) {
     const auto& at = places.at(dispatch_id);
     all[at.claim].left[at.member] = true;
   }
 };
 
-/// How many dispatches one row of dispatch_waiting stands for at most: as many ids of the usual
-/// length as fit into a row that needs no table of its own for long values.
+/// How many dispatches one row of dispatch_waiting stands for at most.
 inline constexpr std::size_t most_members = 48;
+/// Prompts up to this long stand in the waiting row, too, so that a claim need not look for them.
+inline constexpr std::size_t short_prompt = 1024;
+/// Between the cycle_id and the prompt of a body in dispatch_waiting.
+inline constexpr char body_separator = '\n';
+/// So many bytes of members and bodies fit into one page with what else is in the row.
+inline constexpr std::size_t most_waiting_bytes = 7'000;
 
 /// A dispatch and what its next state has to replace.
 struct stored {
@@ -109,7 +122,7 @@ class operations {
 
   // enqueue_operations.cpp
   /// New pending rows, in the order of their ids: many to a row of dispatch_waiting.
-  void insert_waiting(std::vector<stored> rows);
+  void insert_waiting(const std::vector<stored>& rows);
 
   // claim_operations.cpp
   /// A claim that is being answered.
@@ -121,6 +134,10 @@ class operations {
     std::size_t before = 0; ///< size of `out` before this round
     std::vector<claimed_dispatch> out;
   };
+  /// The claim that `s` answers.
+  static asked_claim& asked_for(const std::vector<asked_claim*>& asked, const stored& s);
+  /// Fills in what dispatch_requests says about rows that were claimed without it.
+  void load_requests(const std::vector<stored*>& rows);
   /// One round; leaves in `asked` those that need another.
   void take(const std::string& sql, const store::claim& like, const array& agents,
             std::vector<asked_claim*>& asked);
@@ -144,7 +161,8 @@ class operations {
   void count(const stored& s, dispatch_status status, std::int64_t by);
 
   // settle_operations.cpp
-  using found_rows = std::unordered_map<std::string, stored>;
+  /// By the ids that were asked for.
+  using found_rows = std::unordered_map<std::string_view, stored>;
   found_rows settled_rows(const std::vector<const std::string*>& ids, const locked_claims& claims);
   /// New leases by the place of their claim and member.
   void renew(locked_claims& claims,

@@ -170,10 +170,14 @@ void operations::load_results(const std::vector<stored*>& rows) {
 
 locked_claims operations::read_claims(std::string_view condition, const parameters& p) {
   const auto a = db_.run("SELECT r.claim_no, r.agent_no, r.owner, r.lease_expires_at, "
-                         "r.started_at, r.fence, r.attempt, r.attempted, r.members FROM "
+                         "r.started_at, r.fence, r.attempt, r.attempted, r.members, "
+                         "now_ms() FROM "
                          "dispatch_running r WHERE " +
                              std::string{condition},
                          p);
+  constexpr int clock_column = 9;
+  if (a.rows() > 0)
+    now_ = a.time(0, clock_column);
   locked_claims claims;
   for (int r = 0; r < a.rows(); ++r) {
     locked_claim c{a.integer(r, 0),

@@ -12,10 +12,12 @@ operations::found_rows operations::settled_rows(const std::vector<const std::str
   found.reserve(ids.size());
   std::vector<stored*> attempted;
   array resting;
+  std::unordered_map<std::string_view, std::string_view> asked;
   for (const auto* id : ids) {
     const auto place = claims.places.find(*id);
     if (place == claims.places.end()) {
       resting.add(*id);
+      asked.try_emplace(*id, *id);
       continue;
     }
     auto [it, fresh] = found.try_emplace(*id);
@@ -34,7 +36,7 @@ operations::found_rows operations::settled_rows(const std::vector<const std::str
                          "WHERE d.dispatch_id = ANY($1::text[])",
                          parameters{}.add(resting));
   for (int r = 0; r < a.rows(); ++r) {
-    auto& s = found[std::string{a.text(r, 0)}];
+    auto& s = found[asked.at(a.text(r, 0))];
     s.row.d.dispatch_id = std::string{a.text(r, 0)};
     s.row.settled_fence = a.integer(r, 1);
   }
@@ -223,10 +225,12 @@ std::optional<stored> operations::hold(const std::string& dispatch_id) {
 
 void operations::take_out(const stored& s) {
   db_.run("WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = ANY(members) "
-          "RETURNING *) INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, "
-          "not_before, size, attempted, members) SELECT agent_no, priority, created_at, "
-          "(array_remove(members, $2))[1], not_before, size - 1, attempted, array_remove(members, "
-          "$2) FROM w WHERE size > 1",
+          "RETURNING *), at AS (SELECT *, array_position(members, $2) AS i FROM w), rest AS "
+          "(SELECT *, members[:i - 1] || members[i + 1:] AS others FROM at WHERE size > 1) INSERT "
+          "INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, size, "
+          "attempted, members, max_attempts, metadata, bodies) SELECT agent_no, priority, "
+          "created_at, others[1], not_before, size - 1, attempted, others, max_attempts, metadata, "
+          "bodies[:i - 1] || bodies[i + 1:] FROM rest",
           parameters{}.add(s.agent->no).add(s.row.d.dispatch_id));
 }
 
@@ -235,8 +239,9 @@ void operations::loosen(const stored& s) {
   db_.run("WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND priority = $2::int "
           "AND created_at = $3::bigint AND first_id < $4 AND members[size] > $4 RETURNING *) "
           "INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, "
-          "size, attempted, members) SELECT agent_no, priority, created_at, m, not_before, 1, "
-          "attempted, ARRAY[m] FROM w, unnest(members) AS m",
+          "size, attempted, members, max_attempts, metadata, bodies) SELECT agent_no, "
+          "priority, created_at, members[i], not_before, 1, attempted, members[i:i], max_attempts, "
+          "metadata, bodies[i:i] FROM w, generate_subscripts(members, 1) AS i",
           parameters{}
               .add(s.agent->no)
               .add(d.priority)
