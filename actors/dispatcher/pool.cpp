@@ -25,8 +25,6 @@ namespace {
 
 struct sweep_tick : message {};
 
-struct retention_tick : message {};
-
 struct poll_tick : message {
   std::uint64_t generation = 0;
 };
@@ -34,8 +32,7 @@ struct poll_tick : message {
 using pool_impl =
     dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
                                   caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>,
-                                  caf::reacts_to<retention_tick>, caf::replies_to<ping>::with<pong>,
-                                  caf::reacts_to<pong>>;
+                                  caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
 using drain_promise = caf::typed_response_promise<result<drained>>;
 
 struct member {
@@ -317,21 +314,6 @@ void sweep(self_pointer self) {
   });
 }
 
-/// One batch of finished rows; another one follows at once while there is something to remove.
-void remove_finished(self_pointer self) {
-  auto& s = self->state;
-  if (!s.claiming)
-    return self->delayed_send(self, self->state.context->housekeeping.retention, retention_tick{});
-  store::remove_finished op;
-  op.age = s.configuration->node_settings.retention;
-  op.limit = limits::retention_batch;
-  ask_store(self, s.store, op, [self](result<store::remove_finished::reply> r) {
-    if (r && r->removed > 0)
-      return self->send(self, retention_tick{});
-    self->delayed_send(self, self->state.context->housekeeping.retention, retention_tick{});
-  });
-}
-
 // -- reload and drain
 // ---------------------------------------------------------------------------------
 
@@ -499,7 +481,6 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
   reconcile(self);
   self->send(store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
   self->send(self, sweep_tick{});
-  self->delayed_send(self, self->state.context->housekeeping.retention, retention_tick{});
   return {
       [self](start_claiming&) {
         if (!self->state.claiming)
@@ -539,7 +520,6 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](sweep_tick&) { sweep(self); },
-      [self](retention_tick&) { remove_finished(self); },
       [self](poll_tick& m) {
         if (m.generation == self->state.poll_generation)
           ask_due(self);

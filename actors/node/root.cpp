@@ -10,6 +10,7 @@
 #include "actors/node/reload.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/planner/actor.hpp"
+#include "actors/retention/actor.hpp"
 #include "actors/state_writer/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/support/ask.hpp"
@@ -86,6 +87,17 @@ void add_loop(self_pointer self) {
   });
   add(self, vital("planner", {}),
       [&s, &system] { return plain(spawn_planner(system, s.context)); });
+}
+
+void add_maintenance(self_pointer self) {
+  auto& s = self->state;
+  // A command that only asks removes nothing.
+  if (s.context->passive)
+    return;
+  add(self, dispensable("retention", {"store"}), [self, &s] {
+    return plain(spawn_retention(self->system(), s.context, s.configuration,
+                                 child<store_actor>(self, "store")));
+  });
 }
 
 kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
@@ -246,6 +258,8 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     self->send(d, order);
   if (auto l = child<librarian_actor>(self, "librarian"))
     self->send(l, order);
+  if (auto r = child<retention_actor>(self, "retention"))
+    self->send(r, order);
   for (const auto& k : kernels_of(self))
     self->send(k, order);
   if (other_kernels) {
@@ -281,6 +295,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
       restart_intensity{limits::root_restart_intensity, limits::root_restart_period});
   add_keepers(self);
   add_loop(self);
+  add_maintenance(self);
   for (const auto& k : configuration->kernels)
     add_kernel(self, k.kernel_id);
   add_gateway(self);

@@ -145,8 +145,11 @@ result<std::string> state_session::sound_state(home& h) {
   }
   if (text.error().code != errc::not_found)
     return text;
-  if (auto kept = kept_state(h))
-    return bring_back_state(h, *kept);
+  auto kept = kept_state(h);
+  if (!kept)
+    return fail(std::move(kept.error()));
+  if (*kept)
+    return bring_back_state(h, **kept);
   if (h.files->health().degraded)
     spdlog::warn("state_writer: {}/{} is missing and has no backup, and the history cannot be "
                  "looked at: it is seeded",
@@ -159,20 +162,22 @@ result<std::string> state_session::sound_state(home& h) {
 }
 
 /// The sound text that stands beside STATE.md as its backup, else that of the newest commit with
-/// one (FAULTS 38, 39).
-std::optional<state_session::kept_text> state_session::kept_state(home& h) {
+/// one (FAULTS 38, 39); nothing when there is none. An error when the backup cannot be read just
+/// now: nobody knows yet what it holds, and seeding would replace it.
+result<std::optional<state_session::kept_text>> state_session::kept_state(home& h) {
   const auto path = h.files->path() + "/" + state_file;
   auto kept =
       files::read_checked(*context_->ports.files, path, limits::state_file_bytes, state::damage_of);
   if (kept)
-    return kept_text{std::move(kept->bytes), "its backup"};
-  const auto history = h.files->history(state_file, limits::recent_results);
-  if (!history)
-    return std::nullopt;
-  for (const auto& commit : *history)
-    if (auto old = h.files->read_at(commit.hash, state_file); old && state::damage_of(*old).empty())
-      return kept_text{std::move(*old), "commit " + commit.hash};
-  return std::nullopt;
+    return std::optional(kept_text{std::move(kept->bytes), "its backup"});
+  if (const auto history = h.files->history(state_file, limits::recent_results))
+    for (const auto& commit : *history)
+      if (auto old = h.files->read_at(commit.hash, state_file);
+          old && state::damage_of(*old).empty())
+        return std::optional(kept_text{std::move(*old), "commit " + commit.hash});
+  if (kept.error().code != errc::not_found && kept.error().code != errc::corrupt)
+    return fail(std::move(kept.error()));
+  return std::optional<kept_text>{};
 }
 
 /// What a crashed file system leaves; nothing of Boyd's writes it. The damaged text goes into the
@@ -181,15 +186,18 @@ result<std::string> state_session::restore_state(home& h, const std::string& dam
   const auto path = h.files->path() + "/" + state_file;
   const auto kept = kept_state(h);
   if (!kept)
+    return fail(kept.error());
+  if (!*kept)
     return fail(errc::corrupt,
                 "STATE.md is damaged (" + damage +
                     "), and neither its backup nor a commit can restore it",
                 path, "mend it by hand, or `rm '" + path + "'`: it is then seeded anew");
-  last_error_ = path + " was damaged (" + damage + ") and is restored from " + kept->from;
+  const auto& [text, from] = **kept;
+  last_error_ = path + " was damaged (" + damage + ") and is restored from " + from;
   spdlog::error("state_writer: {}", last_error_);
-  if (auto ok = written(h, h.files->write(state_file, kept->text)); !ok)
+  if (auto ok = written(h, h.files->write(state_file, text)); !ok)
     return fail(std::move(ok.error()));
-  return kept->text;
+  return text;
 }
 
 /// Somebody removed STATE.md, or a fault did. No snapshot goes first: it would commit the removal

@@ -57,7 +57,7 @@ class state_session {
   result<void> check_directory(home& h);
   bool has_lost_history(const home& h);
   result<std::string> sound_state(home& h);
-  std::optional<kept_text> kept_state(home& h);
+  result<std::optional<kept_text>> kept_state(home& h);
   result<std::string> restore_state(home& h, const std::string& damage);
   result<std::string> bring_back_state(home& h, const kept_text& kept);
   result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit,

@@ -60,6 +60,13 @@ void collect(const store::settle& op, const store::any_reply& any, queue_news& n
   }
 }
 
+/// Only what was cancelled: a kernel that waits for a row which runs on would be told without end.
+void collect(const store::cancel_dispatch& op, const store::any_reply& any, queue_news& news) {
+  const auto* cancelled = std::get_if<store::cancel_dispatch::reply>(&any);
+  if (cancelled != nullptr && cancelled->result == settle_result::accepted)
+    news.settled.push_back(op.dispatch_id);
+}
+
 void collect(const job<store_request, store_reply>& j, queue_news& news) {
   if (!j.reply)
     return;
@@ -68,7 +75,7 @@ void collect(const job<store_request, store_reply>& j, queue_news& news) {
     if (const auto* s = std::get_if<store::settle>(&op))
       collect(*s, j.reply->values[i], news);
     else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
-      news.settled.push_back(c->dispatch_id);
+      collect(*c, j.reply->values[i], news);
     else if (std::holds_alternative<store::enqueue_cycle>(op) ||
              std::holds_alternative<store::retry_dispatch>(op) ||
              std::holds_alternative<store::take_back>(op) ||

@@ -19,6 +19,31 @@ namespace {
 /// Work goes on within a few seconds after the store is back (FAULTS 21).
 constexpr milliseconds longest_backoff = 1s;
 
+/// What is written, as a fact of this node that is taken away again, to prove that the disk takes
+/// writes: much more than the room that a full one may still have in its last pages.
+constexpr std::size_t proof_bytes = std::size_t{256} << 10;
+constexpr const char* proof_scope = "store:proof";
+
+/// The disk, not the connection to the store.
+bool is_failed_write(const error& e) {
+  return e.code == errc::no_space || e.code == errc::io_error;
+}
+
+/// Questions change nothing: they are answered also while nothing can be written.
+bool is_question(const store::operation& op) {
+  return std::holds_alternative<store::list_occurrences>(op) ||
+         std::holds_alternative<store::list_cycles>(op) ||
+         std::holds_alternative<store::list_decisions>(op) ||
+         std::holds_alternative<store::find_dispatch>(op) ||
+         std::holds_alternative<store::list_dispatches>(op) ||
+         std::holds_alternative<store::latest_per_agent>(op) ||
+         std::holds_alternative<store::count_by_status>(op) ||
+         std::holds_alternative<store::due_agents>(op) ||
+         std::holds_alternative<store::list_pauses>(op) ||
+         std::holds_alternative<store::get_facts>(op) ||
+         std::holds_alternative<store::list_nodes>(op);
+}
+
 bool is_outage(const error& e) {
   return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
          e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
@@ -30,19 +55,21 @@ bool is_outage(const error& e) {
 /// dies.
 class joined_operations {
  public:
-  explicit joined_operations(std::vector<job<store_request, store_reply>>& jobs) : jobs_(jobs) {
+  using some_jobs = std::vector<job<store_request, store_reply>*>;
+
+  explicit joined_operations(const some_jobs& jobs) : jobs_(jobs) {
     std::size_t count = 0;
-    for (const auto& j : jobs_)
-      count += j.request.operations.size();
+    for (const auto* j : jobs_)
+      count += j->request.operations.size();
     all_.reserve(count);
-    for (auto& j : jobs_)
-      std::ranges::move(j.request.operations, std::back_inserter(all_));
+    for (auto* j : jobs_)
+      std::ranges::move(j->request.operations, std::back_inserter(all_));
   }
 
   ~joined_operations() {
     auto next = all_.begin();
-    for (auto& j : jobs_)
-      for (auto& op : j.request.operations)
+    for (auto* j : jobs_)
+      for (auto& op : j->request.operations)
         op = std::move(*next++);
   }
 
@@ -52,7 +79,7 @@ class joined_operations {
   const std::vector<store::operation>& all() const { return all_; }
 
  private:
-  std::vector<job<store_request, store_reply>>& jobs_;
+  const some_jobs& jobs_;
   std::vector<store::operation> all_;
 };
 
@@ -111,28 +138,65 @@ store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settl
     : store_(std::move(store)), spool_(std::move(spool)), clock_(clock) {}
 
 void store_session::perform(jobs& batch) {
-  if (auto ready = ensure_open(); !ready) {
-    answer_during_outage(batch, ready.error());
-    return;
-  }
+  some_jobs all;
+  all.reserve(batch.size());
+  for (auto& j : batch)
+    all.push_back(&j);
+  if (auto ready = ensure_open(); !ready)
+    answer_during_outage(all, ready.error());
+  else if (write_failed_)
+    perform_apart(all);
+  else
+    perform_together(all);
+}
+
+void store_session::perform_together(const some_jobs& batch) {
   auto replies = apply_joined(batch);
   if (replies) {
     distribute(batch, std::move(*replies));
     return;
   }
-  if (is_outage(replies.error())) {
-    lost(replies.error());
-    answer_during_outage(batch, replies.error());
+  if (!is_outage(replies.error())) {
+    for (auto* j : batch)
+      j->reply = fail(replies.error());
     return;
   }
-  for (auto& j : batch)
-    j.reply = fail(replies.error());
+  lost(replies.error());
+  if (open_)
+    perform_apart(batch); // the questions among them have an answer
+  else
+    answer_during_outage(batch, replies.error());
 }
 
-result<store_reply> store_session::apply_joined(jobs& batch) {
+/// While the disk takes no writes: the questions by themselves.
+void store_session::perform_apart(const some_jobs& batch) {
+  some_jobs questions;
+  some_jobs writing;
+  for (auto* j : batch)
+    (std::ranges::all_of(j->request.operations, is_question) ? questions : writing).push_back(j);
+  if (!writing.empty()) {
+    if (auto writable = ensure_writable(); !writable)
+      answer_during_outage(writing, writable.error());
+    else
+      perform_together(writing);
+  }
+  if (questions.empty())
+    return;
+  auto replies = open_ ? apply_joined(questions) : result<store_reply>(fail(error(why_lost_)));
+  if (replies)
+    return distribute(questions, std::move(*replies));
+  if (is_outage(replies.error()) && open_)
+    lost(replies.error());
+  for (auto* j : questions)
+    j->reply = fail(replies.error());
+}
+
+result<store_reply> store_session::apply_joined(const some_jobs& batch) {
   const joined_operations joined(batch);
   auto replies = apply(joined.all());
-  if (replies || !is_outage(replies.error()))
+  // A disk without room has left nothing in doubt, and is full for another connection, too, which
+  // may find no room for itself.
+  if (replies || !is_outage(replies.error()) || replies.error().code == errc::no_space)
     return replies;
   // One repeat on a fresh connection: every operation is idempotent or fenced, so a commit in
   // doubt is decided by trying again (FAULTS 18).
@@ -157,38 +221,38 @@ result<store_reply> store_session::apply(const std::vector<store::operation>& op
   return store_reply{std::move(*replies)};
 }
 
-void store_session::distribute(jobs& batch, store_reply replies) {
+void store_session::distribute(const some_jobs& batch, store_reply replies) {
   std::size_t next = 0;
-  for (auto& j : batch) {
-    const std::size_t n = j.request.operations.size();
+  for (auto* j : batch) {
+    const std::size_t n = j->request.operations.size();
     if (next + n > replies.values.size()) {
-      j.reply = fail(errc::bug, "the store answered fewer operations than were asked");
+      j->reply = fail(errc::bug, "the store answered fewer operations than were asked");
       continue;
     }
     const auto first = replies.values.begin() + static_cast<std::ptrdiff_t>(next);
-    j.reply = store_reply{{std::make_move_iterator(first),
+    j->reply = store_reply{{std::make_move_iterator(first),
                            std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))}};
     next += n;
   }
 }
 
-void store_session::answer_during_outage(jobs& batch, const error& why) {
-  for (auto& j : batch) {
+void store_session::answer_during_outage(const some_jobs& batch, const error& why) {
+  for (auto* j : batch) {
     const bool only_settlements =
-        !j.request.operations.empty() &&
-        std::ranges::all_of(j.request.operations, [](const store::operation& op) {
+        !j->request.operations.empty() &&
+        std::ranges::all_of(j->request.operations, [](const store::operation& op) {
           return std::holds_alternative<store::settle>(op);
         });
     if (!only_settlements) {
-      j.reply = fail(why);
+      j->reply = fail(why);
       continue;
     }
     store_reply replies;
-    for (const auto& op : j.request.operations) {
+    for (const auto& op : j->request.operations) {
       const auto& settle = std::get<store::settle>(op);
       if (auto kept = spool_.append(settle.node_id, settle.items); !kept) {
         replies.values.clear();
-        j.reply = fail(kept.error());
+        j->reply = fail(kept.error());
         break;
       }
       spooled_ += settle.items.size();
@@ -196,8 +260,9 @@ void store_session::answer_during_outage(jobs& batch, const error& why) {
           std::vector<settle_result>(settle.items.size(), settle_result::accepted));
     }
     if (!replies.values.empty()) {
-      spdlog::warn("store: away, results are kept in the spool ({} so far)", spooled_);
-      j.reply = std::move(replies);
+      if (!std::exchange(spooling_told_, true))
+        spdlog::warn("store: away, results are kept in the spool until it is back");
+      j->reply = std::move(replies);
     }
   }
 }
@@ -219,12 +284,46 @@ result<void> store_session::open_now() {
     return fail(opened.error());
   }
   open_ = true;
+  if (write_failed_)
+    return ensure_writable();
   if (auto recorded = record_spool(); !recorded) {
     lost(recorded.error());
     return fail(recorded.error());
   }
   restored();
   return {};
+}
+
+/// After a failed write: whether the disk takes writes again, tried when it is time.
+result<void> store_session::ensure_writable() {
+  if (!write_failed_)
+    return {};
+  if (clock_.steady() < next_try_)
+    return fail(error(why_lost_));
+  auto proved = prove_writes();
+  if (proved)
+    proved = record_spool();
+  if (!proved) {
+    lost(proved.error());
+    return fail(error(why_lost_));
+  }
+  write_failed_ = false;
+  restored();
+  return {};
+}
+
+/// Small writes go into room that the store's files have already, so that they prove nothing.
+result<void> store_session::prove_writes() {
+  const auto write = [this](std::string value) -> result<void> {
+    auto written =
+        apply({store::put_fact{proof_scope, store_->describe(), std::move(value)}});
+    if (!written)
+      return fail(std::move(written.error()));
+    return {};
+  };
+  if (auto written = write(std::string(proof_bytes, '0')); !written)
+    return written;
+  return write({});
 }
 
 result<void> store_session::record_spool() {
@@ -265,14 +364,18 @@ result<void> store_session::record_spool() {
 }
 
 void store_session::probe() {
-  if (open_) {
-    if (auto alive = store_->apply({store::list_nodes{}}); !alive && is_outage(alive.error()))
-      lost(alive.error());
-    if (open_)
-      look_for_concerns();
+  if (!open_) {
+    (void)ensure_open(); // its outcome is in health()
     return;
   }
-  (void)ensure_open(); // its outcome is in health()
+  if (write_failed_) {
+    (void)ensure_writable(); // the same
+    return;
+  }
+  if (auto alive = store_->apply({store::list_nodes{}}); !alive && is_outage(alive.error()))
+    lost(alive.error());
+  else
+    look_for_concerns();
 }
 
 /// The store works; whoever looks at the node is to know what will slow it down or fill the disk.
@@ -295,7 +398,10 @@ void store_session::look_for_concerns() {
 }
 
 void store_session::lost(const error& why) {
-  const bool worked = std::exchange(open_, false);
+  // A disk without room does not end the connection, which is what questions are answered through.
+  const bool worked = why.code == errc::no_space ? open_ && !write_failed_
+                                                 : std::exchange(open_, false) && !write_failed_;
+  write_failed_ = write_failed_ || is_failed_write(why);
   backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base
                                          : std::min<milliseconds>(backoff_ * 2, longest_backoff);
   next_try_ = clock_.steady() + backoff_;
@@ -314,6 +420,7 @@ void store_session::lost(const error& why) {
 
 void store_session::restored() {
   backoff_ = milliseconds{0};
+  spooling_told_ = false;
   health_.ok = true;
   health_.reason.clear();
   health_.since.reset();

@@ -23,24 +23,31 @@ class store_session {
                 const clock_port& clock);
 
   /// Answers every job. While the store is away: settlements are spooled and count as accepted,
-  /// everything else is answered at once with why: `store_unavailable`, or `corrupt`.
+  /// everything else is answered at once with why: `store_unavailable`, or `corrupt`. After a write
+  /// for which the disk had no room, or which it failed, the same holds for requests that write
+  /// until a write of some size has succeeded; questions are answered as long as they can be read.
   void perform(std::vector<job<store_request, store_reply>>& batch);
 
-  /// Tries to reconnect when it is time, and to record what was spooled.
+  /// Tries to reconnect, and to write again, when it is time, and to record what was spooled.
   void probe();
 
   part_health health() const;
 
  private:
   using jobs = std::vector<job<store_request, store_reply>>;
+  using some_jobs = std::vector<job<store_request, store_reply>*>;
 
   result<void> ensure_open();
   result<void> open_now();
+  result<void> ensure_writable();
+  result<void> prove_writes();
   result<void> record_spool();
-  result<store_reply> apply_joined(jobs& batch);
+  void perform_together(const some_jobs& batch);
+  void perform_apart(const some_jobs& batch);
+  result<store_reply> apply_joined(const some_jobs& batch);
   result<store_reply> apply(const std::vector<store::operation>& operations);
-  void distribute(jobs& batch, store_reply replies);
-  void answer_during_outage(jobs& batch, const error& why);
+  void distribute(const some_jobs& batch, store_reply replies);
+  void answer_during_outage(const some_jobs& batch, const error& why);
   void look_for_concerns();
   void lost(const error& why);
   void restored();
@@ -49,8 +56,10 @@ class store_session {
   queue::settlement_spool spool_;
   const clock_port& clock_;
   bool open_ = false;
+  bool write_failed_ = false; ///< only a write of some size proves that the disk takes them again
   bool spool_loaded_ = false;
   std::size_t spooled_ = 0;
+  bool spooling_told_ = false; ///< of this outage
   milliseconds backoff_{0};
   steady_time next_try_{};
   part_health health_;

@@ -13,6 +13,7 @@
 #include "crash_note.hpp"
 #include "lost_database.hpp"
 
+#include <caf/actor_clock.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
@@ -122,6 +123,14 @@ caf::behavior sentinel(caf::event_based_actor* self, root_actor root,
   }};
 }
 
+/// Ends an asker without a trace: at the root its watch would stay for the root's life, at the
+/// clock its time-out, and each would hold the asker's memory.
+void leave(caf::event_based_actor* self, const root_actor& root) {
+  self->demonitor(root.address());
+  self->system().clock().cancel_timeouts(self);
+  self->quit();
+}
+
 /// One question to the root from outside the actor system. A promise that an ending actor keeps is
 /// lost (FAULTS.md, fact 4), so the root's end is an answer, too.
 template <class T, class Message>
@@ -130,16 +139,16 @@ void ask_root(caf::actor_system& system, const root_actor& root, Message what,
   system.spawn([root, what = std::move(what), done = std::move(done),
                 limit](caf::event_based_actor* self) mutable {
     install_handlers(self, "asker");
-    self->set_down_handler([self, done](caf::down_msg&) {
+    self->set_down_handler([self, root, done](caf::down_msg&) {
       done(fail(errc::actor_down, "the node has stopped", {}, "try again"));
-      self->quit();
+      leave(self, root);
     });
     self->monitor(root);
     boyd::ask<T>(
         self, root, std::move(what),
-        [self, done](result<T> r) {
+        [self, root, done](result<T> r) {
           done(std::move(r));
-          self->quit();
+          leave(self, root);
         },
         limit);
   });

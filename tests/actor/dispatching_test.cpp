@@ -258,3 +258,30 @@ TEST_CASE("an agent that comes back while its attempts run goes on", "[dispatchi
   f.actors.advance(20s);
   CHECK(f.statuses() == counts{{dispatch_status::done, 3}});
 }
+
+TEST_CASE("who listens hears of a cancelled dispatch, not of one that could not be",
+          "[dispatching]") {
+  // Heard of both, a kernel that cancels what it waits for asked and was told without end.
+  fixture f({scripted("slow", {1h}), scripted("waits", {1h})});
+  const auto heard = std::make_shared<std::vector<std::string>>();
+  const auto listener = f.actors.own(f.actors.system().spawn(
+      [heard](queue_listener_actor::pointer) -> queue_listener_actor::behavior_type {
+        return {[](queue_changed&) {},
+                [heard](dispatches_settled& m) {
+                  heard->insert(heard->end(), m.dispatch_ids.begin(), m.dispatch_ids.end());
+                }};
+      }));
+  caf::anon_send(f.store, subscribe_queue{{}, listener});
+  f.enqueue("slow", 9); // eight at once
+  f.actors.run_all();
+  REQUIRE(f.statuses()[dispatch_status::running] == 8);
+  std::string waiting;
+  for (const auto& row : f.rows()) {
+    if (row.status == dispatch_status::pending)
+      waiting = row.dispatch_id;
+    const store_request cancel{{}, {store::cancel_dispatch{row.dispatch_id}}};
+    REQUIRE(f.actors.ask_now<store_reply>(f.store, cancel).ok());
+  }
+  f.actors.run_all();
+  CHECK(*heard == std::vector{waiting});
+}

@@ -196,6 +196,23 @@ TEST_CASE("a removed STATE.md is restored, and seeded only when nothing has it",
   CHECK((said.empty() ? last_error.empty() : last_error.find(said) != std::string::npos));
 }
 
+TEST_CASE("a removed STATE.md is not seeded while its backup cannot be read", "[state_writer]") {
+  fixture f;
+  f.init();
+  const std::string state = "/boyd/kernel/default/STATE.md";
+  f.disk->put(state + ".bak", "precious\n");
+  (void)f.disk->unlink(state);
+  f.disk->fail_next(sim::disk_op::read, sim::disk_fault::io_error, 100, "STATE.md.bak");
+  const auto read = f.ask(read_state{"default"});
+  REQUIRE(read.answered());
+  REQUIRE_FALSE(read.ok());
+  CHECK(read.why().code == errc::io_error);
+  CHECK(f.file("STATE.md").empty());
+  CHECK(f.file("STATE.md.bak") == "precious\n");
+  f.disk->clear_faults();
+  CHECK(f.ask(read_state{"default"}).value().text == "precious\n");
+}
+
 TEST_CASE("a removed STATE.md is restored by whatever writes it first", "[state_writer]") {
   fixture f;
   f.init();

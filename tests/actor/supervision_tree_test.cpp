@@ -18,7 +18,7 @@ namespace {
 struct fixture : simulated_node {
   root_actor root;
 
-  explicit fixture(int agents = 1) {
+  explicit fixture(int agents = 1, milliseconds retention_every = 10min) {
     context->ports.zones = adapters::make_time_zones();
     context->ports.listen = [](const std::function<void()>&) {
       return std::unique_ptr<wakeup_source>();
@@ -26,6 +26,8 @@ struct fixture : simulated_node {
     context->scheduled = false;
     context->heartbeat = std::make_shared<pulse>();
     context->housekeeping.heartbeat = limits::heartbeat;
+    context->housekeeping.retention = retention_every;
+    configuration->node_settings.retention = 1h;
     for (int i = 0; i < agents; ++i) {
       auto& agent = kernel().agents.emplace_back();
       agent.agent_id = "agent-" + std::to_string(i);
@@ -165,6 +167,36 @@ TEST_CASE("case 9 zero-children: dispatchers that die once together are back at 
   CHECK(f.done() == 8);
   CHECK(f.part("dispatchers").restarts == 0);
   CHECK(f.restarts() == 8);
+}
+
+TEST_CASE("maintenance: finished rows go when they are old enough, and not before",
+          "[supervision][tree]") {
+  fixture f;
+  f.trigger();
+  f.actors.advance(55min);
+  CHECK(f.done() == 1);
+  f.actors.advance(20min);
+  CHECK(f.done() == 0);
+}
+
+TEST_CASE("maintenance: one that fails for ever is parked, and the node goes on without",
+          "[supervision][tree]") {
+  fixture f(1, 1s);
+  fixture::crash("retention.run");
+  f.actors.advance(2min);
+  REQUIRE_FALSE(f.ended());
+  const auto parked = f.part("retention");
+  CHECK(parked.state == "parked");
+  CHECK(parked.reason.find("failed 6 times within 30s: fault point retention.run") == 0);
+  f.trigger();
+  CHECK(f.done() == 1);
+  CHECK(f.restarts() == parked.restarts);
+
+  faults::disarm();
+  CHECK(f.call("POST", "/api/v1/actors/retention/unpark").status == 200);
+  CHECK(f.part("retention").state == "running");
+  f.actors.advance(70min);
+  CHECK(f.done() == 0);
 }
 
 TEST_CASE("an outage of ten minutes is a state: nothing is restarted (promise: database outage)",

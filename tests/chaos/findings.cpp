@@ -70,6 +70,11 @@ class judge_of {
  private:
   void wrong(std::string what) { out_.wrong.push_back(std::move(what)); }
 
+  void wrong_for_good(const std::string& what) {
+    out_.for_good.push_back(what);
+    wrong(what);
+  }
+
   void read_ledger() {
     for (const auto& l : lab_.first().ledger()) {
       auto& story = stories_[l.dispatch];
@@ -77,7 +82,7 @@ class judge_of {
         ++out_.runs;
         const auto fence = std::atoll(l.word.c_str() + began.size());
         if (!story.fences.insert(fence).second)
-          wrong("ran twice under fence " + std::to_string(fence) + ": " + l.dispatch);
+          wrong_for_good("ran twice under fence " + std::to_string(fence) + ": " + l.dispatch);
         story.last = std::max(story.last, static_cast<std::int64_t>(fence));
       } else if (l.word == "effect") {
         ++story.effects;
@@ -102,14 +107,14 @@ class judge_of {
       wrong("settled under fence " + std::to_string(fence) + ", but it ran under " +
             std::to_string(story.last) + ": " + row.dump());
     if (story.effects > 1)
-      wrong("its effect was made " + std::to_string(story.effects) + " times: " + id);
+      wrong_for_good("its effect was made " + std::to_string(story.effects) + " times: " + id);
     const bool effect = std::filesystem::exists(lab_.first().outside("effects/" + id));
     out_.effects += effect ? 1 : 0;
     if (status == "done" && !effect)
       wrong("done without an effect: " + id);
     if (!work_.insert(row.at("cycle_id").get<std::string>() + row.at("agent_id").get<std::string>())
              .second)
-      wrong("two dispatches for one agent of a cycle: " + row.dump());
+      wrong_for_good("two dispatches for one agent of a cycle: " + row.dump());
     judge_attempts(row);
   }
 
@@ -119,7 +124,7 @@ class judge_of {
     for (std::size_t i = 0; i < attempts.size(); ++i) {
       const auto fence = attempts[i].at("fence").get<std::int64_t>();
       if (fence <= before)
-        wrong("fences do not grow: " + row.dump());
+        wrong_for_good("fences do not grow: " + row.dump());
       before = fence;
       const auto next = i + 1 < attempts.size()          ? ms_of(attempts[i + 1].at("started_at"))
                         : row.at("started_at").is_null() ? 0
@@ -153,12 +158,12 @@ class judge_of {
     for (const auto& [id, seen] : lab_.record().settled) {
       const auto it = by_id.find(id);
       if (it == by_id.end()) {
-        wrong("was final, is lost: " + seen.dump());
+        wrong_for_good("was final, is lost: " + seen.dump());
         continue;
       }
       for (const auto& key : {"status", "fence", "started_at", "finished_at", "rescues"})
         if (it->second->at(key) != seen.at(key))
-          wrong("was final, has changed: " + seen.dump() + " to " + it->second->dump());
+          wrong_for_good("was final, has changed: " + seen.dump() + " to " + it->second->dump());
     }
     std::set<std::string> recorded;
     for (const auto& c : lab_.ask("SELECT cycle_id FROM boyd.cycles WHERE finished_at IS NOT NULL"))
@@ -183,7 +188,7 @@ class judge_of {
         wrong("a cycle's counts are not those of its rows: " + row.dump());
     for (const auto& row : lab_.ask("SELECT scheduled_at, count(*) FROM boyd.occurrences GROUP BY "
                                     "1 HAVING count(*) > 1"))
-      wrong("a slot twice: " + row.dump());
+      wrong_for_good("a slot twice: " + row.dump());
   }
 
   void judge_homes() {
@@ -202,7 +207,7 @@ class judge_of {
           ++records[c.subject];
       for (const auto& [subject, n] : records)
         if (n > 1)
-          wrong("committed " + std::to_string(n) + " times: " + subject);
+          wrong_for_good("committed " + std::to_string(n) + " times: " + subject);
       for (const pid_t pid : m->survivors())
         wrong("a process of a killed node is alive: " + std::to_string(pid));
       const auto log = read_file(home.log_path());

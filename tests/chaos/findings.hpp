@@ -11,6 +11,8 @@ namespace boyd::test {
 /// against what was acknowledged; empty when nothing was lost, doubled or taken from a stale owner.
 struct chaos_findings {
   std::vector<std::string> wrong;
+  /// Those of `wrong` that no more time could have mended: they count also for nodes not at rest.
+  std::vector<std::string> for_good;
   std::size_t dispatches = 0;
   std::size_t given_up = 0; ///< rows that are failed because their nodes were lost too often
   std::size_t runs = 0;

@@ -25,6 +25,18 @@ inline int chaos_lease() {
   return static_cast<int>(knob("BOYD_CHAOS_LEASE", 3));
 }
 
+/// How often a node looks for the expired leases of others (docs/queue.md).
+inline constexpr int rescue_sweep_s = 5;
+
+/// A lost node's work runs elsewhere within this: its lease has to end, a look may just have missed
+/// that and the next one may meet a busy store; the rest is for a machine that does other things as
+/// well (a claim, the start of a process). In production's terms 30 + 2 * 5 + 10 s; measured p99s
+/// are below lease + sweep.
+inline double rescue_bound_s(int lease_s) {
+  constexpr double busy_machine_s = 10;
+  return lease_s + 2.0 * rescue_sweep_s + busy_machine_s;
+}
+
 /// BOYD_CHAOS_SEED, else a new one.
 inline std::uint64_t chaos_seed() {
   return static_cast<std::uint64_t>(knob("BOYD_CHAOS_SEED", std::random_device{}()));

@@ -16,12 +16,18 @@ using namespace std::chrono_literals;
 constexpr std::size_t nodes = 4;
 constexpr std::size_t quick_agents = 24;
 constexpr std::size_t slow_agents = 4;
-/// `node` looks for other nodes' expired leases this often (docs/queue.md).
-constexpr double sweep_s = 5;
+const std::string node_killed = "node killed";
+const std::string node_stopped = "node stopped";
+const std::string host_killed = "process host killed";
+const std::string session_ended = "session terminated";
+const std::string network_broken = "network broken";
+const std::string server_restarted = "server restarted";
 constexpr auto look_every = 20ms;
 constexpr auto trigger_every = 250ms;
 constexpr auto watch_every = 1s;
 constexpr std::chrono::milliseconds settle_patience = 180s;
+/// How much longer the faults go on for a main kind that found nothing to strike.
+constexpr std::chrono::milliseconds kinds_patience = 60s;
 
 const std::string quick = "say began-$BOYD_FENCE\n"
                           "set -C; if true 2>/dev/null > @SITE@/effects/$BOYD_DISPATCH_ID; "
@@ -98,6 +104,8 @@ std::int64_t now_ms() {
 chaos_lab::chaos_lab(postgres_server& server, std::uint64_t seed, int lease_s)
     : server_(server), direct_(server.make_database()), proxy_(port_in(direct_)), random_(seed),
       lease_s_(lease_s) {
+  record_.never = {node_killed,   node_stopped,   host_killed,
+                   session_ended, network_broken, server_restarted};
   const auto settings = settings_for(through(direct_, proxy_.port()), lease_s, true);
   for (std::size_t i = 0; i < nodes; ++i)
     members_.push_back(std::make_unique<member>(
@@ -149,7 +157,7 @@ void chaos_lab::note_loss(const member& m, bool restarted) {
   record_.losses.push_back({m.node_id(), now_ms(), restarted});
 }
 
-void chaos_lab::act_on_node(member& m, int what) {
+bool chaos_lab::act_on_node(member& m, int what) {
   const auto now = clock::now();
   const double lease = lease_s_;
   switch (what) {
@@ -159,68 +167,102 @@ void chaos_lab::act_on_node(member& m, int what) {
     return count("kill -9, restarted at once");
   case 1:
     note_loss(m, false);
-    m.kill(now + random_time(lease + sweep_s, lease + 2 * sweep_s));
+    m.kill(now + random_time(lease + rescue_sweep_s, lease + 2 * rescue_sweep_s));
     return count("kill -9, away for longer than its leases");
   case 2:
     note_loss(m, false);
-    m.stop(now + random_time(lease, lease + sweep_s), false);
+    m.stop(now + random_time(lease, lease + rescue_sweep_s), false);
     return count("SIGSTOP past the lease, then SIGCONT");
   case 3:
     note_loss(m, false);
-    m.stop(now + random_time(lease, lease + sweep_s), true);
+    m.stop(now + random_time(lease, lease + rescue_sweep_s), true);
     return count("the same, with its commands");
   default:
-    if (m.kill_host())
-      count("kill -9 of the process host");
+    return m.kill_host() && count("kill -9 of the process host");
   }
 }
 
-void chaos_lab::act_on_database(int what) {
+bool chaos_lab::break_network(int what) {
+  if (what == 2) {
+    proxy_.drop();
+    return count("connections dropped");
+  }
+  if (network_back_ != clock::time_point::max())
+    return false;
   const auto now = clock::now();
-  switch (what) {
-  case 0:
-    if (order(terminate_some))
-      count("sessions terminated");
-    return;
-  case 1:
-    if (const auto said = order(terminate_in_commit);
-        said && said->find("ended in COMMIT") != std::string::npos)
-      count("session terminated in COMMIT");
-    return;
-  case 2:
-    proxy_.cut_at_commit(random_() % 2 == 0);
-    return;
-  case 3:
-    if (network_back_ != clock::time_point::max())
-      return;
+  if (what == 0) {
     proxy_.cut();
     network_back_ = now + random_time(0, 3);
     return count("network cut");
+  }
+  proxy_.stall();
+  network_back_ = now + random_time(0.2, lease_s_ + 3);
+  return count("network stalled");
+}
+
+bool chaos_lab::end_sessions(bool in_commit) {
+  const auto said = order(in_commit ? terminate_in_commit : terminate_some);
+  if (!said)
+    return false;
+  if (in_commit)
+    return said->find("ended in COMMIT") != std::string::npos &&
+           count("session terminated in COMMIT");
+  return *said != "0" && count("sessions terminated");
+}
+
+bool chaos_lab::act_on_database(int what) {
+  switch (what) {
+  case 0:
+  case 1:
+    return end_sessions(what == 1);
+  case 2:
+    proxy_.cut_at_commit(random_() % 2 == 0);
+    return true;
+  case 3:
   case 4:
-    if (network_back_ != clock::time_point::max())
-      return;
-    proxy_.stall();
-    network_back_ = now + random_time(0.2, lease_s_ + 3);
-    return count("network stalled");
   case 5:
-    proxy_.drop();
-    return count("connections dropped");
+    return break_network(what - 3);
   default:
     if (!server_.running())
-      return;
+      return false;
     server_.stop_immediately();
-    server_back_ = now + random_time(0, 2);
+    server_back_ = clock::now() + random_time(0, 2);
     return count("server restarted as after a crash");
   }
+}
+
+/// One of the main kinds; false when there was nothing that it could strike.
+bool chaos_lab::act_on(const std::string& kind) {
+  constexpr int of_network = 3;
+  const auto either = static_cast<int>(random_() % 2);
+  if (kind == session_ended)
+    return end_sessions(false);
+  if (kind == network_broken)
+    return break_network(static_cast<int>(random_() % of_network));
+  if (kind == server_restarted)
+    return act_on_database(6);
+  auto* m = random_up();
+  if (m == nullptr)
+    return false;
+  if (kind == node_killed)
+    return act_on_node(*m, either);
+  return act_on_node(*m, kind == node_stopped ? 2 + either : 4);
 }
 
 void chaos_lab::act() {
   constexpr int of_nodes = 5;
   constexpr int of_database = 7;
+  // Each main kind once, in any order; then what comes.
+  if (!record_.never.empty()) {
+    std::swap(record_.never.back(), record_.never[random_() % record_.never.size()]);
+    if (act_on(record_.never.back()))
+      record_.never.pop_back();
+    return;
+  }
   const auto what = static_cast<int>(random_() % (of_nodes + of_database));
   if (what >= of_nodes)
-    return act_on_database(what - of_nodes);
-  if (auto* m = random_up())
+    act_on_database(what - of_nodes);
+  else if (auto* m = random_up())
     act_on_node(*m, what);
 }
 
@@ -244,8 +286,7 @@ void chaos_lab::look_after() {
   }
 }
 
-// -- the work
-// --------------------------------------------------------------------------------------
+// -- the work ------------------------------------------------------------------------------------
 
 void chaos_lab::trigger_cycle() {
   constexpr std::size_t most_asked = 32;
@@ -297,9 +338,9 @@ void chaos_lab::rage(std::chrono::seconds time) {
           act();
           next_fault = now + random_time(0.3, 2.2);
         }
-        return now >= end;
+        return now >= end && record_.never.empty();
       },
-      time + look_every);
+      time + kinds_patience);
 }
 
 std::string chaos_lab::amiss() {

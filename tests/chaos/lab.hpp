@@ -27,6 +27,7 @@ struct loss {
 /// What a run of the lab leaves to be judged.
 struct chaos_record {
   std::map<std::string, int> faults;             ///< what was done, how often
+  std::vector<std::string> never;                ///< main kinds of faults that have not struck yet
   std::vector<std::string> acknowledged;         ///< cycles that were admitted
   std::map<std::string, nlohmann::json> settled; ///< rows that were seen final, by id
   std::vector<loss> losses;
@@ -43,7 +44,7 @@ class chaos_lab {
 
   /// Starts every node and waits until each is ready.
   void start();
-  /// Faults and work, for so long.
+  /// Faults and work, for so long; longer, while a main kind of fault has not struck.
   void rage(std::chrono::seconds time);
   /// Everything is given back; waits until all work is final and every node says that it is well.
   /// What is still amiss when the patience ends; empty when nothing is.
@@ -65,10 +66,17 @@ class chaos_lab {
   clock::duration random_time(double least_s, double most_s);
   member* random_up();
   void act();
-  void act_on_node(member& m, int what);
-  void act_on_database(int what);
+  bool act_on(const std::string& kind);
+  bool act_on_node(member& m, int what);
+  bool act_on_database(int what);
+  bool break_network(int what);
+  bool end_sessions(bool in_commit);
   void note_loss(const member& m, bool restarted);
-  void count(const std::string& what) { ++record_.faults[what]; }
+  /// Says for the caller that it struck.
+  bool count(const std::string& what) {
+    ++record_.faults[what];
+    return true;
+  }
   void look_after();
   void trigger_cycle();
   void take_answers();

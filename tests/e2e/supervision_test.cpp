@@ -244,6 +244,31 @@ TEST_CASE("case 11 shutdown-with-timers: a timer of an hour does not hold the en
   cycle.finish();
 }
 
+TEST_CASE("a stop that takes too long ends with 7 and names what is left", "[e2e][supervision]") {
+  // It does not mind TERM: its time until KILL is longer than the whole stop may take.
+  const home_of_boyd home(
+      yaml_of("trap '' TERM; echo begun > begun; while true; do sleep 0.1; done"));
+  program node(home.node(), {{"BOYD_STOP_MARGIN", "200ms"}});
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  node.signal(SIGTERM);
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 7);
+  CHECK_THAT(ended.err, Contains("these parts did not stop in time: ") &&
+                            Contains("dispatcher:default/worker-0"));
+  cycle.finish();
+  // What ran is given back at the next start, and does its work.
+  home.write_configuration(yaml_of("echo done"));
+  CHECK(home.run({"cycle"}).code == 0);
+  const auto wrong = program(home.node(), {{"BOYD_STOP_MARGIN", "2m"}}).finish();
+  CHECK(wrong.code == 2);
+  CHECK_THAT(wrong.err, Contains("BOYD_STOP_MARGIN") && Contains("leave it unset"));
+}
+
 TEST_CASE("case 12 shutdown-during-start: SIGTERM at each step of the start leaves nothing behind",
           "[e2e][supervision]") {
   const home_of_boyd home(yaml_of("echo done"));

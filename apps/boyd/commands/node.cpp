@@ -17,6 +17,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <memory>
 #include <poll.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ namespace {
 /// After the grace: cancelling attempts, final records, stopping in order; then _exit.
 constexpr milliseconds hard_margin = 40s;
 constexpr milliseconds release_limit = 2s;
-constexpr milliseconds least_heartbeat = 50ms;
+constexpr milliseconds least_trial = 50ms;
 
 /// Settings of the process itself, which follow a reload.
 struct process_settings {
@@ -57,8 +58,8 @@ void reload(live_node& node) {
 class service_loop {
  public:
   service_loop(live_node& node, signal_watch& signals, node_guard& guard,
-               const process_settings& settings)
-      : node_(node), signals_(signals), guard_(guard), settings_(settings) {}
+               const process_settings& settings, milliseconds margin)
+      : node_(node), signals_(signals), guard_(guard), settings_(settings), margin_(margin) {}
 
   std::string run() {
     while (!node_.ended()) {
@@ -69,7 +70,7 @@ class service_loop {
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
       if (!guard_.look().empty() && !stopping_)
-        stop_within(hard_margin); // it drains by itself
+        stop_within(margin_); // it drains by itself
       if (stopping_ && !node_.ended() && std::chrono::steady_clock::now() >= deadline_)
         give_up();
     }
@@ -90,7 +91,7 @@ class service_loop {
       return hurry();
     spdlog::info("node: signal {}: shutting down", signal);
     const milliseconds grace = settings_.drain_grace;
-    stop_within(grace + hard_margin);
+    stop_within(grace + margin_);
     node_.shut_down(grace);
   }
 
@@ -111,7 +112,7 @@ class service_loop {
     if (std::exchange(hurries_, true))
       return;
     spdlog::warn("node: second signal: running attempts are cancelled now");
-    deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + hard_margin);
+    deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + margin_);
     node_.hurry();
   }
 
@@ -125,27 +126,31 @@ class service_loop {
   signal_watch& signals_;
   node_guard& guard_;
   const process_settings& settings_;
+  milliseconds margin_;
   bool stopping_ = false;
   bool hurries_ = false;
   std::chrono::steady_clock::time_point deadline_{};
 };
 
-/// BOYD_HEARTBEAT shortens the watchdog's time for a trial of it.
-result<milliseconds> heartbeat_interval() {
-  const char* text = std::getenv("BOYD_HEARTBEAT");
+/// A time that an environment variable shortens for a trial of what happens when it is over.
+result<milliseconds> trial_of(const char* variable, milliseconds usual) {
+  const char* text = std::getenv(variable);
   if (text == nullptr || *text == '\0')
-    return limits::heartbeat;
-  auto interval = parse_duration(text);
-  if (!interval || *interval < least_heartbeat || *interval > limits::heartbeat)
-    return fail(errc::invalid_argument, std::string("not a duration from 50ms to 10s: ") + text,
-                "BOYD_HEARTBEAT", "leave it unset");
-  return interval;
+    return usual;
+  auto time = parse_duration(text);
+  if (!time || *time < least_trial || *time > usual)
+    return fail(errc::invalid_argument,
+                fmt::format("not a duration from {}ms to {}ms: {}", least_trial.count(),
+                            usual.count(), text),
+                variable, "leave it unset");
+  return time;
 }
 
 /// What a node is given by whoever starts it.
 struct service_surroundings {
   adapters::service_manager manager;
   milliseconds heartbeat{0};
+  milliseconds stop_margin{0};
   bool verbose = false;
 };
 
@@ -153,10 +158,13 @@ result<service_surroundings> surroundings_of(const arguments& args) {
   auto manager = adapters::service_manager::from_environment();
   if (!manager)
     return fail(std::move(manager.error()));
-  const auto heartbeat = heartbeat_interval();
+  const auto heartbeat = trial_of("BOYD_HEARTBEAT", limits::heartbeat);
   if (!heartbeat)
     return fail(heartbeat.error());
-  return service_surroundings{std::move(*manager), *heartbeat, args.verbose};
+  const auto margin = trial_of("BOYD_STOP_MARGIN", hard_margin);
+  if (!margin)
+    return fail(margin.error());
+  return service_surroundings{std::move(*manager), *heartbeat, *margin, args.verbose};
 }
 
 int serve_until_told(const place& where, std::shared_ptr<const config::configuration> settings,
@@ -184,7 +192,7 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
                where.home, where.socket_path());
   node_guard guard(**node, around.manager, around.heartbeat);
   guard.say_ready();
-  const auto why = service_loop(**node, signals, guard, *process).run();
+  const auto why = service_loop(**node, signals, guard, *process, around.stop_margin).run();
   (*server)->stop();
   (*node)->release(release_limit);
   if (why.empty()) {

@@ -3,6 +3,7 @@
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/result.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -33,10 +34,18 @@ struct finding {
 /// Looks up an environment variable; nothing when unset.
 using environment_lookup = std::function<std::optional<std::string>(const std::string&)>;
 
+/// What becomes of a ${VAR} without a default whose variable is not set.
+enum class unset_variables : std::uint8_t {
+  are_errors,
+  stay_as_text, ///< for commands that run nothing: the reference stands for its value
+};
+
 /// The outcome: a configuration, or every finding at once.
 struct load_result {
   std::optional<configuration> value; ///< set only when `findings` is empty
   std::vector<finding> findings;
+  /// Variables whose reference stayed as text, each once, in the order of the file.
+  std::vector<std::string> unset{};
 };
 
 /// Parses, expands ${VAR}, ${VAR:-default} and $${, validates as a whole and converts `text` (the
@@ -44,7 +53,8 @@ struct load_result {
 /// refused with its line. Pure but for `environment`. `path` should be absolute: relative paths
 /// inside are resolved against its folder. Defined with the YAML adapter: link boyd_adapters_yaml.
 load_result load(const std::string& path, std::string_view text,
-                 const environment_lookup& environment, const time_zones& zones);
+                 const environment_lookup& environment, const time_zones& zones,
+                 unset_variables unset = unset_variables::are_errors);
 
 /// Reads a script executor's file: a list of answers in YAML (so JSON too), under the same caps and
 /// rules as inline `answers`, but without ${…} expansion. Error `parse_error`: the first finding,

@@ -96,6 +96,7 @@ inline constexpr std::array catalogue{
     point_info{"repository.pack", "repository", "loose objects are packed", waits},
     point_info{"repository.read", "repository", "history is read", waits},
     point_info{"repository.stage", "repository", "files are staged", waits},
+    point_info{"retention.run", "work", "old finished rows are about to be removed", ends},
     point_info{"root.request", "requests", "the gateway asks for the supervision tree", unheard},
     point_info{"spool.bytes", "files", "results are spooled while the store is away", checked},
     point_info{"spool.open", "files", "the spool is opened", waits},

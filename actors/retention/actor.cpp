@@ -1,0 +1,85 @@
+#include "actors/retention/actor.hpp"
+
+#include "actors/support/ask.hpp"
+#include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+/// A node that is restarted often must come to it as well.
+constexpr milliseconds first_look = 1min;
+
+struct retention_tick : message {};
+
+using retention_impl = retention_actor::extend<
+    // The own clock, or: there is more to remove.
+    caf::reacts_to<retention_tick>>;
+
+struct retention_state {
+  node_context_ptr context;
+  configuration_ptr configuration;
+  store_actor store;
+  static inline const char* name = "retention";
+};
+
+using self_pointer = retention_impl::stateful_pointer<retention_state>;
+
+void look_in(self_pointer self, milliseconds delay) {
+  self->delayed_send(self, delay, retention_tick{});
+}
+
+/// One batch; another one follows at once while there is something to remove.
+void remove_finished(self_pointer self) {
+  auto& s = self->state;
+  const auto later = s.context->housekeeping.retention;
+  if (auto passed = faults::pass("retention.run"); !passed) {
+    spdlog::warn("retention: {}", to_string(passed.error()));
+    return look_in(self, later);
+  }
+  store::remove_finished op;
+  op.age = s.configuration->node_settings.retention;
+  op.limit = limits::retention_batch;
+  ask_store(self, s.store, op, [self, later](result<store::remove_finished::reply> r) {
+    if (!r)
+      spdlog::warn("retention: nothing is removed: {}", to_string(r.error()));
+    if (r && r->removed > 0)
+      self->send(self, retention_tick{});
+    else
+      look_in(self, later);
+  });
+}
+
+retention_impl::behavior_type retention_behavior(self_pointer self, node_context_ptr context,
+                                                 configuration_ptr configuration,
+                                                 store_actor store) {
+  install_handlers(self, "retention");
+  auto& s = self->state;
+  s.context = std::move(context);
+  s.configuration = std::move(configuration);
+  s.store = std::move(store);
+  look_in(self, std::min(first_look, s.context->housekeeping.retention));
+  return {
+      [self](reload_order& m) { self->state.configuration = m.configuration; },
+      [self](retention_tick&) { remove_finished(self); },
+  };
+}
+
+} // namespace
+
+retention_actor spawn_retention(caf::actor_system& system, node_context_ptr context,
+                                configuration_ptr configuration, store_actor store) {
+  return system.spawn(retention_behavior, std::move(context), std::move(configuration),
+                      std::move(store));
+}
+
+} // namespace boyd
