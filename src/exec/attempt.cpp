@@ -144,6 +144,9 @@ attempt_effects attempt_core::judge_answer(steady_time now) {
 }
 
 void attempt_core::read_claim() {
+  // Most last lines are plain words: no parser is needed to see that.
+  if (!out_lines_.last().starts_with('{'))
+    return;
   const auto value = parse_json(out_lines_.last());
   if (!value || !value->is_object())
     return;
@@ -365,14 +368,16 @@ void attempt_core::compose_output() {
       outcome_.output += '\n';
     outcome_.output.append(stderr_title).append(errors.text);
   }
-  nlohmann::json usage = {{"output_bytes", out_.total() + err_.total()}};
-  if (exit_known_ && exit_.started) {
-    usage["wall_ms"] = exit_.wall.count();
-    usage["user_ms"] = exit_.user.count();
-    usage["system_ms"] = exit_.system.count();
-    usage["max_rss_kb"] = exit_.max_rss_kb;
-  }
-  outcome_.usage_json = usage.dump();
+  const auto number = [](auto n) { return std::to_string(n); };
+  outcome_.usage_json = "{";
+  if (exit_known_ && exit_.started)
+    outcome_.usage_json += "\"max_rss_kb\":" + number(exit_.max_rss_kb) + ",";
+  outcome_.usage_json += "\"output_bytes\":" + number(out_.total() + err_.total());
+  if (exit_known_ && exit_.started)
+    outcome_.usage_json += ",\"system_ms\":" + number(exit_.system.count()) +
+                           ",\"user_ms\":" + number(exit_.user.count()) +
+                           ",\"wall_ms\":" + number(exit_.wall.count());
+  outcome_.usage_json += "}";
 }
 
 std::string attempt_core::resolve(const std::string& path) const {

@@ -178,7 +178,9 @@ void operations::take(const std::string& sql, const claim& like, const array& ag
     for (const auto& id : row_ids)
       names_.claimed(id, claim_no);
     add_claimed(a, r, names_.of(a.integer(r, agent_number)), std::move(row_ids), found);
-    asked_for(asked, found.back()).taken = static_cast<std::size_t>(a.integer(r, rows_of_agent));
+    auto& of = asked_for(asked, found.back());
+    of.taken = static_cast<std::size_t>(a.integer(r, rows_of_agent));
+    of.out.reserve(of.out.size() + std::min(count, of.limit));
   }
   std::vector<stored*> attempted;
   std::vector<stored*> lacking;
@@ -240,7 +242,8 @@ std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
     const auto& op = *ops[i];
     auto& asked = all[i];
     asked.limit = op.limit;
-    asked.rows = op.limit / most_members + 1;
+    // One more where a first row is likely to be cut: that costs less than a second question.
+    asked.rows = op.limit / most_members + (op.limit < most_members ? 1 : 2);
     const auto* agent = op.agent_id.empty() ? nullptr : names_.find(op.kernel_id, op.agent_id);
     if (op.limit == 0 || (agent == nullptr && !op.agent_id.empty()))
       continue;

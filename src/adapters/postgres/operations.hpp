@@ -107,8 +107,9 @@ class operations {
   std::vector<store::any_reply> run(const std::vector<const store::settle*>& ops);
   std::vector<store::any_reply> run(const std::vector<const store::renew_leases*>& ops);
 
-  /// Writes the changes of dispatch_counts; the last thing before the commit.
-  void write_counts();
+  /// Writes the changes of dispatch_counts so far, and removes the claims that have `ended`; the
+  /// last thing before the commit.
+  void write_counts(const array& ended = {});
 
   /// Kernels that got pending work: whom to notify after the commit.
   const std::set<std::string>& woken() const noexcept { return woken_; }
@@ -152,7 +153,7 @@ class operations {
   locked_claims read_claims(std::string_view condition, const parameters& p);
   /// The member of a locked claim as it runs.
   stored running(const locked_claim& claim, const std::string& dispatch_id);
-  /// Writes what is left of the locked claims.
+  /// Writes what is left of the locked claims, and the changes of dispatch_counts so far.
   void close_claims(const locked_claims& claims);
   /// Writes rows that have left the place where they stood.
   void write_back(const std::vector<const stored*>& rows);
@@ -161,8 +162,11 @@ class operations {
   void count(const stored& s, dispatch_status status, std::int64_t by);
 
   // settle_operations.cpp
-  /// By the ids that were asked for.
-  using found_rows = std::unordered_map<std::string_view, stored>;
+  /// Dispatches and where each is among them, by the ids that were asked for.
+  struct found_rows {
+    std::vector<stored> all;
+    std::unordered_map<std::string_view, std::size_t> places;
+  };
   found_rows settled_rows(const std::vector<const std::string*>& ids, const locked_claims& claims);
   /// New leases by the place of their claim and member.
   void renew(locked_claims& claims,

@@ -61,7 +61,8 @@ void read_result(const answer& a, int r, int c, queue::queue_row& row) {
   auto& d = row.d;
   auto& o = d.outcome;
   const auto status = dispatch_status_from(a.text(r, c));
-  d.status = status.value_or(dispatch_status::failed);
+  d.status =
+      queue::read_word(row, "status", a.text(r, c), dispatch_status_from, dispatch_status::failed);
   d.attempt = static_cast<int>(a.integer(r, c + 1));
   d.rescues = static_cast<int>(a.integer(r, c + 2));
   d.fence = a.integer(r, c + 3);
@@ -71,11 +72,12 @@ void read_result(const answer& a, int r, int c, queue::queue_row& row) {
   row.last_owner = text_of(a, r, c + 6);
   d.started_at = a.optional_time(r, c + 7);
   d.finished_at = a.optional_time(r, c + 8);
-  o.execution = execution_verdict_from(a.text(r, c + 9)).value_or(execution_verdict::none);
-  o.claim = claim_verdict_from(a.text(r, c + 10)).value_or(claim_verdict::none);
+  using queue::read_word;
+  o.execution = read_word(row, "execution", a.text(r, c + 9), execution_verdict_from, o.execution);
+  o.claim = read_word(row, "claim", a.text(r, c + 10), claim_verdict_from, o.claim);
   o.verification =
-      verification_verdict_from(a.text(r, c + 11)).value_or(verification_verdict::none);
-  o.failure = failure_class_from(a.text(r, c + 12)).value_or(failure_class::none);
+      read_word(row, "verification", a.text(r, c + 11), verification_verdict_from, o.verification);
+  o.failure = read_word(row, "failure_class", a.text(r, c + 12), failure_class_from, o.failure);
   o.exit_code = static_cast<int>(a.integer(r, c + 13));
   o.output_cut = static_cast<std::uint64_t>(a.integer(r, c + 14));
   o.session_id = text_of(a, r, c + 15);
@@ -269,8 +271,7 @@ void operations::close_claims(const locked_claims& claims) {
     }
   }
   if (!ended.empty())
-    db_.run("DELETE FROM dispatch_running WHERE claim_no = ANY($1::bigint[])",
-            parameters{}.add(ended));
+    write_counts(ended);
   if (!kept.empty())
     db_.run("UPDATE dispatch_running r SET members = i.m::text[] FROM unnest($1::bigint[], "
             "$2::text[]) AS i(no, m) WHERE r.claim_no = i.no",
@@ -282,7 +283,14 @@ void operations::count(const stored& s, dispatch_status status, std::int64_t by)
     counts_[{s.agent->kernel_no, std::string{name_of(status)}}] += by;
 }
 
-void operations::write_counts() {
+void operations::write_counts(const array& ended) {
+  static const std::string remove =
+      "DELETE FROM dispatch_running WHERE claim_no = ANY($1::bigint[])";
+  static const std::string add =
+      "INSERT INTO dispatch_counts AS c(kernel_no, status, slot, n) SELECT k, s, "
+      "pg_backend_pid() % 64, n FROM unnest($2::int[], $3::text[], $4::bigint[]) AS i(k, s, n) ON "
+      "CONFLICT (kernel_no, status, slot) DO UPDATE SET n = c.n + excluded.n";
+  static const auto both = "WITH ended AS (" + remove + ") " + add;
   array kernels;
   array statuses;
   array changes;
@@ -294,10 +302,9 @@ void operations::write_counts() {
     }
   counts_.clear();
   if (!kernels.empty())
-    db_.run("INSERT INTO dispatch_counts AS c(kernel_no, status, slot, n) SELECT k, s, "
-            "pg_backend_pid() % 64, n FROM unnest($1::int[], $2::text[], $3::bigint[]) AS i(k, s, "
-            "n) ON CONFLICT (kernel_no, status, slot) DO UPDATE SET n = c.n + excluded.n",
-            parameters{}.add(kernels).add(statuses).add(changes));
+    db_.run(both, parameters{}.add(ended).add(kernels).add(statuses).add(changes));
+  else if (!ended.empty())
+    db_.run(remove, parameters{}.add(ended));
 }
 
 void operations::write_back(const std::vector<const stored*>& rows) {

@@ -9,24 +9,22 @@ using namespace store;
 operations::found_rows operations::settled_rows(const std::vector<const std::string*>& ids,
                                                 const locked_claims& claims) {
   found_rows found;
-  found.reserve(ids.size());
-  std::vector<stored*> attempted;
+  found.all.reserve(ids.size());
+  found.places.reserve(ids.size());
   array resting;
-  std::unordered_map<std::string_view, std::string_view> asked;
   for (const auto* id : ids) {
     const auto place = claims.places.find(*id);
-    if (place == claims.places.end()) {
+    const bool runs = place != claims.places.end();
+    if (!found.places.try_emplace(*id, found.all.size()).second)
+      continue;
+    if (!runs)
       resting.add(*id);
-      asked.try_emplace(*id, *id);
-      continue;
-    }
-    auto [it, fresh] = found.try_emplace(*id);
-    if (!fresh)
-      continue;
-    it->second = running(claims.all[place->second.claim], *id);
-    if (it->second.attempted)
-      attempted.push_back(&it->second);
+    found.all.push_back(runs ? running(claims.all[place->second.claim], *id) : stored{});
   }
+  std::vector<stored*> attempted;
+  for (auto& s : found.all)
+    if (s.attempted)
+      attempted.push_back(&s);
   load_results(attempted);
   if (resting.empty())
     return found;
@@ -36,7 +34,7 @@ operations::found_rows operations::settled_rows(const std::vector<const std::str
                          "WHERE d.dispatch_id = ANY($1::text[])",
                          parameters{}.add(resting));
   for (int r = 0; r < a.rows(); ++r) {
-    auto& s = found[asked.at(a.text(r, 0))];
+    auto& s = found.all[found.places.at(a.text(r, 0))];
     s.row.d.dispatch_id = std::string{a.text(r, 0)};
     s.row.settled_fence = a.integer(r, 1);
   }
@@ -56,18 +54,19 @@ std::vector<any_reply> operations::run(const std::vector<const settle*>& ops) {
     std::vector<settle_result> results;
     results.reserve(op->items.size());
     for (const auto& item : op->items) {
-      const auto it = found.find(item.dispatch_id);
-      results.push_back(it == found.end() ? settle_result::not_found
-                                          : queue::settle_row(it->second.row, item, now()));
+      auto& s = found.all[found.places.at(item.dispatch_id)];
+      // Without an id there is no such dispatch.
+      results.push_back(s.row.d.dispatch_id.empty() ? settle_result::not_found
+                                                    : queue::settle_row(s.row, item, now()));
       if (results.back() != settle_result::accepted)
         continue;
       claims.leave(item.dispatch_id);
-      changed.push_back(&it->second);
+      changed.push_back(&s);
     }
     replies.emplace_back(std::move(results));
   }
-  close_claims(claims);
   write_back(changed);
+  close_claims(claims);
   return replies;
 }
 
