@@ -18,6 +18,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <memory>
 #include <poll.h>
 #include <unistd.h>
@@ -192,6 +193,7 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
                where.home, where.socket_path());
   node_guard guard(**node, around.manager, around.heartbeat);
   guard.say_ready();
+  ::malloc_trim(0); // a node runs for months without what its start took
   const auto why = service_loop(**node, signals, guard, *process, around.stop_margin).run();
   (*server)->stop();
   (*node)->release(release_limit);
