@@ -1,6 +1,7 @@
 #include "agreement.hpp"
 
 #include "boyd/state/runtime_block.hpp"
+#include "support/telling.hpp"
 
 #include <algorithm>
 #include <map>
@@ -101,14 +102,14 @@ std::vector<std::string> disagreements(const site& s) {
     const auto then = state::parse_runtime_block(shown);
     if (!then || then->latest.cycle_id != row.cycle_id || then->latest.status != row.status)
       out.push_back("the state at cycle " + row.cycle_id + " is not its record:\n" + shown);
-    if (records_of(s, row.cycle_id) > 1)
+    if (!promised(records_of(s, row.cycle_id) <= 1, "a cycle is committed once: " + row.cycle_id))
       out.push_back("cycle " + row.cycle_id + " is committed more than once");
   }
   if (block->history.empty() || block->history.front().cycle_id != block->latest.cycle_id)
     out.push_back("latest_cycle_id is not the first row of the history");
   if (const auto dirty = s.git({"status", "--porcelain"}); !dirty.empty())
     out.push_back("git status: " + dirty);
-  if (const auto broken = s.fsck(); !broken.empty())
+  if (const auto broken = s.fsck(); !promised(broken.empty(), "git fsck: " + broken))
     out.push_back("git fsck: " + broken);
   return out;
 }

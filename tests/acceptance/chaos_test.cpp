@@ -1,6 +1,7 @@
 #include "agreement.hpp"
 #include "harness.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -204,11 +205,11 @@ class sweep {
       std::set<std::string> fences;
       int good = 0;
       for (const auto& a : row.at("attempts")) {
-        if (!fences.insert(a.at("fence").dump()).second)
+        if (!promised(fences.insert(a.at("fence").dump()).second, "a fence once: " + row.dump()))
           note("a fence twice", row.dump());
         good += a.value("to", "") == "done" ? 1 : 0;
       }
-      if (good > 1)
+      if (!promised(good <= 1, "done once: " + row.dump()))
         note("done twice", row.dump());
     }
   }

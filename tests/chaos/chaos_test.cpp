@@ -25,8 +25,8 @@ std::string report(const chaos_lab& lab, const chaos_findings& f) {
   text +=
       fmt::format("chaos: cycles admitted {}, dispatches {}, runs {}, effects {}, absorbed {}\n",
                   lab.record().acknowledged.size(), f.dispatches, f.runs, f.effects, f.absorbed);
-  text += fmt::format("chaos: rescues {}, late results refused {}, given up {}\n", f.rescues, f.refused,
-                      f.given_up);
+  text += fmt::format("chaos: rescues {}, late results refused {}, given up {}\n", f.rescues,
+                      f.refused, f.given_up);
   // Without a bound here: the others may be away at the same time. The deterministic case has one.
   text += "chaos: a lost node's work runs elsewhere: " + times(f.elsewhere_s) +
           "\nchaos: the same at home, after its restart: " + times(f.at_home_s) + "\n";

@@ -223,30 +223,34 @@ bool chaos_lab::act_on_database(int what) {
   case 5:
     return break_network(what - 3);
   default:
-    if (!server_.running())
-      return false;
-    server_.stop_immediately();
-    server_back_ = clock::now() + random_time(0, 2);
-    return count("server restarted as after a crash");
+    return restart_server();
   }
+}
+
+bool chaos_lab::restart_server() {
+  if (!server_.running())
+    return false;
+  server_.stop_immediately();
+  server_back_ = clock::now() + random_time(0, 2);
+  return count("server restarted as after a crash");
 }
 
 /// One of the main kinds; false when there was nothing that it could strike.
 bool chaos_lab::act_on(const std::string& kind) {
   constexpr int of_network = 3;
-  const auto either = static_cast<int>(random_() % 2);
+  const auto any = static_cast<int>(random_() % (2 * of_network));
   if (kind == session_ended)
     return end_sessions(false);
   if (kind == network_broken)
-    return break_network(static_cast<int>(random_() % of_network));
+    return break_network(any % of_network);
   if (kind == server_restarted)
-    return act_on_database(6);
+    return restart_server();
   auto* m = random_up();
   if (m == nullptr)
     return false;
   if (kind == node_killed)
-    return act_on_node(*m, either);
-  return act_on_node(*m, kind == node_stopped ? 2 + either : 4);
+    return act_on_node(*m, any % 2);
+  return act_on_node(*m, kind == node_stopped ? 2 + any % 2 : 4);
 }
 
 void chaos_lab::act() {
@@ -348,8 +352,15 @@ std::string chaos_lab::amiss() {
                         "'running')) AS work, (SELECT count(*) FROM boyd.cycles WHERE finished_at "
                         "IS NULL) AS cycles, (SELECT count(*) FROM boyd.occurrences WHERE "
                         "finished_at IS NULL) AS slots");
-  if (open.front() != nlohmann::json{{"work", 0}, {"cycles", 0}, {"slots", 0}})
-    return "open: " + open.front().dump();
+  if (open.front() != nlohmann::json{{"work", 0}, {"cycles", 0}, {"slots", 0}}) {
+    auto text = "open: " + open.front().dump();
+    for (const auto& slot : ask("SELECT * FROM boyd.occurrences WHERE finished_at IS NULL"))
+      text += "\n" + slot.dump();
+    for (const auto& cycle :
+         ask("SELECT cycle_id, status FROM boyd.cycles WHERE finished_at IS NULL"))
+      text += "\n" + cycle.dump();
+    return text;
+  }
   for (auto& m : members_) {
     const auto r = m->home().run({"status", "--json"});
     const auto status = r.json();

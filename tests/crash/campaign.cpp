@@ -1,5 +1,6 @@
 #include "crash/campaign.hpp"
 
+#include "support/telling.hpp"
 #include "support/wait.hpp"
 
 #include <csignal>
@@ -191,8 +192,7 @@ std::uint64_t proving_ground::calls_of(std::uint32_t kinds) {
   return shim_.calls();
 }
 
-void proving_ground::require(const std::vector<std::string>& violations, const std::string& about,
-                             const std::string& more) {
+void proving_ground::require(const std::vector<std::string>& violations, const std::string& about) {
   if (violations.empty())
     return;
   std::string text = about + "\n";
@@ -202,11 +202,20 @@ void proving_ground::require(const std::vector<std::string>& violations, const s
     copy(home_, kept);
     text += "the home is kept in " + std::string(kept) + "\n";
   }
-  throw broken(text + more + "what the runs said:\n" + told_);
+  throw broken(text + "what the runs said:\n" + told_);
+}
+
+std::vector<std::string> proving_ground::told_as_broken(std::vector<std::string> violations,
+                                                        const std::string& about) const {
+  if (!expects_losses_)
+    for (const auto& v : violations)
+      test::tell_broken(v + "; " + about);
+  return violations;
 }
 
 void proving_ground::check(const std::string& about) {
-  require(witness_.judge(look_at_disk(home_, outside_.file("scratch"))), about);
+  const auto wrong = witness_.judge(look_at_disk(home_, outside_.file("scratch")));
+  require(told_as_broken(wrong, about), about);
 }
 
 void proving_ground::settle(const std::string& about, std::uint32_t counted) {
@@ -218,7 +227,8 @@ void proving_ground::settle(const std::string& about, std::uint32_t counted) {
       !answer.at("problems").empty())
     wrong.emplace_back("a cycle without faults is not good");
   else
-    wrong = witness_.judge_settled(look_at_disk(home_, outside_.file("scratch")));
+    wrong = told_as_broken(witness_.judge_settled(look_at_disk(home_, outside_.file("scratch"))),
+                           about);
   require(wrong, about + ", then a cycle without faults");
 }
 

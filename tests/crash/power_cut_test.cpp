@@ -1,6 +1,7 @@
 #include "crash/campaign.hpp"
 #include "crash/loop_disk.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 
 using namespace boyd::crash;
 using namespace std::chrono_literals;
@@ -48,10 +49,8 @@ void cut_along(proving_ground& ground, loop_disk& disk, const effort& e, bool li
 
 TEST_CASE("case 33 cut-every-io: the power fails at I/O calls of cycles and recoveries",
           "[crash]") {
-  if (const auto reason = loop_disk::why_not(); !reason.empty()) {
-    WARN("SKIPPED, no power was cut: " << reason);
-    return;
-  }
+  if (const auto reason = loop_disk::why_not(); !reason.empty())
+    return boyd::test::tell_skipped("case 33, power cuts", reason);
   const auto e = effort_of(100, 13s);
   loop_disk disk;
   proving_ground ground(disk.path());
@@ -62,14 +61,13 @@ TEST_CASE("case 33 cut-every-io: the power fails at I/O calls of cycles and reco
 }
 
 TEST_CASE("case 33 cut-every-io: the ledger finds out a disk that lies about fsync", "[crash]") {
-  if (const auto reason = loop_disk::why_not(); !reason.empty()) {
-    WARN("SKIPPED, no power was cut: " << reason);
-    return;
-  }
+  if (const auto reason = loop_disk::why_not(); !reason.empty())
+    return boyd::test::tell_skipped("case 33, a disk that lies", reason);
   constexpr std::uint64_t cuts = 50;
   const effort e{.points = cuts, .seed = effort_of(cuts, 0s).seed};
   loop_disk disk;
   proving_ground ground(disk.path());
+  ground.expect_losses();
   tally points(e);
   CHECK_THROWS_AS(cut_along(ground, disk, e, true, points), broken);
   CHECK(points.done() > 0);

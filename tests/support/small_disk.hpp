@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 #include "support/temp_dir.hpp"
 
 #include <cstddef>
@@ -19,14 +20,14 @@ namespace boyd::test {
 /// children alone.
 class small_disk {
  public:
-  /// Null, with a warning that says so, where mounting is not permitted.
+  /// Null, and told, where mounting is not permitted.
   static std::unique_ptr<small_disk> mount(std::size_t bytes) {
     std::unique_ptr<small_disk> disk(new small_disk);
     const auto options = "size=" + std::to_string(bytes);
     if (::unshare(CLONE_NEWNS) != 0 ||
         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("tmpfs", disk->path().c_str(), "tmpfs", 0, options.c_str()) != 0) {
-      WARN("SKIPPED: may not mount here, so no disk can be filled");
+      tell_skipped("case 35, a disk that is full", "may not mount");
       return nullptr;
     }
     disk->mounted_ = true;

@@ -1,5 +1,6 @@
 #include "integration/git/fixture.hpp"
 #include "integration/git/stepper.hpp"
+#include "support/telling.hpp"
 
 #include <algorithm>
 
@@ -29,7 +30,7 @@ std::size_t times(const git_home& h, const std::string& subject) {
 
 bool skipped(const stepped& run) {
   if (!run.possible)
-    WARN("SKIPPED: tracing a child process is not permitted here");
+    tell_skipped("kill points inside a commit", "tracing a child process is not permitted");
   return !run.possible;
 }
 

@@ -5,6 +5,7 @@
 #include "src/adapters/posix/file_system.hpp"
 #include "support/sim/disk.hpp"
 #include "support/sim/repository.hpp"
+#include "support/telling.hpp"
 
 using namespace boyd;
 using namespace boyd::test;
@@ -54,10 +55,8 @@ TEST_CASE("what a write and its boundary make durable is synced once") {
         syncs += step.sync ? 1 : 0;
         return step_choice::go;
       });
-  if (!run.possible) {
-    WARN("SKIPPED: tracing is not permitted here");
-    return;
-  }
+  if (!run.possible)
+    return tell_skipped("how often a commit syncs", "tracing a child process is not permitted");
   REQUIRE(run.exit_code == 0);
   // STATE.md, its backup, their directory; a blob, a tree and a commit, each with its directory;
   // the index; the branch and its directory.

@@ -1,5 +1,6 @@
 #include "src/adapters/posix/home_lock.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 #include "support/temp_dir.hpp"
 
 #include <csignal>
@@ -209,10 +210,8 @@ TEST_CASE("links in place of home, run or lock are refused", "[posix][lock]") {
 }
 
 TEST_CASE("case 45 wrong-owner: another user's home is refused", "[posix][lock]") {
-  if (::geteuid() != 0) {
-    WARN("SKIPPED: needs root to give a directory away");
-    return;
-  }
+  if (::geteuid() != 0)
+    return test::tell_skipped("case 45, wrong owner", "needs root to give a directory away");
   const test::temp_dir home;
   constexpr uid_t nobody = 65534;
   REQUIRE(::chown(home.path().c_str(), nobody, nobody) == 0);
@@ -238,10 +237,8 @@ TEST_CASE("case 45 read-only-fs: it is refused with the reason", "[posix][lock]"
     return said ? refused : accepted;
   });
   const int outcome = end_of(child);
-  if (outcome == no_mounts) {
-    WARN("SKIPPED: may not mount here");
-    return;
-  }
+  if (outcome == no_mounts)
+    return test::tell_skipped("case 45, read-only file system", "may not mount");
   CHECK(outcome == refused);
 }
 

@@ -1,5 +1,6 @@
 #include "support/postgres/server.hpp"
 
+#include "support/telling.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"
 
@@ -227,8 +228,11 @@ std::string postgres_server::query(const std::string& where, const std::string& 
 
 postgres_server* shared_postgres() {
   const char* skip = std::getenv("BOYD_SKIP_POSTGRES");
-  if (skip != nullptr && std::string{skip} == "1")
+  if (skip != nullptr && std::string{skip} == "1") {
+    [[maybe_unused]] static const bool told =
+        (tell_skipped("everything on PostgreSQL", "BOYD_SKIP_POSTGRES=1"), true);
     return nullptr;
+  }
   static postgres_server server;
   return &server;
 }

@@ -37,8 +37,8 @@ class postgres_server {
   std::unique_ptr<impl> impl_;
 };
 
-/// The process's server, started at first use; null when BOYD_SKIP_POSTGRES=1. Without an installed
-/// PostgreSQL it throws: a missing server is never silently skipped.
+/// The process's server, started at first use; null, and told once, when BOYD_SKIP_POSTGRES=1.
+/// Without an installed PostgreSQL it throws: a missing server is never silently skipped.
 postgres_server* shared_postgres();
 
 } // namespace boyd::test
