@@ -1,3 +1,4 @@
+#include "integration/http/raw_client.hpp"
 #include "program.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
@@ -32,6 +33,24 @@ nlohmann::json steady_part(nlohmann::json status) {
   for (const char* key : {"pid", "started_at", "running", "state"})
     status["node"].erase(key);
   return status;
+}
+
+/// Requests on one connection, one after the other.
+void ask_often(const std::string& socket, int times) {
+  raw_client client(socket);
+  for (int i = 0; i < times; ++i) {
+    REQUIRE(client.send("GET /nothing/" + std::to_string(i) + " HTTP/1.1\r\nHost: boyd\r\n\r\n"));
+    REQUIRE(client.read_until("/nothing/" + std::to_string(i)).find("timeout") ==
+            std::string::npos);
+  }
+}
+
+/// What the process holds of its own, in KiB (proc(5): RssAnon).
+long private_kib(pid_t pid) {
+  const auto status = read_file("/proc/" + std::to_string(pid) + "/status");
+  const std::string key = "RssAnon:";
+  const auto at = status.find(key);
+  return at == std::string::npos ? -1 : std::atol(status.c_str() + at + key.size());
 }
 
 } // namespace
@@ -256,4 +275,23 @@ TEST_CASE("prompt files of a killed node are removed by the next start", "[e2e]"
   REQUIRE(files() == 1);
   CHECK(home.run({"status"}).code == 0);
   CHECK(files() == 0);
+}
+
+TEST_CASE("requests of the control API leave nothing in the node's memory", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto socket = home.file("run/control.sock");
+  constexpr int warm_up = 500;
+  constexpr int requests = 3000;
+  ask_often(socket, warm_up);
+  const auto before = private_kib(node.pid());
+  ask_often(socket, requests);
+  const auto grown = private_kib(node.pid()) - before;
+  WARN(requests << " requests: " << grown << " KiB more");
+#ifndef __SANITIZE_ADDRESS__   // which keeps what was freed
+  CHECK(grown < requests / 2); // half a KiB for each; a watch that was left cost more than one
+#endif
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
 }
