@@ -1,5 +1,7 @@
 #include "actors/dispatcher/core.hpp"
 
+#include "boyd/queue/transitions.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -61,6 +63,11 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
     }
     if (auto it = early.find(r.row.dispatch_id); it != early.end()) {
       settle_unstarted(r, it->second);
+      continue;
+    }
+    if (const auto refusal = queue::refusal_of(r.row)) {
+      to_settle_.push_back(
+          queue::decide_settlement(r, *refusal, limits_.retry, 0, queue::stop_cause::none));
       continue;
     }
     leases_.granted(r.row.dispatch_id, r.row.fence, call_started, r.lease);

@@ -40,16 +40,6 @@ std::size_t json_depth(std::string_view text) {
   return deepest;
 }
 
-/// A JSON object that JSONB takes, too: no \u0000, bounded depth.
-bool is_metadata(std::string_view text) {
-  if (text == "{}")
-    return true;
-  if (json_depth(text) > limits::json_depth || text.find("\\u0000") != std::string_view::npos)
-    return false;
-  const auto first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text[first] == '{' && nlohmann::json::accept(text);
-}
-
 problem check(const open_occurrence& op) {
   if (op.slot.kernel_id.empty())
     return wrong("a slot needs a kernel_id");
@@ -151,6 +141,15 @@ problem check(const T&) {
 }
 
 } // namespace
+
+bool is_metadata(std::string_view text) {
+  if (text == "{}")
+    return true;
+  if (json_depth(text) > limits::json_depth || text.find("\\u0000") != std::string_view::npos)
+    return false;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' && nlohmann::json::accept(text);
+}
 
 std::optional<error> check_operation(const store::operation& op) {
   return std::visit([](const auto& o) { return check(o); }, op);

@@ -108,6 +108,25 @@ void sanitize(std::string& text) {
     text = sanitize_utf8(text);
 }
 
+/// So much of a word that is not understood is quoted.
+constexpr std::size_t quoted_bytes = 64;
+
+void add_damage(std::string& damage, std::string_view what) {
+  damage += damage.empty() ? "" : "; ";
+  damage += what;
+}
+
+/// What keeps a row from being run; empty when nothing does.
+std::string damage_of(const queue_row& row) {
+  std::string damage = row.damage;
+  if (!is_metadata(row.d.metadata_json))
+    add_damage(damage, "its metadata is not a JSON object");
+  if (row.d.attempts_json != "[]" &&
+      !(row.d.attempts_json.starts_with('[') && json::accept(row.d.attempts_json)))
+    add_damage(damage, "its attempts are not a JSON list");
+  return damage;
+}
+
 run_outcome clean(const run_outcome& from) {
   auto o = from;
   for (auto* text : {&o.summary, &o.output, &o.error, &o.session_id, &o.usage_json})
@@ -144,6 +163,25 @@ void claim_row(queue_row& row, const std::string& node_id, milliseconds lease, u
   d.started_at = now;
   d.outcome = run_outcome{};
   row.last_owner = node_id;
+  if (const auto damage = damage_of(row); !damage.empty()) {
+    d.outcome.failure = failure_class::deterministic;
+    d.outcome.error = "its row cannot be read and was not run: " + damage +
+                      "; a newer version wrote it, or a fault did: upgrade or mend the row, then "
+                      "`boyd dispatches retry` runs it";
+    d.outcome.summary = d.outcome.error;
+  }
+}
+
+std::optional<run_outcome> refusal_of(const dispatch& claimed) {
+  if (claimed.outcome.failure == failure_class::none)
+    return std::nullopt;
+  return claimed.outcome;
+}
+
+void note_unknown(queue_row& row, std::string_view column, std::string_view word) {
+  add_damage(row.damage, "its " + std::string(column) + " \"" +
+                             sanitize_utf8(word.substr(0, quoted_bytes)) +
+                             "\" is not known to this version");
 }
 
 settle_result settle_row(queue_row& row, const settlement& item, utc_time now) {

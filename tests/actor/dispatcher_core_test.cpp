@@ -1,4 +1,5 @@
 #include "actors/dispatcher/core.hpp"
+#include "boyd/queue/transitions.hpp"
 #include "support/pch.hpp"
 
 using namespace boyd;
@@ -62,6 +63,29 @@ TEST_CASE("dispatcher: a permit first, then a claim, then a start") {
   core.claimed({claimed("a")}, t0);
   todo = core.decide(t0);
   REQUIRE(todo.start.size() == 1);
+  CHECK(core.running() == 1);
+}
+
+TEST_CASE(
+    "case 26 undecodable-job: a dispatcher settles it with its reason and starts the others") {
+  dispatcher_core core(two_at_once());
+  core.due(2, 10);
+  (void)core.decide(t0);
+  core.granted(2);
+  (void)core.decide(t0);
+  queue::queue_row broken;
+  broken.d.dispatch_id = "broken";
+  broken.d.metadata_json = "{\"v\":";
+  queue::claim_row(broken, "n1", 30s, utc_time{});
+  core.claimed({{broken.d, 30s}, claimed("whole")}, t0);
+  const auto todo = core.decide(t0);
+  REQUIRE(todo.start.size() == 1);
+  CHECK(todo.start[0]->row.dispatch_id == "whole");
+  REQUIRE(todo.settle.size() == 1);
+  CHECK(todo.settle[0].dispatch_id == "broken");
+  CHECK(todo.settle[0].to == settle_to::failed);
+  CHECK(todo.settle[0].outcome.error.find("its metadata is not a JSON object") !=
+        std::string::npos);
   CHECK(core.running() == 1);
 }
 

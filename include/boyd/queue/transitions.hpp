@@ -28,14 +28,35 @@ struct queue_row {
   std::int64_t settled_fence =
       0;                  ///< the newest fence that was settled: tells a repeat from a theft
   std::string last_owner; ///< the node of the latest claim, kept after its lease
+  std::string damage{};   ///< what reading the row did not understand; see read_word
 };
+
+/// Adds to `row.damage` that `column` holds a word that this version does not know.
+void note_unknown(queue_row& row, std::string_view column, std::string_view word);
+
+/// The enumerator that `word`, of `column`, names by `from`; `otherwise` when it names none. A word
+/// that is not known (a newer version's, or a fault's) is noted in `row`.
+template <class Enum, class From>
+Enum read_word(queue_row& row, std::string_view column, std::string_view word, From from,
+               Enum otherwise) {
+  const auto value = from(word);
+  if (!value && !word.empty())
+    note_unknown(row, column, word);
+  return value.value_or(otherwise);
+}
 
 /// A new pending row; texts are made valid UTF-8.
 queue_row new_row(const dispatch_spec& spec, utc_time now);
 
 /// pending → running for `node_id`: fence and attempt grow, the old outcome is cleared (it stands
-/// in attempts_json).
+/// in attempts_json). A row that this version cannot read whole (`damage`, metadata that is no
+/// object, earlier attempts that are no list) must not run: see refusal_of.
 void claim_row(queue_row& row, const std::string& node_id, milliseconds lease, utc_time now);
+
+/// How a dispatch that was just claimed must be settled without running: as failed, with what is
+/// wrong in which column. Nothing: it can run. claim_row leaves it as the row's outcome, which is
+/// empty otherwise.
+std::optional<run_outcome> refusal_of(const dispatch& claimed);
 
 /// Ends the running attempt when `item.fence` is the row's; otherwise nothing changes. The same
 /// fence again: `already_settled`; a fence that was taken away: `stale`.
@@ -62,6 +83,9 @@ bool holds(const queue_row& row, const std::string& node_id, std::int64_t fence)
 /// The stable name of where an attempt went, as attempts_json has it.
 std::string_view name_of(settle_to to) noexcept;
 std::optional<settle_to> settle_to_from(std::string_view name) noexcept;
+
+/// A JSON object that every store takes: bounded depth, no \u0000.
+bool is_metadata(std::string_view text);
 
 /// What is wrong with an operation's arguments (empty ids, malformed or too deep metadata, a slot
 /// closed as open, a prefix too short, …); nothing when it may run. A store answers it for that

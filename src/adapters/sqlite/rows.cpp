@@ -18,7 +18,8 @@ namespace {
 void read_result(const statement& s, directory& names, queue::queue_row& row) {
   auto& d = row.d;
   const auto status = dispatch_status_from(s.view(14));
-  d.status = status.value_or(dispatch_status::failed);
+  d.status = queue::read_word(row, "status", s.view(14), dispatch_status_from,
+                              dispatch_status::failed);
   d.attempt = static_cast<int>(s.integer(15));
   d.rescues = static_cast<int>(s.integer(16));
   d.fence = s.integer(17);
@@ -29,10 +30,12 @@ void read_result(const statement& s, directory& names, queue::queue_row& row) {
   d.started_at = s.optional_time(21);
   d.finished_at = s.optional_time(22);
   auto& o = d.outcome;
-  o.execution = execution_verdict_from(s.view(23)).value_or(execution_verdict::none);
-  o.claim = claim_verdict_from(s.view(24)).value_or(claim_verdict::none);
-  o.verification = verification_verdict_from(s.view(25)).value_or(verification_verdict::none);
-  o.failure = failure_class_from(s.view(26)).value_or(failure_class::none);
+  using queue::read_word;
+  o.execution = read_word(row, "execution", s.view(23), execution_verdict_from, o.execution);
+  o.claim = read_word(row, "claim", s.view(24), claim_verdict_from, o.claim);
+  o.verification =
+      read_word(row, "verification", s.view(25), verification_verdict_from, o.verification);
+  o.failure = read_word(row, "failure_class", s.view(26), failure_class_from, o.failure);
   o.exit_code = static_cast<int>(s.integer(27));
   o.output_cut = static_cast<std::uint64_t>(s.integer(28));
   o.session_id = s.text(29);
