@@ -117,6 +117,9 @@ typename worker_actor<Request, Reply>::behavior_type keeper_worker(
   }};
 }
 
+/// A trouble that goes on is told of again, when its reason has changed, after this time at least.
+inline constexpr milliseconds told_again = 60s;
+
 /// What a keeper is made of.
 template <class Request, class Reply>
 struct keeper_parts {
@@ -280,16 +283,27 @@ class keeper {
 
   void note(const part_health& h) {
     const std::string kept = h.last_error.empty() ? health_.last_error : h.last_error;
-    if (h.ok != health_.ok || h.reason != health_.reason) {
-      if (h.ok)
-        spdlog::info("{}: recovered", parts_.name);
-      else
-        spdlog::warn("{}: degraded: {}", parts_.name, h.reason);
-    }
+    tell(h);
     if (health_.ok && !h.ok)
       tick_in(parts_.probe_interval);
     health_ = h;
     health_.last_error = h.ok ? kept : h.reason;
+  }
+
+  /// One line when a trouble begins and one when it ends. What is tried again each second may fail
+  /// in ever other words: those are told rarely.
+  void tell(const part_health& h) {
+    const auto now = parts_.clock->steady();
+    if (h.ok) {
+      if (!health_.ok)
+        spdlog::info("{}: recovered", parts_.name);
+      return;
+    }
+    if (!health_.ok && (h.reason == told_reason_ || now - told_at_ < told_again))
+      return;
+    spdlog::warn("{}: degraded: {}", parts_.name, h.reason);
+    told_reason_ = h.reason;
+    told_at_ = now;
   }
 
   void pump() {
@@ -314,6 +328,8 @@ class keeper {
   std::optional<steady_time> busy_since_; ///< the worker has had something to do without a word
   std::uint64_t tick_generation_ = 0;
   part_health health_;
+  std::string told_reason_; ///< the newest that is in the log
+  steady_time told_at_{};
   restart_backoff policy_;
 };
 

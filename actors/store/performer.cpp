@@ -19,8 +19,8 @@ namespace {
 /// Work goes on within a few seconds after the store is back (FAULTS 21).
 constexpr milliseconds longest_backoff = 1s;
 
-/// What is written, as a fact of this node that is taken away again, to prove that the disk takes
-/// writes: much more than the room that a full one may still have in its last pages.
+/// What is written, as a fact that is taken away again, to prove that the disk takes writes: more
+/// than the room that a full one may still have here and there.
 constexpr std::size_t proof_bytes = std::size_t{256} << 10;
 constexpr const char* proof_scope = "store:proof";
 
@@ -44,6 +44,17 @@ bool is_question(const store::operation& op) {
          std::holds_alternative<store::list_nodes>(op);
 }
 
+using some_jobs = std::vector<job<store_request, store_reply>*>;
+
+/// Requests that only ask, and the others.
+std::pair<some_jobs, some_jobs> apart(const some_jobs& all) {
+  std::pair<some_jobs, some_jobs> parts;
+  for (auto* j : all)
+    (std::ranges::all_of(j->request.operations, is_question) ? parts.first : parts.second)
+        .push_back(j);
+  return parts;
+}
+
 bool is_outage(const error& e) {
   return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
          e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
@@ -55,8 +66,6 @@ bool is_outage(const error& e) {
 /// dies.
 class joined_operations {
  public:
-  using some_jobs = std::vector<job<store_request, store_reply>*>;
-
   explicit joined_operations(const some_jobs& jobs) : jobs_(jobs) {
     std::size_t count = 0;
     for (const auto* j : jobs_)
@@ -162,30 +171,31 @@ void store_session::perform_together(const some_jobs& batch) {
     return;
   }
   lost(replies.error());
-  if (open_)
-    perform_apart(batch); // the questions among them have an answer
-  else
-    answer_during_outage(batch, replies.error());
+  const auto [questions, writing] = apart(batch);
+  answer_during_outage(writing, replies.error());
+  answer(questions, replies.error());
 }
 
 /// While the disk takes no writes: the questions by themselves.
 void store_session::perform_apart(const some_jobs& batch) {
-  some_jobs questions;
-  some_jobs writing;
-  for (auto* j : batch)
-    (std::ranges::all_of(j->request.operations, is_question) ? questions : writing).push_back(j);
+  const auto [questions, writing] = apart(batch);
   if (!writing.empty()) {
     if (auto writable = ensure_writable(); !writable)
       answer_during_outage(writing, writable.error());
     else
       perform_together(writing);
   }
+  answer(questions, why_lost_);
+}
+
+/// `why`: what to say when the store cannot be read either.
+void store_session::answer(const some_jobs& questions, const error& why) {
   if (questions.empty())
     return;
-  auto replies = open_ ? apply_joined(questions) : result<store_reply>(fail(error(why_lost_)));
+  auto replies = open_ ? apply_joined(questions) : result<store_reply>(fail(why));
   if (replies)
     return distribute(questions, std::move(*replies));
-  if (is_outage(replies.error()) && open_)
+  if (open_ && is_outage(replies.error()))
     lost(replies.error());
   for (auto* j : questions)
     j->reply = fail(replies.error());
@@ -231,7 +241,7 @@ void store_session::distribute(const some_jobs& batch, store_reply replies) {
     }
     const auto first = replies.values.begin() + static_cast<std::ptrdiff_t>(next);
     j->reply = store_reply{{std::make_move_iterator(first),
-                           std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))}};
+                            std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))}};
     next += n;
   }
 }
@@ -284,8 +294,10 @@ result<void> store_session::open_now() {
     return fail(opened.error());
   }
   open_ = true;
-  if (write_failed_)
-    return ensure_writable();
+  if (write_failed_) {
+    auto writable = ensure_writable();
+    return open_ ? result<void>{} : writable;
+  }
   if (auto recorded = record_spool(); !recorded) {
     lost(recorded.error());
     return fail(recorded.error());
@@ -315,8 +327,7 @@ result<void> store_session::ensure_writable() {
 /// Small writes go into room that the store's files have already, so that they prove nothing.
 result<void> store_session::prove_writes() {
   const auto write = [this](std::string value) -> result<void> {
-    auto written =
-        apply({store::put_fact{proof_scope, store_->describe(), std::move(value)}});
+    auto written = apply({store::put_fact{proof_scope, "write", std::move(value)}});
     if (!written)
       return fail(std::move(written.error()));
     return {};
@@ -399,8 +410,8 @@ void store_session::look_for_concerns() {
 
 void store_session::lost(const error& why) {
   // A disk without room does not end the connection, which is what questions are answered through.
-  const bool worked = why.code == errc::no_space ? open_ && !write_failed_
-                                                 : std::exchange(open_, false) && !write_failed_;
+  const bool worked = open_ && !write_failed_;
+  open_ = open_ && why.code == errc::no_space;
   write_failed_ = write_failed_ || is_failed_write(why);
   backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base
                                          : std::min<milliseconds>(backoff_ * 2, longest_backoff);

@@ -44,6 +44,7 @@ class store_session {
   result<void> record_spool();
   void perform_together(const some_jobs& batch);
   void perform_apart(const some_jobs& batch);
+  void answer(const some_jobs& questions, const error& why);
   result<store_reply> apply_joined(const some_jobs& batch);
   result<store_reply> apply(const std::vector<store::operation>& operations);
   void distribute(const some_jobs& batch, store_reply replies);

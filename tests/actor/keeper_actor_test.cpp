@@ -6,7 +6,11 @@
 #include "support/wait.hpp"
 
 #include <caf/all.hpp>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -125,6 +129,7 @@ TEST_CASE("case 6 mailbox-flood: a flood is refused, not stored", "[keeper][acto
     REQUIRE(a.answered());
     if (!a.ok()) {
       CHECK(a.why().code == errc::overloaded);
+      CHECK(a.why().next == "ask again in a second");
       ++refused;
     }
   }
@@ -190,6 +195,37 @@ TEST_CASE("the worker's health is the keeper's", "[keeper][actor]") {
   f.node.advance(3s);
   CHECK(f.health().ok);
   CHECK(f.health().last_error == "disk is full");
+}
+
+TEST_CASE("a trouble is one line in the log when it begins and one when it ends",
+          "[keeper][actor]") {
+  std::ostringstream told;
+  const auto logger = std::make_shared<spdlog::logger>(
+      "told", std::make_shared<spdlog::sinks::ostream_sink_mt>(told));
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(logger);
+  const auto lines = [&] {
+    const auto text = told.str();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  {
+    fixture f;
+    f.outside->health.ok = false;
+    for (int second = 0; second < 30; ++second) {
+      f.outside->health.reason = "try " + std::to_string(second);
+      f.node.advance(1s);
+    }
+    CHECK(lines() == 1);
+    f.node.advance(60s);
+    CHECK(lines() == 2); // what it is now
+    f.node.advance(600s);
+    CHECK(lines() == 2);
+    f.outside->health = {};
+    f.node.advance(2s);
+    CHECK(lines() == 3);
+    CHECK(told.str().find("echo: recovered") != std::string::npos);
+  }
+  spdlog::set_default_logger(before);
 }
 
 TEST_CASE("an outage of ten minutes costs no worker (promise: a database outage is not a crash)",

@@ -1,5 +1,5 @@
 #include "actors/store/performer.hpp"
-#include "src/adapters/posix/clock.hpp"
+#include "boyd/ports/clock.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
@@ -19,7 +19,10 @@ struct script {
   std::deque<step> steps;
   std::vector<std::vector<std::string>> seen; ///< keys of put_fact, per call
   std::vector<std::string> concerns;
+  std::size_t room = no_end; ///< bytes of facts that the disk still takes
   int opened = 0;
+
+  static constexpr std::size_t no_end = std::size_t{1} << 40;
 };
 
 class scripted_store final : public dispatch_store {
@@ -47,6 +50,12 @@ class scripted_store final : public dispatch_store {
       return fail(errc::commit_in_doubt, "the connection is gone");
     if (step == script::step::refuse_it)
       return fail(errc::bug, "no");
+    std::size_t wanted = 0;
+    for (const auto& op : batch)
+      if (const auto* fact = std::get_if<store::put_fact>(&op))
+        wanted += fact->value.size();
+    if (wanted > script_->room)
+      return fail(errc::no_space, "the database cannot grow");
     return std::vector<store::any_reply>(batch.size(), store::ok{});
   }
 
@@ -57,9 +66,17 @@ class scripted_store final : public dispatch_store {
   std::shared_ptr<script> script_;
 };
 
+class manual_clock final : public clock_port {
+ public:
+  utc_time now() const override { return utc_time{passed}; }
+  steady_time steady() const override { return steady_time{passed}; }
+
+  milliseconds passed{1'000'000};
+};
+
 struct fixture {
   test::temp_dir directory;
-  std::shared_ptr<clock_port> clock = adapters::make_system_clock();
+  std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
   std::shared_ptr<script> plan = std::make_shared<script>();
   store_session session{
       std::make_unique<scripted_store>(plan),
@@ -189,4 +206,63 @@ TEST_CASE("what the store is concerned about is in its health until it is over, 
   CHECK(health.reason.empty());
   CHECK_FALSE(health.since);
   CHECK(health.last_error.find("session 7") != std::string::npos);
+}
+
+TEST_CASE("case 35 enospc: a store on a full disk stays degraded until a write of some size "
+          "succeeds, and answers questions meanwhile",
+          "[store]") {
+  fixture f;
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  REQUIRE(f.session.health().ok);
+  f.plan->room = 3;
+  store_request question;
+  question.operations.emplace_back(store::list_nodes{});
+  const auto ask_and_write = [&] {
+    jobs both;
+    both.emplace_back(request_of({"a"}));
+    both.emplace_back(question);
+    f.session.perform(both);
+    return std::pair(std::move(both[0].reply), std::move(both[1].reply));
+  };
+  const auto [written, asked] = ask_and_write();
+  REQUIRE_FALSE(written);
+  CHECK(written.error().code == errc::no_space);
+  CHECK(asked);
+  CHECK(f.plan->opened == 1); // another connection would not find room either
+  const auto since = f.session.health().since;
+  // Not one probe reports it well, though everything can be read, and small things be written.
+  f.plan->room = 20;
+  for (int i = 0; i < 10; ++i) {
+    f.clock->passed += 1s;
+    f.session.probe();
+    REQUIRE_FALSE(f.session.health().ok);
+    const auto [small, heard] = ask_and_write();
+    REQUIRE_FALSE(small);
+    REQUIRE(heard);
+  }
+  CHECK(f.session.health().since == since);
+  CHECK(f.session.health().reason.find("the database cannot grow") != std::string::npos);
+  f.plan->room = script::no_end;
+  f.clock->passed += 1s;
+  f.session.probe();
+  CHECK(f.session.health().ok);
+  CHECK(ask_and_write().first);
+  // What was written to prove it is taken away again.
+  CHECK(f.plan->seen[f.plan->seen.size() - 2] == std::vector<std::string>{"write"});
+}
+
+TEST_CASE("case 35 enospc: writing itself finds out that there is room again, without a probe",
+          "[store]") {
+  fixture f;
+  f.plan->room = 0;
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  CHECK_FALSE(batch.front().reply);
+  f.plan->room = script::no_end;
+  f.clock->passed += 1s;
+  batch = three_jobs();
+  f.session.perform(batch);
+  CHECK(batch.front().reply);
+  CHECK(f.session.health().ok);
 }
