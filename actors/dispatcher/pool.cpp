@@ -475,6 +475,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
   s.workspace = workspace;
   s.shell = std::make_unique<supervisor_shell<pool_impl::base>>(
       self, "dispatchers", context->ports.clock, context->ports.random, restart_intensity{});
+  s.shell->record_in(context->restarts);
   for (const auto& k : configuration->kernels)
     for (const auto& a : k.agents)
       add_member(self, k.kernel_id, a.agent_id);

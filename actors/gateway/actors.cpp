@@ -49,10 +49,6 @@ void order(const exchange_ptr& x, actor_verb what, const std::string& name) {
 
 } // namespace
 
-void get_actors(exchange_ptr x) {
-  list_actors(x, [x](json rows) { x->reply("actors", {{"items", std::move(rows)}}); });
-}
-
 void restart_actor(exchange_ptr x, const std::string& name) {
   order(x, actor_verb::restart, name);
 }

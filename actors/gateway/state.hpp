@@ -91,7 +91,7 @@ void get_plan(exchange_ptr x);                               // plan.cpp
 void get_state(exchange_ptr x);                              // history.cpp
 void get_state_log(exchange_ptr x);                          // history.cpp
 void get_state_diff(exchange_ptr x);                         // history.cpp
-void get_actors(exchange_ptr x);                             // actors.cpp
+void get_actors(exchange_ptr x);                             // status.cpp
 void restart_actor(exchange_ptr x, const std::string& name); // actors.cpp
 void unpark_actor(exchange_ptr x, const std::string& name);  // actors.cpp
 void get_chaos(exchange_ptr x);                              // chaos.cpp
@@ -101,7 +101,8 @@ void clear_faults(exchange_ptr x);                           // chaos.cpp
 /// The faults that are armed in this process, or were, as rows.
 json armed_faults(); // chaos.cpp
 
-/// The supervision tree as rows, as status shows it.
-void list_actors(exchange_ptr x, std::function<void(json rows)> then); // status.cpp
+/// When the kernel was first seen, as it keeps it in its facts; it has not been seen before `now`
+/// else.
+utc_time since_of(const store::get_facts::reply& facts, utc_time now); // plan.cpp
 
 } // namespace boyd::gateway_impl

@@ -91,20 +91,31 @@ void add_process_host(const gateway_parts& p, json& rows) {
                   {"depth", 1}});
 }
 
-/// The tree says who lives; a living part that is not well is degraded. Without a node the parts
-/// are only those that answer this question: none of the node's lives.
+/// Without a node the parts are only those that answer this question: none of the node's lives. The
+/// two that a command does without are where a node has them.
+json stopped_json(const survey& all) {
+  json rows = json::array();
+  const auto add = [&](const std::string& name, int depth) {
+    rows.push_back({{"name", name},
+                    {"state", "stopped"},
+                    {"restarts", 0},
+                    {"last_error", ""},
+                    {"depth", depth},
+                    {"reason", ""}});
+  };
+  for (const auto& c : all.tree) {
+    add(c.name, c.depth);
+    if (c.name == "planner")
+      add("retention", c.depth);
+  }
+  add("process_host", 1);
+  return rows;
+}
+
+/// The tree says who lives; a living part that is not well is degraded.
 json actors_json(const gateway_parts& p, const survey& all) {
   json rows = json::array();
   for (const auto& c : all.tree) {
-    if (p.context->passive) {
-      rows.push_back({{"name", c.name},
-                      {"state", "stopped"},
-                      {"restarts", 0},
-                      {"last_error", ""},
-                      {"depth", c.depth},
-                      {"reason", ""}});
-      continue;
-    }
     std::string state = c.state;
     std::string why = c.last_error;
     int restarts = c.restarts;
@@ -126,6 +137,13 @@ json actors_json(const gateway_parts& p, const survey& all) {
                     {"reason", c.reason}});
   }
   add_process_host(p, rows);
+  return rows;
+}
+
+json restarts_json(const survey& all) {
+  json rows = json::array();
+  for (const auto& e : all.restarts)
+    rows.push_back({{"at", to_json(std::optional(e.at))}, {"name", e.part}, {"cause", e.cause}});
   return rows;
 }
 
@@ -222,6 +240,7 @@ json status_json(const exchange& x, const survey& all) {
           {"kernels", kernels_json(p, all)},
           {"agents", std::move(agents)},
           {"actors", actors_json(p, all)},
+          {"restarts", all.store_problem.empty() ? restarts_json(all) : json(nullptr)},
           {"queue", std::move(queue)},
           {"permits",
            {{"limit", all.permits.limit},
@@ -264,32 +283,11 @@ void get_status(exchange_ptr x) {
   take_survey(x, [x](survey& all) { x->reply("status", status_json(*x, all)); });
 }
 
-void list_actors(exchange_ptr x, std::function<void(json rows)> then) {
-  take_survey(x, [x, then = std::move(then)](survey& all) {
-    then(actors_json(x->self->state.parts, all));
-  });
-}
-
-void get_agents(exchange_ptr x) {
-  const auto* kernel = x->kernel();
-  if (kernel == nullptr)
-    return;
-  take_survey(x, [x, kernel](survey& all) {
-    auto seen = std::make_shared<survey>(std::move(all));
-    store::list_decisions op;
-    op.kernel_id = kernel->kernel_id;
-    op.limit = std::max<std::size_t>(kernel->agents.size() * 2, 50);
-    ask_store(x->self, x->self->state.parts.store, std::move(op),
-              [x, kernel, seen](result<store::list_decisions::reply> rows) {
-                if (!rows)
-                  return x->fail_with(rows.error());
-                json items = json::array();
-                for (const auto& a : kernel->agents)
-                  items.push_back(detailed_agent(*x, *seen, *kernel, a, *rows));
-                x->reply("agents", {{"kernel_id", kernel->kernel_id},
-                                    {"schedule", schedule_json(*x, kernel->when)},
-                                    {"items", std::move(items)}});
-              });
+void get_actors(exchange_ptr x) {
+  take_survey(x, [x](survey& all) {
+    x->reply("actors",
+             {{"items", actors_json(x->self->state.parts, all)},
+              {"restarts", all.store_problem.empty() ? restarts_json(all) : json(nullptr)}});
   });
 }
 

@@ -95,7 +95,7 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
 }
 
 /// What ask_rows asks the store: of all, and then of each kernel.
-constexpr std::size_t fixed_questions = 3;
+constexpr std::size_t fixed_questions = 4;
 constexpr std::size_t questions_of_a_kernel = 4;
 /// Interrupted cycles are the newest ones; few can be under way at once.
 constexpr std::size_t cycles_searched = 16;
@@ -106,6 +106,7 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   request.operations.emplace_back(store::count_by_status{});
   request.operations.emplace_back(store::list_pauses{});
   request.operations.emplace_back(store::list_nodes{});
+  request.operations.emplace_back(store::get_facts{state::restarts_scope(p.context->node_id)});
   for (const auto& k : p.configuration->kernels) {
     request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
     store::list_cycles newest;
@@ -135,6 +136,8 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           all->pauses = std::move(*q);
         if (auto q = reply_of<store::list_nodes>(r->values[2]))
           all->nodes = std::move(*q);
+        if (auto q = reply_of<store::get_facts>(r->values[3]))
+          all->restarts = state::parse_restarts(*q);
         auto i = fixed_questions;
         for (const auto& k : configuration->kernels) {
           if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))

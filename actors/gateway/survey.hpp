@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/gateway/state.hpp"
+#include "boyd/state/restarts.hpp"
 #include "boyd/state/untold.hpp"
 
 #include <cstdint>
@@ -27,6 +28,8 @@ struct survey {
   std::vector<cycle_record> unfinished;
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
+  std::vector<restart_event>
+      restarts; ///< of this node's parts, also in earlier lives; newest first
   /// Why the rows could not be read: then what comes of them is unknown, not zero. Empty: they
   /// were.
   std::string store_problem;

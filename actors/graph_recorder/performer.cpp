@@ -2,6 +2,7 @@
 
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -148,18 +150,63 @@ result<void> graph_session::open_log() {
     return fail(std::move(bytes.error()));
   order_.clear();
   recent_.clear();
-  // The newest lines, found from the end.
-  std::size_t from = bytes->size();
-  for (std::size_t n = 0; n <= remembered_facts && from != std::string::npos && from > 0; ++n)
-    from = bytes->rfind('\n', from - 1);
-  const std::size_t begin = from == std::string::npos || from == 0 ? 0 : from + 1;
-  for (const auto line : split(std::string_view(*bytes).substr(begin), '\n'))
+  const auto served = check(*bytes);
+  for (const auto line : std::span(served).last(std::min(served.size(), remembered_facts)))
     if (auto edge = graph::parse_edge(line))
       remember(key_of(edge->fact));
   chain_ = std::move(*chain);
   log_.emplace(std::move(*log));
   seen_ = true;
   return {};
+}
+
+/// The lines of its end that can be believed. Damage is nothing that stops the recorder: the chain
+/// goes on behind it, and what it hit is gone from every reader's sight but not from the disk.
+std::vector<std::string_view> graph_session::check(std::string_view log) {
+  std::size_t begin = log.size() > checked_graph_bytes ? log.size() - checked_graph_bytes : 0;
+  if (begin > 0)
+    begin = std::min(log.find('\n', begin - 1), log.size() - 1) + 1;
+  const auto before = static_cast<std::size_t>(
+      std::count(log.begin(), log.begin() + static_cast<long>(begin), '\n'));
+  const auto end = log.substr(begin);
+  const auto report = begin == 0 ? graph::verify(end) : graph::verify_end(end, before);
+  auto lines = graph::sort_lines(end, report, before);
+  health_.notice.clear();
+  if (report.intact())
+    return std::move(lines.served);
+  const auto& first = report.problems.front();
+  health_.notice = path_ + ": line " + std::to_string(first.line) + " is " +
+                   std::string(graph::name_of(first.kind)) + " (" + first.detail + ")";
+  if (const auto more = report.problems.size() - 1; more > 0)
+    health_.notice += " and " + std::to_string(more) + " more findings";
+  if (!lines.damaged.empty()) {
+    const auto kept = set_aside(lines.damaged);
+    health_.notice += kept ? "; set aside in " + path_ + ".damaged"
+                           : "; it cannot be set aside: " + to_string(kept.error());
+    health_.notice += ", the other " + std::to_string(lines.served.size()) + " lines are served";
+  }
+  health_.notice += "; `boyd doctor` names them all";
+  spdlog::error("graph_recorder: {}", health_.notice);
+  return std::move(lines.served);
+}
+
+/// Copies damaged lines that are not there yet: a later start finds the same ones.
+result<void> graph_session::set_aside(const std::vector<std::string_view>& damaged) {
+  auto& fs = *context_->ports.files;
+  const std::string aside = path_ + ".damaged";
+  auto there = fs.read(aside, files::journal_file_bytes);
+  if (!there && there.error().code != errc::not_found)
+    return fail(std::move(there.error()));
+  const std::string old = there ? std::move(*there) : std::string{};
+  const auto lines = split(old, '\n');
+  const std::set<std::string_view> known(lines.begin(), lines.end());
+  std::string fresh;
+  for (const auto line : damaged)
+    if (!known.contains(line))
+      fresh.append(line).append("\n");
+  if (fresh.empty())
+    return {};
+  return files::write_atomic(fs, aside, old + fresh);
 }
 
 void graph_session::remember(std::string fact) {

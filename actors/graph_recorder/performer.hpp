@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd {
@@ -19,10 +20,16 @@ namespace boyd {
 /// How many facts at the end of the log are remembered to recognise a repeat.
 inline constexpr std::size_t remembered_facts = 4096;
 
+/// So much of the end of the log is checked when it is opened; `boyd doctor` checks all of it.
+inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
+
 /// The graph recorder worker's side without actors: HOME/knowledge/graph.jsonl with one write and
 /// one fsync per batch. A fact is its five values: one that is among the newest
 /// `remembered_facts` is a repeat (of a batch whose worker died, of a caller that had no answer)
-/// and is acknowledged without being written again. Blocking; one thread.
+/// and is acknowledged without being written again. At every opening the newest
+/// `checked_graph_bytes` of the log are checked against their chain: what is damaged is told of,
+/// kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS 40). Blocking; one
+/// thread.
 class graph_session {
  public:
   explicit graph_session(node_context_ptr context);
@@ -52,6 +59,8 @@ class graph_session {
   result<void> open_log();
   result<draft> render(const draft& before, const graph_request& request) const;
   void write(jobs& batch, draft& d);
+  std::vector<std::string_view> check(std::string_view log);
+  result<void> set_aside(const std::vector<std::string_view>& damaged);
   void remember(std::string fact);
   void lost(const error& why);
   void restored();

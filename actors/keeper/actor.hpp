@@ -3,6 +3,7 @@
 #include "actors/keeper/core.hpp"
 #include "actors/supervision/restart.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/restart_log.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "messages/health.hpp"
@@ -127,7 +128,8 @@ struct keeper_parts {
   performer_factory<Request, Reply> make_performer;
   std::shared_ptr<clock_port> clock;
   std::shared_ptr<entropy> random;
-  bool detached = true; ///< false in simulation: the worker runs inline
+  std::shared_ptr<restart_log> restarts; ///< hears of every death of the worker; null: nobody does
+  bool detached = true;                  ///< false in simulation: the worker runs inline
   keeper_limits limits;
   milliseconds probe_interval = 1s;       ///< while the worker is not well
   milliseconds idle_probe_interval = 30s; ///< while it is
@@ -274,6 +276,9 @@ class keeper {
     ++restarts_;
     health_.last_error = text_of(m.reason);
     spdlog::error("{}: worker ended: {}", parts_.name, health_.last_error);
+    if (parts_.restarts)
+      parts_.restarts->note(
+          {std::string(parts_.name) + " worker", health_.last_error, parts_.clock->now()});
     for (auto& a : core_.worker_died(health_.last_error))
       a.ticket.deliver(std::move(a.reply));
     const auto delay = policy_.failed(parts_.clock->steady(), parts_.random->unit());

@@ -37,6 +37,8 @@ kernel_status status_of(self_pointer self) {
   if (status.problem.empty() && s.rendering_is_behind)
     status.problem = "STATE.md or its commit is behind the recorded cycles; it is repeated" +
                      (s.carried.empty() ? "" : ": " + s.carried.back());
+  if (status.problem.empty())
+    status.problem = missed_slots(self);
   status.latest = s.latest;
   return status;
 }
@@ -95,6 +97,7 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
   install_handlers(self, "kernel");
   self->set_down_handler([self](caf::down_msg& m) { forget_listener(self, m); });
   self->state.parts = std::move(parts);
+  self->state.progress = now_of(self);
   if (auto read = read_settings(self, self->state.parts.configuration); !read)
     throw std::runtime_error(to_string(read.error()));
   self->send(self->state.parts.store, subscribe_queue{{}, queue_listener_actor(kernel_self(self))});

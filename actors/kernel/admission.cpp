@@ -28,6 +28,9 @@ std::string new_cycle_id(self_pointer self) {
   return make_uuid_v7(now_of(self), *self->state.parts.context->ports.random);
 }
 
+/// A slot that has come due may be begun this much later: the store is asked first.
+constexpr milliseconds start_margin = 2s;
+
 /// Writes the decided rows; what the store accepted as open is to be run, in order.
 void open_rows(self_pointer self, plan::slot_decision decision) {
   auto& s = self->state;
@@ -56,6 +59,8 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
           auto opened = reply_of<store::open_occurrence>(r->values[i]);
           if (opened && opened->opened && row.state == occurrence_state::open)
             st.admitted.push_back({row, {}});
+          else if (opened && !opened->opened)
+            st.progress = now_of(self); // another node has it
         }
         if (decision.cancel_running)
           cancel_running_cycle(self);
@@ -161,6 +166,7 @@ void resume_next(self_pointer self) {
     st.resumed = true;
     st.cycle = cycle_core::resume(*st.settings, row, !decisions->empty(), (*troubles)[row.cycle_id],
                                   st.since);
+    st.progress = now_of(self);
     st.cycle->carry(std::exchange(st.carried, {}));
     run_step(self);
   });
@@ -180,6 +186,21 @@ void cancel_running_cycle(self_pointer self) {
               });
     self->send(s.parts.dispatchers, cancel_run{{}, id, cancel_cause::overlap});
   }
+}
+
+std::string missed_slots(self_pointer self) {
+  const auto& s = self->state;
+  if (!s.parts.context->scheduled || !s.rule || s.stopping || !s.paused.empty())
+    return {};
+  const auto first = s.rule->next_after(s.progress);
+  const auto second = first ? s.rule->next_after(*first) : std::nullopt;
+  if (!second || now_of(self) < s.rule->due_at(s.settings->kernel_id, *second) + start_margin)
+    return {};
+  const auto idle = "no cycle has begun or ended since " + format_rfc3339(s.progress) +
+                    ", for two slots of the schedule or more: ";
+  if (!s.cycle)
+    return idle + "the next one does not begin";
+  return idle + "cycle " + s.cycle->id() + " is still in its phase " + phase_of(s.cycle->step());
 }
 
 void look_at(self_pointer self, utc_time when) {
@@ -206,6 +227,8 @@ void look(self_pointer self) {
               if (!st.cycle)
                 st.problem.clear();
               st.paused = pause_reason(self, *r);
+              if (!st.paused.empty())
+                st.progress = now_of(self);
               plan::slot_input in;
               in.kernel_id = st.settings->kernel_id;
               in.node_id = st.parts.context->node_id;
@@ -258,6 +281,7 @@ void start_next(self_pointer self) {
   s.resumed = false;
   s.cycle = cycle_core(*s.settings, next.cycle_id.empty() ? new_cycle_id(self) : next.cycle_id,
                        s.parts.context->node_id, next.slot, s.since, now_of(self));
+  s.progress = now_of(self);
   s.cycle->carry(std::exchange(s.carried, {}));
   s.told.clear();
   announce(self, "perceive", {}, "cycle " + s.cycle->id() + " begins");

@@ -1,5 +1,6 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/ports/web_caller.hpp"
 #include "boyd/state/runtime_block.hpp"
 
 #include <spdlog/spdlog.h>
@@ -37,6 +38,8 @@ namespace {
 constexpr std::size_t late_results = 256;
 /// STATE.md that is behind its rows is repaired this often.
 constexpr milliseconds repair_retry = 2s;
+/// Of a call after a cycle, in all.
+constexpr milliseconds heartbeat_limit = 10s;
 
 result<void> committed(const result<repository_reply>& r) {
   if (!r)
@@ -249,16 +252,40 @@ void run_record_step(self_pointer self) {
   }
 }
 
+namespace {
+
+/// The monitor's own alarm is that no call comes; one that fails is no reason to fail anything here.
+void call_heartbeat(self_pointer self, const std::string& cycle_id) {
+  const auto& s = self->state;
+  const auto& web = s.parts.context->ports.web;
+  if (s.settings->heartbeat_url.empty() || !web)
+    return;
+  web->get(s.settings->heartbeat_url, heartbeat_limit,
+           [kernel = s.settings->kernel_id, cycle_id](const result<void>& called) {
+             if (!called)
+               spdlog::warn("kernel {}: cycle {} is recorded, but its heartbeat was not taken: {}",
+                            kernel, cycle_id, to_string(called.error()));
+           });
+}
+
+} // namespace
+
 void cycle_done(self_pointer self) {
   auto& s = self->state;
   const auto record = s.cycle->record();
-  for (const auto& p : s.cycle->problems())
-    spdlog::warn("kernel {}: cycle {}: {}", s.settings->kernel_id, record.cycle_id, p);
+  // What goes on from cycle to cycle is told of when it begins; each record has it.
+  std::set<std::string> problems(s.cycle->problems().begin(), s.cycle->problems().end());
+  for (const auto& p : problems)
+    if (!s.told_problems.contains(p))
+      spdlog::warn("kernel {}: cycle {}: {}", s.settings->kernel_id, record.cycle_id, p);
+  s.told_problems = std::move(problems);
   spdlog::info("kernel {}: cycle {}: {} ({} dispatched, {} done, {} failed, {} ms)",
                s.settings->kernel_id, record.cycle_id, name_of(record.status), record.dispatched,
                record.succeeded, record.failed, record.duration_ms);
   announce(self, "done", {},
            "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)));
+  s.progress = now_of(self);
+  call_heartbeat(self, record.cycle_id);
   keep_untold(self, record.cycle_id);
   owe_commits(self, *s.cycle);
   s.tried_owed = false;

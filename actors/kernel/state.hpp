@@ -70,6 +70,9 @@ struct kernel_state {
   utc_time since{};
   std::optional<utc_time> last_slot;
   std::optional<utc_time> next_slot;
+  /// When it last got on: a cycle began or ended, another node took the slot, or nothing was due
+  /// because of a pause.
+  utc_time progress{};
   std::string paused;
   /// Slots whose row was asked for without an answer: the store may have it. Asked for again as it
   /// was, it is known as our own; in any other form it would be nobody's.
@@ -83,6 +86,7 @@ struct kernel_state {
   std::vector<std::string> carried;   ///< problems for the next record
   /// What the store keeps of them, until a row tells of it.
   state::untold untold;
+  std::set<std::string> told_problems;   ///< of the latest cycle: the log has them
   std::vector<state::owed_commits> owed; ///< oldest first; the store keeps them, too
   bool settling = false;                 ///< their commits are being made; no cycle begins
   bool tried_owed = false;               ///< for the next cycle's begin, or the next record
@@ -154,6 +158,9 @@ void load(self_pointer self);
 result<void> read_settings(self_pointer self, const configuration_ptr& configuration);
 
 utc_time now_of(self_pointer self);
+/// Why the schedule counts as missed: nothing began and nothing ended for two slots. Empty: it does
+/// not.
+std::string missed_slots(self_pointer self);
 /// The store's facts of this scope, by cycle: what went wrong before the decisions of a cycle that
 /// is not recorded yet (cycle_core::trouble).
 std::string trouble_scope(self_pointer self);

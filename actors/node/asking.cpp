@@ -79,6 +79,7 @@ void beat(self_pointer self) {
   ++s.heartbeats;
   s.shell->beat(every);
   say_pulse(s);
+  record_restarts(self);
   self->delayed_send(self, every, heartbeat_tick{});
 }
 

@@ -4,6 +4,7 @@
 #include "boyd/config/load.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/pulse.hpp"
+#include "boyd/core/restart_log.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
@@ -64,6 +65,8 @@ struct node_context {
   housekeeping_intervals housekeeping;
   /// Where the root leaves its report at every heartbeat; null: nobody watches.
   std::shared_ptr<pulse> heartbeat;
+  /// Restarts that are not in the store yet.
+  std::shared_ptr<restart_log> restarts = std::make_shared<restart_log>();
 
   std::string kernel_home(const std::string& kernel_id) const {
     return home + "/kernel/" + kernel_id;

@@ -209,6 +209,8 @@ void on_down(self_pointer self, caf::down_msg& m) {
     stop_tree(self);
   else
     reconcile(self);
+  if (!self->state.shell->shutting_down())
+    record_restarts(self);
 }
 
 // -- reload
@@ -293,6 +295,10 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
   s.shell = std::make_unique<supervisor_shell<root_impl::base>>(
       self, "root", context->ports.clock, context->ports.random,
       restart_intensity{limits::root_restart_intensity, limits::root_restart_period});
+  s.shell->record_in(context->restarts);
+  if (context->after_crash)
+    context->restarts->note({"root", "the node before this one ended by a fault of its own",
+                             context->ports.clock->now()});
   add_keepers(self);
   add_loop(self);
   add_maintenance(self);

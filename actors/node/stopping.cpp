@@ -41,6 +41,9 @@ void finish_kernels(self_pointer self) {
         self, k, finish_order{}, [one_less](result<finish_reply>) { one_less(); },
         final_record_limit);
   }
+  // What has brought the node down is known afterwards, too.
+  ++*waiting;
+  record_restarts(self, one_less);
   one_less();
 }
 

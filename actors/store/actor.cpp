@@ -119,6 +119,7 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
   parts.make_performer = [context] { return std::make_unique<store_performer>(context); };
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
+  parts.restarts = context->restarts;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -3,6 +3,7 @@
 #include "actors/supervision/core.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/core/restart_log.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -67,6 +68,9 @@ class supervisor_shell {
         caf::anon_send<caf::message_priority::high>(
             c.handle, caf::exit_msg{self_->address(), caf::exit_reason::kill});
   }
+
+  /// Every failure of a child is noted there from now on.
+  void record_in(std::shared_ptr<restart_log> log) { restarts_ = std::move(log); }
 
   /// Adds or replaces a child; it starts at the next `reconcile`.
   void add(child_spec spec) {
@@ -179,8 +183,10 @@ class supervisor_shell {
       const bool failure =
           static_cast<bool>(m.reason) && m.reason != caf::exit_reason::user_shutdown;
       const auto why = text_of(m.reason);
-      if (failure)
+      if (failure) {
         spdlog::error("{}: {} ended: {}", name_, id, why);
+        note_restart(id, why);
+      }
       core_.down(id, failure, why, clock_->steady(), random_->unit());
       tell_if_parked(id);
       return true;
@@ -277,9 +283,15 @@ class supervisor_shell {
     } catch (...) {
       const auto why = text_of(std::current_exception());
       spdlog::error("{}: {} could not be started: {}", name_, id, why);
+      note_restart(id, "could not be started: " + why);
       core_.start_failed(id, why, clock_->steady(), random_->unit());
       tell_if_parked(id);
     }
+  }
+
+  void note_restart(const std::string& id, const std::string& why) const {
+    if (restarts_ && !shutting_down_)
+      restarts_->note({id, why, clock_->now()});
   }
 
   void tell_if_parked(const std::string& id) const {
@@ -305,6 +317,7 @@ class supervisor_shell {
   std::map<std::string, child> children_;
   std::vector<std::string> order_;
   std::string escalation_;
+  std::shared_ptr<restart_log> restarts_;
   milliseconds patience_ = limits::heartbeat_patience;
   milliseconds worker_patience_ = limits::worker_patience;
   bool shutting_down_ = false;

@@ -16,6 +16,7 @@ workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr cont
   parts.name = "workspace";
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
+  parts.restarts = context->restarts;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -4,6 +4,7 @@
 #include "actors/node/root.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "adapters/http/web_caller.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -195,6 +196,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
     if (!runner)
       return fail(std::move(runner.error()));
     ports.processes = std::move(*runner);
+    ports.web = adapters::make_web_caller();
   }
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));

@@ -219,6 +219,7 @@ class converter {
     out.author_name = text(t, "author_name");
     out.author_email = text(t, "author_email");
     out.auto_commit = flag(t, "auto_commit");
+    out.heartbeat_url = text(t, "heartbeat_url");
     const auto metadata = to_json(get(t, "metadata"), {});
     out.metadata_json = metadata.dump();
     for (const auto& item : get(t, "quiet_hours").items) {

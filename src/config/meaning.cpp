@@ -3,6 +3,7 @@
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/core/web_address.hpp"
 #include "passes.hpp"
 #include "schema.hpp"
 
@@ -95,6 +96,10 @@ class value_checks {
       wrong(at, shown(at.value) + " is no variable name");
     } else if (kind == "store") {
       store(at);
+    } else if (kind == "url" && !text.empty()) {
+      if (const auto address = parse_web_address(text); !address) {
+        hidden_or(at, "not a web address", address.error());
+      }
     } else if (kind == "path" && text.starts_with("~")) {
       p_.report(at.value.at, at.key, "~ is not expanded", "${HOME}" + text.substr(1));
     } else if (kind == "person" &&

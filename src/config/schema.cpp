@@ -118,6 +118,7 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       {"tz", "an IANA time zone such as Europe/Berlin"},
       {"name", "1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit"},
       {"path", "a path"},
+      {"url", "http://HOST[:PORT][/PATH] or https://…"},
       {"store", "sqlite or postgres://user@host/db"},
       {"env_name", "the name of an environment variable"},
       {"requirement", "exit_zero, no_question, tool_action, or one of artifact: PATH, command: "

@@ -69,6 +69,13 @@ class watched_files final : public file_system {
     return inner_->read(path, max_bytes);
   }
 
+  result<std::string> read_below(const std::string& root, const std::string& file,
+                                 std::size_t max_bytes) override {
+    if (auto passed = pass_if(points_.read, root + "/" + file); !passed)
+      return fail(std::move(passed.error()));
+    return inner_->read_below(root, file, max_bytes);
+  }
+
   result<file_info> stat(const std::string& path) override { return inner_->stat(path); }
 
   result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override {

@@ -123,7 +123,7 @@ struct copy {
 
 copy read_copy(file_system& fs, const std::string& path, std::size_t max_bytes,
                const content_check& check) {
-  auto bytes = fs.read(path, max_bytes);
+  auto bytes = fs.read_below(parent_directory(path), base_name(path), max_bytes);
   if (!bytes) {
     return {std::nullopt, to_string(bytes.error()), bytes.error().code};
   }

@@ -110,7 +110,6 @@ result<void> journal::recover() {
     return durable;
   }
   end_ = good.end;
-  cut_bytes_ = tail;
   last_line_ = std::string(good.last_line);
   handle_ = std::move(*handle);
   return remember_identity();

@@ -219,6 +219,11 @@ class verifier {
   explicit verifier(const std::optional<std::string>& anchored_head)
       : anchored_head_(anchored_head), head_seen_(!anchored_head || *anchored_head == genesis) {}
 
+  /// For a text that begins in the middle.
+  explicit verifier(std::size_t lines_before) : head_seen_(true), in_the_middle_(true) {
+    report_.lines = lines_before;
+  }
+
   void take(std::string_view line, bool complete) {
     ++report_.lines;
     if (!complete) {
@@ -234,6 +239,11 @@ class verifier {
       add(report_.lines, chain_problem_kind::malformed, read.error().what);
       malformed_between_ = true;
     } else if (read->seq) {
+      if (std::exchange(in_the_middle_, false)) {
+        report_.last_sequence = *read->seq - 1;
+        report_.head = read->prev;
+        good_head_ = read->prev;
+      }
       judge_chained(*read);
     } else {
       judge_older();
@@ -241,6 +251,7 @@ class verifier {
     if (read) {
       previous_line_ = report_.lines;
       malformed_between_ = false;
+      good_head_ = digest;
     }
     report_.head = digest;
   }
@@ -259,21 +270,44 @@ class verifier {
   void judge_chained(const logged_edge& line) {
     ++report_.chained;
     const auto expected = report_.last_sequence + 1;
-    if (*line.seq > expected) {
+    const bool linked = line.prev == (malformed_between_ ? good_head_ : report_.head);
+    if (*line.seq == expected) {
+      // What stood between the last line without a number and this one may be what is malformed.
+      if (!linked && !(malformed_between_ && report_.last_sequence == 0))
+        accuse(line);
+    } else if (!linked && *line.seq == before_jump_ + 2 && std::exchange(jumped_, false)) {
+      // The line before bore a number that was not its own: what follows goes on behind it.
+      accuse(line);
+      report_.last_sequence = *line.seq;
+    } else if (*line.seq > expected) {
       // A malformed line in between is reported as such; one missing number is then explained.
       if (!(malformed_between_ && *line.seq == expected + 1)) {
         add(report_.lines, chain_problem_kind::removed,
             "seq " + std::to_string(expected) + " to " + std::to_string(*line.seq - 1) +
                 " are missing");
+        jumped_ = true;
+        before_jump_ = report_.last_sequence;
       }
-    } else if (*line.seq < expected) {
+    } else {
       add(report_.lines, chain_problem_kind::out_of_order,
           "seq " + std::to_string(*line.seq) + " after " + std::to_string(expected - 1));
-    } else if (line.prev != report_.head) {
-      add(previous_line_ == 0 ? report_.lines : previous_line_, chain_problem_kind::changed,
-          "it is not the line that line " + std::to_string(report_.lines) + " was chained to");
     }
     report_.last_sequence = std::max(report_.last_sequence, *line.seq);
+  }
+
+  /// The line and the one before it do not fit together: which of them was changed? Another text
+  /// has quite another hash, so that a `prev` that is almost the right one was hit itself.
+  void accuse(const logged_edge& line) {
+    const auto& wanted = malformed_between_ ? good_head_ : report_.head;
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < std::min(line.prev.size(), wanted.size()); ++i)
+      same += line.prev[i] == wanted[i] ? 1 : 0;
+    if (previous_line_ == 0 || same > genesis.size() / 2)
+      add(report_.lines, chain_problem_kind::changed,
+          "its prev is not the hash of the line before it");
+    else
+      add(previous_line_, chain_problem_kind::changed,
+          "it is not the line that line " + std::to_string(report_.lines) + " was chained to");
   }
 
   void judge_older() {
@@ -290,22 +324,61 @@ class verifier {
 
   std::optional<std::string> anchored_head_;
   bool head_seen_;
+  bool in_the_middle_ = false; ///< what stands before the first line is not known
+  bool jumped_ = false;        ///< a number was too high, the last one as far as we know:
+  std::uint64_t before_jump_ = 0;
   bool malformed_between_ = false;
-  std::size_t previous_line_ = 0; ///< the last well-formed one
+  std::size_t previous_line_ = 0;  ///< the last well-formed one
+  std::string good_head_{genesis}; ///< its hash
   chain_report report_;
 };
 
-} // namespace
-
-chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head) {
-  verifier walk(anchored_head);
+template <class F>
+void for_each_line(std::string_view text, F take) {
   while (!text.empty()) {
     const auto end = text.find('\n');
     const bool complete = end != std::string_view::npos;
-    walk.take(text.substr(0, end), complete);
+    take(text.substr(0, end), complete);
     text.remove_prefix(complete ? end + 1 : text.size());
   }
+}
+
+} // namespace
+
+std::vector<std::size_t> chain_report::damaged() const {
+  std::vector<std::size_t> numbers;
+  for (const auto& p : problems)
+    if (p.kind == chain_problem_kind::malformed || p.kind == chain_problem_kind::changed ||
+        p.kind == chain_problem_kind::out_of_order)
+      numbers.push_back(p.line);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head) {
+  verifier walk(anchored_head);
+  for_each_line(text, [&](std::string_view line, bool complete) { walk.take(line, complete); });
   return walk.finish();
+}
+
+chain_report verify_end(std::string_view text, std::size_t lines_before) {
+  verifier walk(lines_before);
+  for_each_line(text, [&](std::string_view line, bool complete) { walk.take(line, complete); });
+  return walk.finish();
+}
+
+log_lines sort_lines(std::string_view text, const chain_report& report, std::size_t lines_before) {
+  const auto damaged = report.damaged();
+  log_lines lines;
+  auto number = lines_before;
+  for_each_line(text, [&](std::string_view line, bool) {
+    ++number;
+    if (!line.empty())
+      (std::binary_search(damaged.begin(), damaged.end(), number) ? lines.damaged : lines.served)
+          .push_back(line);
+  });
+  return lines;
 }
 
 } // namespace boyd::graph

@@ -8,6 +8,11 @@ result<void> guarded_files::rename(const std::string& from, const std::string& t
   const auto info = inner_.stat(target_);
   if (!info)
     return fail(info.error());
+  if (info->kind != file_kind::missing && info->kind != file_kind::regular)
+    return fail(errc::refused,
+                info->kind == file_kind::symlink ? "it is a symbolic link, not a file"
+                                                 : "it is not a regular file",
+                target_, "take it away, or put a file in its place");
   bool same = !expected_ && info->kind == file_kind::missing;
   if (expected_ && info->kind == file_kind::regular && info->size == expected_->size()) {
     const auto now = inner_.read(target_, limits::revision_bytes);

@@ -8,7 +8,8 @@
 namespace boyd::state {
 
 /// A file system on which a file is replaced only while it still holds what its editor has read:
-/// the look comes right before the rename, after all slow steps. `conflict` otherwise.
+/// the look comes right before the rename, after all slow steps. `conflict` otherwise; `refused`
+/// when something else than a file stands there.
 class guarded_files final : public file_system {
  public:
   /// `expected` without a value: the file must be missing. Both references must outlive it.
@@ -20,6 +21,10 @@ class guarded_files final : public file_system {
 
   result<std::string> read(const std::string& path, std::size_t max_bytes) override {
     return inner_.read(path, max_bytes);
+  }
+  result<std::string> read_below(const std::string& root, const std::string& file,
+                                 std::size_t max_bytes) override {
+    return inner_.read_below(root, file, max_bytes);
   }
   result<file_info> stat(const std::string& path) override { return inner_.stat(path); }
   result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override {

@@ -50,8 +50,10 @@ bool is_mass_deletion(std::size_t deleted, std::size_t tracked) {
   return static_cast<double>(deleted) > static_cast<double>(tracked) * limits::mass_deletion_share;
 }
 
-result<void> refuse_mass_deletion(repository& repo, const std::vector<path_change>& changes,
-                                  const std::string& path) {
+} // namespace
+
+result<void> check_deletions(repository& repo, const std::vector<path_change>& changes,
+                             const std::string& path) {
   const auto deleted = static_cast<std::size_t>(
       std::count_if(changes.begin(), changes.end(),
                     [](const path_change& c) { return c.kind == change_kind::deleted; }));
@@ -70,6 +72,8 @@ result<void> refuse_mass_deletion(repository& repo, const std::vector<path_chang
               "hand: `git add -A && git commit`");
 }
 
+namespace {
+
 result<std::optional<std::string>> commit_everything(repository& repo, const std::string& path,
                                                      const std::string& message, utc_time when) {
   const auto changes = repo.changes();
@@ -77,7 +81,7 @@ result<std::optional<std::string>> commit_everything(repository& repo, const std
     return fail(changes.error());
   if (changes->empty())
     return std::nullopt;
-  if (auto allowed = refuse_mass_deletion(repo, *changes, path); !allowed)
+  if (auto allowed = check_deletions(repo, *changes, path); !allowed)
     return fail(std::move(allowed.error()));
   return repo.commit(*changes, message, when);
 }
@@ -118,13 +122,13 @@ void versioned_store::degrade(const error& why) {
   backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base
                                          : std::min(backoff_ * 2, limits::backoff_cap);
   retry_at_ = clock_.steady() + backoff_;
+  why_ = why;
   health_.reason = to_string(why);
   if (health_.degraded)
     return;
   health_.degraded = true;
   health_.since = clock_.now();
   ++health_.degradations;
-  spdlog::warn("{} is not versioned for now: {}", options_.path, health_.reason);
 }
 
 /// A repository that was lost is opened anew by the next call.
@@ -136,7 +140,6 @@ void versioned_store::notice(const error& why) {
 void versioned_store::note_failed_commit(const error& why) {
   ++health_.failed_commits;
   health_.last_error = to_string(why);
-  spdlog::warn("cannot commit {}: {}", options_.path, health_.last_error);
 }
 
 void versioned_store::note_left_out(std::vector<std::string> paths) {
@@ -147,22 +150,24 @@ void versioned_store::note_left_out(std::vector<std::string> paths) {
   health_.left_out = std::move(paths);
 }
 
+error versioned_store::out_of_service() const {
+  return {errc::repository_unavailable, "the history is out of service: " + why_.what,
+          why_.where.empty() ? options_.path : why_.where,
+          why_.next.empty() ? "files are still written; it is tried again by itself" : why_.next};
+}
+
 result<repository*> versioned_store::repository_now() {
   if (repository_)
     return repository_.get();
   if (health_.degraded && clock_.steady() < retry_at_)
-    return fail(errc::repository_unavailable, "the history is out of service: " + health_.reason,
-                options_.path, "files are still written; it is tried again by itself");
+    return fail(out_of_service());
   auto opened = repositories_.open(options_.path, options_.who);
   if (!opened) {
     degrade(opened.error());
-    return fail(errc::repository_unavailable, "the history is out of service: " + health_.reason,
-                options_.path, "files are still written; it is tried again by itself");
+    return fail(out_of_service());
   }
   repository_ = std::move(*opened);
   backoff_ = milliseconds{0};
-  if (health_.degraded)
-    spdlog::info("{} is versioned again", options_.path);
   health_.degraded = false;
   health_.reason.clear();
   health_.since.reset();
@@ -227,7 +232,7 @@ result<std::string> versioned_store::read(const std::string& file) {
     return fail(info.error());
   if (info->kind == file_kind::missing)
     return fail(errc::not_found, "no such file", path_of(file));
-  return files_.read(path_of(file), limits::revision_bytes);
+  return files_.read_below(options_.path, file, limits::revision_bytes);
 }
 
 /// `expected`: null, or what the file must still hold at the moment of the replacement (no value:
@@ -269,16 +274,22 @@ void versioned_store::snapshot() {
     return commit_everything(repo, options_.path, commit_message(snapshot_subject, {}),
                              clock_.now());
   });
-  if (!done && !health_.degraded)
+  const bool failed = !done && !health_.degraded;
+  if (failed)
     note_failed_commit(done.error());
+  if (failed && !snapshot_failing_)
+    spdlog::warn("no snapshot of {}: {}", options_.path, to_string(done.error()));
+  snapshot_failing_ = failed;
 }
 
 void versioned_store::stage(const std::string& file) {
   const auto staged = with_repository([&](repository& repo) {
     return repo.stage({{file, change_kind::modified}});
   });
-  if (!staged && !health_.degraded)
+  const bool failed = !staged && !health_.degraded;
+  if (failed && !staging_failing_)
     spdlog::warn("cannot stage {}: {}", path_of(file), to_string(staged.error()));
+  staging_failing_ = failed;
 }
 
 result<void> versioned_store::write(const std::string& file, std::string_view bytes) {
@@ -424,10 +435,11 @@ result<std::vector<commit_info>> versioned_store::history(const std::string& fil
 }
 
 result<bool> versioned_store::has_changes() {
-  return with_repository([](repository& repo) -> result<bool> {
+  return with_repository([this](repository& repo) -> result<bool> {
     const auto changes = repo.changes();
     if (!changes)
       return fail(changes.error());
+    note_left_out(repo.left_out());
     return !changes->empty();
   });
 }

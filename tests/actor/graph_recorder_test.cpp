@@ -135,6 +135,45 @@ TEST_CASE("no call of a batch may fail so that an acknowledged fact is lost or d
   }
 }
 
+TEST_CASE(
+    "case 40 bitflip-jsonl: the recorder tells of a damaged line, keeps a copy of it and goes on",
+    "[graph_recorder]") {
+  simulated_node node;
+  const auto send = [](graph_session& s, std::vector<graph_fact> facts) {
+    std::vector<job<graph_request, graph_reply>> batch;
+    batch.emplace_back(graph_request{{}, std::move(facts)});
+    s.perform(batch);
+    return batch[0].reply.has_value();
+  };
+  {
+    graph_session before(node.context);
+    REQUIRE(send(before, {fact(1), fact(2), fact(3)}));
+    CHECK(before.health().notice.empty());
+  }
+  auto text = node.disk->snapshot().at(log_path);
+  const auto at = text.find("ctx_2") + 4;
+  text[at] = '7'; // well-formed, and another fact
+  const auto begin = text.rfind('\n', at) + 1;
+  const auto damaged = text.substr(begin, text.find('\n', at) - begin + 1);
+  node.disk->put(log_path, text);
+  for (int start = 0; start < 2; ++start) {
+    graph_session session(node.context);
+    session.probe();
+    CHECK(session.health().ok); // nothing that stops anybody
+    CHECK(session.health().notice.find("line 2 is changed") != std::string::npos);
+    CHECK(session.health().notice.find("set aside in " + std::string(log_path) + ".damaged") !=
+          std::string::npos);
+    CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == damaged);
+    // The true fact is not there any more, so that it is no repeat; the false one never was.
+    REQUIRE(send(session, {fact(2), fact(1), fact(7 + start)}));
+  }
+  const auto now = node.disk->snapshot().at(log_path);
+  CHECK(now.starts_with(text));
+  const auto report = graph::verify(now);
+  CHECK(report.damaged() == std::vector<std::size_t>{2});
+  CHECK(report.lines == 6); // three, fact 2 again, facts 7 and 8
+}
+
 TEST_CASE("a disk that fails degrades and recovers without a restart", "[graph_recorder]") {
   fixture f;
   auto first = f.ask({fact(1)});

@@ -104,3 +104,34 @@ TEST_CASE("a cycle's files and commits on a real disk with real git", "[real]") 
     CHECK(f.git(commit_boundary{"default", "cycle c3: success", {}})->commit);
   }
 }
+
+TEST_CASE("a symbolic link in a kernel's home is named as such, and never read through", "[real]") {
+  fixture f;
+  REQUIRE(f.ask(init_kernel_home{"default"}));
+  const auto secret = f.home.file("secret");
+  std::ofstream(secret) << "outside of the kernel's home\n";
+  std::filesystem::create_symlink(secret, f.kernel_home() + "/GOAL.md");
+  const auto goal = f.ask(read_kernel_files{"default", {"GOAL.md"}});
+  REQUIRE_FALSE(goal);
+  CHECK(goal.error().code == errc::refused);
+  CHECK(to_string(goal.error()).find("GOAL.md: it is a symbolic link") != std::string::npos);
+  // Neither as the state nor as its backup, whether or not anything is behind it.
+  const auto state = f.kernel_home() + "/STATE.md";
+  for (const auto& target : {secret, f.home.file("nowhere")}) {
+    std::filesystem::remove(state);
+    std::filesystem::create_symlink(target, state);
+    CHECK(f.ask(read_state{"default"}).error().code == errc::refused);
+    const auto merged = f.ask(merge_actions{"default", {}, 5});
+    REQUIRE_FALSE(merged);
+    CHECK(merged.error().code == errc::refused);
+    CHECK(to_string(merged.error()).find("STATE.md: it is a symbolic link") != std::string::npos);
+    CHECK_FALSE(merged.error().next.empty());
+  }
+  std::filesystem::remove(state);
+  std::filesystem::remove(state + ".bak");
+  std::filesystem::create_symlink(secret, state + ".bak");
+  CHECK(f.ask(read_state{"default"}).error().code == errc::refused);
+  CHECK_FALSE(std::filesystem::exists(state));
+  std::filesystem::remove(state + ".bak");
+  REQUIRE(f.ask(read_state{"default"}));
+}

@@ -1,5 +1,6 @@
 #include "actors/node/root.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/state/restarts.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
@@ -263,4 +264,79 @@ TEST_CASE("orders about parts: what cannot be is refused with the way out", "[su
   const auto parked = f.call("POST", "/api/v1/actors/librarian/restart");
   CHECK(parked.status == 409);
   CHECK(parked.body.find("boyd actors unpark librarian") != std::string::npos);
+}
+
+namespace {
+
+/// The restarts as a person who asks is told of them, newest first.
+json recorded(fixture& f) {
+  f.actors.advance(20s); // two beats of the heart
+  return json::parse(f.call("GET", "/api/v1/actors").body).at("restarts");
+}
+
+} // namespace
+
+TEST_CASE("every restart is recorded: what, when and why, in the store", "[supervision][record]") {
+  fixture f;
+  fixture::crash("planner.plan", 1);
+  fixture::crash("dispatcher.claim", 1);
+  fixture::crash("graph_recorder.append", 1);
+  const auto from = f.actors.clock()->now();
+  f.trigger();
+  f.actors.advance(1min);
+  REQUIRE(f.done() == 1);
+  const auto rows = recorded(f);
+  INFO(rows.dump(1));
+  REQUIRE(rows.size() == 3);
+  const auto has = [&](const std::string& part, const std::string& cause) {
+    return std::ranges::any_of(rows, [&](const json& row) {
+      return row.at("name") == part && row.at("cause").get<std::string>().find(cause) == 0 &&
+             row.at("at").get<std::string>() >= format_rfc3339(from, true);
+    });
+  };
+  CHECK(has("planner", "fault point planner.plan"));
+  CHECK(has("graph_recorder worker", "fault point graph_recorder.append"));
+  CHECK(has("dispatcher:default/agent-0", "fault point dispatcher.claim"));
+  CHECK(json::parse(f.call("GET", "/api/v1/status").body).at("restarts") == rows);
+}
+
+TEST_CASE("recorded restarts outlive the node that gave itself up", "[supervision][record]") {
+  std::shared_ptr<sim::sim_database> store;
+  {
+    fixture f;
+    fixture::crash("planner.plan");
+    f.trigger();
+    f.actors.advance(2min);
+    REQUIRE(f.ended());
+    store = f.database;
+  }
+  faults::disarm();
+  fixture next;
+  next.database = store;
+  next.context->ports.make_store = [store] { return sim::make_sim_store(store); };
+  CHECK(next.call("POST", "/api/v1/actors/store/restart").status == 200);
+  const auto rows = recorded(next);
+  CHECK(std::ranges::count(rows, json("planner"), [](const json& r) { return r.at("name"); }) ==
+        limits::root_restart_intensity + 1);
+}
+
+TEST_CASE("recorded restarts are bounded, and a store that is away costs only the record",
+          "[supervision][record]") {
+  fixture f;
+  f.database->faults.unavailable = true;
+  for (std::size_t i = 0; i < 2 * restart_log::most; ++i)
+    f.context->restarts->note({"part-" + std::to_string(i), "test", f.actors.clock()->now()});
+  f.actors.advance(5min);
+  REQUIRE_FALSE(f.ended());
+  CHECK(f.restarts() == 0);
+  f.database->faults.unavailable = false;
+  f.actors.advance(1min);
+  for (int i = 0; i < 10; ++i) {
+    f.context->restarts->note({"late-" + std::to_string(i), "test", f.actors.clock()->now()});
+    f.actors.advance(20s);
+  }
+  const auto rows = recorded(f);
+  REQUIRE(rows.size() == state::kept_restarts);
+  CHECK(rows.front().at("name") == "late-9");
+  CHECK(rows.at(10).at("name") == "part-" + std::to_string(2 * restart_log::most - 1));
 }

@@ -11,6 +11,21 @@ namespace boyd::app {
 
 namespace {
 
+constexpr std::size_t shown_restarts = 10;
+constexpr std::size_t cause_characters = 160;
+
+/// The last restarts, of earlier lives of the node, too.
+std::string restarts_text(const json& body, const terminal& t) {
+  const auto all = rows_of(body, "restarts");
+  if (all.empty())
+    return {};
+  table rows({"WHEN", "PART", "CAUSE"});
+  for (std::size_t i = 0; i < std::min(all.size(), shown_restarts); ++i)
+    rows.add_cells({moment_of(all[i], "at"), text_of(all[i], "name"),
+                    one_line(text_of(all[i], "cause"), cause_characters)});
+  return "\n" + t.paint(colour::bold, "restarts, newest first") + "\n" + rows.render(t, "  ");
+}
+
 void render_actors(const json& body, const terminal& t) {
   table rows({"PART", "STATE", "RESTARTS", "WHY"});
   for (const auto& a : rows_of(body, "items")) {
@@ -22,7 +37,7 @@ void render_actors(const json& body, const terminal& t) {
                     text_of(a, "restarts"),
                     reason.empty() ? text_of(a, "last_error") : reason});
   }
-  print(rows.render(t));
+  print(rows.render(t) + restarts_text(body, t));
 }
 
 void render_order(const json& body, const char* done) {

@@ -167,6 +167,7 @@ struct kernel {
   bool auto_commit = true;
   std::string metadata_json = "{}";
   std::vector<quiet_hours> quiet;
+  std::string heartbeat_url; ///< called after each cycle; empty: nobody is
   std::vector<sense> senses;
   std::vector<agent> agents;
 

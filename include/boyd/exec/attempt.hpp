@@ -127,9 +127,6 @@ class attempt_core {
   attempt_effects cancel(cancel_reason reason, steady_time now);
 
   bool finished() const noexcept { return phase_ == phase::finished; }
-  /// Why it was cancelled, if it was: by_operator and next_cycle settle as cancelled, the others
-  /// give the row back.
-  std::optional<cancel_reason> cancelled_by() const noexcept { return cancelled_; }
 
  private:
   enum class phase : std::uint8_t { fresh, running, ending, checking, finished };

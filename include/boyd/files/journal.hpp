@@ -55,9 +55,6 @@ class journal {
   /// The acknowledged end in bytes.
   std::uint64_t end() const noexcept { return end_; }
 
-  /// Bytes that `open` moved to `<path>.torn`.
-  std::uint64_t cut_bytes() const noexcept { return cut_bytes_; }
-
   /// The last line, acknowledged or found at open; empty in an empty file.
   const std::string& last_line() const noexcept { return last_line_; }
 
@@ -77,7 +74,6 @@ class journal {
   journal_options options_;
   std::unique_ptr<open_file> handle_; ///< null: to be opened again before the next write
   std::uint64_t end_ = 0;
-  std::uint64_t cut_bytes_ = 0;
   std::uint64_t inode_ = 0;
   std::uint64_t device_ = 0;
   std::string last_line_;

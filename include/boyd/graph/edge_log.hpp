@@ -80,7 +80,7 @@ class edge_chain {
 
 enum class chain_problem_kind : std::uint8_t {
   malformed,    ///< the line does not parse
-  changed,      ///< the line is not the one its successor was chained to
+  changed,      ///< the line is not the one its successor was chained to, or its own `prev` was hit
   removed,      ///< lines are missing before this one
   out_of_order, ///< the line repeats or precedes its predecessor, or is foreign to the chain
   unchained,    ///< a line without seq and prev after a chained one
@@ -107,10 +107,28 @@ struct chain_report {
   std::uint64_t last_sequence = 0;
 
   bool intact() const noexcept { return problems.empty(); }
+
+  /// Numbers of the lines that must not be believed (malformed, changed, out of order), ascending.
+  /// A reader leaves them out and serves the rest.
+  std::vector<std::size_t> damaged() const;
 };
 
 /// Checks a whole log. With `anchored_head` (a commit's trailer) also that the line it names is
 /// still there: only so a changed or removed end is seen.
 chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head = {});
+
+/// The same of the end of a log, which begins with a whole line behind `lines_before` others; what
+/// stands before it is taken for what that line says. Line numbers are those of the whole log.
+chain_report verify_end(std::string_view text, std::size_t lines_before);
+
+/// The lines of a log, or of its end, as its readers take it.
+struct log_lines {
+  std::vector<std::string_view> served;  ///< without blank and damaged ones; views into the text
+  std::vector<std::string_view> damaged; ///< those that `report` says must not be believed
+};
+
+/// `text` and `lines_before` are those that `report` was made of.
+log_lines sort_lines(std::string_view text, const chain_report& report,
+                     std::size_t lines_before = 0);
 
 } // namespace boyd::graph

@@ -60,6 +60,13 @@ class file_system {
 
   /// The whole content; `limit_exceeded` when it is larger than `max_bytes`.
   virtual result<std::string> read(const std::string& path, std::size_t max_bytes) = 0;
+  /// The same of `file`, a relative path without "..", below the directory `root`: for files that
+  /// somebody else may have put there. `refused` when a symbolic link is on the way from `root` to
+  /// it, or is the file itself; `root` may lie behind one. A file system without links reads.
+  virtual result<std::string> read_below(const std::string& root, const std::string& file,
+                                         std::size_t max_bytes) {
+    return read(root + "/" + file, max_bytes);
+  }
   /// `kind == missing` is not an error.
   virtual result<file_info> stat(const std::string& path) = 0;
   virtual result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) = 0;

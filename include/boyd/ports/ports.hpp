@@ -16,6 +16,7 @@ class process_runner;
 class repository_provider;
 class time_zones;
 class wakeup_source;
+class web_caller;
 
 /// What the outside world looks like to one node: real adapters in production, simulated ones in
 /// simulation. Filled once at wiring; shared by all actors.
@@ -31,6 +32,8 @@ struct ports {
   /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
   /// from the source's own thread.
   std::function<std::unique_ptr<wakeup_source>(std::function<void()> wake)> listen;
+  /// For kernels' heartbeats; null: nobody is called.
+  std::shared_ptr<web_caller> web;
 };
 
 } // namespace boyd

@@ -44,7 +44,7 @@ struct store_health {
   std::uint64_t degradations = 0;   ///< how often it became degraded, since construction
   std::uint64_t failed_commits = 0; ///< commits and snapshots that failed, since construction
   std::string last_error;           ///< of the newest failed commit; cleared by a good one
-  /// As repository::left_out, of the newest commit or boundary.
+  /// As repository::left_out, of the newest commit, boundary or has_changes.
   std::vector<std::string> left_out{};
 };
 
@@ -61,6 +61,11 @@ struct commit_trailers {
 /// `subject`, an empty line, and the trailers: the text of a commit. Line breaks in values become
 /// spaces, so that a value can never forge another trailer.
 std::string commit_message(std::string_view subject, const commit_trailers& trailers);
+
+/// `refused` when a commit of `changes` would delete more than limits::mass_deletion_share of the
+/// tracked files. `path`: the work tree, for the message.
+result<void> check_deletions(repository& repo, const std::vector<path_change>& changes,
+                             const std::string& path);
 
 /// A directory of files with history (SPEC §5). Writes are atomic whether or not the repository
 /// works: when it cannot be opened, the store is degraded, `health()` says so, and every later call
@@ -86,12 +91,13 @@ class versioned_store {
   /// directory inside another work tree or of another owner needs a person.
   result<void> init();
 
-  /// The content of `file`; `not_found` when it does not exist.
+  /// The content of `file`; `not_found` when it does not exist, `refused` when it is a symbolic
+  /// link or lies behind one in the directory: agents write here, and links lead out.
   result<std::string> read(const std::string& file);
 
   /// Snapshot of a dirty tree when `auto_commit` (message `auto: pre-write snapshot`), then an
   /// atomic durable replacement, then staging. Only the replacement decides about success: a
-  /// snapshot or staging that fails is counted in `health()` and logged.
+  /// snapshot or staging that fails is counted in `health()`; the first of a row is logged.
   result<void> write(const std::string& file, std::string_view bytes);
 
   /// Changes the text that a function receives.
@@ -161,6 +167,7 @@ class versioned_store {
  private:
   result<void> check(const std::string& file);
   result<repository*> repository_now();
+  error out_of_service() const;
   void degrade(const error& why);
   void notice(const error& why);
   void note_failed_commit(const error& why);
@@ -188,6 +195,9 @@ class versioned_store {
   /// the disk each time.
   std::vector<commit_info> newest_;
   store_health health_;
+  error why_; ///< why it is degraded
+  bool snapshot_failing_ = false;
+  bool staging_failing_ = false;
   std::set<std::string> unsure_; ///< files whose last replacement failed, perhaps after the rename
   steady_time retry_at_{};
   milliseconds backoff_{0};

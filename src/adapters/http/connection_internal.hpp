@@ -57,7 +57,6 @@ class connection : public std::enable_shared_from_this<connection> {
   void read_head();
   void on_head(error_code ec, std::size_t bytes);
   void read_body();
-  void on_body(error_code ec);
   std::optional<http_response> check_head(std::size_t bytes);
   void on_read_failure(error_code ec);
 

@@ -5,11 +5,16 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <cstdint>
+#include <sys/statvfs.h>
 #include <utility>
 
 namespace boyd::adapters::git {
 
 namespace {
+
+/// A disk with less room than this takes no commit: bytes.
+constexpr std::uint64_t least_room = std::uint64_t{64} << 10;
 
 /// Refuses to touch index or HEAD while a person is in the middle of something.
 result<void> check_nothing_in_progress(const session& s) {
@@ -156,7 +161,7 @@ bool was_not_found_yet() {
   return last != nullptr && last->klass == GIT_ERROR_REFERENCE;
 }
 
-enum class attempt_end { done, moved, ref_locked };
+enum class attempt_end { done, moved, not_found, ref_locked };
 
 struct attempt {
   attempt_end end = attempt_end::done;
@@ -187,7 +192,7 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
     return attempt{attempt_end::moved, {}};
   if (!head_is(s, *id)) {
     if (not_found)
-      return attempt{attempt_end::moved, {}};
+      return attempt{attempt_end::not_found, {}};
     return fail(why);
   }
   spdlog::warn("{}; but HEAD has moved to {}", to_string(why), hex(*id));
@@ -230,8 +235,22 @@ result<void> stage(const session& s, const std::vector<path_change>& paths) {
   return update_index(s, *prepared);
 }
 
-result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
-                                          const std::string& message, utc_time when) {
+namespace {
+
+/// libgit2 1.5 takes no notice when an object's last bytes find no room, and stumbles later over
+/// what is not there: a disk without room is then what has to be told.
+error blame_disk(const session& s, error why) {
+  struct ::statvfs disk {};
+  if (why.code == errc::no_space || why.code == errc::locked || why.code == errc::conflict ||
+      ::statvfs(s.at->git_dir.c_str(), &disk) != 0 || disk.f_bavail * disk.f_frsize > least_room)
+    return why;
+  return {errc::no_space, "the disk has no room for a commit: " + why.what, s.at->git_dir,
+          "free space on it; the files stay as they are, and the next commit takes them"};
+}
+
+result<std::optional<std::string>> commit_to_disk(const session& s,
+                                                  const std::vector<path_change>& paths,
+                                                  const std::string& message, utc_time when) {
   auto prepared = prepare(s, paths, staged_first::yes);
   if (!prepared)
     return fail(std::move(prepared.error()));
@@ -246,6 +265,7 @@ result<std::optional<std::string>> commit(const session& s, const std::vector<pa
     if (auto staged = update_index(s, *prepared); !staged)
       return fail(std::move(staged.error()));
   lock_wait wait(s.at->git_dir, limits::repository_lock_wait);
+  bool not_found = false;
   for (int moved = 0; moved < limits::commit_attempts;) {
     auto tried = try_commit(s, *prepared, message, when);
     if (!tried)
@@ -254,7 +274,8 @@ result<std::optional<std::string>> commit(const session& s, const std::vector<pa
       renew_patience(s.at->git_dir);
       return tried->hash;
     }
-    if (tried->end == attempt_end::moved) {
+    not_found = tried->end == attempt_end::not_found;
+    if (not_found || tried->end == attempt_end::moved) {
       ++moved;
       continue;
     }
@@ -263,8 +284,21 @@ result<std::optional<std::string>> commit(const session& s, const std::vector<pa
       return fail(errc::locked, "another process holds a lock on the branch", s.at->git_dir,
                   "wait for it to end; a leftover lock is removed after one minute");
   }
+  if (not_found)
+    return fail(errc::io_error, "what was written for the commit is not in the repository",
+                s.at->git_dir, "look at its disk; the next commit takes the files");
   return fail(errc::conflict, "HEAD moved at every attempt to commit", s.at->work_tree,
               "the files stay staged; the next commit takes them");
+}
+
+} // namespace
+
+result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
+                                          const std::string& message, utc_time when) {
+  auto made = commit_to_disk(s, paths, message, when);
+  if (!made)
+    return fail(blame_disk(s, std::move(made.error())));
+  return made;
 }
 
 } // namespace boyd::adapters::git

@@ -111,13 +111,8 @@ class posix_file final : public open_file {
   std::string path_;
 };
 
-/// Opens a regular file and nothing else; never blocks on a FIFO.
-result<unique_fd> open_regular(const std::string& path, int flags) {
-  unique_fd fd(retry(
-      [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, file_mode); }));
-  if (!fd) {
-    return failed("open", path);
-  }
+/// Takes a descriptor of a regular file and of nothing else.
+result<unique_fd> only_regular(unique_fd fd, const std::string& path) {
   struct ::stat info {};
   if (::fstat(fd.get(), &info) != 0) {
     return failed("stat", path);
@@ -126,6 +121,79 @@ result<unique_fd> open_regular(const std::string& path, int flags) {
     return fail(errc::refused, "not a regular file", path);
   }
   return fd;
+}
+
+/// Never blocks on a FIFO.
+constexpr int careful = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+result<unique_fd> open_regular(const std::string& path, int flags) {
+  unique_fd fd(retry([&] { return ::open(path.c_str(), flags | careful, file_mode); }));
+  if (!fd) {
+    return failed("open", path);
+  }
+  return only_regular(std::move(fd), path);
+}
+
+/// Why `name` in `directory` could not be opened without following links.
+tl::unexpected<error> not_opened(int directory, const std::string& name, const std::string& path) {
+  const int why = errno;
+  struct ::stat info {};
+  if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISLNK(info.st_mode)) {
+    return fail(errc::refused, "it is a symbolic link, and none is followed here", path,
+                "put what it points at in its place");
+  }
+  return fail(system_error(why, "open", path));
+}
+
+/// Opens `file` below `root` part by part, so that whoever exchanges one meanwhile gains nothing.
+result<unique_fd> open_below(const std::string& root, const std::string& file) {
+  unique_fd directory(
+      retry([&] { return ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); }));
+  if (!directory) {
+    return failed("open", root);
+  }
+  for (std::size_t begin = 0;;) {
+    const auto slash = file.find('/', begin);
+    const std::string name = file.substr(begin, slash - begin);
+    const std::string path = root + "/" + file.substr(0, slash);
+    if (name.empty() || name == "." || name == "..") {
+      return fail(errc::invalid_argument, "not the name of a file below it: " + file, root);
+    }
+    const int flags =
+        slash == std::string::npos ? O_RDONLY | careful : O_PATH | O_DIRECTORY | O_CLOEXEC;
+    unique_fd next(
+        retry([&] { return ::openat(directory.get(), name.c_str(), flags | O_NOFOLLOW); }));
+    if (!next) {
+      return not_opened(directory.get(), name, path);
+    }
+    if (slash == std::string::npos) {
+      return only_regular(std::move(next), path);
+    }
+    directory = std::move(next);
+    begin = slash + 1;
+  }
+}
+
+result<std::string> read_all(result<unique_fd> fd, const std::string& path, std::size_t max_bytes) {
+  if (!fd) {
+    return fail(std::move(fd.error()));
+  }
+  std::string bytes;
+  while (bytes.size() <= max_bytes) {
+    const auto before = bytes.size();
+    bytes.resize(before + read_chunk);
+    const auto count = retry([&] { return ::read(fd->get(), bytes.data() + before, read_chunk); });
+    if (count < 0) {
+      return failed("read", path);
+    }
+    bytes.resize(before + static_cast<std::size_t>(count));
+    if (count == 0) {
+      return bytes;
+    }
+  }
+  return fail(errc::limit_exceeded,
+              "the file is larger than " + std::to_string(max_bytes) + " bytes", path);
 }
 
 file_kind kind_of(mode_t mode) {
@@ -143,26 +211,12 @@ std::string parent_of(const std::string& path) {
 class posix_file_system final : public file_system {
  public:
   result<std::string> read(const std::string& path, std::size_t max_bytes) override {
-    auto fd = open_regular(path, O_RDONLY);
-    if (!fd) {
-      return fail(std::move(fd.error()));
-    }
-    std::string bytes;
-    while (bytes.size() <= max_bytes) {
-      const auto before = bytes.size();
-      bytes.resize(before + read_chunk);
-      const auto count =
-          retry([&] { return ::read(fd->get(), bytes.data() + before, read_chunk); });
-      if (count < 0) {
-        return failed("read", path);
-      }
-      bytes.resize(before + static_cast<std::size_t>(count));
-      if (count == 0) {
-        return bytes;
-      }
-    }
-    return fail(errc::limit_exceeded,
-                "the file is larger than " + std::to_string(max_bytes) + " bytes", path);
+    return read_all(open_regular(path, O_RDONLY), path, max_bytes);
+  }
+
+  result<std::string> read_below(const std::string& root, const std::string& file,
+                                 std::size_t max_bytes) override {
+    return read_all(open_below(root, file), root + "/" + file, max_bytes);
   }
 
   result<file_info> stat(const std::string& path) override {

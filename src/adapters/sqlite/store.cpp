@@ -109,7 +109,7 @@ result<void> sqlite_store::check_file() {
   }
   if (!options_.create || options_.opened_before->load())
     return fail(errc::store_unavailable,
-                "database file is missing or was replaced: " + options_.path, options_.path,
+                "database file is missing or was replaced", options_.path,
                 "put it back, then try again; a running node goes on by itself");
   return create_file(options_.path);
 }
@@ -221,7 +221,7 @@ result<void> sqlite_store::open() {
   if (!before || identity_of(options_.path) != before || db_->has_moved()) {
     close();
     return fail(errc::store_unavailable,
-                "database file is missing or was replaced: " + options_.path, options_.path);
+                "database file is missing or was replaced", options_.path);
   }
   file_ = *before;
   orphan_wal_.reset();
@@ -233,7 +233,7 @@ std::optional<std::string> sqlite_store::lost_file() {
   const auto here = identity_of(options_.path);
   if (here == file_ && !db_->has_moved())
     return std::nullopt;
-  return "database file is missing or was replaced: " + options_.path;
+  return "database file is missing or was replaced";
 }
 
 void sqlite_store::close() {

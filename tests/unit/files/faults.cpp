@@ -98,6 +98,6 @@ TEST_CASE("faults: a journal line with a changed bit is set aside at the next op
   auto again = files::journal::open(*f.lines, "/home/log", options);
   REQUIRE(again);
   CHECK(again->last_line() == "one");
-  CHECK(again->cut_bytes() == 4);
+  CHECK(again->end() == 4);
   CHECK(f.content("/home/log.torn").size() == 5);
 }

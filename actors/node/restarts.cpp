@@ -1,0 +1,85 @@
+#include "boyd/state/restarts.hpp"
+
+#include "actors/node/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::node_impl {
+
+namespace {
+
+constexpr milliseconds record_limit = 2s;
+
+/// As `ask`, but without the fault point on the way to the store: a crash there ends the asker, and
+/// the root's end is the node's.
+template <class Done>
+void ask_past_faults(self_pointer self, store_request what, Done done) {
+  const auto store = child<store_actor>(self, "store");
+  self->request(store, record_limit, std::move(what))
+      .then([done](result<store_reply>& r) { done(std::move(r)); },
+            [done](caf::error& e) { done(result<store_reply>(fail(from_caf(e, "store")))); });
+}
+
+void recorded(self_pointer self, const error* why) {
+  auto& s = self->state;
+  s.recording = false;
+  if (why == nullptr)
+    s.unrecorded.clear();
+  else
+    spdlog::debug("node: {} restarts are not recorded yet: {}", s.unrecorded.size(),
+                  to_string(*why));
+  for (const auto& then : std::exchange(s.when_recorded, {}))
+    then();
+}
+
+/// One fact for each, and the oldest ones out.
+store_request writing(self_pointer self, const std::map<std::string, std::string>& known) {
+  auto& s = self->state;
+  const auto scope = state::restarts_scope(s.context->node_id);
+  store_request request;
+  for (auto& e : s.unrecorded) {
+    e.cause = config::redact_text(std::move(e.cause), s.configuration->secrets);
+    request.operations.emplace_back(
+        store::put_fact{scope, state::restart_key(e, ++s.restarts_seen), state::render_restart(e)});
+  }
+  const auto sum = known.size() + s.unrecorded.size();
+  auto surplus = sum > state::kept_restarts ? sum - state::kept_restarts : 0;
+  for (auto it = known.begin(); it != known.end() && surplus > 0; ++it, --surplus)
+    request.operations.emplace_back(store::put_fact{scope, it->first, {}});
+  return request;
+}
+
+} // namespace
+
+void record_restarts(self_pointer self, std::function<void()> then) {
+  auto& s = self->state;
+  if (then)
+    s.when_recorded.push_back(std::move(then));
+  if (s.recording)
+    return;
+  auto fresh = s.context->restarts->take();
+  std::ranges::move(fresh, std::back_inserter(s.unrecorded));
+  if (s.unrecorded.size() > restart_log::most)
+    s.unrecorded.erase(s.unrecorded.begin(),
+                       s.unrecorded.end() - static_cast<std::ptrdiff_t>(restart_log::most));
+  s.recording = true;
+  if (s.unrecorded.empty() || s.context->passive)
+    return recorded(self, nullptr);
+  store_request reading;
+  reading.operations.emplace_back(store::get_facts{state::restarts_scope(s.context->node_id)});
+  ask_past_faults(self, std::move(reading), [self](result<store_reply> r) {
+    auto known = r ? reply_of<store::get_facts>(r->values.front()) : fail(r.error());
+    if (!known)
+      return recorded(self, &known.error());
+    ask_past_faults(self, writing(self, *known), [self](result<store_reply> written) {
+      recorded(self, written ? nullptr : &written.error());
+    });
+  });
+}
+
+} // namespace boyd::node_impl
