@@ -162,7 +162,7 @@ struct session::impl {
   call_limit limit;
   milliseconds longest_call;
   std::unique_ptr<notice_log> notices;
-  std::unique_ptr<pqxx::work> work;
+  std::unique_ptr<pqxx::transaction_base> work;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
 
   pqxx::result exec(pqxx::transaction_base& in, std::string_view sql, const parameters& p) {
@@ -287,6 +287,10 @@ void session::answer_within(milliseconds statement_timeout) {
 
 void session::begin() {
   impl_->call([&] { impl_->work = std::make_unique<pqxx::work>(impl_->connection); });
+}
+
+void session::begin_reading() {
+  impl_->call([&] { impl_->work = std::make_unique<pqxx::nontransaction>(impl_->connection); });
 }
 
 void session::commit() {

@@ -102,6 +102,9 @@ class session {
   session& operator=(const session&) = delete;
 
   void begin();
+  /// Instead of `begin` for statements that write nothing: each is a transaction of its own, which
+  /// saves the way to the server and back for its begin and its end.
+  void begin_reading();
   void commit();
   /// Never throws.
   void rollback() noexcept;

@@ -199,11 +199,21 @@ void run_some(operations& run, const std::vector<store::operation>& batch, std::
       batch[first]);
 }
 
+/// Whether the batch is one question whose answer comes from one statement.
+bool is_one_question(const std::vector<store::operation>& batch) {
+  return batch.size() == 1 && (std::holds_alternative<store::due_agents>(batch[0]) ||
+                               std::holds_alternative<store::count_by_status>(batch[0]) ||
+                               std::holds_alternative<store::list_nodes>(batch[0]));
+}
+
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
                                                   bool careful, std::set<std::string>& woken) {
   std::vector<store::any_reply> replies(batch.size());
   std::vector<bool> done(batch.size());
-  db_->begin();
+  if (is_one_question(batch))
+    db_->begin_reading();
+  else
+    db_->begin();
   operations operations(*db_, *names_, careful);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (done[i])
