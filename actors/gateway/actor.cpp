@@ -5,11 +5,14 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/text.hpp"
 
 #include <caf/actor_system.hpp>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace boyd {
 
@@ -19,10 +22,18 @@ namespace {
 
 using handler = void (*)(exchange_ptr);
 
+/// Names with blanks between them.
+using names = const char*;
+
+/// The body is the handler's own business.
+constexpr names any_member = nullptr;
+
 struct route {
   const char* method;
   const char* path;
   handler handle;
+  names parameters = ""; ///< of the query
+  names members = "";    ///< of the body; each is a text
 };
 
 void get_health(exchange_ptr x) {
@@ -59,22 +70,22 @@ constexpr route routes[] = {
     {"GET", "/healthz", get_health},
     {"GET", "/readyz", get_ready},
     {"GET", "/api/v1/status", get_status},
-    {"GET", "/api/v1/agents", get_agents},
+    {"GET", "/api/v1/agents", get_agents, "kernel"},
     {"GET", "/api/v1/actors", get_actors},
-    {"GET", "/api/v1/dispatches", list_dispatches},
-    {"GET", "/api/v1/cycles", list_cycles},
-    {"POST", "/api/v1/cycles", trigger},
+    {"GET", "/api/v1/dispatches", list_dispatches, "kernel cycle agent status limit before"},
+    {"GET", "/api/v1/cycles", list_cycles, "kernel limit"},
+    {"POST", "/api/v1/cycles", trigger, "", "kernel trigger"},
     {"GET", "/api/v1/events", get_events},
-    {"GET", "/api/v1/state", get_state},
-    {"GET", "/api/v1/state/log", get_state_log},
-    {"GET", "/api/v1/state/diff", get_state_diff},
-    {"GET", "/api/v1/why", get_why},
-    {"GET", "/api/v1/plan", get_plan},
-    {"POST", "/api/v1/pause", pause},
-    {"POST", "/api/v1/resume", resume},
+    {"GET", "/api/v1/state", get_state, "kernel path at"},
+    {"GET", "/api/v1/state/log", get_state_log, "kernel path limit"},
+    {"GET", "/api/v1/state/diff", get_state_diff, "kernel from to"},
+    {"GET", "/api/v1/why", get_why, "kernel agent at"},
+    {"GET", "/api/v1/plan", get_plan, "kernel"},
+    {"POST", "/api/v1/pause", pause, "", "kernel agent reason"},
+    {"POST", "/api/v1/resume", resume, "", "kernel agent reason"},
     {"POST", "/api/v1/reload", post_reload},
     {"GET", "/api/v1/chaos", get_chaos},
-    {"POST", "/api/v1/chaos", inject_fault},
+    {"POST", "/api/v1/chaos", inject_fault, "", any_member},
     {"POST", "/api/v1/chaos/clear", clear_faults},
 };
 
@@ -101,6 +112,7 @@ struct item_route {
   const char* prefix;
   const char* suffix;
   item_handler handle;
+  names parameters = "";
 };
 
 constexpr item_route item_routes[] = {
@@ -109,8 +121,53 @@ constexpr item_route item_routes[] = {
     {"POST", "/api/v1/actors/", "/restart", restart_actor},
     {"POST", "/api/v1/actors/", "/unpark", unpark_actor},
     {"GET", "/api/v1/dispatches/", "", show_dispatch},
-    {"GET", "/api/v1/cycles/", "", show_cycle},
+    {"GET", "/api/v1/cycles/", "", show_cycle, "kernel wait"},
 };
+
+error unknown_name(const std::string& what, const std::string& name, names known,
+                   const std::string& where) {
+  std::vector<std::string_view> all;
+  std::string listed;
+  for (const auto word : split(known, ' '))
+    if (!word.empty()) {
+      all.push_back(word);
+      listed += (listed.empty() ? "" : ", ") + std::string(word);
+    }
+  const auto close = nearest(name, all);
+  return {errc::invalid_argument, "no such " + what + ": " + name, where,
+          !close.empty()   ? "did you mean " + std::string(close) + "?"
+          : listed.empty() ? "this path takes no " + what + "s"
+                           : "it takes: " + listed};
+}
+
+bool is_among(const std::string& name, names known) {
+  const auto words = split(known, ' ');
+  return !name.empty() && std::ranges::find(words, std::string_view(name)) != words.end();
+}
+
+/// What nobody would read is a slip: without it the request could do something else than what was
+/// asked for. False: it is answered.
+bool is_understood(const exchange_ptr& x, names parameters, names members) {
+  for (const auto& [key, value] : x->request.query)
+    if (!is_among(key, parameters)) {
+      x->fail_with(unknown_name("parameter", key, parameters, x->request.path));
+      return false;
+    }
+  if (members == any_member || x->request.method != "POST")
+    return true;
+  const auto body = x->body();
+  if (!body)
+    return false;
+  for (const auto& [key, value] : body->items()) {
+    if (is_among(key, members) && (value.is_string() || value.is_null()))
+      continue;
+    x->fail_with(is_among(key, members)
+                     ? error{errc::invalid_argument, key + " is not a text", "body", {}}
+                     : unknown_name("member", key, members, "body"));
+    return false;
+  }
+  return true;
+}
 
 /// False when no path with an id fits.
 bool handle_item(const exchange_ptr& x) {
@@ -118,10 +175,10 @@ bool handle_item(const exchange_ptr& x) {
     auto id = after(x->request.path, r.prefix);
     if (!id || (*r.suffix != '\0' && !ends_with(*id, r.suffix)))
       continue;
-    if (x->request.method == r.method)
-      r.handle(x, *id);
-    else
+    if (x->request.method != r.method)
       x->refuse_method(r.method);
+    else if (is_understood(x, r.parameters, ""))
+      r.handle(x, *id);
     return true;
   }
   return false;
@@ -133,7 +190,7 @@ void handle(const exchange_ptr& x) {
     if (x->request.path != r.path)
       continue;
     if (x->request.method == r.method)
-      return r.handle(x);
+      return is_understood(x, r.parameters, r.members) ? r.handle(x) : void();
     allow += (allow.empty() ? "" : ", ") + std::string(r.method);
   }
   if (!allow.empty())

@@ -18,25 +18,6 @@ constexpr std::size_t rows_of_a_cycle = 4096;
 /// Decisions of one cycle that `why` reads: one for each agent that there was.
 constexpr std::size_t why_decisions = 500;
 
-/// The parsed body, or null after the error was answered.
-std::optional<json> body_of(const exchange_ptr& x) {
-  if (x->request.body.empty())
-    return json::object();
-  const int depth_limit = static_cast<int>(limits::json_depth);
-  bool too_deep = false;
-  auto body = json::parse(
-      x->request.body,
-      [&](int depth, json::parse_event_t, json&) {
-        too_deep = too_deep || depth > depth_limit;
-        return !too_deep;
-      },
-      false);
-  if (!body.is_discarded() && body.is_object() && !too_deep)
-    return body;
-  x->fail_with({errc::parse_error, "the body must be a JSON object", "body", {}});
-  return std::nullopt;
-}
-
 std::string text_in(const json& body, const char* key) {
   auto it = body.find(key);
   return it != body.end() && it->is_string() ? it->get<std::string>() : std::string{};
@@ -107,7 +88,7 @@ void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::str
 
 /// Kernel and agent of a pause, checked against the configuration.
 std::optional<pause_record> target_of(const exchange_ptr& x) {
-  auto body = body_of(x);
+  auto body = x->body();
   if (!body)
     return std::nullopt;
   const auto* kernel = x->kernel(text_in(*body, "kernel"));
@@ -198,7 +179,10 @@ void show_cycle(exchange_ptr x, const std::string& id) {
   const auto* kernel = x->kernel();
   if (kernel == nullptr)
     return;
-  if (x->query("wait") != "1")
+  const auto wait = x->query("wait");
+  if (!wait.empty() && wait != "0" && wait != "1")
+    return x->fail_with({errc::invalid_argument, "wait must be 0 or 1", "wait=" + wait, {}});
+  if (wait != "1")
     return find_cycle(x, kernel->kernel_id, id);
   ask<cycle_record>(
       x->self, x->self->state.parts.kernels.at(kernel->kernel_id), await_cycle{{}, id},
@@ -241,13 +225,17 @@ void find_triggered(const exchange_ptr& x, const std::string& kernel_id, const s
 } // namespace
 
 void trigger(exchange_ptr x) {
-  auto body = body_of(x);
+  auto body = x->body();
   if (!body)
     return;
   const auto* kernel = x->kernel(text_in(*body, "kernel"));
   if (kernel == nullptr)
     return;
-  const std::string source = text_in(*body, "trigger") == "manual" ? "manual" : "api";
+  const auto named = text_in(*body, "trigger");
+  const auto source = named.empty() ? std::string("api") : named;
+  if (source != "manual" && source != "api")
+    return x->fail_with(
+        {errc::invalid_argument, "no such trigger: " + source, "body", "manual or api"});
   const auto asked_at = x->self->state.parts.context->ports.clock->now();
   ask<trigger_reply>(x->self, x->self->state.parts.kernels.at(kernel->kernel_id),
                      trigger_cycle{{}, source},

@@ -133,6 +133,24 @@ std::string exchange::query(const std::string& key) const {
   return it == request.query.end() ? std::string{} : it->second;
 }
 
+std::optional<json> exchange::body() {
+  if (request.body.empty())
+    return json::object();
+  const int depth_limit = static_cast<int>(limits::json_depth);
+  bool too_deep = false;
+  auto parsed = json::parse(
+      request.body,
+      [&](int depth, json::parse_event_t, json&) {
+        too_deep = too_deep || depth > depth_limit;
+        return !too_deep;
+      },
+      false);
+  if (!parsed.is_discarded() && parsed.is_object() && !too_deep)
+    return parsed;
+  fail_with({errc::parse_error, "the body must be a JSON object", "body", {}});
+  return std::nullopt;
+}
+
 std::optional<std::size_t> exchange::limit(std::size_t standard, std::size_t most) {
   const auto text = query("limit");
   if (text.empty())

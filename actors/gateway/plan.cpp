@@ -54,17 +54,6 @@ void decide(const dry_run_ptr& run) {
                          });
 }
 
-/// When the kernel was first seen, as it keeps it; it has not been seen before this moment else.
-utc_time since_of(const store::get_facts::reply& facts, utc_time now) {
-  const auto it = facts.find("since");
-  if (it == facts.end())
-    return now;
-  std::int64_t ms = 0;
-  const auto& text = it->second;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), ms);
-  return read.ec == std::errc{} ? from_unix_ms(ms) : now;
-}
-
 /// In the order that read_rows asks for.
 void take_rows(dry_run& run, store_reply& r) {
   if (auto rows = reply_of<store::latest_per_agent>(r.values[0]))
@@ -121,6 +110,16 @@ void read_files(const dry_run_ptr& run) {
 }
 
 } // namespace
+
+utc_time since_of(const store::get_facts::reply& facts, utc_time now) {
+  const auto it = facts.find("since");
+  if (it == facts.end())
+    return now;
+  std::int64_t ms = 0;
+  const auto& text = it->second;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), ms);
+  return read.ec == std::errc{} ? from_unix_ms(ms) : now;
+}
 
 void get_plan(exchange_ptr x) {
   const auto* kernel = x->kernel();

@@ -49,8 +49,12 @@ struct page {
 using page_ptr = std::shared_ptr<page>;
 
 void reply_page(const exchange_ptr& x, const page_ptr& p, bool more) {
+  json kernels = json::array();
+  for (const auto& k : x->configuration->kernels)
+    kernels.push_back(k.kernel_id);
   x->reply("dispatches", {{"items", std::move(p->items)},
-                          {"next_before", more ? json(p->next.before) : json(nullptr)}});
+                          {"next_before", more ? json(p->next.before) : json(nullptr)},
+                          {"kernels", std::move(kernels)}});
 }
 
 /// False when the page is full before `d`. Its first item is taken whatever its size.

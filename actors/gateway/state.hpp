@@ -53,6 +53,9 @@ struct exchange {
   void refuse_method(const std::string& allow);
   /// A query parameter, or empty.
   std::string query(const std::string& key) const;
+  /// The body as an object, an empty one when there is none; an error is answered, and nothing
+  /// returned.
+  std::optional<json> body();
   /// A query parameter as a count within [1, most]; an error is answered, and nothing returned.
   std::optional<std::size_t> limit(std::size_t standard, std::size_t most);
   /// The kernel asked for (the first when none is named); an error is answered, and null returned.
@@ -75,7 +78,7 @@ json error_body(const error& e);
 
 // routes, by file
 void get_status(exchange_ptr x);                             // status.cpp
-void get_agents(exchange_ptr x);                             // status.cpp
+void get_agents(exchange_ptr x);                             // agents.cpp
 void get_ready(exchange_ptr x);                              // status.cpp
 void list_dispatches(exchange_ptr x);                        // queue.cpp
 void show_dispatch(exchange_ptr x, const std::string& id);   // queue.cpp

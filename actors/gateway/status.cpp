@@ -20,6 +20,8 @@ std::string pause_of(const survey& all, const std::string& kernel, const std::st
   return {};
 }
 
+} // namespace
+
 json agent_json(const survey& all, const config::kernel& k, const config::agent& a) {
   json out{
       {"kernel_id", k.kernel_id},
@@ -54,6 +56,8 @@ json agent_json(const survey& all, const config::kernel& k, const config::agent&
   return out;
 }
 
+namespace {
+
 json health_json(const survey& all) {
   json rows = json::array();
   for (const auto& [name, h] : all.health)
@@ -82,13 +86,14 @@ void add_worker_restarts(const survey& all, const std::string& name, int& restar
 /// started again like one.
 void add_process_host(const gateway_parts& p, json& rows) {
   const auto host = p.context->ports.processes->host();
-  if (!host.has_host || p.context->passive)
+  if (!host.has_host)
     return;
   rows.push_back({{"name", "process_host"},
                   {"state", host.alive ? "running" : "restarting"},
                   {"restarts", host.restarts},
                   {"last_error", host.last_error},
-                  {"depth", 1}});
+                  {"depth", 1},
+                  {"reason", ""}});
 }
 
 /// Without a node the parts are only those that answer this question: none of the node's lives. The
@@ -115,6 +120,8 @@ json stopped_json(const survey& all) {
 /// The tree says who lives; a living part that is not well is degraded.
 json actors_json(const gateway_parts& p, const survey& all) {
   json rows = json::array();
+  if (p.context->passive)
+    return stopped_json(all);
   for (const auto& c : all.tree) {
     std::string state = c.state;
     std::string why = c.last_error;
@@ -250,31 +257,6 @@ json status_json(const exchange& x, const survey& all) {
           {"health", health_json(all)},
           {"nodes", all.store_problem.empty() ? std::move(nodes) : json(nullptr)},
           {"faults", armed_faults()}};
-}
-
-json schedule_json(const exchange& x, const config::schedule& s) {
-  const auto& c = *x.self->state.parts.context;
-  json out{{"expression", s.expression}, {"tz", s.tz}, {"next_slot", nullptr}};
-  if (auto rule = plan::schedule_rule::make(s, *c.ports.zones))
-    out["next_slot"] = to_json(rule->next_after(c.ports.clock->now()));
-  return out;
-}
-
-json detailed_agent(const exchange& x, const survey& all, const config::kernel& k,
-                    const config::agent& a, const std::vector<store::list_decisions::row>& rows) {
-  auto out = agent_json(all, k, a);
-  out["timeout_ms"] = a.timeout.count();
-  out["cooldown_ms"] = a.cooldown.count();
-  out["schedule"] = a.when ? schedule_json(x, *a.when) : json(nullptr);
-  out["last_decision"] = nullptr;
-  for (const auto& row : rows) {
-    if (row.decision.agent_id != a.agent_id)
-      continue;
-    out["last_decision"] = to_json(row.decision);
-    out["last_decision"]["at"] = to_json(std::optional(row.decided_at));
-    break;
-  }
-  return out;
 }
 
 } // namespace

@@ -35,13 +35,34 @@ void ask_health(const exchange_ptr& x, const survey_ptr& all, const std::string&
       part_limit);
 }
 
+/// A command has committed nothing from which the committer would know how the repositories are:
+/// it is made to look at each of them first.
+void ask_committer(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  const auto& kernels = p.configuration->kernels;
+  if (!p.context->passive || kernels.empty())
+    return ask_health(x, all, "git_committer", p.git_committer);
+  const auto left = std::make_shared<std::size_t>(kernels.size());
+  ++all->missing;
+  for (const auto& k : kernels)
+    ask<repository_reply>(
+        x->self, p.git_committer, repository_request{{}, query_history{k.kernel_id, {}, 1}},
+        [x, all, left](const result<repository_reply>&) {
+          if (--*left > 0)
+            return;
+          ask_health(x, all, "git_committer", x->self->state.parts.git_committer);
+          all->one_less();
+        },
+        part_limit);
+}
+
 void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
   ask_health(x, all, "store", p.store);
   ask_health(x, all, "permits", p.permits);
   ask_health(x, all, "workspace", p.workspace);
   ask_health(x, all, "state_writer", p.state_writer);
-  ask_health(x, all, "git_committer", p.git_committer);
+  ask_committer(x, all);
   ask_health(x, all, "graph_recorder", p.graph_recorder);
   ask_health(x, all, "dispatchers", p.dispatchers);
   ask_health(x, all, "librarian", p.librarian);

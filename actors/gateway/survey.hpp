@@ -52,6 +52,9 @@ struct survey {
 /// time.
 void take_survey(const exchange_ptr& x, std::function<void(survey&)> done);
 
+/// What status and agents tell of one agent.
+json agent_json(const survey& all, const config::kernel& k, const config::agent& a);
+
 /// What a person should know of the node as a whole, most important first; as they come, they are
 /// sentences. Parts that are not well are not among them: they are in `health`.
 std::vector<std::string> problems_of(const gateway_parts& p, const survey& all);

@@ -90,7 +90,9 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
   for (const auto& p : pauses)
     if (p.agent_id.empty())
       return "the kernel is paused (" + (p.reason.empty() ? "no reason given" : p.reason) +
-             "); go on with: boyd resume";
+             "); go on with: boyd resume" +
+             (s.parts.configuration->kernels.size() > 1 ? " --kernel " + s.settings->kernel_id
+                                                        : "");
   if (auto q = plan::is_quiet(s.quiet, now_of(self)))
     return "quiet hours until " + format_rfc3339(q->until) + " (" + q->reason + ")";
   // One trigger at a time: a second one would find the same open gate.

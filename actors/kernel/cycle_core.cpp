@@ -266,9 +266,13 @@ void cycle_core::judge(utc_time now, const char* cut_short) {
   record_.finished_at = now;
   record_.duration_ms = (now - record_.started_at).count();
   record_.error.clear();
-  for (const auto* list : {&carried_, &problems_})
-    for (const auto& p : *list)
-      record_.error += (record_.error.empty() ? "" : "; ") + p;
+  const auto tell = [&](const std::string& what) {
+    record_.error += (record_.error.empty() ? "" : "; ") + what;
+  };
+  for (const auto& p : carried_)
+    tell("before this cycle: " + p);
+  for (const auto& p : problems_)
+    tell(p);
 }
 
 void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late) {

@@ -29,10 +29,29 @@ std::string not_empty(const std::string& value) {
   return value.empty() ? "the path is empty" : "";
 }
 
-/// Help opens with an example, then says what the verb is for.
+/// Options that stand before or after a verb which takes notice of them.
+constexpr const char* home_options =
+    "  --home DIR                  The node's home\n"
+    "  --config FILE               The configuration; HOME/boyd.yaml when left out\n";
+constexpr const char* json_option =
+    "  --json                      Print one JSON object on standard output\n";
+
+/// Help opens with an example, then says what the verb is for; options of all verbs end it.
 class example_formatter : public CLI::Formatter {
  public:
   std::map<const CLI::App*, std::string> examples;
+  std::map<const CLI::App*, std::string> common; ///< lines of the options that the verb shares
+
+  std::string make_footer(const CLI::App* app) const override {
+    const auto it = common.find(app);
+    auto lines = it == common.end() || it->second.empty()
+                     ? std::string()
+                     : "Before the verb or behind it (see: boyd --help):\n" + it->second;
+    const auto own = CLI::Formatter::make_footer(app);
+    if (!lines.empty() && !own.empty())
+      lines += "\n";
+    return lines + own;
+  }
 
   std::string make_description(const CLI::App* app) const override {
     std::string text;
@@ -61,9 +80,9 @@ struct command_line {
   void add_tool_verbs();
   void add_chaos_verbs();
 
-  void kernel_option(CLI::App* a) {
-    a->add_option("--kernel", args.kernel, "Which kernel; the first one when left out")
-        ->type_name("ID");
+  void kernel_option(CLI::App* a,
+                     const std::string& help = "Which kernel; the first one when left out") {
+    a->add_option("--kernel", args.kernel, help)->type_name("ID");
   }
   void limit_option(CLI::App* a) {
     a->add_option("--limit", args.limit, "At most so many rows")
@@ -111,6 +130,7 @@ CLI::App* command_line::verb(CLI::App& parent, const std::string& name, const st
   auto* a = parent.add_subcommand(name, help);
   a->fallthrough();
   formatter->examples[a] = example;
+  formatter->common[a] = std::string(home_options) + json_option;
   const auto path = parent.get_parent() == nullptr ? name : parent.get_name() + " " + name;
   a->callback([this, path, a] {
     if (a->get_subcommands().empty())
@@ -171,7 +191,7 @@ void command_line::add_actor_verbs() {
 void command_line::add_dispatch_verbs() {
   auto* d = verb(app, "dispatches", "The queue; without a verb: ls.", "boyd dispatches ls");
   const auto list_options = [this](CLI::App* a) {
-    kernel_option(a);
+    kernel_option(a, "Only of this kernel; all of them when left out");
     a->add_option("--agent", args.agent, "Only of this agent")->type_name("ID");
     a->add_option("--cycle", args.cycle, "Only of this cycle")->type_name("ID");
     one_of(a->add_option("--status", args.status, "Only in this state"),
@@ -250,6 +270,7 @@ void command_line::add_tool_verbs() {
   auto* schema = verb(*c, "schema", "The JSON Schema that editors use.",
                       "boyd config schema > boyd.schema.json");
   schema->add_flag("--markdown", args.markdown, "The reference in Markdown instead");
+  formatter->common[schema].clear();
   verb(app, "doctor", "Check everything a node needs, and say what to do.", "boyd doctor");
   auto* selftest = verb(app, "selftest",
                         "Try this program on this machine's disk: a scratch home, killed again and "
@@ -262,18 +283,21 @@ void command_line::add_tool_verbs() {
   selftest->add_option("--dir", args.dir, "Where; beside the node's home when left out")
       ->check(not_empty)
       ->type_name("DIR");
-  verb(app, "version", "The program's version.", "boyd version --json");
+  auto* version = verb(app, "version", "The program's version.", "boyd version --json");
+  formatter->common[version] = json_option;
   auto* completion = verb(app, "completion", "A completion script for your shell.",
                           "boyd completion bash > ~/.local/share/bash-completion/completions/boyd");
   one_of(completion->add_option("shell", args.shell, "The shell")->required(),
          {"bash", "zsh", "fish"});
+  formatter->common[completion].clear();
 }
 
 void command_line::add_chaos_verbs() {
   auto* c =
       verb(app, "chaos", "Let things go wrong on purpose, in a trial; without a verb: status.",
            "boyd chaos inject store.apply --error --count 3");
-  verb(*c, "ls", "Every fault point and what it can do; needs no node.", "boyd chaos ls");
+  formatter->common[verb(*c, "ls", "Every fault point and what it can do; needs no node.",
+                         "boyd chaos ls")] = json_option;
   verb(*c, "status", "What is armed in the running node, and how often it struck.",
        "boyd chaos status --json");
   verb(*c, "clear", "End all faults, whoever armed them.", "boyd chaos clear");

@@ -220,10 +220,18 @@ error held_error(const place& where, const std::optional<error>& problem, error 
   return lock;
 }
 
-result<std::unique_ptr<client>> go_offline(const place& where, adapters::home_lock lock,
-                                           node_mode mode, signal_watch& signals) {
+/// A dry run renders the prompts that a cycle would have: with all of the configuration.
+bool needs_all_variables(const arguments& args, node_mode mode) {
+  return mode != node_mode::answering || args.verb == "plan";
+}
+
+result<std::unique_ptr<client>> go_offline(const arguments& args, const place& where,
+                                           adapters::home_lock lock, node_mode mode,
+                                           signal_watch& signals) {
   const auto p = local_ports();
-  auto configuration = load_configuration(where.config_path, *p.files, *p.zones);
+  auto configuration = needs_all_variables(args, mode)
+                           ? load_configuration(where.config_path, *p.files, *p.zones)
+                           : load_configuration_to_ask(where.config_path, *p.files, *p.zones);
   if (!configuration)
     return fail(std::move(configuration.error()));
   auto node = live_node::start(where, *configuration, std::move(lock), mode);
@@ -265,7 +273,7 @@ result<std::unique_ptr<client>> open_client(const arguments& args, node_mode off
       return fail(std::move(id.error()));
     auto lock = adapters::home_lock::acquire(where->home, p.clock->now(), *id, home_look_again);
     if (lock)
-      return go_offline(*where, std::move(*lock), offline_mode, signals);
+      return go_offline(args, *where, std::move(*lock), offline_mode, signals);
     if (lock.error().code != errc::locked)
       return fail(std::move(lock.error()));
     if (p.clock->steady() >= until)

@@ -15,6 +15,7 @@
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "terminal.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -188,6 +189,35 @@ load_configuration(const std::string& path, file_system& files, const time_zones
   if (!text)
     return fail(std::move(text.error()));
   return parse_configuration(path, *text, zones);
+}
+
+namespace {
+
+/// "A, B and C"
+std::string enumerated(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
+} // namespace
+
+result<std::shared_ptr<const config::configuration>>
+load_configuration_to_ask(const std::string& path, file_system& files, const time_zones& zones) {
+  auto text = read_text(path, files);
+  if (!text)
+    return fail(std::move(text.error()));
+  auto loaded =
+      config::load(path, *text, environment(), zones, config::unset_variables::stay_as_text);
+  // Where a text will not do for the value (a number, a name), the missing variable is the finding.
+  if (!loaded.value)
+    return parse_configuration(path, *text, zones);
+  if (!loaded.unset.empty())
+    print_note(enumerated(loaded.unset) + (loaded.unset.size() == 1 ? " is" : " are") +
+               " not set here; boyd node, cycle and plan need " +
+               (loaded.unset.size() == 1 ? "it" : "them") + " (" + path + ")");
+  return std::make_shared<const config::configuration>(std::move(*loaded.value));
 }
 
 result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,

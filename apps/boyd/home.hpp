@@ -47,6 +47,11 @@ parse_configuration(const std::string& path, const std::string& text, const time
 result<std::shared_ptr<const config::configuration>>
 load_configuration(const std::string& path, file_system& files, const time_zones& zones);
 
+/// The same for a command that runs nothing: the node's secrets need not be in its environment.
+/// What a variable that is not set stands in stays as it is written, with a word on standard error.
+result<std::shared_ptr<const config::configuration>>
+load_configuration_to_ask(const std::string& path, file_system& files, const time_zones& zones);
+
 /// The findings as one error.
 error error_of(const config::load_result& loaded, const std::string& path);
 

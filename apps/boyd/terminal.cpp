@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -197,10 +198,42 @@ std::string one_line(std::string_view text, std::size_t characters) {
   return std::string(cut_characters(clean, characters > 1 ? characters - 1 : 0)) + "…";
 }
 
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  const auto begin = std::min(text.find_first_not_of(' '), text.size());
+  std::string out(text.substr(0, begin));
+  std::size_t used = begin;
+  bool first = true; // of its line
+  for (const auto word : split(text.substr(begin), ' ')) {
+    const auto size = count_characters(word);
+    if (!first && used + 1 + size > width) {
+      out += "\n" + std::string(indent, ' ');
+      used = indent;
+      first = true;
+    }
+    out += (first ? "" : " ") + std::string(word);
+    used += size + (first ? 0 : 1);
+    first = false;
+  }
+  return out;
+}
+
 std::string printable(std::string_view text) {
   auto clean = without_c1(sanitize_utf8(text));
   std::erase_if(clean, [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
   return clean;
+}
+
+std::string shell_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-_./:@%+=,").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, is_plain))
+    return std::string(text);
+  std::string word = "'";
+  for (const char c : text)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 void print_error(const error& e) {
@@ -212,6 +245,11 @@ void print_error(const error& e) {
   if (!e.next.empty())
     text += "  next: " + printable(e.next) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void print_note(std::string_view text) {
+  const auto line = "boyd: " + printable(text) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 std::string error_json(const error& e) {

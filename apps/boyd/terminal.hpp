@@ -59,13 +59,23 @@ class table {
 /// `characters`, with an ellipsis when it was cut.
 std::string one_line(std::string_view text, std::size_t characters);
 
+/// `text`, one line, broken between words so that no line is wider than `width` characters where
+/// words allow it; further lines begin with `indent` blanks.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
 /// `text` safe for a terminal: control characters but line breaks and tabs are taken out.
 std::string printable(std::string_view text);
+
+/// `text` as one word of a shell command, quoted where it has to be.
+std::string shell_word(std::string_view text);
 
 /// "boyd: what (where)\n  next: …" on standard error.
 void print_error(const error& e);
 
-/// The same, and with `json` the error object on standard output. Returns the exit code.
+/// "boyd: text" on standard error: what is no error, but should be known.
+void print_note(std::string_view text);
+
+/// As print_error, and with `json` the error object on standard output. Returns the exit code.
 int report(error e, bool json);
 
 /// The error object of the API.

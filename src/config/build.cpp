@@ -90,7 +90,7 @@ std::string finding::text() const {
 }
 
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
-                  const time_zones& zones, const tree_writer& write) {
+                  const time_zones& zones, const tree_writer& write, unset_variables unset) {
   load_result out;
   if (!source.value) {
     out.findings = std::move(source.findings);
@@ -98,7 +98,7 @@ load_result build(const std::string& path, parsed source, const environment_look
   }
   auto& root = *source.value;
   pass p{path, source.findings};
-  expand(p, root, environment);
+  expand(p, root, environment, unset);
   validate(p, root);
   check_meaning(p, root, zones);
   auto secrets = tidy(std::move(p.secrets));
@@ -111,6 +111,7 @@ load_result build(const std::string& path, parsed source, const environment_look
     out.findings = tidy(std::move(source.findings), secrets);
     return out;
   }
+  out.unset = std::move(p.unset);
   fill_defaults(root);
   auto value = convert(path, root);
   value.path = path;

@@ -2,6 +2,7 @@
 #include "boyd/core/text.hpp"
 #include "passes.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -54,7 +55,8 @@ std::optional<reference> read_reference(std::string_view text) {
 /// places cannot eat the memory.
 class expander {
  public:
-  expander(pass& p, const environment_lookup& environment) : p_(p), environment_(environment) {}
+  expander(pass& p, const environment_lookup& environment, unset_variables unset)
+      : p_(p), environment_(environment), unset_(unset) {}
 
   /// `name` is the nearest key; `keeper`: inside env or metadata, where literal secrets live.
   void visit(const std::string& key, std::string_view name, bool keeper, tree& t) {
@@ -137,6 +139,8 @@ class expander {
       if (const auto value = look_up(*ref, t, wrong)) {
         out += *value;
         t.expanded = true;
+      } else {
+        out += rest.substr(0, ref->length);
       }
       rest.remove_prefix(ref->length);
     }
@@ -159,6 +163,12 @@ class expander {
     // As in a shell, ":-" stands in for an empty variable too.
     if (ref.fallback && (!value || value->empty())) {
       value = ref.fallback;
+    }
+    if (!value && unset_ == unset_variables::stay_as_text) {
+      if (std::ranges::find(p_.unset, ref.name) == p_.unset.end()) {
+        p_.unset.push_back(ref.name);
+      }
+      return std::nullopt;
     }
     if (!value) {
       wrong.add("the environment variable " + ref.name + " is not set",
@@ -184,13 +194,14 @@ class expander {
 
   pass& p_;
   const environment_lookup& environment_;
+  unset_variables unset_;
   std::size_t bytes_ = 0;
 };
 
 } // namespace
 
-void expand(pass& p, tree& root, const environment_lookup& environment) {
-  expander(p, environment).visit({}, {}, false, root);
+void expand(pass& p, tree& root, const environment_lookup& environment, unset_variables unset) {
+  expander(p, environment, unset).visit({}, {}, false, root);
 }
 
 } // namespace boyd::config

@@ -15,6 +15,7 @@ struct pass {
   const std::string& path;
   std::vector<finding>& findings;
   std::vector<std::string> secrets{}; ///< values that no text may show
+  std::vector<std::string> unset{};   ///< variables whose reference stayed as text
 
   void report(mark at, std::string key, std::string problem, std::string expected,
               std::string nearest = {}) {
@@ -24,7 +25,7 @@ struct pass {
 };
 
 /// Replaces ${VAR}, ${VAR:-default} and $${ in every scalar, once, and marks what is secret.
-void expand(pass& p, tree& root, const environment_lookup& environment);
+void expand(pass& p, tree& root, const environment_lookup& environment, unset_variables unset);
 
 /// Checks the tree against the JSON Schema.
 void validate(pass& p, const tree& root);

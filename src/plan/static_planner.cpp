@@ -31,9 +31,13 @@ std::optional<hold> held_by_pause(const std::string& kernel_id, const std::strin
     return hold{"paused", what + " since " + format_rfc3339(p.since) +
                               (p.reason.empty() ? "" : ": " + p.reason)};
   }
-  if (in.quiet)
-    return hold{"paused", in.quiet->reason + " until " + format_rfc3339(in.quiet->until)};
   return std::nullopt;
+}
+
+std::optional<hold> held_by_quiet_hours(const plan_input& in) {
+  if (!in.quiet)
+    return std::nullopt;
+  return hold{"paused", in.quiet->reason + " until " + format_rfc3339(in.quiet->until)};
 }
 
 std::optional<hold> held_by_run(const std::string& agent_id, const plan_input& in) {
@@ -83,6 +87,8 @@ std::optional<hold> held_back(const config::kernel& kernel, const config::agent&
   if (!agent.enabled)
     return hold{"disabled", {}};
   if (auto h = held_by_pause(kernel.kernel_id, id, in))
+    return h;
+  if (auto h = held_by_quiet_hours(in))
     return h;
   if (auto h = held_by_run(id, in))
     return h;
@@ -174,6 +180,23 @@ plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
   }
   std::ranges::stable_sort(out.specs, std::ranges::greater{}, &dispatch_spec::priority);
   return out;
+}
+
+std::optional<utc_time> ready_at(const config::kernel& kernel, const config::agent& agent,
+                                 const plan_input& in) {
+  const std::string& id = agent.agent_id;
+  if (!agent.enabled || held_by_pause(kernel.kernel_id, id, in))
+    return std::nullopt;
+  auto ready = in.now;
+  if (const schedule_rule* rule = find(in.schedules, id)) {
+    const agent_slot slot = slot_of(*rule, kernel.kernel_id + "/" + id, id, in);
+    if (!slot.due && !slot.next)
+      return std::nullopt;
+    ready = std::max(ready, slot.due ? in.now : *slot.next);
+  }
+  if (const utc_time* last = find(in.last_dispatched_at, id); last && is_believable(*last, in.now))
+    ready = std::max(ready, *last + agent.cooldown);
+  return ready;
 }
 
 std::vector<std::string> wake_candidates(const config::kernel& kernel, const plan_input& in) {

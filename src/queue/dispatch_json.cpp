@@ -22,6 +22,11 @@ json time_json(const std::optional<utc_time>& t) {
   return t ? json(format_rfc3339(*t, true)) : json();
 }
 
+/// What did not exit by itself has none.
+json exit_code_json(std::int64_t code) {
+  return code < 0 ? json() : json(code);
+}
+
 /// JSON kept as text, as a value; `fallback` when it is empty or damaged.
 json value_of(const std::string& text, json fallback) {
   auto value = json::parse(text, nullptr, false);
@@ -112,15 +117,20 @@ std::string dispatch_to_json(const dispatch& row, bool with_bodies) {
   j["claim"] = name_of(o.claim);
   j["verification"] = name_of(o.verification);
   j["failure_class"] = name_of(o.failure);
-  j["exit_code"] = o.exit_code;
+  j["exit_code"] = exit_code_json(o.exit_code);
   j["output_cut"] = o.output_cut;
   if (with_bodies)
     j["output"] = o.output;
   j["attempts"] = value_of(row.attempts_json, json::array());
-  if (!with_bodies)
-    for (auto& earlier : j["attempts"])
-      if (earlier.is_object())
-        earlier.erase("output");
+  for (auto& earlier : j["attempts"]) {
+    if (!earlier.is_object())
+      continue;
+    if (const auto code = earlier.find("exit_code");
+        code != earlier.end() && code->is_number_integer())
+      *code = exit_code_json(code->get<std::int64_t>());
+    if (!with_bodies)
+      earlier.erase("output");
+  }
   return dump(j);
 }
 

@@ -27,7 +27,7 @@ constexpr std::array<std::pair<settle_to, std::string_view>, 5> settle_names{{
 constexpr const char* cancelled_waiting = "cancelled before it ran: by an operator, with its "
                                           "cycle, or because its agent is not configured any more";
 constexpr const char* cancelled_between =
-    "cancelled while it waited for another attempt: by an operator, with its cycle, or because its "
+    "cancelled while it waited to run again: by an operator, with its cycle, or because its "
     "agent is not configured any more";
 
 /// The first attempt_output_bytes, without half a character at their end.
@@ -257,7 +257,7 @@ store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
     return {settle_result::stale, was, d.fence, d.lease_owner};
   d.outcome = run_outcome{};
   d.outcome.execution = execution_verdict::cancelled;
-  d.outcome.error = d.attempt > 0 ? cancelled_between : cancelled_waiting;
+  d.outcome.error = d.fence > 0 ? cancelled_between : cancelled_waiting;
   finish(d, dispatch_status::cancelled, now);
   return {settle_result::accepted, was, d.fence, {}};
 }

@@ -184,3 +184,49 @@ TEST_CASE("a wrong method is answered with 405 and the right ones", "[gateway]")
   }
   CHECK(asked("GET", "/api/v1/nothing").status == 404);
 }
+
+TEST_CASE("what a request says that nobody would read is refused with the nearest name",
+          "[gateway]") {
+  fixture f;
+  const auto refused = [&](api_request r) {
+    auto answer = f.actors.ask<api_response>(f.root, std::move(r));
+    f.actors.advance(1s);
+    REQUIRE(answer.ok());
+    INFO(answer.value().body);
+    CHECK(answer.value().status == 400);
+    return json::parse(answer.value().body).at("error");
+  };
+  const auto post = [](const char* path, std::string body) {
+    api_request r;
+    r.method = "POST";
+    r.path = path;
+    r.body = std::move(body);
+    return r;
+  };
+  const auto get = [](const char* path, std::map<std::string, std::string> query) {
+    api_request r;
+    r.method = "GET";
+    r.path = path;
+    r.query = std::move(query);
+    return r;
+  };
+  const auto member = refused(post("/api/v1/cycles", R"({"kernle":"x"})"));
+  CHECK(member.at("what") == "no such member: kernle");
+  CHECK(member.at("next") == "did you mean kernel?");
+  CHECK(refused(post("/api/v1/cycles", R"({"kernel":5})")).at("what") == "kernel is not a text");
+  CHECK(refused(post("/api/v1/cycles", R"({"trigger":"cron"})")).at("next") == "manual or api");
+  CHECK(refused(post("/api/v1/pause", R"({"until":"noon"})")).at("next") ==
+        "it takes: kernel, agent, reason");
+  CHECK(refused(post("/api/v1/dispatches/0190/retry", R"({"agent":"a"})")).at("next") ==
+        "this path takes no members");
+  const auto parameter = refused(get("/api/v1/dispatches", {{"statsu", "done"}}));
+  CHECK(parameter.at("what") == "no such parameter: statsu");
+  CHECK(parameter.at("next") == "did you mean status?");
+  CHECK(refused(get("/api/v1/status", {{"bogus", "1"}})).at("next") ==
+        "this path takes no parameters");
+  CHECK(refused(get("/api/v1/cycles/0190", {{"wait", "yes"}})).at("what") == "wait must be 0 or 1");
+  auto asked = f.ask("/api/v1/cycles", {{"kernel", "default"}, {"limit", "1"}});
+  f.actors.advance(1s);
+  REQUIRE(asked.ok());
+  CHECK(asked.value().status == 200);
+}

@@ -170,14 +170,16 @@ kernels:
   const auto next = home.run({"cycle"});
   INFO(next.out);
   CHECK(next.code == 3);
-  CHECK_THAT(next.out, Contains("error: git committer") && Contains("recorded, but git committer"));
-  CHECK_THAT(read_file(kernel + "/STATE.md"), Contains("latest_error: git committer"));
+  CHECK_THAT(next.out, Contains("before this cycle: git committer") &&
+                           Contains("recorded, but git committer"));
+  CHECK_THAT(read_file(kernel + "/STATE.md"),
+             Contains("latest_error: before this cycle: git committer"));
 
   // Most of the files are there again: the last error is told once more, and then it is over.
   for (int i = 0; i < 40; ++i)
     write_file(kernel + "/note-" + std::to_string(i), "text\n");
   home.run({"pause", "--agent", "tidy"});
-  CHECK_THAT(home.run({"cycle"}).out, Contains("error: git committer"));
+  CHECK_THAT(home.run({"cycle"}).out, Contains("before this cycle: git committer"));
   CHECK(home.run({"cycle"}).code == 0);
   CHECK_THAT(read_file(kernel + "/STATE.md"), Contains("latest_error: (none)"));
   CHECK_THAT(home.run({"status"}).out, !Contains("git committer:"));

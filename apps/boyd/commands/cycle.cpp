@@ -32,6 +32,10 @@ constexpr int most_left_over = 64;
 constexpr const char* about_to_begin = "a cycle is about to begin";
 /// What it says while a node drains (the same file).
 constexpr const char* shutting_down = "the node is shutting down";
+/// How the kernel marks what it has to tell of earlier cycles (actors/kernel/cycle_core.cpp).
+constexpr const char* told_late = "before this cycle: ";
+/// An error ends with what to do: it is not cut short of that.
+constexpr std::size_t error_characters = 2000;
 /// Events held back until their cycle is the one that is shown.
 constexpr std::size_t early_events = 1000;
 /// How much later than the record the last event may come.
@@ -128,11 +132,16 @@ void print_cycle(const json& cycle, const terminal& t) {
         ", " + text_of(cycle, "dispatched") + " dispatched, " + text_of(cycle, "succeeded") +
         " succeeded, " + text_of(cycle, "failed") + " failed, " +
         format_duration(milliseconds{number_of(cycle, "duration_ms")}) + "\n");
-  if (auto e = text_of(cycle, "error"); !e.empty())
-    print(t.paint(colour::bad, "error: " + one_line(e, 400)) + "\n");
+  // What an earlier cycle left to be told is none of this one's errors.
+  if (auto e = text_of(cycle, "error"); e.starts_with(told_late))
+    print(t.paint(colour::warn, one_line(e, error_characters)) + "\n");
+  else if (!e.empty())
+    print(t.paint(colour::bad, "error: " + one_line(e, error_characters)) + "\n");
   for (const auto& p : rows_of(cycle, "problems"))
     if (p.is_string())
-      print(t.paint(colour::bad, "recorded, but " + one_line(p.get<std::string>(), 400)) + "\n");
+      print(t.paint(colour::bad,
+                    "recorded, but " + one_line(p.get<std::string>(), error_characters)) +
+            "\n");
   table rows({"AGENT", "STATUS", "SUMMARY"});
   for (const auto& a : rows_of(cycle, "agents")) {
     const auto s = text_of(a, "status");
@@ -204,14 +213,14 @@ result<std::string> await(client& c, const std::string& id, const std::string& k
 }
 
 int refused(const json& answer, const arguments& args) {
-  if (args.json)
-    print(answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   const auto running = text_of(answer, "cycle_id");
   const auto reason = text_of(answer, "reason");
-  print_error(
-      {errc::locked, "no cycle was started: " + reason, running.empty() ? "" : "cycle " + running,
-       reason == shutting_down ? "wait until it has stopped, then try again" : "see: boyd why"});
-  return exit_code::busy;
+  const auto why =
+      args.kernel.empty() ? std::string("see: boyd why") : "see: boyd why --kernel " + args.kernel;
+  return report({errc::locked, "no cycle was started: " + reason,
+                 running.empty() ? "" : "cycle " + running,
+                 reason == shutting_down ? "wait until it has stopped, then try again" : why},
+                args.json);
 }
 
 int interrupted(const client& c, const std::string& id) {

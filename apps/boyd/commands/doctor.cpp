@@ -14,13 +14,17 @@
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/repository.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "boyd/state/untold.hpp"
+#include "boyd/state/versioned_store.hpp"
 #include "commands.hpp"
 
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <variant>
 
 namespace boyd::app {
 
@@ -196,11 +200,48 @@ class doctor {
         add("kernel " + k.kernel_id, "ok", path + (*head ? "" : " (no commit yet)"));
       if (head && *head)
         take_anchor(**repository, k.kernel_id);
-      if (head && (*repository)->changes())
-        for (const auto& nested : (*repository)->left_out())
-          add("kernel " + k.kernel_id, "warn",
-              path + "/" + nested + " is a git repository of its own and is not versioned",
-              "take its .git away, or list it in " + path + "/.gitignore");
+      if (head)
+        work_tree(**repository, k.kernel_id, path);
+    }
+  }
+
+  /// What the next commit would meet.
+  void work_tree(repository& of, const std::string& kernel_id, const std::string& path) {
+    const auto changes = of.changes();
+    if (!changes)
+      return add("kernel " + kernel_id, changes.error());
+    if (auto allowed = state::check_deletions(of, *changes, path); !allowed) {
+      add("kernel " + kernel_id, allowed.error());
+      refused_.insert(kernel_id);
+    }
+    for (const auto& nested : of.left_out())
+      add("kernel " + kernel_id, "warn",
+          path + "/" + nested + " is a git repository of its own and is not versioned",
+          "take its .git away, or list it in " + path + "/.gitignore");
+  }
+
+  /// What the last cycle could not bring to its place, and what the kernel waits for.
+  void unfinished(const std::string& kernel_id, const std::string& problem) {
+    if (!problem.empty() && !refused_.contains(kernel_id))
+      add("kernel " + kernel_id, "warn", problem, "see: boyd status");
+  }
+
+  void unfinished_of_node(const json& status) {
+    for (const auto& k : rows_of(status, "kernels"))
+      unfinished(text_of(k, "kernel_id"), text_of(k, "problem"));
+  }
+
+  void unfinished_in(dispatch_store& open) {
+    const auto id = node_id_of(where_, *ports_.files, *ports_.clock, *ports_.random);
+    for (const auto& k : settings_->kernels) {
+      auto replies = open.apply({store::get_facts{state::untold_scope(k.kernel_id)}});
+      if (!id || !replies)
+        continue;
+      const auto* facts = std::get_if<store::get_facts::reply>(&replies->front());
+      if (facts == nullptr || !facts->contains(*id))
+        continue;
+      for (const auto& problem : state::parse_untold(facts->at(*id)).problems)
+        unfinished(k.kernel_id, "the latest cycle is recorded, but " + problem);
     }
   }
 
@@ -303,6 +344,7 @@ class doctor {
 
   void store() {
     const auto status = status_of_node();
+    unfinished_of_node(status);
     const auto of_node = text_of(part_of(status, "node"), "store");
     if (of_node == "sqlite")
       return store_of_node(status);
@@ -327,6 +369,8 @@ class doctor {
                  result.error().next.empty() ? "check node.store in " + where_.config_path
                                              : result.error().next);
     add("store", "ok", opened->describe());
+    if (!running_)
+      unfinished_in(*opened);
   }
 
   /// Starts /bin/true the way agents are started.
@@ -370,6 +414,7 @@ class doctor {
   std::shared_ptr<const config::configuration> settings_;
   std::vector<finding> findings_;
   std::optional<graph_anchor> anchor_;
+  std::set<std::string> refused_; ///< kernels whose next commit would be refused
   bool there_ = false;
   bool running_ = false;
 };

@@ -5,7 +5,11 @@
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 /// Verbs that ask once and print: agents, dispatches, state, why, plan, pause, resume.
 namespace boyd::app {
@@ -40,9 +44,7 @@ std::string with_line_break(std::string text) {
 
 void render_agents(const json& body, const terminal& t) {
   table rows({"AGENT", "EXECUTOR", "PRIO", "RUN", "LAST", "FINISHED", "NEXT", "NOTE"});
-  const auto kernel_next = moment_of(part_of(body, "schedule"), "next_slot");
   for (const auto& a : rows_of(body, "items")) {
-    const auto own = part_of(a, "schedule");
     auto note = text_of(a, "paused");
     if (!note.empty())
       note = "paused: " + note;
@@ -58,23 +60,62 @@ void render_agents(const json& body, const terminal& t) {
                     text_of(a, "running") + "/" + text_of(a, "limit"),
                     {last.empty() ? "-" : last, colour_of_status(last)},
                     moment_of(a, "last_finished_at"),
-                    own.empty() ? kernel_next : moment_of(own, "next_slot"),
+                    moment_of(a, "next_run"),
                     note});
   }
   print(rows.render(t));
 }
 
-void render_dispatches(const json& body, const terminal& t, bool filtered) {
-  table rows({"DISPATCH", "AGENT", "STATUS", "TRY", "CREATED", "SUMMARY"});
+/// The same question about the next page, to be typed as it is.
+std::string next_page(const arguments& args, const std::string& before) {
+  std::string line = "boyd";
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty())
+      line += std::string(" ") + option + " " + shell_word(value);
+  };
+  add("--home", args.home);
+  add("--config", args.config);
+  line += " dispatches ls";
+  add("--kernel", args.kernel);
+  add("--agent", args.agent);
+  add("--cycle", args.cycle);
+  add("--status", args.status);
+  add("--limit", limit_text(args));
+  add("--before", before);
+  return line;
+}
+
+/// Rows of other kernels than those of the configuration are there after one was taken out, or in a
+/// database that nodes share.
+bool has_several_kernels(const json& body) {
+  if (rows_of(body, "kernels").size() > 1)
+    return true;
+  const auto items = rows_of(body, "items");
+  return std::ranges::any_of(items, [&](const json& d) {
+    return text_of(d, "kernel_id") != text_of(items.front(), "kernel_id");
+  });
+}
+
+void render_dispatches(const json& body, const terminal& t, const arguments& args) {
+  const bool filtered =
+      !(args.kernel + args.agent + args.cycle + args.status + args.before).empty();
+  const bool several = has_several_kernels(body);
+  std::vector<std::string> heads{"DISPATCH", "AGENT", "STATUS", "TRY", "CREATED", "SUMMARY"};
+  if (several)
+    heads.insert(heads.begin() + 1, "KERNEL");
+  table rows(std::move(heads));
   for (const auto& d : rows_of(body, "items")) {
     const auto status = text_of(d, "status");
     const auto failed = status == "failed" && !text_of(d, "error").empty();
-    rows.add_cells({text_of(d, "dispatch_id"),
-                    text_of(d, "agent_id"),
-                    {status, colour_of_status(status)},
-                    text_of(d, "attempt") + "/" + text_of(d, "max_attempts"),
-                    moment_of(d, "created_at"),
-                    failed ? text_of(d, "error") : text_of(d, "summary")});
+    std::vector<table::cell> cells{text_of(d, "dispatch_id"),
+                                   text_of(d, "agent_id"),
+                                   {status, colour_of_status(status)},
+                                   text_of(d, "attempt") + "/" + text_of(d, "max_attempts"),
+                                   moment_of(d, "created_at"),
+                                   failed ? text_of(d, "error") : text_of(d, "summary")};
+    if (several)
+      cells.insert(cells.begin() + 1, text_of(d, "kernel_id"));
+    rows.add_cells(std::move(cells));
   }
   if (rows.rows() == 0)
     print("no dispatches" + std::string(filtered ? " like these" : "; run a cycle: boyd cycle") +
@@ -82,7 +123,7 @@ void render_dispatches(const json& body, const terminal& t, bool filtered) {
   else
     print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
-    print(t.paint(colour::faint, "more: boyd dispatches ls --before " + next) + "\n");
+    print(t.paint(colour::faint, "more: " + next_page(args, next)) + "\n");
 }
 
 /// What a run's fate is called: where it led, and why.
@@ -162,7 +203,7 @@ void render_dispatch(const json& body, const terminal& t) {
   line("started   ", moment_of(d, "started_at"));
   line("finished  ", moment_of(d, "finished_at"));
   line("lease     ", text_of(d, "lease_owner"));
-  line("exit code ", number_of(d, "exit_code") < 0 ? "" : text_of(d, "exit_code"));
+  line("exit code ", text_of(d, "exit_code"));
   line("summary   ", text_of(d, "summary"));
   line("error     ", text_of(d, "error"));
   line("usage     ", text_of(d, "usage"));
@@ -272,11 +313,7 @@ int run_dispatches(const arguments& args) {
                  {"status", args.status},
                  {"limit", limit_text(args)},
                  {"before", args.before}}),
-      [&](const json& body, const terminal& t) {
-        const bool filtered =
-            !(args.kernel + args.agent + args.cycle + args.status + args.before).empty();
-        render_dispatches(body, t, filtered);
-      });
+      [&](const json& body, const terminal& t) { render_dispatches(body, t, args); });
 }
 
 int run_state(const arguments& args) {

@@ -4,8 +4,13 @@
 #include "../terminal.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace boyd::app {
 
@@ -15,9 +20,9 @@ namespace {
 constexpr milliseconds redraw_interval = 2s;
 /// Events in quick succession are drawn together.
 constexpr milliseconds redraw_pause = 200ms;
-constexpr std::size_t problem_characters = 160;
-/// What is about the whole node says more: the cause and what follows from it.
-constexpr std::size_t node_problem_characters = 320;
+/// A line ends with what to do, and is not cut short of that; this only bounds what agents say.
+constexpr std::size_t problem_characters = 4000;
+constexpr std::string_view bullet = "  ! ";
 constexpr const char* unknown = "unknown";
 constexpr const char* clear_screen = "\x1b[H\x1b[2J";
 
@@ -37,13 +42,52 @@ std::string node_line(const json& body, const terminal& t) {
   return line + "\n";
 }
 
+/// One of the lines gives this cause already.
+bool is_told(const std::vector<std::string>& lines, const std::string& cause) {
+  const auto text = one_line(cause, problem_characters);
+  return std::ranges::any_of(
+      lines, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+}
+
+/// A part that is parked or silent has a line of its own, which says what to do.
+bool is_absent(const json& body, const std::string& name) {
+  const auto all = rows_of(body, "actors");
+  return std::ranges::any_of(all, [&](const json& a) {
+    const auto state = text_of(a, "state");
+    return text_of(a, "name") == name && (state == "parked" || state == "silent");
+  });
+}
+
+/// Parts that are not well, those with one cause in one line: a database that is away is felt by
+/// many.
+void add_health(const json& body, std::vector<std::string>& lines) {
+  std::vector<std::pair<std::string, std::string>> causes; ///< cause, names
+  for (const auto& h : rows_of(body, "health")) {
+    const auto name = text_of(h, "name");
+    const auto reason = text_of(h, "reason");
+    if (auto notice = text_of(h, "notice"); !notice.empty())
+      lines.push_back(one_line(name + ": " + notice, problem_characters));
+    if (h.value("ok", true) || is_absent(body, name) || (!reason.empty() && is_told(lines, reason)))
+      continue;
+    const auto known = std::ranges::find(causes, reason, [](const auto& c) { return c.first; });
+    if (known == causes.end())
+      causes.emplace_back(reason, name);
+    else
+      known->second += ", " + name;
+  }
+  for (const auto& [cause, names] : causes)
+    lines.push_back(one_line(names + (names.find(", ") == std::string::npos ? " is" : " are") +
+                                 " degraded: " + cause,
+                             problem_characters));
+}
+
 /// What a person should look at, most important first.
 std::vector<std::string> attention(const json& body) {
   std::vector<std::string> lines;
   const auto add = [&](std::string text) { lines.push_back(one_line(text, problem_characters)); };
   for (const auto& p : rows_of(body, "problems"))
     if (p.is_string())
-      lines.push_back(one_line(p.get<std::string>(), node_problem_characters));
+      add(p.get<std::string>());
   for (const auto& key : rows_of(part_of(body, "node"), "restart_needed"))
     if (key.is_string())
       add(key.get<std::string>() + " has changed, which takes effect after a restart of the node");
@@ -51,11 +95,7 @@ std::vector<std::string> attention(const json& body) {
     if (f.value("armed", false))
       add("a fault is armed at " + text_of(f, "point") + ": " + text_of(f, "action") + ", struck " +
           text_of(f, "strikes") + " times, by " + text_of(f, "by") + "; boyd chaos clear ends it");
-  for (const auto& h : rows_of(body, "health"))
-    if (!h.value("ok", true))
-      add(text_of(h, "name") + " is degraded: " + text_of(h, "reason"));
-    else if (auto notice = text_of(h, "notice"); !notice.empty())
-      add(text_of(h, "name") + ": " + notice);
+  add_health(body, lines);
   for (const auto& a : rows_of(body, "actors"))
     if (text_of(a, "state") == "restarting")
       add(text_of(a, "name") + " is restarting: " + text_of(a, "last_error"));
@@ -65,7 +105,7 @@ std::vector<std::string> attention(const json& body) {
     else if (text_of(a, "state") == "silent")
       add(text_of(a, "name") + " lives, but is stuck: " + text_of(a, "reason"));
   for (const auto& k : rows_of(body, "kernels")) {
-    if (auto problem = text_of(k, "problem"); !problem.empty())
+    if (auto problem = text_of(k, "problem"); !problem.empty() && !is_told(lines, problem))
       add("kernel " + text_of(k, "kernel_id") + ": " + problem);
     if (auto why = text_of(k, "paused"); !why.empty())
       add("kernel " + text_of(k, "kernel_id") + " is paused: " + why);
@@ -158,7 +198,7 @@ std::string render(const json& body, const terminal& t) {
   else
     out += t.paint(colour::warn, "needs attention") + "\n";
   for (const auto& line : lines)
-    out += "  ! " + line + "\n";
+    out += wrapped(std::string(bullet) + line, t.width, bullet.size()) + "\n";
   out += "\n" + t.paint(colour::bold, "kernels") + "\n" + kernels_table(body, t);
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
   out += "\n" + queue_line(body);

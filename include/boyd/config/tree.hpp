@@ -57,7 +57,8 @@ using tree_writer = std::function<std::string(const tree&)>;
 /// order of the file. `path` should be absolute: relative paths inside are resolved against its
 /// folder. Threads: any. Never throws but for memory.
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
-                  const time_zones& zones, const tree_writer& write);
+                  const time_zones& zones, const tree_writer& write,
+                  unset_variables unset = unset_variables::are_errors);
 
 /// The same half of `load_answers`.
 result<std::vector<script_executor::answer>> build_answers(const std::string& path, parsed source);

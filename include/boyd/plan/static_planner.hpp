@@ -60,6 +60,12 @@ std::map<std::string, utc_time> read_agent_slots(const std::map<std::string, std
 /// once. An agent's metadata travels as it is (kernel and agent keys are merged at load).
 plan_output plan_static(const config::kernel& kernel, const plan_input& in);
 
+/// The earliest moment from `in.now` on at which neither the agent's own schedule nor its cooldown
+/// holds it back (reasons 4 and 5). Nothing when it is disabled, when it or its kernel is paused,
+/// or when its schedule has no slot left. Quiet hours and runs are not looked at.
+std::optional<utc_time> ready_at(const config::kernel& kernel, const config::agent& agent,
+                                 const plan_input& in);
+
 /// The agents whose wake check the caller has to make before it plans: those with `wake` that no
 /// reason before no_change holds back. `in.wake` is not read.
 std::vector<std::string> wake_candidates(const config::kernel& kernel, const plan_input& in);

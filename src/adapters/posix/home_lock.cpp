@@ -226,7 +226,7 @@ error locked_by(const std::optional<lock_owner>& owner, const std::string& path)
   const auto who =
       "process " + std::to_string(owner->pid) + ", started " + format_rfc3339(owner->started_at);
   if (is_alive(*owner)) {
-    return {errc::locked, "another node runs on this home: " + who, path,
+    return {errc::locked, "another node or command uses this home: " + who, path,
             "stop it, or choose another home"};
   }
   return {errc::locked,

@@ -6,8 +6,10 @@
 namespace boyd::config {
 
 load_result load(const std::string& path, std::string_view text,
-                 const environment_lookup& environment, const time_zones& zones) {
-  return build(path, adapters::parse_yaml(path, text), environment, zones, adapters::emit_yaml);
+                 const environment_lookup& environment, const time_zones& zones,
+                 unset_variables unset) {
+  return build(path, adapters::parse_yaml(path, text), environment, zones, adapters::emit_yaml,
+               unset);
 }
 
 result<std::vector<script_executor::answer>> load_answers(const std::string& path,

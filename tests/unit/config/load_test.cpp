@@ -412,3 +412,19 @@ TEST_CASE("load: a script's file of answers", "[config]") {
     CHECK_FALSE(load_answers("s.yaml", text).has_value());
   }
 }
+
+TEST_CASE("a command that only asks keeps references to unset variables as text") {
+  static const auto zones = boyd::adapters::make_time_zones();
+  const auto lenient = [&](const std::string& text) {
+    return load(
+        "/etc/boyd.yaml", text, [](const std::string&) { return std::nullopt; }, *zones,
+        unset_variables::stay_as_text);
+  };
+  const auto loaded =
+      lenient(with_agent("        prompt: \"${FIRST} and ${SECOND:-two}, ${FIRST}, ${THIRD}\"\n"));
+  REQUIRE(loaded.value);
+  CHECK(loaded.value->kernels[0].agents[0].prompt == "${FIRST} and two, ${FIRST}, ${THIRD}");
+  CHECK(loaded.unset == std::vector<std::string>{"FIRST", "THIRD"});
+  CHECK_FALSE(lenient(with_agent("        prompt: \"${FIRST} ${\"\n")).value);
+  CHECK(load_text(with_agent("        prompt: \"${FIRST}\"\n")).unset.empty());
+}

@@ -137,3 +137,14 @@ TEST_CASE("hostile metadata is refused before a parser recurses into it") {
   REQUIRE(refused(R"({"a":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}"));
   REQUIRE(refused("{\"a\":\"\xff\"}"));
 }
+
+TEST_CASE("what did not exit by itself has no exit code") {
+  dispatch d;
+  d.attempts_json = R"([{"fence":1,"exit_code":-1},{"fence":2,"exit_code":3}])";
+  const auto none = nlohmann::json::parse(dispatch_to_json(d, true));
+  CHECK(none["exit_code"].is_null());
+  CHECK(none["attempts"][0]["exit_code"].is_null());
+  CHECK(none["attempts"][1]["exit_code"] == 3);
+  d.outcome.exit_code = 0;
+  CHECK(nlohmann::json::parse(dispatch_to_json(d, false))["exit_code"] == 0);
+}

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/plan/quiet.hpp"
+#include "boyd/plan/schedule.hpp"
+#include "boyd/plan/static_planner.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace boyd::plan {
+
+/// The first cycle of the kernel's schedule after `in.now` that the agent can run in, as far as it
+/// is known now: after its cooldown, its own schedule's next slot, the quiet hours, and
+/// `wake_due_at` (when its backed-off wake check is made again; nothing: at once). Nothing when it
+/// is disabled or paused, or no slot is left. A run under way is not looked at: it may have ended
+/// by then. Pure.
+std::optional<utc_time> next_run(const config::kernel& kernel, const config::agent& agent,
+                                 const plan_input& in, const schedule_rule& cycles,
+                                 const std::vector<quiet_rule>& quiet,
+                                 std::optional<utc_time> wake_due_at);
+
+} // namespace boyd::plan
