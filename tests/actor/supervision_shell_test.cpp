@@ -1,5 +1,6 @@
 #include "actors/supervision/shell.hpp"
 #include "support/actor_system.hpp"
+#include "support/heard_log.hpp"
 #include "support/pch.hpp"
 #include "support/sim/seeded_entropy.hpp"
 
@@ -10,6 +11,7 @@
 
 using namespace boyd;
 using boyd::test::deterministic_system;
+using boyd::test::heard_log;
 
 namespace {
 
@@ -133,10 +135,15 @@ TEST_CASE("case 1 actor-throws: a child that throws is restarted and its text is
   for (const auto& [how, text] :
        {std::pair{1, "child threw"}, std::pair{2, "exception that is not a std::exception"}}) {
     fixture f;
+    const heard_log log;
     const auto before = f.seen->handles["c"];
     auto caller = f.node.ask<int>(before, how);
     f.node.run_all();
     CHECK(caller.failed()); // the caller hears at once
+    f.node.advance(1min);
+    INFO(log.text());
+    CHECK(log.times(text) == 1);
+    CHECK(log.times("tiny: c ended: " + std::string(text)) == 1);
     CHECK(f.view("c").last_error == text);
     CHECK(f.view("c").restarts == 1);
     CHECK(f.view("c").state == "running");

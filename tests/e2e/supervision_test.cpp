@@ -1,5 +1,6 @@
 #include "program.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 #include "support/wait.hpp"
 
 #include <algorithm>
@@ -36,6 +37,22 @@ std::string yaml_of(const std::string& command, const std::string& faults = {}, 
             "        executor: {type: command, argv: [\"sh\", \"-c\", \"" +
             command + "\"]}\n";
   return faults.empty() ? text : text + "faults: [" + faults + "]\n";
+}
+
+/// 2 and 5 s are promised for an end, and the drain's grace here is an hour: between them lies
+/// what a machine with other work, and a sanitizer that looks for leaks at the end, may add.
+constexpr std::chrono::seconds soon{15};
+
+struct timed_end {
+  finished left;
+  std::chrono::milliseconds took{};
+};
+
+timed_end end_of(program& node) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto left = node.finish();
+  return {std::move(left), std::chrono::duration_cast<std::chrono::milliseconds>(
+                               std::chrono::steady_clock::now() - begin)};
 }
 
 std::size_t count_of(const std::string& text, const std::string& word) {
@@ -136,8 +153,11 @@ TEST_CASE("case 7 blocking-tool-call: the node answers while twice as many tools
   }
   CHECK(statuses(home)["running"] == tools);
   std::ranges::sort(took);
-  WARN("case 7: p99 of " << pings << " pings beside " << tools
-                         << " blocking tools: " << took[pings * 99 / 100].count() << " us");
+  const auto p99 = took[pings * 99 / 100];
+  tell_figure("case 7: p99 of " + std::to_string(pings) + " pings beside " + std::to_string(tools) +
+              " blocking tools: " + std::to_string(p99.count()) + " us");
+  // 50 ms are promised; a tool blocks for ever, so that whoever waited for one would wait on.
+  CHECK(p99 < std::chrono::seconds{1});
   std::ofstream(home.file("kernel/default/go")) << "";
   CHECK(cycle.finish().code == 0);
 }
@@ -232,15 +252,12 @@ TEST_CASE("case 11 shutdown-with-timers: a timer of an hour does not hold the en
   REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
   node.signal(SIGTERM);
   REQUIRE(node.wait_for_stderr("shuts down"));
-  const auto begin = std::chrono::steady_clock::now();
   node.signal(SIGTERM);
-  const auto ended = node.finish(); // its patience is far less than an hour
-  const auto took = std::chrono::steady_clock::now() - begin;
-  WARN(
-      "case 11: ended after " << std::chrono::duration_cast<std::chrono::milliseconds>(took).count()
-                              << " ms");
+  const auto [ended, took] = end_of(node);
+  tell_figure("case 11: ended after " + std::to_string(took.count()) + " ms");
   INFO(ended.err);
   CHECK(ended.code == 0);
+  CHECK(took < soon);
   cycle.finish();
 }
 
@@ -273,28 +290,35 @@ TEST_CASE("case 12 shutdown-during-start: SIGTERM at each step of the start leav
           "[e2e][supervision]") {
   const home_of_boyd home(yaml_of("echo done"));
   constexpr int died_of_term = 128 + SIGTERM;
-  const std::vector<std::function<void(program&)>> steps{
-      [](program&) {},
+  const std::vector<std::function<bool(program&)>> steps{
+      [](program&) { return true; },
       [&](program& p) {
         const auto own = std::to_string(p.pid());
-        wait_until([&] { return read_file(home.file("run/lock")).find(own) != std::string::npos; });
+        return wait_until(
+            [&] { return read_file(home.file("run/lock")).find(own) != std::string::npos; });
       },
-      [&](program&) { wait_until([&] { return fs::exists(home.file("boyd.db-wal")); }); },
-      [&](program&) { wait_until([&] { return fs::exists(home.file("run/control.sock")); }); },
-      [](program& p) { p.wait_for_stderr("ready: node "); },
+      [&](program&) { return wait_until([&] { return fs::exists(home.file("boyd.db-wal")); }); },
+      [&](program&) {
+        return wait_until([&] { return fs::exists(home.file("run/control.sock")); });
+      },
+      [](program& p) { return p.wait_for_stderr("ready: node "); },
   };
+  std::chrono::milliseconds longest{0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     INFO("step " << i);
     program node(home.node());
-    steps[i](node);
+    CHECK(steps[i](node));
     node.signal(SIGTERM);
-    const auto ended = node.finish();
+    const auto [ended, took] = end_of(node);
     INFO(ended.err);
+    CHECK(took < soon);
+    longest = std::max(longest, took);
     // Before it watches signals nothing is there that could be left.
     CHECK((ended.code == 0 || (i == 0 && ended.code == died_of_term)));
     CHECK_FALSE(fs::exists(home.file("run/control.sock")));
     CHECK(home.run({"status"}).code == 0); // the lock is free
   }
+  tell_figure("case 12: ended at the latest after " + std::to_string(longest.count()) + " ms");
   CHECK(home.run({"cycle"}).code == 0);
 }
 
@@ -310,9 +334,11 @@ TEST_CASE("case 13 double-sigterm: a storm of signals ends it at once, and in or
     node.signal(i % 2 == 0 ? SIGINT : SIGTERM);
   REQUIRE(node.wait_for_stderr("shuts down"));
   node.signal(SIGINT);
-  const auto ended = node.finish(); // far sooner than its grace of an hour
+  const auto [ended, took] = end_of(node);
   INFO(ended.err);
   CHECK(ended.code == 0);
+  CHECK(took < soon);
+  tell_figure("case 13: ended after " + std::to_string(took.count()) + " ms");
   CHECK(count_of(ended.err, "second signal") == 1);
   cycle.finish();
   CHECK(statuses(home) == std::map<std::string, int>{{"pending", 1}});
@@ -344,10 +370,8 @@ TEST_CASE("systemd hears of the start, of progress, of a reload and of the end",
 }
 
 TEST_CASE("both units are what systemd understands", "[e2e][supervision]") {
-  if (!fs::exists("/usr/bin/systemd-analyze")) {
-    WARN("skipped: no systemd-analyze on this machine");
-    return;
-  }
+  if (!fs::exists("/usr/bin/systemd-analyze"))
+    return tell_skipped("what systemd says to the units", "no systemd-analyze");
   const char* source = std::getenv("BOYD_SOURCE_DIR");
   REQUIRE(source != nullptr);
   const temp_dir directory;

@@ -79,6 +79,7 @@ class server final : public control_server, public http_detail::connection_host 
   void run();
   void await_client();
   void accept_clients();
+  void note_accepting(bool now, int why = 0);
   void welcome(owned_fd client);
   void begin_stop();
 
@@ -91,6 +92,7 @@ class server final : public control_server, public http_detail::connection_host 
   std::shared_ptr<mailbox> mail_;
   std::set<std::shared_ptr<connection>> connections_;
   bool stopping_ = false;
+  bool accepting_ = true; ///< false while the system gives no descriptor for a client
   std::mutex stop_mutex_;
   std::thread thread_;
 };
@@ -122,6 +124,7 @@ void server::accept_clients() {
   for (int i = 0; i < accept_batch; ++i) {
     owned_fd client(
         ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const int why = errno;
     if (client) {
       try {
         welcome(std::move(client));
@@ -130,19 +133,34 @@ void server::accept_clients() {
       }
       continue;
     }
-    if (errno == EINTR || errno == ECONNABORTED)
+    if (why == EINTR || why == ECONNABORTED)
       continue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK)
+    if (why == EAGAIN || why == EWOULDBLOCK) {
+      // Nobody waits, and there was a descriptor for one; a single client taken says less.
+      note_accepting(true);
       break;
-    spdlog::warn("control socket: accept failed: {}", std::generic_category().message(errno));
+    }
+    note_accepting(false, why);
     pause_.expires_after(accept_pause);
     pause_.async_wait([this](error_code ec) {
       if (!ec && !stopping_)
-        await_client();
+        accept_clients();
     });
     return;
   }
   await_client();
+}
+
+/// One line at each end of a shortage: it is tried again ten times a second.
+void server::note_accepting(bool now, int why) {
+  if (now == accepting_)
+    return;
+  accepting_ = now;
+  if (now)
+    spdlog::info("control socket: clients are taken again");
+  else
+    spdlog::warn("control socket: no client can be taken: {}; it is tried again",
+                 std::generic_category().message(why));
 }
 
 void server::welcome(owned_fd client) {

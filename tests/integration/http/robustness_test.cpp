@@ -1,4 +1,5 @@
 #include "integration/http/fixture.hpp"
+#include "support/heard_log.hpp"
 
 #include <rapidcheck.h>
 
@@ -289,7 +290,8 @@ TEST_CASE("stop does not wait for a client that does not read", "[http][stop]") 
   CHECK(client.read_all().size() < (8u << 20));
 }
 
-TEST_CASE("out of descriptors, the server waits and then goes on", "[http][caps]") {
+TEST_CASE("case 46 fd-exhaustion: the server waits, says so once, and then goes on",
+          "[http][caps]") {
   served node;
   raw_client early(node.path());
   REQUIRE(early.send(get("/a")));
@@ -297,18 +299,28 @@ TEST_CASE("out of descriptors, the server waits and then goes on", "[http][caps]
   raw_client late;
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
+  const heard_log log;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit none = before;
   none.rlim_cur = static_cast<rlim_t>(next);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   const bool connected = late.connect(node.path()) && late.send(get("/c", "Connection: close\r\n"));
-  early.send(get("/b", "Connection: close\r\n"));
-  const auto meanwhile = early.read_all();
+  // Its connection stays: were it closed, there would be a descriptor for the next client.
+  early.send(get("/b"));
+  const auto meanwhile = early.read_until("GET /b bytes=0");
+  // It tries ten times a second, and is quiet about it.
+  const std::string trouble = "control socket: no client can be taken";
+  const bool begun = wait_until([&] { return log.times(trouble) == 1; });
+  const bool storm = wait_until([&] { return log.times("control socket: ") > 1; }, 350ms);
   ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(begun);
+  CHECK_FALSE(storm);
   CHECK(connected);
   CHECK(meanwhile.ends_with("GET /b bytes=0"));
   CHECK(late.read_all().ends_with("GET /c bytes=0"));
+  CHECK(wait_until([&] { return log.times("control socket: clients are taken again") == 1; }));
+  CHECK(log.times(trouble) == 1);
 }
 
 TEST_CASE("random bytes do not hurt the server", "[http][property]") {
