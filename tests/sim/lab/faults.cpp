@@ -107,6 +107,15 @@ void world::strike(fault f) {
   }
 }
 
+void world::strike_what_is_left() {
+  constexpr int most_tries = 20;
+  for (const auto f : menu_)
+    for (int i = 0; i < most_tries && struck_[static_cast<std::size_t>(f)] == 0; ++i) {
+      advance(service_pause);
+      strike(f);
+    }
+}
+
 void world::arm_point() {
   constexpr milliseconds armed_for = 15min;
   constexpr std::uint64_t passes_ahead = 12;

@@ -7,7 +7,6 @@ namespace boyd::sim {
 
 namespace {
 
-constexpr std::uint64_t fewest_kinds = 5;
 constexpr std::uint64_t most_more_kinds = 4;
 
 /// A day of a node that looks after itself rarely: what it does of its own accord is the same all

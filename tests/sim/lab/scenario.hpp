@@ -9,11 +9,14 @@
 
 namespace boyd::sim {
 
+/// Every seed meets at least so many kinds of faults.
+inline constexpr std::uint64_t fewest_kinds = 5;
+
 /// What one seed stands for: how many machines, which agents, what goes wrong.
 struct scenario {
   std::uint64_t seed = 0;
   config::configuration configuration;
-  fault_menu menu; ///< at least five kinds
+  fault_menu menu; ///< at least `fewest_kinds`
   world_options options;
 };
 

@@ -245,6 +245,7 @@ void world::run(milliseconds time) {
   for (auto& e : plan(time))
     at(e.at, std::move(e.what));
   advance(time);
+  strike_what_is_left();
 }
 
 std::vector<world::timed> world::plan(milliseconds time) {

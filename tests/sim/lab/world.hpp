@@ -122,6 +122,8 @@ class world {
 
   std::vector<timed> plan(milliseconds time);
   void strike(fault f);
+  /// Kinds that have met only machines without a node, until they meet one with.
+  void strike_what_is_left();
   void strike_node(fault f, machine& m);
   void strike_disk(fault f, machine& m);
   void strike_store(fault f, machine& m);

@@ -153,5 +153,8 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(t.sum.crashes),
               static_cast<unsigned long long>(t.fewest_kinds), faults.c_str(), took.count(),
               static_cast<double>(t.seeds) / took.count());
-  return t.failed == 0 ? 0 : 1;
+  if (t.fewest_kinds < fewest_kinds)
+    std::printf("broken: a seed met fewer than %llu kinds of faults\n",
+                static_cast<unsigned long long>(fewest_kinds));
+  return t.failed == 0 && t.fewest_kinds >= fewest_kinds ? 0 : 1;
 }
