@@ -1,8 +1,6 @@
 #include "tests/sim/lab/inspector.hpp"
 
-#include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
-#include "boyd/graph/edge_log.hpp"
 #include "boyd/state/document.hpp"
 #include "boyd/state/runtime_block.hpp"
 
@@ -53,7 +51,7 @@ void inspector::starting(machine& m, const process_spec& spec) {
 void inspector::committed(machine& m) {
   const auto& commits = m.repositories().commits(machine::kernel_home);
   if (!commits.empty() && commits.back().info.subject.starts_with("cycle "))
-    known_[&m].state_acked = m.disk().look(machine::state_path).inode;
+    known_of(m).state_acked = m.disk().look(machine::state_path).inode;
 }
 
 void inspector::check_state(machine& m, const char* when) {
@@ -67,30 +65,81 @@ void inspector::check_state(machine& m, const char* when) {
     violated(std::string("STATE.md does not parse ") + when);
 }
 
-void inspector::stepped(machine& m) {
-  const auto inode = m.disk().look(machine::state_path).inode;
-  if (std::exchange(known_[&m].state_seen, inode) != inode)
-    check_state(m, "while the node ran");
+inspector::known& inspector::known_of(machine& m) {
+  auto [at, fresh] = known_.try_emplace(&m);
+  if (fresh)
+    at->second.graph.violated = [this](const std::string& what) { violated(what); };
+  return at->second;
 }
 
-void inspector::power_cut(machine& m) {
-  check_state(m, "after a power cut");
+void inspector::check_state_if_new(machine& m, const char* when) {
+  const auto inode = m.disk().look(machine::state_path).inode;
+  if (std::exchange(known_of(m).state_seen, inode) != inode)
+    check_state(m, when);
+}
+
+void inspector::stepped(machine& m) {
+  check_state_if_new(m, "while the node ran");
+  check_graph(m, false);
+  check_new_commits(m);
+}
+
+void inspector::crashed(machine& m, bool power) {
+  check_state(m, power ? "after a power cut" : "after a kill");
   const auto file = m.disk().look(machine::state_path);
-  if (expected_.sound_disks && file.inode < known_[&m].state_acked)
-    violated("an acknowledged STATE.md is gone after a power cut");
+  if (expected_.sound_disks && file.inode < known_of(m).state_acked)
+    violated("an acknowledged STATE.md is gone after a crash");
+  check_graph(m, true);
+  check_new_commits(m);
+  check_rows();
+}
+
+void inspector::booted(machine& m) {
+  check_state(m, "after a start");
+  check_graph(m, true);
+  check_new_commits(m);
+  check_rows();
+}
+
+/// A row that was not final goes only when it has become so.
+void inspector::check_rows() {
+  const auto& rows = database_.all_rows();
+  for (const auto& id : unfinished_)
+    if (!rows.contains(id))
+      violated("a dispatch is lost: " + id);
+  unfinished_.clear();
+  for (const auto& [id, row] : rows)
+    if (!is_final(row.d.status))
+      unfinished_.insert(unfinished_.end(), id);
+}
+
+void inspector::idle(machine& m, milliseconds now) {
+  constexpr milliseconds seldom = 6h;
+  auto& asked = known_of(m).asked_at;
+  if (now - asked < seldom)
+    return;
+  const auto works = [](const auto& entry) { return !is_final(entry.second.d.status); };
+  if (m.processes().alive() > 0 || std::ranges::any_of(database_.all_rows(), works))
+    return;
+  asked = now;
+  check_permits(m, false);
 }
 
 void inspector::settled() {
+  check_rows();
   check_queue();
-  check_commits();
   for (const auto& m : machines_) {
+    const auto file = m->disk().look(machine::graph_path);
+    if (file.content != nullptr)
+      known_of(*m).graph.look_at_end(*file.content, file.inode);
+    check_new_commits(*m);
     check_state(*m, "at the end");
-    check_graph(*m);
     if (m->up())
-      check_permits(*m);
+      check_permits(*m, true);
     if (expected_.one_machine)
       check_latest(*m);
   }
+  check_commits();
 }
 
 void inspector::check_queue() {
@@ -107,39 +156,51 @@ void inspector::check_queue() {
     violated("no cycle ran");
 }
 
+/// What has been committed since the last look: at most one `pre-cycle` and one `cycle` for each
+/// cycle, which the store knows; STATE.md in it with the agents' part; a head that is in the graph.
+void inspector::check_new_commits(machine& m) {
+  auto& k = known_of(m);
+  const auto& commits = m.repositories().commits(machine::kernel_home);
+  if (commits.size() < k.commits_seen)
+    violated("commits are gone from the repository");
+  for (; k.commits_seen < commits.size(); ++k.commits_seen) {
+    const auto& c = commits[k.commits_seen];
+    const auto id = trailer(c, "Boyd-Cycle");
+    if (const auto head = trailer(c, "Boyd-Graph-Head"); !head.empty())
+      k.graph.anchored(head);
+    if (id.empty())
+      continue;
+    auto& s = k.cycles[id];
+    if (c.info.subject.starts_with("pre-cycle ")) {
+      ++s.before;
+      s.wrong_order = s.wrong_order || s.after > 0;
+    } else if (c.info.subject.starts_with("cycle ")) {
+      ++s.after;
+    }
+    if (s.before > 1 || s.after > 1)
+      violated("a commit was made twice for cycle " + id);
+    if (!database_.all_cycles().contains(id))
+      violated("a commit of a cycle that nobody knows: " + c.info.subject);
+    const auto state = c.tree.find("STATE.md");
+    if (state == c.tree.end())
+      violated("a commit without STATE.md: " + c.info.subject);
+    else if (state->second->find(agents_text) == std::string::npos)
+      violated("a commit without the agents' part of STATE.md: " + c.info.subject);
+  }
+}
+
 /// Every recorded cycle has one `pre-cycle` and, behind it, one `cycle` commit, on the machine that
 /// ran it. Another one may commit its rendering of it, once.
 void inspector::check_commits() {
-  struct seen {
-    int before = 0;
-    int after = 0;
-    bool wrong_order = false;
-  };
   std::set<std::string> whole;
   std::set<std::string> ended;
-  for (const auto& m : machines_) {
-    std::map<std::string, seen> cycles;
-    for (const auto& c : m->repositories().commits(machine::kernel_home)) {
-      const auto id = trailer(c, "Boyd-Cycle");
-      auto& s = cycles[id];
-      if (c.info.subject.starts_with("pre-cycle ")) {
-        ++s.before;
-        s.wrong_order = s.wrong_order || s.after > 0;
-      } else if (c.info.subject.starts_with("cycle ")) {
-        ++s.after;
-      }
-      if (!id.empty() && !c.tree.contains("STATE.md"))
-        violated("a commit without STATE.md: " + c.info.subject);
-    }
-    for (const auto& [id, s] : cycles) {
-      if (!id.empty() && (s.before > 1 || s.after > 1))
-        violated("a commit was made twice for cycle " + id);
+  for (const auto& m : machines_)
+    for (const auto& [id, s] : known_of(*m).cycles) {
       if (s.after == 1)
         ended.insert(id);
       if (s.before == 1 && s.after == 1 && !s.wrong_order)
         whole.insert(id);
     }
-  }
   // Whatever fails: what a cycle is owed is made up for.
   for (const auto& [id, c] : database_.all_cycles())
     if (!ended.contains(id))
@@ -173,59 +234,27 @@ void inspector::check_latest(machine& m) {
     violated("STATE.md is not committed as it stands");
 }
 
-/// The chain is whole, has every fact once, and every head that a commit names, in their order.
-void inspector::check_graph(machine& m) {
+void inspector::check_graph(machine& m, bool whole) {
   const auto file = m.disk().look(machine::graph_path);
-  if (file.content == nullptr)
-    return;
-  const auto report = graph::verify(*file.content);
-  if (!report.intact()) {
-    const auto& p = report.problems.front();
-    const auto lines = split(*file.content, '\n');
-    violated("the graph's chain is broken: " + std::string(name_of(p.kind)) + " at line " +
-             std::to_string(p.line) + " of " + std::to_string(lines.size()) + ": " + p.detail +
-             ": " + sanitize_utf8(lines.at(std::min(p.line, lines.size()) - 1)));
-  }
-  std::map<std::string, std::size_t> line_of{{std::string(graph::genesis), 0}};
-  std::set<std::string> facts;
-  for (const auto line : split(*file.content, '\n')) {
-    if (line.empty())
-      continue;
-    line_of.emplace(sha256_hex(line), line_of.size());
-    if (const auto e = graph::parse_edge(line);
-        e && !facts
-                  .insert(e->fact.from + ' ' + e->fact.to + ' ' + e->fact.type + ' ' +
-                          format_rfc3339(e->fact.timestamp, true) + e->fact.meta_json)
-                  .second)
-      violated("a fact stands twice in the graph");
-  }
-  std::size_t last = 0;
-  for (const auto& c : m.repositories().commits(machine::kernel_home)) {
-    const auto head = trailer(c, "Boyd-Graph-Head");
-    if (head.empty())
-      continue;
-    const auto at = line_of.find(head);
-    if (at == line_of.end())
-      violated("acknowledged edges are gone from the graph");
-    else if (at->second < last)
-      violated("acknowledged edges are out of order");
-    else
-      last = at->second;
-  }
+  if (file.content != nullptr)
+    known_of(m).graph.look(*file.content, file.inode, whole);
 }
 
 /// Nothing runs: no permit may be out.
-void inspector::check_permits(machine& m) {
+void inspector::check_permits(machine& m, bool must_answer) {
   api_request question;
   question.method = "GET";
   question.path = "/api/v1/status";
   // No time passes: a slot that is due in a second would begin a cycle, and take permits.
   const auto answer = m.system().ask_now<api_response>(m.root(), question);
-  if (!answer.ok())
-    return violated("the node does not say how it is");
-  const auto status = nlohmann::json::parse(answer.value().body, nullptr, false);
-  if (!status.is_object() || !status.contains("permits") || !status["permits"].contains("in_use"))
-    return violated("the node does not say how many permits are out");
+  const auto status =
+      answer.ok() ? nlohmann::json::parse(answer.value().body, nullptr, false) : nlohmann::json();
+  const bool says =
+      status.is_object() && status.contains("permits") && status["permits"].contains("in_use");
+  if (!says && must_answer)
+    violated("the node does not say how many permits are out");
+  if (!says)
+    return; // somebody is being restarted
   if (status["permits"]["in_use"] != 0)
     violated("permits leaked: " + status["permits"].dump());
 }

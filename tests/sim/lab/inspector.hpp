@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tests/sim/lab/graph_watch.hpp"
 #include "tests/sim/lab/machine.hpp"
 
 #include <cstdint>
@@ -20,8 +21,10 @@ struct expectations {
 };
 
 /// The invariants of SPEC §23. The queue's own rules are judged at every change of a row (by
-/// row_auditor); processes at every start; files at every commit, step and crash; the rest when
-/// nothing is under way. Single-threaded.
+/// row_auditor); processes at every start; files and commits after every message that changed any;
+/// files, commits and lost rows as a whole after every crash and boot; permits that leaked when a
+/// node is idle, now and then; what every slot and cycle must come to when nothing is under way.
+/// Single-threaded.
 class inspector {
  public:
   using machines = std::vector<std::unique_ptr<machine>>;
@@ -36,31 +39,51 @@ class inspector {
   void starting(machine& m, const process_spec& spec);
   /// Its repository has a new commit.
   void committed(machine& m);
-  /// After a step of time.
+  /// A message has been handled that changed a file or made a commit: judges what is new.
   void stepped(machine& m);
-  /// The power has gone and come back; no node runs yet.
-  void power_cut(machine& m);
+  /// The node is gone, killed or by a power cut, and none runs yet: judges all that is left.
+  void crashed(machine& m, bool power);
+  /// A node runs again and has done what it could do at once: judges all.
+  void booted(machine& m);
+  /// The node has nothing to do: no permit may be out. Asks it, at most once in some hours.
+  void idle(machine& m, milliseconds now);
   /// Nothing is under way any more: everything final, rendered, committed, once. Judges one moment:
   /// no time passes meanwhile.
   void settled();
 
  private:
+  /// The commits of one cycle in one repository.
+  struct commits_of_cycle {
+    int before = 0;
+    int after = 0;
+    bool wrong_order = false;
+  };
+
   struct known {
     std::uint64_t state_seen = 0;  ///< inode of STATE.md that was looked at
     std::uint64_t state_acked = 0; ///< inode of STATE.md that is surely durable
+    std::size_t commits_seen = 0;
+    std::map<std::string, commits_of_cycle> cycles;
+    graph_watch graph;
+    milliseconds asked_at{0}; ///< for its permits
   };
 
+  known& known_of(machine& m);
   void check_state(machine& m, const char* when);
+  void check_state_if_new(machine& m, const char* when);
+  void check_rows();
   void check_queue();
+  void check_new_commits(machine& m);
   void check_commits();
   void check_latest(machine& m);
-  void check_graph(machine& m);
-  void check_permits(machine& m);
+  void check_graph(machine& m, bool whole);
+  void check_permits(machine& m, bool must_answer);
 
   sim_database& database_;
   const machines& machines_;
   expectations expected_;
   std::map<const machine*, known> known_;
+  std::set<std::string> unfinished_; ///< rows that were not final when they were last looked at
   std::vector<std::string> violations_;
 };
 

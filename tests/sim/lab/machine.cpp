@@ -1,6 +1,7 @@
 #include "tests/sim/lab/machine.hpp"
 
 #include "boyd/ports/time_zones.hpp"
+#include "boyd/ports/web_caller.hpp"
 #include "messages/node.hpp"
 #include "src/adapters/tz/zones.hpp"
 
@@ -47,6 +48,15 @@ class gated_store final : public dispatch_store {
   std::unique_ptr<dispatch_store> inner_;
 };
 
+/// A monitor that is away: no cycle may care.
+class absent_monitor final : public web_caller {
+ public:
+  void get(const std::string& url, milliseconds /*limit*/,
+           std::function<void(const result<void>&)> done) override {
+    done(fail(errc::io_error, "connection refused", url));
+  }
+};
+
 class machine::wakeup final : public wakeup_source {
  public:
   explicit wakeup(machine& owner) : owner_(owner) {}
@@ -81,6 +91,7 @@ std::shared_ptr<node_context> machine::make_context() {
   context->ports.repositories = repositories_;
   context->ports.processes = processes_;
   context->ports.zones = zones;
+  context->ports.web = std::make_shared<absent_monitor>();
   context->ports.make_store = [this] {
     return std::make_unique<gated_store>(*this, make_sim_store(parts_.database));
   };
@@ -105,6 +116,7 @@ std::shared_ptr<node_context> machine::make_context() {
 void machine::boot(configuration_ptr configuration) {
   system_ = std::make_unique<test::deterministic_system>(parts_.clock);
   system_->choose_by([this](std::size_t n) {
+    tell_if_changed();
     (void)counts(cut_unit::messages);
     if (kill_in_ > 0 && --kill_in_ == 0 && !kill_some_actor())
       kill_in_ = 1; // at the next message
@@ -126,6 +138,7 @@ void machine::install_plans() {
                          call.op == disk_op::truncate || call.op == disk_op::rewrite ||
                          call.op == disk_op::rename || call.op == disk_op::unlink ||
                          call.op == disk_op::sync_directory;
+    changed_ = changed_ || changes;
     if (gone_ || (changes && counts(cut_unit::changes)) ||
         (call.op == disk_op::sync && counts(cut_unit::syncs)))
       return disk_fault::io_error;
@@ -133,6 +146,7 @@ void machine::install_plans() {
   });
   repositories_->set_fault_hook([this](git_op op, const std::string& path) -> std::optional<error> {
     const bool changes = op == git_op::commit || op == git_op::commit_moved;
+    changed_ = changed_ || changes;
     if (gone_ || (changes && counts(cut_unit::changes)))
       return error{errc::repository_unavailable, "the machine is off", path, {}};
     if (op == git_op::commit_moved)

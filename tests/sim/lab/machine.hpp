@@ -54,6 +54,8 @@ struct machine_parts {
   std::function<sim_program(const process_spec&)> behave;
   /// A commit has been made.
   std::function<void()> committed;
+  /// A message has been handled that changed a file or made a commit.
+  std::function<void()> changed;
   /// This machine has put something into the shared queue.
   std::function<void()> tell_others;
   bool shared_store = true;
@@ -71,6 +73,13 @@ class machine {
 
   /// Starts a node on what the disk holds.
   void boot(configuration_ptr configuration);
+  /// Between two messages: lets the last one's changes be judged.
+  void tell_if_changed() {
+    if (changed_) [[unlikely]] {
+      changed_ = false;
+      parts_.changed();
+    }
+  }
   /// The node vanishes between two messages: with the machine (what was not synced is lost or
   /// torn), or alone.
   void power_cut();
@@ -156,6 +165,7 @@ class machine {
   bool power_ = false;
   bool gone_ = false;
   bool stopped_ = false;
+  bool changed_ = false; ///< a file or the repository, by the message that is being handled
 };
 
 } // namespace boyd::sim

@@ -30,6 +30,7 @@ config::configuration configuration_of(seeded_entropy& draw, milliseconds slot) 
   k.when.expression = "@every " + std::to_string(slot / 1min) + "m";
   k.when.overlap = static_cast<config::overlap_policy>(draw.next() % 3);
   k.cycle_deadline = 20min;
+  k.heartbeat_url = "http://monitor.invalid/";
   const auto agents = 1 + draw.next() % 3;
   for (std::uint64_t i = 0; i < agents; ++i) {
     config::agent a;

@@ -72,6 +72,7 @@ std::unique_ptr<machine> world::make_machine(std::size_t number) {
     inspector_->starting(m, spec);
     return behave(m, spec);
   };
+  parts.changed = [this, number] { inspector_->stepped(*machines_[number]); };
   parts.committed = [this, number] { inspector_->committed(*machines_[number]); };
   parts.tell_others = [this, number] {
     for (std::size_t i = 0; i < machines_.size(); ++i)
@@ -100,18 +101,22 @@ sim_program world::behave(const machine& /*m*/, const process_spec& /*spec*/) {
 
 void world::boot() {
   for (auto& m : machines_) {
-    if (m->up())
-      continue;
-    tell(m->name() + " starts");
-    m->boot(configurations_.front());
+    if (!m->up())
+      start(*m);
   }
+}
+
+void world::start(machine& m) {
+  tell(m.name() + " starts");
+  m.boot(configurations_.front());
+  just_booted_.insert(&m);
 }
 
 void world::crash() {
   auto& m = first();
   tell(m.name() + " loses its power");
   m.power_cut();
-  inspector_->power_cut(m);
+  inspector_->crashed(m, true);
   end_outages();
   ++crashes_;
 }
@@ -213,17 +218,20 @@ void world::look_after(machine& m) {
     return reboot(m, m.gone_by_power());
   if (m.ended())
     return reboot(m, false);
-  inspector_->stepped(m);
+  m.tell_if_changed();
+  if (just_booted_.erase(&m) > 0)
+    inspector_->booted(m);
+  else if (elapsed() > troubled_until_ && m.runs())
+    inspector_->idle(m, elapsed());
 }
 
 void world::reboot(machine& m, bool power) {
   tell(m.name() + (power ? " loses its power" : " ends"));
-  if (power) {
+  if (power)
     m.power_cut();
-    inspector_->power_cut(m);
-  } else {
+  else
     m.kill_node();
-  }
+  inspector_->crashed(m, power);
   ++crashes_;
   boot_in(m, power ? draw_ms(0ms, 2min) : service_restart);
 }
@@ -231,10 +239,8 @@ void world::reboot(machine& m, bool power) {
 void world::boot_in(machine& m, milliseconds delay) {
   troubled_until_ = std::max(troubled_until_, elapsed() + delay + recovery());
   at(elapsed() + delay, [this, &m] {
-    if (m.up())
-      return;
-    tell(m.name() + " starts");
-    m.boot(configurations_.front());
+    if (!m.up())
+      start(m);
   });
 }
 

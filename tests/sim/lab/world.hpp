@@ -115,6 +115,7 @@ class world {
   milliseconds next_moment(milliseconds end);
   void run_ready();
   void look_after(machine& m);
+  void start(machine& m);
   void reboot(machine& m, bool power);
   void boot_in(machine& m, milliseconds delay);
   void at(milliseconds when, std::function<void()> what);
@@ -157,7 +158,8 @@ class world {
   std::shared_ptr<sim_database> database_;
   std::vector<std::unique_ptr<machine>> machines_;
   std::unique_ptr<inspector> inspector_;
-  std::vector<timed> agenda_;         ///< not sorted: short
+  std::vector<timed> agenda_; ///< not sorted: short
+  std::set<const machine*> just_booted_;
   std::deque<sim_program> next_runs_; ///< how the next runs behave
   std::array<std::uint64_t, fault_kinds> struck_{};
   std::deque<std::string> events_;
