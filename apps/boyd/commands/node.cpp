@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <memory>
+#include <optional>
 #include <poll.h>
 #include <unistd.h>
 
@@ -30,6 +31,8 @@ namespace {
 /// After the grace: cancelling attempts, final records, stopping in order; then _exit.
 constexpr milliseconds hard_margin = 40s;
 constexpr milliseconds release_limit = 2s;
+/// After this time the start is over, with what follows it.
+constexpr milliseconds settling = 2s;
 constexpr milliseconds least_trial = 50ms;
 
 /// Settings of the process itself, which follow a reload.
@@ -68,6 +71,7 @@ class service_loop {
         {signals_.descriptor(), POLLIN, 0}, { node_.ended_descriptor(), POLLIN, 0 }
       };
       ::poll(waits, std::size(waits), wait_ms());
+      give_back_memory();
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
       if (!guard_.look().empty() && !stopping_)
@@ -80,9 +84,19 @@ class service_loop {
 
  private:
   int wait_ms() const {
-    const auto until = stopping_ ? std::min(deadline_, guard_.next_look()) : guard_.next_look();
+    auto until = stopping_ ? std::min(deadline_, guard_.next_look()) : guard_.next_look();
+    if (settled_at_)
+      until = std::min(until, *settled_at_);
     const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
     return static_cast<int>(std::max(left, milliseconds{0}).count());
+  }
+
+  /// A node runs for months without what its start took.
+  void give_back_memory() {
+    if (!settled_at_ || std::chrono::steady_clock::now() < *settled_at_)
+      return;
+    settled_at_.reset();
+    ::malloc_trim(0);
   }
 
   void on_signal(int signal) {
@@ -131,6 +145,8 @@ class service_loop {
   bool stopping_ = false;
   bool hurries_ = false;
   std::chrono::steady_clock::time_point deadline_{};
+  std::optional<std::chrono::steady_clock::time_point> settled_at_ =
+      std::chrono::steady_clock::now() + settling;
 };
 
 /// A time that an environment variable shortens for a trial of what happens when it is over.
@@ -193,7 +209,6 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
                where.home, where.socket_path());
   node_guard guard(**node, around.manager, around.heartbeat);
   guard.say_ready();
-  ::malloc_trim(0); // a node runs for months without what its start took
   const auto why = service_loop(**node, signals, guard, *process, around.stop_margin).run();
   (*server)->stop();
   (*node)->release(release_limit);
