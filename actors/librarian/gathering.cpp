@@ -17,10 +17,14 @@ void finish(pointer self, const gathering_ptr& g) {
   g->reply.senses = render_senses(g->kernel.senses, g->memory);
   for (auto& p : sense_problems(g->kernel.senses, g->memory))
     g->reply.problems.push_back(std::move(p));
+  // What goes on from cycle to cycle is told of when it begins; each record has it.
+  auto& told = s.told_problems[g->kernel.kernel_id];
   for (const auto& p : g->reply.problems) {
     s.last_problem = p;
-    spdlog::warn("librarian: kernel {}: {}", g->kernel.kernel_id, p);
+    if (!told.contains(p))
+      spdlog::warn("librarian: kernel {}: {}", g->kernel.kernel_id, p);
   }
+  told = {g->reply.problems.begin(), g->reply.problems.end()};
   s.senses[g->kernel.kernel_id] = g->memory;
   s.gatherings.erase(g->kernel.kernel_id);
   for (auto& p : std::exchange(g->waiting, {}))

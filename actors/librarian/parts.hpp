@@ -87,6 +87,8 @@ struct state {
   /// By kernel: what senses said last, for the time when the store is away.
   std::map<std::string, std::map<std::string, sense_memory>> senses;
   std::string last_problem;
+  /// By kernel: problems of its latest gathering, which the log has.
+  std::map<std::string, std::set<std::string>> told_problems;
   static inline const char* name = "librarian";
 
   /// Answers everybody who still waits, and ends the programs.

@@ -82,8 +82,6 @@ result<void> state_session::check_directory(home& h) {
   const auto& path = h.files->path();
   const auto info = context_->ports.files->stat(path);
   if (info && info->kind == file_kind::directory) {
-    if (!h.missing.empty())
-      spdlog::info("state_writer: {} is back", path);
     h.missing.clear();
     note_time(h);
     return {};

@@ -1,10 +1,13 @@
 #include "actors/git_committer/performer.hpp"
 #include "actors/state_writer/performer.hpp"
+#include "actors/store/performer.hpp"
 #include "boyd/ports/repository.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/libgit2/repository.hpp"
 #include "src/adapters/posix/file_system.hpp"
+#include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
+#include "support/small_disk.hpp"
 #include "support/temp_dir.hpp"
 
 #include <filesystem>
@@ -134,4 +137,48 @@ TEST_CASE("a symbolic link in a kernel's home is named as such, and never read t
   CHECK_FALSE(std::filesystem::exists(state));
   std::filesystem::remove(state + ".bak");
   REQUIRE(f.ask(read_state{"default"}));
+}
+
+TEST_CASE("case 35 enospc-wal: a database on a full disk is read, is degraded for as long as it is "
+          "full, and goes on",
+          "[real]") {
+  const auto disk = test::small_disk::mount(std::size_t{6} << 20);
+  if (!disk)
+    return;
+  const auto clock = std::make_shared<test::virtual_clock>();
+  adapters::sqlite_options options;
+  options.path = disk->file("boyd.db");
+  options.clock = clock;
+  store_session session(
+      adapters::make_sqlite_store(options),
+      queue::settlement_spool(adapters::make_posix_file_system(), disk->file("spool.jsonl")),
+      *clock);
+  const auto ask = [&](store::operation op) {
+    std::vector<job<store_request, store_reply>> batch;
+    batch.emplace_back(store_request{});
+    batch[0].request.operations.push_back(std::move(op));
+    session.perform(batch);
+    return std::move(batch[0].reply);
+  };
+  REQUIRE(ask(store::put_fact{"s", "before", "one"}));
+  disk->fill();
+  const auto big = ask(store::put_fact{"s", "big", std::string(std::size_t{512} << 10, 'x')});
+  REQUIRE_FALSE(big);
+  CHECK(big.error().code == errc::no_space);
+  for (int second = 0; second < 20; ++second) {
+    clock->advance(1s);
+    session.probe();
+    REQUIRE_FALSE(session.health().ok);
+    REQUIRE_FALSE(ask(store::put_fact{"s", "small", "two"}));
+    const auto facts = ask(store::get_facts{"s"});
+    REQUIRE(facts);
+    REQUIRE(std::get<store::get_facts::reply>(facts->values[0]) ==
+            store::get_facts::reply{{"before", "one"}});
+  }
+  disk->make_room();
+  clock->advance(1s);
+  session.probe();
+  CHECK(session.health().ok);
+  REQUIRE(ask(store::put_fact{"s", "small", "two"}));
+  CHECK(std::get<store::get_facts::reply>(ask(store::get_facts{"store:proof"})->values[0]).empty());
 }
