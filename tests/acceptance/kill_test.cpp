@@ -3,6 +3,7 @@
 #include "boyd/state/runtime_block.hpp"
 #include "harness.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -48,6 +49,8 @@ std::vector<std::string> double_settlements(const site& s) {
     if (good > 1)
       out.push_back("done twice: " + row.dump());
   }
+  for (const auto& what : out)
+    tell_broken(what);
   return out;
 }
 

@@ -1,4 +1,5 @@
 #include "harness.hpp"
+#include "support/telling.hpp"
 
 #include <atomic>
 #include <set>
@@ -56,8 +57,8 @@ TEST_CASE("connections that claim at the same time get disjoint sets") {
     all.insert(some.begin(), some.end());
     total += some.size();
   }
+  REQUIRE(promised(all.size() == total, "no row is claimed twice"));
   REQUIRE(total == rows);
-  REQUIRE(all.size() == rows);
 }
 
 TEST_CASE("two connections never both open one slot") {
@@ -84,5 +85,6 @@ TEST_CASE("two connections never both open one slot") {
     });
   for (auto& t : threads)
     t.join();
+  REQUIRE(promised(opened <= slots, "no slot is opened twice"));
   REQUIRE(opened == slots);
 }
