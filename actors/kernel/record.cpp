@@ -254,7 +254,8 @@ void run_record_step(self_pointer self) {
 
 namespace {
 
-/// The monitor's own alarm is that no call comes; one that fails is no reason to fail anything here.
+/// The monitor's own alarm is that no call comes; one that fails is no reason to fail anything
+/// here.
 void call_heartbeat(self_pointer self, const std::string& cycle_id) {
   const auto& s = self->state;
   const auto& web = s.parts.context->ports.web;

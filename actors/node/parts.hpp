@@ -44,7 +44,7 @@ struct root_state {
   bool claiming = false;
   bool stopping = false;
   std::uint64_t heartbeats = 0;
-  std::string failed; ///< why the node gives up; empty: it does not
+  std::string failed;                    ///< why the node gives up; empty: it does not
   std::vector<restart_event> unrecorded; ///< restarts on their way into the store, oldest first
   std::uint64_t restarts_seen = 0;
   bool recording = false;
@@ -88,8 +88,8 @@ void reconcile(self_pointer self);                                          // s
 caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self); // asking.cpp
 caf::typed_response_promise<result<actor_order_reply>> obey(self_pointer self,
                                                             const actor_order& order); // asking.cpp
-/// Writes down what the restart log holds; `then`, in any case, when the store has answered. What it
-/// did not take is kept, up to a bound, and tried again at the next call.
+/// Writes down what the restart log holds; `then`, in any case, when the store has answered. What
+/// it did not take is kept, up to a bound, and tried again at the next call.
 void record_restarts(self_pointer self, std::function<void()> then = {}); // restarts.cpp
 /// Leaves word for the watchdog.
 void say_pulse(const root_state& s); // asking.cpp

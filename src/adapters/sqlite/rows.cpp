@@ -18,8 +18,8 @@ namespace {
 void read_result(const statement& s, directory& names, queue::queue_row& row) {
   auto& d = row.d;
   const auto status = dispatch_status_from(s.view(14));
-  d.status = queue::read_word(row, "status", s.view(14), dispatch_status_from,
-                              dispatch_status::failed);
+  d.status =
+      queue::read_word(row, "status", s.view(14), dispatch_status_from, dispatch_status::failed);
   d.attempt = static_cast<int>(s.integer(15));
   d.rescues = static_cast<int>(s.integer(16));
   d.fence = s.integer(17);

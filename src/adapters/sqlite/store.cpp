@@ -108,8 +108,7 @@ result<void> sqlite_store::check_file() {
     return check_leftover_wal();
   }
   if (!options_.create || options_.opened_before->load())
-    return fail(errc::store_unavailable,
-                "database file is missing or was replaced", options_.path,
+    return fail(errc::store_unavailable, "database file is missing or was replaced", options_.path,
                 "put it back, then try again; a running node goes on by itself");
   return create_file(options_.path);
 }
@@ -220,8 +219,7 @@ result<void> sqlite_store::open() {
   }
   if (!before || identity_of(options_.path) != before || db_->has_moved()) {
     close();
-    return fail(errc::store_unavailable,
-                "database file is missing or was replaced", options_.path);
+    return fail(errc::store_unavailable, "database file is missing or was replaced", options_.path);
   }
   file_ = *before;
   orphan_wal_.reset();
