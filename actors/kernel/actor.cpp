@@ -63,7 +63,7 @@ void forget_listener(self_pointer self, const caf::down_msg& m) {
 caf::typed_response_promise<result<cycle_record>> await(self_pointer self, const std::string& id) {
   auto& s = self->state;
   auto promise = self->make_response_promise<result<cycle_record>>();
-  if (s.latest && s.latest->cycle_id == id)
+  if (s.latest && s.latest->cycle_id == id && s.closing != id)
     answer<cycle_record>(promise, *s.latest);
   else
     s.waiters[id].push_back(promise);

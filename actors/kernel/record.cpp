@@ -219,11 +219,15 @@ void close_slot(self_pointer self, const cycle_record& record) {
     keep(state::owed_scope(record.kernel_id), state::render_owed(s.owed));
   ask<store_reply>(self, s.parts.store, std::move(request), [self, record](result<store_reply> r) {
     if (!r || !reply_of<store::close_occurrence>(r->values[0]))
-      self->delayed_send(self, repair_retry, close_slot_again{{}, record});
+      return self->delayed_send(self, repair_retry, close_slot_again{{}, record});
+    if (self->state.closing == record.cycle_id)
+      self->state.closing.clear();
     answer_waiters(self, record);
   });
   // Whoever waits may end the process with the answer, and asks what was left untold: that comes
   // first, unless this part ends itself.
+  if (keeps)
+    s.closing = record.cycle_id;
   if (!keeps || s.finishing)
     answer_waiters(self, record);
 }

@@ -86,6 +86,7 @@ struct kernel_state {
   std::vector<std::string> carried;   ///< problems for the next record
   /// What the store keeps of them, until a row tells of it.
   state::untold untold;
+  std::string closing; ///< the cycle whose untold problems the store has not taken yet
   std::set<std::string> told_problems;   ///< of the latest cycle: the log has them
   std::vector<state::owed_commits> owed; ///< oldest first; the store keeps them, too
   bool settling = false;                 ///< their commits are being made; no cycle begins
