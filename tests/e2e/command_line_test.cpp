@@ -330,7 +330,7 @@ kernels:
   CHECK_THAT(home.run({"dispatches", "show", id, "--run", "2"}).out, Contains("run "));
   const auto none = home.run({"dispatches", "show", id, "--run", "9"});
   CHECK(none.code == 1);
-  CHECK_THAT(none.err, Contains("next: it has: 2, 1"));
+  CHECK_THAT(none.err, Contains("next: it has: 1, 2"));
   // Listings stay small.
   const auto listed = home.run({"dispatches", "ls", "--json"}).json()["items"];
   for (const auto& item : listed)

@@ -153,12 +153,15 @@ void render_earlier(const json& d, const terminal& t) {
 int print_run(const arguments& args, const json& d, const terminal& t) {
   const auto latest = text_of(d, "fence");
   json run;
-  std::string known = latest;
+  std::string known;
   for (const auto& e : rows_of(d, "attempts")) {
-    known += ", " + text_of(e, "fence");
-    if (text_of(e, "fence") == args.run)
+    const auto fence = text_of(e, "fence");
+    if (fence != latest)
+      known += fence + ", ";
+    if (fence == args.run)
       run = e;
   }
+  known += latest;
   if (args.run == latest)
     run = d;
   if (run.is_null())
