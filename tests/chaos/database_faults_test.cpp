@@ -316,8 +316,8 @@ TEST_CASE("a dead node's work runs elsewhere soon after its lease", "[chaos]") {
   std::vector<test_agent> agents;
   for (std::size_t i = 0; i < jobs; ++i)
     agents.push_back({"job-" + std::to_string(i),
-                      "say began-$BOYD_FENCE; date +%s.%N > @SITE@/start-$BOYD_DISPATCH_ID\n"
-                      "[ $BOYD_FENCE -gt 1 ] || sleep 600; echo done",
+                      "date +%s.%N > @SITE@/start-$BOYD_DISPATCH_ID; say began\n"
+                      "[ -e @SITE@/killed ] || sleep 600; echo done",
                       ""});
   std::vector<double> times;
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -327,21 +327,23 @@ TEST_CASE("a dead node's work runs elsewhere soon after its lease", "[chaos]") {
     node_process first(a.home(), a.log_path());
     first.wait_ready();
     auto cycle = a.start_cycle();
-    REQUIRE(eventually([&] { return a.said("began-1") == jobs; }));
+    // More often than once where the machine is too slow for the lease.
+    REQUIRE(eventually([&] { return a.said("began") >= jobs; }));
     node_process second(b.home(), b.log_path());
     second.wait_ready();
     const auto killed =
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     first.signal(SIGKILL);
     CHECK(first.wait_end() == 128 + SIGKILL);
+    a.open_gate("killed");
     REQUIRE(eventually([&] {
       const auto rows = b.dispatches();
       return std::ranges::count_if(rows, [](const auto& r) { return r.at("status") == "done"; }) ==
              static_cast<std::ptrdiff_t>(jobs);
     }));
     for (const auto& row : b.dispatches()) {
-      CHECK(row.at("rescues") == 1);
-      CHECK(row.at("fence") == 2);
+      CHECK(row.at("rescues") >= 1);
+      CHECK(row.at("fence") >= 2);
       const auto started =
           read_file(a.outside("start-" + row.at("dispatch_id").get<std::string>()));
       times.push_back(std::atof(started.c_str()) - killed);
