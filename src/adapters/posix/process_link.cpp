@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <utility>
 
 namespace boyd::adapters {
 
@@ -84,6 +85,9 @@ host_link::~host_link() {
 }
 
 result<void> host_link::start() {
+  // In the middle of an exec a process has no environment to be known by: those that were are now.
+  if (std::exchange(lost_, false))
+    sweep();
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return fail(errc::spawn_failed, "no socket for the process host: " + text_of(errno));
@@ -169,6 +173,7 @@ void host_link::sweep() const {
 }
 
 void host_link::lost() {
+  lost_ = true;
   control_.reset();
   if (!reap(lost_limit)) {
     ::kill(host_, SIGKILL);

@@ -57,6 +57,7 @@ class host_link {
   std::string nonce_;
   unique_fd control_;
   pid_t host_ = -1;
+  bool lost_ = false; ///< what the last host left behind is looked for once more
 };
 
 } // namespace boyd::adapters
