@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Private to actors/gateway: what status, agents and readyz are made of.
@@ -43,8 +44,11 @@ struct survey {
   std::size_t running_attempts() const;
 
   void one_less() {
-    if (--missing == 0)
-      done(*this);
+    if (--missing > 0)
+      return;
+    // Taken out first: who is told may keep the survey, which must not keep him.
+    const auto tell = std::exchange(done, nullptr);
+    tell(*this);
   }
 };
 
