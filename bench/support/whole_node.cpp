@@ -58,7 +58,8 @@ struct whole_node::parts {
     api_request request;
     request.method = method;
     request.path = path;
-    request.query = {{"kernel", bench_kernel}, {"wait", "1"}};
+    if (request.method == "GET")
+      request.query = {{"kernel", bench_kernel}, {"wait", "1"}};
     request.body = body;
     result<json> reply = fail(errc::bug, "no answer");
     (*me)
