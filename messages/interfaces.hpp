@@ -104,6 +104,11 @@ using planner_actor = caf::typed_actor<
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 
+/// Removes finished rows that are older than `node.retention` (actors/retention).
+using retention_actor = caf::typed_actor<
+    // New configuration.
+    caf::reacts_to<reload_order>>;
+
 /// Hears the progress of cycles.
 using event_listener_actor = caf::typed_actor<
     // Something happened in a cycle.

@@ -97,7 +97,7 @@ void add_process_host(const gateway_parts& p, json& rows) {
 }
 
 /// Without a node the parts are only those that answer this question: none of the node's lives. The
-/// two that a command does without are where a node has them.
+/// process host, which a command does without, stands where a node has it.
 json stopped_json(const survey& all) {
   json rows = json::array();
   const auto add = [&](const std::string& name, int depth) {
@@ -108,11 +108,8 @@ json stopped_json(const survey& all) {
                     {"depth", depth},
                     {"reason", ""}});
   };
-  for (const auto& c : all.tree) {
+  for (const auto& c : all.tree)
     add(c.name, c.depth);
-    if (c.name == "planner")
-      add("retention", c.depth);
-  }
   add("process_host", 1);
   return rows;
 }

@@ -87,16 +87,10 @@ void add_loop(self_pointer self) {
   });
   add(self, vital("planner", {}),
       [&s, &system] { return plain(spawn_planner(system, s.context)); });
-}
-
-void add_maintenance(self_pointer self) {
-  auto& s = self->state;
-  // A command that only asks removes nothing.
-  if (s.context->passive)
-    return;
-  add(self, dispensable("retention", {"store"}), [self, &s] {
-    return plain(spawn_retention(self->system(), s.context, s.configuration,
-                                 child<store_actor>(self, "store")));
+  // Maintenance.
+  add(self, dispensable("retention", {"store"}), [self, &s, &system] {
+    return plain(
+        spawn_retention(system, s.context, s.configuration, child<store_actor>(self, "store")));
   });
 }
 
@@ -301,7 +295,6 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
                              context->ports.clock->now()});
   add_keepers(self);
   add_loop(self);
-  add_maintenance(self);
   for (const auto& k : configuration->kernels)
     add_kernel(self, k.kernel_id);
   add_gateway(self);

@@ -67,7 +67,8 @@ retention_impl::behavior_type retention_behavior(self_pointer self, node_context
   s.context = std::move(context);
   s.configuration = std::move(configuration);
   s.store = std::move(store);
-  look_in(self, std::min(first_look, s.context->housekeeping.retention));
+  if (!s.context->passive)
+    look_in(self, std::min(first_look, s.context->housekeeping.retention));
   return {
       [self](reload_order& m) { self->state.configuration = m.configuration; },
       [self](retention_tick&) { remove_finished(self); },

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fmt/format.h>
 
 namespace boyd::exec {
 
@@ -368,16 +369,14 @@ void attempt_core::compose_output() {
       outcome_.output += '\n';
     outcome_.output.append(stderr_title).append(errors.text);
   }
-  const auto number = [](auto n) { return std::to_string(n); };
-  outcome_.usage_json = "{";
-  if (exit_known_ && exit_.started)
-    outcome_.usage_json += "\"max_rss_kb\":" + number(exit_.max_rss_kb) + ",";
-  outcome_.usage_json += "\"output_bytes\":" + number(out_.total() + err_.total());
-  if (exit_known_ && exit_.started)
-    outcome_.usage_json += ",\"system_ms\":" + number(exit_.system.count()) +
-                           ",\"user_ms\":" + number(exit_.user.count()) +
-                           ",\"wall_ms\":" + number(exit_.wall.count());
-  outcome_.usage_json += "}";
+  const auto bytes = out_.total() + err_.total();
+  outcome_.usage_json =
+      exit_known_ && exit_.started
+          ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"
+                        R"("wall_ms":{}}})",
+                        exit_.max_rss_kb, bytes, exit_.system.count(), exit_.user.count(),
+                        exit_.wall.count())
+          : fmt::format(R"({{"output_bytes":{}}})", bytes);
 }
 
 std::string attempt_core::resolve(const std::string& path) const {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <thread>
@@ -133,6 +134,19 @@ class notify_socket {
   int fd_;
 };
 
+/// Lets the node begin an attempt, which leaves the file "begun", and tells it twice to stop. The
+/// command that waits for the cycle.
+std::unique_ptr<program> stop_twice_at_work(const home_of_boyd& home, program& node) {
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  auto cycle = std::make_unique<program>(
+      std::vector<std::string>{boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  node.signal(SIGTERM);
+  return cycle;
+}
+
 } // namespace
 
 TEST_CASE("case 7 blocking-tool-call: the node answers while twice as many tools as cores block",
@@ -247,18 +261,13 @@ TEST_CASE("case 11 shutdown-with-timers: a timer of an hour does not hold the en
           "[e2e][supervision]") {
   const home_of_boyd home(yaml_of("echo begun > begun; exec sleep 7200"));
   program node(home.node());
-  REQUIRE(node.wait_for_stderr("ready: node "));
-  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
-  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
-  node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
-  node.signal(SIGTERM);
+  const auto cycle = stop_twice_at_work(home, node);
   const auto [ended, took] = end_of(node);
   tell_figure("case 11: ended after " + std::to_string(took.count()) + " ms");
   INFO(ended.err);
   CHECK(ended.code == 0);
   CHECK(took < soon);
-  cycle.finish();
+  cycle->finish();
 }
 
 TEST_CASE("a stop that takes too long ends with 7 and names what is left", "[e2e][supervision]") {
@@ -266,18 +275,13 @@ TEST_CASE("a stop that takes too long ends with 7 and names what is left", "[e2e
   const home_of_boyd home(
       yaml_of("trap '' TERM; echo begun > begun; while true; do sleep 0.1; done"));
   program node(home.node(), {{"BOYD_STOP_MARGIN", "200ms"}});
-  REQUIRE(node.wait_for_stderr("ready: node "));
-  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
-  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
-  node.signal(SIGTERM);
-  REQUIRE(node.wait_for_stderr("shuts down"));
-  node.signal(SIGTERM);
+  const auto cycle = stop_twice_at_work(home, node);
   const auto ended = node.finish();
   INFO(ended.err);
   CHECK(ended.code == 7);
   CHECK_THAT(ended.err, Contains("these parts did not stop in time: ") &&
                             Contains("dispatcher:default/worker-0"));
-  cycle.finish();
+  cycle->finish();
   // What ran is given back at the next start, and does its work.
   home.write_configuration(yaml_of("echo done"));
   CHECK(home.run({"cycle"}).code == 0);

@@ -129,11 +129,7 @@ void operations::load_requests(const std::vector<stored*>& rows) {
   if (rows.empty())
     return;
   array ids;
-  std::unordered_map<std::string_view, stored*> by_id;
-  for (auto* s : rows) {
-    ids.add(s->row.d.dispatch_id);
-    by_id[s->row.d.dispatch_id] = s;
-  }
+  const auto by_id = index_by_id(rows, ids);
   const auto a = db_.run("SELECT dispatch_id, cycle_id, metadata, max_attempts, created_at, "
                          "not_before, prompt FROM dispatch_requests WHERE dispatch_id = "
                          "ANY($1::text[])",

@@ -68,6 +68,10 @@ struct stored {
   bool attempted = false; ///< there is a row in dispatch_results
 };
 
+/// The rows by their ids, which are added to `ids`, too. Valid while the rows stay where they are.
+std::unordered_map<std::string_view, stored*> index_by_id(const std::vector<stored*>& rows,
+                                                          array& ids); // rows.cpp
+
 /// Carries out operations inside the transaction that its caller opened. Throws `failure`.
 class operations {
  public:

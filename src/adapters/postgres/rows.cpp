@@ -139,15 +139,22 @@ utc_time operations::now() {
   return *now_;
 }
 
-void operations::load_results(const std::vector<stored*>& rows) {
-  if (rows.empty())
-    return;
-  array ids;
+std::unordered_map<std::string_view, stored*> index_by_id(const std::vector<stored*>& rows,
+                                                          array& ids) {
   std::unordered_map<std::string_view, stored*> by_id;
+  by_id.reserve(rows.size());
   for (auto* s : rows) {
     ids.add(s->row.d.dispatch_id);
     by_id[s->row.d.dispatch_id] = s;
   }
+  return by_id;
+}
+
+void operations::load_results(const std::vector<stored*>& rows) {
+  if (rows.empty())
+    return;
+  array ids;
+  const auto by_id = index_by_id(rows, ids);
   const auto a = db_.run("SELECT " RESULT_COLUMNS ", s.output, s.dispatch_id FROM "
                          "dispatch_results s WHERE s.dispatch_id = ANY($1::text[])",
                          parameters{}.add(ids));
