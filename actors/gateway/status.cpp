@@ -23,21 +23,20 @@ std::string pause_of(const survey& all, const std::string& kernel, const std::st
 } // namespace
 
 json agent_json(const survey& all, const config::kernel& k, const config::agent& a) {
-  json out{
-      {"kernel_id", k.kernel_id},
-      {"agent_id", a.agent_id},
-      {"enabled", a.enabled},
-      {"priority", a.priority},
-      {"executor", std::holds_alternative<config::command_executor>(a.run) ? "command" : "script"},
-      {"running", 0},
-      {"limit", a.max_concurrent},
-      {"waiting", 0},
-      {"last_status", nullptr},
-      {"last_summary", nullptr},
-      {"last_error", nullptr},
-      {"last_finished_at", nullptr},
-      {"last_failure_class", nullptr},
-      {"paused", nullptr}};
+  json out{{"kernel_id", k.kernel_id},
+           {"agent_id", a.agent_id},
+           {"enabled", a.enabled},
+           {"priority", a.priority},
+           {"executor", config::name_of(a.run)},
+           {"running", 0},
+           {"limit", a.max_concurrent},
+           {"waiting", 0},
+           {"last_status", nullptr},
+           {"last_summary", nullptr},
+           {"last_error", nullptr},
+           {"last_finished_at", nullptr},
+           {"last_failure_class", nullptr},
+           {"paused", nullptr}};
   if (all.store_problem.empty())
     out["paused"] = pause_of(all, k.kernel_id, a.agent_id);
   for (const auto& d : all.dispatchers)

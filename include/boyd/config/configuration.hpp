@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/config/models.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
 
@@ -8,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -67,7 +69,10 @@ struct script_executor {
   bool operator==(const script_executor&) const = default;
 };
 
-using executor = std::variant<command_executor, script_executor>;
+using executor = std::variant<command_executor, script_executor, chat_executor>;
+
+/// Its `type` in the configuration.
+std::string_view name_of(const executor& e) noexcept;
 
 /// One independent check (SPEC §3, verification).
 struct requirement {
@@ -131,6 +136,9 @@ struct agent {
   std::optional<schedule> when; ///< an agent may run less often than its kernel
   std::vector<requirement> require;
   std::optional<wake_policy> wake;
+  std::vector<std::string> tools; ///< names or patterns (mcp__files__*) that a chat may use
+  action_policy policy;
+  agent_budget budget;
   std::string metadata_json = "{}"; ///< kernel metadata with the agent's own keys over it
 
   bool operator==(const agent&) const = default;
@@ -198,7 +206,8 @@ struct node {
   milliseconds lease_renewal = limits::lease_renewal;
   milliseconds drain_grace = limits::drain_grace;
   std::string log_level = "info";
-  bool chaos = false; ///< `boyd chaos` may arm faults in this node
+  budget_limit budget_day; ///< of all agents together, per day; all 0: no limit of its own
+  bool chaos = false;      ///< `boyd chaos` may arm faults in this node
 
   bool operator==(const node&) const = default;
 };
@@ -206,6 +215,7 @@ struct node {
 struct configuration {
   int version = 1;
   node node_settings;
+  std::vector<provider> providers;
   std::vector<kernel> kernels;
   std::vector<fault> faults;
 
@@ -219,6 +229,9 @@ struct configuration {
   /// The kernel with this id, or null.
   const kernel* find_kernel(const std::string& kernel_id) const noexcept;
 };
+
+/// The provider with this id, or null.
+const provider* find_provider(const configuration& c, const std::string& provider_id) noexcept;
 
 /// The agent with this id, or null.
 const agent* find_agent(const kernel& k, const std::string& agent_id) noexcept;

@@ -55,6 +55,14 @@ inline constexpr milliseconds term_grace = 5s;
 inline constexpr std::size_t output_bytes = 1u << 20;
 inline constexpr std::size_t summary_characters = 200;
 
+// -- models (SPEC §8) --
+inline constexpr int model_turns = 25;
+/// Budgets that hold where the configuration names none. Costs are millionths of a US dollar.
+inline constexpr std::int64_t run_tokens = 500'000;
+inline constexpr std::int64_t run_cost = 2'000'000;
+inline constexpr std::int64_t day_tokens = 5'000'000;
+inline constexpr std::int64_t day_cost = 20'000'000;
+
 // -- supervision (SPEC §9) --
 inline constexpr int restart_intensity = 5;
 inline constexpr milliseconds restart_period = 30s;

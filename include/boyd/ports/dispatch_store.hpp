@@ -241,6 +241,77 @@ struct remove_finished {
   std::size_t limit = 1000;
 };
 
+// -- what models use up --------------------------------------------------------------------------
+
+/// Tokens and money. `cost` is in millionths of a US dollar; reasoning tokens are part of the
+/// output, cached ones part of the input.
+struct usage_counts {
+  std::int64_t input = 0;
+  std::int64_t cached = 0;
+  std::int64_t output = 0;
+  std::int64_t reasoning = 0;
+  std::int64_t cost = 0;
+
+  std::int64_t tokens() const { return input + output; }
+  bool operator==(const usage_counts&) const = default;
+};
+
+/// Takes from the day's budgets what a call of a model may use at most, before it is made: all
+/// limits hold, or nothing is taken. The day is one of UTC, by the store's clock. Idempotent per
+/// call_id: a repeat is granted what stands.
+struct reserve_spend {
+  /// Who may use up so much in a day; 0: only counted.
+  struct limit {
+    std::string scope; ///< e.g. "agent:default/writer", "node:<node_id>"
+    std::int64_t tokens = 0;
+    std::int64_t cost = 0;
+  };
+  struct total {
+    std::string scope;
+    std::int64_t tokens = 0; ///< with this call when it was granted
+    std::int64_t cost = 0;
+  };
+  struct reply {
+    bool granted = false;
+    std::string refused_scope; ///< the first whose limit does not allow it
+    std::vector<total> totals; ///< in the order of `limits`
+  };
+  std::string call_id; ///< <dispatch_id>/<fence>/<number of the call>
+  std::string dispatch_id;
+  std::string kernel_id;
+  std::string agent_id;
+  std::string provider_id;
+  std::string model;
+  usage_counts most;
+  std::vector<limit> limits;
+};
+
+/// Puts what was really used in the place of the reservation. Without one (its row is gone), or
+/// said again, nothing changes. A reservation that nobody settles stays counted in its day.
+struct settle_spend {
+  using reply = ok;
+  std::string call_id;
+  usage_counts used;
+};
+
+/// What was used up from `from_day` until `to_day` (both YYYY-MM-DD, included; empty: today by the
+/// store's clock), one row per group, largest cost first, then most tokens, then key.
+struct sum_spend {
+  enum class group : std::uint8_t { agent, model, day };
+  struct row {
+    std::string key; ///< kernel/agent, provider/model or the day
+    std::uint64_t calls = 0;
+    std::uint64_t open_calls = 0; ///< reserved and not settled: counted as the most
+    usage_counts used;
+  };
+  using reply = std::vector<row>;
+  group by = group::agent;
+  std::string from_day;
+  std::string to_day;
+  std::string kernel_id; ///< empty: all
+  std::size_t limit = 1000;
+};
+
 // -- pauses, small facts, nodes
 // --------------------------------------------------------------------
 

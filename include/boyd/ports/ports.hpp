@@ -11,7 +11,9 @@ namespace boyd {
 class clock_port;
 class dispatch_store;
 class entropy;
+class confined_files;
 class file_system;
+class http_client;
 class process_runner;
 class repository_provider;
 class time_zones;
@@ -34,6 +36,10 @@ struct ports {
   std::function<std::unique_ptr<wakeup_source>(std::function<void()> wake)> listen;
   /// For kernels' heartbeats; null: nobody is called.
   std::shared_ptr<web_caller> web;
+  /// For calls of models; null: there are none.
+  std::shared_ptr<http_client> http;
+  /// The file tools of agents; null: there are none.
+  std::shared_ptr<confined_files> workspaces;
 };
 
 } // namespace boyd
