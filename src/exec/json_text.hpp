@@ -1,6 +1,5 @@
 #pragma once
 
-#include "boyd/core/limits.hpp"
 #include "boyd/core/result.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace boyd::model {
+
+/// The longest event that is taken in.
+inline constexpr std::size_t sse_event_bytes = 8u << 20;
+
+/// One server-sent event (HTML Living Standard §9.2.6, "interpreting an event stream").
+struct sse_event {
+  std::string type; ///< empty: "message"
+  std::string data; ///< the data lines joined by line feeds
+};
+
+/// Cuts a byte stream into events, however it was cut into pieces. Line ends may be CR, LF or CRLF;
+/// a byte order mark at the start is skipped; comments, ids and retries are read over. An event
+/// that is not ended by an empty line is none. Not thread-safe.
+class sse_reader {
+ public:
+  /// Calls `take` for each event that `bytes` completes. Error `limit_exceeded` for an event beyond
+  /// sse_event_bytes: then the stream is to be given up.
+  result<void> feed(std::string_view bytes, const std::function<void(const sse_event&)>& take);
+
+  /// Bytes of an event that is not complete.
+  std::size_t pending() const { return line_.size() + event_.data.size(); }
+
+ private:
+  void end_line(const std::function<void(const sse_event&)>& take);
+
+  std::string line_;
+  sse_event event_;
+  bool has_data_ = false;
+  bool after_cr_ = false;
+  bool at_start_ = true;
+  bool given_up_ = false;
+};
+
+} // namespace boyd::model

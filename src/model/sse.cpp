@@ -1,0 +1,73 @@
+#include "boyd/model/sse.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace boyd::model {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+} // namespace
+
+result<void> sse_reader::feed(std::string_view bytes,
+                              const std::function<void(const sse_event&)>& take) {
+  while (!bytes.empty() && !given_up_) {
+    if (after_cr_) {
+      after_cr_ = false;
+      if (bytes.front() == '\n') {
+        bytes.remove_prefix(1);
+        continue;
+      }
+    }
+    const auto end = bytes.find_first_of("\r\n");
+    const auto part = bytes.substr(0, end);
+    if (part.size() > sse_event_bytes - std::min(pending(), sse_event_bytes)) {
+      given_up_ = true;
+      break;
+    }
+    line_.append(part);
+    if (end == std::string_view::npos)
+      return {};
+    after_cr_ = bytes[end] == '\r';
+    bytes.remove_prefix(end + 1);
+    end_line(take);
+  }
+  if (!given_up_)
+    return {};
+  line_.clear();
+  event_ = {};
+  return fail(errc::limit_exceeded,
+              "an event is larger than " + std::to_string(sse_event_bytes) + " bytes");
+}
+
+void sse_reader::end_line(const std::function<void(const sse_event&)>& take) {
+  std::string_view line = line_;
+  if (at_start_ && line.substr(0, byte_order_mark.size()) == byte_order_mark)
+    line.remove_prefix(byte_order_mark.size());
+  at_start_ = false;
+  if (line.empty()) {
+    line_.clear();
+    if (has_data_)
+      take(event_);
+    event_ = {};
+    has_data_ = false;
+    return;
+  }
+  const auto colon = line.find(':');
+  const auto field = line.substr(0, colon);
+  auto value = colon == std::string_view::npos ? std::string_view{} : line.substr(colon + 1);
+  if (!value.empty() && value.front() == ' ')
+    value.remove_prefix(1);
+  if (field == "data") {
+    if (has_data_)
+      event_.data += '\n';
+    event_.data += value;
+    has_data_ = true;
+  } else if (field == "event") {
+    event_.type = value;
+  }
+  line_.clear();
+}
+
+} // namespace boyd::model
