@@ -1,6 +1,7 @@
 #include "file_system.hpp"
 
 #include "errors.hpp"
+#include "retry.hpp"
 #include "unique_fd.hpp"
 
 #include <algorithm>
@@ -26,16 +27,6 @@ constexpr std::size_t read_chunk = std::size_t{64} << 10;
 
 tl::unexpected<error> failed(std::string_view operation, const std::string& path) {
   return fail(system_error(errno, operation, path));
-}
-
-/// Repeats a call that a signal interrupted.
-template <class Call>
-auto retry(Call call) {
-  decltype(call()) returned;
-  do {
-    returned = call();
-  } while (returned < 0 && errno == EINTR);
-  return returned;
 }
 
 result<void> sync_descriptor(int fd, const std::string& path) {

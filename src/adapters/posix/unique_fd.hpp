@@ -23,6 +23,9 @@ class unique_fd {
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
+  /// Gives it up without closing it.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
   void reset(int fd = -1) noexcept {
     if (fd_ >= 0)
       ::close(fd_);
