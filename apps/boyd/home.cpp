@@ -158,12 +158,21 @@ config::environment_lookup environment() {
   };
 }
 
+namespace {
+
+config::file_reader reader_of(file_system& files) {
+  return [&files](const std::string& path) { return files.read(path, limits::config_bytes); };
+}
+
+} // namespace
+
 result<config::load_result> read_configuration(const std::string& path, file_system& files,
                                                const time_zones& zones) {
   auto text = read_text(path, files);
   if (!text)
     return fail(std::move(text.error()));
-  return config::load(path, *text, environment(), zones);
+  return config::load(path, *text, environment(), zones, config::unset_variables::are_errors,
+                      reader_of(files));
 }
 
 error error_of(const config::load_result& loaded, const std::string& path) {
@@ -175,9 +184,12 @@ error error_of(const config::load_result& loaded, const std::string& path) {
           "mend it, then: boyd config validate"};
 }
 
-result<std::shared_ptr<const config::configuration>>
-parse_configuration(const std::string& path, const std::string& text, const time_zones& zones) {
-  auto loaded = config::load(path, text, environment(), zones);
+result<std::shared_ptr<const config::configuration>> parse_configuration(const std::string& path,
+                                                                         const std::string& text,
+                                                                         file_system& files,
+                                                                         const time_zones& zones) {
+  auto loaded = config::load(path, text, environment(), zones, config::unset_variables::are_errors,
+                             reader_of(files));
   if (!loaded.value)
     return fail(error_of(loaded, path));
   return std::make_shared<const config::configuration>(std::move(*loaded.value));
@@ -188,7 +200,7 @@ load_configuration(const std::string& path, file_system& files, const time_zones
   auto text = read_text(path, files);
   if (!text)
     return fail(std::move(text.error()));
-  return parse_configuration(path, *text, zones);
+  return parse_configuration(path, *text, files, zones);
 }
 
 namespace {
@@ -208,11 +220,11 @@ load_configuration_to_ask(const std::string& path, file_system& files, const tim
   auto text = read_text(path, files);
   if (!text)
     return fail(std::move(text.error()));
-  auto loaded =
-      config::load(path, *text, environment(), zones, config::unset_variables::stay_as_text);
+  auto loaded = config::load(path, *text, environment(), zones,
+                             config::unset_variables::stay_as_text, reader_of(files));
   // Where a text will not do for the value (a number, a name), the missing variable is the finding.
   if (!loaded.value)
-    return parse_configuration(path, *text, zones);
+    return parse_configuration(path, *text, files, zones);
   if (!loaded.unset.empty())
     print_note(enumerated(loaded.unset) + (loaded.unset.size() == 1 ? " is" : " are") +
                " not set here; boyd node, cycle and plan need " +

@@ -40,8 +40,10 @@ result<config::load_result> read_configuration(const std::string& path, file_sys
                                                const time_zones& zones);
 
 /// The same for a text that was read already.
-result<std::shared_ptr<const config::configuration>>
-parse_configuration(const std::string& path, const std::string& text, const time_zones& zones);
+result<std::shared_ptr<const config::configuration>> parse_configuration(const std::string& path,
+                                                                         const std::string& text,
+                                                                         file_system& files,
+                                                                         const time_zones& zones);
 
 /// As above; all findings become one `invalid_configuration`, one line each.
 result<std::shared_ptr<const config::configuration>>

@@ -221,9 +221,9 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   context->heartbeat = std::make_shared<boyd::pulse>();
   context->shared_store = configuration->node_settings.store != "sqlite";
   if (mode == node_mode::service)
-    context->parse_configuration = [zones = ports.zones](const std::string& path,
-                                                         const std::string& text) {
-      return app::parse_configuration(path, text, *zones);
+    context->parse_configuration = [files = ports.files, zones = ports.zones](
+                                       const std::string& path, const std::string& text) {
+      return app::parse_configuration(path, text, *files, *zones);
     };
   p->context = context;
   configure(p->configuration);

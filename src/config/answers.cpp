@@ -75,7 +75,7 @@ result<std::vector<script_executor::answer>> build_answers(const std::string& pa
     check_meaning(p, root, no_zones{});
     if (source.findings.empty()) {
       fill_defaults(root);
-      const auto whole = convert(path, root);
+      const auto whole = convert(p, root);
       return std::get<script_executor>(whole.kernels.front().agents.front().run).answers;
     }
   }

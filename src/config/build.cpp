@@ -17,27 +17,10 @@ namespace {
 constexpr std::size_t findings_limit = 200;
 constexpr std::size_t secrets_limit = 1000;
 
-/// A summary, a log line or a row of a table shows one line of a secret that has several.
-void add_lines(std::vector<std::string>& secrets) {
-  const auto whole = secrets.size();
-  for (std::size_t i = 0; i < whole; ++i) {
-    if (secrets[i].find('\n') == std::string::npos) {
-      continue;
-    }
-    std::vector<std::string> lines;
-    for (const auto line : split(secrets[i], '\n')) {
-      lines.emplace_back(trim(line));
-    }
-    secrets.insert(secrets.end(), lines.begin(), lines.end());
-  }
-}
-
-/// Long ones first, so that a secret which contains another one is replaced as a whole.
-std::vector<std::string> tidy(std::vector<std::string> secrets) {
-  std::sort(secrets.begin(), secrets.end(), [](const auto& a, const auto& b) {
-    return std::tuple(b.size(), a) < std::tuple(a.size(), b);
-  });
-  secrets.erase(std::unique(secrets.begin(), secrets.end()), secrets.end());
+std::vector<std::string> without_repeats(std::vector<std::string> secrets) {
+  std::ranges::sort(secrets);
+  const auto [first, last] = std::ranges::unique(secrets);
+  secrets.erase(first, last);
   std::erase_if(secrets, [](const auto& s) { return s.size() < secret_bytes; });
   return secrets;
 }
@@ -90,7 +73,8 @@ std::string finding::text() const {
 }
 
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
-                  const time_zones& zones, const tree_writer& write, unset_variables unset) {
+                  const time_zones& zones, const tree_writer& write, unset_variables unset,
+                  const file_reader& files) {
   load_result out;
   if (!source.value) {
     out.findings = std::move(source.findings);
@@ -98,22 +82,24 @@ load_result build(const std::string& path, parsed source, const environment_look
   }
   auto& root = *source.value;
   pass p{path, source.findings};
+  p.lenient = unset == unset_variables::stay_as_text;
+  p.files = files;
   expand(p, root, environment, unset);
+  apply_presets(p, root, environment);
   validate(p, root);
   check_meaning(p, root, zones);
-  auto secrets = tidy(std::move(p.secrets));
+  auto secrets = without_repeats(std::move(p.secrets));
   if (secrets.size() > secrets_limit) {
     p.report({}, {}, "too many secret values", "at most " + std::to_string(secrets_limit));
   }
-  add_lines(secrets);
-  secrets = tidy(std::move(secrets));
+  secrets = with_secrets(std::move(secrets), {});
   if (!source.findings.empty()) {
     out.findings = tidy(std::move(source.findings), secrets);
     return out;
   }
   out.unset = std::move(p.unset);
   fill_defaults(root);
-  auto value = convert(path, root);
+  auto value = convert(p, root);
   value.path = path;
   value.redacted_yaml = write(redact(std::move(root), secrets));
   value.secrets = secrets;

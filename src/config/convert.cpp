@@ -1,75 +1,25 @@
+#include "convert_models.hpp"
 #include "passes.hpp"
-#include "schema.hpp"
+#include "reading.hpp"
 
-#include <array>
 #include <filesystem>
 #include <utility>
 
 namespace boyd::config {
 namespace {
 
-const tree empty_tree{};
-
-// The getters read a validated tree: a missing key is one that may be missing.
-const tree& get(const tree& t, std::string_view key) {
-  const auto* found = t.find(key);
-  return found == nullptr ? empty_tree : *found;
-}
-
-std::string text(const tree& t, std::string_view key) {
-  return get(t, key).text;
-}
-
-template <class T>
-T number(const tree& t, std::string_view key) {
-  auto value = get(t, key);
-  // Validated already: a number that came from ${…} is a number here, not a text.
-  value.expanded = false;
-  return to_json(value, {}).template get<T>();
-}
-
-bool flag(const tree& t, std::string_view key) {
-  return number<bool>(t, key);
-}
-
-milliseconds duration(const tree& t, std::string_view key) {
-  return parse_duration(text(t, key)).value_or(milliseconds{0});
-}
-
-std::size_t size(const tree& t, std::string_view key) {
-  return parse_size(text(t, key)).value_or(0);
-}
-
-std::vector<std::string> texts(const tree& t, std::string_view key) {
-  std::vector<std::string> out;
-  for (const auto& item : get(t, key).items) {
-    out.push_back(item.text);
-  }
-  return out;
-}
-
-template <class E, std::size_t N>
-E choice(const tree& t, std::string_view key,
-         const std::array<std::pair<std::string_view, E>, N>& names) {
-  const auto name = text(t, key);
-  for (const auto& [known, value] : names) {
-    if (known == name) {
-      return value;
-    }
-  }
-  return names.front().second;
-}
-
 /// Converts one file; holds what relative paths and inherited values need.
 class converter {
  public:
-  explicit converter(const std::string& path)
-      : folder_(std::filesystem::path(path).parent_path()) {}
+  explicit converter(const pass& p) : p_(p) {}
 
   configuration root(const tree& t) const {
     configuration out;
     out.version = number<int>(t, "version");
     out.node_settings = node_of(get(t, "node"));
+    for (const auto& item : get(t, "providers").items) {
+      out.providers.push_back(provider_of(p_, item));
+    }
     for (const auto& item : get(t, "kernels").items) {
       out.kernels.push_back(kernel_of(item));
     }
@@ -80,11 +30,9 @@ class converter {
   }
 
  private:
-  std::string resolve(const std::string& path) const {
-    return path.empty() ? path : (folder_ / path).lexically_normal().string();
+  std::string resolved(const tree& t, std::string_view key) const {
+    return resolve(p_.path, text(t, key));
   }
-
-  std::string resolved(const tree& t, std::string_view key) const { return resolve(text(t, key)); }
 
   static fault fault_of(const tree& t) {
     fault out;
@@ -110,6 +58,9 @@ class converter {
     out.lease_renewal = duration(t, "lease_renewal");
     out.drain_grace = duration(t, "drain_grace");
     out.log_level = text(t, "log_level");
+    const auto& day = get(t, "budget_day");
+    out.budget_day.tokens = number<std::int64_t>(day, "tokens");
+    out.budget_day.cost = dollars(day, "cost");
     out.chaos = flag(t, "chaos");
     return out;
   }
@@ -149,6 +100,9 @@ class converter {
       }
       return out;
     }
+    if (text(t, "type") == "chat") {
+      return chat_executor_of(p_, t);
+    }
     command_executor out;
     out.argv = texts(t, "argv");
     out.shell = text(t, "shell");
@@ -170,7 +124,7 @@ class converter {
     wake_policy out;
     out.argv = texts(t, "argv");
     for (const auto& path : texts(t, "inputs")) {
-      out.inputs.push_back(resolve(path));
+      out.inputs.push_back(resolve(p_.path, path));
     }
     out.timeout = duration(t, "timeout");
     out.max_backoff = duration(t, "max_backoff");
@@ -199,6 +153,11 @@ class converter {
     }
     if (const auto* wake = t.find("wake")) {
       out.wake = wake_of(*wake);
+    }
+    if (text(get(t, "executor"), "type") == "chat") {
+      out.tools = texts(t, "tools");
+      out.policy = policy_of(get(t, "policy"));
+      out.budget = budget_of(get(t, "budget"));
     }
     auto merged = metadata;
     merged.update(to_json(get(t, "metadata"), {}));
@@ -237,13 +196,18 @@ class converter {
     return out;
   }
 
-  std::filesystem::path folder_;
+  const pass& p_;
 };
 
 } // namespace
 
-configuration convert(const std::string& path, const tree& root) {
-  return converter(path).root(root);
+configuration convert(const pass& p, const tree& root) {
+  return converter(p).root(root);
+}
+
+std::string resolve(const std::string& configuration_path, const std::string& path) {
+  const auto folder = std::filesystem::path(configuration_path).parent_path();
+  return path.empty() ? path : (folder / path).lexically_normal().string();
 }
 
 } // namespace boyd::config

@@ -28,6 +28,19 @@ tree from_json(const schema_json_t& value, mark at) {
   return out;
 }
 
+/// Some defaults mean something only beside another key, or with one kind of executor.
+bool default_counts(const schema_json_t& property, const tree& t) {
+  if (property.contains("x-default-with")) {
+    return t.find(property.at("x-default-with").get<std::string>()) != nullptr;
+  }
+  if (property.contains("x-default-executor")) {
+    const auto* executor = t.find("executor");
+    const auto* type = executor == nullptr ? nullptr : executor->find("type");
+    return type != nullptr && type->text == property.at("x-default-executor").get<std::string>();
+  }
+  return true;
+}
+
 void fill_map(const rules& at, tree& t) {
   for (const auto* rule : at) {
     const auto properties = rule->find("properties");
@@ -40,8 +53,7 @@ void fill_map(const rules& at, tree& t) {
       if (t.find(key) != nullptr || !property.contains("default")) {
         continue;
       }
-      if (property.contains("x-default-with") &&
-          t.find(property.at("x-default-with").get<std::string>()) == nullptr) {
+      if (!default_counts(property, t)) {
         continue;
       }
       t.keys.push_back({key, t.at});

@@ -28,6 +28,15 @@ bool is_variable_name(std::string_view text) {
   return true;
 }
 
+/// What a value is inside of, where secrets stand as they are.
+enum class keeper : std::uint8_t { none, names, headers };
+
+keeper keeper_of(std::string_view key) {
+  if (key == "headers")
+    return keeper::headers;
+  return key == "env" || key == "metadata" ? keeper::names : keeper::none;
+}
+
 /// One reference, from "${" to its "}".
 struct reference {
   std::string name;
@@ -58,25 +67,25 @@ class expander {
   expander(pass& p, const environment_lookup& environment, unset_variables unset)
       : p_(p), environment_(environment), unset_(unset) {}
 
-  /// `name` is the nearest key; `keeper`: inside env or metadata, where literal secrets live.
-  void visit(const std::string& key, std::string_view name, bool keeper, tree& t) {
+  /// `name` is the nearest key; `around`: what it is inside of.
+  void visit(const std::string& key, std::string_view name, keeper around, tree& t) {
     if (t.kind == tree::kind_t::scalar) {
-      scalar(key, name, keeper, t);
+      scalar(key, name, around, t);
       return;
     }
     for (std::size_t i = 0; i < t.items.size(); ++i) {
       if (t.kind == tree::kind_t::map) {
         const std::string own = t.keys[i].text;
-        visit(key.empty() ? own : key + "." + own, own, keeper || own == "env" || own == "metadata",
-              t.items[i]);
+        visit(key.empty() ? own : key + "." + own, own,
+              around == keeper::none ? keeper_of(own) : around, t.items[i]);
       } else {
-        visit(key + "[" + std::to_string(i) + "]", name, keeper, t.items[i]);
+        visit(key + "[" + std::to_string(i) + "]", name, around, t.items[i]);
       }
     }
   }
 
  private:
-  void scalar(const std::string& key, std::string_view name, bool keeper, tree& t) {
+  void scalar(const std::string& key, std::string_view name, keeper around, tree& t) {
     if (t.text.find("${") != std::string::npos) {
       auto text = expand_text(key, t);
       if (!text) {
@@ -85,9 +94,15 @@ class expander {
       }
       t.text = std::move(*text);
     }
-    if (smells_secret(name) && (keeper || t.expanded)) {
+    const bool literal = around != keeper::none || (name == "api_key" && !t.text.empty());
+    const bool smells =
+        smells_secret(name) || (around == keeper::headers && smells_secret_header(name));
+    if (smells && (literal || t.expanded) && !is_count(name, t.text)) {
       t.secret = true;
       keep(t.text);
+      // "Bearer KEY": the key alone is as secret.
+      if (const auto space = t.text.find(' '); around == keeper::headers && space < t.text.size())
+        keep(t.text.substr(space + 1));
     }
     for (auto found = uri_password(t.text); !found.empty();) {
       keep(std::string(found));
@@ -179,7 +194,7 @@ class expander {
       wrong.add("the environment variable " + ref.name + " is not valid UTF-8", "text in UTF-8");
       return std::nullopt;
     }
-    if (smells_secret(ref.name)) {
+    if (smells_secret(ref.name) && !is_count(ref.name, *value)) {
       t.secret = true;
       keep(*value);
     }
@@ -201,7 +216,7 @@ class expander {
 } // namespace
 
 void expand(pass& p, tree& root, const environment_lookup& environment, unset_variables unset) {
-  expander(p, environment, unset).visit({}, {}, false, root);
+  expander(p, environment, unset).visit({}, {}, keeper::none, root);
 }
 
 } // namespace boyd::config

@@ -1,7 +1,6 @@
 #include "boyd/config/cron.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
-#include "boyd/core/limits.hpp"
+#include "boyd/core/money.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/core/web_address.hpp"
 #include "passes.hpp"
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
 #include <utility>
 
 namespace boyd::config {
@@ -44,6 +42,21 @@ bool is_exit_code(std::string_view text) {
   const auto done = std::from_chars(text.data(), text.data() + text.size(), code);
   return done.ec == std::errc{} && done.ptr == text.data() + text.size() && code >= 1 &&
          code <= highest && text.front() != '0';
+}
+
+bool is_control(char c) {
+  return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f';
+}
+
+bool is_space_or_control(char c) {
+  return c == ' ' || c == '\t' || is_control(c);
+}
+
+/// A token of RFC 9110 §5.6.2.
+bool is_header_name(std::string_view text) {
+  return !text.empty() &&
+         text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "!#$%&'*+-.^_`|~") == std::string_view::npos;
 }
 
 /// The checks of single values, chosen by the schema's x-kind.
@@ -82,7 +95,11 @@ class value_checks {
       duration(at);
     } else if (kind == "size") {
       size(at);
+    } else if (kind == "dollars") {
+      dollars(at);
     } else if (!is_text(at.value)) {
+      return;
+    } else if (model_text(at, kind)) {
       return;
     } else if (kind == "cron") {
       if (const auto fields = parse_cron(text); !fields) {
@@ -107,6 +124,44 @@ class value_checks {
       wrong(at, shown(at.value) + " cannot sign a commit");
     } else if (text.empty() && at.at.front()->value("minLength", 0) > 0) {
       wrong(at, "it is empty");
+    }
+  }
+
+  /// What only the keys about models have; false for all else.
+  bool model_text(const place& at, std::string_view kind) {
+    const auto& text = at.value.text;
+    if (kind == "base_url") {
+      if (const auto address = parse_web_address(text); !address) {
+        hidden_or(at, "not a web address", address.error());
+      } else if (text.find('?') != std::string::npos) {
+        wrong(at, "paths are put behind it, so it has no query");
+      }
+    } else if (kind == "tool" || kind == "tool_pattern") {
+      if (const auto known = check_tool(text, kind == "tool_pattern"); !known) {
+        wrong(at, shown(at.value) + ": " + known.error().what, known.error().next);
+      }
+    } else if (kind == "word" && std::ranges::any_of(text, is_space_or_control)) {
+      wrong(at, shown(at.value) + " has spaces");
+    } else if (kind == "header_value" && std::ranges::any_of(text, is_control)) {
+      wrong(at, "it has a line break or another control character");
+    } else {
+      return kind == "word" || kind == "header_value";
+    }
+    return true;
+  }
+
+  void dollars(const place& at) {
+    const auto type = type_of(at.value);
+    if (type == scalar_type::null || type == scalar_type::boolean) {
+      return;
+    }
+    const auto value = parse_dollars(at.value.text);
+    const auto high = at.at.front()->at("maximum").get<std::int64_t>();
+    if (!value) {
+      wrong(at, shown(at.value) + " is no amount of dollars");
+    } else if (*value > high * dollar) {
+      p_.report(at.value.at, at.key, shown(at.value) + " is too much",
+                "at most " + std::to_string(high) + " dollars");
     }
   }
 
@@ -171,6 +226,9 @@ class value_checks {
       if (kind == "env_name" && !is_env_name(key.text)) {
         p_.report(key.at, child_path(at.key, key.text), "this is no variable name",
                   "letters, digits and _, not starting with a digit");
+      } else if (kind == "header_name" && !is_header_name(key.text)) {
+        p_.report(key.at, child_path(at.key, key.text), "this is no name of a header",
+                  "letters, digits and -");
       } else if (kind == "exit_code" && !is_exit_code(key.text)) {
         p_.report(key.at, child_path(at.key, key.text), "this is no exit code", "1 to 255");
       }
@@ -191,172 +249,13 @@ class value_checks {
   const time_zones& zones_;
 };
 
-/// The checks that look at several values of one map.
-class combination_checks {
- public:
-  explicit combination_checks(pass& p) : p_(p) {}
-
-  void root(const tree& t) {
-    if (const auto* node = t.find("node")) {
-      leases(*node);
-    }
-    if (const auto* faults = list(&t, "faults")) {
-      for (std::size_t i = 0; i < faults->items.size(); ++i) {
-        fault(child_path("faults", i), faults->items[i]);
-      }
-    }
-    const auto* kernels = list(&t, "kernels");
-    if (kernels == nullptr) {
-      return;
-    }
-    unique(*kernels, "kernels", "kernel_id", "default");
-    for (std::size_t i = 0; i < kernels->items.size(); ++i) {
-      const auto key = child_path("kernels", i);
-      const auto& kernel = kernels->items[i];
-      if (const auto* senses = list(&kernel, "senses")) {
-        unique(*senses, key + ".senses", "name", {});
-      }
-      if (const auto* agents = list(&kernel, "agents")) {
-        unique(*agents, key + ".agents", "agent_id", {});
-        for (std::size_t j = 0; j < agents->items.size(); ++j) {
-          agent(child_path(key + ".agents", j), agents->items[j]);
-        }
-      }
-    }
-  }
-
- private:
-  static const tree* list(const tree* parent, std::string_view key) {
-    const auto* found = parent->find(key);
-    return found != nullptr && found->kind == tree::kind_t::sequence ? found : nullptr;
-  }
-
-  static std::optional<milliseconds> duration(const tree& parent, std::string_view key,
-                                              milliseconds otherwise) {
-    const auto* found = parent.find(key);
-    if (found == nullptr) {
-      return otherwise;
-    }
-    const auto value = parse_duration(found->text);
-    return value ? std::optional(*value) : std::nullopt;
-  }
-
-  void leases(const tree& node) {
-    const auto lease = duration(node, "lease", limits::lease);
-    const auto renewal = duration(node, "lease_renewal", limits::lease_renewal);
-    if (lease && renewal && *renewal * 2 > *lease) {
-      const auto* at = node.find("lease_renewal");
-      at = at == nullptr ? node.find("lease") : at;
-      p_.report(at->at, "node.lease_renewal",
-                "renewing every " + format_duration(*renewal) + " cannot hold a lease of " +
-                    format_duration(*lease),
-                "at most half of the lease");
-    }
-  }
-
-  void fault(const std::string& path, const tree& t) {
-    const auto* action = t.find("action");
-    const auto* point = t.find("point");
-    const auto* delay = t.find("delay");
-    const auto what = action == nullptr ? std::nullopt : faults::action_of(action->text);
-    if (!what) {
-      return;
-    }
-    if (*what != faults::action::delay && delay != nullptr) {
-      p_.report(delay->at, child_path(path, "delay"),
-                "with action: " + action->text + " this has no effect", "action: delay");
-    }
-    if (*what == faults::action::delay && delay == nullptr) {
-      p_.report(action->at, child_path(path, "delay"),
-                "missing: a delay of no time changes nothing", "a duration such as 30s");
-    }
-    const auto* row = point == nullptr ? nullptr : faults::find(point->text);
-    if (row != nullptr && !faults::contains(row->can, *what)) {
-      p_.report(action->at, child_path(path, "action"), point->text + " cannot " + action->text,
-                faults::to_text(row->can) + " there");
-    }
-  }
-
-  /// `otherwise`: what an item without the key is called.
-  void unique(const tree& items, const std::string& path, std::string_view key,
-              std::string_view otherwise) {
-    std::map<std::string, int> seen;
-    for (std::size_t i = 0; i < items.items.size(); ++i) {
-      const auto* found = items.items[i].find(key);
-      const auto name = found == nullptr ? std::string(otherwise) : found->text;
-      const auto at = found == nullptr ? items.items[i].at : found->at;
-      if (name.empty()) {
-        continue;
-      }
-      const auto [first, fresh] = seen.emplace(name, at.line);
-      if (!fresh) {
-        const bool secret = found != nullptr && found->secret;
-        p_.report(at, child_path(child_path(path, i), key),
-                  (secret ? std::string("this name") : "\"" + name + "\"") + " is taken, on line " +
-                      std::to_string(first->second),
-                  "each " + std::string(key) + " once");
-      }
-    }
-  }
-
-  void agent(const std::string& path, const tree& t) {
-    if (t.find("schedule") == nullptr) {
-      for (const auto* key : {"tz", "jitter", "overlap", "misfire", "grace"}) {
-        if (const auto* found = t.find(key)) {
-          p_.report(found->at, child_path(path, key), "without a schedule this has no effect",
-                    "schedule beside it, or no " + std::string(key));
-        }
-      }
-    }
-    if (const auto* wake = t.find("wake"); wake != nullptr && wake->kind == tree::kind_t::map) {
-      either(*wake, path + ".wake", "argv", "inputs");
-    }
-    const auto* executor = t.find("executor");
-    const auto* type = executor == nullptr ? nullptr : executor->find("type");
-    if (type == nullptr) {
-      return;
-    }
-    if (type->text == "command") {
-      either(*executor, path + ".executor", "argv", "shell");
-    } else if (type->text == "script") {
-      either(*executor, path + ".executor", "answers", "file");
-    }
-    tool_actions(path, t, type->text);
-  }
-
-  void tool_actions(const std::string& path, const tree& t, const std::string& type) {
-    const auto* require = list(&t, "require");
-    for (std::size_t i = 0; require != nullptr && i < require->items.size(); ++i) {
-      const auto& item = require->items[i];
-      if (item.text == "tool_action" && (type == "command" || type == "script")) {
-        p_.report(item.at, child_path(path + ".require", i),
-                  "a " + type + " executor has no tool actions, this would never hold",
-                  "exit_zero, artifact, command, schema or no_question");
-      }
-    }
-  }
-
-  void either(const tree& t, const std::string& path, std::string_view a, std::string_view b) {
-    const auto* first = t.find(a);
-    const auto* second = t.find(b);
-    const auto expected = "exactly one of " + std::string(a) + " and " + std::string(b);
-    if (first == nullptr && second == nullptr) {
-      p_.report(t.at, path, "neither " + std::string(a) + " nor " + std::string(b) + " is given",
-                expected);
-    } else if (first != nullptr && second != nullptr) {
-      p_.report(second->at, child_path(path, b), std::string(a) + " is given too", expected);
-    }
-  }
-
-  pass& p_;
-};
-
 } // namespace
 
 void check_meaning(pass& p, const tree& root, const time_zones& zones) {
   value_checks values(p, zones);
   walk(root, [&](const place& at) { values.check(at); });
-  combination_checks(p).root(root);
+  check_combinations(p, root);
+  check_models(p, root);
 }
 
 } // namespace boyd::config

@@ -5,12 +5,22 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace boyd::config {
 namespace {
 
 constexpr std::string_view mask = "[redacted]";
 constexpr std::size_t shown_characters = 60;
+/// A number of tokens has no more digits.
+constexpr std::size_t count_digits = 13;
+
+std::string upper_case(std::string_view text) {
+  std::string upper;
+  for (const char c : text)
+    upper += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return upper;
+}
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -21,10 +31,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 } // namespace
 
 bool smells_secret(std::string_view name) {
-  std::string upper;
-  for (const char c : name) {
-    upper += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  }
+  const auto upper = upper_case(name);
   for (const auto* tail : {"_FILE", "_PATH", "_DIR", "ENV_PASS"}) {
     if (upper.ends_with(tail)) {
       return false;
@@ -38,6 +45,21 @@ bool smells_secret(std::string_view name) {
     }
   }
   return false;
+}
+
+bool smells_secret_header(std::string_view name) {
+  const auto upper = upper_case(name);
+  return upper.find("AUTH") != std::string::npos || upper.find("COOKIE") != std::string::npos;
+}
+
+bool is_count(std::string_view name, std::string_view text) {
+  auto rest = upper_case(name);
+  const auto at = rest.find("TOKENS");
+  if (at == std::string::npos || text.size() > count_digits ||
+      text.find_first_not_of("0123456789") != std::string_view::npos)
+    return false;
+  rest.erase(at, std::string_view("TOKENS").size());
+  return !smells_secret(rest);
 }
 
 std::string_view uri_password(std::string_view text, std::size_t from) {
@@ -89,6 +111,27 @@ std::string redact_cut_begin(std::string text, const std::vector<std::string>& s
     }
   }
   return text;
+}
+
+std::vector<std::string> with_secrets(std::vector<std::string> known,
+                                      const std::vector<std::string>& more) {
+  known.insert(known.end(), more.begin(), more.end());
+  // A summary, a log line or a row of a table shows one line of a secret that has several.
+  const auto whole = known.size();
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (known[i].find('\n') == std::string::npos)
+      continue;
+    const auto text = known[i];
+    for (const auto line : split(text, '\n'))
+      known.emplace_back(trim(line));
+  }
+  // Long ones first, so that a secret which contains another one is replaced as a whole.
+  std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.size(), a) < std::tuple(a.size(), b);
+  });
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  std::erase_if(known, [](const auto& s) { return s.size() < secret_bytes; });
+  return known;
 }
 
 tree redact(tree t, const std::vector<std::string>& secrets) {

@@ -1,4 +1,5 @@
 #include "boyd/config/load.hpp"
+#include "passes.hpp"
 #include "schema.hpp"
 
 #include <array>
@@ -8,8 +9,12 @@ namespace boyd::config {
 namespace {
 
 /// The sections in reading order: definition in the schema, heading.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> sections{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> sections{{
     {"node", "node"},
+    {"node_budget", "node.budget_day"},
+    {"provider", "providers[]"},
+    {"price", "providers[].prices"},
+    {"capabilities", "providers[].capabilities"},
     {"kernel", "kernels[]"},
     {"planner", "kernels[].planner"},
     {"quiet_hours", "kernels[].quiet_hours[]"},
@@ -19,6 +24,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> sections
     {"command_executor", "executor: {type: command}"},
     {"script_executor", "executor: {type: script}"},
     {"answer", "executor: {type: script} answers[]"},
+    {"chat_executor", "executor: {type: chat}"},
+    {"fallback", "executor: {type: chat} fallback[]"},
+    {"policy", "policy"},
+    {"policy_rule", "policy.rules[]"},
+    {"budget", "budget"},
+    {"run_budget", "budget.run"},
+    {"day_budget", "budget.day"},
     {"retry", "retry"},
     {"requirement", "require[]"},
     {"wake", "wake"},
@@ -82,7 +94,9 @@ constexpr std::string_view introduction =
     "in what Boyd writes and shows, from 4 characters on. The database alone keeps prompts and "
     "metadata as they are:\nthey must run again ([operations](operations.md#security)).\n\n"
     "**Durations** are `250ms`, `30s`, `10m`, `1h30m`, `7d`, or `0`. **Sizes** are `4096`, "
-    "`64KiB`, `1MiB`, `1GiB`.\n**Relative paths** start at the folder of the configuration file."
+    "`64KiB`, `1MiB`, `1GiB`.\n**Money** is in US dollars, "
+    "`2.50` or `\"2.50\"`, read exactly, with at most six digits after the point.\n**Relative "
+    "paths** start at the folder of the configuration file."
     "\n\n"
     "**Schedules** have five fields: minute, hour, day of month, month, weekday (0 and 7 are "
     "Sunday), each `*`, a number,\na name (`jan`, `mon`), a range `a-b`, a step `*/n` or a list "
@@ -90,6 +104,12 @@ constexpr std::string_view introduction =
     "@weekly @monthly @yearly @annually` and `@every 30s` (at least 1s) work too.\n\n"
     "**Limits.** At most 1 MiB, 64 levels and 100000 values (aliases counted in full), one "
     "document, no duplicate keys, no\ntabs as indentation, UTF-8 without a byte order mark.\n\n";
+
+constexpr std::string_view presets_introduction =
+    "\n**Presets** stand for what is not given. The key's variable is looked up by itself only "
+    "where `base_url` is the\npreset's own; `boyd config show` has the key, redacted. What a "
+    "preset "
+    "cannot do is `false` in `capabilities`.\n\n";
 
 } // namespace
 
@@ -102,6 +122,10 @@ std::string reference_markdown() {
     out +=
         "\n## " + std::string(heading) + "\n\n" + rule.value("description", std::string()) + "\n\n";
     add_rows(out, rule);
+    if (name == "provider") {
+      out += presets_introduction;
+      out += presets_markdown();
+    }
   }
   return out;
 }

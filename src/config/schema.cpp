@@ -119,6 +119,13 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       {"name", "1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit"},
       {"path", "a path"},
       {"url", "http://HOST[:PORT][/PATH] or https://…"},
+      {"base_url", "https://HOST[:PORT][/PATH], or http://… on the same machine"},
+      {"dollars", "dollars such as 2.50, with at most six digits after the point"},
+      {"word", "a text without spaces"},
+      {"header_value", "a text of one line"},
+      {"tool", "read_file, write_file, list_dir, search_text, run_command or mcp__SERVER__TOOL"},
+      {"tool_pattern", "*, or a tool: read_file, write_file, list_dir, search_text, run_command or "
+                       "mcp__SERVER__TOOL"},
       {"store", "sqlite or postgres://user@host/db"},
       {"env_name", "the name of an environment variable"},
       {"requirement", "exit_zero, no_question, tool_action, or one of artifact: PATH, command: "

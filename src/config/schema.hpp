@@ -13,7 +13,7 @@
 /// uses few words of the language on purpose: $ref, properties, items, additionalProperties and
 /// allOf of if/then on a constant key. Own words: x-kind (what a value means), x-keys (what the
 /// keys of a map mean), x-min and x-max (bounds of durations), x-default-with (the default counts
-/// only beside this key).
+/// only beside this key) and x-default-executor (only beside an executor of this type).
 namespace boyd::config {
 
 using schema_json_t = nlohmann::ordered_json;

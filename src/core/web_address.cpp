@@ -74,4 +74,25 @@ result<web_address> parse_web_address(std::string_view text) {
   return a;
 }
 
+bool is_loopback_host(std::string_view host) noexcept {
+  constexpr std::string_view block = "127.";
+  constexpr std::size_t numbers = 4;
+  constexpr unsigned highest_number = 255;
+  if (host == "localhost" || host.ends_with(".localhost") || host == "::1")
+    return true;
+  if (!host.starts_with(block))
+    return false;
+  // A name may begin like an address.
+  std::size_t seen = 0;
+  for (std::size_t at = 0; at <= host.size(); ++seen) {
+    const auto end = std::min(host.find('.', at), host.size());
+    unsigned number = 0;
+    const auto [last, ec] = std::from_chars(host.data() + at, host.data() + end, number);
+    if (ec != std::errc{} || last != host.data() + end || number > highest_number)
+      return false;
+    at = end + 1;
+  }
+  return seen == numbers;
+}
+
 } // namespace boyd

@@ -147,7 +147,7 @@ result<init_plan> make_plan(const arguments& args, const place& where, const por
   auto made = make_text(args, p);
   if (!made)
     return fail(std::move(made.error()));
-  auto settings = parse_configuration(where.config_path, made->text, *p.zones);
+  auto settings = parse_configuration(where.config_path, made->text, *p.files, *p.zones);
   if (!settings)
     return fail(std::move(settings.error()));
   if (made->original)

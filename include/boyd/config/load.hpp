@@ -40,6 +40,9 @@ enum class unset_variables : std::uint8_t {
   stay_as_text, ///< for commands that run nothing: the reference stands for its value
 };
 
+/// Reads a file that the configuration names, by its absolute path. Blocking.
+using file_reader = std::function<result<std::string>(const std::string& path)>;
+
 /// The outcome: a configuration, or every finding at once.
 struct load_result {
   std::optional<configuration> value; ///< set only when `findings` is empty
@@ -50,11 +53,14 @@ struct load_result {
 
 /// Parses, expands ${VAR}, ${VAR:-default} and $${, validates as a whole and converts `text` (the
 /// content of `path`). Hostile input (alias bombs, over 1 MiB, depth, NUL, duplicate keys) is
-/// refused with its line. Pure but for `environment`. `path` should be absolute: relative paths
-/// inside are resolved against its folder. Defined with the YAML adapter: link boyd_adapters_yaml.
+/// refused with its line. Pure but for `environment` and `files`, which reads the files of
+/// `schema_file` and, to know what to redact, of `api_key_file`; without it the first are findings.
+/// `path` should be absolute: relative paths inside are resolved against its folder. Defined with
+/// the YAML adapter: link boyd_adapters_yaml.
 load_result load(const std::string& path, std::string_view text,
                  const environment_lookup& environment, const time_zones& zones,
-                 unset_variables unset = unset_variables::are_errors);
+                 unset_variables unset = unset_variables::are_errors,
+                 const file_reader& files = {});
 
 /// Reads a script executor's file: a list of answers in YAML (so JSON too), under the same caps and
 /// rules as inline `answers`, but without ${…} expansion. Error `parse_error`: the first finding,

@@ -16,4 +16,9 @@ std::string redact_cut_end(std::string text, const std::vector<std::string>& sec
 /// The same for a text whose beginning was cut off somewhere.
 std::string redact_cut_begin(std::string text, const std::vector<std::string>& secrets);
 
+/// `known` with `more`, in the order and with the single lines that redact_text wants: for what is
+/// a secret and came after the configuration was loaded, such as the key in a file. Pure.
+std::vector<std::string> with_secrets(std::vector<std::string> known,
+                                      const std::vector<std::string>& more);
+
 } // namespace boyd::config

@@ -58,7 +58,8 @@ using tree_writer = std::function<std::string(const tree&)>;
 /// folder. Threads: any. Never throws but for memory.
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
                   const time_zones& zones, const tree_writer& write,
-                  unset_variables unset = unset_variables::are_errors);
+                  unset_variables unset = unset_variables::are_errors,
+                  const file_reader& files = {});
 
 /// The same half of `load_answers`.
 result<std::vector<script_executor::answer>> build_answers(const std::string& path, parsed source);

@@ -22,4 +22,7 @@ struct web_address {
 /// scheme, for a user or password in it, a fragment, or what is no address.
 result<web_address> parse_web_address(std::string_view text);
 
+/// True for a host that is this machine itself: localhost and names below it, 127.0.0.0/8 and ::1.
+bool is_loopback_host(std::string_view host) noexcept;
+
 } // namespace boyd

@@ -174,7 +174,7 @@ kernels:
       - {agent_id: z, executor: {type: script, file: answers.yaml}}
 )yaml");
   CHECK(c.node_settings ==
-        node{2, "postgres://b@db/boyd", "/etc/boyd/pw", 24h, 1min, 5s, 9s, "debug"});
+        node{2, "postgres://b@db/boyd", "/etc/boyd/pw", 24h, 1min, 5s, 9s, "debug", {}});
   const auto& k = c.kernels.at(0);
   CHECK(k.when == schedule{"@every 30s", "Europe/Berlin", 3s, overlap_policy::queue_one,
                            misfire_policy::all, 2min});

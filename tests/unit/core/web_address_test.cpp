@@ -34,3 +34,16 @@ TEST_CASE("web addresses: what is refused", "[web]") {
     CHECK_FALSE(address.error().next.empty());
   }
 }
+
+TEST_CASE("web address: hosts that are this machine", "[web]") {
+  for (const auto* host : {"localhost", "a.localhost", "127.0.0.1", "127.255.0.9", "::1"}) {
+    INFO(host);
+    CHECK(is_loopback_host(host));
+  }
+  for (const auto* host :
+       {"", "127.", "127.0.0", "127.0.0.1.example.org", "127.0.0.256", "127.1.1.x", "128.0.0.1",
+        "mylocalhost", "0.0.0.0", "::", "10.0.0.1", "127.0.0.1."}) {
+    INFO(host);
+    CHECK_FALSE(is_loopback_host(host));
+  }
+}
