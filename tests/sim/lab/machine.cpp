@@ -5,12 +5,42 @@
 #include "messages/node.hpp"
 #include "src/adapters/tz/zones.hpp"
 
+#include <caf/detail/pretty_type_name.hpp>
 #include <caf/scheduled_actor.hpp>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace boyd::sim {
+
+namespace {
+
+/// So many messages before the limit are looked at: enough to see who keeps whom busy.
+constexpr std::uint64_t looked_at = 1'000;
+/// So many kinds of them are told.
+constexpr std::size_t told_kinds = 8;
+
+/// "kernel got boyd::kernel_tick": the job that is about to run, and its next message.
+std::string describe(caf::resumable& job) {
+  auto* actor = dynamic_cast<caf::local_actor*>(&job);
+  if (actor == nullptr)
+    return "a job that is no actor";
+  std::string text = std::string(actor->name()) + " (actor " + std::to_string(actor->id()) + ")";
+  auto* mail = actor->peek_at_next_mailbox_element();
+  if (mail == nullptr)
+    return text + " with no mail";
+  text += " got";
+  const auto& content = mail->content();
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const auto* type = content.type(i).second;
+    text += " " + (type == nullptr ? std::string("a message of CAF")
+                                   : caf::detail::pretty_type_name(*type));
+  }
+  return text;
+}
+
+} // namespace
 
 /// A node's connection: ends with its machine, and is slow when it is told to be.
 class gated_store final : public dispatch_store {
@@ -122,6 +152,7 @@ void machine::boot(configuration_ptr configuration) {
       kill_in_ = 1; // at the next message
     const auto i = n < 2 ? 0 : parts_.choices->next() % n;
     parts_.note(i);
+    count_at_once(static_cast<std::size_t>(i));
     return static_cast<std::size_t>(i);
   });
   system_->outside = [this] { return processes_->step(clock_->steady()); };
@@ -164,6 +195,8 @@ void machine::end_life() {
   root_ = nullptr;
   handled_ += system_->handled();
   system_.reset();
+  at_once_ = 0;
+  busy_.clear();
   waker_ = nullptr;
   processes_->crash();
   mend();
@@ -202,6 +235,27 @@ bool machine::counts(cut_unit what) {
   else
     disk_->kill_process();
   return true;
+}
+
+void machine::count_at_once(std::size_t next) {
+  if (const auto now = clock_->steady(); now != moment_) {
+    moment_ = now;
+    at_once_ = 0;
+  }
+  // A node that is being taken down has no system any more.
+  if (++at_once_ + looked_at > most_at_once && system_ && next < system_->scheduler().jobs.size())
+    ++busy_[describe(*system_->scheduler().jobs[next])];
+}
+
+std::string machine::busy_with() const {
+  std::vector<std::pair<std::uint64_t, std::string>> sorted;
+  for (const auto& [what, n] : busy_)
+    sorted.emplace_back(n, what);
+  std::ranges::sort(sorted, std::greater{});
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sorted.size(), told_kinds); ++i)
+    text += (i == 0 ? "" : "; ") + std::to_string(sorted[i].first) + " times: " + sorted[i].second;
+  return text;
 }
 
 bool machine::ended() const {

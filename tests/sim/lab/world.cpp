@@ -188,7 +188,7 @@ void world::advance(milliseconds by) {
   const auto end = elapsed() + by;
   run_due();
   run_ready();
-  while (elapsed() < end) {
+  while (elapsed() < end && !given_up_) {
     clock_->advance(next_moment(end) - elapsed());
     note(static_cast<std::uint64_t>(elapsed().count()));
     for (auto& m : machines_)
@@ -199,18 +199,32 @@ void world::advance(milliseconds by) {
   }
 }
 
-/// Lets every node do what it can do now, a few messages each in turn.
+/// Lets every node do what it can do now, a few messages each in turn: but no longer than a node
+/// may need without that time passes.
 void world::run_ready() {
-  const std::size_t turn = machines_.size() == 1 ? 1'000'000 : 1 + draw(16);
-  for (bool any = true; any;) {
+  const std::size_t turn = machines_.size() == 1 ? machine::most_at_once : 1 + draw(16);
+  for (bool any = true; any && !given_up_;) {
     any = false;
-    for (auto& m : machines_)
+    for (auto& m : machines_) {
       if (m->runs() && !m->gone() && m->system().run_all(turn) > 0)
         any = true;
+      if (m->livelocked())
+        return give_up(*m);
+    }
   }
   for (auto& m : machines_)
     if (m->up())
       look_after(*m);
+}
+
+/// The seed has failed: a message begets another one while time stands still, for ever.
+void world::give_up(machine& m) {
+  given_up_ = true;
+  inspector_->violated(m.name() + " handled " + std::to_string(m.handled_at_once()) +
+                       " messages at " + format_duration(elapsed()) +
+                       " and there was no end; the newest ones: " + m.busy_with());
+  tell(m.name() + " is taken away: its actors let no time pass");
+  m.kill_node();
 }
 
 void world::look_after(machine& m) {
@@ -298,11 +312,12 @@ void world::settle() {
   advance(5min);
   const auto end = elapsed() + longest_settling;
   do {
-    while (busy() && elapsed() < end)
+    while (busy() && elapsed() < end && !given_up_)
       advance(1min);
     advance(5s); // a slot's end comes after its commit, and one more look repairs the rest
-  } while (busy() && elapsed() < end);
-  inspector_->settled();
+  } while (busy() && elapsed() < end && !given_up_);
+  if (!given_up_)
+    inspector_->settled();
 }
 
 void world::end_outages() {

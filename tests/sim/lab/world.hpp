@@ -114,6 +114,7 @@ class world {
   void advance(milliseconds by);
   milliseconds next_moment(milliseconds end);
   void run_ready();
+  void give_up(machine& m);
   void look_after(machine& m);
   void start(machine& m);
   void reboot(machine& m, bool power);
@@ -167,6 +168,7 @@ class world {
   milliseconds troubled_until_{0}; ///< something may have kept a node from renewing its leases
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   int crashes_ = 0;
+  bool given_up_ = false; ///< a node stopped time: nothing goes on
 };
 
 } // namespace boyd::sim
