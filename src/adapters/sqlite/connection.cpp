@@ -132,11 +132,13 @@ std::optional<utc_time> statement::optional_time(int column) const {
 
 connection::connection(const std::string& path, int flags) {
   configure_library();
-  const int rc = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
+  int rc = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
   if (rc == SQLITE_OK) {
     sqlite3_extended_result_codes(db_, 1);
-    return;
+    rc = rows_.attach(db_);
   }
+  if (rc == SQLITE_OK)
+    return;
   const failure f(rc, db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(rc));
   sqlite3_close(db_);
   throw f;

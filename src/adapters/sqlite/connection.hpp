@@ -2,6 +2,7 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "given_rows.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -88,6 +89,8 @@ class connection {
   statement prepare(std::string_view sql);
   /// The same for a text that lives as long as the program, found again by its address.
   statement fixed(const char* sql);
+  /// The rows for the next statement that reads given_rows: to be filled anew for each.
+  given_rows& rows() noexcept { return rows_; }
   /// Any number of statements without parameters.
   void execute(const std::string& sql);
   /// Rows changed by the latest statement.
@@ -108,6 +111,7 @@ class connection {
 
   sqlite3_stmt* compile(std::string_view sql);
 
+  given_rows rows_;
   sqlite3* db_ = nullptr;
   /// Looked up by view: no copy of the text on the hot path.
   std::unordered_map<std::string, sqlite3_stmt*, text_hash, std::equal_to<>> cache_;

@@ -84,6 +84,15 @@ const std::string& directory::node_id(std::int64_t no) {
   return node_ids_[no] = s.text(0);
 }
 
+std::int64_t& directory::next_id() {
+  if (next_id_ == 0) {
+    auto s = db_.prepare("SELECT coalesce(max(id), 0) + 1 FROM dispatch_requests");
+    s.step();
+    next_id_ = s.integer(0);
+  }
+  return next_id_;
+}
+
 const held_lease* directory::leased(const std::string& dispatch_id) const {
   const auto it = leases_.find(dispatch_id);
   return it == leases_.end() ? nullptr : &it->second;
@@ -144,6 +153,7 @@ void directory::write_count(const std::string& kernel_id, dispatch_status status
 
 void directory::forget() {
   loaded_ = counted_ = false;
+  next_id_ = 0;
   by_no_.clear();
   agents_.clear();
   node_nos_.clear();

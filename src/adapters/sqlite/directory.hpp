@@ -79,6 +79,9 @@ class directory {
   /// The id of a node's number; empty for 0. Throws as `of`.
   const std::string& node_id(std::int64_t no);
 
+  /// The id of the next row of dispatch_requests, to be counted on by whoever makes one.
+  std::int64_t& next_id();
+
   /// Leases by dispatch_id.
   void leased(const std::string& dispatch_id, const held_lease& lease) {
     leases_[dispatch_id] = lease;
@@ -104,6 +107,7 @@ class directory {
   connection& db_;
   bool loaded_ = false;
   bool counted_ = false;
+  std::int64_t next_id_ = 0; ///< 0: not asked for yet
   agents agents_;
   std::unordered_map<std::int64_t, agent_entry*> by_no_;
   std::unordered_map<std::string, std::int64_t> node_nos_;

@@ -93,7 +93,7 @@ std::string select_ids(const list_dispatches& op) {
   switch (way) {
   case list_by::end:
     return "SELECT d.id FROM dispatch_results s CROSS JOIN dispatch_requests d ON d.id = s.id LEFT "
-           "JOIN dispatch_running r ON r.dispatch_id = d.dispatch_id WHERE s.kernel_no IN (SELECT "
+           "JOIN dispatch_running r ON r.id = d.id WHERE s.kernel_no IN (SELECT "
            "no FROM kernels" +
            std::string{op.kernel_id.empty() ? "" : " WHERE kernel_id = ?1"} + ") AND " + rows +
            of_agents + newest;

@@ -6,6 +6,7 @@
 #include "connection.hpp"
 #include "directory.hpp"
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +31,6 @@ class operations {
   store::any_reply run(const store::close_occurrence& op);
   store::any_reply run(const store::list_occurrences& op);
   store::any_reply run(const store::begin_cycle& op);
-  store::any_reply run(const store::enqueue_cycle& op);
   store::any_reply run(const store::finish_cycle& op);
   store::any_reply run(const store::list_cycles& op);
   store::any_reply run(const store::list_decisions& op);
@@ -54,6 +54,13 @@ class operations {
   store::any_reply run(const store::get_facts& op);
   store::any_reply run(const store::beat& op);
   store::any_reply run(const store::list_nodes& op);
+  /// Consecutive operations of this kind share their statements; one reply each.
+  std::vector<store::any_reply> run(const std::vector<const store::enqueue_cycle*>& ops);
+
+  /// Writes the leases and results that claims and settlements gathered, each kind at once and in
+  /// the order of its table. To be called before any other operation but an enqueue or due_agents,
+  /// which do not look at them, and before the commit.
+  void write_gathered();
 
  private:
   /// A dispatch as it stands, and what a transition needs to know of where it stood.
@@ -65,19 +72,61 @@ class operations {
     bool was_delayed = false;
   };
 
-  bool insert_dispatch(const dispatch_spec& spec, agent_entry& agent);
-  std::optional<std::string> enqueued_id(const dispatch_spec& spec, std::int64_t agent_no);
+  /// A dispatch that is to be made, by the operation of this number.
+  struct new_dispatch {
+    std::size_t operation = 0;
+    std::int64_t id = 0;
+    agent_entry* agent = nullptr;
+    const std::string* dispatch_id = nullptr; ///< as it was asked for
+    queue::queue_row row;
+  };
+  /// The row of dispatch_waiting of a new dispatch.
+  struct new_waiting {
+    agent_entry* agent = nullptr;
+    std::int64_t id = 0;
+    int priority = 0;
+    utc_time created_at{};
+    utc_time not_before{};
+    std::string_view dispatch_id;
+  };
+  /// What became of an enqueue operation.
+  struct enqueued {
+    store::enqueue_cycle::reply reply;
+    std::optional<error> refused;
+  };
+  /// A lease that is not written yet.
+  struct new_lease {
+    held_lease held;
+    std::optional<utc_time> expires_at;
+  };
+  /// The end of a dispatch's first attempt, not written yet.
+  struct first_result {
+    std::int64_t id = 0;
+    std::int64_t kernel_no = 0;
+    queue::queue_row row;
+  };
+
+  /// Makes rows from `from` on, up to one that is refused; returns how many.
+  std::size_t insert_requests(std::vector<new_dispatch>& rows, std::size_t from);
+  void insert_dispatches(std::vector<new_dispatch>& rows, std::vector<enqueued>& outcomes,
+                         std::vector<new_waiting>& made);
+  std::optional<std::string> enqueued_id(const new_dispatch& d);
+  void write_decisions(const store::enqueue_cycle& op);
   void take_out(const dispatch& d, const agent_entry& agent);
+  void put_in(std::vector<new_waiting> rows);
   void put_in(std::int64_t id, const dispatch& d, agent_entry& agent);
   /// Takes out the `claimed` rows of one agent: all that are due, up to the last of them.
   void take_out_due(const std::vector<read_dispatch>& claimed);
-  void lease(const read_dispatch& claimed, std::int64_t owner_no);
-  void end_lease(const std::string& dispatch_id);
+  void read_attempts(read_dispatch& claimed);
+  void lease(const std::vector<read_dispatch>& claimed, std::int64_t owner_no);
+  void end_lease(std::int64_t id, const std::string& dispatch_id);
   stored load(const std::string& dispatch_id);
   /// Writes everything that a transition may have changed.
   void save(const stored& held);
-  void write_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
-                    bool first);
+  void give_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
+                   bool first);
+  void write_leases();
+  void write_first_results();
   std::optional<held_lease> find_lease(const std::string& dispatch_id);
   std::optional<settle_result> settle_first_attempt(const settlement& item);
   settle_result settle_one(const settlement& item);
@@ -90,19 +139,26 @@ class operations {
   connection& db_;
   directory& names_;
   utc_time now_;
+  std::vector<new_lease> new_leases_;
+  std::deque<first_result> first_results_; ///< rows are large: they stay where they are
 };
+
+/// Rows in one statement: its own cost is small then, and they stay in the processor's cache.
+inline constexpr std::size_t rows_at_once = 64;
 
 /// What read_row takes of dispatch_requests d, dispatch_running r and dispatch_results s.
 std::string_view row_columns() noexcept;
-/// The same of a row that is known not to run.
-std::string_view resting_row_columns() noexcept;
+/// The first of them, which are of dispatch_requests d alone, and how many.
+std::string_view request_columns() noexcept;
+inline constexpr int request_column_count = 9;
 /// How many they are: further columns of a query start here.
 inline constexpr int row_column_count = 34;
 /// Joins r and s to d.
-inline constexpr std::string_view row_joins =
-    " LEFT JOIN dispatch_running r ON r.dispatch_id = d.dispatch_id"
-    " LEFT JOIN dispatch_results s ON s.id = d.id";
+inline constexpr std::string_view row_joins = " LEFT JOIN dispatch_running r ON r.id = d.id"
+                                              " LEFT JOIN dispatch_results s ON s.id = d.id";
 /// The row from the first columns of a result; its bodies are not among them.
 read_dispatch read_row(const statement& s, directory& names);
+/// The same of request_columns alone: as if it were new.
+read_dispatch read_request(const statement& s, directory& names);
 
 } // namespace boyd::adapters::sqlite

@@ -1,7 +1,9 @@
+#include "boyd/core/limits.hpp"
 #include "operations.hpp"
 
+#include <sqlite3.h>
+
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace boyd::adapters::sqlite {
@@ -16,44 +18,10 @@ std::int64_t sql_limit(std::size_t limit) {
 
 } // namespace
 
-std::optional<std::string> operations::enqueued_id(const dispatch_spec& spec,
-                                                   std::int64_t agent_no) {
-  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_requests WHERE cycle_id=? AND agent_no=?");
-  s.bind(spec.cycle_id).bind(agent_no);
-  if (!s.step())
-    return std::nullopt;
-  return s.text(0);
-}
-
-any_reply operations::run(const enqueue_cycle& op) {
-  enqueue_cycle::reply reply;
-  reply.dispatch_ids.reserve(op.specs.size());
-  for (const auto& spec : op.specs) {
-    auto& agent = names_.ensure(spec.kernel_id, spec.agent_id);
-    if (insert_dispatch(spec, agent)) {
-      ++reply.inserted;
-      reply.dispatch_ids.push_back(spec.dispatch_id);
-      continue;
-    }
-    auto standing = enqueued_id(spec, agent.no);
-    if (!standing)
-      return error{
-          errc::already_exists, "dispatch id " + spec.dispatch_id + " is taken", "store", {}};
-    reply.dispatch_ids.push_back(std::move(*standing));
-  }
-  for (const auto& d : op.decisions) {
-    auto s = db_.fixed("INSERT INTO decisions(kernel_id, cycle_id, agent_id, decided_at, "
-                       "dispatched, reason, detail) VALUES(?,?,?,?,?,?,?) ON CONFLICT DO NOTHING");
-    s.bind(op.kernel_id).bind(op.cycle_id).bind(d.agent_id).bind(now_);
-    s.bind(d.dispatched ? 1 : 0).bind(d.reason).bind(d.detail).run();
-  }
-  return reply;
-}
-
 any_reply operations::run(const claim& op) {
   // Both walk dispatch_waiting in the order of claiming; only the winners' rows are read.
   static const std::string head =
-      "SELECT " + std::string{resting_row_columns()} + ", d.prompt FROM ";
+      "SELECT " + std::string{request_columns()} + ", d.prompt, s.id FROM ";
   static const std::string tail =
       "CROSS JOIN dispatch_requests d ON d.id = w.id LEFT JOIN dispatch_results s ON s.id = w.id "
       "WHERE w.agent_no = ? AND w.not_before <= ? ORDER BY w.priority DESC, w.created_at, "
@@ -78,34 +46,56 @@ any_reply operations::run(const claim& op) {
     else
       s.bind(op.kernel_id);
     s.bind(now_).bind(sql_limit(op.limit));
+    found.reserve(std::min(op.limit, limits::claim_batch));
     while (s.step()) {
-      found.push_back(read_row(s, names_));
-      found.back().row.d.prompt = s.text(row_column_count);
+      auto& f = found.emplace_back(read_request(s, names_));
+      f.row.d.prompt = s.text(request_column_count);
+      f.attempted = !s.null(request_column_count + 1);
     }
   }
+  for (auto& f : found)
+    if (f.attempted)
+      read_attempts(f);
   const auto owner_no = found.empty() ? 0 : names_.node_no(op.node_id);
   if (!op.agent_id.empty())
     take_out_due(found);
   else
     for (const auto& f : found)
       take_out(f.row.d, *f.agent);
-  out.reserve(found.size());
   for (auto& f : found) {
     auto& d = f.row.d;
     names_.waiting(*f.agent, d.not_before > d.created_at, false);
     queue::claim_row(f.row, op.node_id, op.lease, now_);
-    lease(f, owner_no);
     names_.moved(*f.agent, dispatch_status::pending, dispatch_status::running);
-    out.push_back({std::move(d), op.lease});
   }
+  lease(found, owner_no);
+  out.reserve(found.size());
+  for (auto& f : found)
+    out.push_back({std::move(f.row.d), op.lease});
   return out;
+}
+
+/// What the list of a claim leaves out: few rows have been attempted before.
+void operations::read_attempts(read_dispatch& claimed) {
+  static const std::string sql = "SELECT " + std::string{row_columns()} +
+                                 " FROM dispatch_requests d" + std::string{row_joins} +
+                                 " WHERE d.id = ?";
+  auto s = db_.fixed(sql.c_str());
+  s.bind(claimed.id);
+  if (!s.step())
+    throw failure(SQLITE_CORRUPT, "a dispatch that is claimed cannot be read");
+  auto prompt = std::move(claimed.row.d.prompt);
+  claimed = read_row(s, names_);
+  claimed.row.d.prompt = std::move(prompt);
 }
 
 std::optional<held_lease> operations::find_lease(const std::string& dispatch_id) {
   if (const auto* known = names_.leased(dispatch_id))
     return *known;
+  write_gathered();
   auto s = db_.fixed("SELECT id, agent_no, owner_no, fence, attempt, started_at, first FROM "
-                     "dispatch_running WHERE dispatch_id=?");
+                     "dispatch_running WHERE id=(SELECT id FROM dispatch_requests WHERE "
+                     "dispatch_id=?)");
   s.bind(dispatch_id);
   if (!s.step())
     return std::nullopt;
@@ -120,21 +110,22 @@ std::optional<settle_result> operations::settle_first_attempt(const settlement& 
   const auto held = find_lease(item.dispatch_id);
   if (!held || !held->first)
     return std::nullopt;
-  queue::queue_row row;
-  auto& d = row.d;
+  auto& made = first_results_.emplace_back();
+  auto& d = made.row.d;
   d.fence = held->fence;
   d.attempt = held->attempt;
   d.started_at = held->started_at;
-  row.last_owner = names_.node_id(held->owner_no);
+  made.row.last_owner = names_.node_id(held->owner_no);
   d.status = dispatch_status::running;
-  const auto result = queue::settle_row(row, item, now_);
-  if (result != settle_result::accepted)
-    return result;
-  if (!is_final(d.status))
-    return std::nullopt;
-  auto& agent = names_.of(held->agent_no);
-  end_lease(item.dispatch_id);
-  write_result(held->id, agent.kernel_no, row, true);
+  const auto result = queue::settle_row(made.row, item, now_);
+  if (result != settle_result::accepted || !is_final(d.status)) {
+    first_results_.pop_back();
+    return result == settle_result::accepted ? std::nullopt : std::optional{result};
+  }
+  const auto& agent = names_.of(held->agent_no);
+  made.id = held->id;
+  made.kernel_no = agent.kernel_no;
+  names_.released(item.dispatch_id);
   names_.moved(agent, dispatch_status::running, d.status);
   return result;
 }
@@ -142,6 +133,7 @@ std::optional<settle_result> operations::settle_first_attempt(const settlement& 
 settle_result operations::settle_one(const settlement& item) {
   if (const auto done = settle_first_attempt(item))
     return *done;
+  write_gathered();
   auto held = load(item.dispatch_id);
   if (held.id == 0)
     return settle_result::not_found;
@@ -152,19 +144,10 @@ settle_result operations::settle_one(const settlement& item) {
 }
 
 any_reply operations::run(const settle& op) {
-  // Results are kept in the order of their requests: written in it, the next one is the table's
-  // last. Several items of one row stay in their order; what is not remembered comes last.
-  std::vector<std::pair<std::int64_t, std::size_t>> order;
-  order.reserve(op.items.size());
-  for (const auto& item : op.items) {
-    const auto* lease = names_.leased(item.dispatch_id);
-    order.emplace_back(lease != nullptr ? lease->id : std::numeric_limits<std::int64_t>::max(),
-                       order.size());
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<settle_result> out(op.items.size(), settle_result::not_found);
-  for (const auto& [id, i] : order)
-    out[i] = settle_one(op.items[i]);
+  std::vector<settle_result> out;
+  out.reserve(op.items.size());
+  for (const auto& item : op.items)
+    out.push_back(settle_one(item));
   return out;
 }
 
@@ -172,8 +155,8 @@ any_reply operations::run(const renew_leases& op) {
   renew_leases::reply reply;
   const auto owner_no = names_.node_no(op.node_id);
   for (const auto& item : op.items) {
-    auto s = db_.fixed("UPDATE dispatch_running SET lease_expires_at=? WHERE dispatch_id=? "
-                       "AND fence=? AND owner_no=?");
+    auto s = db_.fixed("UPDATE dispatch_running SET lease_expires_at=? WHERE id=(SELECT id FROM "
+                       "dispatch_requests WHERE dispatch_id=?) AND fence=? AND owner_no=?");
     s.bind(now_ + op.lease).bind(item.dispatch_id).bind(item.fence).bind(owner_no).run();
     if (db_.changes() == 0)
       reply.lost.push_back(item.dispatch_id);
@@ -196,15 +179,16 @@ take_back::reply operations::give_back(statement ids, int max_rescues) {
 }
 
 any_reply operations::run(const take_back& op) {
-  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_running WHERE owner_no=? ORDER BY "
-                     "dispatch_id LIMIT ?");
+  auto s = db_.fixed("SELECT d.dispatch_id FROM dispatch_running r CROSS JOIN dispatch_requests d "
+                     "ON d.id=r.id WHERE r.owner_no=? ORDER BY d.dispatch_id LIMIT ?");
   s.bind(names_.node_no(op.node_id)).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
 }
 
 any_reply operations::run(const rescue_expired& op) {
-  auto s = db_.fixed("SELECT dispatch_id FROM dispatch_running WHERE lease_expires_at <= ? "
-                     "ORDER BY lease_expires_at, dispatch_id LIMIT ?");
+  auto s = db_.fixed("SELECT d.dispatch_id FROM dispatch_running r CROSS JOIN dispatch_requests d "
+                     "ON d.id=r.id WHERE r.lease_expires_at <= ? ORDER BY r.lease_expires_at, "
+                     "d.dispatch_id LIMIT ?");
   s.bind(now_).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
 }

@@ -2,17 +2,21 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+
 namespace boyd::adapters::sqlite {
 
 namespace {
 
 #define REQUEST_COLUMNS                                                                            \
   "d.dispatch_id, d.agent_no, d.cycle_id, d.priority, d.max_attempts, d.created_at, "              \
-  "d.not_before, d.metadata, d.id, "
+  "d.not_before, d.metadata, d.id"
 #define RESULT_COLUMNS                                                                             \
   "s.status, s.attempt, s.rescues, s.fence, s.settled_fence, s.not_before, s.last_owner_no, "      \
   "s.started_at, s.finished_at, s.execution, s.claim, s.verification, s.failure_class, "           \
   "s.exit_code, s.output_cut, s.session_id, s.summary, s.error, s.usage, s.attempts"
+
+constexpr std::size_t result_columns = 23;
 
 /// What its latest ended attempt left of a dispatch.
 void read_result(const statement& s, directory& names, queue::queue_row& row) {
@@ -62,17 +66,17 @@ void read_lease(const statement& s, directory& names, queue::queue_row& row) {
 
 std::string_view row_columns() noexcept {
   return REQUEST_COLUMNS
-      "r.fence, r.attempt, r.owner_no, r.lease_expires_at, r.started_at, " RESULT_COLUMNS;
+      ", r.fence, r.attempt, r.owner_no, r.lease_expires_at, r.started_at, " RESULT_COLUMNS;
 }
 
-std::string_view resting_row_columns() noexcept {
-  return REQUEST_COLUMNS "NULL, NULL, NULL, NULL, NULL, " RESULT_COLUMNS;
+std::string_view request_columns() noexcept {
+  return REQUEST_COLUMNS;
 }
 
 #undef REQUEST_COLUMNS
 #undef RESULT_COLUMNS
 
-read_dispatch read_row(const statement& s, directory& names) {
+read_dispatch read_request(const statement& s, directory& names) {
   read_dispatch out;
   auto& d = out.row.d;
   out.agent = &names.of(s.integer(1));
@@ -86,35 +90,17 @@ read_dispatch read_row(const statement& s, directory& names) {
   d.not_before = s.time(6);
   d.metadata_json = s.text(7);
   out.id = s.integer(8);
+  return out;
+}
+
+read_dispatch read_row(const statement& s, directory& names) {
+  auto out = read_request(s, names);
   out.attempted = !s.null(14);
   if (out.attempted)
     read_result(s, names, out.row);
   if (!s.null(9))
     read_lease(s, names, out.row);
   return out;
-}
-
-bool operations::insert_dispatch(const dispatch_spec& spec, agent_entry& agent) {
-  const auto row = queue::new_row(spec, now_);
-  const auto& d = row.d;
-  auto s = db_.fixed("INSERT INTO dispatch_requests(dispatch_id, agent_no, cycle_id, priority, "
-                     "max_attempts, created_at, not_before, metadata, prompt) "
-                     "VALUES(?,?,?,?,?,?,?,?,?)");
-  s.bind(d.dispatch_id).bind(agent.no).bind(d.cycle_id).bind(d.priority).bind(d.max_attempts);
-  s.bind(d.created_at).bind(d.not_before).bind(d.metadata_json).bind(d.prompt);
-  if (!s.run_unless_refused())
-    return false;
-  put_in(db_.last_id(), d, agent);
-  names_.moved(agent, std::nullopt, dispatch_status::pending);
-  return true;
-}
-
-void operations::put_in(std::int64_t id, const dispatch& d, agent_entry& agent) {
-  auto s = db_.fixed("INSERT INTO dispatch_waiting(agent_no, priority, created_at, dispatch_id, "
-                     "not_before, id) VALUES(?,?,?,?,?,?)");
-  s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).bind(d.not_before);
-  s.bind(id).run();
-  names_.waiting(agent, d.not_before > d.created_at, true);
 }
 
 void operations::take_out(const dispatch& d, const agent_entry& agent) {
@@ -144,19 +130,34 @@ void operations::take_out_due(const std::vector<read_dispatch>& claimed) {
     throw failure(SQLITE_CORRUPT, "the waiting rows are not the ones that were read");
 }
 
-void operations::lease(const read_dispatch& claimed, std::int64_t owner_no) {
-  const auto& d = claimed.row.d;
-  const bool first = !claimed.attempted;
-  auto s = db_.fixed("INSERT INTO dispatch_running(dispatch_id, id, agent_no, fence, attempt, "
-                     "owner_no, lease_expires_at, started_at, first) VALUES(?,?,?,?,?,?,?,?,?)");
-  s.bind(d.dispatch_id).bind(claimed.id).bind(claimed.agent->no).bind(d.fence).bind(d.attempt);
-  s.bind(owner_no).bind(d.lease_expires_at).bind(now_).bind(first ? 1 : 0).run();
-  names_.leased(d.dispatch_id,
-                {claimed.id, claimed.agent->no, owner_no, d.fence, d.attempt, now_, first});
+void operations::lease(const std::vector<read_dispatch>& claimed, std::int64_t owner_no) {
+  for (const auto& c : claimed) {
+    const auto& d = c.row.d;
+    const held_lease held{c.id, c.agent->no, owner_no, d.fence, d.attempt, now_, !c.attempted};
+    names_.leased(d.dispatch_id, held);
+    new_leases_.push_back({held, d.lease_expires_at});
+  }
 }
 
-void operations::end_lease(const std::string& dispatch_id) {
-  db_.fixed("DELETE FROM dispatch_running WHERE dispatch_id=?").bind(dispatch_id).run();
+void operations::write_leases() {
+  if (new_leases_.empty())
+    return;
+  std::ranges::sort(new_leases_, {}, [](const new_lease& l) { return l.held.id; });
+  constexpr std::size_t columns = 8;
+  auto& rows = db_.rows().begin(columns);
+  for (const auto& [held, expires_at] : new_leases_) {
+    rows.bind(held.id).bind(held.agent_no).bind(held.fence).bind(held.attempt);
+    rows.bind(held.owner_no).bind(expires_at).bind(held.started_at).bind(held.first ? 1 : 0);
+  }
+  db_.fixed("INSERT INTO dispatch_running(id, agent_no, fence, attempt, owner_no, "
+            "lease_expires_at, started_at, first) SELECT c0, c1, c2, c3, c4, c5, c6, c7 FROM "
+            "given_rows")
+      .run();
+  new_leases_.clear();
+}
+
+void operations::end_lease(std::int64_t id, const std::string& dispatch_id) {
+  db_.fixed("DELETE FROM dispatch_running WHERE id=?").bind(id).run();
   if (db_.changes() != 1)
     throw failure(SQLITE_CORRUPT, "a lease that was found cannot be ended");
   names_.released(dispatch_id);
@@ -179,6 +180,13 @@ operations::stored operations::load(const std::string& dispatch_id) {
   return {found.id, found.agent, std::move(found.row), was, delayed};
 }
 
+#define RESULT                                                                                     \
+  "INTO dispatch_results(id, kernel_no, status, attempt, rescues, fence, settled_fence, "          \
+  "not_before, last_owner_no, started_at, finished_at, execution, claim, verification, "           \
+  "failure_class, exit_code, output_cut, session_id, summary, error, usage, attempts, output) "    \
+  "SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, "   \
+  "c19, c20, c21, c22 FROM given_rows"
+
 void operations::save(const stored& held) {
   const auto& d = held.row.d;
   if (held.was == dispatch_status::pending) {
@@ -186,33 +194,59 @@ void operations::save(const stored& held) {
     names_.waiting(*held.agent, held.was_delayed, false);
   }
   if (held.was == dispatch_status::running)
-    end_lease(d.dispatch_id);
-  write_result(held.id, held.agent->kernel_no, held.row, false);
+    end_lease(held.id, d.dispatch_id);
+  db_.rows().begin(result_columns);
+  give_result(held.id, held.agent->kernel_no, held.row, false);
+  db_.fixed("INSERT OR REPLACE " RESULT).run();
   if (d.status == dispatch_status::pending)
     put_in(held.id, d, *held.agent);
   names_.moved(*held.agent, held.was, d.status);
 }
 
-void operations::write_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
-                              bool first) {
-  // A first result is an insert at the table's end; only REPLACE looks for an older one.
-#define RESULT                                                                                     \
-  "INTO dispatch_results(id, kernel_no, status, attempt, rescues, fence, settled_fence, "          \
-  "not_before, last_owner_no, started_at, finished_at, execution, claim, verification, "           \
-  "failure_class, exit_code, output_cut, session_id, summary, error, usage, attempts, output) "    \
-  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-  auto s = db_.fixed(first ? "INSERT " RESULT : "INSERT OR REPLACE " RESULT);
-#undef RESULT
+void operations::give_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
+                             bool first) {
   const auto& d = row.d;
   const auto& o = d.outcome;
-  s.bind(id).bind(kernel_no).bind(name_of(d.status)).bind(d.attempt).bind(d.rescues);
-  s.bind(d.fence).bind(row.settled_fence);
-  s.bind(first ? std::nullopt : std::optional{d.not_before}).bind(names_.node_no(row.last_owner));
-  s.bind(d.started_at).bind(d.finished_at);
-  s.bind(name_of(o.execution)).bind(name_of(o.claim)).bind(name_of(o.verification));
-  s.bind(name_of(o.failure)).bind(o.exit_code).bind(static_cast<std::int64_t>(o.output_cut));
-  s.bind(o.session_id).bind(o.summary).bind(o.error).bind(o.usage_json).bind(d.attempts_json);
-  s.bind(o.output).run();
+  auto& to = db_.rows();
+  to.bind(id).bind(kernel_no).bind(name_of(d.status)).bind(d.attempt).bind(d.rescues);
+  to.bind(d.fence).bind(row.settled_fence);
+  to.bind(first ? std::nullopt : std::optional{d.not_before}).bind(names_.node_no(row.last_owner));
+  to.bind(d.started_at).bind(d.finished_at);
+  to.bind(name_of(o.execution)).bind(name_of(o.claim)).bind(name_of(o.verification));
+  to.bind(name_of(o.failure)).bind(o.exit_code).bind(static_cast<std::int64_t>(o.output_cut));
+  to.bind(o.session_id).bind(o.summary).bind(o.error).bind(o.usage_json).bind(d.attempts_json);
+  to.bind(o.output);
 }
+
+void operations::write_first_results() {
+  if (first_results_.empty())
+    return;
+  std::vector<const first_result*> all;
+  all.reserve(first_results_.size());
+  for (const auto& r : first_results_)
+    all.push_back(&r);
+  std::ranges::sort(all, {}, &first_result::id);
+  db_.rows().begin(1);
+  for (const auto* r : all)
+    db_.rows().bind(r->id);
+  db_.fixed("DELETE FROM dispatch_running WHERE id IN (SELECT c0 FROM given_rows)").run();
+  if (db_.changes() != static_cast<std::int64_t>(all.size()))
+    throw failure(SQLITE_CORRUPT, "leases that were found cannot be ended");
+  for (std::size_t from = 0; from < all.size(); from += rows_at_once) {
+    db_.rows().begin(result_columns);
+    for (auto i = from; i < std::min(from + rows_at_once, all.size()); ++i)
+      give_result(all[i]->id, all[i]->kernel_no, all[i]->row, true);
+    // A first result is an insert at the table's end; only REPLACE looks for an older one.
+    db_.fixed("INSERT " RESULT).run();
+  }
+  first_results_.clear();
+}
+
+void operations::write_gathered() {
+  write_leases();
+  write_first_results();
+}
+
+#undef RESULT
 
 } // namespace boyd::adapters::sqlite

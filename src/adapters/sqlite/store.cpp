@@ -8,10 +8,13 @@
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/stat.h>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 
@@ -251,18 +254,49 @@ void sqlite_store::rollback() {
   }
 }
 
+/// Operations that do not look at what claims and settlements have gathered.
+template <class Operation>
+constexpr bool leaves_gathered =
+    std::is_same_v<Operation, store::claim> || std::is_same_v<Operation, store::settle> ||
+    std::is_same_v<Operation, store::due_agents>;
+
+/// Carries out the next operation, and with an enqueue those of its kind that follow it.
+void run_some(sqlite::operations& run, const std::vector<store::operation>& batch,
+              std::vector<store::any_reply>& replies) {
+  const auto& next = batch[replies.size()];
+  if (auto problem = queue::check_operation(next)) {
+    replies.emplace_back(std::move(*problem));
+    return;
+  }
+  std::visit(
+      [&](const auto& op) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(op)>, store::enqueue_cycle>) {
+          std::vector<const store::enqueue_cycle*> same{&op};
+          for (auto i = replies.size() + 1; i < batch.size(); ++i) {
+            const auto* other = std::get_if<store::enqueue_cycle>(&batch[i]);
+            if (other == nullptr || queue::check_operation(batch[i]))
+              break;
+            same.push_back(other);
+          }
+          std::ranges::move(run.run(same), std::back_inserter(replies));
+        } else {
+          if constexpr (!leaves_gathered<std::decay_t<decltype(op)>>)
+            run.write_gathered();
+          replies.push_back(run.run(op));
+        }
+      },
+      next);
+}
+
 result<std::vector<store::any_reply>>
 sqlite_store::run(const std::vector<store::operation>& batch) {
   db_->prepare("BEGIN IMMEDIATE").run();
   sqlite::operations operations(*db_, *names_, options_.clock->now());
   std::vector<store::any_reply> replies;
   replies.reserve(batch.size());
-  for (const auto& op : batch) {
-    if (auto problem = queue::check_operation(op))
-      replies.emplace_back(std::move(*problem));
-    else
-      replies.push_back(std::visit([&](const auto& o) { return operations.run(o); }, op));
-  }
+  while (replies.size() < batch.size())
+    run_some(operations, batch, replies);
+  operations.write_gathered();
   names_->write_counts();
   try {
     db_->prepare("COMMIT").run();
