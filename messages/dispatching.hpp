@@ -29,6 +29,7 @@ enum class cancel_cause : std::uint8_t { operator_request, shutdown, lease_lost,
 struct cancel_run : message {
   std::string dispatch_id;
   cancel_cause cause = cancel_cause::operator_request;
+  std::int64_t fence = 0; ///< 0: whichever attempt runs; else that one only: for repeats
 };
 
 /// To the pool: stop claiming; running attempts get `grace`, then they are cancelled and given

@@ -43,6 +43,8 @@ struct dispatcher_state {
   std::unique_ptr<dispatcher_core> core;
   std::map<caf::actor_addr, worker> workers;
   std::unordered_map<std::string, caf::actor_addr> worker_of; ///< by dispatch
+  /// Runs that are told to end, and are told again at each tick until they have.
+  std::map<std::string, cancel_cause> cancelling;
   std::uint64_t runs = 0; ///< of this agent, for scripts that answer in turn
   bool counts_runs = false;
   bool ticking = false;
@@ -237,8 +239,17 @@ void run(self_pointer self, std::vector<std::shared_ptr<const claimed_dispatch>>
 
 void cancel(self_pointer self, const std::string& dispatch_id, cancel_cause cause) {
   auto& s = self->state;
-  if (auto it = s.worker_of.find(dispatch_id); it != s.worker_of.end())
+  const auto it = s.worker_of.find(dispatch_id);
+  if (it == s.worker_of.end())
+    return;
+  s.cancelling[dispatch_id] = cause;
+  if (!faults::lost("executor.cancel"))
     self->send(s.workers.at(it->second).handle, cancel_run{{}, dispatch_id, cause});
+}
+
+void repeat_cancels(self_pointer self) {
+  for (const auto& [id, cause] : std::map(self->state.cancelling))
+    cancel(self, id, cause);
 }
 
 void keep_ticking(self_pointer self) {
@@ -280,6 +291,7 @@ void step(self_pointer self) {
 
 void finished(self_pointer self, const run_finished& end) {
   auto& s = self->state;
+  s.cancelling.erase(end.dispatch_id);
   if (auto it = s.worker_of.find(end.dispatch_id); it != s.worker_of.end()) {
     auto w = s.workers.find(it->second);
     w->second.fences.erase(end.dispatch_id);
@@ -459,7 +471,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         step(self);
       },
       [self](cancel_run& m) {
-        self->state.core->cancel(m.dispatch_id, m.cause);
+        self->state.core->cancel(m.dispatch_id, m.cause, m.fence);
         step(self);
       },
       [self](drain_order& m) { drain(self, m.grace); },
@@ -479,6 +491,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       },
       [self](dispatcher_tick&) {
         self->state.ticking = false;
+        repeat_cancels(self);
         if (std::exchange(self->state.orphans_left, false))
           give_back(self, unknown_rows::of_crashed);
         if (std::exchange(self->state.unheard_left, false))

@@ -115,14 +115,15 @@ void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fenc
   ++permits_back_;
 }
 
-void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause) {
+void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause,
+                             std::int64_t fence) {
   auto it = running_.find(dispatch_id);
   if (it == running_.end()) {
-    if (claiming_ && early_cancels_.size() < most_early_cancels)
+    if (claiming_ && fence == 0 && early_cancels_.size() < most_early_cancels)
       early_cancels_.emplace(dispatch_id, cause);
     return;
   }
-  if (it->second.cancelled)
+  if (it->second.cancelled || (fence != 0 && fence != it->second.work->row.fence))
     return;
   it->second.cancelled = cause;
   to_cancel_.emplace_back(dispatch_id, cause);

@@ -58,7 +58,8 @@ class dispatcher_core {
                 double unit);
   /// Somebody wants this attempt to end. Also heard while the claim that brings it is under way:
   /// the store has it running before we know.
-  void cancel(const std::string& dispatch_id, cancel_cause cause);
+  /// A fence that is not 0 names the attempt: another one goes on.
+  void cancel(const std::string& dispatch_id, cancel_cause cause, std::int64_t fence = 0);
   /// The store took (or refused for good) these settlements.
   void settled(const std::vector<settlement>& items);
   /// The store could not take them: they are offered again by the next tick.

@@ -492,6 +492,8 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
         // nop
       },
       [self](cancel_run& m) {
+        if (faults::lost("dispatchers.cancel"))
+          return;
         for (const auto& [id, member] : self->state.members)
           if (auto d = handle_of(self, id))
             self->send(d, m);

@@ -5,6 +5,7 @@
 #include "actors/support/handlers.hpp"
 #include "boyd/config/load.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/faulty_ports.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/redact_outcome.hpp"
@@ -37,6 +38,9 @@ struct run_tick : message {};
 /// over must not leave a timer of hours behind. Longer waits are cut into steps of this length.
 constexpr milliseconds longest_tick = 5s;
 
+/// A program that has ended for so long and of whose end nobody told: nobody will.
+constexpr milliseconds report_patience = 5s;
+
 struct begin_run : message {};
 
 using executor_impl =
@@ -56,6 +60,7 @@ struct executor_state {
   run_order order;
   std::shared_ptr<shared_attempt> attempt;
   std::map<exec::run_index, process_handle> processes;
+  std::map<exec::run_index, steady_time> unreported; ///< ended, as their runner says, since then
   std::map<exec::timer_kind, steady_time> timers;
   bool ticking = false;
   bool over = false;
@@ -121,7 +126,8 @@ void start(self_pointer self, exec::run_index run, process_spec spec) {
   if (auto passed = faults::pass("processes.start"); !passed)
     handle = fail(std::move(passed.error()));
   else
-    handle = s.order.context->ports.processes->start(std::move(spec), std::move(events));
+    handle = s.order.context->ports.processes->start(
+        std::move(spec), faults::watched(std::move(events), faults::executor_processes));
   if (handle) {
     s.processes[run] = *handle;
     return;
@@ -183,7 +189,8 @@ void perform_one(self_pointer self, exec::attempt_effect& any) {
   if (auto* e = std::get_if<exec::effect::start_process>(&any)) {
     start(self, e->run, std::move(e->spec));
   } else if (auto* k = std::get_if<exec::effect::signal_process>(&any)) {
-    if (auto it = self->state.processes.find(k->run); it != self->state.processes.end())
+    if (auto it = self->state.processes.find(k->run);
+        it != self->state.processes.end() && !faults::lost("processes.signal"))
       self->state.order.context->ports.processes->signal(it->second, k->signal);
   } else if (auto* t = std::get_if<exec::effect::arm_timer>(&any)) {
     self->state.timers[t->kind] = t->at;
@@ -212,9 +219,27 @@ void step(self_pointer self, Event event) {
   perform(self, std::move(effects));
 }
 
+/// An end that was not reported would be waited for until the attempt's time is over.
+void look_for_lost_ends(self_pointer self) {
+  auto& s = self->state;
+  std::vector<exec::run_index> lost;
+  for (const auto& [run, handle] : s.processes) {
+    if (s.order.context->ports.processes->runs(handle))
+      continue;
+    const auto since = s.unreported.try_emplace(run, now_of(self)).first->second;
+    if (now_of(self) - since >= report_patience)
+      lost.push_back(run);
+  }
+  for (const auto run : lost) {
+    s.processes.erase(run);
+    step(self, [run](exec::attempt_core& core, steady_time) { return core.on_lost_exit(run); });
+  }
+}
+
 void on_tick(self_pointer self) {
   auto& s = self->state;
   s.ticking = false;
+  look_for_lost_ends(self);
   std::vector<exec::timer_kind> due;
   for (const auto& [kind, at] : s.timers)
     if (at <= now_of(self))

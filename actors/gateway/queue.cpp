@@ -15,6 +15,9 @@ constexpr std::size_t page_prompt_bytes = std::size_t{4} << 20;
 /// Rows read at a time: they come with their prompts and outputs, which may be large.
 constexpr std::size_t rows_at_a_time = 16;
 
+/// An operator who was told that a run is ended must not wait for its time-out instead.
+constexpr milliseconds cancel_repeat = 2s;
+
 /// The row that an id or unique prefix names; what is wrong is answered.
 void find(const exchange_ptr& x, const std::string& id, std::function<void(dispatch&)> then) {
   ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
@@ -131,7 +134,7 @@ void retry_dispatch(exchange_ptr x, const std::string& id) {
 void cancel_dispatch(exchange_ptr x, const std::string& id) {
   find(x, id, [x](dispatch& d) {
     ask_store(x->self, x->self->state.parts.store, store::cancel_dispatch{d.dispatch_id},
-              [x, id = d.dispatch_id](result<store::cancel_dispatch::reply> r) {
+              [x, id = d.dispatch_id, fence = d.fence](result<store::cancel_dispatch::reply> r) {
                 if (!r)
                   return x->fail_with(r.error());
                 const auto& p = x->self->state.parts;
@@ -141,7 +144,11 @@ void cancel_dispatch(exchange_ptr x, const std::string& id) {
                   return x->fail_with({errc::conflict, "the dispatch runs on another node", id,
                                        "cancel it there: " + r->lease_owner});
                 // It runs here: its dispatcher ends it and settles it as cancelled.
+                // Said again, lest it was lost: of this attempt only, for another may follow.
                 x->self->send(p.dispatchers, cancel_run{{}, id, cancel_cause::operator_request});
+                if (fence > 0)
+                  x->self->delayed_send(p.dispatchers, cancel_repeat,
+                                        cancel_run{{}, id, cancel_cause::operator_request, fence});
                 reply_transition(x, "dispatch_cancel", id, settle_result::accepted, r->was);
               });
   });

@@ -3,6 +3,7 @@
 #include "actors/keeper/core.hpp"
 #include "actors/supervision/restart.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/restart_log.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -95,8 +96,21 @@ using worker_actor = caf::typed_actor<caf::reacts_to<run_batch<Request, Reply>>>
 template <class Request, class Reply>
 struct worker_state {
   std::unique_ptr<performer<Request, Reply>> doer;
+  std::uint64_t performed = 0; ///< the newest batch, by its sequence number
   static inline const char* name = "worker";
 };
+
+/// Sends what the point may delay or lose.
+template <class Self, class Handle, class Message>
+void send_past_faults(Self* self, const Handle& to, faults::point at, Message what) {
+  const auto met = faults::meet(at);
+  if (met && met->drops())
+    return;
+  if (met && met->delay > milliseconds{0})
+    self->delayed_send(to, met->delay, std::move(what));
+  else
+    self->send(to, std::move(what));
+}
 
 /// The disposable worker: detached in production, inline in simulation (the spawn site chooses).
 template <class Request, class Reply>
@@ -107,19 +121,28 @@ typename worker_actor<Request, Reply>::behavior_type keeper_worker(
     performer_factory<Request, Reply> make) {
   install_handlers(self, "worker");
   return {[self, keeper, incarnation, make](run_batch<Request, Reply>& order) {
-    auto& doer = self->state.doer;
+    auto& [doer, performed] = self->state;
+    // A keeper that hears nothing says it again: each batch is performed once.
+    if (order.batch && order.sequence < performed)
+      return;
     if (!doer)
       doer = make();
-    if (order.batch)
-      doer->perform(*order.batch);
-    else
+    if (!order.batch) {
       doer->probe();
-    self->send(keeper, batch_done{{}, incarnation, order.sequence, doer->health()});
+    } else if (order.sequence != performed) {
+      doer->perform(*order.batch);
+      performed = order.sequence;
+    }
+    send_past_faults(self, keeper, faults::point("keeper.done"),
+                     batch_done{{}, incarnation, order.sequence, doer->health()});
   }};
 }
 
 /// A trouble that goes on is told of again, when its reason has changed, after this time at least.
 inline constexpr milliseconds told_again = 60s;
+
+/// A worker that has not said for so long that it is done is told again, at the keeper's next look.
+inline constexpr milliseconds order_patience = 5s;
 
 /// What a keeper is made of.
 template <class Request, class Reply>
@@ -192,6 +215,8 @@ class keeper {
       busy_since_ = flying_ ? std::optional(parts_.clock->steady()) : std::nullopt;
       return;
     }
+    if (!flying_ || m.sequence != core_.sequence())
+      return; // said again
     busy_since_.reset();
     policy_.succeeded(parts_.clock->steady());
     if (auto batch = std::move(flying_))
@@ -206,6 +231,7 @@ class keeper {
   void on_tick(const keeper_tick& m) {
     if (m.generation != tick_generation_)
       return;
+    repeat_order();
     probe();
     pump();
     tick_in(health_.ok ? parts_.idle_probe_interval : parts_.probe_interval);
@@ -219,6 +245,7 @@ class keeper {
   /// How the part is, as far as it is known. Whoever asks gets a probe made for the next asker: a
   /// part that is idle and well looks after itself too rarely for somebody who watches.
   result<part_health> health() {
+    repeat_order();
     if (parts_.clock->steady() - probed_at_ >= parts_.probe_interval)
       probe();
     part_health h = health_;
@@ -234,7 +261,10 @@ class keeper {
   }
 
   /// The answer to a ping.
-  pong pulse() const { return {{}, worker_busy(), {}}; }
+  pong pulse() {
+    repeat_order();
+    return {{}, worker_busy(), {}};
+  }
 
  private:
   void start_worker() {
@@ -256,7 +286,23 @@ class keeper {
     probing_ = true;
     probed_at_ = parts_.clock->steady();
     busy_since_ = busy_since_.value_or(probed_at_);
-    self_->send(worker_, run_batch<Request, Reply>{{}, 0, nullptr});
+    order(0, nullptr);
+  }
+
+  void order(std::uint64_t sequence, std::shared_ptr<std::vector<job<Request, Reply>>> batch) {
+    ordered_at_ = parts_.clock->steady();
+    send_past_faults(self_, worker_, faults::point("keeper.batch"),
+                     run_batch<Request, Reply>{{}, sequence, std::move(batch)});
+  }
+
+  /// The order, or the word that it was done, may have been lost.
+  void repeat_order() {
+    if (!worker_ || parts_.clock->steady() - ordered_at_ < order_patience)
+      return;
+    if (flying_)
+      order(core_.sequence(), flying_);
+    else if (probing_)
+      order(0, nullptr);
   }
 
   milliseconds worker_busy() const {
@@ -317,7 +363,7 @@ class keeper {
     if (auto batch = core_.next_batch()) {
       flying_ = batch;
       busy_since_ = busy_since_.value_or(parts_.clock->steady());
-      self_->send(worker_, run_batch<Request, Reply>{{}, core_.sequence(), batch});
+      order(core_.sequence(), std::move(batch));
     }
   }
 
@@ -330,6 +376,7 @@ class keeper {
   int restarts_ = 0;
   bool probing_ = false;
   steady_time probed_at_{};
+  steady_time ordered_at_{};              ///< the newest batch or probe, or its repeat
   std::optional<steady_time> busy_since_; ///< the worker has had something to do without a word
   std::uint64_t tick_generation_ = 0;
   part_health health_;

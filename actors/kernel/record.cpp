@@ -1,5 +1,6 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/ports/web_caller.hpp"
 #include "boyd/state/runtime_block.hpp"
 
@@ -265,12 +266,16 @@ void call_heartbeat(self_pointer self, const std::string& cycle_id) {
   const auto& web = s.parts.context->ports.web;
   if (s.settings->heartbeat_url.empty() || !web)
     return;
-  web->get(s.settings->heartbeat_url, heartbeat_limit,
-           [kernel = s.settings->kernel_id, cycle_id](const result<void>& called) {
-             if (!called)
-               spdlog::warn("kernel {}: cycle {} is recorded, but its heartbeat was not taken: {}",
-                            kernel, cycle_id, to_string(called.error()));
-           });
+  auto told = [kernel = s.settings->kernel_id, cycle_id](const result<void>& called) {
+    if (!called)
+      spdlog::warn("kernel {}: cycle {} is recorded, but its heartbeat was not taken: {}", kernel,
+                   cycle_id, to_string(called.error()));
+  };
+  const auto met = faults::meet("kernel.heartbeat");
+  if (!met)
+    told(fail(met.error()));
+  else if (!met->drops())
+    web->get(s.settings->heartbeat_url, heartbeat_limit, std::move(told));
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 #include "actors/probe/actor.hpp"
 
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "boyd/core/faulty_ports.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
@@ -69,7 +71,7 @@ process_events events_for(probe_pointer self) {
     if (auto strong = caf::actor_cast<caf::actor>(caf::actor_cast<caf::strong_actor_ptr>(me)))
       caf::anon_send(strong, probe_exited{{}, exit});
   };
-  return events;
+  return faults::watched(std::move(events), faults::probe_processes);
 }
 
 probe_promise start(probe_pointer self, run_probe& order) {
@@ -82,7 +84,11 @@ probe_promise start(probe_pointer self, run_probe& order) {
   state.promise = promise;
   state.output = std::make_shared<probe_output>(order.output_bytes);
   state.outcome.timeout = order.timeout;
-  auto started = state.processes->start(std::move(order.spec), events_for(self));
+  result<process_handle> started = 0;
+  if (auto passed = faults::pass("probe.start"); !passed)
+    started = fail(std::move(passed.error()));
+  else
+    started = state.processes->start(std::move(order.spec), events_for(self));
   if (!started) {
     state.answer(fail(std::move(started.error())));
     self->quit();

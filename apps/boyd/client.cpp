@@ -2,6 +2,7 @@
 
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -234,6 +235,9 @@ result<std::unique_ptr<client>> go_offline(const arguments& args, const place& w
                            : load_configuration_to_ask(where.config_path, *p.files, *p.zones);
   if (!configuration)
     return fail(std::move(configuration.error()));
+  if (mode != node_mode::answering)
+    if (auto armed = arm_faults_of_environment(*p.random); !armed)
+      return fail(std::move(armed.error()));
   auto node = live_node::start(where, *configuration, std::move(lock), mode);
   if (!node)
     return fail(std::move(node.error()));
@@ -286,6 +290,9 @@ result<std::unique_ptr<client>> open_client(const arguments& args, node_mode off
 result<adapters::home_lock> lock_home(const place& where, const std::string& node_id,
                                       signal_watch& signals) {
   const auto p = local_ports();
+  if (auto passed = faults::pass("home.lock"); !passed)
+    return fail(errc::io_error, std::move(passed.error().what), where.home,
+                std::move(passed.error().next));
   const auto until = p.clock->steady() + home_patience;
   while (true) {
     auto lock = adapters::home_lock::acquire(where.home, p.clock->now(), node_id);

@@ -70,16 +70,6 @@ void remove_leftovers(file_system& files, const std::string& home) {
     spdlog::info("node: removed {} prompt files of an earlier node", *removed);
 }
 
-/// What BOYD_FAULTS asks for: a trial, set by whoever starts the process.
-result<void> arm_faults_of_environment(entropy& random) {
-  const auto words = environment()("BOYD_FAULTS").value_or("");
-  auto all = faults::parse(words);
-  if (!all)
-    return fail(errc::invalid_configuration, std::move(all.error().what), "BOYD_FAULTS",
-                std::move(all.error().next));
-  return faults::arm(*all, random.next());
-}
-
 /// For commands that only ask: nothing may be started.
 class no_processes final : public process_runner {
  public:
@@ -157,6 +147,15 @@ void ask_root(caf::actor_system& system, const root_actor& root, Message what,
 
 } // namespace
 
+result<void> arm_faults_of_environment(entropy& random) {
+  const auto words = environment()("BOYD_FAULTS").value_or("");
+  auto all = faults::parse(words);
+  if (!all)
+    return fail(errc::invalid_configuration, std::move(all.error().what), "BOYD_FAULTS",
+                std::move(all.error().next));
+  return faults::arm(*all, random.next());
+}
+
 struct live_node::parts {
   // The lock is destroyed last, after the processes are gone.
   std::optional<adapters::home_lock> lock;
@@ -181,9 +180,6 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   auto context = std::make_shared<node_context>();
   auto& ports = context->ports;
   ports = local_ports();
-  if (mode != node_mode::answering)
-    if (auto armed = arm_faults_of_environment(*ports.random); !armed)
-      return fail(std::move(armed.error()));
   if (auto there = check_database_is_there(where, *configuration, *ports.files); !there)
     return fail(std::move(there.error()));
   remove_leftovers(*ports.files, where.home);

@@ -4,6 +4,7 @@
 #include "boyd/core/pulse.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/ports/entropy.hpp"
 #include "home.hpp"
 #include "messages/api.hpp"
 
@@ -20,6 +21,10 @@ enum class node_mode : std::uint8_t {
   one_cycle, ///< a cycle in the foreground: runs what it is told, follows no schedule
   service,   ///< `boyd node`
 };
+
+/// Arms what BOYD_FAULTS asks for: a trial, set by whoever starts the process. Called once, before
+/// a node that does more than answer takes its home. Error: `invalid_configuration`.
+result<void> arm_faults_of_environment(entropy& random);
 
 /// The actors of one node in this process, with the real ports: the only place that makes an actor
 /// system. Not copyable. Threads: any may call `ask`, `watch`, `reload`; the rest is the owner's.

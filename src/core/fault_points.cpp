@@ -176,9 +176,19 @@ std::uint64_t triggered(std::string_view point) {
 }
 
 void wait(milliseconds delay) {
+  wait(delay, disarmings());
+}
+
+void wait(milliseconds delay, std::uint64_t since) {
   auto& r = all();
   std::unique_lock lock(r.mutex);
-  r.changed.wait_for(lock, delay, [&r, before = r.disarmings] { return r.disarmings != before; });
+  r.changed.wait_for(lock, delay, [&r, since] { return r.disarmings != since; });
+}
+
+std::uint64_t disarmings() {
+  auto& r = all();
+  const std::lock_guard lock(r.mutex);
+  return r.disarmings;
 }
 
 std::string damaged(std::string_view bytes, std::uint64_t salt) {

@@ -46,8 +46,14 @@ class watched_file final : public open_file {
     return inner_->sync();
   }
 
-  result<void> truncate(std::uint64_t size) override { return inner_->truncate(size); }
+  result<void> truncate(std::uint64_t size) override {
+    if (auto passed = pass_if(points_.repair, path_); !passed)
+      return passed;
+    return inner_->truncate(size);
+  }
   result<void> rewrite(std::uint64_t offset, std::string_view bytes) override {
+    if (auto passed = pass_if(points_.repair, path_); !passed)
+      return passed;
     return inner_->rewrite(offset, bytes);
   }
   result<std::uint64_t> size() override { return inner_->size(); }

@@ -106,6 +106,20 @@ attempt_effects attempt_core::on_exit(run_index run, const process_exit& e, stea
   return judge_exit(e, now);
 }
 
+attempt_effects attempt_core::on_lost_exit(run_index run) {
+  if (run != run_ || !process_alive_)
+    return {};
+  process_alive_ = false;
+  constexpr const char* const why = "the program ended, and nobody reported how";
+  if (run > 0 && phase_ == phase::checking) {
+    check_class_ = failure_class::transient;
+    return check_done({false, check_failure_.empty() ? why : check_failure_});
+  }
+  if (phase_ == phase::running)
+    return end_run(execution_verdict::indeterminate, why, steady_time{});
+  return finish();
+}
+
 attempt_effects attempt_core::judge_exit(const process_exit& e, steady_time now) {
   read_claim();
   outcome_.failure = classify_exit(e, options_.exit_classes);

@@ -1,4 +1,5 @@
 #include "actors/keeper/plain.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "messages/interfaces.hpp"
 #include "support/actor_system.hpp"
 #include "support/pch.hpp"
@@ -181,6 +182,45 @@ TEST_CASE("a keeper without a worker says so and recovers", "[keeper][actor]") {
   auto next = f.ask("b");
   f.node.run_all();
   CHECK(next.ok());
+}
+
+TEST_CASE("an order that is lost or late, or its answer, costs time and nothing else",
+          "[keeper][actor][faults]") {
+  const faults::isolation of_this_test;
+  for (const auto* point : {"keeper.batch", "keeper.done"})
+    for (const auto what : {faults::action::drop, faults::action::delay}) {
+      fixture f;
+      f.node.advance(2s);
+      faults::arming a;
+      a.point = point;
+      a.what = what;
+      a.delay = what == faults::action::delay ? 60s : 0s;
+      REQUIRE(faults::arm({a}, 1));
+      const auto first = f.ask("a");
+      f.node.run_all();
+      INFO(point << " " << faults::name_of(what));
+      CHECK_FALSE(first.answered());
+      const auto second = f.ask("b"); // waits behind it
+      // The supervisor's next ping.
+      const auto ping_at = [&](milliseconds after) {
+        f.node.advance(after);
+        caf::anon_send(caf::actor_cast<caf::actor>(f.keeper), ping{});
+        f.node.run_all();
+      };
+      ping_at(order_patience - 1s);
+      CHECK_FALSE(first.answered());
+      ping_at(2s);
+      REQUIRE(first.ok());
+      REQUIRE(second.ok());
+      f.node.advance(2min); // what was late arrives
+      CHECK(f.outside->done == std::vector<std::string>{"a", "b"});
+      CHECK(f.outside->performers == 1);
+      const auto third = f.ask("c");
+      f.node.run_all();
+      CHECK(third.ok());
+      CHECK(f.health().ok);
+      faults::disarm();
+    }
 }
 
 TEST_CASE("the worker's health is the keeper's", "[keeper][actor]") {

@@ -128,6 +128,10 @@ TEST_CASE("chaos: BOYD_FAULTS arms at the start, or stops it with the nearest na
   CHECK(bad.code == 4);
   CHECK_THAT(bad.err,
              Contains("no such fault point: store.aply") && Contains("did you mean store.apply?"));
+  const auto locked =
+      boyd_run({"--home", home.path(), "node"}, {{"BOYD_FAULTS", "home.lock=error"}});
+  CHECK(locked.code == 1);
+  CHECK_THAT(locked.err, Contains("fault point home.lock: error"));
   const auto cycle =
       boyd_run({"--home", home.path(), "cycle"}, {{"BOYD_FAULTS", "planner.plan=error"}});
   CHECK(cycle.code == 1);

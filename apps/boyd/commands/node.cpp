@@ -239,6 +239,8 @@ int run_node(const arguments& args) {
   auto id = node_id_of(*where, *p.files, *p.clock, *p.random);
   if (!id)
     return report(id.error(), args.json);
+  if (auto armed = arm_faults_of_environment(*p.random); !armed)
+    return report(armed.error(), args.json);
   auto lock = lock_home(*where, *id, signals);
   if (!lock)
     return report(lock.error(), args.json);

@@ -53,17 +53,25 @@ inline constexpr action_set unheard = waits | action::drop;
 inline constexpr action_set checked = unheard | action::corrupt;
 inline constexpr action_set only_crash = 1u << static_cast<unsigned>(action::crash);
 inline constexpr action_set only_drop = 1u << static_cast<unsigned>(action::drop);
+inline constexpr action_set only_error = 1u << static_cast<unsigned>(action::error);
+/// News of something that took place: it comes later, or never.
+inline constexpr action_set unreliable = action::delay | action::drop;
 
 /// What cannot be lost or changed at a point without breaking a promise that nothing could keep
 /// then is left out: a file that reads back wrong, for one.
 inline constexpr std::array catalogue{
+    point_info{"control.accept", "api", "a client of the control socket is taken", only_error},
+    point_info{"control.reply", "api", "an answer goes back over the control socket", unreliable},
     point_info{"dispatcher.claim", "work", "a dispatcher is about to claim rows", ends},
     point_info{"dispatcher.due", "notices", "a dispatcher is told that its work is due", only_drop},
     point_info{"dispatcher.finished", "notices", "an execution worker reports its end", only_drop},
     point_info{"dispatcher.request", "requests", "the pool asks a dispatcher", unheard},
     point_info{"dispatcher.settle", "work", "a dispatcher has results for the store", ends},
+    point_info{"dispatchers.cancel", "notices", "the pool is told to end a dispatch", only_drop},
     point_info{"dispatchers.recover", "work", "the pool takes this node's own rows back", ends},
     point_info{"dispatchers.request", "requests", "somebody asks the pool of dispatchers", unheard},
+    point_info{"executor.cancel", "notices", "an execution worker is told to end its run",
+               only_drop},
     point_info{"executor.run", "work", "an attempt begins", ends},
     point_info{"gateway.event", "notices", "a cycle's progress goes to the watchers", only_drop},
     point_info{"gateway.request", "api",
@@ -75,8 +83,15 @@ inline constexpr std::array catalogue{
     point_info{"graph_recorder.bytes", "files", "lines of graph.jsonl are written", checked},
     point_info{"graph_recorder.open", "files", "graph.jsonl is opened", waits},
     point_info{"graph_recorder.read", "files", "graph.jsonl is read", waits},
+    point_info{"graph_recorder.repair", "files",
+               "graph.jsonl is cut, or written over, after trouble", waits},
     point_info{"graph_recorder.request", "requests", "somebody asks the recorder", unheard},
     point_info{"graph_recorder.sync", "files", "graph.jsonl is synced", waits},
+    point_info{"home.lock", "node", "a starting node takes its home", only_error},
+    point_info{"keeper.batch", "workers", "a keeper hands its worker a batch", unreliable},
+    point_info{"keeper.done", "workers", "a worker says that a batch is done", unreliable},
+    point_info{"kernel.heartbeat", "processes", "a kernel's heartbeat address is called",
+               action::error | action::drop},
     point_info{"kernel.load", "work", "a kernel reads where it was", ends},
     point_info{"kernel.request", "requests", "somebody asks a kernel", unheard},
     point_info{"kernel.step", "work", "the next step of a cycle begins", ends},
@@ -87,6 +102,15 @@ inline constexpr std::array catalogue{
     point_info{"permits.request", "requests", "somebody asks the broker who holds what", unheard},
     point_info{"planner.plan", "work", "a plan is made", ends},
     point_info{"planner.request", "requests", "a kernel asks the planner", unheard},
+    point_info{"probe.exit", "processes", "the end of a sense or wake check is reported",
+               unreliable},
+    point_info{"probe.output", "processes", "output of a sense or wake check comes in",
+               unreliable | action::corrupt},
+    point_info{"probe.start", "processes", "a sense or wake check is started", ends},
+    point_info{"processes.exit", "processes", "the end of a program is reported", unreliable},
+    point_info{"processes.output", "processes", "output of a program comes in",
+               unreliable | action::corrupt},
+    point_info{"processes.signal", "processes", "a program is told to end", only_drop},
     point_info{"processes.start", "processes", "a program is started", ends},
     point_info{"queue.changed", "notices", "the store says that work may be due", only_drop},
     point_info{"queue.settled", "notices", "the store says which rows are final", only_drop},
@@ -101,6 +125,7 @@ inline constexpr std::array catalogue{
     point_info{"spool.bytes", "files", "results are spooled while the store is away", checked},
     point_info{"spool.open", "files", "the spool is opened", waits},
     point_info{"spool.read", "files", "the spool is read when the store is back", waits},
+    point_info{"spool.repair", "files", "the spool is cut, or written over, after trouble", waits},
     point_info{"spool.sync", "files", "the spool is synced", waits},
     point_info{"spool.unlink", "files", "a recorded spool is removed", waits},
     point_info{"state_writer.bytes", "files", "a kernel's file goes into its temporary file",

@@ -105,8 +105,13 @@ struct effect {
   bool corrupts() const { return what == action::corrupt; }
 };
 
-/// Waits as `action::delay` does: no longer than the faults are armed.
+/// Waits as `action::delay` does: no longer than the faults are armed. `since`: counts as cut short
+/// from the start when faults were disarmed after that number (see `disarmings`).
 void wait(milliseconds delay);
+void wait(milliseconds delay, std::uint64_t since);
+
+/// How often faults have been disarmed.
+std::uint64_t disarmings();
 
 /// `bytes` with one bit changed, the highest of one byte: no UTF-8 text is UTF-8 any more then.
 std::string damaged(std::string_view bytes, std::uint64_t salt);

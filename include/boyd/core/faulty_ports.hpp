@@ -2,6 +2,7 @@
 
 #include "boyd/core/fault_points.hpp"
 #include "boyd/ports/file_system.hpp"
+#include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/repository.hpp"
 
 #include <memory>
@@ -17,6 +18,7 @@ struct file_points {
   std::optional<point> open{};
   std::optional<point> bytes{}; ///< of a write; what is dropped counts as written
   std::optional<point> sync{};
+  std::optional<point> repair{}; ///< of truncate and rewrite
   std::optional<point> rename{};
   std::optional<point> sync_directory{};
   std::optional<point> unlink{};
@@ -33,18 +35,37 @@ inline constexpr file_points state_writer_files{.read = point("state_writer.read
 inline constexpr file_points graph_recorder_files{.read = point("graph_recorder.read"),
                                                   .open = point("graph_recorder.open"),
                                                   .bytes = point("graph_recorder.bytes"),
-                                                  .sync = point("graph_recorder.sync")};
+                                                  .sync = point("graph_recorder.sync"),
+                                                  .repair = point("graph_recorder.repair")};
 
 inline constexpr file_points spool_files{.read = point("spool.read"),
                                          .open = point("spool.open"),
                                          .bytes = point("spool.bytes"),
                                          .sync = point("spool.sync"),
+                                         .repair = point("spool.repair"),
                                          .unlink = point("spool.unlink")};
 
 inline constexpr file_points workspace_files{.read = point("workspace.read"),
                                              .open = point("workspace.open"),
                                              .bytes = point("workspace.bytes"),
                                              .unlink = point("workspace.unlink")};
+
+/// The points of what one owner's programs tell.
+struct process_points {
+  point output;
+  point exit;
+};
+
+inline constexpr process_points executor_processes{.output = point("processes.output"),
+                                                   .exit = point("processes.exit")};
+
+inline constexpr process_points probe_processes{.output = point("probe.output"),
+                                                .exit = point("probe.exit")};
+
+/// Callbacks that hear of a process later, wrongly or not at all. What is late comes on a thread of
+/// its own, in the process's order, for nobody may block the runner's; it is late no longer than
+/// until the faults are disarmed.
+process_events watched(process_events events, const process_points& points);
 
 /// Files that fail with errc::io_error at these points.
 std::shared_ptr<file_system> watched(std::shared_ptr<file_system> files, const file_points& points);

@@ -119,6 +119,8 @@ class attempt_core {
   attempt_effects begin(steady_time now);
   void on_output(run_index run, output_stream stream, std::string_view bytes, steady_time now);
   attempt_effects on_exit(run_index run, const process_exit& e, steady_time now);
+  /// The process has ended and nobody will say how: the attempt may be tried again.
+  attempt_effects on_lost_exit(run_index run);
   attempt_effects on_timer(timer_kind kind, steady_time now);
   attempt_effects on_file_info(const result<file_info>& info, steady_time now);
   attempt_effects on_file_text(const result<std::string>& text, steady_time now);

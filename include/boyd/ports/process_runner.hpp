@@ -73,6 +73,10 @@ class process_runner {
   /// Processes started and not ended.
   virtual std::size_t running() const = 0;
 
+  /// False: this one has ended, and `on_exit` was called or is about to be. For whoever doubts that
+  /// the report will come. A runner that does not know says true.
+  virtual bool runs(process_handle /*handle*/) const { return true; }
+
   /// For `boyd status`.
   virtual process_host_status host() const { return {}; }
 };

@@ -1,3 +1,4 @@
+#include "boyd/core/fault_points.hpp"
 #include "connection_internal.hpp"
 
 #include <boost/asio/write.hpp>
@@ -23,6 +24,8 @@ constexpr std::size_t read_bytes = 4096;
 /// gets to read the answer instead of a reset.
 constexpr std::size_t linger_bytes = 4u << 20;
 constexpr milliseconds linger_time = 1s;
+/// What is asked about the faults themselves (docs/control-api.md).
+constexpr std::string_view faults_path = "/api/v1/chaos";
 constexpr int too_late = 408;
 constexpr int head_too_large = 431;
 constexpr int expectation_failed = 417;
@@ -71,7 +74,7 @@ class reply_slot {
 
 connection::connection(connection_host& host, socket_type socket)
     : host_(host), socket_(std::move(socket)), deadline_(socket_.get_executor()),
-      buffer_(buffer_bytes) {}
+      late_(socket_.get_executor()), buffer_(buffer_bytes) {}
 
 void connection::start() {
   read_head();
@@ -198,6 +201,7 @@ void connection::handle() {
   head_only_ = message.method() == http::verb::head;
   request_.method = head_only_ ? "GET" : std::string(method.data(), method.size());
   request_.body = std::move(message.body());
+  about_faults_ = request_.path.starts_with(faults_path);
   keep_alive_ = parser_->keep_alive();
   chunked_ = message.version() >= 11;
   parser_.reset();
@@ -243,6 +247,21 @@ void connection::watch_peer() {
 }
 
 void connection::answer(std::uint64_t request, const http_response& response) {
+  if (phase_ != phase::handling || request != number_)
+    return;
+  const auto met = about_faults_ ? result<faults::effect>{} : faults::meet("control.reply");
+  if (met && met->drops())
+    return close();
+  if (!met || met->delay <= 0ms)
+    return deliver(request, response);
+  late_.expires_after(met->delay);
+  late_.async_wait([self = shared_from_this(), request, response](error_code ec) {
+    if (!ec)
+      self->deliver(request, response);
+  });
+}
+
+void connection::deliver(std::uint64_t request, const http_response& response) {
   if (phase_ != phase::handling || request != number_)
     return;
   error_code ignored;
@@ -373,6 +392,7 @@ void connection::close() {
   const auto self = shared_from_this();
   phase_ = phase::closed;
   disarm();
+  late_.cancel();
   error_code ignored;
   socket_.close(ignored);
   if (pipe_)

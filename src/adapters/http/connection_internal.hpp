@@ -67,6 +67,7 @@ class connection : public std::enable_shared_from_this<connection> {
   void watch_peer();
 
   // Writing
+  void deliver(std::uint64_t request, const http_response& response);
   void write(const http_response& response, after_answer after);
   void on_written(error_code ec, after_answer after);
   void reject(const http_response& response);
@@ -81,7 +82,8 @@ class connection : public std::enable_shared_from_this<connection> {
   connection_host& host_;
   socket_type socket_;
   boost::asio::steady_timer deadline_;
-  std::uint64_t armed_ = 0; ///< a deadline that was replaced does nothing
+  boost::asio::steady_timer late_; ///< an answer that a fault holds back
+  std::uint64_t armed_ = 0;        ///< a deadline that was replaced does nothing
   phase phase_ = phase::idle;
 
   boost::beast::flat_buffer buffer_;
@@ -89,6 +91,7 @@ class connection : public std::enable_shared_from_this<connection> {
   http_request request_;
   std::uint64_t number_ = 0; ///< of the request being handled
   bool head_only_ = false;
+  bool about_faults_ = false; ///< the request: must be answered, or faults could not be ended
   bool keep_alive_ = false;
   bool stopping_ = false;
 

@@ -1,5 +1,6 @@
 #include "control_server.hpp"
 
+#include "boyd/core/fault_points.hpp"
 #include "connection_internal.hpp"
 #include "mailbox_internal.hpp"
 #include "socket_place_internal.hpp"
@@ -122,9 +123,12 @@ void server::await_client() {
 /// Our own accept4: Asio's leaves the descriptor open in child processes.
 void server::accept_clients() {
   for (int i = 0; i < accept_batch; ++i) {
-    owned_fd client(
-        ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    const int why = errno;
+    // Not twice in a row: a fault without end must be possible to end over this very socket.
+    const bool refused = accepting_ && !faults::pass("control.accept");
+    owned_fd client(refused ? -1
+                            : ::accept4(acceptor_.native_handle(), nullptr, nullptr,
+                                        SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const int why = refused ? EMFILE : errno;
     if (client) {
       try {
         welcome(std::move(client));

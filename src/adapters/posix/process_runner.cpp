@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <deque>
@@ -19,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <system_error>
 #include <thread>
+#include <unordered_set>
 
 namespace boyd::adapters {
 
@@ -64,7 +64,8 @@ class posix_process_runner final : public process_runner {
 
   result<process_handle> start(process_spec spec, process_events events) override;
   void signal(process_handle handle, int signal) override;
-  std::size_t running() const override { return running_.load(); }
+  std::size_t running() const override;
+  bool runs(process_handle handle) const override;
   process_host_status host() const override;
 
  private:
@@ -98,10 +99,10 @@ class posix_process_runner final : public process_runner {
   unique_fd epoll_;
   unique_fd wake_;
   std::thread thread_;
-  std::atomic<std::size_t> running_{0};
 
-  mutable std::mutex mutex_; ///< guards the four below
+  mutable std::mutex mutex_; ///< guards the five below
   std::deque<command> commands_;
+  std::unordered_set<process_handle> running_;
   process_handle last_handle_ = 0;
   bool stopping_ = false;
   process_host_status host_status_{true, true, 0, {}};
@@ -162,7 +163,7 @@ result<process_handle> posix_process_runner::push(command c) {
       return fail(errc::overloaded, "too many processes wait to be started");
     if (c.signal == 0) {
       c.handle = ++last_handle_;
-      ++running_;
+      running_.insert(c.handle);
     }
     handle = c.handle;
     commands_.push_back(std::move(c));
@@ -184,6 +185,16 @@ void posix_process_runner::signal(process_handle handle, int signal) {
   c.signal = signal;
   if (signal > 0)
     (void)push(std::move(c));
+}
+
+std::size_t posix_process_runner::running() const {
+  const std::lock_guard lock(mutex_);
+  return running_.size();
+}
+
+bool posix_process_runner::runs(process_handle handle) const {
+  const std::lock_guard lock(mutex_);
+  return running_.contains(handle);
 }
 
 process_host_status posix_process_runner::host() const {
@@ -489,10 +500,14 @@ void posix_process_runner::finish_if_drained(entries::iterator it) {
 
 void posix_process_runner::finish(entries::iterator it) {
   process_job e = std::move(it->second);
+  const auto handle = it->first;
   entries_.erase(it);
   for (const slot s : {slot_in, slot_out, slot_err})
     close_pipe(e, s);
-  --running_;
+  {
+    const std::lock_guard lock(mutex_);
+    running_.erase(handle);
+  }
   if (e.events.on_exit)
     e.events.on_exit(exit_of(e, *e.end));
 }

@@ -1,3 +1,4 @@
+#include "boyd/core/fault_points.hpp"
 #include "integration/http/fixture.hpp"
 #include "support/heard_log.hpp"
 
@@ -321,6 +322,39 @@ TEST_CASE("case 46 fd-exhaustion: the server waits, says so once, and then goes 
   CHECK(late.read_all().ends_with("GET /c bytes=0"));
   CHECK(wait_until([&] { return log.times("control socket: clients are taken again") == 1; }));
   CHECK(log.times(trouble) == 1);
+}
+
+TEST_CASE("faults on the socket cost a client its answer or some time, and can always be ended",
+          "[http][faults]") {
+  served node;
+  const auto arm = [](const char* point, faults::action what, int count) {
+    faults::arming a;
+    a.point = point;
+    a.what = what;
+    a.count = count;
+    a.delay = what == faults::action::delay ? 30ms : 0ms;
+    REQUIRE(faults::arm({a}, 1));
+  };
+  const auto call = [&](const char* path) {
+    return adapters::control_call(node.path(), {"GET", path, {}, ""}, patience);
+  };
+  SECTION("a client that is not taken waits for the next look") {
+    arm("control.accept", faults::action::error, -1);
+    CHECK(call("/a"));
+    CHECK(call("/b"));
+    CHECK(faults::triggered("control.accept") >= 2);
+  }
+  SECTION("an answer that is lost ends the connection") {
+    arm("control.reply", faults::action::drop, -1);
+    CHECK_FALSE(call("/a"));
+    CHECK(call("/api/v1/chaos"));
+  }
+  SECTION("an answer that is late") {
+    arm("control.reply", faults::action::delay, 1);
+    CHECK(call("/a"));
+  }
+  faults::disarm();
+  CHECK(node.is_well());
 }
 
 TEST_CASE("random bytes do not hurt the server", "[http][property]") {

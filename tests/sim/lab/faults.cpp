@@ -27,6 +27,11 @@ bool costs_a_line(std::string_view point, faults::action a) {
          (point == "graph_recorder.bytes" || point == "spool.bytes");
 }
 
+/// Messages can be late without that anybody waits.
+bool is_message(const faults::point_info& p) {
+  return p.group == "requests" || p.group == "workers";
+}
+
 /// What can be armed where time is virtual: nobody waits but for a message.
 const std::vector<point_fault>& point_faults() {
   static const auto all = [] {
@@ -35,7 +40,7 @@ const std::vector<point_fault>& point_faults() {
       const auto& row = *faults::find(name);
       for (std::size_t i = 0; i < faults::action_count; ++i) {
         const auto a = static_cast<faults::action>(i);
-        const bool waits = a == faults::action::delay && row.group != "requests";
+        const bool waits = a == faults::action::delay && !is_message(row);
         if (faults::contains(row.can, a) && !waits && !costs_a_line(name, a))
           some.push_back({name, a});
       }

@@ -45,6 +45,7 @@ class sim_process_runner final : public process_runner {
   result<process_handle> start(process_spec spec, process_events events) override;
   void signal(process_handle handle, int signal) override;
   std::size_t running() const override { return processes_.size(); }
+  bool runs(process_handle handle) const override { return processes_.contains(handle); }
   /// Those that have not ended, told or not.
   std::size_t alive() const;
 

@@ -1,6 +1,8 @@
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/text.hpp"
 #include "support/pch.hpp"
+#include "support/wait.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -217,6 +219,86 @@ TEST_CASE("faults: what cannot be armed is refused, all or nothing", "[faults]")
   a.probability = 1;
   a.count = 0;
   CHECK_FALSE(faults::check(a));
+}
+
+namespace {
+
+/// What a process told, as it arrived.
+struct heard {
+  std::mutex mutex;
+  std::string text;
+  test::event_latch ended;
+
+  process_events events() {
+    process_events e;
+    e.on_output = [this](output_stream, std::string_view bytes) { add(bytes); };
+    e.on_exit = [this](const process_exit& x) {
+      add("end " + std::to_string(x.exit_code));
+      ended.signal();
+    };
+    return faults::watched(std::move(e), faults::executor_processes);
+  }
+  void add(std::string_view more) {
+    const std::lock_guard lock(mutex);
+    text += more;
+  }
+};
+
+void strike(const char* point, faults::action what, milliseconds delay = 0ms) {
+  auto a = error_at(point);
+  a.what = what;
+  a.delay = delay;
+  REQUIRE(faults::arm({a}, 1));
+}
+
+process_exit exit_with(int code) {
+  process_exit e;
+  e.exit_code = code;
+  return e;
+}
+
+} // namespace
+
+TEST_CASE(
+    "faults: what a process tells is lost, changed or late, and nothing overtakes what is late",
+    "[faults]") {
+  const quiet q;
+  heard h;
+  const auto told = h.events();
+  SECTION("nothing armed") {
+    told.on_output(output_stream::out, "one ");
+    told.on_exit(exit_with(0));
+    CHECK(h.text == "one end 0");
+  }
+  SECTION("lost") {
+    strike("processes.output", faults::action::drop);
+    strike("processes.exit", faults::action::drop);
+    told.on_output(output_stream::out, "one ");
+    told.on_output(output_stream::out, "two ");
+    told.on_exit(exit_with(0));
+    CHECK(h.text == "two ");
+  }
+  SECTION("changed") {
+    strike("processes.output", faults::action::corrupt);
+    told.on_output(output_stream::out, "one ");
+    CHECK(h.text.size() == 4);
+    CHECK(sanitize_utf8(h.text) != h.text);
+  }
+  SECTION("late, in order") {
+    strike("processes.output", faults::action::delay, 20ms);
+    told.on_output(output_stream::out, "one ");
+    told.on_output(output_stream::out, "two ");
+    told.on_exit(exit_with(3));
+    REQUIRE(h.ended.wait());
+    CHECK(h.text == "one two end 3");
+  }
+  SECTION("late, no longer than the faults last") {
+    strike("processes.exit", faults::action::delay, std::chrono::hours{1});
+    told.on_exit(exit_with(3));
+    faults::disarm();
+    REQUIRE(h.ended.wait());
+    CHECK(h.text == "end 3");
+  }
 }
 
 TEST_CASE("faults: those of one origin can be ended alone", "[faults]") {

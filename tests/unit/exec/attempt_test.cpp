@@ -217,6 +217,53 @@ TEST_CASE("the deadline: TERM, then KILL when it is ignored") {
   }
 }
 
+TEST_CASE(
+    "an end that nobody reported: the attempt failed by chance, and the verdict that was there "
+    "stands") {
+  bench b;
+  const auto lose = [&](milliseconds after) {
+    b.runner.define("agent", sim::sim_program{.hang = true, .ignore_term = true});
+    b.begin();
+    while (b.advance(b.begun + after)) {
+    }
+    b.perform(b.core->on_lost_exit(0));
+    REQUIRE(b.finishes == 1);
+    b.perform(b.core->on_exit(0, {}, b.clock->time)); // and then it comes after all
+    b.perform(b.core->on_lost_exit(0));
+    CHECK(b.finishes == 1);
+    return *b.outcome;
+  };
+  SECTION("while it ran") {
+    const auto o = lose(1s);
+    CHECK(o.execution == execution_verdict::indeterminate);
+    CHECK(o.failure == failure_class::transient);
+    CHECK(o.error == "the program ended, and nobody reported how");
+  }
+  SECTION("after its time was over") {
+    b.options.timeout = 10s;
+    const auto o = lose(11s);
+    CHECK(o.execution == execution_verdict::timed_out);
+    CHECK(o.error == "timed out after 10s");
+  }
+  SECTION("of a check") {
+    b.options.require = {need(kind_t::command), need(kind_t::exit_zero)};
+    b.options.require[0].argv = {"check"};
+    process_spec check;
+    check.argv = {"check"};
+    b.options.checks = {check};
+    b.runner.define("agent", sim::sim_program{});
+    b.runner.define("check", sim::sim_program{.hang = true});
+    b.begin();
+    while (b.advance(b.begun + 1s)) {
+    }
+    b.perform(b.core->on_lost_exit(1));
+    REQUIRE(b.outcome);
+    CHECK(b.outcome->execution == execution_verdict::succeeded);
+    CHECK(b.outcome->failure == failure_class::transient);
+    CHECK(b.outcome->verification == verification_verdict::failed);
+  }
+}
+
 TEST_CASE("no output for too long is a stall; bytes are progress") {
   bench b;
   b.options.timeout = 1h;
