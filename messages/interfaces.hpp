@@ -2,6 +2,7 @@
 
 #include "messages/api.hpp"
 #include "messages/dispatching.hpp"
+#include "messages/governor.hpp"
 #include "messages/graph.hpp"
 #include "messages/health.hpp"
 #include "messages/kernel.hpp"
@@ -174,6 +175,40 @@ using permits_actor = caf::typed_actor<
     caf::reacts_to<permit_pacing>,
     // Who holds what?
     caf::replies_to<permits_query>::with<answers<permits_status>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Hears about its places at providers.
+using place_holder_actor = caf::typed_actor<
+    // A place, or why there is none.
+    caf::reacts_to<place_answer>>;
+
+/// A wish with the one who wishes; answered by one place_answer.
+struct place_request : message {
+  place_wish wish;
+  place_holder_actor holder;
+};
+
+/// Gives a place back, or withdraws the wish. Without a word (`ended` empty) nothing is learnt
+/// about the provider.
+struct place_release : message {
+  std::string provider_id;
+  std::uint64_t call = 0;
+  std::optional<call_ended> ended;
+  place_holder_actor holder;
+};
+
+/// One governor per provider: how many calls at once, how many in a minute, and the circuit breaker
+/// (actors/governor). A place ends with its holder.
+using governor_actor = caf::typed_actor<
+    // Wants a place.
+    caf::reacts_to<place_request>,
+    // Gives it back.
+    caf::reacts_to<place_release>,
+    // How are the providers?
+    caf::replies_to<governors_query>::with<answers<governors_reply>>,
+    // New limits.
+    caf::reacts_to<reload_order>,
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 

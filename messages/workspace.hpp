@@ -29,6 +29,12 @@ struct read_text_file {
   std::size_t max_bytes = 1u << 20;
 };
 
+/// Adds lines to a private file, durably; makes it and its directory.
+struct append_record {
+  std::string path;
+  std::string text;
+};
+
 /// One hash over the contents of files and directories (sorted, bounded).
 struct hash_inputs {
   std::vector<std::string> paths;
@@ -37,7 +43,9 @@ struct hash_inputs {
 /// File work on behalf of agents, apart from the state files, so that a slow mount in somebody's
 /// workspace never delays STATE.md.
 struct workspace_request : message {
-  std::variant<write_private_file, remove_file, inspect_files, read_text_file, hash_inputs> what;
+  std::variant<write_private_file, remove_file, inspect_files, read_text_file, hash_inputs,
+               append_record>
+      what;
 };
 
 struct workspace_reply {

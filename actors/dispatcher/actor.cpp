@@ -96,7 +96,7 @@ void settle(self_pointer self, std::vector<settlement> items) {
   }
   store_request request;
   request.operations.emplace_back(store::settle{s.parts.context->node_id, items});
-  ask<store_reply>(self, s.parts.store, std::move(request),
+  ask<store_reply>(self, s.parts.services.store, std::move(request),
                    [self, items = std::move(items)](result<store_reply> r) {
                      auto& core = *self->state.core;
                      auto done = r ? reply_of<store::settle>(r->values.front())
@@ -132,7 +132,7 @@ void claim(self_pointer self, std::size_t n) {
     return;
   }
   const auto started = now_of(self);
-  ask_store(self, p.store, std::move(op), [self, started](result<store::claim::reply> r) {
+  ask_store(self, p.services.store, std::move(op), [self, started](result<store::claim::reply> r) {
     self->state.store_failed = !r;
     if (r) {
       // Once more: what a failed commit had written comes back when the database is opened anew;
@@ -158,7 +158,7 @@ void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
   auto& p = self->state.parts;
   const auto started = now_of(self);
   store::renew_leases op{p.context->node_id, held, p.configuration->node_settings.lease};
-  ask_store(self, p.store, std::move(op),
+  ask_store(self, p.services.store, std::move(op),
             [self, started, held = std::move(held)](result<store::renew_leases::reply> r) {
               if (r)
                 self->state.core->renewed(held, r->lost, started);
@@ -188,7 +188,7 @@ void run_alone(self_pointer self, std::shared_ptr<const claimed_dispatch> work,
   order.agent = s.agent;
   order.work = work;
   order.run_index = run_index;
-  order.workspace = s.parts.workspace;
+  order.services = s.parts.services;
   order.sink = run_sink_actor(dispatcher_impl(self));
   watch(self, spawn_executor(self->system(), std::move(order)), work->row);
 }
@@ -230,7 +230,7 @@ void run(self_pointer self, std::vector<std::shared_ptr<const claimed_dispatch>>
     run_batch_of(self, std::move(scripted));
   if (s.counts_runs)
     ask_store(
-        self, s.parts.store,
+        self, s.parts.services.store,
         store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)},
         [](result<store::ok>) {
           // A lost count repeats an answer; nothing depends on it.
@@ -274,10 +274,10 @@ void step(self_pointer self) {
     renew(self, std::move(todo.renew));
   const auto me = permit_holder_actor(dispatcher_impl(self));
   if (todo.permits_back > 0)
-    self->send(s.parts.permits, permit_release{{}, todo.permits_back, me});
+    self->send(s.parts.services.permits, permit_release{{}, todo.permits_back, me});
   if (todo.wish)
     self->send(
-        s.parts.permits,
+        s.parts.services.permits,
         permit_request{
             {},
             permit_wish{{}, s.parts.kernel_id, name_of(s.parts), *todo.wish, s.core->priority()},
@@ -327,7 +327,7 @@ void restore_run_count(self_pointer self) {
   s.counts_runs = script != nullptr && (!script->file.empty() || script->answers.size() > 1);
   if (!s.counts_runs)
     return;
-  ask_store(self, s.parts.store, store::get_facts{"runs:" + s.parts.kernel_id},
+  ask_store(self, s.parts.services.store, store::get_facts{"runs:" + s.parts.kernel_id},
             [self](result<store::get_facts::reply> r) {
               auto it =
                   r ? r->find(self->state.parts.agent_id) : store::get_facts::reply::iterator{};
@@ -376,30 +376,31 @@ void give_back(self_pointer self, unknown_rows which) {
   op.kernel_id = s.parts.kernel_id;
   op.agent_id = s.parts.agent_id;
   op.status = dispatch_status::running;
-  ask_store(self, s.parts.store, std::move(op), [self, which](result<std::vector<dispatch>> rows) {
-    auto& st = self->state;
-    if (!rows) {
-      (which == unknown_rows::of_crashed ? st.orphans_left : st.unheard_left) = true;
-      st.store_failed = true;
-      return keep_ticking(self);
-    }
-    st.store_failed = false;
-    std::vector<settlement> items;
-    for (auto& row : *rows) {
-      if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
-        continue;
-      items.push_back(settlement_of(self, std::move(row), which));
-    }
-    if (items.empty())
-      return;
-    // To be claimed behind the settlement; the pool would look only after a long while.
-    const auto count = items.size();
-    settle(self, std::move(items));
-    if (which == unknown_rows::of_claim) {
-      st.core->due(count, st.last_due.priority);
-      step(self);
-    }
-  });
+  ask_store(self, s.parts.services.store, std::move(op),
+            [self, which](result<std::vector<dispatch>> rows) {
+              auto& st = self->state;
+              if (!rows) {
+                (which == unknown_rows::of_crashed ? st.orphans_left : st.unheard_left) = true;
+                st.store_failed = true;
+                return keep_ticking(self);
+              }
+              st.store_failed = false;
+              std::vector<settlement> items;
+              for (auto& row : *rows) {
+                if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
+                  continue;
+                items.push_back(settlement_of(self, std::move(row), which));
+              }
+              if (items.empty())
+                return;
+              // To be claimed behind the settlement; the pool would look only after a long while.
+              const auto count = items.size();
+              settle(self, std::move(items));
+              if (which == unknown_rows::of_claim) {
+                st.core->due(count, st.last_due.priority);
+                step(self);
+              }
+            });
 }
 
 /// What runs keeps the configuration it was started with; the next attempts take the new one. An

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/dispatcher/services.hpp"
 #include "actors/node/context.hpp"
 #include "messages/interfaces.hpp"
 
@@ -24,9 +25,7 @@ struct dispatcher_parts {
   configuration_ptr configuration;
   std::string kernel_id;
   std::string agent_id;
-  store_actor store;
-  permits_actor permits;
-  workspace_actor workspace;
+  run_services services;
   drain_listener_actor pool;
   /// It replaces one that crashed: what that one left running is given back first.
   bool replaces_crashed = false;

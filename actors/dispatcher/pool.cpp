@@ -59,9 +59,7 @@ constexpr std::size_t cancel_batch = 200;
 struct pool_state {
   node_context_ptr context;
   configuration_ptr configuration;
-  store_actor store;
-  permits_actor permits;
-  workspace_actor workspace;
+  run_services services;
   std::unique_ptr<supervisor_shell<pool_impl::base>> shell;
   std::map<std::string, member> members; ///< by child id
   bool claiming = false;
@@ -115,10 +113,9 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   spec.rule.vital = false;
   spec.make = [self, kernel, agent] {
     auto& st = self->state;
-    dispatcher_parts parts{
-        st.context, st.configuration, kernel,       agent,
-        st.store,   st.permits,       st.workspace, drain_listener_actor(pool_impl(self)),
-        st.claiming};
+    dispatcher_parts parts{st.context, st.configuration, kernel,
+                           agent,      st.services,      drain_listener_actor(pool_impl(self)),
+                           st.claiming};
     return caf::actor_cast<caf::actor>(spawn_dispatcher(self->system(), std::move(parts)));
   };
   s.shell->add(std::move(spec));
@@ -147,10 +144,11 @@ void cancel_rows(self_pointer self, const std::string& kernel, const std::vector
   }
   if (cancels.operations.empty())
     return;
-  ask<store_reply>(self, self->state.store, std::move(cancels), [kernel](result<store_reply> r) {
-    if (!r)
-      warn_left(kernel, r.error());
-  });
+  ask<store_reply>(self, self->state.services.store, std::move(cancels),
+                   [kernel](result<store_reply> r) {
+                     if (!r)
+                       warn_left(kernel, r.error());
+                   });
 }
 
 /// Cancels pending rows of agents that the configuration of this kernel does not have, so that
@@ -167,7 +165,7 @@ void cancel_unknown(self_pointer self, const std::string& kernel, const std::str
   if (const auto* k = self->state.configuration->find_kernel(kernel); k != nullptr && agent.empty())
     for (const auto& a : k->agents)
       op.not_agent_ids.push_back(a.agent_id);
-  ask_store(self, self->state.store, std::move(op),
+  ask_store(self, self->state.services.store, std::move(op),
             [self, kernel, agent](result<std::vector<dispatch>> rows) {
               if (!rows)
                 return warn_left(kernel, rows.error());
@@ -240,19 +238,20 @@ void ask_due(self_pointer self) {
     return;
   }
   s.asking = true;
-  ask_store(self, s.store, store::due_agents{}, [self](result<store::due_agents::reply> r) {
-    auto& st = self->state;
-    st.asking = false;
-    if (r) {
-      st.store_problem.clear();
-      tell_due(self, *r);
-    } else {
-      st.store_problem = to_string(r.error());
-      poll_in(self, 1s);
-    }
-    if (std::exchange(st.ask_again, false))
-      ask_due(self);
-  });
+  ask_store(self, s.services.store, store::due_agents{},
+            [self](result<store::due_agents::reply> r) {
+              auto& st = self->state;
+              st.asking = false;
+              if (r) {
+                st.store_problem.clear();
+                tell_due(self, *r);
+              } else {
+                st.store_problem = to_string(r.error());
+                poll_in(self, 1s);
+              }
+              if (std::exchange(st.ask_again, false))
+                ask_due(self);
+            });
 }
 
 // -- recovery
@@ -278,22 +277,24 @@ void recover(self_pointer self) {
   store::take_back op;
   op.node_id = s.context->node_id;
   op.max_rescues = limits::max_rescues;
-  ask_store(self, s.store, op, [self, limit = op.limit](result<store::take_back::reply> r) {
-    if (!r) {
-      self->state.store_problem = to_string(r.error());
-      self->delayed_send(self, 1s, start_claiming{});
-      return;
-    }
-    log_recovered("own", *r);
-    if (self->state.context->after_crash && !r->returned.empty())
-      self->send(self->state.permits, permit_pacing{{}, static_cast<int>(r->returned.size())});
-    if (r->returned.size() + r->poisoned.size() >= limit)
-      return recover(self);
-    self->state.claiming = true;
-    for (const auto& k : self->state.configuration->kernels)
-      cancel_unknown(self, k.kernel_id, {});
-    ask_due(self);
-  });
+  ask_store(self, s.services.store, op,
+            [self, limit = op.limit](result<store::take_back::reply> r) {
+              if (!r) {
+                self->state.store_problem = to_string(r.error());
+                self->delayed_send(self, 1s, start_claiming{});
+                return;
+              }
+              log_recovered("own", *r);
+              if (self->state.context->after_crash && !r->returned.empty())
+                self->send(self->state.services.permits,
+                           permit_pacing{{}, static_cast<int>(r->returned.size())});
+              if (r->returned.size() + r->poisoned.size() >= limit)
+                return recover(self);
+              self->state.claiming = true;
+              for (const auto& k : self->state.configuration->kernels)
+                cancel_unknown(self, k.kernel_id, {});
+              ask_due(self);
+            });
 }
 
 void sweep(self_pointer self) {
@@ -302,13 +303,14 @@ void sweep(self_pointer self) {
   self->delayed_send(self, s.context->shared_store ? every.sweep : every.sweep_alone, sweep_tick{});
   if (!s.claiming)
     return;
-  ask_store(self, s.store, store::beat{s.context->node_id, s.context->host, s.context->pid},
+  ask_store(self, s.services.store,
+            store::beat{s.context->node_id, s.context->host, s.context->pid},
             [](result<store::ok>) {
               // Membership only; the next beat repairs a lost one.
             });
   store::rescue_expired op;
   op.max_rescues = limits::max_rescues;
-  ask_store(self, s.store, op, [](result<store::take_back::reply> r) {
+  ask_store(self, s.services.store, op, [](result<store::take_back::reply> r) {
     if (r)
       log_recovered("expired", *r);
   });
@@ -463,16 +465,13 @@ pong answer_ping(self_pointer self) {
 }
 
 pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr context,
-                                       configuration_ptr configuration, store_actor store,
-                                       permits_actor permits, workspace_actor workspace) {
+                                       configuration_ptr configuration, run_services services) {
   install_handlers(self, "dispatchers");
   self->set_down_handler([self](caf::down_msg& m) { on_down(self, m); });
   auto& s = self->state;
   s.context = context;
   s.configuration = configuration;
-  s.store = store;
-  s.permits = permits;
-  s.workspace = workspace;
+  s.services = std::move(services);
   s.shell = std::make_unique<supervisor_shell<pool_impl::base>>(
       self, "dispatchers", context->ports.clock, context->ports.random, restart_intensity{});
   s.shell->record_in(context->restarts);
@@ -480,7 +479,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
     for (const auto& a : k.agents)
       add_member(self, k.kernel_id, a.agent_id);
   reconcile(self);
-  self->send(store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
+  self->send(s.services.store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
   self->send(self, sweep_tick{});
   return {
       [self](start_claiming&) {
@@ -533,10 +532,10 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
 } // namespace
 
 dispatcher_pool_actor spawn_dispatcher_pool(caf::actor_system& system, node_context_ptr context,
-                                            configuration_ptr configuration, store_actor store,
-                                            permits_actor permits, workspace_actor workspace) {
-  return system.spawn(pool_behavior, std::move(context), std::move(configuration), std::move(store),
-                      std::move(permits), std::move(workspace));
+                                            configuration_ptr configuration,
+                                            run_services services) {
+  return system.spawn(pool_behavior, std::move(context), std::move(configuration),
+                      std::move(services));
 }
 
 } // namespace boyd

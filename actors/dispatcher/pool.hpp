@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/dispatcher/services.hpp"
 #include "actors/node/context.hpp"
 #include "messages/interfaces.hpp"
 
@@ -10,7 +11,6 @@ namespace boyd {
 /// Starts the supervisor of all dispatchers (one_for_one). It recovers this node's rows when it is
 /// told to start claiming, asks the store whose work is due, and sweeps for dead owners' rows.
 dispatcher_pool_actor spawn_dispatcher_pool(caf::actor_system& system, node_context_ptr context,
-                                            configuration_ptr configuration, store_actor store,
-                                            permits_actor permits, workspace_actor workspace);
+                                            configuration_ptr configuration, run_services services);
 
 } // namespace boyd

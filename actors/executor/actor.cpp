@@ -1,6 +1,7 @@
 #include "actors/executor/actor.hpp"
 
 #include "actors/executor/options.hpp"
+#include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/load.hpp"
@@ -23,16 +24,9 @@
 #include <mutex>
 #include <utility>
 
-namespace boyd {
+namespace boyd::executing {
 
 namespace {
-
-struct process_ended : message {
-  exec::run_index run = 0;
-  process_exit exit;
-};
-
-struct run_tick : message {};
 
 /// CAF cannot cancel a delayed message, and one keeps its receiver's memory: so a run that is
 /// over must not leave a timer of hours behind. Longer waits are cut into steps of this length.
@@ -41,63 +35,22 @@ constexpr milliseconds longest_tick = 5s;
 /// A program that has ended for so long and of whose end nobody told: nobody will.
 constexpr milliseconds report_patience = 5s;
 
-struct begin_run : message {};
-
-using executor_impl =
-    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
-                           caf::reacts_to<run_tick>>;
-
-/// The attempt, shared with the process runner's thread: output goes straight into it (bounded
-/// memory however fast a child writes), everything else through the actor's mailbox.
-struct shared_attempt {
-  std::mutex mutex;
-  exec::attempt_core core;
-
-  explicit shared_attempt(exec::attempt_options options) : core(std::move(options)) {}
-};
-
-struct executor_state {
-  run_order order;
-  std::shared_ptr<shared_attempt> attempt;
-  std::map<exec::run_index, process_handle> processes;
-  std::map<exec::run_index, steady_time> unreported; ///< ended, as their runner says, since then
-  std::map<exec::timer_kind, steady_time> timers;
-  bool ticking = false;
-  bool over = false;
-  std::string prompt_file;
-  std::string session_id;
-  std::optional<cancel_cause> cancelled_early;
-  static inline const char* name = "executor";
-
-  ~executor_state() {
-    if (!order.context)
-      return;
-    for (const auto& [run, handle] : processes)
-      order.context->ports.processes->signal(handle, SIGKILL);
-  }
-};
-
-using self_pointer = executor_impl::stateful_pointer<executor_state>;
-
-void perform(self_pointer self, exec::attempt_effects effects);
-
-steady_time now_of(self_pointer self) {
-  return self->state.order.context->ports.clock->steady();
-}
-
 void finish(self_pointer self, run_outcome outcome) {
   auto& s = self->state;
   if (!s.prompt_file.empty())
-    caf::anon_send(s.order.workspace, workspace_request{{}, remove_file{s.prompt_file}});
+    caf::anon_send(s.order.services.workspace, workspace_request{{}, remove_file{s.prompt_file}});
   if (outcome.session_id.empty())
     outcome.session_id = s.session_id;
-  outcome = exec::without_secrets(std::move(outcome), s.order.configuration->secrets);
+  outcome = exec::without_secrets(std::move(outcome), s.secrets);
+  write_turns(self);
   const auto& row = s.order.work->row;
   s.over = true;
   if (!faults::lost("dispatcher.finished"))
     self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
   self->quit();
 }
+
+} // namespace
 
 void finish_unstarted(self_pointer self, const error& why, failure_class kind) {
   run_outcome o;
@@ -107,6 +60,8 @@ void finish_unstarted(self_pointer self, const error& why, failure_class kind) {
   o.summary = o.error;
   finish(self, std::move(o));
 }
+
+namespace {
 
 void start(self_pointer self, exec::run_index run, process_spec spec) {
   auto& s = self->state;
@@ -155,7 +110,7 @@ void arm_tick(self_pointer self) {
 }
 
 void stat_file(self_pointer self, const std::string& path) {
-  ask<workspace_reply>(self, self->state.order.workspace,
+  ask<workspace_reply>(self, self->state.order.services.workspace,
                        workspace_request{{}, inspect_files{{path}}},
                        [self](result<workspace_reply> r) {
                          auto& shared = *self->state.attempt;
@@ -172,7 +127,7 @@ void stat_file(self_pointer self, const std::string& path) {
 }
 
 void read_file(self_pointer self, const exec::effect::read_file& what) {
-  ask<workspace_reply>(self, self->state.order.workspace,
+  ask<workspace_reply>(self, self->state.order.services.workspace,
                        workspace_request{{}, read_text_file{what.path, what.max_bytes}},
                        [self](result<workspace_reply> r) {
                          auto& shared = *self->state.attempt;
@@ -198,10 +153,14 @@ void perform_one(self_pointer self, exec::attempt_effect& any) {
     stat_file(self, f->path);
   } else if (auto* r = std::get_if<exec::effect::read_file>(&any)) {
     read_file(self, *r);
+  } else if (auto* talk = std::get_if<exec::effect::talk>(&any)) {
+    perform_talk(self, talk->what);
   } else if (auto* done = std::get_if<exec::effect::finish>(&any)) {
     finish(self, std::move(done->outcome));
   }
 }
+
+} // namespace
 
 void perform(self_pointer self, exec::attempt_effects effects) {
   for (auto& e : effects)
@@ -209,15 +168,7 @@ void perform(self_pointer self, exec::attempt_effects effects) {
   arm_tick(self);
 }
 
-/// Hands `event(core, now)` to the attempt and performs what comes of it.
-template <class Event>
-void step(self_pointer self, Event event) {
-  auto shared = self->state.attempt;
-  std::unique_lock lock(shared->mutex);
-  auto effects = event(shared->core, now_of(self));
-  lock.unlock();
-  perform(self, std::move(effects));
-}
+namespace {
 
 /// An end that was not reported would be waited for until the attempt's time is over.
 void look_for_lost_ends(self_pointer self) {
@@ -266,6 +217,8 @@ exec::run_identity identity_of(const run_order& order, const std::string& sessio
   return who;
 }
 
+} // namespace
+
 void begin_attempt(self_pointer self, exec::attempt_options options) {
   auto& s = self->state;
   s.attempt = std::make_shared<shared_attempt>(std::move(options));
@@ -273,6 +226,8 @@ void begin_attempt(self_pointer self, exec::attempt_options options) {
   if (s.cancelled_early)
     self->send(self, cancel_run{{}, s.order.work->row.dispatch_id, *s.cancelled_early});
 }
+
+namespace {
 
 void begin_command(self_pointer self, const config::command_executor& command) {
   auto& s = self->state;
@@ -299,7 +254,7 @@ void begin_command(self_pointer self, const config::command_executor& command) {
     return begin_attempt(self, std::move(options));
   s.prompt_file = plan->prompt->path;
   ask<workspace_reply>(
-      self, s.order.workspace,
+      self, s.order.services.workspace,
       workspace_request{{}, write_private_file{plan->prompt->path, plan->prompt->content}},
       [self, options](result<workspace_reply> r) {
         if (!r)
@@ -329,7 +284,7 @@ result<std::vector<config::script_executor::answer>> read_answers(const std::str
 void begin_script(self_pointer self, const config::script_executor& script) {
   if (script.file.empty())
     return begin_answer(self, script.answers);
-  ask<workspace_reply>(self, self->state.order.workspace,
+  ask<workspace_reply>(self, self->state.order.services.workspace,
                        workspace_request{{}, read_text_file{script.file, exec::max_script_bytes}},
                        [self, file = script.file](result<workspace_reply> r) {
                          if (!r)
@@ -359,6 +314,7 @@ exec::cancel_reason reason_of(cancel_cause cause) {
 executor_impl::behavior_type executor_behavior(self_pointer self, run_order order) {
   install_handlers(self, "executor");
   self->state.order = std::move(order);
+  self->state.secrets = self->state.order.configuration->secrets;
   self->state.session_id = session_of(self->state.order.work->row);
   self->send(self, begin_run{});
   return {
@@ -377,6 +333,8 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         const auto& run = self->state.order.agent->run;
         if (const auto* command = std::get_if<config::command_executor>(&run))
           begin_command(self, *command);
+        else if (const auto* chat = std::get_if<config::chat_executor>(&run))
+          begin_chat(self, *chat);
         else
           begin_script(self, std::get<config::script_executor>(run));
       },
@@ -387,13 +345,20 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         });
       },
       [self](run_tick&) { on_tick(self); },
+      [self](place_answer& m) { on_place(self, m); },
+      [self](model_call_ended& m) { on_call_ended(self, m); },
+      [self](talk_again& m) { on_talk_again(self, m); },
   };
 }
 
 } // namespace
 
+} // namespace boyd::executing
+
+namespace boyd {
+
 executor_actor spawn_executor(caf::actor_system& system, run_order order) {
-  return system.spawn(executor_behavior, std::move(order));
+  return system.spawn(executing::executor_behavior, std::move(order));
 }
 
 } // namespace boyd

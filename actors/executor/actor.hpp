@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/dispatcher/services.hpp"
 #include "actors/node/context.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "messages/interfaces.hpp"
@@ -23,7 +24,7 @@ struct run_order {
   const config::agent* agent = nullptr;
   std::shared_ptr<const claimed_dispatch> work;
   std::uint64_t run_index = 0; ///< earlier runs of this agent: which answer a script gives
-  workspace_actor workspace;
+  run_services services;
   run_sink_actor sink;
 };
 

@@ -17,6 +17,7 @@ struct gateway_parts {
   configuration_ptr started_with; ///< what the node works by until a restart, where that differs
   store_actor store;
   permits_actor permits;
+  governor_actor governor;
   workspace_actor workspace;
   state_writer_actor state_writer;
   git_committer_actor git_committer;

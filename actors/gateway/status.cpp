@@ -70,6 +70,30 @@ json health_json(const survey& all) {
   return rows;
 }
 
+std::string_view name_of(model::breaker_state s) {
+  switch (s) {
+  case model::breaker_state::open:
+    return "open";
+  case model::breaker_state::half_open:
+    return "half_open";
+  case model::breaker_state::closed:
+    break;
+  }
+  return "closed";
+}
+
+json providers_json(const survey& all) {
+  json rows = json::array();
+  for (const auto& p : all.providers)
+    rows.push_back({{"provider_id", p.provider_id},
+                    {"limit", p.limit},
+                    {"in_use", p.in_use},
+                    {"waiting", p.waiting},
+                    {"breaker", name_of(p.breaker)},
+                    {"last_trouble", p.last_trouble}});
+  return rows;
+}
+
 /// Executors belong to their dispatcher, as a keeper's workers to it.
 void add_worker_restarts(const survey& all, const std::string& name, int& restarts,
                          std::string& why) {
@@ -250,6 +274,7 @@ json status_json(const exchange& x, const survey& all) {
             {"in_use", all.permits.in_use},
             {"peak", all.permits.peak},
             {"holders", std::move(holders)}}},
+          {"providers", providers_json(all)},
           {"health", health_json(all)},
           {"nodes", all.store_problem.empty() ? std::move(nodes) : json(nullptr)},
           {"faults", armed_faults()}};

@@ -60,6 +60,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
   ask_health(x, all, "store", p.store);
   ask_health(x, all, "permits", p.permits);
+  ask_health(x, all, "governor", p.governor);
   ask_health(x, all, "workspace", p.workspace);
   ask_health(x, all, "state_writer", p.state_writer);
   ask_committer(x, all);
@@ -73,7 +74,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
 
 void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
-  all->missing += 3;
+  all->missing += 4;
   ask<tree_reply>(
       x->self, p.tree, tree_query{},
       [all](result<tree_reply> r) {
@@ -95,6 +96,14 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
       [all](result<permits_status> r) {
         if (r)
           all->permits = std::move(*r);
+        all->one_less();
+      },
+      part_limit);
+  ask<governors_reply>(
+      x->self, p.governor, governors_query{},
+      [all](result<governors_reply> r) {
+        if (r)
+          all->providers = std::move(r->providers);
         all->one_less();
       },
       part_limit);
@@ -282,6 +291,11 @@ std::vector<std::string> problems_of(const gateway_parts& p, const survey& all) 
     lines.push_back("the old configuration stays and the next start will fail, for the file does "
                     "not load: " +
                     all.configuration_problem);
+  for (const auto& provider : all.providers)
+    if (provider.breaker == model::breaker_state::open)
+      lines.push_back(
+          "provider " + provider.provider_id +
+          " fails again and again, and is left alone for a while: " + provider.last_trouble);
   return lines;
 }
 

@@ -20,6 +20,7 @@ struct survey {
   std::map<std::string, part_health> health;
   std::vector<dispatcher_status> dispatchers;
   permits_status permits;
+  std::vector<governor_status> providers;
   std::vector<kernel_status> kernels;
   std::map<dispatch_status, std::uint64_t> queue;
   std::vector<dispatch> latest;

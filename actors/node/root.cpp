@@ -3,6 +3,7 @@
 #include "actors/dispatcher/pool.hpp"
 #include "actors/gateway/actor.hpp"
 #include "actors/git_committer/actor.hpp"
+#include "actors/governor/actor.hpp"
 #include "actors/graph_recorder/actor.hpp"
 #include "actors/kernel/actor.hpp"
 #include "actors/librarian/actor.hpp"
@@ -59,6 +60,8 @@ void add_keepers(self_pointer self) {
   add(self, vital("store", {}), [&s, &system] { return plain(spawn_store(system, s.context)); });
   add(self, vital("permits", {}),
       [&s, &system] { return plain(spawn_permits(system, s.configuration)); });
+  add(self, vital("governor", {}),
+      [&s, &system] { return plain(spawn_governor(system, s.context, s.configuration)); });
   add(self, vital("workspace", {}),
       [&s, &system] { return plain(spawn_workspace(system, s.context)); });
   add(self, vital("state_writer", {}),
@@ -72,14 +75,16 @@ void add_keepers(self_pointer self) {
 void add_loop(self_pointer self) {
   auto& s = self->state;
   auto& system = self->system();
-  add(self, vital("dispatchers", {"store", "permits", "workspace"}), [self, &s, &system] {
-    auto pool = spawn_dispatcher_pool(
-        system, s.context, s.configuration, child<store_actor>(self, "store"),
-        child<permits_actor>(self, "permits"), child<workspace_actor>(self, "workspace"));
-    if (s.claiming)
-      self->send(pool, start_claiming{});
-    return plain(pool);
-  });
+  add(self, vital("dispatchers", {"store", "permits", "governor", "workspace"}),
+      [self, &s, &system] {
+        run_services services{
+            child<store_actor>(self, "store"), child<permits_actor>(self, "permits"),
+            child<workspace_actor>(self, "workspace"), child<governor_actor>(self, "governor")};
+        auto pool = spawn_dispatcher_pool(system, s.context, s.configuration, std::move(services));
+        if (s.claiming)
+          self->send(pool, start_claiming{});
+        return plain(pool);
+      });
   add(self, dispensable("librarian", {"store", "state_writer", "workspace"}), [self, &s, &system] {
     return plain(spawn_librarian(
         system, s.context, s.configuration, child<state_writer_actor>(self, "state_writer"),
@@ -142,9 +147,9 @@ void add_watcher(self_pointer self, watch_events& m) {
 
 void add_gateway(self_pointer self) {
   auto& s = self->state;
-  std::vector<std::string> earlier{"store",        "permits",       "workspace",
-                                   "state_writer", "git_committer", "graph_recorder",
-                                   "dispatchers",  "librarian",     "planner"};
+  std::vector<std::string> earlier{"store",        "permits",       "governor",       "workspace",
+                                   "state_writer", "git_committer", "graph_recorder", "dispatchers",
+                                   "librarian",    "planner"};
   for (const auto& k : s.configuration->kernels)
     earlier.push_back(kernel_child(k.kernel_id));
   add(self, vital("gateway", std::move(earlier)), [self, &s] {
@@ -154,6 +159,7 @@ void add_gateway(self_pointer self) {
     parts.started_with = s.started_with;
     parts.store = child<store_actor>(self, "store");
     parts.permits = child<permits_actor>(self, "permits");
+    parts.governor = child<governor_actor>(self, "governor");
     parts.workspace = child<workspace_actor>(self, "workspace");
     parts.state_writer = child<state_writer_actor>(self, "state_writer");
     parts.git_committer = child<git_committer_actor>(self, "git_committer");
@@ -250,6 +256,8 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   if (auto p = child<permits_actor>(self, "permits"))
     self->send(p, limits_of(*configuration));
   const reload_order order{{}, configuration};
+  if (auto g = child<governor_actor>(self, "governor"))
+    self->send(g, order);
   if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
     self->send(d, order);
   if (auto l = child<librarian_actor>(self, "librarian"))

@@ -173,6 +173,41 @@ void workspace_session::note(const result<void>& written) {
   health_.last_error = health_.reason;
 }
 
+result<workspace_reply> workspace_session::carry_out(const append_record& what) {
+  if (auto ok = check_path(what.path); !ok)
+    return fail(std::move(ok.error()));
+  auto& files = *context_->ports.files;
+  result<void> outcome = files.make_directories(parent_of(what.path));
+  if (outcome)
+    outcome = append(what.path, what.text);
+  note(outcome);
+  if (!outcome)
+    return fail(std::move(outcome.error()));
+  return workspace_reply{};
+}
+
+/// Whole lines or none: what a full disk leaves of them is taken back.
+result<void> workspace_session::append(const std::string& path, const std::string& text) {
+  auto file = context_->ports.files->open(path, open_mode::append);
+  if (!file)
+    return fail(std::move(file.error()));
+  const auto before = (*file)->size();
+  if (!before)
+    return fail(before.error());
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    auto written = (*file)->write(rest);
+    if (!written || *written == 0) {
+      (void)(*file)->truncate(*before);
+      if (!written)
+        return fail(std::move(written.error()));
+      return fail(errc::no_space, "the lines could not be written whole", path);
+    }
+    rest.remove_prefix(std::min(*written, rest.size()));
+  }
+  return (*file)->sync();
+}
+
 result<workspace_reply> workspace_session::carry_out(const remove_file& what) {
   if (auto ok = check_path(what.path); !ok)
     return fail(std::move(ok.error()));

@@ -37,7 +37,9 @@ class workspace_session {
   result<workspace_reply> carry_out(const inspect_files& what);
   result<workspace_reply> carry_out(const read_text_file& what);
   result<workspace_reply> carry_out(const hash_inputs& what);
+  result<workspace_reply> carry_out(const append_record& what);
 
+  result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);
   void note(const result<void>& written);
 

@@ -1,6 +1,7 @@
 #include "bench/support/queue_node.hpp"
 
 #include "actors/dispatcher/pool.hpp"
+#include "actors/governor/actor.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/support/ask.hpp"
@@ -136,6 +137,7 @@ struct queue_node::parts {
   std::unique_ptr<caf::actor_system> system;
   store_actor store;
   permits_actor permits;
+  governor_actor governor;
   workspace_actor workspace;
   dispatcher_pool_actor pool;
   queue_listener_actor listening;
@@ -256,8 +258,9 @@ queue_node::queue_node(node_context_ptr context, const queue_settings& settings,
   p.store = spawn_store(*p.system, p.context);
   p.permits = spawn_permits(*p.system, p.configuration);
   p.workspace = spawn_workspace(*p.system, p.context);
-  p.pool =
-      spawn_dispatcher_pool(*p.system, p.context, p.configuration, p.store, p.permits, p.workspace);
+  p.governor = spawn_governor(*p.system, p.context, p.configuration);
+  p.pool = spawn_dispatcher_pool(*p.system, p.context, p.configuration,
+                                 {p.store, p.permits, p.workspace, p.governor});
   p.listening = p.system->spawn(listener, p.settled);
   caf::anon_send(p.store, subscribe_queue{{}, p.listening});
   p.me.emplace(*p.system);
@@ -280,6 +283,7 @@ queue_node::~queue_node() {
   end(p.pool);
   end(p.listening);
   end(p.workspace);
+  end(p.governor);
   end(p.permits);
   end(p.store);
   p.me.reset();

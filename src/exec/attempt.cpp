@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace boyd::exec {
 
@@ -59,6 +60,14 @@ attempt_effects attempt_core::begin(steady_time now) {
     effects.push_back(effect::start_process{0, std::move(*spec)});
     if (options_.no_output_timeout.count() > 0)
       effects.push_back(effect::arm_timer{timer_kind::silence, now + options_.no_output_timeout});
+  } else if (auto* talk = std::get_if<conversation>(&options_.work)) {
+    chat_.emplace(std::move(*talk));
+    if (options_.no_output_timeout.count() > 0)
+      effects.push_back(effect::arm_timer{timer_kind::silence, now + options_.no_output_timeout});
+    effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
+    auto first = after_talk(chat_->begin(), now);
+    std::ranges::move(first, std::back_inserter(effects));
+    return effects;
   } else {
     answer_at_ = now + std::get<config::script_executor::answer>(options_.work).delay;
     effects.push_back(effect::arm_timer{timer_kind::answer, answer_at_});
@@ -158,6 +167,50 @@ attempt_effects attempt_core::judge_answer(steady_time now) {
   return finish();
 }
 
+attempt_effects attempt_core::on_talk(const std::function<chat_effects(chat_loop&)>& event,
+                                      steady_time now) {
+  if (!chat_ || phase_ != phase::running)
+    return {};
+  last_progress_ = now;
+  return after_talk(event(*chat_), now);
+}
+
+void attempt_core::hear(const std::function<void(chat_loop&)>& event, steady_time now) {
+  if (!chat_ || phase_ != phase::running)
+    return;
+  const auto before = chat_->progress();
+  event(*chat_);
+  if (chat_->progress() != before)
+    last_progress_ = now;
+}
+
+attempt_effects attempt_core::after_talk(chat_effects effects, steady_time now) {
+  attempt_effects wrapped;
+  for (auto& e : effects)
+    if (!std::holds_alternative<effect::talk_over>(e))
+      wrapped.emplace_back(effect::talk{std::move(e)});
+  if (!chat_->over() || phase_ != phase::running)
+    return wrapped;
+  auto end = judge_talk(now);
+  std::ranges::move(end, std::back_inserter(wrapped));
+  return wrapped;
+}
+
+attempt_effects attempt_core::judge_talk(steady_time now) {
+  const auto& end = chat_->outcome();
+  out_.append(end.text);
+  out_lines_.append(end.text);
+  out_lines_.finish();
+  outcome_.execution = end.execution;
+  outcome_.failure = end.failure;
+  outcome_.error = one_line(end.error);
+  if (end.execution != execution_verdict::succeeded)
+    return finish();
+  exit_.exit_code = 0; // for `exit_zero`: it ended well
+  read_claim();
+  return start_checks(now);
+}
+
 void attempt_core::read_claim() {
   // Most last lines are plain words: no parser is needed to see that.
   if (!out_lines_.last().starts_with('{'))
@@ -224,13 +277,22 @@ attempt_effects attempt_core::next_check() {
       r = {false, "command: no process was prepared for this check"};
       break;
     case kind_t::tool_action:
-      r = {false, "tool_action: this executor has no tools"};
+      r = check_tool_action(wanted.argument);
       break;
     }
     if (!r.passed)
       failed_checks_.push_back(r.text);
   }
   return finish();
+}
+
+check_result attempt_core::check_tool_action(const std::string& pattern) const {
+  if (!chat_)
+    return {false, "tool_action: this executor has no tools"};
+  if (chat_->acted(pattern))
+    return {true, {}};
+  return {false,
+          "tool_action: no " + (pattern.empty() ? "tool" : pattern) + " was used with success"};
 }
 
 attempt_effects attempt_core::check_done(const check_result& r) {
@@ -297,6 +359,8 @@ attempt_effects attempt_core::on_deadline(steady_time now) {
 attempt_effects attempt_core::on_silence(steady_time now) {
   if (phase_ != phase::running || options_.no_output_timeout.count() == 0)
     return {};
+  if (chat_ && chat_->waits_for_others())
+    last_progress_ = now; // a queue, a tool or a person is not the model's silence
   const auto due = last_progress_ + options_.no_output_timeout;
   if (now < due)
     return {effect::arm_timer{timer_kind::silence, due}};
@@ -324,7 +388,22 @@ attempt_effects attempt_core::end_run(execution_verdict verdict, std::string why
   outcome_.failure =
       verdict == execution_verdict::cancelled ? failure_class::none : failure_class::transient;
   outcome_.error = std::move(why);
+  if (chat_ && !chat_->over())
+    return stop_talk();
   return process_alive_ ? stop_process(now) : finish();
+}
+
+attempt_effects attempt_core::stop_talk() {
+  attempt_effects effects;
+  for (auto& e : chat_->stop(outcome_.error))
+    effects.emplace_back(effect::talk{std::move(e)});
+  const auto& text = chat_->outcome().text;
+  out_.append(text);
+  out_lines_.append(text);
+  out_lines_.finish();
+  auto end = finish();
+  std::ranges::move(end, std::back_inserter(effects));
+  return effects;
 }
 
 /// TERM now, KILL after the grace.
@@ -382,6 +461,10 @@ void attempt_core::compose_output() {
     if (!outcome_.output.empty() && outcome_.output.back() != '\n')
       outcome_.output += '\n';
     outcome_.output.append(stderr_title).append(errors.text);
+  }
+  if (chat_) {
+    outcome_.usage_json = chat_->usage_json();
+    return;
   }
   const auto bytes = out_.total() + err_.total();
   outcome_.usage_json =

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, member>, 7> placeholders{{
 } // namespace
 
 result<std::string> expand(std::string_view text, const placeholder_values& values,
-                           std::size_t max_bytes) {
+                           std::size_t max_bytes, std::vector<section>* sections) {
   std::string out;
   out.reserve(std::min(text.size(), max_bytes));
   while (!text.empty()) {
@@ -37,6 +37,8 @@ result<std::string> expand(std::string_view text, const placeholder_values& valu
         if (text.starts_with(name)) {
           piece = values.*value;
           taken = name.size();
+          if (sections != nullptr && !piece.empty())
+            sections->push_back({name.substr(1, name.size() - 2), out.size(), piece.size()});
         }
       }
     }

@@ -2,6 +2,8 @@
 
 #include "boyd/core/limits.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -120,6 +122,18 @@ std::string remark(const config::agent& agent, const plan_input& in) {
   return "the wake check failed, so it runs: " + answer->detail;
 }
 
+/// The agent's metadata with the places of the prompt's sections: an attempt that was too long is
+/// tried again with fewer of them (exec/context_level.hpp).
+std::string with_sections(const std::string& metadata_json, const std::vector<section>& sections) {
+  auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
+  if (!metadata.is_object() || sections.empty())
+    return metadata_json;
+  auto& all = metadata["boyd_sections"] = nlohmann::json::array();
+  for (const auto& s : sections)
+    all.push_back({s.name, s.at, s.size});
+  return metadata.dump();
+}
+
 dispatch_spec make_spec(const config::kernel& kernel, const config::agent& agent,
                         const plan_input& in, std::string prompt) {
   dispatch_spec spec;
@@ -168,8 +182,12 @@ plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
         use_slot(out, kernel, agent.agent_id, in);
     }
     if (!held) {
-      if (auto prompt = expand(agent.prompt, values)) {
+      std::vector<section> sections;
+      const bool shrinks = std::holds_alternative<config::chat_executor>(agent.run);
+      if (auto prompt =
+              expand(agent.prompt, values, limits::prompt_bytes, shrinks ? &sections : nullptr)) {
         out.specs.push_back(make_spec(kernel, agent, in, std::move(*prompt)));
+        out.specs.back().metadata_json = with_sections(agent.metadata_json, sections);
         use_slot(out, kernel, agent.agent_id, in);
       } else {
         held = hold{"planner", to_string(prompt.error())};

@@ -46,6 +46,7 @@ std::string_view beginning_of(std::string_view utf8) {
 void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
   const auto& d = row.d;
   const auto kept = beginning_of(d.outcome.output);
+  auto usage = json::parse(d.outcome.usage_json, nullptr, false);
   json entry{{"attempt", d.attempt},
              {"fence", d.fence},
              {"node", row.last_owner},
@@ -59,6 +60,7 @@ void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
              {"exit_code", d.outcome.exit_code},
              {"summary", d.outcome.summary},
              {"error", d.outcome.error},
+             {"usage", usage.is_discarded() ? json() : std::move(usage)},
              {"output", kept},
              {"output_cut", d.outcome.output_cut + d.outcome.output.size() - kept.size()}};
   auto all = json::parse(d.attempts_json, nullptr, false);

@@ -1,4 +1,5 @@
 #include "actors/dispatcher/pool.hpp"
+#include "actors/governor/actor.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/workspace/actor.hpp"
@@ -33,6 +34,7 @@ struct fixture : simulated_node {
   store_actor store;
   permits_actor permits;
   workspace_actor workspace;
+  governor_actor governor;
   dispatcher_pool_actor pool;
 
   explicit fixture(std::vector<config::agent> agents, bool shared = false) {
@@ -42,8 +44,9 @@ struct fixture : simulated_node {
     store = actors.own(spawn_store(actors.system(), context));
     permits = actors.own(spawn_permits(actors.system(), configuration));
     workspace = actors.own(spawn_workspace(actors.system(), context));
-    pool = actors.own(
-        spawn_dispatcher_pool(actors.system(), context, configuration, store, permits, workspace));
+    governor = actors.own(spawn_governor(actors.system(), context, configuration));
+    pool = actors.own(spawn_dispatcher_pool(actors.system(), context, configuration,
+                                            {store, permits, workspace, governor}));
     caf::anon_send(pool, start_claiming{});
     actors.run_all();
   }

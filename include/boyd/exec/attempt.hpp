@@ -4,12 +4,14 @@
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/verdict.hpp"
+#include "boyd/exec/chat_loop.hpp"
 #include "boyd/exec/output_keeper.hpp"
 #include "boyd/exec/requirements.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,8 +23,8 @@ namespace boyd::exec {
 
 /// What an attempt runs and under which limits.
 struct attempt_options {
-  /// A program, or a scripted answer (the script executor).
-  std::variant<process_spec, config::script_executor::answer> work;
+  /// A program, a scripted answer (the script executor), or a conversation with a model.
+  std::variant<process_spec, config::script_executor::answer, conversation> work;
   milliseconds timeout = limits::run_timeout;
   milliseconds no_output_timeout{0}; ///< 0: off
   std::size_t output_bytes = limits::output_bytes;
@@ -89,6 +91,11 @@ struct read_file {
   std::size_t max_bytes = 0;
 };
 
+/// What a conversation wants; its answers come back through on_talk and hear.
+struct talk {
+  chat_effect what;
+};
+
 /// The attempt is over. Always the last effect, exactly once.
 struct finish {
   run_outcome outcome;
@@ -98,7 +105,7 @@ struct finish {
 
 using attempt_effect =
     std::variant<effect::start_process, effect::signal_process, effect::arm_timer,
-                 effect::stat_file, effect::read_file, effect::finish>;
+                 effect::stat_file, effect::read_file, effect::talk, effect::finish>;
 using attempt_effects = std::vector<attempt_effect>;
 
 /// One attempt at a dispatch as a state machine: (event, now) → effects; no clock, no I/O.
@@ -124,8 +131,12 @@ class attempt_core {
   attempt_effects on_timer(timer_kind kind, steady_time now);
   attempt_effects on_file_info(const result<file_info>& info, steady_time now);
   attempt_effects on_file_text(const result<std::string>& text, steady_time now);
-  /// Ends the process (TERM → KILL), then finishes as `cancelled`, class none. The first reason
-  /// counts.
+  /// An event of the conversation: `event` hands it to the loop.
+  attempt_effects on_talk(const std::function<chat_effects(chat_loop&)>& event, steady_time now);
+  /// A part of an answer has come.
+  void hear(const std::function<void(chat_loop&)>& event, steady_time now);
+  /// Ends the process (TERM → KILL) or the conversation, then finishes as `cancelled`, class none.
+  /// The first reason counts.
   attempt_effects cancel(cancel_reason reason, steady_time now);
 
   bool finished() const noexcept { return phase_ == phase::finished; }
@@ -135,11 +146,16 @@ class attempt_core {
 
   attempt_effects end_run(execution_verdict verdict, std::string why, steady_time now);
   attempt_effects stop_process(steady_time now);
+  attempt_effects stop_talk();
   attempt_effects judge_exit(const process_exit& e, steady_time now);
   attempt_effects judge_answer(steady_time now);
+  attempt_effects judge_talk(steady_time now);
+  /// Wraps the loop's effects; an ended conversation is judged.
+  attempt_effects after_talk(chat_effects effects, steady_time now);
   attempt_effects start_checks(steady_time now);
   attempt_effects next_check();
   attempt_effects check_done(const check_result& r);
+  check_result check_tool_action(const std::string& pattern) const;
   attempt_effects on_deadline(steady_time now);
   attempt_effects on_silence(steady_time now);
   attempt_effects give_up();
@@ -165,6 +181,7 @@ class attempt_core {
   std::string check_failure_; ///< why the running check was ended
   failure_class check_class_ = failure_class::deterministic;
   std::vector<std::string> failed_checks_;
+  std::optional<chat_loop> chat_;
   process_exit exit_;
   bool exit_known_ = false;
   output_keeper out_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace boyd::plan {
 
@@ -20,10 +21,21 @@ struct placeholder_values {
   std::string senses;         ///< {SENSES}: output of the senses
 };
 
+/// Where a placeholder's value stands in the expanded text.
+struct section {
+  std::string_view name; ///< without its braces, e.g. STATE
+  std::size_t at = 0;
+  std::size_t size = 0;
+
+  bool operator==(const section&) const = default;
+};
+
 /// Replaces the placeholders of `text` in one pass: what arrives through one is never looked at
 /// again. Unknown {WORDS} and lone braces stay as they are; there is no escape. Error
-/// `limit_exceeded` when the outcome would be longer than `max_bytes`.
+/// `limit_exceeded` when the outcome would be longer than `max_bytes`. `sections`, when asked for,
+/// gets the places of what was filled in, in order, but for empty values.
 result<std::string> expand(std::string_view text, const placeholder_values& values,
-                           std::size_t max_bytes = limits::prompt_bytes);
+                           std::size_t max_bytes = limits::prompt_bytes,
+                           std::vector<section>* sections = nullptr);
 
 } // namespace boyd::plan

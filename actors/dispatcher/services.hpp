@@ -1,0 +1,15 @@
+#pragma once
+
+#include "messages/interfaces.hpp"
+
+namespace boyd {
+
+/// What dispatchers and attempts ask.
+struct run_services {
+  store_actor store;
+  permits_actor permits;
+  workspace_actor workspace;
+  governor_actor governor;
+};
+
+} // namespace boyd

@@ -1,0 +1,239 @@
+#include "actors/governor/actor.hpp"
+
+#include "actors/support/handlers.hpp"
+#include "boyd/model/governor.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+/// Time may have brought a place or opened a breaker. `number`: an old timer does nothing.
+struct governor_tick : message {
+  std::uint64_t number = 0;
+};
+
+using governor_impl = governor_actor::extend<caf::reacts_to<governor_tick>>;
+
+/// Waits that are longer are cut: the clock may be looked at more often, never less.
+constexpr milliseconds longest_look = 30s;
+
+/// What a ticket stands for.
+struct place {
+  std::string provider_id;
+  place_holder_actor holder;
+  std::uint64_t call = 0;
+};
+
+struct governor_state {
+  node_context_ptr context;
+  std::map<std::string, model::governor_core> providers;
+  std::map<model::governor_core::ticket_id, place> places;
+  /// By holder, then by its number for the call. A holder is monitored as long as it is here.
+  std::map<caf::actor_addr, std::map<std::uint64_t, model::governor_core::ticket_id>> tickets;
+  std::map<std::string, model::breaker_state> breakers; ///< as last logged
+  model::governor_core::ticket_id next_ticket = 1;
+  std::uint64_t ticks = 0;
+  std::optional<steady_time> tick_at;
+  static inline const char* name = "governor";
+};
+
+using self_pointer = governor_impl::stateful_pointer<governor_state>;
+
+steady_time now_of(self_pointer self) {
+  return self->state.context->ports.clock->steady();
+}
+
+void forget(self_pointer self, model::governor_core::ticket_id ticket) {
+  auto& s = self->state;
+  auto it = s.places.find(ticket);
+  if (it == s.places.end())
+    return;
+  auto of_holder = s.tickets.find(it->second.holder.address());
+  of_holder->second.erase(it->second.call);
+  if (of_holder->second.empty()) {
+    self->demonitor(of_holder->first);
+    s.tickets.erase(of_holder);
+  }
+  s.places.erase(it);
+}
+
+void log_breaker(self_pointer self, const std::string& id, const model::governor_core& core) {
+  auto& known = self->state.breakers[id];
+  const auto present = core.breaker(now_of(self));
+  if (known == present)
+    return;
+  if (present == model::breaker_state::open)
+    spdlog::warn("provider {}: {} failures in a row; nobody calls it for {} s (last: {})", id,
+                 model::breaker_failures,
+                 std::chrono::duration_cast<std::chrono::seconds>(model::breaker_wait).count(),
+                 core.last_trouble());
+  else if (present == model::breaker_state::closed)
+    spdlog::info("provider {}: answers again", id);
+  known = present;
+}
+
+/// Hands out what may be handed out now and looks again when time alone brings something.
+void decide(self_pointer self) {
+  auto& s = self->state;
+  std::optional<steady_time> next;
+  for (auto& [id, core] : s.providers) {
+    for (auto& d : core.decide(now_of(self))) {
+      auto it = s.places.find(d.ticket);
+      if (it == s.places.end())
+        continue;
+      self->send(it->second.holder, place_answer{{}, it->second.call, std::move(d.why)});
+      if (!d.granted)
+        forget(self, d.ticket);
+    }
+    log_breaker(self, id, core);
+    if (const auto at = core.next_look(); at && (!next || *at < *next))
+      next = at;
+  }
+  if (!next || (s.tick_at && *s.tick_at <= *next))
+    return;
+  s.tick_at = next;
+  const auto wait = std::clamp<milliseconds>(std::chrono::ceil<milliseconds>(*next - now_of(self)),
+                                             1ms, longest_look);
+  self->delayed_send(self, wait, governor_tick{{}, ++s.ticks});
+}
+
+void refuse(self_pointer self, const place_request& m, model::trouble_kind kind, std::string what) {
+  model::trouble t;
+  t.kind = kind;
+  t.what = std::move(what);
+  self->send(m.holder, place_answer{{}, m.wish.call, std::move(t)});
+}
+
+void ask(self_pointer self, const place_request& m) {
+  auto& s = self->state;
+  auto core = s.providers.find(m.wish.provider_id);
+  if (core == s.providers.end())
+    return refuse(self, m, model::trouble_kind::not_found,
+                  "no such provider in the configuration: " + m.wish.provider_id);
+  const auto ticket = s.next_ticket++;
+  auto [of_holder, fresh] = s.tickets.try_emplace(m.holder.address());
+  if (fresh)
+    self->monitor(m.holder);
+  of_holder->second[m.wish.call] = ticket;
+  s.places.emplace(ticket, place{m.wish.provider_id, m.holder, m.wish.call});
+  core->second.ask(ticket, m.wish.agent, m.wish.tokens, now_of(self));
+  decide(self);
+}
+
+void release(self_pointer self, const place_release& m) {
+  auto& s = self->state;
+  auto of_holder = s.tickets.find(m.holder.address());
+  if (of_holder == s.tickets.end())
+    return;
+  auto found = of_holder->second.find(m.call);
+  if (found == of_holder->second.end())
+    return;
+  const auto ticket = found->second;
+  if (auto core = s.providers.find(m.provider_id); core != s.providers.end()) {
+    if (m.ended)
+      core->second.done(ticket, m.ended->tokens, m.ended->trouble, now_of(self));
+    else
+      core->second.drop(ticket, now_of(self));
+  }
+  forget(self, ticket);
+  decide(self);
+}
+
+/// The holder is gone: so are its places.
+void gone(self_pointer self, const caf::actor_addr& holder) {
+  auto& s = self->state;
+  auto of_holder = s.tickets.find(holder);
+  if (of_holder == s.tickets.end())
+    return;
+  const auto tickets = std::move(of_holder->second);
+  s.tickets.erase(of_holder);
+  for (const auto& [call, ticket] : tickets) {
+    if (auto it = s.places.find(ticket); it != s.places.end()) {
+      if (auto core = s.providers.find(it->second.provider_id); core != s.providers.end())
+        core->second.drop(ticket, now_of(self));
+      s.places.erase(it);
+    }
+  }
+  decide(self);
+}
+
+/// Who holds or waits for a place at a provider that is gone is told so by its next call.
+void set_limits(self_pointer self, const config::configuration& c) {
+  auto& s = self->state;
+  std::erase_if(s.providers, [&](const auto& known) {
+    return config::find_provider(c, known.first) == nullptr;
+  });
+  for (const auto& p : c.providers) {
+    auto [it, fresh] = s.providers.try_emplace(p.provider_id, p);
+    if (!fresh)
+      it->second.set_limits(p);
+  }
+  std::vector<model::governor_core::ticket_id> orphans;
+  for (const auto& [ticket, at] : s.places)
+    if (s.providers.count(at.provider_id) == 0)
+      orphans.push_back(ticket);
+  for (const auto ticket : orphans) {
+    const auto at = s.places.at(ticket);
+    model::trouble t;
+    t.kind = model::trouble_kind::not_found;
+    t.what = "the provider was removed from the configuration: " + at.provider_id;
+    self->send(at.holder, place_answer{{}, at.call, std::move(t)});
+    forget(self, ticket);
+  }
+  decide(self);
+}
+
+governors_reply status_of(self_pointer self) {
+  governors_reply reply;
+  for (const auto& [id, core] : self->state.providers) {
+    governor_status row;
+    row.provider_id = id;
+    row.limit = core.limit();
+    row.in_use = core.in_use();
+    row.waiting = core.waiting();
+    row.breaker = core.breaker(now_of(self));
+    row.last_trouble = core.last_trouble();
+    reply.providers.push_back(std::move(row));
+  }
+  return reply;
+}
+
+governor_impl::behavior_type governor_behavior(self_pointer self, node_context_ptr context,
+                                               configuration_ptr configuration) {
+  install_handlers(self, "governor");
+  self->set_down_handler([self](caf::down_msg& m) { gone(self, m.source); });
+  self->state.context = std::move(context);
+  set_limits(self, *configuration);
+  return {
+      [self](place_request& m) { ask(self, m); },
+      [self](place_release& m) { release(self, m); },
+      [self](governors_query&) -> result<governors_reply> { return status_of(self); },
+      [self](reload_order& m) { set_limits(self, *m.configuration); },
+      [](health_query&) -> result<part_health> { return part_health{}; },
+      [self](governor_tick& m) {
+        if (m.number != self->state.ticks)
+          return;
+        self->state.tick_at.reset();
+        decide(self);
+      },
+  };
+}
+
+} // namespace
+
+governor_actor spawn_governor(caf::actor_system& system, node_context_ptr context,
+                              configuration_ptr configuration) {
+  return system.spawn(governor_behavior, std::move(context), std::move(configuration));
+}
+
+} // namespace boyd

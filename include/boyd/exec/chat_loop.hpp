@@ -1,0 +1,208 @@
+#pragma once
+
+#include "boyd/config/models.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/core/verdict.hpp"
+#include "boyd/model/chat.hpp"
+#include "boyd/model/trouble.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/http_client.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace boyd::exec {
+
+/// Where a conversation may be led: an endpoint, its model, its key.
+struct chat_target {
+  config::provider provider;
+  std::string model;
+  std::string key; ///< empty: none
+  std::vector<std::string>
+      on; ///< troubles that lead here from the target before (config::model_fallback)
+};
+
+/// What is to become of a tool call, decided before anything happens (SPEC §8, governance).
+struct judgement {
+  config::policy_decision decision = config::policy_decision::deny;
+  std::string reason;
+};
+
+/// One conversation with a model: its words, its tools, its limits.
+struct conversation {
+  std::vector<chat_target> targets; ///< the first is tried first; at least one
+  std::vector<model::message_json> messages;
+  std::string tools_json; ///< empty: none
+  std::string schema_json;
+  std::optional<double> temperature;
+  std::int64_t max_output_tokens = 0;
+  int max_turns = limits::model_turns;
+  config::budget_limit budget; ///< of this run; `wall` is the attempt's timeout's business
+  /// The day's budgets that each call is taken from (store::reserve_spend).
+  std::vector<store::reserve_spend::limit> scopes;
+  std::string dispatch_id;
+  std::string kernel_id;
+  std::string agent_id;
+  std::int64_t fence = 0;
+  /// Pure; called once per tool call, in order.
+  std::function<judgement(const model::tool_call&)> judge;
+  /// For the waits between repetitions: uniform in [0, 1).
+  std::function<double()> unit;
+  std::string context_level = "full"; ///< for the record: full, focused or minimal
+};
+
+/// What an answer may use where neither agent nor provider bounds it, for reservations.
+inline constexpr std::int64_t assumed_output_tokens = 4096;
+
+namespace effect {
+
+/// Asks the provider's governor for a place; the answer comes back through on_place.
+struct ask_place {
+  std::uint64_t call = 0;
+  std::string provider_id;
+  std::int64_t tokens = 0; ///< that the call may use
+};
+
+/// Nobody waits for the place of this call any more, or it is given back without a word.
+struct drop_place {
+  std::uint64_t call = 0;
+  std::string provider_id;
+};
+
+/// The call ended: the governor's place is free.
+struct leave_place {
+  std::uint64_t call = 0;
+  std::string provider_id;
+  std::int64_t tokens = 0;
+  std::optional<model::trouble> trouble;
+};
+
+/// Takes the call from the day's budgets; the answer comes back through on_reserved.
+struct reserve {
+  std::uint64_t call = 0;
+  store::reserve_spend what;
+};
+
+/// Nothing comes back.
+struct settle_spend {
+  store::settle_spend what;
+};
+
+/// http_client::start; its events come back through on_head, on_body and on_call_end.
+struct call_model {
+  std::uint64_t call = 0;
+  http_request request;
+};
+
+struct cancel_call {
+  std::uint64_t call = 0;
+};
+
+/// Calls on_repeat(call) at `at` or later.
+struct wait_repeat {
+  std::uint64_t call = 0;
+  milliseconds delay{0};
+};
+
+/// A tool call that was allowed; the answer comes back through on_tool_result.
+struct run_tool {
+  std::uint64_t step = 0; ///< grows with every tool call of the conversation
+  model::tool_call call;
+};
+
+/// A person is to decide; the answer comes back through on_approval.
+struct ask_person {
+  std::uint64_t step = 0;
+  model::tool_call call;
+  std::string reason; ///< why a person is asked
+};
+
+/// Ends a tool that is under way, or withdraws a question.
+struct stop_step {
+  std::uint64_t step = 0;
+};
+
+/// A line of the turn record: one JSON object.
+struct note_turn {
+  std::string json;
+};
+
+/// For the log: a budget is used up to four fifths, or a target was left for the next.
+struct warn {
+  std::string text;
+};
+
+/// The conversation is over; always the last effect, exactly once.
+struct talk_over {};
+
+} // namespace effect
+
+using chat_effect =
+    std::variant<effect::ask_place, effect::drop_place, effect::leave_place, effect::reserve,
+                 effect::settle_spend, effect::call_model, effect::cancel_call, effect::wait_repeat,
+                 effect::run_tool, effect::ask_person, effect::stop_step, effect::note_turn,
+                 effect::warn, effect::talk_over>;
+using chat_effects = std::vector<chat_effect>;
+
+/// How a conversation ended.
+struct chat_outcome {
+  execution_verdict execution = execution_verdict::none;
+  failure_class failure = failure_class::none;
+  std::string text;      ///< the final answer; of a failed one what there was
+  std::string error;     ///< why it failed; empty on success
+  bool too_long = false; ///< a shorter context may help
+};
+
+/// A conversation as a state machine: think → act → observe until the model answers without wanting
+/// a tool. (event, now) → effects; no clock, no I/O. Late events (of a call or step that is not the
+/// present one) change nothing. Not thread-safe.
+///
+/// Each call of a model: a place at the governor, then the budgets, then the request; troubles that
+/// pass are tried again as model::wait_before_repeat says, then at the next target whose `on` names
+/// them. Tool calls of one answer run one after another, in order; a denied one is answered with
+/// the reason, and the model goes on. An answer against the schema is returned once with the
+/// finding.
+class chat_loop {
+ public:
+  explicit chat_loop(conversation c);
+  ~chat_loop();
+  chat_loop(chat_loop&&) noexcept;
+  chat_loop& operator=(chat_loop&&) noexcept;
+
+  chat_effects begin();
+  /// `why` empty: granted.
+  chat_effects on_place(std::uint64_t call, const std::optional<model::trouble>& why);
+  chat_effects on_reserved(std::uint64_t call, const result<store::reserve_spend::reply>& r);
+  void on_head(std::uint64_t call, const http_head& head);
+  void on_body(std::uint64_t call, std::string_view bytes);
+  chat_effects on_call_end(std::uint64_t call, const result<void>& transport);
+  chat_effects on_repeat(std::uint64_t call);
+  chat_effects on_tool_result(std::uint64_t step, const std::string& text, bool is_error);
+  chat_effects on_approval(std::uint64_t step, bool approved, const std::string& reason);
+  /// Ends it from outside: what is under way is stopped, what was used is settled. No talk_over.
+  chat_effects stop(const std::string& why);
+
+  bool over() const;
+  const chat_outcome& outcome() const;
+  /// Grows with everything that comes from the model or a tool.
+  std::size_t progress() const;
+  /// Waiting for somebody else than the model: a place, a repetition, a tool or a person.
+  bool waits_for_others() const;
+  /// A tool whose name matches `pattern` (`*`: any run of characters; empty: any tool) ran well.
+  bool acted(std::string_view pattern) const;
+  /// calls, turns, tokens, cost, model, …: a JSON object's members for run_outcome::usage_json.
+  std::string usage_json() const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace boyd::exec

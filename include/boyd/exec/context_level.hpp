@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace boyd::exec {
+
+/// How much of its context an attempt gets (SPEC §8): all, without what is not at the core, or only
+/// the task itself.
+enum class context_level : std::uint8_t { full, focused, minimal };
+
+std::string name_of(context_level level);
+
+/// The level of the next attempt: one step less for each earlier attempt of the row that timed out
+/// or was too long; other failures take nothing away. `attempts_json`: dispatch::attempts_json.
+context_level level_for(std::string_view attempts_json);
+
+/// The prompt with less in it. Where the planner filled in placeholders it left their places in the
+/// row's metadata (`boyd_sections`): focused leaves out MEMORY, SKILLS and SENSES, minimal also
+/// STATE; GOAL, TIME and RECENT_RESULTS stay. In the place of what is left out stands a line that
+/// says so. Without such places the prompt is as it was.
+std::string shrink_prompt(const std::string& prompt, std::string_view metadata_json,
+                          context_level level);
+
+} // namespace boyd::exec

@@ -1,0 +1,125 @@
+#include "chat_record.hpp"
+
+namespace boyd::exec {
+
+using nlohmann::json;
+
+namespace {
+
+std::string_view name_of(config::policy_decision d) {
+  switch (d) {
+  case config::policy_decision::allow:
+    return "allow";
+  case config::policy_decision::ask:
+    return "ask";
+  case config::policy_decision::deny:
+    break;
+  }
+  return "deny";
+}
+
+std::string_view name_of(model::stop_reason r) {
+  switch (r) {
+  case model::stop_reason::stop:
+    return "stop";
+  case model::stop_reason::tool_calls:
+    return "tool_calls";
+  case model::stop_reason::length:
+    return "length";
+  case model::stop_reason::content_filter:
+    return "content_filter";
+  case model::stop_reason::other:
+    break;
+  }
+  return "other";
+}
+
+json usage_of(const model::usage& u) {
+  return {{"input_tokens", u.input},
+          {"cached_tokens", u.cached},
+          {"output_tokens", u.output},
+          {"reasoning_tokens", u.reasoning},
+          {"reported", u.reported}};
+}
+
+/// Text that we made or checked ourselves, as a value; anything else as text.
+json value_of(const std::string& text) {
+  auto value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json(text) : value;
+}
+
+} // namespace
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string usage_json_of(const chat_totals& t, const std::string& context_level, bool too_long) {
+  json j{{"provider", t.provider_id},
+         {"model", t.model},
+         {"calls", t.calls},
+         {"turns", t.turns},
+         {"tool_calls", t.tool_calls},
+         {"denied", t.denied},
+         {"input_tokens", t.used.input},
+         {"cached_tokens", t.used.cached},
+         {"output_tokens", t.used.output},
+         {"reasoning_tokens", t.used.reasoning},
+         {"cost_microusd", t.cost},
+         {"context", context_level}};
+  if (too_long)
+    j["too_long"] = true;
+  return dump(j);
+}
+
+std::string beginning_json(const conversation& c) {
+  json messages = json::array();
+  for (const auto& m : c.messages)
+    messages.push_back(value_of(m));
+  return dump({{"event", "begin"},
+               {"context", c.context_level},
+               {"messages", std::move(messages)},
+               {"tools", c.tools_json.empty() ? json::array() : value_of(c.tools_json)},
+               {"schema", c.schema_json.empty() ? json() : value_of(c.schema_json)}});
+}
+
+json answer_json(const chat_target& target, const model::chat_answer& a, int turn,
+                 std::int64_t cost) {
+  return {{"event", "turn"},
+          {"turn", turn},
+          {"provider", target.provider.provider_id},
+          {"model", target.model},
+          {"answered_by", a.model},
+          {"completion", a.id},
+          {"stop", name_of(a.stop)},
+          {"usage", usage_of(a.used)},
+          {"cost_microusd", cost},
+          {"message", value_of(a.message)},
+          {"actions", json::array()}};
+}
+
+json step_json(const model::tool_call& call, const judgement& j, const std::string& text,
+               bool is_error) {
+  return {{"id", call.id},
+          {"tool", call.name},
+          {"arguments", call.arguments},
+          {"decision", name_of(j.decision)},
+          {"reason", j.reason},
+          {"ok", !is_error},
+          {"result", text}};
+}
+
+std::string trouble_json(const chat_target& target, std::uint64_t call, const model::trouble& t,
+                         const std::string& next) {
+  return dump({{"event", "trouble"},
+               {"call", call},
+               {"provider", target.provider.provider_id},
+               {"model", target.model},
+               {"kind", model::name_of(t.kind)},
+               {"status", t.status},
+               {"code", t.code},
+               {"what", t.what},
+               {"next", next}});
+}
+
+} // namespace boyd::exec

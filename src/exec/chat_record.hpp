@@ -1,0 +1,44 @@
+#pragma once
+
+#include "boyd/exec/chat_loop.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace boyd::exec {
+
+/// What a whole conversation has used so far.
+struct chat_totals {
+  model::usage used;
+  std::int64_t cost = 0;
+  int calls = 0; ///< requests sent
+  int turns = 0; ///< answers received
+  int tool_calls = 0;
+  int denied = 0;
+  std::string provider_id; ///< of the last answer
+  std::string model;
+};
+
+/// The members for run_outcome::usage_json.
+std::string usage_json_of(const chat_totals& t, const std::string& context_level, bool too_long);
+
+/// The record's first line: what the conversation begins with.
+std::string beginning_json(const conversation& c);
+
+/// What an answer was: the turn's line without its tools.
+nlohmann::json answer_json(const chat_target& target, const model::chat_answer& a, int turn,
+                           std::int64_t cost);
+
+/// One tool call of the turn: what was asked, what was decided and why, what came of it.
+nlohmann::json step_json(const model::tool_call& call, const judgement& j, const std::string& text,
+                         bool is_error);
+
+/// A call that failed, and what comes next.
+std::string trouble_json(const chat_target& target, std::uint64_t call, const model::trouble& t,
+                         const std::string& next);
+
+/// JSON text of a value that may hold bytes which are no UTF-8.
+std::string dump(const nlohmann::json& value);
+
+} // namespace boyd::exec
