@@ -33,7 +33,9 @@ struct http_head {
   http_headers headers; ///< names in lower case, in their order
 };
 
-/// Callbacks of one request, from the client's own thread, in order; they must not block.
+/// Callbacks of one request, in order: from the client's own thread, or on_end from start() itself
+/// for a request that is refused at once. They must neither block nor throw; they may start and
+/// cancel requests.
 struct http_events {
   std::function<void(const http_head&)> on_head;   ///< once, for the final answer (no 1xx)
   std::function<void(std::string_view)> on_body;   ///< as it comes
@@ -47,8 +49,8 @@ using http_handle = std::uint64_t;
 ///
 /// on_end's errors: `invalid_argument` for an address or header that is none; `overloaded` when too
 /// many are under way; `timed_out`; `io_error` when the connection could not be made or broke, with
-/// host and cause (`refused` for a certificate that does not hold); `limit_exceeded`; `parse_error`
-/// for an answer that is no HTTP; `cancelled`.
+/// host and cause (`refused` for a certificate that does not hold); `limit_exceeded` for a body or a
+/// head that is too long; `parse_error` for an answer that is no HTTP; `cancelled`.
 class http_client {
  public:
   virtual ~http_client() = default;
