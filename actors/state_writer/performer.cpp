@@ -232,7 +232,9 @@ result<state_reply> state_session::edit_state(home& h,
                                               state::versioned_store::snapshot_first first) {
   if (auto text = sound_state(h); !text)
     return fail(std::move(text.error()));
-  return written(h, h.files->update(state_file, edit, first));
+  // A commit follows each of these edits at once (docs/adr/0012).
+  return written(
+      h, h.files->update(state_file, edit, first, state::versioned_store::staging::with_commit));
 }
 
 result<state_reply> state_session::carry_out(home& h, const merge_actions& what) {

@@ -303,7 +303,7 @@ result<void> versioned_store::write(const std::string& file, std::string_view by
 }
 
 result<void> versioned_store::update(const std::string& file, const edit_function& edit,
-                                     snapshot_first first) {
+                                     snapshot_first first, staging staged) {
   if (auto usable = check(file); !usable)
     return usable;
   for (int attempt = 0; attempt < limits::update_attempts; ++attempt) {
@@ -323,7 +323,8 @@ result<void> versioned_store::update(const std::string& file, const edit_functio
       snapshot();
     auto written = replace(file, *edited, &before);
     if (written) {
-      stage(file);
+      if (staged == staging::at_once)
+        stage(file);
       return {};
     }
     if (written.error().code != errc::conflict)

@@ -111,9 +111,15 @@ class versioned_store {
   ///
   /// `snapshot_first::no` is for an edit that keeps every byte that is not its own and is followed
   /// by a commit at once: that commit is then the snapshot.
+  ///
+  /// `staging::with_commit` is for an edit that is followed by a commit at once, which stages the
+  /// file itself and makes that durable together with its own objects; without that commit the file
+  /// is modified and not staged, as after an agent's write, and goes into the next one.
   enum class snapshot_first : bool { no, yes };
+  enum class staging : bool { with_commit, at_once };
   result<void> update(const std::string& file, const edit_function& edit,
-                      snapshot_first first = snapshot_first::yes);
+                      snapshot_first first = snapshot_first::yes,
+                      staging staged = staging::at_once);
 
   /// Writes `file` when it does not exist; true when it was written. Never overwrites.
   result<bool> seed(const std::string& file, std::string_view bytes);

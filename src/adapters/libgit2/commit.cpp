@@ -132,17 +132,50 @@ result<git_oid> write_commit(const session& s, const head_state& h, const git_oi
   return id;
 }
 
-/// Moves what HEAD pointed at to `id`, only if it has not moved: libgit2's code.
-int move_head(const session& s, const head_state& h, const git_oid& id,
-              const std::string& message) {
+/// Brings what is new to the disk, in this order: the bytes of objects, index and (when there is
+/// one) of the ref's lock file, together; the objects' names; the index, which may name them now.
+/// The ref, which makes a commit of it, comes after all of it.
+result<void> make_durable(const session& s, index_draft& index, const ref_move* ref) {
+  sync_group group;
+  if (auto written = s.objects->write(s.at->git_dir, group); !written)
+    return written;
+  index.add_to(group);
+  if (ref != nullptr)
+    ref->add_to(group);
+  if (const int code = group.sync(); code != 0)
+    return fail(system_failure(code, "cannot sync what is new", group.failed()));
+  if (auto named = s.objects->name(s.at->git_dir); !named)
+    return named;
+  return index.publish(s);
+}
+
+/// How far the last step came: libgit2's code, or why what is new did not get to the disk.
+struct head_moved {
+  int rc = 0;
+  std::optional<error> not_durable;
+};
+
+/// Moves what HEAD pointed at to `id`, only if it has not moved, when all else is durable.
+head_moved move_head(const session& s, const head_state& h, index_draft& index, const git_oid& id,
+                     const std::string& message) {
   const std::string note = "commit: " + message.substr(0, message.find('\n'));
-  if (h.ref)
-    return move_ref(s, git_reference_name(h.ref.get()), *git_reference_target(h.ref.get()), id,
-                    note);
+  std::optional<ref_move> move;
+  if (h.ref) {
+    move.emplace(s, git_reference_name(h.ref.get()));
+    if (const int rc = move->prepare(*git_reference_target(h.ref.get()), id); rc != 0)
+      return {rc, {}};
+  }
+  if (auto durable = make_durable(s, index, move ? &*move : nullptr); !durable)
+    return {0, std::move(durable.error())};
+  if (move)
+    return {move->finish(note), {}};
   reference_ptr made;
-  return fill(made, [&](git_reference** out) {
-    return git_reference_create(out, s.repo.get(), h.branch.c_str(), &id, 0, note.c_str());
-  });
+  return {fill(made,
+               [&](git_reference** out) {
+                 return git_reference_create(out, s.repo.get(), h.branch.c_str(), &id, 0,
+                                             note.c_str());
+               }),
+          {}};
 }
 
 bool head_is(const session& s, const git_oid& id) {
@@ -169,7 +202,7 @@ struct attempt {
 };
 
 result<attempt> try_commit(const session& s, const std::vector<prepared_path>& paths,
-                           const std::string& message, utc_time when) {
+                           index_draft& index, const std::string& message, utc_time when) {
   auto head = read_head(s);
   if (!head)
     return fail(std::move(head.error()));
@@ -181,7 +214,9 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
   auto id = write_commit(s, *head, **tree, message, when);
   if (!id)
     return fail(std::move(id.error()));
-  const int rc = move_head(s, *head, *id, message);
+  const auto [rc, not_durable] = move_head(s, *head, index, *id, message);
+  if (not_durable)
+    return fail(*not_durable);
   if (rc == 0)
     return attempt{attempt_end::done, hex(*id)};
   const bool not_found = was_not_found_yet();
@@ -221,7 +256,24 @@ result<tree_ptr> head_tree(const session& s) {
   return tree;
 }
 
+namespace {
+
+/// Objects that nothing has come of do not wait for the next commit.
+class batch_end {
+ public:
+  explicit batch_end(const session& s) : s_(s) {}
+  batch_end(const batch_end&) = delete;
+  batch_end& operator=(const batch_end&) = delete;
+  ~batch_end() { s_.objects->forget(); }
+
+ private:
+  const session& s_;
+};
+
+} // namespace
+
 result<void> stage(const session& s, const std::vector<path_change>& paths) {
+  const batch_end end(s);
   if (auto free = check_nothing_in_progress(s); !free)
     return free;
   auto prepared = prepare(s, paths, staged_first::no);
@@ -232,7 +284,10 @@ result<void> stage(const session& s, const std::vector<path_change>& paths) {
   auto lock = index_lock::acquire(s.at->work_tree, s.at->git_dir, limits::repository_lock_wait);
   if (!lock)
     return fail(std::move(lock.error()));
-  return update_index(s, *prepared);
+  auto index = index_draft::make(s, *prepared);
+  if (!index)
+    return fail(std::move(index.error()));
+  return make_durable(s, *index, nullptr);
 }
 
 namespace {
@@ -251,6 +306,7 @@ error blame_disk(const session& s, error why) {
 result<std::optional<std::string>> commit_to_disk(const session& s,
                                                   const std::vector<path_change>& paths,
                                                   const std::string& message, utc_time when) {
+  const batch_end end(s);
   auto prepared = prepare(s, paths, staged_first::yes);
   if (!prepared)
     return fail(std::move(prepared.error()));
@@ -261,19 +317,24 @@ result<std::optional<std::string>> commit_to_disk(const session& s,
     return fail(std::move(lock.error()));
   if (auto free = check_nothing_in_progress(s); !free)
     return fail(std::move(free.error()));
-  if (!prepared->empty())
-    if (auto staged = update_index(s, *prepared); !staged)
-      return fail(std::move(staged.error()));
+  auto index = prepared->empty() ? result<index_draft>{} : index_draft::make(s, *prepared);
+  if (!index)
+    return fail(std::move(index.error()));
   lock_wait wait(s.at->git_dir, limits::repository_lock_wait);
   bool not_found = false;
   for (int moved = 0; moved < limits::commit_attempts;) {
-    auto tried = try_commit(s, *prepared, message, when);
+    const auto blobs = s.objects->size();
+    auto tried = try_commit(s, *prepared, *index, message, when);
     if (!tried)
       return fail(std::move(tried.error()));
     if (tried->end == attempt_end::done) {
       renew_patience(s.at->git_dir);
       return tried->hash;
     }
+    // Whatever follows, the change is staged. The tree and the commit are made anew.
+    s.objects->forget(blobs);
+    if (auto staged = make_durable(s, *index, nullptr); !staged)
+      return fail(std::move(staged.error()));
     not_found = tried->end == attempt_end::not_found;
     if (not_found || tried->end == attempt_end::moved) {
       ++moved;

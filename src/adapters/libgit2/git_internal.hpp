@@ -2,6 +2,7 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/ports/repository.hpp"
+#include "object_batch_internal.hpp"
 
 #include <git2.h>
 
@@ -78,6 +79,7 @@ struct location {
 struct session {
   repository_ptr repo;
   const location* at = nullptr;
+  object_batch* objects = nullptr; ///< the new ones; belongs to `repo`
 };
 
 /// Starts libgit2 once: no configuration from outside the repository, fsync on.
@@ -126,11 +128,40 @@ result<void> stage(const session& s, const std::vector<path_change>& paths);
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
                                           const std::string& message, utc_time when);
 
-/// Moves a direct ref from `from` to `to`, durably, as git does it: libgit2's code, GIT_ELOCKED
-/// when somebody holds its lock, GIT_EMODIFIED when it points elsewhere. Unlike libgit2 it does not
-/// sync the reflog, which is for people to look at and proves nothing: four syncs less.
-int move_ref(const session& s, const std::string& name, const git_oid& from, const git_oid& to,
-             const std::string& note);
+/// A direct ref that is about to move, durably, as git does it. Unlike libgit2 it does not sync the
+/// reflog, which is for people to look at and proves nothing: four syncs less.
+class ref_move {
+ public:
+  /// `name`: in full. Nothing is touched yet.
+  ref_move(const session& s, std::string name);
+  ref_move(const ref_move&) = delete;
+  ref_move& operator=(const ref_move&) = delete;
+  /// Gives the lock up unless the ref has moved.
+  ~ref_move();
+
+  /// Takes the ref's lock file and writes `to` into it: libgit2's code, GIT_ELOCKED when somebody
+  /// holds it, GIT_EMODIFIED when the ref is not at `from`. While it is held nobody moves the ref.
+  int prepare(const git_oid& from, const git_oid& to);
+
+  /// The lock file, which must be synced before finish().
+  void add_to(sync_group& group) const { group.add(file_.get(), lock_); }
+
+  /// Moves the ref; durable when it is 0.
+  int finish(const std::string& note);
+
+ private:
+  int take();
+  int create() const;
+
+  const session& s_;
+  std::string name_;
+  std::string path_;
+  std::string lock_;
+  owned_fd file_;
+  bool held_ = false;
+  git_oid from_{};
+  git_oid to_{};
+};
 
 // -- reading --
 result<std::vector<commit_info>> history(const session& s, const std::string& path, std::size_t n);
@@ -157,8 +188,26 @@ enum class staged_first : bool { no, yes };
 result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths,
                                            staged_first look);
 
-/// Puts `paths` into the index file. The index lock must be held.
-result<void> update_index(const session& s, const std::vector<prepared_path>& paths);
+/// A new index file beside the one in use. The index lock must be held as long as it lives.
+class index_draft {
+ public:
+  index_draft() = default;
+
+  /// The index with `paths` put in, not yet durable.
+  static result<index_draft> make(const session& s, const std::vector<prepared_path>& paths);
+
+  /// False: the index says so already.
+  bool is_news() const noexcept { return static_cast<bool>(file_); }
+
+  void add_to(sync_group& group) const;
+
+  /// Replaces the index; the draft must have been synced, and its objects must be durable.
+  result<void> publish(const session& s);
+
+ private:
+  std::string path_;
+  owned_fd file_;
+};
 
 /// Puts `paths` into an index in memory.
 result<void> apply(git_index* index, const std::vector<prepared_path>& paths);

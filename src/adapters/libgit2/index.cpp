@@ -155,17 +155,13 @@ result<void> settle_entries(const session& s, git_index* index) {
   return {};
 }
 
-/// True when the index file has these contents for `paths` already: a commit of what has been
-/// staged a moment ago.
-bool says_already(const std::string& live, const std::vector<prepared_path>& paths) {
-  index_ptr index;
-  if (fill(index, [&](git_index** out) { return git_index_open(out, live.c_str()); }) != 0 ||
-      git_index_has_conflicts(index.get()) != 0) {
-    git_error_clear();
+/// True when the index has these contents for `paths` already: a commit of what has been staged a
+/// moment ago.
+bool says_already(git_index* index, const std::vector<prepared_path>& paths) {
+  if (git_index_has_conflicts(index) != 0)
     return false;
-  }
   const bool same = std::all_of(paths.begin(), paths.end(), [&](const prepared_path& p) {
-    const git_index_entry* e = git_index_get_bypath(index.get(), p.path.c_str(), 0);
+    const git_index_entry* e = git_index_get_bypath(index, p.path.c_str(), 0);
     return p.remove ? e == nullptr : is_same(e, p.entry.id, p.entry.mode);
   });
   git_error_clear();
@@ -177,8 +173,11 @@ bool says_already(const std::string& live, const std::vector<prepared_path>& pat
 std::optional<git_oid> staged_blob(const session& s, git_index* index, const std::string& path,
                                    const struct stat& info) {
   const git_index_entry* e = git_index_get_bypath(index, path.c_str(), 0);
+  // Times without nanoseconds are another git's. Of a file that changed since it is not even asked.
+  const auto now = index_time(info.st_mtim);
   const bool may_be =
-      S_ISREG(info.st_mode) && e != nullptr &&
+      S_ISREG(info.st_mode) && e != nullptr && e->mtime.seconds == now.seconds &&
+      (e->mtime.nanoseconds == 0 || e->mtime.nanoseconds == now.nanoseconds) &&
       (e->file_size == 0 || e->file_size == static_cast<std::uint32_t>(info.st_size));
   git_oid id{};
   odb_ptr odb;
@@ -191,15 +190,6 @@ std::optional<git_oid> staged_blob(const session& s, git_index* index, const std
       git_odb_exists(odb.get(), &id) == 1;
   git_error_clear();
   return is ? std::optional(id) : std::nullopt;
-}
-
-bool sync_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  const bool ok = ::fsync(fd) == 0;
-  ::close(fd);
-  return ok;
 }
 
 } // namespace
@@ -229,9 +219,6 @@ result<index_ptr> read_index(const session& s, const std::string& index_path, bo
 
 result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths,
                                            staged_first look) {
-  auto head = head_tree(s);
-  if (!head)
-    return fail(std::move(head.error()));
   bool rebuilt = false;
   auto index = read_index(s, s.at->git_dir + "/index", &rebuilt);
   if (!index)
@@ -252,8 +239,13 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
     }
     int ignored = 0;
     git_ignore_path_is_ignored(&ignored, s.repo.get(), change.path.c_str());
-    if (ignored == 1 && !is_tracked(index->get(), head->get(), change.path))
-      continue;
+    if (ignored == 1) {
+      const auto head = head_tree(s);
+      if (!head)
+        return fail(head.error());
+      if (!is_tracked(index->get(), head->get(), change.path))
+        continue;
+    }
     if (const auto id = look == staged_first::yes ? staged_blob(s, index->get(), change.path, info)
                                                   : std::nullopt) {
       out.push_back({change.path, false, entry_for(info, *id)});
@@ -292,14 +284,13 @@ result<void> apply(git_index* index, const std::vector<prepared_path>& paths) {
   return {};
 }
 
-result<void> update_index(const session& s, const std::vector<prepared_path>& paths) {
-  const std::string live = s.at->git_dir + "/index";
-  const std::string draft = s.at->git_dir + "/boyd-index";
-  if (says_already(live, paths))
-    return {};
+namespace {
+
+/// The entries of the index `live` with `paths` put in, opened under the name `draft`; null when
+/// they are in it already.
+result<index_ptr> draft_entries(const session& s, const std::string& live, const std::string& draft,
+                                const std::vector<prepared_path>& paths) {
   std::error_code ec;
-  fs::remove(draft, ec);
-  fs::remove(draft + ".lock", ec);
   struct stat info {};
   // The draft is replaced as a whole when it is written, never changed: a second name will do.
   const bool copied = ::stat(live.c_str(), &info) == 0 && info.st_size > 0 &&
@@ -308,7 +299,7 @@ result<void> update_index(const session& s, const std::vector<prepared_path>& pa
   bool rebuilt = false;
   auto index = read_index(s, draft, &rebuilt);
   if (!index)
-    return fail(std::move(index.error()));
+    return index;
   if (rebuilt) {
     if (copied)
       spdlog::warn("the git index {} cannot be read; it is made again from HEAD", live);
@@ -324,18 +315,52 @@ result<void> update_index(const session& s, const std::vector<prepared_path>& pa
     if (*head)
       git_index_read_tree(fresh.get(), head->get());
     *index = std::move(fresh);
+  } else if (copied && says_already(index->get(), paths)) {
+    fs::remove(draft, ec);
+    return index_ptr{};
   }
   if (auto done = apply(index->get(), paths); !done)
-    return done;
+    return fail(std::move(done.error()));
   if (copied)
     if (auto done = forget_racy(index->get(), info.st_mtim.tv_sec); !done)
-      return done;
+      return fail(std::move(done.error()));
   if (auto done = settle_entries(s, index->get()); !done)
-    return done;
+    return fail(std::move(done.error()));
+  return index;
+}
+
+} // namespace
+
+result<index_draft> index_draft::make(const session& s, const std::vector<prepared_path>& paths) {
+  const std::string live = s.at->git_dir + "/index";
+  index_draft draft;
+  draft.path_ = s.at->git_dir + "/boyd-index";
+  std::error_code ec;
+  fs::remove(draft.path_, ec);
+  fs::remove(draft.path_ + ".lock", ec);
+  auto index = draft_entries(s, live, draft.path_, paths);
+  if (!index)
+    return fail(std::move(index.error()));
+  if (!*index)
+    return draft;
   if (const int rc = git_index_write(index->get()); rc != 0)
-    return fail(failure(rc, "cannot write the git index", draft));
-  if (!sync_file(draft) || ::rename(draft.c_str(), live.c_str()) != 0)
+    return fail(failure(rc, "cannot write the git index", draft.path_));
+  draft.file_.reset(::open(draft.path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!draft.file_)
+    return fail(system_failure(errno, "cannot write the git index", draft.path_));
+  return draft;
+}
+
+void index_draft::add_to(sync_group& group) const {
+  if (is_news())
+    group.add(file_.get(), path_);
+}
+
+result<void> index_draft::publish(const session& s) {
+  const std::string live = s.at->git_dir + "/index";
+  if (is_news() && ::rename(path_.c_str(), live.c_str()) != 0)
     return fail(system_failure(errno, "cannot replace the git index", live));
+  file_.reset();
   return {};
 }
 

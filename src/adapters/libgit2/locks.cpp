@@ -77,15 +77,19 @@ void collect(const std::string& root, F wanted, std::vector<leftover>& out) {
   }
 }
 
-/// Removes it unless it has been exchanged since it was judged.
-void remove_leftover(const leftover& l, std::string_view why) {
+/// Removes it unless it has been exchanged since it was judged; false when it stays.
+bool remove_leftover(const leftover& l, std::string_view why) {
   const auto now = look(l.path);
   if (!now || now->info.st_ino != l.info.st_ino || now->info.st_dev != l.info.st_dev)
-    return;
-  if (::unlink(l.path.c_str()) == 0)
+    return true;
+  if (::unlink(l.path.c_str()) == 0) {
     spdlog::warn("removed a leftover git file: {} ({})", l.path, why);
-  else if (errno != ENOENT)
-    spdlog::warn("cannot remove the leftover git file {}: {}", l.path, std::strerror(errno));
+    return true;
+  }
+  if (errno == ENOENT)
+    return true;
+  spdlog::warn("cannot remove the leftover git file {}: {}", l.path, std::strerror(errno));
+  return false;
 }
 
 std::vector<leftover> ref_locks(const std::string& git_dir) {
@@ -282,19 +286,22 @@ void recover_locks(const std::string& work_tree, const std::string& git_dir) {
       survey = survey_processes(work_tree);
     return !survey->git_at_work && !survey->holds(l.info.st_dev, l.info.st_ino);
   };
+  bool own_are_gone = true;
   for (const auto& l : refs) {
     const bool of_own = own_dead && !earlier(l.info.st_mtim, index->info.st_mtim);
     if ((of_own || is_old(l.info)) && unused(l))
-      remove_leftover(l, of_own ? why : "nobody holds it");
+      own_are_gone = remove_leftover(l, of_own ? why : "nobody holds it") && own_are_gone;
   }
   for (const auto& l : temporary)
     if (is_abandoned(l))
       ::unlink(l.path.c_str());
     else if (is_old(l.info) && unused(l))
       remove_leftover(l, "nobody holds it");
-  if (own_dead)
+  // It is what tells whose the others are: it stays as long as one of them does.
+  if (own_dead && own_are_gone)
     remove_leftover(*index, why);
-  else if (index && !is_mark_of_living(index->path) && is_old(index->info) && unused(*index))
+  else if (index && !own_dead && !is_mark_of_living(index->path) && is_old(index->info) &&
+           unused(*index))
     remove_leftover(*index, "nobody holds it");
 }
 

@@ -222,7 +222,7 @@ result<session> open_session(const location& at) {
   if (!is_there(at))
     return fail(errc::repository_unavailable, "the git repository was taken away or exchanged",
                 at.git_dir, "it is opened again by itself when it is back");
-  session s{nullptr, &at};
+  session s{nullptr, &at, nullptr};
   const int rc = fill(s.repo, [&](git_repository** out) {
     return git_repository_open_ext(out, at.git_dir.c_str(),
                                    GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT,
@@ -236,6 +236,8 @@ result<session> open_session(const location& at) {
     if (const int set = git_repository_set_workdir(s.repo.get(), at.work_tree.c_str(), 0); set != 0)
       return fail(failure(set, "cannot use the work tree", at.work_tree));
   git_repository_set_ident(s.repo.get(), at.who.name.c_str(), at.who.email.c_str());
+  if (const int attached = object_batch::attach(s.repo.get(), &s.objects); attached != 0)
+    return fail(failure(attached, "cannot open the objects", at.git_dir));
   return s;
 }
 

@@ -32,11 +32,13 @@ namespace boyd::adapters {
 /// once. Temporary objects and packs follow rule 2.
 ///
 /// **Commits** go to whatever HEAD points at: a person who checked out another branch, or detached
-/// HEAD, gets the node's commits there. The ref moves by compare-and-swap, repeated on the new
-/// HEAD at most `limits::commit_attempts` times, then `conflict`. During a merge, rebase,
-/// cherry-pick, revert or bisect, `stage` and `commit` answer `conflict`. A path given as
-/// added or modified that has vanished meanwhile is left for the next commit; one given as deleted
-/// that exists again is committed as it is. Nested repositories and special files are not tracked.
+/// HEAD, gets the node's commits there. Everything that is new is on the disk, names included,
+/// before the ref moves, and the ref before the call returns. It moves by compare-and-swap,
+/// repeated on the new HEAD at most `limits::commit_attempts` times, then `conflict`. During a
+/// merge, rebase, cherry-pick, revert or bisect, `stage` and `commit` answer `conflict`. A path
+/// given as added or modified that has vanished meanwhile is left for the next commit; one given as
+/// deleted that exists again is committed as it is. Nested repositories and special files are not
+/// tracked.
 ///
 /// **Errors**: `repository_unavailable` when the repository is missing, broken, or not the one that
 /// was opened (moved away); `locked`, `conflict`, `refused` (inside another work tree, foreign
