@@ -1,0 +1,47 @@
+#pragma once
+
+#include "boyd/config/models.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boyd::tools {
+
+/// Something an agent wants to do, as its policy sees it.
+struct action {
+  std::string tool;    ///< built-in name or mcp__server__tool
+  std::string path;    ///< from workspace_path; empty: the action concerns none
+  std::string command; ///< the arguments joined by spaces, or the line; empty: none
+  bool shell = false;  ///< `command` is a line for a shell
+  std::string host;    ///< empty: none
+};
+
+struct decision {
+  config::policy_decision what = config::policy_decision::deny;
+  std::string reason; ///< for the record and for the model
+  int rule = 0;       ///< which of the policy's rules, from 1; 0: none, the default
+
+  bool operator==(const decision&) const = default;
+};
+
+/// Whether one of `patterns` (an agent's `tools`) names `tool`.
+bool is_listed(const std::string& tool, const std::vector<std::string>& patterns);
+
+/// What may become of `a`: the first rule decides whose every given part matches; a part that is
+/// given and that the action does not have does not match. Without a rule, a built-in tool is
+/// allowed, run_command and everything else denied. A tool that is not listed in `tools` is denied
+/// whatever the rules say. Depends on its arguments alone: no text of a model or of a file can
+/// change a decision about another action.
+///
+/// A shell's line is more than one command: a rule that allows by a pattern of commands (other than
+/// `*` or `**`) does not match a line that could start a second one (; & | ` $ ( ) < > { } \ or a
+/// line break), and a rule that denies or asks is tried on each of the line's pieces, too. All the
+/// same, only a list of what is allowed is a boundary: a denied command has other names.
+decision decide(const action& a, const config::action_policy& policy,
+                const std::vector<std::string>& tools);
+
+/// The same without the defaults: nothing when no rule matches.
+std::optional<decision> decide_by_rules(const action& a, const config::action_policy& policy);
+
+} // namespace boyd::tools

@@ -1,0 +1,143 @@
+#include "boyd/tools/definitions.hpp"
+
+#include "boyd/tools/call.hpp"
+#include "boyd/tools/policy.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+namespace boyd::tools {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json text(const char* description) {
+  return {{"type", "string"}, {"description", description}};
+}
+
+ordered_json number(const std::string& description, std::uint64_t most) {
+  return {{"type", "integer"}, {"minimum", 1}, {"maximum", most}, {"description", description}};
+}
+
+ordered_json flag(const char* description) {
+  return {{"type", "boolean"}, {"description", description}};
+}
+
+using members = std::initializer_list<std::pair<const char*, ordered_json>>;
+
+/// With the members in the order of their mention.
+std::string object(std::vector<std::string> required, members properties) {
+  ordered_json all = ordered_json::object();
+  for (const auto& [name, schema] : properties)
+    all[name] = schema;
+  ordered_json schema = {{"type", "object"}, {"properties", std::move(all)}};
+  if (!required.empty())
+    schema["required"] = std::move(required);
+  schema["additionalProperties"] = false;
+  return schema.dump();
+}
+
+constexpr const char* path_text = "Path relative to the workspace";
+
+definition read_file() {
+  return {
+      std::string(read_file_name),
+      "Reads a text file of the workspace. Returns at most about 60 KB; what is missing and how "
+      "to go on is said at the end. Also reads results that were too long for an answer "
+      "(@results/NAME).",
+      object(
+          {"path"},
+          {{"path", text(path_text)},
+           {"offset", number("First line to return, from 1. Default: 1", most_number)},
+           {"limit", number("Number of lines. Default: " + std::to_string(read_file_call{}.limit),
+                            most_lines)},
+           {"byte_offset",
+            number("Instead of offset: where to begin, in bytes; for very long lines",
+                   most_number)},
+           {"line_numbers", flag("Put its number before each line. Default: false")}})};
+}
+
+definition write_file() {
+  return {std::string(write_file_name),
+          "Writes a text file of the workspace as a whole: replaces the file, or makes it and the "
+          "directories on its way. To change a part, read the file first and write all of it.",
+          object({"path", "content"},
+                 {{"path", text(path_text)}, {"content", text("The whole new content")}})};
+}
+
+definition list_dir() {
+  return {std::string(list_dir_name),
+          "Lists one directory of the workspace: names, kinds and sizes. Directories end with /.",
+          object({}, {{"path", text("Directory relative to the workspace. Default: .")}})};
+}
+
+definition search_text() {
+  return {std::string(search_text_name),
+          "Finds a fixed text (no regular expression) in the files of the workspace and returns "
+          "path:line: text of each line that holds it, " +
+              std::to_string(search_text_call::most_matches) +
+              " at most. Passes over binary files, files above 8 MB, links and .git.",
+          object({"query"},
+                 {{"query", text("The text to find, exactly as it stands")},
+                  {"path", text("Directory or file to search. Default: . (everything)")},
+                  {"files", text("Only files whose path matches, e.g. *.md or src/**/*.cpp; "
+                                 "without / the name alone is compared")},
+                  {"ignore_case", flag("ASCII letters match in either case. Default: false")}})};
+}
+
+definition run_command() {
+  return {
+      std::string(run_command_name),
+      "Runs a program in the workspace and returns its exit code and output. Give either argv "
+      "(no shell) or command (a line for /bin/sh). It gets no input.",
+      object({}, {{"argv", ordered_json{{"type", "array"},
+                                        {"items", {{"type", "string"}}},
+                                        {"description", "Program and arguments"}}},
+                  {"command", text("A line for the shell, instead of argv")},
+                  {"cwd", text("Directory relative to the workspace. Default: .")},
+                  {"timeout_seconds", number("Ended after so many seconds. Default: " +
+                                                 std::to_string(run_command_call{}.timeout_seconds),
+                                             most_command_seconds)}})};
+}
+
+} // namespace
+
+const std::vector<definition>& built_in() {
+  static const std::vector<definition> all{read_file(), write_file(), list_dir(), search_text(),
+                                           run_command()};
+  return all;
+}
+
+const definition* find_built_in(std::string_view name) {
+  const auto found = std::ranges::find(built_in(), name, &definition::name);
+  return found == built_in().end() ? nullptr : &*found;
+}
+
+std::vector<definition> offered(const std::vector<std::string>& patterns) {
+  std::vector<definition> some;
+  std::ranges::copy_if(built_in(), std::back_inserter(some),
+                       [&](const auto& d) { return is_listed(d.name, patterns); });
+  return some;
+}
+
+std::string to_tools_json(const std::vector<definition>& definitions) {
+  if (definitions.empty())
+    return {};
+  std::string json = "[";
+  for (const auto& d : definitions) {
+    if (json.size() > 1)
+      json += ',';
+    const auto as_text = [](const std::string& s) {
+      return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    };
+    json += R"({"type":"function","function":{"name":)" + as_text(d.name) + R"(,"description":)" +
+            as_text(d.description) + R"(,"parameters":)" + d.parameters_json + "}}";
+  }
+  return json + "]";
+}
+
+} // namespace boyd::tools

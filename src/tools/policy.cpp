@@ -1,0 +1,111 @@
+#include "boyd/tools/policy.hpp"
+
+#include "boyd/core/text.hpp"
+#include "boyd/tools/definitions.hpp"
+#include "boyd/tools/glob.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace boyd::tools {
+
+namespace {
+
+using config::policy_decision;
+
+constexpr std::string_view starts_another_command = ";&|`$()<>{}\\\n\r";
+
+std::string_view name_of(policy_decision what) {
+  switch (what) {
+  case policy_decision::allow:
+    return "allowed";
+  case policy_decision::ask:
+    return "to be asked for";
+  case policy_decision::deny:
+    break;
+  }
+  return "denied";
+}
+
+bool path_matches(std::string_view pattern, const std::string& path) {
+  if (path.empty())
+    return false;
+  if (pattern.starts_with("./"))
+    pattern.remove_prefix(2);
+  if (pattern.size() > 1 && pattern.ends_with('/'))
+    pattern.remove_suffix(1);
+  return glob_matches(pattern, path);
+}
+
+bool a_piece_matches(std::string_view pattern, std::string_view line) {
+  while (true) {
+    const auto end = line.find_first_of(starts_another_command);
+    if (glob_matches(pattern, trim(line.substr(0, end)), glob_text::command))
+      return true;
+    if (end == std::string_view::npos)
+      return false;
+    line.remove_prefix(end + 1);
+  }
+}
+
+bool command_matches(const config::policy_rule& rule, const action& a) {
+  if (a.command.empty())
+    return false;
+  const std::string_view pattern = rule.command;
+  if (pattern.find_first_not_of('*') == std::string_view::npos)
+    return true;
+  if (!a.shell)
+    return glob_matches(pattern, a.command, glob_text::command);
+  if (rule.decision != policy_decision::allow)
+    return glob_matches(pattern, a.command, glob_text::command) ||
+           a_piece_matches(pattern, a.command);
+  return a.command.find_first_of(starts_another_command) == std::string::npos &&
+         glob_matches(pattern, a.command, glob_text::command);
+}
+
+bool matches(const config::policy_rule& rule, const action& a) {
+  if (!glob_matches(rule.tool, a.tool))
+    return false;
+  if (!rule.path.empty() && !path_matches(rule.path, a.path))
+    return false;
+  if (!rule.command.empty() && !command_matches(rule, a))
+    return false;
+  // A host has no "/": `*` crosses its dots.
+  return rule.host.empty() || (!a.host.empty() && glob_matches(rule.host, a.host));
+}
+
+} // namespace
+
+bool is_listed(const std::string& tool, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns, [&](const auto& p) { return glob_matches(p, tool); });
+}
+
+std::optional<decision> decide_by_rules(const action& a, const config::action_policy& policy) {
+  for (std::size_t i = 0; i < policy.rules.size(); ++i) {
+    const auto& rule = policy.rules[i];
+    if (!matches(rule, a))
+      continue;
+    decision d{rule.decision, {}, static_cast<int>(i) + 1};
+    d.reason = std::string(name_of(rule.decision)) + " by rule " + std::to_string(d.rule) +
+               " of the agent's policy";
+    if (!rule.reason.empty())
+      d.reason += ": " + rule.reason;
+    return d;
+  }
+  return std::nullopt;
+}
+
+decision decide(const action& a, const config::action_policy& policy,
+                const std::vector<std::string>& tools) {
+  if (!is_listed(a.tool, tools))
+    return {policy_decision::deny, "the tool " + a.tool + " is not among the agent's tools", 0};
+  if (auto d = decide_by_rules(a, policy))
+    return *d;
+  if (a.tool == run_command_name)
+    return {policy_decision::deny, "no rule of the agent's policy allows this command", 0};
+  if (find_built_in(a.tool) != nullptr)
+    return {policy_decision::allow, "built-in tools are allowed where no rule says otherwise", 0};
+  return {policy_decision::deny, "no rule of the agent's policy allows " + a.tool, 0};
+}
+
+} // namespace boyd::tools
