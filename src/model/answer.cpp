@@ -82,7 +82,8 @@ struct answer_reader::state {
   bool has_head = false;
   http_head head;
   form shape = form::unknown;
-  std::string body; ///< plain, or of an error
+  bool began = false; ///< white space came: no byte order mark may follow
+  std::string body;   ///< plain, or of an error
   sse_reader events;
   message_builder message;
   chat_answer answer;
@@ -113,13 +114,14 @@ void answer_reader::state::recognise(std::string_view& piece) {
   body += piece;
   piece = {};
   std::string_view start = body;
-  const auto mark = std::min(byte_order_mark.size(), start.size());
-  if (start.substr(0, mark) == byte_order_mark.substr(0, mark)) {
+  const auto mark = began ? 0 : std::min(byte_order_mark.size(), start.size());
+  if (mark > 0 && start.substr(0, mark) == byte_order_mark.substr(0, mark)) {
     if (mark < byte_order_mark.size())
       return;
     start.remove_prefix(mark);
   }
   const auto first = start.find_first_not_of(" \t\r\n");
+  began = true;
   if (first == std::string_view::npos) {
     body.clear();
     return;
@@ -144,7 +146,7 @@ void answer_reader::state::take(const sse_event& event) {
   if (!value) {
     if (event.type == "error")
       return fail_with(trouble_of_object(data));
-    return fail_with(bad_answer("an event of the stream is " + value.error().what));
+    return fail_with(bad_answer("an event of the stream: " + value.error().what));
   }
   if (event.type == "error" || is_error(*value))
     return fail_with(trouble_of_object(data));
@@ -194,7 +196,7 @@ void answer_reader::state::end_plain() {
     const bool page = text.front() == '<';
     return fail_with(bad_answer(page
                                     ? "the answer is a page for people, no JSON; is base_url right?"
-                                    : "the answer is " + value.error().what));
+                                    : "the answer: " + value.error().what));
   }
   if (is_error(*value))
     return fail_with(trouble_of_object(text));

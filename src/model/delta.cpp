@@ -27,6 +27,8 @@ constexpr std::array<std::string_view, 11> whole_strings{
     "name",   "index",       "format",
     "status", "signature",   "thought_signature",
     "object", "tool_call_id"};
+/// Entries of an array are the same when these are.
+constexpr std::array<const char*, 2> entry_names{"type", "id"};
 /// An entry of an array is looked for among so many: pieces follow one another.
 constexpr std::size_t entries_searched = 64;
 
@@ -41,9 +43,13 @@ bool same_entry(const json& a, const json& b) {
   const auto* other = member(b, "index");
   if (!index || !other || *index != *other)
     return false;
-  const auto type = text_of(a, "type");
-  const auto other_type = text_of(b, "type");
-  return type.empty() || other_type.empty() || type == other_type;
+  // OpenRouter numbers a text and an encrypted block alike, and each encrypted block with its own
+  // id.
+  return std::all_of(entry_names.begin(), entry_names.end(), [&](const char* key) {
+    const auto name = text_of(a, key);
+    const auto other_name = text_of(b, key);
+    return name.empty() || other_name.empty() || name == other_name;
+  });
 }
 
 void merge_entry(json& into, const json& entry) {

@@ -39,7 +39,7 @@ std::string lower(std::string_view text) {
 
 bool is_key_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '*' ||
-         c == '.' || c == '+' || c == '/' || c == '=';
+         c == '.' || c == '+' || c == '=';
 }
 
 /// The beginnings of keys of well-known providers, in lower case, and of JSON web tokens.
@@ -48,14 +48,31 @@ constexpr std::array<std::string_view, 14> key_beginnings{"sk-",  "sk_",   "pk-"
                                                           "eyj",  "aq.",   "akia", "api_"};
 /// Shorter words are no keys ("sk-", "hf_hub").
 constexpr std::size_t key_characters = 8;
-/// A word this long with letters and digits is taken for a secret unless it is the name of a
-/// request or of a completion.
-constexpr std::size_t secret_characters = 32;
-constexpr std::array<std::string_view, 4> harmless_beginnings{"req", "chatcmpl", "http", "org-"};
+/// So many letters and digits in a row are taken for a secret (names of models have dashes) unless
+/// they name a request, a completion or an organisation.
+constexpr std::size_t secret_characters = 24;
+constexpr std::array<std::string_view, 4> harmless_beginnings{"req", "chatcmpl", "org-", "proj_"};
 
 bool begins_with_one(std::string_view word, const auto& beginnings) {
   return std::any_of(beginnings.begin(), beginnings.end(),
                      [&](std::string_view b) { return word.substr(0, b.size()) == b; });
+}
+
+/// A long run of both letters and digits.
+bool has_secret_run(std::string_view word) {
+  std::size_t length = 0;
+  bool digits = false;
+  bool letters = false;
+  for (const char c : word) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    const bool letter = std::isalpha(static_cast<unsigned char>(c)) != 0;
+    length = digit || letter ? length + 1 : 0;
+    digits = length > 0 && (digits || digit);
+    letters = length > 0 && (letters || letter);
+    if (length >= secret_characters && digits && letters)
+      return true;
+  }
+  return false;
 }
 
 /// A key, or a part of one with stars in place of the rest.
@@ -65,14 +82,7 @@ bool looks_like_key(std::string_view word) {
     return true;
   if (word.size() >= key_characters && begins_with_one(small, key_beginnings))
     return true;
-  if (word.size() < secret_characters || begins_with_one(small, harmless_beginnings) ||
-      word.find('/') != std::string_view::npos)
-    return false;
-  const bool digits =
-      std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  const bool letters =
-      std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
-  return digits && letters;
+  return !begins_with_one(small, harmless_beginnings) && has_secret_run(word);
 }
 
 /// Whether the words before it announce a secret: "provided: ", "Bearer ".

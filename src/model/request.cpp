@@ -1,5 +1,6 @@
 #include "boyd/model/chat.hpp"
 #include "json.hpp"
+#include "strict_schema.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -76,8 +77,10 @@ std::string body_of(const config::provider& p, const chat_request& r) {
   const bool in_words = !r.schema_json.empty() && !can.schema;
   if (!r.schema_json.empty() && can.schema)
     body += R"(,"response_format":{"type":"json_schema","json_schema":{"name":)" +
-            to_text(schema_name(r.schema_name)) + R"(,"strict":true,"schema":)" + r.schema_json +
-            "}}";
+            to_text(schema_name(r.schema_name)) +
+            (fits_strict(r.schema_json) ? R"(,"strict":true,"schema":)"
+                                        : R"(,"strict":false,"schema":)") +
+            r.schema_json + "}}";
   body += R"(,"messages":[)";
   const auto messages = in_words ? with_words(r.messages, words_for(r.schema_json)) : r.messages;
   for (std::size_t i = 0; i < messages.size(); ++i) {

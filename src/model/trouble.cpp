@@ -3,6 +3,7 @@
 #include "../core/enum_names.hpp"
 #include "boyd/core/text.hpp"
 #include "error_body.hpp"
+#include "error_meaning.hpp"
 #include "http_date.hpp"
 
 #include <algorithm>
@@ -28,139 +29,6 @@ constexpr double jitter = 0.25;
 constexpr milliseconds longest_asked_wait = 120s;
 /// A header that asks for more than a day is a slip.
 constexpr double longest_header_ms = 86'400'000;
-
-constexpr int http_payment = 402;
-constexpr int http_too_large = 413;
-constexpr int http_rate_limited = 429;
-constexpr int http_unavailable = 503;
-constexpr int http_overloaded = 529;
-
-bool says(const std::string& words, std::initializer_list<std::string_view> any) {
-  return std::any_of(any.begin(), any.end(),
-                     [&](std::string_view w) { return words.find(w) != std::string::npos; });
-}
-
-bool says_quota(const std::string& words) {
-  return says(words, {"insufficient_quota", "billing_hard_limit", "billing_not_active",
-                      "insufficient_credits", "insufficient credits", "insufficient balance",
-                      "insufficient_balance", "credit balance is too low", "billing_error",
-                      "account is not active", "spending limit", "perday", "out of credits",
-                      "exceeded_current_quota", "payment required", "arrearage"});
-}
-
-bool says_too_long(const std::string& words) {
-  return says(words, {"context_length_exceeded",
-                      "exceed_context_size",
-                      "request_too_large",
-                      "request too large",
-                      "prompt is too long",
-                      "maximum context length",
-                      "context length exceeded",
-                      "context window",
-                      "context size",
-                      "exceeds the maximum number of tokens",
-                      "exceed context limit",
-                      "reduce the length of the",
-                      "input is too long",
-                      "input length exceed",
-                      "maximum prompt length",
-                      "maximum input length",
-                      "string_above_max_length",
-                      "input token count",
-                      "model_context_window_exceeded",
-                      "exceeds the model's context",
-                      "exceeds the available context",
-                      "longer than the model's context",
-                      "prompt too long",
-                      "too many input tokens"});
-}
-
-bool says_refused(const std::string& words) {
-  return says(words,
-              {"content_filter", "content_policy", "responsibleaipolicy", "data_inspection_failed",
-               "datainspectionfailed", "prohibited_content", "input was flagged",
-               "blocked due to safety", "safety_violation", "content management policy"});
-}
-
-bool says_unauthorized(const std::string& words) {
-  return says(words,
-              {"invalid_api_key", "api_key_invalid", "authentication_error", "permission_error",
-               "api key not valid", "permission_denied", "unauthenticated", "account_deactivated"});
-}
-
-bool says_not_found(const std::string& words) {
-  return says(words,
-              {"model_not_found", "not_found_error", "is not a valid model", "model does not exist",
-               "model not exist", "unknown_model", "deploymentnotfound", "no endpoints found"});
-}
-
-bool says_overloaded(const std::string& words) {
-  return says(words, {"overloaded", "slow_down", "at capacity", "server busy", "server is busy",
-                      "capacity_exceeded", "no_capacity", "insufficient_system_resource"});
-}
-
-bool says_rate_limited(const std::string& words) {
-  return says(words, {"rate_limit", "rate limit", "ratelimit", "resource_exhausted", "throttl",
-                      "too many requests", "too_many_requests"});
-}
-
-/// By the status alone.
-kind kind_of_status(int status) {
-  switch (status) {
-  case 401:
-  case 403:
-    return kind::unauthorized;
-  case http_payment:
-    return kind::quota;
-  case 404:
-  case 405:
-  case 410:
-    return kind::not_found;
-  case 408:
-  case 409:
-  case 425:
-    return kind::unavailable;
-  case http_too_large:
-    return kind::too_long;
-  case http_rate_limited:
-    return kind::rate_limited;
-  case http_unavailable:
-  case http_overloaded:
-    return kind::overloaded;
-  default:
-    break;
-  }
-  if (status >= 300 && status < 400)
-    return kind::not_found;
-  return status >= 400 && status < 500 ? kind::bad_request : kind::unavailable;
-}
-
-/// The provider's words come before the status: money first, since such a call must never be
-/// repeated, then what the caller can change.
-kind kind_of(int status, const std::string& words) {
-  if (status == http_payment || says_quota(words))
-    return kind::quota;
-  // Also with 429: one request that is larger than a minute's tokens never passes.
-  if (says_too_long(words))
-    return kind::too_long;
-  if (says_refused(words))
-    return kind::refused;
-  if (says_overloaded(words))
-    return kind::overloaded;
-  if (status == http_rate_limited)
-    return kind::rate_limited;
-  if (says_unauthorized(words))
-    return kind::unauthorized;
-  if (says_not_found(words))
-    return kind::not_found;
-  const bool told = status >= 400 && status < 500 && status != 400;
-  if (!told && says_rate_limited(words))
-    return kind::rate_limited;
-  if (status != 0)
-    return kind_of_status(status);
-  return says(words, {"invalid_request", "invalid_argument"}) ? kind::bad_request
-                                                              : kind::unavailable;
-}
 
 std::string lower(std::string_view text) {
   std::string out(text);

@@ -37,6 +37,7 @@ TEST_CASE("sse: line ends, byte order mark and comments", "[sse]") {
   CHECK(read({"\xEF\xBB\xBF"
               "data: a\r\rdata: b\r\n\r\ndata: c\n\n"}) == events{{"", "a"}, {"", "b"}, {"", "c"}});
   CHECK(read({"data: a\r", "\n\r", "\n"}) == events{{"", "a"}});
+  CHECK(read({"data: a\r\ndata: b\r", "\ndata: c\r\n\r\n"}) == events{{"", "a\nb\nc"}});
   CHECK(read({": OPENROUTER PROCESSING\n\n", "data: a\n: x\n\n"}) == events{{"", "a"}});
   CHECK(read({"data: a\n", "\xEF\xBB\xBF"
                            "data: b\n\n"}) == events{{"", "a"}});
