@@ -1,5 +1,7 @@
 #include "boyd/model/governor.hpp"
 
+#include "boyd/core/text.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -10,6 +12,8 @@ namespace {
 constexpr double ms_per_minute = 60'000;
 /// Sums of fractions are compared with this much grace.
 constexpr double grain = 1e-6;
+/// As every trouble's text.
+constexpr std::size_t refusal_characters = 500;
 
 bool counts(trouble_kind k) {
   return k == trouble_kind::unavailable || k == trouble_kind::overloaded ||
@@ -22,10 +26,10 @@ milliseconds time_to_fill(double missing, double per_minute) {
                       1};
 }
 
-trouble refusal(trouble_kind kind, std::string what) {
+trouble refusal(trouble_kind kind, const std::string& what) {
   trouble out;
   out.kind = kind;
-  out.what = std::move(what);
+  out.what = cut_characters(what, refusal_characters);
   return out;
 }
 

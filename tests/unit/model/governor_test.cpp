@@ -327,6 +327,18 @@ TEST_CASE("governor: a pause that is too long to wait for refuses", "[governor]"
   CHECK(granted(g, at(1h)) == tickets{3});
 }
 
+TEST_CASE("governor: a refusal is as short as any trouble", "[governor]") {
+  governor_core g(with_places(10));
+  auto wordy = of(kind::unavailable);
+  wordy.what = std::string(500, 'x');
+  for (governor_core::ticket_id i = 1; i <= model::breaker_failures; ++i)
+    call(g, i, wordy, at(0s));
+  g.ask(9, "a", 0, at(0s));
+  const auto refused = g.decide(at(0s));
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].why->what.size() == 500);
+}
+
 TEST_CASE("governor: a clock that stands or steps back gives nothing away", "[governor]") {
   auto p = with_places(10);
   p.requests_per_minute = 1;
