@@ -41,7 +41,8 @@ bool is_question(const store::operation& op) {
          std::holds_alternative<store::due_agents>(op) ||
          std::holds_alternative<store::list_pauses>(op) ||
          std::holds_alternative<store::get_facts>(op) ||
-         std::holds_alternative<store::list_nodes>(op);
+         std::holds_alternative<store::list_nodes>(op) ||
+         std::holds_alternative<store::sum_spend>(op);
 }
 
 using some_jobs = std::vector<job<store_request, store_reply>*>;

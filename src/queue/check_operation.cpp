@@ -1,9 +1,12 @@
+#include "boyd/core/day.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace boyd::queue {
 
@@ -131,6 +134,40 @@ problem check(const put_fact& op) {
 problem check(const beat& op) {
   if (op.node_id.empty())
     return wrong("a heartbeat needs a node_id");
+  return {};
+}
+
+bool may_be(const usage_counts& u) {
+  const auto fits = [](std::int64_t n) { return n >= 0 && n <= most_of_a_call; };
+  return fits(u.input) && fits(u.cached) && fits(u.output) && fits(u.reasoning) && fits(u.cost);
+}
+
+problem check(const reserve_spend& op) {
+  if (op.call_id.empty() || op.kernel_id.empty() || op.agent_id.empty())
+    return wrong("a call needs a call_id, a kernel_id and an agent_id");
+  if (!may_be(op.most))
+    return wrong("call " + op.call_id + " cannot use so much");
+  if (op.limits.size() > most_scopes)
+    return wrong("call " + op.call_id + " has too many limits");
+  std::set<std::string_view> scopes;
+  for (const auto& l : op.limits)
+    if (l.scope.empty() || l.tokens < 0 || l.cost < 0 || !scopes.insert(l.scope).second)
+      return wrong("a limit of call " + op.call_id + " has no scope of its own, or is negative");
+  return {};
+}
+
+problem check(const settle_spend& op) {
+  if (op.call_id.empty())
+    return wrong("a call needs a call_id");
+  if (!may_be(op.used))
+    return wrong("call " + op.call_id + " cannot have used so much");
+  return {};
+}
+
+problem check(const sum_spend& op) {
+  for (const auto& day : {op.from_day, op.to_day})
+    if (!day.empty() && !is_day(day))
+      return wrong(day + " is no day such as 2026-02-13");
   return {};
 }
 

@@ -258,7 +258,8 @@ struct usage_counts {
 
 /// Takes from the day's budgets what a call of a model may use at most, before it is made: all
 /// limits hold, or nothing is taken. The day is one of UTC, by the store's clock. Idempotent per
-/// call_id: a repeat is granted what stands.
+/// call_id: a repeat is granted what stands, and takes nothing more. The reply's totals are those
+/// of the day on which it is given.
 struct reserve_spend {
   /// Who may use up so much in a day; 0: only counted.
   struct limit {
@@ -297,9 +298,11 @@ struct settle_spend {
 /// What was used up from `from_day` until `to_day` (both YYYY-MM-DD, included; empty: today by the
 /// store's clock), one row per group, largest cost first, then most tokens, then key.
 struct sum_spend {
-  enum class group : std::uint8_t { agent, model, day };
+  /// `scope`: what the limits of a day are compared with. Of these only all tokens are known, which
+  /// stand under `input`, and the cost; `kernel_id` says nothing there.
+  enum class group : std::uint8_t { agent, model, day, scope };
   struct row {
-    std::string key; ///< kernel/agent, provider/model or the day
+    std::string key; ///< kernel/agent, provider/model, the day, or the scope
     std::uint64_t calls = 0;
     std::uint64_t open_calls = 0; ///< reserved and not settled: counted as the most
     usage_counts used;
@@ -396,7 +399,10 @@ struct list_nodes {
   X(put_fact)                                                                                      \
   X(get_facts)                                                                                     \
   X(beat)                                                                                          \
-  X(list_nodes)
+  X(list_nodes)                                                                                    \
+  X(reserve_spend)                                                                                 \
+  X(settle_spend)                                                                                  \
+  X(sum_spend)
 
 /// Every operation, in the order of BOYD_STORE_OPERATIONS.
 using operation_alternatives =
@@ -404,7 +410,8 @@ using operation_alternatives =
                  finish_cycle, list_cycles, list_decisions, claim, settle, renew_leases, take_back,
                  rescue_expired, retry_dispatch, cancel_dispatch, find_dispatch, list_dispatches,
                  latest_per_agent, count_by_status, due_agents, remove_finished, set_pause,
-                 clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes>;
+                 clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes, reserve_spend,
+                 settle_spend, sum_spend>;
 
 /// One of them. Not the variant itself: its copies are compiled once, not wherever one is sent.
 struct operation : operation_alternatives {
@@ -417,13 +424,15 @@ struct operation : operation_alternatives {
   operation& operator=(operation&&) noexcept;
 };
 
-using reply_alternatives = std::variant<
-    error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
-    std::vector<settle_result>, renew_leases::reply, take_back::reply, retry_dispatch::reply,
-    cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
-    due_agents::reply, remove_finished::reply, clear_pause::reply, std::vector<occurrence>,
-    std::vector<cycle_record>, std::vector<list_decisions::row>, std::vector<pause_record>,
-    get_facts::reply, std::vector<list_nodes::row>>;
+using reply_alternatives =
+    std::variant<error, ok, open_occurrence::reply, enqueue_cycle::reply,
+                 std::vector<claimed_dispatch>, std::vector<settle_result>, renew_leases::reply,
+                 take_back::reply, retry_dispatch::reply, cancel_dispatch::reply,
+                 std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
+                 due_agents::reply, remove_finished::reply, clear_pause::reply,
+                 std::vector<occurrence>, std::vector<cycle_record>,
+                 std::vector<list_decisions::row>, std::vector<pause_record>, get_facts::reply,
+                 std::vector<list_nodes::row>, reserve_spend::reply, std::vector<sum_spend::row>>;
 
 /// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
 /// argument, an ambiguous prefix).

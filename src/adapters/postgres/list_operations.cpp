@@ -237,6 +237,8 @@ any_reply operations::run(const remove_finished& op) {
          "cycle_id DESC) AS place FROM cycles) c WHERE place > $3::bigint AND finished_at < "
          "now_ms() - $1::bigint LIMIT $2::bigint)",
          true);
+  if (reply.removed < op.limit)
+    reply.removed += remove_spend(op.age, op.limit - reply.removed);
   return reply;
 }
 

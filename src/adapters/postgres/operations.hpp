@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/ports/dispatch_store.hpp"
+#include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
 #include "directory.hpp"
 #include "session.hpp"
@@ -72,6 +73,15 @@ struct stored {
 std::unordered_map<std::string_view, stored*> index_by_id(const std::vector<stored*>& rows,
                                                           array& ids); // rows.cpp
 
+/// What a total of the day is kept under.
+using day_scope = std::pair<std::string, std::string>;
+
+/// A row of spend_totals that this transaction has locked.
+struct held_total {
+  queue::spend_total value;
+  bool changed = false;
+};
+
 /// Carries out operations inside the transaction that its caller opened. Throws `failure`.
 class operations {
  public:
@@ -104,6 +114,14 @@ class operations {
   store::any_reply run(const store::get_facts& op);
   store::any_reply run(const store::beat& op);
   store::any_reply run(const store::list_nodes& op);
+  store::any_reply run(const store::reserve_spend& op);
+  store::any_reply run(const store::settle_spend& op);
+  store::any_reply run(const store::sum_spend& op);
+
+  /// Locks the totals of all reservations and settlements of a batch; the first thing in it.
+  void hold_spend(const std::vector<store::operation>& batch);
+  /// Writes the totals that they changed; before the commit.
+  void write_totals();
 
   /// Consecutive operations of one kind share their statements; one reply each.
   std::vector<store::any_reply> run(const std::vector<const store::enqueue_cycle*>& ops);
@@ -190,12 +208,17 @@ class operations {
   std::uint64_t remove_dispatches(milliseconds age, std::uint64_t limit);
   void write_cycle(const cycle_record& cycle, bool finish);
 
+  // spend_operations.cpp
+  void lock_totals(const std::set<day_scope>& keys);
+  std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
+
   session& db_;
   directory& names_;
   bool careful_;
   std::optional<utc_time> now_;
   std::set<std::string> woken_;
   counts counts_;
+  std::map<day_scope, held_total> totals_; ///< that this transaction has locked
 };
 
 /// Columns of dispatch_requests d, dispatch_results s and the claim r of a member.

@@ -215,6 +215,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   else
     db_->begin();
   operations operations(*db_, *names_, careful);
+  operations.hold_spend(batch);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (done[i])
       continue;
@@ -223,6 +224,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
     else
       run_some(operations, batch, i, *names_, done, replies);
   }
+  operations.write_totals();
   operations.write_counts();
   db_->commit();
   woken = operations.woken();

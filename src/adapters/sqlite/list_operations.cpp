@@ -221,6 +221,8 @@ any_reply operations::run(const remove_finished& op) {
          "scheduled_at FROM occurrences WHERE finished_at < ? ORDER BY finished_at LIMIT ?)");
   if (left() > 0)
     reply.removed += remove_cycles(before, op.keep_cycles, left());
+  if (left() > 0)
+    reply.removed += remove_spend(op.age, left());
   return reply;
 }
 

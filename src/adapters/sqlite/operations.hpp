@@ -2,6 +2,7 @@
 
 #include "boyd/core/time.hpp"
 #include "boyd/ports/dispatch_store.hpp"
+#include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
 #include "connection.hpp"
 #include "directory.hpp"
@@ -54,6 +55,9 @@ class operations {
   store::any_reply run(const store::get_facts& op);
   store::any_reply run(const store::beat& op);
   store::any_reply run(const store::list_nodes& op);
+  store::any_reply run(const store::reserve_spend& op);
+  store::any_reply run(const store::settle_spend& op);
+  store::any_reply run(const store::sum_spend& op);
   /// Consecutive operations of this kind share their statements; one reply each.
   std::vector<store::any_reply> run(const std::vector<const store::enqueue_cycle*>& ops);
 
@@ -135,6 +139,9 @@ class operations {
   void write_cycle(const cycle_record& cycle, bool finish);
   std::uint64_t remove_dispatches(std::int64_t before, std::uint64_t limit);
   std::uint64_t remove_cycles(std::int64_t before, std::size_t keep, std::uint64_t limit);
+  std::vector<queue::spend_total> spend_totals(const std::string& day,
+                                               const std::vector<std::string>& scopes);
+  std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
 
   connection& db_;
   directory& names_;

@@ -3,6 +3,7 @@
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/entropy.hpp"
+#include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
 
 #include <cstdint>
@@ -102,6 +103,13 @@ class sim_database {
   friend class sim_transaction;
   /// Pending rows of one agent in claim order: (-priority, created_at, dispatch_id).
   using claim_order = std::set<std::tuple<int, utc_time, std::string>>;
+  /// A call of a model.
+  struct spent_call {
+    store::reserve_spend asked;
+    std::string day;
+    store::usage_counts counts; ///< what was reserved, then what was used
+    bool settled = false;
+  };
   struct tables {
     std::map<std::string, queue::queue_row> dispatches;
     std::map<std::pair<std::string, std::string>, claim_order> pending; ///< by kernel and agent
@@ -114,6 +122,8 @@ class sim_database {
     std::map<std::pair<std::string, std::string>, pause_record> pauses;
     std::map<std::string, std::map<std::string, std::string>> facts;
     std::map<std::string, store::list_nodes::row> nodes;
+    std::map<std::string, spent_call> spend;                                        ///< by call_id
+    std::map<std::pair<std::string, std::string>, queue::spend_total> spend_totals; ///< day, scope
   };
 
   mutable std::mutex mutex_;

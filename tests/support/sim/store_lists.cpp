@@ -125,6 +125,7 @@ any_reply sim_transaction::run(const remove_finished& op) {
     it = old ? data_.slots.erase(it) : std::next(it);
   }
   removed += remove_cycles(before, op.keep_cycles, op.limit - removed);
+  removed += remove_spend(op.age, op.limit - removed);
   return remove_finished::reply{removed};
 }
 

@@ -39,6 +39,9 @@ class sim_transaction {
   store::any_reply run(const store::get_facts& op);
   store::any_reply run(const store::beat& op);
   store::any_reply run(const store::list_nodes& op);
+  store::any_reply run(const store::reserve_spend& op);
+  store::any_reply run(const store::settle_spend& op);
+  store::any_reply run(const store::sum_spend& op);
 
  private:
   /// Keeps the pending and running indexes in step with a row.
@@ -50,6 +53,11 @@ class sim_transaction {
                                     row_move why);
   std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
   std::uint64_t remove_cycles(utc_time before, std::size_t keep, std::uint64_t limit);
+  std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
+  std::map<std::string, store::sum_spend::row> sums_of_scopes(const std::string& from,
+                                                              const std::string& to);
+  std::map<std::string, store::sum_spend::row>
+  sums_of_calls(const store::sum_spend& op, const std::string& from, const std::string& to);
 
   sim_database::tables& data_;
   std::map<std::pair<std::string, std::int64_t>, int>& settled_;

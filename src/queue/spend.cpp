@@ -1,0 +1,78 @@
+#include "boyd/queue/spend.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace boyd::queue {
+
+namespace {
+
+/// Both at least 0.
+std::int64_t add(std::int64_t a, std::int64_t b) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  return a > most - b ? most : a + b;
+}
+
+/// 0 is no limit.
+bool goes_beyond(std::int64_t limit, std::int64_t total, std::int64_t more) {
+  return limit > 0 && add(total, more) > limit;
+}
+
+/// The first limit that does not allow it.
+std::optional<std::size_t> refusing(const store::reserve_spend& op,
+                                    const std::vector<spend_total>& totals) {
+  const auto more = counted(op.most);
+  for (std::size_t i = 0; i < op.limits.size(); ++i)
+    if (goes_beyond(op.limits[i].tokens, totals[i].tokens, more.tokens) ||
+        goes_beyond(op.limits[i].cost, totals[i].cost, more.cost))
+      return i;
+  return std::nullopt;
+}
+
+std::int64_t replaced(std::int64_t total, std::int64_t old, std::int64_t now) {
+  return add(std::max<std::int64_t>(total - old, 0), now);
+}
+
+} // namespace
+
+std::string agent_scope(const std::string& kernel_id, const std::string& agent_id) {
+  return "agent:" + kernel_id + "/" + agent_id;
+}
+
+std::string node_scope(const std::string& node_id) {
+  return "node:" + node_id;
+}
+
+spend_total counted(const store::usage_counts& usage) {
+  return {usage.tokens(), usage.cost};
+}
+
+std::vector<std::string> scopes_of(const store::reserve_spend& op) {
+  std::vector<std::string> out;
+  for (const auto& l : op.limits)
+    out.push_back(l.scope);
+  return out;
+}
+
+store::reserve_spend::reply decide_spend(const store::reserve_spend& op, bool stands,
+                                         std::vector<spend_total>& totals) {
+  store::reserve_spend::reply reply;
+  const auto refused = stands ? std::nullopt : refusing(op, totals);
+  reply.granted = !refused;
+  if (refused)
+    reply.refused_scope = op.limits[*refused].scope;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    if (!stands && !refused)
+      settle_total(totals[i], {}, counted(op.most));
+    reply.totals.push_back({op.limits[i].scope, totals[i].tokens, totals[i].cost});
+  }
+  return reply;
+}
+
+void settle_total(spend_total& total, const spend_total& reserved, const spend_total& used) {
+  total.tokens = replaced(total.tokens, reserved.tokens, used.tokens);
+  total.cost = replaced(total.cost, reserved.cost, used.cost);
+}
+
+} // namespace boyd::queue
