@@ -74,7 +74,7 @@ std::string finding::text() const {
 
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
                   const time_zones& zones, const tree_writer& write, unset_variables unset,
-                  const file_reader& files) {
+                  const file_reader& files, const tree_parser& parse) {
   load_result out;
   if (!source.value) {
     out.findings = std::move(source.findings);
@@ -84,6 +84,7 @@ load_result build(const std::string& path, parsed source, const environment_look
   pass p{path, source.findings};
   p.lenient = unset == unset_variables::stay_as_text;
   p.files = files;
+  p.parse = parse;
   expand(p, root, environment, unset);
   apply_presets(p, root, environment);
   validate(p, root);

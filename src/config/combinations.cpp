@@ -149,9 +149,10 @@ class combination_checks {
     const auto* require = list(&t, "require");
     for (std::size_t i = 0; require != nullptr && i < require->items.size(); ++i) {
       const auto& item = require->items[i];
-      if (item.text == "tool_action" && (type == "command" || type == "script")) {
+      if (item.text == "tool_action" && type != "chat") {
         p_.report(item.at, child_path(path + ".require", i),
-                  "a " + type + " executor has no tool actions, this would never hold",
+                  (type == "agent_cli" ? "an " : "a ") + type +
+                      " executor has no tool actions, this would never hold",
                   "exit_zero, artifact, command, schema or no_question");
       }
     }

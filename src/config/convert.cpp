@@ -1,3 +1,4 @@
+#include "adapters.hpp"
 #include "convert_models.hpp"
 #include "passes.hpp"
 #include "reading.hpp"
@@ -11,9 +12,10 @@ namespace {
 /// Converts one file; holds what relative paths and inherited values need.
 class converter {
  public:
-  explicit converter(const pass& p) : p_(p) {}
+  converter(const pass& p, const tree& root) : p_(p), root_(root) {}
 
-  configuration root(const tree& t) const {
+  configuration whole() const {
+    const auto& t = root_;
     configuration out;
     out.version = number<int>(t, "version");
     out.node_settings = node_of(get(t, "node"));
@@ -102,6 +104,9 @@ class converter {
     }
     if (text(t, "type") == "chat") {
       return chat_executor_of(p_, t);
+    }
+    if (text(t, "type") == "agent_cli") {
+      return agent_cli_executor_of(p_, root_, t);
     }
     command_executor out;
     out.argv = texts(t, "argv");
@@ -197,12 +202,13 @@ class converter {
   }
 
   const pass& p_;
+  const tree& root_;
 };
 
 } // namespace
 
 configuration convert(const pass& p, const tree& root) {
-  return converter(p).root(root);
+  return converter(p, root).whole();
 }
 
 std::string resolve(const std::string& configuration_path, const std::string& path) {

@@ -1,3 +1,4 @@
+#include "adapters.hpp"
 #include "boyd/config/cron.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/money.hpp"
@@ -142,10 +143,12 @@ class value_checks {
       }
     } else if (kind == "word" && std::ranges::any_of(text, is_space_or_control)) {
       wrong(at, shown(at.value) + " has spaces");
+    } else if (kind == "pointer" && !pointer_problem(text).empty()) {
+      wrong(at, shown(at.value) + ": " + std::string(pointer_problem(text)));
     } else if (kind == "header_value" && std::ranges::any_of(text, is_control)) {
       wrong(at, "it has a line break or another control character");
     } else {
-      return kind == "word" || kind == "header_value";
+      return kind == "word" || kind == "header_value" || kind == "pointer";
     }
     return true;
   }
@@ -229,6 +232,9 @@ class value_checks {
       } else if (kind == "header_name" && !is_header_name(key.text)) {
         p_.report(key.at, child_path(at.key, key.text), "this is no name of a header",
                   "letters, digits and -");
+      } else if (kind == "pointer" && !pointer_problem(key.text).empty()) {
+        p_.report(key.at, child_path(at.key, key.text), std::string(pointer_problem(key.text)),
+                  "a JSON pointer (RFC 6901) such as /type");
       } else if (kind == "exit_code" && !is_exit_code(key.text)) {
         p_.report(key.at, child_path(at.key, key.text), "this is no exit code", "1 to 255");
       }
@@ -256,6 +262,7 @@ void check_meaning(pass& p, const tree& root, const time_zones& zones) {
   walk(root, [&](const place& at) { values.check(at); });
   check_combinations(p, root);
   check_models(p, root);
+  check_adapters(p, root);
 }
 
 } // namespace boyd::config

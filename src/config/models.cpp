@@ -205,11 +205,13 @@ class model_checks {
     const auto type = text_of(executor, "type");
     if (type == "chat") {
       chat(path, t, *executor);
-    } else if (type == "command" || type == "script") {
+    } else if (type == "command" || type == "script" || type == "agent_cli") {
       for (const auto* key : {"tools", "policy", "budget"}) {
         if (const auto* found = t.find(key)) {
           p_.report(found->at, child_path(path, key),
-                    "a " + type + " executor calls no model, this has no effect",
+                    type == "agent_cli"
+                        ? "what an agent's own program does is its own affair, this has no effect"
+                        : "a " + type + " executor calls no model, this has no effect",
                     "executor: {type: chat, …}, or no " + std::string(key));
         }
       }

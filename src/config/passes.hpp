@@ -21,6 +21,8 @@ struct pass {
   bool lenient = false;               ///< nothing will be run: what is not set may be missing
   file_reader files{};                ///< may be empty
   std::map<std::string, std::string> texts{}; ///< what files said, by absolute path
+  tree_parser parse{};                        ///< for files of adapters; may be empty
+  std::map<std::string, tree> adapters{}; ///< built in or from files, filled, by their `adapter`
 
   void report(mark at, std::string key, std::string problem, std::string expected,
               std::string nearest = {}) {

@@ -9,7 +9,7 @@ namespace boyd::config {
 namespace {
 
 /// The sections in reading order: definition in the schema, heading.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 25> sections{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 30> sections{{
     {"node", "node"},
     {"node_budget", "node.budget_day"},
     {"provider", "providers[]"},
@@ -26,6 +26,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 25> sections
     {"answer", "executor: {type: script} answers[]"},
     {"chat_executor", "executor: {type: chat}"},
     {"fallback", "executor: {type: chat} fallback[]"},
+    {"agent_cli_executor", "executor: {type: agent_cli}"},
+    {"worktree", "executor: {type: agent_cli} worktree"},
+    {"adapter", "adapters[]"},
+    {"adapter_event", "adapters[].events[]"},
+    {"adapter_usage", "adapters[].events[].usage"},
     {"policy", "policy"},
     {"policy_rule", "policy.rules[]"},
     {"budget", "budget"},

@@ -131,6 +131,9 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       {"requirement", "exit_zero, no_question, tool_action, or one of artifact: PATH, command: "
                       "[PROGRAM, …], schema: FILE"},
       {"text", "a text or number"},
+      {"pointer", "a JSON pointer (RFC 6901) such as /type"},
+      {"condition", "a value, a list of values, or {contains: TEXT}"},
+      {"token", "an argument, or a list of those that go together"},
       {"size", "a size such as 64KiB"},
   };
   if (kind == "duration") {

@@ -1,6 +1,7 @@
 #include "boyd/exec/command_line.hpp"
 
 #include "boyd/core/text.hpp"
+#include "placeholders.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,7 @@ namespace boyd::exec {
 
 namespace {
 
-using pairs = std::vector<std::pair<std::string, std::string>>;
+using pairs = placeholder_values;
 
 constexpr std::array let_through = {
     "HOME",           "USER",       "LOGNAME",     "LANG",        "LC_ALL",
@@ -22,42 +23,6 @@ constexpr std::array let_through = {
 bool is_variable_name(const std::string& name) {
   return !name.empty() && name.find('=') == std::string::npos &&
          name.find('\0') == std::string::npos;
-}
-
-pairs placeholders(const run_identity& who) {
-  return {{"{session_id}", who.session_id},   {"{agent_id}", who.agent_id},
-          {"{cycle_id}", who.cycle_id},       {"{dispatch_id}", who.dispatch_id},
-          {"{kernel_id}", who.kernel_id},     {"{attempt}", std::to_string(who.attempt)},
-          {"{kernel_home}", who.kernel_home}, {"{home}", who.home}};
-}
-
-/// Replaces each placeholder once, from left to right; what was put in is not looked at again.
-std::string expand(std::string_view text, const pairs& values) {
-  std::string found;
-  while (!text.empty()) {
-    const auto at = text.find('{');
-    found += text.substr(0, at);
-    if (at == std::string_view::npos)
-      break;
-    text.remove_prefix(at);
-    const auto match = std::find_if(values.begin(), values.end(),
-                                    [&](const auto& v) { return text.starts_with(v.first); });
-    if (match == values.end()) {
-      found += text.front();
-      text.remove_prefix(1);
-    } else {
-      found += match->second;
-      text.remove_prefix(match->first.size());
-    }
-  }
-  return found;
-}
-
-result<void> validate(const pairs& values) {
-  for (const auto& [name, value] : values)
-    if (value.starts_with('-') || value.find('\0') != std::string::npos)
-      return fail(errc::invalid_argument, "the value of " + name + " may not begin with '-'");
-  return {};
 }
 
 bool mentions_prompt_file(const std::vector<std::string>& argv) {
@@ -73,7 +38,7 @@ result<process_spec> make_spec(const std::vector<std::string>& argv,
   if (argv.empty() || argv.front().empty())
     return fail(errc::invalid_configuration, "the command is empty", who.agent_id,
                 "set argv or shell of its executor");
-  if (const auto valid = validate(values); !valid)
+  if (const auto valid = check_placeholders(values); !valid)
     return fail(valid.error());
   auto variables = build_environment(command, who, environment);
   if (!variables)
@@ -130,8 +95,7 @@ result<command_plan> build_command(const config::command_executor& command, std:
   const bool has_shell = !command.shell.empty();
   auto values = has_shell ? pairs{} : placeholders(who);
   const bool to_file = !has_shell && mentions_prompt_file(command.argv);
-  const std::string path =
-      who.home + "/run/prompts/" + who.dispatch_id + '-' + std::to_string(who.attempt) + ".txt";
+  const auto path = prompt_path(who);
   if (to_file)
     values.emplace_back("{prompt_file}", path);
   const std::vector<std::string> argv =

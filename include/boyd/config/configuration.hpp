@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/config/agent_cli.hpp"
 #include "boyd/config/models.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
@@ -69,7 +70,7 @@ struct script_executor {
   bool operator==(const script_executor&) const = default;
 };
 
-using executor = std::variant<command_executor, script_executor, chat_executor>;
+using executor = std::variant<command_executor, script_executor, chat_executor, agent_cli_executor>;
 
 /// Its `type` in the configuration.
 std::string_view name_of(const executor& e) noexcept;

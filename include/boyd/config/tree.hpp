@@ -52,6 +52,9 @@ struct parsed {
 /// Turns a tree into text in the form of the configuration file.
 using tree_writer = std::function<std::string(const tree&)>;
 
+/// The parser of text behind `parsed`, for what the configuration is not alone in.
+using tree_parser = std::function<parsed(const std::string& path, std::string_view text)>;
+
 /// The half of `load` that knows nothing of YAML: expands, validates and converts. `write` makes
 /// configuration::redacted_yaml. Findings of the parser come out together with its own, in the
 /// order of the file. `path` should be absolute: relative paths inside are resolved against its
@@ -59,7 +62,7 @@ using tree_writer = std::function<std::string(const tree&)>;
 load_result build(const std::string& path, parsed source, const environment_lookup& environment,
                   const time_zones& zones, const tree_writer& write,
                   unset_variables unset = unset_variables::are_errors,
-                  const file_reader& files = {});
+                  const file_reader& files = {}, const tree_parser& parse = {});
 
 /// The same half of `load_answers`.
 result<std::vector<script_executor::answer>> build_answers(const std::string& path, parsed source);

@@ -9,7 +9,7 @@ load_result load(const std::string& path, std::string_view text,
                  const environment_lookup& environment, const time_zones& zones,
                  unset_variables unset, const file_reader& files) {
   return build(path, adapters::parse_yaml(path, text), environment, zones, adapters::emit_yaml,
-               unset, files);
+               unset, files, adapters::parse_yaml);
 }
 
 result<std::vector<script_executor::answer>> load_answers(const std::string& path,

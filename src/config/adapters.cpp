@@ -1,0 +1,324 @@
+#include "adapters.hpp"
+
+#include "boyd/core/text.hpp"
+#include "embedded.hpp"
+#include "reading.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace boyd::config {
+namespace {
+
+/// Placeholders of argv whose value is another for each executor or run.
+constexpr std::array<std::string_view, 6> own_placeholders{
+    "{model}", "{session}", "{permission}", "{prompt_file}", "{args}", "{workspace}"};
+
+struct built_in {
+  std::string_view name;
+  const char* const* text;
+};
+
+constexpr std::array<built_in, 5> built_ins{{
+    {"claude", &embedded::adapter_claude},
+    {"codex", &embedded::adapter_codex},
+    {"gemini", &embedded::adapter_gemini},
+    {"goose", &embedded::adapter_goose},
+    {"opencode", &embedded::adapter_opencode},
+}};
+
+bool is_file(std::string_view adapter) {
+  return adapter.ends_with(".yaml") || adapter.ends_with(".yml") || adapter.ends_with(".json") ||
+         adapter.find('/') != std::string_view::npos;
+}
+
+tree map_of(std::string key, tree value) {
+  tree out;
+  out.kind = tree::kind_t::map;
+  out.keys.push_back({std::move(key), value.at});
+  out.items.push_back(std::move(value));
+  return out;
+}
+
+tree list_of(tree item) {
+  tree out;
+  out.kind = tree::kind_t::sequence;
+  out.items.push_back(std::move(item));
+  return out;
+}
+
+/// A whole configuration around one adapter, so that one schema and one set of checks hold.
+tree wrap(tree adapter) {
+  tree none;
+  none.kind = tree::kind_t::sequence;
+  tree version;
+  version.text = "1";
+  auto root = map_of("adapters", list_of(std::move(adapter)));
+  root.keys.push_back({"kernels", {}});
+  root.items.push_back(list_of(map_of("agents", std::move(none))));
+  root.keys.push_back({"version", {}});
+  root.items.push_back(std::move(version));
+  return root;
+}
+
+/// Schedules and zones play no part in an adapter.
+class no_zones final : public time_zones {
+ public:
+  result<std::shared_ptr<const time_zone>> find(const std::string& name) const override {
+    return fail(errc::not_found, "no time zones here", name);
+  }
+};
+
+class adapter_checks {
+ public:
+  adapter_checks(pass& p, const tree& root) : p_(p), root_(root) {}
+
+  void all() {
+    const auto& adapters = get(root_, "adapters");
+    for (std::size_t i = 0; i < adapters.items.size(); ++i)
+      adapter(child_path("adapters", i), adapters.items[i]);
+    const auto& kernels = get(root_, "kernels");
+    for (std::size_t k = 0; k < kernels.items.size(); ++k) {
+      const auto path = child_path(child_path("kernels", k), "agents");
+      const auto& agents = get(kernels.items[k], "agents");
+      for (std::size_t a = 0; a < agents.items.size(); ++a) {
+        const auto& executor = get(agents.items[a], "executor");
+        if (text(executor, "type") == "agent_cli")
+          this->executor(child_path(path, a) + ".executor", executor);
+      }
+    }
+  }
+
+ private:
+  // -- one adapter --
+
+  void adapter(const std::string& path, const tree& t) {
+    std::set<std::string> named;
+    const auto& argv = get(t, "argv");
+    for (std::size_t i = 0; i < argv.items.size(); ++i)
+      argument(child_path(path + ".argv", i), argv.items[i], i == 0, named);
+    for (const auto& value : get(t, "env").items)
+      for (const auto placeholder : own_placeholders)
+        if (value.text.find(placeholder) != std::string::npos)
+          named.emplace(placeholder);
+    if (text(t, "stdin") == "stream-json")
+      input_json(path, t);
+    const auto sessions = text(t, "sessions");
+    const bool resumes = !sessions.empty() && sessions != "none";
+    if (resumes != named.contains("{session}"))
+      p_.report(t.at, path + ".sessions",
+                resumes ? "argv has no {session} to go on with" : "argv has {session}",
+                resumes ? "none" : "directory or anywhere");
+    if (get(t, "permissions").items.empty() && named.contains("{permission}"))
+      p_.report(t.at, path + ".permissions", "argv has {permission}, and no value for it is known",
+                "the values that the program knows");
+    const auto& events = get(t, "events");
+    bool has_final = text(t, "parser") == "text";
+    for (std::size_t i = 0; i < events.items.size(); ++i) {
+      conditions(child_path(path + ".events", i), get(events.items[i], "when"));
+      has_final = has_final || text(events.items[i], "final") == "true";
+    }
+    if (!has_final)
+      p_.report(t.at, path + ".events", "no event is final: no run could ever end well",
+                "an entry with final: true");
+  }
+
+  void argument(const std::string& path, const tree& t, bool first, std::set<std::string>& named) {
+    if (t.kind == tree::kind_t::map)
+      return; // the schema has told it
+    if (t.kind == tree::kind_t::sequence) {
+      for (const auto& part : t.items)
+        token(path, part, named);
+      if (first)
+        p_.report(t.at, path, "the program stands alone", "a text");
+      return;
+    }
+    token(path, t, named);
+    if (first && t.text.find('{') != std::string::npos)
+      p_.report(t.at, path, "the program has no placeholders", "a text without {…}");
+  }
+
+  void token(const std::string& path, const tree& t, std::set<std::string>& named) {
+    if (t.kind != tree::kind_t::scalar || t.text.empty()) {
+      p_.report(t.at, path, shown(t) + " is no argument", "a text that is not empty");
+      return;
+    }
+    if (t.text.find("{prompt}") != std::string::npos)
+      p_.report(t.at, path, "a prompt is no argument: every user of the machine sees those",
+                "stdin: prompt, or {prompt_file}");
+    for (const auto placeholder : own_placeholders)
+      if (t.text.find(placeholder) != std::string::npos)
+        named.emplace(placeholder);
+    if (t.text != "{args}" && t.text.find("{args}") != std::string::npos)
+      p_.report(t.at, path, "{args} stands for whole arguments", "an argument {args} alone");
+  }
+
+  void input_json(const std::string& path, const tree& t) {
+    const auto& given = get(t, "stdin_json");
+    if (given.unusable)
+      return;
+    const auto value = nlohmann::json::parse(given.text, nullptr, false);
+    if (value.is_discarded() || given.text.find("\"{prompt}\"") == std::string::npos)
+      p_.report(given.text.empty() ? t.at : given.at, path + ".stdin_json",
+                "stdin: stream-json needs a JSON text with the string \"{prompt}\"",
+                R"({"type":"user","message":{"role":"user","content":"{prompt}"}})");
+  }
+
+  void conditions(const std::string& path, const tree& when) {
+    for (std::size_t i = 0; i < when.items.size(); ++i) {
+      const auto& value = when.items[i];
+      const auto key = child_path(path + ".when", when.keys[i].text);
+      const bool contains = value.kind == tree::kind_t::map && value.keys.size() == 1 &&
+                            value.keys.front().text == "contains" &&
+                            value.items.front().kind == tree::kind_t::scalar;
+      const bool scalars =
+          value.kind != tree::kind_t::map && std::ranges::all_of(value.items, [](const tree& item) {
+            return item.kind == tree::kind_t::scalar;
+          });
+      if (!contains && !scalars)
+        p_.report(value.at, key, "this can be in no event",
+                  "a value, a list of values, or {contains: TEXT}");
+    }
+  }
+
+  // -- who uses one --
+
+  void executor(const std::string& path, const tree& t) {
+    const auto& named = get(t, "adapter");
+    if (named.text.empty() || named.unusable)
+      return;
+    const auto* adapter = resolved(path, named);
+    if (adapter == nullptr)
+      return;
+    permission(path, t, *adapter);
+    const auto sessions = text(*adapter, "sessions");
+    const auto* worktree = t.find("worktree");
+    if (text(t, "resume") == "agent" && (sessions.empty() || sessions == "none"))
+      p_.report(get(t, "resume").at, path + ".resume", named.text + " cannot go on with a session",
+                "none");
+    else if (text(t, "resume") == "agent" && sessions == "directory" && worktree != nullptr)
+      p_.report(get(t, "resume").at, path + ".resume",
+                named.text + " finds its sessions in the same directory only, and each worktree is "
+                             "another one",
+                "none, or no worktree");
+    if (const auto* cwd = t.find("cwd");
+        cwd != nullptr && worktree != nullptr && !cwd->text.empty())
+      p_.report(cwd->at, path + ".cwd", "worktree is given too", "one of cwd and worktree");
+  }
+
+  void permission(const std::string& path, const tree& t, const tree& adapter) {
+    const auto& given = get(t, "permission");
+    if (given.text.empty() || given.unusable)
+      return;
+    const auto known = texts(adapter, "permissions");
+    if (std::ranges::find(known, given.text) != known.end())
+      return;
+    std::string expected = known.empty() ? "none: its adapter has no such argument" : "one of";
+    for (const auto& name : known)
+      expected += (expected.back() == 'f' ? " " : ", ") + name;
+    p_.report(given.at, path + ".permission", shown(given) + " is not known to it", expected,
+              given.secret ? "" : std::string(nearest(given.text, {known.begin(), known.end()})));
+  }
+
+  /// Null after a finding.
+  const tree* resolved(const std::string& path, const tree& named) {
+    if (const auto* own = inline_adapter(root_, named.text))
+      return own;
+    if (const auto found = p_.adapters.find(named.text); found != p_.adapters.end())
+      return &found->second;
+    for (const auto& [name, text] : built_ins)
+      if (name == named.text)
+        return parsed_adapter(named.text, std::string("adapter ") + std::string(name), *text);
+    if (!is_file(named.text)) {
+      unknown(path, named);
+      return nullptr;
+    }
+    const auto file = resolve(p_.path, named.text);
+    const auto content = p_.files
+                             ? p_.files(file)
+                             : result<std::string>(fail(errc::refused, "no file is read here"));
+    if (content)
+      return parsed_adapter(named.text, file, *content);
+    p_.report(named.at, path + ".adapter", "it cannot be read: " + content.error().what,
+              "a file with an adapter");
+    return nullptr;
+  }
+
+  void unknown(const std::string& path, const tree& named) {
+    std::vector<std::string> names;
+    for (const auto& one : get(root_, "adapters").items)
+      names.push_back(text(one, "name"));
+    for (const auto& one : built_ins)
+      names.emplace_back(one.name);
+    std::string expected;
+    for (const auto& name : names)
+      expected += name + ", ";
+    p_.report(named.at, path + ".adapter", shown(named) + " is no adapter",
+              expected + "or the path of a .yaml file",
+              named.secret ? "" : std::string(nearest(named.text, {names.begin(), names.end()})));
+  }
+
+  const tree* parsed_adapter(const std::string& key, const std::string& where,
+                             std::string_view content) {
+    if (!p_.parse)
+      return nullptr;
+    auto source = p_.parse(where, content);
+    if (!source.value) {
+      p_.findings.insert(p_.findings.end(), source.findings.begin(), source.findings.end());
+      return nullptr;
+    }
+    const auto root = whole(where, source);
+    if (!root) {
+      p_.findings.insert(p_.findings.end(), source.findings.begin(), source.findings.end());
+      return nullptr;
+    }
+    return &p_.adapters.emplace(key, get(*root, "adapters").items.front()).first->second;
+  }
+
+  /// The parsed file, filled; nothing when it has findings.
+  static std::optional<tree> whole(const std::string& where, parsed& source) {
+    constexpr std::string_view inner = "adapters[0].";
+    pass own{where, source.findings};
+    auto root = wrap(std::move(*source.value));
+    validate(own, root);
+    check_meaning(own, root, no_zones{});
+    for (auto& f : source.findings)
+      if (f.key.starts_with(inner))
+        f.key.erase(0, inner.size());
+    if (!source.findings.empty())
+      return std::nullopt;
+    fill_defaults(root);
+    return root;
+  }
+
+  pass& p_;
+  const tree& root_;
+};
+
+} // namespace
+
+const tree* inline_adapter(const tree& root, std::string_view name) {
+  for (const auto& one : get(root, "adapters").items)
+    if (text(one, "name") == name)
+      return &one;
+  return nullptr;
+}
+
+std::string_view pointer_problem(std::string_view text) noexcept {
+  if (!text.empty() && text.front() != '/')
+    return "it does not begin with /";
+  for (auto at = text.find('~'); at != std::string_view::npos; at = text.find('~', at + 1))
+    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1'))
+      return "~ is written ~0, and / inside a name ~1";
+  return {};
+}
+
+void check_adapters(pass& p, const tree& root) {
+  adapter_checks(p, root).all();
+}
+
+} // namespace boyd::config

@@ -1,0 +1,306 @@
+#include "boyd/exec/cli_reader.hpp"
+
+#include "boyd/core/money.hpp"
+#include "boyd/core/text.hpp"
+#include "json_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace boyd::exec {
+
+namespace {
+
+using json = nlohmann::json;
+
+/// The value at a JSON pointer, or null. A loop of our own: the library's throws on an index that
+/// is no number.
+const json* value_at(const json& root, std::string_view place) {
+  const auto* at = &root;
+  while (!place.empty()) {
+    place.remove_prefix(1);
+    const auto end = std::min(place.find('/'), place.size());
+    std::string name;
+    for (std::size_t i = 0; i < end; ++i) {
+      if (place[i] == '~' && i + 1 < end)
+        name += place[++i] == '1' ? '/' : '~';
+      else
+        name += place[i];
+    }
+    place.remove_prefix(end);
+    if (at->is_object()) {
+      const auto found = at->find(name);
+      if (found == at->end())
+        return nullptr;
+      at = &*found;
+    } else if (at->is_array()) {
+      constexpr std::size_t longest_index = 6;
+      const bool number = !name.empty() && name.size() <= longest_index &&
+                          name.find_first_not_of("0123456789") == std::string::npos &&
+                          (name.size() == 1 || name.front() != '0');
+      if (!number || std::stoul(name) >= at->size())
+        return nullptr;
+      at = &(*at)[std::stoul(name)];
+    } else {
+      return nullptr;
+    }
+  }
+  return at;
+}
+
+/// The first of the places that holds something.
+const json* first_of(const json& event, const std::vector<config::json_place>& places) {
+  for (const auto& place : places)
+    if (const auto* found = value_at(event, place); found != nullptr && !found->is_null())
+      return found;
+  return nullptr;
+}
+
+bool holds(const config::event_condition& condition, const json& event) {
+  const auto* found = value_at(event, condition.at);
+  if (found == nullptr || found->is_structured())
+    return false;
+  if (condition.values.empty())
+    return found->is_string() &&
+           found->get_ref<const std::string&>().find(condition.part) != std::string::npos;
+  const auto text = found->dump(-1, ' ', false, json::error_handler_t::replace);
+  return std::ranges::find(condition.values, text) != condition.values.end();
+}
+
+/// A scalar as words; structures as JSON.
+std::string words_of(const json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string one_line(const json& value) {
+  return sanitize_utf8(cut_characters(first_line(words_of(value)), event_word_characters));
+}
+
+/// A number that was counted; nothing for what cannot be one.
+std::optional<std::int64_t> count_of(const json& value) {
+  constexpr std::int64_t most = std::int64_t{1} << 50;
+  if (value.is_number_unsigned())
+    return static_cast<std::int64_t>(
+        std::min(value.get<std::uint64_t>(), static_cast<std::uint64_t>(most)));
+  if (value.is_number_integer())
+    return std::clamp<std::int64_t>(value.get<std::int64_t>(), 0, most);
+  return std::nullopt;
+}
+
+/// Dollars as JSON has them, rounded to millionths.
+std::optional<std::int64_t> cost_of(const json& value) {
+  constexpr double most = 1e9;
+  if (!value.is_number())
+    return std::nullopt;
+  const auto dollars = value.get<double>();
+  if (!std::isfinite(dollars) || dollars < 0)
+    return std::nullopt;
+  return std::llround(std::min(dollars, most) * static_cast<double>(dollar));
+}
+
+/// Programs repeat numbers in later events, or tell each step's alone.
+void put(std::int64_t& total, std::optional<std::int64_t> value, bool add) {
+  if (value)
+    total =
+        add ? std::min(total, std::numeric_limits<std::int64_t>::max() - *value) + *value : *value;
+}
+
+std::optional<std::int64_t> sum_of(const json& event,
+                                   const std::vector<config::json_place>& places) {
+  std::optional<std::int64_t> sum;
+  for (const auto& place : places)
+    if (const auto* found = value_at(event, place))
+      if (const auto value = count_of(*found))
+        sum = sum.value_or(0) + *value;
+  return sum;
+}
+
+class event_meaning {
+ public:
+  event_meaning(const config::adapter_event& rule, const json& event, cli_report& report)
+      : rule_(rule), event_(event), report_(report) {}
+
+  void apply() {
+    report_.final = report_.final || rule_.final;
+    report_.failed = report_.failed || rule_.failed;
+    if (const auto kind = failure_class_from(rule_.failure); kind && *kind != failure_class::none)
+      report_.failure = *kind;
+    word(rule_.error, report_.error);
+    word(rule_.session, report_.session);
+    word(rule_.model, report_.model);
+    text();
+    numbers();
+    denials();
+  }
+
+ private:
+  void word(const std::vector<config::json_place>& places, std::string& to) const {
+    if (const auto* found = first_of(event_, places); found != nullptr)
+      if (auto line = one_line(*found); !line.empty())
+        to = std::move(line);
+  }
+
+  void text() {
+    if (rule_.clears_text)
+      report_.text.clear();
+    const auto* found = first_of(event_, rule_.text);
+    if (found == nullptr)
+      return;
+    auto more = words_of(*found);
+    if (!rule_.append)
+      report_.text.clear();
+    const auto room = event_text_bytes - std::min(event_text_bytes, report_.text.size());
+    report_.text_cut = report_.text_cut || more.size() > room;
+    more.resize(std::min(more.size(), room));
+    report_.text += more;
+  }
+
+  void numbers() {
+    const auto first = [&](const auto& places, auto convert) {
+      const auto* found = first_of(event_, places);
+      return found == nullptr ? std::nullopt : convert(*found);
+    };
+    put(report_.cost, first(rule_.cost, cost_of), rule_.add);
+    put(report_.turns, first(rule_.turns, count_of), rule_.add);
+    put(report_.input, sum_of(event_, rule_.input), rule_.add);
+    put(report_.cached, sum_of(event_, rule_.cached), rule_.add);
+    put(report_.output, sum_of(event_, rule_.output), rule_.add);
+    put(report_.reasoning, sum_of(event_, rule_.reasoning), rule_.add);
+  }
+
+  void denials() {
+    const auto* found = first_of(event_, rule_.denials);
+    if (found == nullptr)
+      return;
+    if (!found->is_array())
+      return denial(*found);
+    for (const auto& one : *found)
+      denial(one);
+  }
+
+  void denial(const json& one) {
+    ++report_.denied;
+    const auto* name = value_at(one, rule_.denial);
+    auto text = name == nullptr ? std::string("something") : one_line(*name);
+    auto& all = report_.denials;
+    if (all.size() < denial_names && std::ranges::find(all, text) == all.end())
+      all.push_back(std::move(text));
+  }
+
+  const config::adapter_event& rule_;
+  const json& event_;
+  cli_report& report_;
+};
+
+bool fits(const config::adapter_event& rule, const json& event) {
+  return std::ranges::all_of(rule.when, [&](const auto& c) { return holds(c, event); });
+}
+
+} // namespace
+
+bool cli_reader::append(std::string_view bytes) {
+  using parser_t = config::cli_adapter::parser_t;
+  bool progress = !bytes.empty();
+  if (adapter_.parser == parser_t::jsonl)
+    progress = append_lines(bytes);
+  else if (adapter_.parser == parser_t::json)
+    append_document(bytes);
+  begun_ = begun_ || progress;
+  return progress;
+}
+
+bool cli_reader::append_lines(std::string_view bytes) {
+  bool progress = false;
+  while (!bytes.empty()) {
+    const auto end = bytes.find('\n');
+    const auto part = bytes.substr(0, end);
+    if (!skipping_ && line_.size() + part.size() > event_line_bytes) {
+      skipping_ = true;
+      ++report_.too_long;
+      line_.clear();
+      line_.shrink_to_fit();
+    }
+    if (!skipping_)
+      line_ += part;
+    // It moves on, whatever it is.
+    progress = progress || skipping_;
+    if (end == std::string_view::npos)
+      break;
+    progress = take_line() || progress;
+    bytes.remove_prefix(end + 1);
+  }
+  return progress;
+}
+
+void cli_reader::append_document(std::string_view bytes) {
+  const auto room = event_document_bytes - line_.size();
+  if (bytes.size() > room && report_.too_long == 0)
+    ++report_.too_long;
+  line_ += bytes.substr(0, room);
+}
+
+bool cli_reader::take_line() {
+  const bool looked_into = !skipping_;
+  skipping_ = false;
+  const bool progress = looked_into && !trim(line_).empty() && take_event(line_);
+  line_.clear();
+  return progress;
+}
+
+bool cli_reader::take_event(std::string_view text) {
+  const auto event = parse_json(trim(text));
+  if (!event || !event->is_object()) {
+    ++report_.no_json;
+    return false;
+  }
+  ++report_.events;
+  bool progress = true;
+  for (const auto& rule : adapter_.events) {
+    if (!fits(rule, *event))
+      continue;
+    progress = progress && rule.progress;
+    event_meaning(rule, *event, report_).apply();
+  }
+  return progress;
+}
+
+void cli_reader::finish() {
+  using parser_t = config::cli_adapter::parser_t;
+  if (adapter_.parser == parser_t::jsonl && !line_.empty()) {
+    begun_ = take_line() || begun_;
+  } else if (adapter_.parser == parser_t::json && report_.too_long == 0) {
+    // Some print a warning before it.
+    std::string_view document = line_;
+    while (!document.starts_with('{') && !document.empty())
+      document.remove_prefix(std::min(document.find('\n'), document.size() - 1) + 1);
+    if (!trim(line_).empty())
+      take_event(document);
+  }
+  line_.clear();
+  report_.text = sanitize_utf8(report_.text);
+}
+
+std::string usage_json_of(const cli_report& r, const std::string& adapter) {
+  json j{{"provider", adapter},
+         {"model", r.model},
+         {"turns", r.turns},
+         {"input_tokens", r.input},
+         {"cached_tokens", r.cached},
+         {"output_tokens", r.output},
+         {"reasoning_tokens", r.reasoning},
+         {"cost_microusd", r.cost},
+         {"session_id", r.session},
+         {"events", r.events},
+         {"denied", r.denied}};
+  if (!r.denials.empty())
+    j["denials"] = r.denials;
+  if (r.no_json > 0)
+    j["no_json_lines"] = r.no_json;
+  if (r.too_long > 0)
+    j["too_long_lines"] = r.too_long;
+  return j.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+} // namespace boyd::exec

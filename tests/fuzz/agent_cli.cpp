@@ -1,0 +1,74 @@
+#include "boyd/core/text.hpp"
+#include "boyd/exec/cli_reader.hpp"
+#include "fuzz/target.hpp"
+
+#include <algorithm>
+
+namespace boyd::fuzz {
+namespace {
+
+/// An adapter that uses every word of the language.
+config::cli_adapter adapter_with(config::cli_adapter::parser_t parser) {
+  config::cli_adapter out;
+  out.parser = parser;
+  config::adapter_event any;
+  any.session = {"/session_id", "/thread_id", "/sessionID"};
+  any.text = {"/result", "/item/text", "/part/text", "/content", "/message/content/0/text"};
+  any.append = true;
+  any.cost = {"/total_cost_usd", "/part/cost"};
+  any.turns = {"/num_turns"};
+  any.input = {"/usage/input_tokens", "/usage/cache_read_input_tokens", "/part/tokens/input"};
+  any.output = {"/usage/output_tokens"};
+  any.add = true;
+  any.denials = {"/permission_denials", "/rejected"};
+  any.denial = "/tool_name";
+  any.error = {"/error/message", "/message", ""};
+  config::adapter_event end;
+  end.when = {{"/type", {"\"result\"", "\"turn.completed\"", "\"done\""}, {}}};
+  end.final = true;
+  config::adapter_event bad;
+  bad.when = {{"/is_error", {"true"}, {}}};
+  bad.failed = true;
+  config::adapter_event part;
+  part.when = {{"/error/message", {}, "401"}};
+  part.failure = "environment";
+  part.clears_text = true;
+  out.events = {any, end, bad, part};
+  return out;
+}
+
+exec::cli_reader read(const config::cli_adapter& adapter, std::string_view input,
+                      std::size_t step) {
+  exec::cli_reader reader(adapter);
+  for (; !input.empty(); input.remove_prefix(std::min(step, input.size())))
+    reader.append(input.substr(0, step));
+  reader.finish();
+  return reader;
+}
+
+/// What an agent CLI prints: any bytes are read, portions play no part, and what is kept is text.
+void run(std::string_view input) {
+  using parser_t = config::cli_adapter::parser_t;
+  for (const auto parser : {parser_t::jsonl, parser_t::json, parser_t::text}) {
+    const auto adapter = adapter_with(parser);
+    const auto whole = read(adapter, input, std::max<std::size_t>(1, input.size()));
+    const auto bytes = read(adapter, input, 3);
+    const auto& r = whole.report();
+    require(exec::usage_json_of(r, "x") == exec::usage_json_of(bytes.report(), "x") &&
+                r.text == bytes.report().text && r.error == bytes.report().error &&
+                r.final == bytes.report().final && r.failed == bytes.report().failed,
+            "portions play no part");
+    require(sanitize_utf8(r.text) == r.text && sanitize_utf8(r.error) == r.error &&
+                sanitize_utf8(r.session) == r.session,
+            "what is kept is UTF-8");
+    require(r.error.find('\n') == std::string::npos, "an error is one line");
+    require(r.cost >= 0 && r.turns >= 0 && r.input >= 0 && r.output >= 0, "numbers are counts");
+    require(r.denials.size() <= exec::denial_names && r.denials.size() <= r.denied,
+            "denials are bounded");
+  }
+}
+
+const registration registered{"agent_cli_output", run};
+
+} // namespace
+} // namespace boyd::fuzz
