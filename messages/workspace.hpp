@@ -1,6 +1,9 @@
 #pragma once
 
 #include "boyd/ports/file_system.hpp"
+#include "boyd/tools/call.hpp"
+#include "boyd/tools/perform.hpp"
+#include "boyd/tools/result_text.hpp"
 #include "messages/message.hpp"
 
 #include <string>
@@ -35,22 +38,39 @@ struct append_record {
   std::string text;
 };
 
+/// A result of a tool that may be too long for its model (tools::fit_result).
+struct keep_result {
+  std::string text;
+  bool is_error = false;
+  tools::result_place place;
+};
+
 /// One hash over the contents of files and directories (sorted, bounded).
 struct hash_inputs {
   std::vector<std::string> paths;
+};
+
+/// A call of a file tool that was let through (tools::perform). Done by workers of its own, so that
+/// a mount that hangs in one workspace holds up neither other requests nor most other workspaces.
+struct run_tool {
+  tools::file_call call;
+  std::string workspace; ///< absolute
+  tools::permission permission;
+  tools::result_place place;
 };
 
 /// File work on behalf of agents, apart from the state files, so that a slow mount in somebody's
 /// workspace never delays STATE.md.
 struct workspace_request : message {
   std::variant<write_private_file, remove_file, inspect_files, read_text_file, hash_inputs,
-               append_record>
+               append_record, run_tool, keep_result>
       what;
 };
 
 struct workspace_reply {
   std::vector<file_info> files;
-  std::string text; ///< content or hash
+  std::string text;            ///< content or hash
+  tools::tool_outcome outcome; ///< of run_tool and keep_result
 };
 
 } // namespace boyd

@@ -202,6 +202,8 @@ void on_tick(self_pointer self) {
   arm_tick(self);
 }
 
+} // namespace
+
 exec::run_identity identity_of(const run_order& order, const std::string& session) {
   const auto& row = order.work->row;
   exec::run_identity who;
@@ -216,8 +218,6 @@ exec::run_identity identity_of(const run_order& order, const std::string& sessio
   who.session_id = session;
   return who;
 }
-
-} // namespace
 
 void begin_attempt(self_pointer self, exec::attempt_options options) {
   auto& s = self->state;
@@ -348,6 +348,8 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](place_answer& m) { on_place(self, m); },
       [self](model_call_ended& m) { on_call_ended(self, m); },
       [self](talk_again& m) { on_talk_again(self, m); },
+      [self](tool_command_ended& m) { on_tool_command_ended(self, m); },
+      [self](tool_command_overdue& m) { on_tool_command_overdue(self, m); },
   };
 }
 

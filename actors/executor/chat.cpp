@@ -1,15 +1,301 @@
+#include "actors/executor/options.hpp"
 #include "actors/executor/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/exec/context_level.hpp"
+#include "boyd/plan/system_prompt.hpp"
+#include "boyd/ports/entropy.hpp"
+
+#include <caf/send.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
 
 namespace boyd::executing {
 
-void begin_chat(self_pointer self, const config::chat_executor&) {
-  finish_unstarted(self, {errc::refused, "this node calls no models", {}, {}},
-                   failure_class::environment);
+namespace {
+
+/// Lines of the turn record wait for each other up to so many bytes.
+constexpr std::size_t turn_lines_bytes = 64u << 10;
+/// SOUL.md, GOAL.md and a file with a key.
+constexpr std::size_t part_bytes = 1u << 20;
+
+/// What is gathered before a conversation begins.
+struct preparation {
+  const config::chat_executor* chat = nullptr;
+  std::vector<exec::chat_target> targets;
+  std::string soul;
+  std::string goal;
+  /// Files that are left to read, and what takes their text.
+  struct wanted {
+    std::string path;
+    bool may_be_missing = false;
+    std::function<void(std::string)> take;
+  };
+  std::vector<wanted> files;
+  std::size_t next = 0;
+};
+
+using preparation_ptr = std::shared_ptr<preparation>;
+
+void begin_prepared(self_pointer self, const preparation_ptr& p);
+
+void read_next(self_pointer self, const preparation_ptr& p) {
+  if (p->next == p->files.size())
+    return begin_prepared(self, p);
+  const auto& file = p->files[p->next];
+  ask<workspace_reply>(self, self->state.order.services.workspace,
+                       workspace_request{{}, read_text_file{file.path, part_bytes}},
+                       [self, p](result<workspace_reply> r) {
+                         const auto& wanted = p->files[p->next];
+                         const bool missing = !r && r.error().code == errc::not_found;
+                         if (!r && !(missing && wanted.may_be_missing))
+                           return finish_unstarted(self, r.error(), failure_class::environment);
+                         if (r)
+                           wanted.take(std::move(r->text));
+                         ++p->next;
+                         read_next(self, p);
+                       });
 }
-void perform_talk(self_pointer, exec::chat_effect&) {}
-void on_place(self_pointer, const place_answer&) {}
-void on_call_ended(self_pointer, const model_call_ended&) {}
-void on_talk_again(self_pointer, const talk_again&) {}
-void write_turns(self_pointer) {}
+
+/// The targets of the executor, in order; an error names what the configuration lacks.
+result<std::vector<exec::chat_target>> targets_of(const config::configuration& c,
+                                                  const config::chat_executor& chat) {
+  std::vector<exec::chat_target> targets;
+  const auto add = [&](const std::string& id, const std::string& model,
+                       const std::vector<std::string>& on) -> result<void> {
+    const auto* provider = config::find_provider(c, id);
+    if (provider == nullptr)
+      return fail(errc::invalid_configuration, "no such provider", id);
+    exec::chat_target t;
+    t.provider = *provider;
+    t.model = model.empty() ? provider->model : model;
+    t.key = provider->api_key;
+    t.on = on;
+    if (t.model.empty())
+      return fail(errc::invalid_configuration, "no model is named", id,
+                  "set `model` in the executor or the provider");
+    targets.push_back(std::move(t));
+    return {};
+  };
+  if (auto ok = add(chat.provider_id, chat.model, {}); !ok)
+    return fail(std::move(ok.error()));
+  for (const auto& f : chat.fallback)
+    if (auto ok = add(f.provider_id, f.model, f.on); !ok)
+      return fail(std::move(ok.error()));
+  return targets;
+}
+
+std::vector<store::reserve_spend::limit> scopes_of(const run_order& order) {
+  const auto& row = order.work->row;
+  const auto& day = order.agent->budget.day;
+  const auto& node = order.configuration->node_settings.budget_day;
+  return {{"agent:" + row.kernel_id + "/" + row.agent_id, day.tokens, day.cost},
+          {"node:" + order.context->node_id, node.tokens, node.cost}};
+}
+
+std::vector<model::message_json> messages_of(const run_order& order, const preparation& p,
+                                             exec::context_level level) {
+  const auto& row = order.work->row;
+  const auto* kernel = order.configuration->find_kernel(row.kernel_id);
+  plan::system_prompt_parts parts;
+  parts.instructions = p.chat->system;
+  if (kernel != nullptr && !kernel->system_prompt.empty())
+    parts.instructions += (parts.instructions.empty() ? "" : "\n\n") + kernel->system_prompt;
+  parts.identity = p.soul;
+  parts.goal = p.goal;
+  std::vector<model::message_json> messages;
+  if (auto system = plan::make_system_prompt(parts).text; !system.empty())
+    messages.push_back(model::system_message(system));
+  messages.push_back(
+      model::user_message(exec::shrink_prompt(row.prompt, row.metadata_json, level)));
+  return messages;
+}
+
+void begin_prepared(self_pointer self, const preparation_ptr& p) {
+  auto& s = self->state;
+  const auto& order = s.order;
+  const auto& row = order.work->row;
+  const auto level = exec::level_for(row.attempts_json);
+  exec::conversation c;
+  for (const auto& t : p->targets)
+    s.secrets = config::with_secrets(std::move(s.secrets), {t.key});
+  c.targets = std::move(p->targets);
+  c.messages = messages_of(order, *p, level);
+  c.schema_json = p->chat->schema_json;
+  c.temperature = p->chat->temperature;
+  c.max_output_tokens = p->chat->max_output_tokens;
+  c.max_turns = p->chat->max_turns;
+  c.budget = order.agent->budget.run;
+  c.scopes = scopes_of(order);
+  c.dispatch_id = row.dispatch_id;
+  c.kernel_id = row.kernel_id;
+  c.agent_id = row.agent_id;
+  c.fence = row.fence;
+  c.context_level = exec::name_of(level);
+  c.unit = [random = order.context->ports.random] { return random->unit(); };
+  give_tools(self, c);
+  auto options = options_for(*order.context, *order.agent, row);
+  options.output_bytes = p->chat->output_bytes;
+  if (order.agent->budget.run.wall.count() > 0)
+    options.timeout = std::min(options.timeout, order.agent->budget.run.wall);
+  if (!p->chat->workspace.empty())
+    options.base_directory = p->chat->workspace;
+  options.work = std::move(c);
+  begin_attempt(self, std::move(options));
+}
+
+/// An event of the conversation; late ones find no attempt or change nothing.
+template <class Event>
+void talk(self_pointer self, Event event) {
+  if (!self->state.attempt)
+    return;
+  step(self, [&](exec::attempt_core& core, steady_time now) { return core.on_talk(event, now); });
+}
+
+void call_model(self_pointer self, exec::effect::call_model& e) {
+  auto& s = self->state;
+  const auto call = e.call;
+  const caf::actor_addr me = self->address();
+  const auto ended = [me, call](const result<void>& transport) {
+    if (auto strong = caf::actor_cast<caf::actor>(me))
+      caf::anon_send(strong, model_call_ended{{}, call, transport});
+  };
+  auto shared = s.attempt;
+  auto clock = s.order.context->ports.clock;
+  http_events events;
+  events.on_head = [shared, clock, call](const http_head& head) {
+    std::lock_guard lock(shared->mutex);
+    shared->core.hear([&](exec::chat_loop& loop) { loop.on_head(call, head); }, clock->steady());
+  };
+  events.on_body = [shared, clock, call](std::string_view bytes) {
+    std::lock_guard lock(shared->mutex);
+    shared->core.hear([&](exec::chat_loop& loop) { loop.on_body(call, bytes); }, clock->steady());
+  };
+  events.on_end = ended;
+  s.model_call.emplace(call,
+                       s.order.context->ports.http->start(std::move(e.request), std::move(events)));
+}
+
+void note(self_pointer self, const std::string& json) {
+  auto& s = self->state;
+  s.turn_lines += config::redact_text(json, s.secrets) + '\n';
+  // What a run that only waits has to say is said with its first answer: ten thousand of them must
+  // not cost ten thousand files at once.
+  if (s.turn_lines.size() >= turn_lines_bytes)
+    write_turns(self);
+}
+
+void reserve(self_pointer self, exec::effect::reserve& e) {
+  ask_store(self, self->state.order.services.store, std::move(e.what),
+            [self, call = e.call](const result<store::reserve_spend::reply>& r) {
+              talk(self, [&](exec::chat_loop& loop) { return loop.on_reserved(call, r); });
+            });
+}
+
+void settle(self_pointer self, exec::effect::settle_spend& e) {
+  // Sent, not asked: the actor may be gone before the answer. What the store does not take stays
+  // reserved, which counts the most that the call could have cost.
+  store_request request;
+  request.operations.emplace_back(std::move(e.what));
+  caf::anon_send(self->state.order.services.store, std::move(request));
+}
+
+} // namespace
+
+void begin_chat(self_pointer self, const config::chat_executor& chat) {
+  auto& s = self->state;
+  if (!s.order.context->ports.http)
+    return finish_unstarted(self, {errc::refused, "this node calls no models", {}, {}},
+                            failure_class::environment);
+  auto targets = targets_of(*s.order.configuration, chat);
+  if (!targets)
+    return finish_unstarted(self, targets.error(), failure_class::environment);
+  auto p = std::make_shared<preparation>();
+  p->chat = &chat;
+  p->targets = std::move(*targets);
+  const auto home = s.order.context->kernel_home(s.order.work->row.kernel_id);
+  auto* raw = p.get();
+  p->files.push_back({home + "/SOUL.md", true, [raw](std::string t) { raw->soul = std::move(t); }});
+  p->files.push_back({home + "/GOAL.md", true, [raw](std::string t) { raw->goal = std::move(t); }});
+  for (std::size_t i = 0; i < p->targets.size(); ++i)
+    if (const auto& file = p->targets[i].provider.api_key_file; !file.empty())
+      p->files.push_back({file, false, [raw, i](const std::string& t) {
+                            raw->targets[i].key = std::string(trim(t));
+                          }});
+  read_next(self, p);
+}
+
+void perform_talk(self_pointer self, exec::chat_effect& any) {
+  auto& s = self->state;
+  const auto& governor = s.order.services.governor;
+  const auto me = [self] { return place_holder_actor(executor_impl(self)); };
+  const auto& row = s.order.work->row;
+  if (auto* e = std::get_if<exec::effect::ask_place>(&any)) {
+    self->send(
+        governor,
+        place_request{
+            {},
+            place_wish{{}, e->provider_id, row.kernel_id + "/" + row.agent_id, e->call, e->tokens},
+            me()});
+  } else if (auto* d = std::get_if<exec::effect::drop_place>(&any)) {
+    self->send(governor, place_release{{}, d->provider_id, d->call, {}, me()});
+  } else if (auto* l = std::get_if<exec::effect::leave_place>(&any)) {
+    self->send(
+        governor,
+        place_release{
+            {}, l->provider_id, l->call, call_ended{l->tokens, std::move(l->trouble)}, me()});
+  } else if (auto* r = std::get_if<exec::effect::reserve>(&any)) {
+    reserve(self, *r);
+  } else if (auto* paid = std::get_if<exec::effect::settle_spend>(&any)) {
+    settle(self, *paid);
+  } else if (auto* c = std::get_if<exec::effect::call_model>(&any)) {
+    call_model(self, *c);
+  } else if (std::holds_alternative<exec::effect::cancel_call>(any)) {
+    if (s.model_call)
+      s.order.context->ports.http->cancel(s.model_call->second);
+    s.model_call.reset();
+  } else if (auto* w = std::get_if<exec::effect::wait_repeat>(&any)) {
+    self->delayed_send(self, w->delay, talk_again{{}, w->call});
+  } else if (auto* n = std::get_if<exec::effect::note_turn>(&any)) {
+    note(self, n->json);
+  } else if (auto* warning = std::get_if<exec::effect::warn>(&any)) {
+    spdlog::warn("agent {}/{}, dispatch {}: {}", row.kernel_id, row.agent_id, row.dispatch_id,
+                 warning->text);
+  } else {
+    perform_action(self, any);
+  }
+}
+
+void on_place(self_pointer self, const place_answer& m) {
+  talk(self, [&](exec::chat_loop& loop) { return loop.on_place(m.call, m.why); });
+}
+
+void on_call_ended(self_pointer self, const model_call_ended& m) {
+  if (self->state.model_call && self->state.model_call->first == m.call)
+    self->state.model_call.reset();
+  talk(self, [&](exec::chat_loop& loop) { return loop.on_call_end(m.call, m.transport); });
+}
+
+void on_talk_again(self_pointer self, const talk_again& m) {
+  talk(self, [&](exec::chat_loop& loop) { return loop.on_repeat(m.call); });
+}
+
+void write_turns(self_pointer self) {
+  auto& s = self->state;
+  if (s.turn_lines.empty())
+    return;
+  const auto& row = s.order.work->row;
+  // Nothing waits for it: a record that cannot be written is in the workspace's health.
+  caf::anon_send(
+      s.order.services.workspace,
+      workspace_request{{},
+                        append_record{s.order.context->home + "/executions/" + row.dispatch_id +
+                                          "/turns-" + std::to_string(row.fence) + ".jsonl",
+                                      std::exchange(s.turn_lines, {})}});
+}
 
 } // namespace boyd::executing

@@ -43,10 +43,29 @@ struct talk_again : message {
   std::uint64_t call = 0;
 };
 
-using executor_impl =
-    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
-                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
-                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>>;
+/// A command that a tool ran has ended.
+struct tool_command_ended : message {
+  std::uint64_t step = 0;
+  process_exit exit;
+  std::string output; ///< capped, with the missing bytes said
+};
+
+/// A command that a tool ran has had its time.
+struct tool_command_overdue : message {
+  std::uint64_t step = 0;
+};
+
+/// The command of a tool that is under way.
+struct tool_command {
+  std::uint64_t step = 0;
+  process_handle handle = 0;
+  bool overdue = false; ///< it was ended
+};
+
+using executor_impl = executor_actor::extend<
+    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<run_tick>,
+    caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
+    caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.
@@ -70,6 +89,7 @@ struct executor_state {
   std::optional<cancel_cause> cancelled_early;
   /// The call of a model that is under way, and its number.
   std::optional<std::pair<std::uint64_t, http_handle>> model_call;
+  std::optional<tool_command> command;
   std::string turn_lines;           ///< of the turn record, not written yet
   std::vector<std::string> secrets; ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
@@ -79,6 +99,8 @@ struct executor_state {
       return;
     for (const auto& [run, handle] : processes)
       order.context->ports.processes->signal(handle, SIGKILL);
+    if (command)
+      order.context->ports.processes->signal(command->handle, SIGKILL);
     if (model_call)
       order.context->ports.http->cancel(model_call->second);
   }
@@ -103,8 +125,9 @@ void step(self_pointer self, Event event) {
 }
 
 /// Ends the attempt before it began.
-void finish_unstarted(self_pointer self, const error& why, failure_class kind); // actor.cpp
-void begin_attempt(self_pointer self, exec::attempt_options options);           // actor.cpp
+void finish_unstarted(self_pointer self, const error& why, failure_class kind);     // actor.cpp
+void begin_attempt(self_pointer self, exec::attempt_options options);               // actor.cpp
+exec::run_identity identity_of(const run_order& order, const std::string& session); // actor.cpp
 
 // chat.cpp: conversations with models
 void begin_chat(self_pointer self, const config::chat_executor& chat);
@@ -116,6 +139,8 @@ void give_tools(self_pointer self,
                 exec::conversation& c); // tools.cpp: what it may do, and who judges
 /// run_tool, ask_person and stop_step.
 void perform_action(self_pointer self, exec::chat_effect& effect); // tools.cpp
+void on_tool_command_ended(self_pointer self, const tool_command_ended& m);
+void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m);
 /// Writes what is left of the turn record.
 void write_turns(self_pointer self);
 

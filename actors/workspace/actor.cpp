@@ -6,13 +6,65 @@
 
 #include <caf/actor_system.hpp>
 
+#include <array>
 #include <memory>
 #include <utility>
+#include <variant>
 
 namespace boyd {
 
+namespace {
+
+using parts_type = keeper_parts<workspace_request, workspace_reply>;
+using keeper_type = keeper<with_keeper<workspace_actor>::base, workspace_request, workspace_reply>;
+
+struct workspace_state {
+  std::unique_ptr<keeper_type> keep;
+  /// Keepers of one worker each for run_tool; made when first needed, since most nodes never do.
+  std::array<workspace_actor, tool_workers> tools;
+  static inline const char* name = "workspace";
+};
+
+using impl = with_keeper<workspace_actor>;
+using self_pointer = impl::stateful_pointer<workspace_state>;
+
+/// Linked: they end together and are made anew together.
+workspace_actor tool_keeper(self_pointer self, const std::string& workspace, parts_type parts) {
+  auto& keeper = self->state.tools[tool_worker_of(workspace)];
+  if (!keeper) {
+    parts.name = "workspace tools";
+    parts.limits = {.queue = tool_queue, .group = 1, .reserve = 0};
+    keeper = self->spawn<caf::linked>(
+        plain_keeper<workspace_actor, workspace_request, workspace_reply>, std::move(parts));
+  }
+  return keeper;
+}
+
+impl::behavior_type workspace_keeper(self_pointer self, parts_type parts) {
+  install_handlers(self, parts.name);
+  self->state.keep = std::make_unique<keeper_type>(self, parts);
+  self->state.keep->start();
+  return {
+      [self, parts](workspace_request& r) -> keeper_type::promise {
+        const auto* tool = std::get_if<run_tool>(&r.what);
+        if (tool == nullptr)
+          return self->state.keep->accept(std::move(r));
+        auto promise = self->make_response_promise<result<workspace_reply>>();
+        const auto keeper = tool_keeper(self, tool->workspace, parts);
+        return promise.delegate(keeper, std::move(r));
+      },
+      [self](health_query&) { return self->state.keep->health(); },
+      [self](batch_done& m) { self->state.keep->on_done(m, [](const auto&) {}); },
+      [self](ping&) { return self->state.keep->pulse(); },
+      [self](keeper_tick& m) { self->state.keep->on_tick(m); },
+      [self](restart_worker& m) { self->state.keep->on_restart(m); },
+  };
+}
+
+} // namespace
+
 workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr context) {
-  keeper_parts<workspace_request, workspace_reply> parts;
+  parts_type parts;
   parts.name = "workspace";
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
@@ -24,8 +76,7 @@ workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr cont
     using made = session_performer<workspace_session, workspace_request, workspace_reply>;
     return std::make_unique<made>(own);
   };
-  return system.spawn(plain_keeper<workspace_actor, workspace_request, workspace_reply>,
-                      std::move(parts));
+  return system.spawn(workspace_keeper, std::move(parts));
 }
 
 } // namespace boyd

@@ -2,9 +2,11 @@
 
 #include "boyd/core/sha256.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/file_system.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -111,6 +113,10 @@ class input_walk {
 };
 
 } // namespace
+
+std::size_t tool_worker_of(const std::string& workspace) noexcept {
+  return std::hash<std::string>{}(workspace) % tool_workers;
+}
 
 workspace_session::workspace_session(node_context_ptr context) : context_(std::move(context)) {}
 
@@ -263,6 +269,22 @@ result<workspace_reply> workspace_session::carry_out(const hash_inputs& what) {
   }
   workspace_reply reply;
   reply.text = walk.hash();
+  return reply;
+}
+
+result<workspace_reply> workspace_session::carry_out(const keep_result& what) {
+  workspace_reply reply;
+  reply.outcome = tools::fit_result(what.text, what.is_error, what.place, *context_->ports.files);
+  return reply;
+}
+
+result<workspace_reply> workspace_session::carry_out(const run_tool& what) {
+  const auto& ports = context_->ports;
+  if (!ports.workspaces)
+    return fail(errc::refused, "this node has no file tools", what.workspace);
+  workspace_reply reply;
+  reply.outcome = tools::perform(what.call, what.workspace, what.permission, what.place,
+                                 *ports.workspaces, *ports.files);
   return reply;
 }
 

@@ -18,6 +18,14 @@ inline constexpr std::uint64_t hashed_bytes = std::uint64_t{256} << 20;
 /// How deep below a named directory files are looked for.
 inline constexpr std::size_t hashed_depth = 64;
 
+/// Workers for the tools of agents.
+inline constexpr std::size_t tool_workers = 4;
+/// The worker that serves a workspace: always the same, so that one whose disk hangs takes one
+/// worker and no more.
+std::size_t tool_worker_of(const std::string& workspace) noexcept;
+/// Calls that wait for one of them, beyond which it answers `overloaded`.
+inline constexpr std::size_t tool_queue = 256;
+
 /// The workspace worker's side without actors. Paths are absolute; reading stops at regular files
 /// (a pipe would block for ever). Blocking; one thread.
 class workspace_session {
@@ -37,6 +45,8 @@ class workspace_session {
   result<workspace_reply> carry_out(const inspect_files& what);
   result<workspace_reply> carry_out(const read_text_file& what);
   result<workspace_reply> carry_out(const hash_inputs& what);
+  result<workspace_reply> carry_out(const run_tool& what);
+  result<workspace_reply> carry_out(const keep_result& what);
   result<workspace_reply> carry_out(const append_record& what);
 
   result<void> append(const std::string& path, const std::string& text);

@@ -4,7 +4,9 @@
 #include "actors/node/root.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "adapters/curl/http_client.hpp"
 #include "adapters/http/web_caller.hpp"
+#include "adapters/posix/confined_files.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -193,6 +195,8 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
       return fail(std::move(runner.error()));
     ports.processes = std::move(*runner);
     ports.web = adapters::make_web_caller();
+    ports.http = adapters::make_http_client();
+    ports.workspaces = adapters::make_confined_files({where.home});
   }
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));

@@ -1,0 +1,190 @@
+#include "actors/executor/options.hpp"
+#include "actors/executor/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
+#include "boyd/core/faulty_ports.hpp"
+#include "boyd/exec/command_line.hpp"
+#include "boyd/exec/output_keeper.hpp"
+#include "boyd/tools/call.hpp"
+#include "boyd/tools/definitions.hpp"
+#include "boyd/tools/perform.hpp"
+#include "boyd/tools/policy.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace boyd::executing {
+
+namespace {
+
+/// Output of a command of a tool that is kept before the result is made of it.
+constexpr std::size_t command_output_bytes = 1u << 20;
+/// A file tool that has not answered for so long is given up: its disk hangs.
+constexpr milliseconds tool_patience = 2min;
+
+std::string workspace_of(const run_order& order) {
+  const auto& chat = std::get<config::chat_executor>(order.agent->run);
+  return chat.workspace.empty() ? order.context->kernel_home(order.work->row.kernel_id)
+                                : chat.workspace;
+}
+
+/// Results are redacted before the model sees them: what it is sent has left the machine.
+void answer(self_pointer self, std::uint64_t number, const tools::tool_outcome& outcome) {
+  const auto text = config::redact_text(outcome.text, self->state.secrets);
+  step(self, [&](exec::attempt_core& core, steady_time now) {
+    return core.on_talk(
+        [&](exec::chat_loop& loop) { return loop.on_tool_result(number, text, outcome.is_error); },
+        now);
+  });
+}
+
+tools::permission permission_of(self_pointer self, const tools::tool_call& call) {
+  const auto& agent = *self->state.order.agent;
+  tools::permission p{agent.policy, agent.tools, 0};
+  if (const auto action = tools::action_of(call, workspace_of(self->state.order)))
+    p.rule = tools::decide(*action, agent.policy, agent.tools).rule;
+  return p;
+}
+
+tools::result_place place_of(self_pointer self, std::uint64_t step) {
+  const auto& s = self->state;
+  const auto& row = s.order.work->row;
+  return {s.order.context->home + "/executions/" + row.dispatch_id + "/results",
+          std::to_string(row.fence) + "-" + std::to_string(step)};
+}
+
+void ask_workspace(self_pointer self, std::uint64_t step, workspace_request request) {
+  ask<workspace_reply>(
+      self, self->state.order.services.workspace, std::move(request),
+      [self, step](result<workspace_reply> r) {
+        if (!r)
+          return answer(self, step, tools::failed_outcome(r.error()));
+        answer(self, step, r->outcome);
+      },
+      tool_patience);
+}
+
+void run_file_tool(self_pointer self, std::uint64_t step, const tools::tool_call& call) {
+  ask_workspace(self, step,
+                workspace_request{{},
+                                  boyd::run_tool{std::get<tools::file_call>(call),
+                                                 workspace_of(self->state.order),
+                                                 permission_of(self, call), place_of(self, step)}});
+}
+
+/// A command of a tool, shared with the process runner's thread.
+struct running_command {
+  std::mutex mutex;
+  exec::output_keeper output{command_output_bytes};
+};
+
+void run_command(self_pointer self, std::uint64_t step, const tools::run_command_call& call) {
+  auto& s = self->state;
+  const auto who = identity_of(s.order, s.session_id);
+  auto environment = exec::build_environment({}, who, s.order.context->environment);
+  if (!environment)
+    return answer(self, step, tools::failed_outcome(environment.error()));
+  auto command = tools::command_of(call, workspace_of(s.order), std::move(*environment),
+                                   s.order.agent->timeout);
+  if (!command)
+    return answer(self, step, tools::failed_outcome(command.error()));
+  auto shared = std::make_shared<running_command>();
+  const caf::actor_addr me = self->address();
+  process_events events;
+  events.on_output = [shared](output_stream, std::string_view bytes) {
+    std::lock_guard lock(shared->mutex);
+    shared->output.append(bytes);
+  };
+  events.on_exit = [me, shared, step](const process_exit& e) {
+    std::string text;
+    {
+      std::lock_guard lock(shared->mutex);
+      text = shared->output.render(command_output_bytes).text;
+    }
+    if (auto strong = caf::actor_cast<caf::actor>(me))
+      caf::anon_send(strong, tool_command_ended{{}, step, e, std::move(text)});
+  };
+  auto handle = s.order.context->ports.processes->start(
+      std::move(command->process), faults::watched(std::move(events), faults::executor_processes));
+  if (!handle)
+    return answer(self, step, tools::failed_outcome(handle.error()));
+  s.command = tool_command{step, *handle, false};
+  self->delayed_send(self, command->timeout, tool_command_overdue{{}, step});
+}
+
+void run_tool(self_pointer self, const exec::effect::run_tool& e) {
+  const auto call = tools::read_call(e.call.name, e.call.arguments);
+  if (!call)
+    return answer(self, e.step, tools::failed_outcome(call.error()));
+  if (const auto* command = std::get_if<tools::run_command_call>(&*call))
+    return run_command(self, e.step, *command);
+  run_file_tool(self, e.step, *call);
+}
+
+} // namespace
+
+void give_tools(self_pointer self, exec::conversation& c) {
+  const auto& agent = *self->state.order.agent;
+  c.tools_json = tools::to_tools_json(tools::offered(agent.tools));
+  // The configuration outlives the attempt: the order keeps it.
+  c.judge = [&agent, workspace = workspace_of(self->state.order)](const model::tool_call& t) {
+    const auto call = tools::read_call(t.name, t.arguments);
+    if (!call) // nothing will happen: the model is told what is wrong with its words
+      return exec::judgement{config::policy_decision::allow, "not a call that can be carried out"};
+    const auto action = tools::action_of(*call, workspace);
+    if (!action)
+      return exec::judgement{config::policy_decision::deny, to_string(action.error())};
+    auto decision = tools::decide(*action, agent.policy, agent.tools);
+    return exec::judgement{decision.what, std::move(decision.reason)};
+  };
+}
+
+void perform_action(self_pointer self, exec::chat_effect& any) {
+  auto& s = self->state;
+  if (const auto* tool = std::get_if<exec::effect::run_tool>(&any)) {
+    run_tool(self, *tool);
+  } else if (const auto* stopped = std::get_if<exec::effect::stop_step>(&any)) {
+    if (s.command && s.command->step == stopped->step)
+      s.order.context->ports.processes->signal(s.command->handle, SIGKILL);
+  } else if (const auto* question = std::get_if<exec::effect::ask_person>(&any)) {
+    // Unattended never means approved.
+    step(self, [&](exec::attempt_core& core, steady_time now) {
+      return core.on_talk(
+          [&](exec::chat_loop& loop) {
+            return loop.on_approval(question->step, false,
+                                    "a person would have to approve this, "
+                                    "and nobody can be asked in this "
+                                    "version");
+          },
+          now);
+    });
+  }
+}
+
+void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
+  auto& s = self->state;
+  if (!s.command || s.command->step != m.step)
+    return;
+  const bool overdue = s.command->overdue;
+  s.command.reset();
+  ask_workspace(self, m.step,
+                workspace_request{{},
+                                  keep_result{tools::command_text(m.exit, m.output, overdue),
+                                              overdue || !m.exit.started || m.exit.exit_code != 0,
+                                              place_of(self, m.step)}});
+}
+
+void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m) {
+  auto& s = self->state;
+  if (!s.command || s.command->step != m.step || s.command->overdue)
+    return;
+  s.command->overdue = true;
+  s.order.context->ports.processes->signal(s.command->handle, SIGKILL);
+}
+
+} // namespace boyd::executing
