@@ -1,0 +1,176 @@
+#include "actors/workspace/actor.hpp"
+#include "actors/workspace/performer.hpp"
+#include "boyd/ports/confined_files.hpp"
+#include "node_fixture.hpp"
+#include "support/pch.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+
+#include <condition_variable>
+#include <mutex>
+
+using namespace boyd;
+
+namespace {
+
+/// Workspaces without files; reading below "/hangs" waits until it is released, as on a mount whose
+/// server is gone.
+class hanging_files final : public confined_files {
+ public:
+  result<text_part> read(const std::string& root, const std::string& path, std::uint64_t offset,
+                         std::size_t) override {
+    std::unique_lock lock(mutex_);
+    if (root == "/hangs") {
+      ++hanging_;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return released_; });
+    }
+    const auto text = "content of " + root;
+    return text_part{offset == 0 ? text : "", text.size(), path};
+  }
+  result<void> write(const std::string&, const std::string&, std::string_view) override {
+    return fail(errc::refused, "not here");
+  }
+  result<listing> list(const std::string&, const std::string&, std::size_t) override {
+    return fail(errc::refused, "not here");
+  }
+  result<place> find(const std::string&, const std::string&) override {
+    return fail(errc::refused, "not here");
+  }
+  result<walk_end> walk(const std::string&, const std::string&, const walk_limits&,
+                        const wanted_file&, const visit_file&) override {
+    return fail(errc::refused, "not here");
+  }
+
+  bool wait_until_hanging() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 10s, [this] { return hanging_ > 0; });
+  }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int hanging_ = 0;
+  bool released_ = false;
+};
+
+struct answer_slot {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<result<workspace_reply>> value;
+
+  std::optional<result<workspace_reply>> wait() {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, 20s, [this] { return value.has_value(); });
+    return value;
+  }
+};
+
+/// Real threads: what is shown is that one of them may hang.
+struct fixture {
+  std::shared_ptr<hanging_files> files = std::make_shared<hanging_files>();
+  std::shared_ptr<test::virtual_clock> clock = std::make_shared<test::virtual_clock>();
+  std::shared_ptr<sim::sim_disk> disk = std::make_shared<sim::sim_disk>(clock.get());
+  caf::actor_system_config configuration;
+  caf::actor_system system{configuration};
+  workspace_actor workspace = spawn_workspace(system, make_context());
+
+  ~fixture() {
+    files->release();
+    caf::anon_send_exit(workspace, caf::exit_reason::user_shutdown);
+  }
+
+  std::shared_ptr<node_context> make_context() const {
+    auto c = std::make_shared<node_context>();
+    c->ports.clock = clock;
+    c->ports.random = std::make_shared<sim::seeded_entropy>(1);
+    c->ports.files = disk;
+    c->ports.workspaces = files;
+    return c;
+  }
+
+  template <class What>
+  std::shared_ptr<answer_slot> ask(What what) {
+    auto slot = std::make_shared<answer_slot>();
+    system.spawn([slot, to = workspace, what](caf::event_based_actor* self) {
+      const auto keep = [slot](result<workspace_reply> r) {
+        const std::lock_guard lock(slot->mutex);
+        slot->value = std::move(r);
+        slot->changed.notify_all();
+      };
+      self->request(to, 20s, workspace_request{{}, what})
+          .then([keep](result<workspace_reply>& r) { keep(r); },
+                [keep](caf::error&) { keep(fail(errc::actor_down, "no answer")); });
+    });
+    return slot;
+  }
+
+  std::shared_ptr<answer_slot> read(const std::string& root) {
+    run_tool order;
+    order.call = tools::read_file_call{"a"};
+    order.workspace = root;
+    order.permission.tools = {"*"};
+    return ask(order);
+  }
+};
+
+/// A workspace that another worker serves than `root`'s.
+std::string served_apart_from(const std::string& root) {
+  for (int i = 0;; ++i)
+    if (const auto other = "/w" + std::to_string(i); tool_worker_of(other) != tool_worker_of(root))
+      return other;
+}
+
+} // namespace
+
+TEST_CASE("a workspace that hangs holds up neither prompts nor other workspaces",
+          "[workspace][tools]") {
+  fixture f;
+  auto hanging = f.read("/hangs");
+  REQUIRE(f.files->wait_until_hanging());
+  auto other = f.read(served_apart_from("/hangs"))->wait();
+  REQUIRE(other);
+  REQUIRE(*other);
+  CHECK((*other)->outcome.text.starts_with("content of /w"));
+  auto prompt = f.ask(write_private_file{"/boyd/run/prompts/d.txt", "hello"})->wait();
+  REQUIRE(prompt);
+  CHECK(*prompt);
+  {
+    const std::lock_guard lock(hanging->mutex);
+    CHECK_FALSE(hanging->value);
+  }
+  f.files->release();
+  const auto late = hanging->wait();
+  REQUIRE(late);
+  REQUIRE(*late);
+  CHECK((*late)->outcome.text == "content of /hangs");
+}
+
+TEST_CASE("what goes wrong in a tool is the model's to hear", "[workspace][tools]") {
+  fixture f;
+  run_tool order;
+  order.call = tools::write_file_call{"a", "b"};
+  order.workspace = "/w";
+  const auto refused = f.ask(order)->wait();
+  REQUIRE(refused);
+  REQUIRE(*refused);
+  CHECK((*refused)->outcome.is_error);
+  CHECK((*refused)->outcome.text == "error: not here");
+}
+
+TEST_CASE("a node without file tools says so", "[workspace][tools]") {
+  test::simulated_node node;
+  auto workspace = node.actors.own(spawn_workspace(node.actors.system(), node.context));
+  run_tool order;
+  order.workspace = "/w";
+  const auto none =
+      node.actors.ask_now<workspace_reply>(workspace, workspace_request{{}, std::move(order)});
+  CHECK(none.why().code == errc::refused);
+}
