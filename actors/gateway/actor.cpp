@@ -81,6 +81,7 @@ constexpr route routes[] = {
     {"GET", "/api/v1/state/diff", get_state_diff, "kernel from to"},
     {"GET", "/api/v1/why", get_why, "kernel agent at"},
     {"GET", "/api/v1/plan", get_plan, "kernel"},
+    {"GET", "/api/v1/cost", get_cost, "by from to kernel"},
     {"POST", "/api/v1/pause", pause, "", "kernel agent reason"},
     {"POST", "/api/v1/resume", resume, "", "kernel agent reason"},
     {"POST", "/api/v1/reload", post_reload},

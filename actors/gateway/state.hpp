@@ -91,6 +91,7 @@ void pause(exchange_ptr x);                                  // cycles.cpp
 void resume(exchange_ptr x);                                 // cycles.cpp
 void get_why(exchange_ptr x);                                // cycles.cpp
 void get_plan(exchange_ptr x);                               // plan.cpp
+void get_cost(exchange_ptr x);                               // cost.cpp
 void get_state(exchange_ptr x);                              // history.cpp
 void get_state_log(exchange_ptr x);                          // history.cpp
 void get_state_diff(exchange_ptr x);                         // history.cpp

@@ -275,6 +275,7 @@ json status_json(const exchange& x, const survey& all) {
             {"peak", all.permits.peak},
             {"holders", std::move(holders)}}},
           {"providers", providers_json(all)},
+          {"budgets", all.store_problem.empty() ? budgets_json(p, all) : json(nullptr)},
           {"health", health_json(all)},
           {"nodes", all.store_problem.empty() ? std::move(nodes) : json(nullptr)},
           {"faults", armed_faults()}};

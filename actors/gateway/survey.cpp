@@ -125,8 +125,10 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
 }
 
 /// What ask_rows asks the store: of all, and then of each kernel.
-constexpr std::size_t fixed_questions = 4;
+constexpr std::size_t fixed_questions = 5;
 constexpr std::size_t questions_of_a_kernel = 4;
+/// Agents and nodes of which today's spending is read.
+constexpr std::size_t most_scopes = 20'000;
 /// Interrupted cycles are the newest ones; few can be under way at once.
 constexpr std::size_t cycles_searched = 16;
 
@@ -137,6 +139,10 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   request.operations.emplace_back(store::list_pauses{});
   request.operations.emplace_back(store::list_nodes{});
   request.operations.emplace_back(store::get_facts{state::restarts_scope(p.context->node_id)});
+  store::sum_spend spent;
+  spent.by = store::sum_spend::group::scope;
+  spent.limit = most_scopes;
+  request.operations.emplace_back(std::move(spent));
   for (const auto& k : p.configuration->kernels) {
     request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
     store::list_cycles newest;
@@ -168,6 +174,11 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           all->nodes = std::move(*q);
         if (auto q = reply_of<store::get_facts>(r->values[3]))
           all->restarts = state::parse_restarts(*q);
+        if (auto q = reply_of<store::sum_spend>(r->values[4]))
+          for (auto& row : *q)
+            all->spent.emplace(std::move(row.key), row.used);
+        else
+          all->store_problem = to_string(q.error());
         auto i = fixed_questions;
         for (const auto& k : configuration->kernels) {
           if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
@@ -296,6 +307,7 @@ std::vector<std::string> problems_of(const gateway_parts& p, const survey& all) 
       lines.push_back(
           "provider " + provider.provider_id +
           " fails again and again, and is left alone for a while: " + provider.last_trouble);
+  std::ranges::move(budget_problems(p, all), std::back_inserter(lines));
   return lines;
 }
 

@@ -30,6 +30,7 @@ struct survey {
   std::vector<cycle_record> unfinished;
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
+  std::map<std::string, store::usage_counts> spent; ///< today, by scope
   std::vector<restart_event>
       restarts; ///< of this node's parts, also in earlier lives; newest first
   /// Why the rows could not be read: then what comes of them is unknown, not zero. Empty: they
@@ -63,5 +64,11 @@ json agent_json(const survey& all, const config::kernel& k, const config::agent&
 /// What a person should know of the node as a whole, most important first; as they come, they are
 /// sentences. Parts that are not well are not among them: they are in `health`.
 std::vector<std::string> problems_of(const gateway_parts& p, const survey& all);
+
+/// The budgets of today that this configuration sets, and how far they are used up. cost.cpp
+json budgets_json(const gateway_parts& p, const survey& all);
+
+/// A sentence for each that is nearly or wholly used up. cost.cpp
+std::vector<std::string> budget_problems(const gateway_parts& p, const survey& all);
 
 } // namespace boyd::gateway_impl

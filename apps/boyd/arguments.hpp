@@ -40,8 +40,9 @@ struct arguments {
   std::string cycle;    ///< --cycle
   std::string status;   ///< --status
   std::string at;       ///< --at
-  std::string from;     ///< state diff FROM; init --from FILE
-  std::string to;       ///< state diff TO
+  std::string from;     ///< state diff FROM; init --from FILE; cost --from DAY
+  std::string to;       ///< state diff TO; cost --to DAY
+  std::string by;       ///< cost --by
   std::string path;     ///< --path
   std::string before;   ///< --before
   std::string reason;   ///< --reason
@@ -53,6 +54,7 @@ struct arguments {
   bool watch = false;
   bool prompts = false;
   bool markdown = false;
+  bool csv = false;         ///< cost --csv
   bool crash = false;       ///< selftest --crash
   std::size_t seconds = 20; ///< selftest --seconds
   std::string dir{};        ///< selftest --dir

@@ -251,6 +251,16 @@ void command_line::add_question_verbs() {
       ->type_name("TIME");
   auto* plan = verb(app, "plan", "What a cycle would do now (dry run).", "boyd plan --prompts");
   plan->add_flag("--prompts", args.prompts, "Show the rendered prompts");
+  auto* cost =
+      verb(app, "cost", "What models used up, in tokens and dollars; today's when no day is given.",
+           "boyd cost --by model --from 2026-02-01");
+  one_of(cost->add_option("--by", args.by, "One row for each of these; agent when left out"),
+         {"agent", "model", "day"});
+  cost->add_option("--from", args.from, "The first day (UTC); with --by day 29 days before today")
+      ->type_name("DAY");
+  cost->add_option("--to", args.to, "The last day (UTC); today when left out")->type_name("DAY");
+  cost->add_flag("--csv", args.csv, "Print comma-separated values");
+  kernel_option(cost, "Only of this kernel; all of them when left out");
   auto* pause = verb(app, "pause", "Pause the kernel or one agent until resume.",
                      "boyd pause --agent daily-report --reason \"on holiday\"");
   pause->add_option("--reason", args.reason, "Shown in status and why")->type_name("TEXT");

@@ -37,6 +37,7 @@ int run(const arguments& args) {
       {"state", run_state},
       {"why", run_why},
       {"plan", run_plan},
+      {"cost", run_cost},
       {"pause", run_pause},
       {"resume", run_resume},
       {"config", run_config},

@@ -15,6 +15,7 @@ int run_dispatches(const arguments& args); ///< ls, show, retry, cancel
 int run_state(const arguments& args);      ///< show, log, diff
 int run_why(const arguments& args);
 int run_plan(const arguments& args);
+int run_cost(const arguments& args);
 int run_pause(const arguments& args);
 int run_resume(const arguments& args);
 int run_config(const arguments& args); ///< validate, show, schema

@@ -23,6 +23,9 @@ constexpr milliseconds redraw_pause = 200ms;
 /// A line ends with what to do, and is not cut short of that; this only bounds what agents say.
 constexpr std::size_t problem_characters = 4000;
 constexpr std::string_view bullet = "  ! ";
+/// Percents of a budget that are coloured.
+constexpr std::int64_t warning = 80;
+constexpr std::int64_t whole = 100;
 constexpr const char* unknown = "unknown";
 constexpr const char* clear_screen = "\x1b[H\x1b[2J";
 
@@ -165,6 +168,32 @@ std::string agents_table(const json& body, const terminal& t) {
   return rows.render(t, "  ");
 }
 
+/// Budgets of today of which something is used; the node's stands there always.
+std::string budgets_table(const json& body, const terminal& t) {
+  table rows({"BUDGET TODAY", "TOKENS", "OF", "DOLLARS", "OF", "USED"});
+  const auto limit = [](const json& part) {
+    const auto text = text_of(part, "limit");
+    return text == "0" || text == "0.00" ? std::string("-") : text;
+  };
+  for (const auto& b : rows_of(body, "budgets")) {
+    const bool node = text_of(b, "scope") == "node";
+    const auto tokens = part_of(b, "tokens");
+    const auto cost = part_of(b, "cost");
+    if (!node && number_of(tokens, "used") == 0 && text_of(cost, "used") == "0.00")
+      continue;
+    const auto percent = number_of(b, "percent");
+    rows.add_cells({node ? "this node" : text_of(b, "kernel_id") + "/" + text_of(b, "agent_id"),
+                    text_of(tokens, "used"),
+                    limit(tokens),
+                    text_of(cost, "used"),
+                    limit(cost),
+                    {std::to_string(percent) + " %", percent >= whole     ? colour::bad
+                                                     : percent >= warning ? colour::warn
+                                                                          : colour::none}});
+  }
+  return rows.rows() == 0 ? std::string{} : rows.render(t, "  ");
+}
+
 std::string queue_line(const json& body) {
   const auto queue = part_of(body, "queue");
   std::string line = "queue";
@@ -201,6 +230,8 @@ std::string render(const json& body, const terminal& t) {
     out += wrapped(std::string(bullet) + line, t.width, bullet.size()) + "\n";
   out += "\n" + t.paint(colour::bold, "kernels") + "\n" + kernels_table(body, t);
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
+  if (const auto budgets = budgets_table(body, t); !budgets.empty())
+    out += "\n" + t.paint(colour::bold, "budgets") + "\n" + budgets;
   out += "\n" + queue_line(body);
   return out + "\n" + t.paint(colour::bold, "supervision") + "\n" + actors_table(body, t);
 }

@@ -321,9 +321,9 @@ CREATE INDEX dispatch_requests_newest ON dispatch_requests(agent_no, left(dispat
 DROP INDEX dispatch_requests_agent;
 )sql";
 
-// A call of a model is one row, by what was reserved until it is settled. Totals are what the limits
-// of a day are compared with: the lock of its row is what makes check and taking one. They are
-// updated often and stay few.
+// A call of a model is one row, by what was reserved until it is settled. Totals are what the
+// limits of a day are compared with: the lock of its row is what makes check and taking one. They
+// are updated often and stay few.
 constexpr std::string_view spend = R"sql(
 CREATE TABLE spend(
   call_id text COLLATE "C" PRIMARY KEY,

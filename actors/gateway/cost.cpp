@@ -1,0 +1,208 @@
+#include "actors/gateway/survey.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/day.hpp"
+#include "boyd/core/money.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/queue/spend.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+using store::sum_spend;
+
+constexpr std::size_t most_rows = 1000;
+/// Rows from which the total is made: more days than anybody keeps.
+constexpr std::size_t most_days = 4000;
+/// Days that are shown by themselves when nobody says which: this one and those before it.
+constexpr std::chrono::days usual_days{29};
+/// From here on a budget is worth a warning.
+constexpr int warning_percent = 80;
+constexpr int whole = 100;
+
+constexpr std::array<std::pair<std::string_view, sum_spend::group>, 3> groups{
+    {{"agent", sum_spend::group::agent},
+     {"model", sum_spend::group::model},
+     {"day", sum_spend::group::day}}};
+
+json counts_json(const sum_spend::row& r) {
+  return {{"calls", r.calls},
+          {"open_calls", r.open_calls},
+          {"input_tokens", r.used.input},
+          {"cached_tokens", r.used.cached},
+          {"output_tokens", r.used.output},
+          {"reasoning_tokens", r.used.reasoning},
+          {"tokens", r.used.tokens()},
+          {"cost", format_dollars(r.used.cost)}};
+}
+
+json row_json(const sum_spend::row& r) {
+  auto out = counts_json(r);
+  out["key"] = r.key;
+  return out;
+}
+
+sum_spend::row total_of(const std::vector<sum_spend::row>& rows) {
+  sum_spend::row all;
+  for (const auto& r : rows) {
+    all.calls += r.calls;
+    all.open_calls += r.open_calls;
+    all.used.input += r.used.input;
+    all.used.cached += r.used.cached;
+    all.used.output += r.used.output;
+    all.used.reasoning += r.used.reasoning;
+    all.used.cost += r.used.cost;
+  }
+  return all;
+}
+
+/// What is asked for; an error is answered, and nothing returned.
+std::optional<sum_spend> question_of(exchange& x) {
+  const auto by = x.query("by").empty() ? std::string("agent") : x.query("by");
+  const auto* const known = std::ranges::find(groups, by, [](const auto& g) { return g.first; });
+  if (known == groups.end()) {
+    x.fail_with({errc::invalid_argument, "by cannot be " + by, "by", "agent, model or day"});
+    return std::nullopt;
+  }
+  sum_spend q;
+  q.by = known->second;
+  q.kernel_id = x.query("kernel");
+  q.limit = most_rows;
+  const auto now = x.self->state.parts.context->ports.clock->now();
+  const auto today = utc_day(now);
+  q.to_day = x.query("to").empty() ? today : x.query("to");
+  q.from_day = x.query("from");
+  if (q.from_day.empty())
+    q.from_day = q.by == sum_spend::group::day && x.query("to").empty() ? utc_day(now - usual_days)
+                                                                        : q.to_day;
+  for (const auto* key : {"from", "to"})
+    if (!x.query(key).empty() && !is_day(x.query(key))) {
+      x.fail_with({errc::invalid_argument, x.query(key) + " is no day", key,
+                   "a day of UTC such as " + today});
+      return std::nullopt;
+    }
+  if (q.from_day > q.to_day) {
+    x.fail_with({errc::invalid_argument, q.from_day + " is after " + q.to_day, "from",
+                 "an earlier day, or a later one for to"});
+    return std::nullopt;
+  }
+  return q;
+}
+
+json limit_json(std::int64_t used, std::int64_t limit) {
+  return {{"used", used}, {"limit", limit}};
+}
+
+/// How much of the limit is used, cut to a whole number; 0 without one.
+int percent_of(std::int64_t used, std::int64_t limit) {
+  if (limit <= 0)
+    return 0;
+  constexpr double most = 999'999;
+  return static_cast<int>(
+      std::min(most, static_cast<double>(used) / static_cast<double>(limit) * whole));
+}
+
+/// One budget of today: whose it is, and how far it is used up.
+struct budget_state {
+  std::string name; ///< as a person calls it
+  json whose;
+  config::budget_limit limit;
+  store::usage_counts used;
+
+  int percent() const {
+    return std::max(percent_of(used.tokens(), limit.tokens), percent_of(used.cost, limit.cost));
+  }
+};
+
+std::vector<budget_state> budgets_of(const gateway_parts& p, const survey& all) {
+  std::vector<budget_state> out;
+  const auto add = [&](std::string name, json whose, const std::string& scope,
+                       const config::budget_limit& limit) {
+    if (limit.tokens == 0 && limit.cost == 0)
+      return;
+    const auto found = all.spent.find(scope);
+    out.push_back({std::move(name), std::move(whose), limit,
+                   found == all.spent.end() ? store::usage_counts{} : found->second});
+  };
+  const auto& node = p.context->node_id;
+  add("this node", {{"scope", "node"}, {"node_id", node}}, queue::node_scope(node),
+      p.configuration->node_settings.budget_day);
+  for (const auto& k : p.configuration->kernels)
+    for (const auto& a : k.agents)
+      if (std::holds_alternative<config::chat_executor>(a.run))
+        add("agent " + k.kernel_id + "/" + a.agent_id,
+            {{"scope", "agent"}, {"kernel_id", k.kernel_id}, {"agent_id", a.agent_id}},
+            queue::agent_scope(k.kernel_id, a.agent_id), a.budget.day);
+  return out;
+}
+
+} // namespace
+
+void get_cost(exchange_ptr x) {
+  const auto q = question_of(*x);
+  if (!q)
+    return;
+  auto days = *q;
+  days.by = sum_spend::group::day;
+  days.limit = most_days;
+  store_request request;
+  request.operations.emplace_back(*q);
+  request.operations.emplace_back(days);
+  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
+                   [x, q](result<store_reply> r) {
+                     if (!r)
+                       return x->fail_with(r.error());
+                     const auto rows = reply_of<sum_spend>(r->values[0]);
+                     const auto all = reply_of<sum_spend>(r->values[1]);
+                     if (!rows || !all)
+                       return x->fail_with(rows ? all.error() : rows.error());
+                     json items = json::array();
+                     for (const auto& row : *rows)
+                       items.push_back(row_json(row));
+                     const auto* const by =
+                         std::ranges::find(groups, q->by, [](const auto& g) { return g.second; });
+                     x->reply("cost", {{"by", by->first},
+                                       {"from", q->from_day},
+                                       {"to", q->to_day},
+                                       {"kernel_id", q->kernel_id},
+                                       {"items", std::move(items)},
+                                       {"total", counts_json(total_of(*all))}});
+                   });
+}
+
+json budgets_json(const gateway_parts& p, const survey& all) {
+  json rows = json::array();
+  for (auto& b : budgets_of(p, all)) {
+    auto row = std::move(b.whose);
+    row["tokens"] = limit_json(b.used.tokens(), b.limit.tokens);
+    row["cost"] = {{"used", format_dollars(b.used.cost)}, {"limit", format_dollars(b.limit.cost)}};
+    row["percent"] = b.percent();
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<std::string> budget_problems(const gateway_parts& p, const survey& all) {
+  std::vector<std::string> lines;
+  for (const auto& b : budgets_of(p, all)) {
+    if (b.percent() < warning_percent)
+      continue;
+    const bool tokens =
+        percent_of(b.used.tokens(), b.limit.tokens) >= percent_of(b.used.cost, b.limit.cost);
+    lines.push_back(
+        b.name + " has used up " + std::to_string(b.percent()) + " % of today's budget: " +
+        (tokens
+             ? std::to_string(b.used.tokens()) + " of " + std::to_string(b.limit.tokens) + " tokens"
+             : format_dollars(b.used.cost) + " of " + format_dollars(b.limit.cost) + " dollars") +
+        (b.percent() < whole ? "" : "; its models are not called any more today"));
+  }
+  return lines;
+}
+
+} // namespace boyd::gateway_impl

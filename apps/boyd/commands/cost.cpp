@@ -1,0 +1,121 @@
+#include "../client.hpp"
+#include "../exit_codes.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "commands.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+/// After a cost that has only been reserved in part.
+constexpr const char* reserved_mark = " *";
+
+constexpr std::array<std::pair<const char*, const char*>, 7> columns{{
+    {"calls", "CALLS"},
+    {"open_calls", "OPEN"},
+    {"input_tokens", "INPUT"},
+    {"cached_tokens", "CACHED"},
+    {"output_tokens", "OUTPUT"},
+    {"reasoning_tokens", "REASONING"},
+    {"tokens", "TOKENS"},
+}};
+
+std::string upper_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+std::vector<table::cell> cells_of(const std::string& name, const json& row) {
+  std::vector<table::cell> cells{name};
+  for (const auto& [key, head] : columns)
+    cells.emplace_back(text_of(row, key));
+  cells.emplace_back(text_of(row, "cost") +
+                     (number_of(row, "open_calls") > 0 ? reserved_mark : ""));
+  return cells;
+}
+
+std::string period_of(const json& body) {
+  const auto from = text_of(body, "from");
+  const auto to = text_of(body, "to");
+  return from == to ? "on " + from : "from " + from + " to " + to;
+}
+
+void render(const json& body, const terminal& t) {
+  const auto items = rows_of(body, "items");
+  if (items.empty())
+    return print("no model was called " + period_of(body) + " (UTC)\n");
+  std::vector<std::string> heads{upper_case(text_of(body, "by"))};
+  for (const auto& [key, head] : columns)
+    heads.emplace_back(head);
+  heads.emplace_back("DOLLARS");
+  table rows(std::move(heads));
+  for (const auto& item : items)
+    rows.add_cells(cells_of(text_of(item, "key"), item));
+  const auto total = part_of(body, "total");
+  rows.add_cells(cells_of("total", total));
+  print("used up " + period_of(body) + " (UTC)\n" + rows.render(t));
+  if (const auto open = number_of(total, "open_calls"); open > 0)
+    print(t.paint(colour::faint, "* " + std::to_string(open) +
+                                     (open == 1 ? " call is" : " calls are") +
+                                     " reserved and not settled, and counted as the most that " +
+                                     (open == 1 ? "it" : "they") + " may use") +
+          "\n");
+}
+
+/// A field of RFC 4180. A spreadsheet takes what begins with one of these for a formula.
+std::string field(std::string text) {
+  if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos)
+    text.insert(0, "'");
+  if (text.find_first_of(",\"\r\n") == std::string::npos)
+    return text;
+  std::string quoted = "\"";
+  for (const char c : text)
+    quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+void print_csv(const json& body) {
+  std::string out = text_of(body, "by");
+  for (const auto& [key, head] : columns)
+    out += std::string(",") + key;
+  out += ",cost\r\n";
+  for (const auto& item : rows_of(body, "items")) {
+    out += field(text_of(item, "key"));
+    for (const auto& [key, head] : columns)
+      out += "," + text_of(item, key);
+    out += "," + text_of(item, "cost") + "\r\n";
+  }
+  print(out);
+}
+
+} // namespace
+
+int run_cost(const arguments& args) {
+  if (args.json && args.csv)
+    return report({errc::invalid_argument,
+                   "--json and --csv are two forms of one answer",
+                   {},
+                   "give one of them"},
+                  args.json);
+  auto body = ask_once(
+      args, get("/api/v1/cost",
+                {{"by", args.by}, {"from", args.from}, {"to", args.to}, {"kernel", args.kernel}}));
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(*body + "\n");
+  else if (args.csv)
+    print_csv(object_of(*body));
+  else
+    render(object_of(*body), terminal_of_stdout(args));
+  return exit_code::ok;
+}
+
+} // namespace boyd::app
