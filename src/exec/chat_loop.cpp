@@ -108,6 +108,7 @@ struct chat_loop::impl {
   chat_effects take(model::chat_answer a);
   chat_effects conclude(chat_effects before);
   chat_effects act();
+  judgement judge(const model::tool_call& tool) const;
   void observe(const model::tool_call& tool, const std::string& text, bool is_error);
   void warn_of(chat_effects& effects, const std::string& scope, std::int64_t used,
                std::int64_t limit);
@@ -190,8 +191,12 @@ chat_effects chat_loop::impl::after_trouble(const model::trouble& t) {
                          effect::warn{from.provider.provider_id + " does not serve (" +
                                       std::string(model::name_of(t.kind)) + "); going on with " +
                                       where}};
+    const bool stranger = c.targets[next].provider.provider_id != from.provider.provider_id;
     target = next;
     repeats = 0;
+    if (stranger) // what only the other one understands is refused here
+      for (auto& m : c.messages)
+        m = model::portable_message(m);
     for (auto& e : start_call())
       effects.push_back(std::move(e));
     return effects;
@@ -279,16 +284,22 @@ void chat_loop::impl::observe(const model::tool_call& tool, const std::string& t
   ++next_tool;
 }
 
+judgement chat_loop::impl::judge(const model::tool_call& tool) const {
+  if (next_tool >= calls_per_answer)
+    return {config::policy_decision::deny,
+            "more than " + std::to_string(calls_per_answer) + " tool calls in one answer"};
+  if (answer.stop == model::stop_reason::length && next_tool + 1 == answer.calls.size())
+    return {config::policy_decision::deny,
+            "the answer was cut at its limit of tokens, so that these arguments may not be whole"};
+  return c.judge(tool);
+}
+
 /// Runs the answer's tools one by one; those that may not be are answered at once.
 chat_effects chat_loop::impl::act() {
   for (; next_tool < answer.calls.size();) {
     const auto& tool = answer.calls[next_tool];
     ++step;
-    judged = next_tool < calls_per_answer
-                 ? c.judge(tool)
-                 : judgement{config::policy_decision::deny, "more than " +
-                                                                std::to_string(calls_per_answer) +
-                                                                " tool calls in one answer"};
+    judged = judge(tool);
     if (judged.decision == config::policy_decision::allow)
       return {effect::run_tool{step, tool}};
     if (judged.decision == config::policy_decision::ask)

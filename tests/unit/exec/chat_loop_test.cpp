@@ -182,6 +182,34 @@ TEST_CASE("chat: tools run one after another, a denied one is answered with its 
   CHECK(json::parse(c.loop.usage_json())["denied"] == 1);
 }
 
+TEST_CASE("chat: a call that was cut off is not run") {
+  conductor c(talk_of());
+  c.start();
+  auto cut = wants({{"read_file", R"({"path":"a"})"}, {"read_file", R"({"path":"a lon)"}});
+  cut["choices"][0]["finish_reason"] = "length";
+  const auto next = c.end_with(cut);
+  const auto* first = find<effect::run_tool>(next);
+  REQUIRE(first != nullptr);
+  c.to_call(c.note(c.loop.on_tool_result(first->step, "text", false)));
+  CHECK_THAT(c.request["messages"].back()["content"].get<std::string>(), Contains("cut"));
+}
+
+TEST_CASE("chat: another provider is not sent what only the first understands") {
+  conductor c(talk_of({"first", "second"}));
+  c.start();
+  auto reasons = wants({{"read_file", "{}"}});
+  reasons["choices"][0]["message"]["reasoning_content"] = "hmm";
+  auto next = c.end_with(reasons);
+  c.to_call(c.note(c.loop.on_tool_result(find<effect::run_tool>(next)->step, "text", false)));
+  CHECK(c.request["messages"][2].contains("reasoning_content"));
+  for (int i = 0; i < provider_named("first").max_retries; ++i) {
+    next = c.end_with(503, overloaded);
+    c.to_call(c.note(c.loop.on_repeat(find<effect::wait_repeat>(next)->call)));
+  }
+  c.to_call(c.end_with(503, overloaded));
+  CHECK_FALSE(c.request["messages"][2].contains("reasoning_content"));
+}
+
 TEST_CASE("chat: a person's word decides about a tool that asks") {
   const bool approved = GENERATE(true, false);
   conductor c(talk_of());
