@@ -219,13 +219,18 @@ class keeper {
       return; // said again
     busy_since_.reset();
     policy_.succeeded(parts_.clock->steady());
-    if (auto batch = std::move(flying_))
+    // Held to the end: to free a large batch takes as long as the worker's next one may begin
+    // sooner.
+    const auto batch = std::move(flying_);
+    flying_.reset();
+    if (batch)
       for (const auto& j : *batch)
         look(j);
-    flying_.reset();
-    for (auto& a : core_.complete(m.sequence))
-      a.ticket.deliver(std::move(a.reply));
+    auto answers = core_.complete(m.sequence);
+    // The worker first: it is what everybody waits for.
     pump();
+    for (auto& a : answers)
+      a.ticket.deliver(std::move(a.reply));
   }
 
   void on_tick(const keeper_tick& m) {
