@@ -51,6 +51,7 @@ struct way {
   std::vector<std::string> ask{"status"};
   std::string long_run{}; ///< for how many seconds the first agent sleeps
   bool cancels = false;   ///< the operator ends what runs
+  bool new_goal = false;  ///< a person writes another GOAL.md: snapshots follow it
 };
 
 way way_to(const std::string& point) {
@@ -77,6 +78,10 @@ way way_to(const std::string& point) {
     return {outage};
   if (point == "dispatchers.cancel" || point == "executor.cancel" || point == "processes.signal")
     return {{}, {"status"}, "60", true};
+  // A cycle leaves staging to its commits; a kernel that loads writes its snapshots and stages
+  // them.
+  if (point == "repository.stage")
+    return {dies("kernel.step"), {"status"}, {}, false, true};
   if (point == "repository.read")
     return {{}, {"state", "log"}};
   return {{}, {"status"}, point == "store.renew" ? "2" : ""};
@@ -177,8 +182,7 @@ class sweep {
   void cancel_what_runs(const std::string& where) {
     std::thread cycle([&] { (void)site_.run({"cycle"}); });
     const auto running = [&] {
-      return site_.ask({"dispatches", "ls", "--status", "running", "--agent", "first"})
-          .at("items");
+      return site_.ask({"dispatches", "ls", "--status", "running", "--agent", "first"}).at("items");
     };
     if (!eventually([&] { return !running().empty(); }))
       note(where, "nothing runs that could be cancelled");
@@ -197,6 +201,8 @@ class sweep {
     const auto arranged = way_to(point);
     if (!arranged.long_run.empty())
       write_file(site_.outside("long"), arranged.long_run);
+    if (arranged.new_goal)
+      write_file(site_.kernel("GOAL.md"), "Goal number " + std::to_string(++goals_) + ".\n");
     std::vector<std::string> words{point, "--" + action};
     if (action == "delay")
       words.emplace_back("50");
@@ -256,6 +262,7 @@ class sweep {
   site site_;
   std::unique_ptr<node_process> node_;
   std::set<std::string> cancelled_; ///< by us
+  int goals_ = 0;                   ///< written by us
   std::vector<std::string> found_;
 };
 
