@@ -27,6 +27,8 @@ using curl_detail::transfer;
 constexpr milliseconds idle_end = 2min;
 
 /// A thread that starts inside this scope takes no signals: they are for the node's own threads.
+/// Nor SIGPIPE, which OpenSSL raises when it writes to a connection that is gone: libcurl holds it
+/// back only without CURLOPT_NOSIGNAL.
 class signals_blocked {
  public:
   signals_blocked() {
