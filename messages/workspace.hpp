@@ -1,11 +1,14 @@
 #pragma once
 
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/result.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/perform.hpp"
 #include "boyd/tools/result_text.hpp"
 #include "messages/message.hpp"
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,6 +33,12 @@ struct inspect_files {
 struct read_text_file {
   std::string path;
   std::size_t max_bytes = 1u << 20;
+};
+
+/// Reads and checks the configuration file again (node_context::parse_configuration), with the
+/// files that it names: schemas, keys.
+struct read_configuration {
+  std::string path;
 };
 
 /// Adds lines to a private file, durably; makes it and its directory.
@@ -63,7 +72,7 @@ struct run_tool {
 /// workspace never delays STATE.md.
 struct workspace_request : message {
   std::variant<write_private_file, remove_file, inspect_files, read_text_file, hash_inputs,
-               append_record, run_tool, keep_result>
+               append_record, run_tool, keep_result, read_configuration>
       what;
 };
 
@@ -71,6 +80,9 @@ struct workspace_reply {
   std::vector<file_info> files;
   std::string text;            ///< content or hash
   tools::tool_outcome outcome; ///< of run_tool and keep_result
+  /// Of read_configuration: valid, or why it is not. The reply itself is an error only when the
+  /// file cannot be read.
+  result<std::shared_ptr<const config::configuration>> configuration = nullptr;
 };
 
 } // namespace boyd

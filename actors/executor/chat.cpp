@@ -2,6 +2,7 @@
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/context_level.hpp"
 #include "boyd/plan/system_prompt.hpp"
@@ -211,6 +212,8 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
   if (!s.order.context->ports.http)
     return finish_unstarted(self, {errc::refused, "this node calls no models", {}, {}},
                             failure_class::environment);
+  if (auto passed = faults::pass("models.call"); !passed)
+    return ended(fail(std::move(passed.error())));
   auto targets = targets_of(*s.order.configuration, chat);
   if (!targets)
     return finish_unstarted(self, targets.error(), failure_class::environment);

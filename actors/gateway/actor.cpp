@@ -44,14 +44,13 @@ void post_reload(exchange_ptr x) {
   const auto& p = x->self->state.parts;
   if (!p.context->parse_configuration)
     return x->fail_with({errc::refused, "there is no node to reload", {}, "start one: boyd node"});
-  const auto path = p.configuration->path;
   workspace_request read;
-  read.what = read_text_file{path, limits::config_bytes};
-  ask<workspace_reply>(x->self, p.workspace, std::move(read), [x, path](result<workspace_reply> r) {
+  read.what = read_configuration{p.configuration->path};
+  ask<workspace_reply>(x->self, p.workspace, std::move(read), [x](result<workspace_reply> r) {
     if (!r)
       return x->fail_with(r.error());
     const auto& parts = x->self->state.parts;
-    auto loaded = parts.context->parse_configuration(path, r->text);
+    const auto& loaded = r->configuration;
     if (!loaded)
       return x->fail_with(loaded.error());
     x->self->send(parts.tree, reload_order{{}, *loaded});

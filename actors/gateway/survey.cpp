@@ -221,16 +221,13 @@ void ask_configuration(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
   if (!p.context->parse_configuration)
     return;
-  const auto path = p.configuration->path;
   ++all->missing;
-  workspace_request read;
-  read.what = read_text_file{path, limits::config_bytes};
   ask<workspace_reply>(
-      x->self, p.workspace, std::move(read),
-      [all, path, parse = p.context->parse_configuration](result<workspace_reply> r) {
+      x->self, p.workspace, workspace_request{{}, read_configuration{p.configuration->path}},
+      [all](const result<workspace_reply>& r) {
         if (r) {
-          if (auto loaded = parse(path, r->text); !loaded)
-            all->configuration_problem = first_finding(loaded.error().what);
+          if (!r->configuration)
+            all->configuration_problem = first_finding(r->configuration.error().what);
         } else if (!is_silence(r.error())) {
           all->configuration_problem = to_string(r.error());
         }

@@ -1,6 +1,7 @@
 #include "actors/governor/actor.hpp"
 
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/model/governor.hpp"
 
 #include <caf/actor_system.hpp>
@@ -120,6 +121,8 @@ void ask(self_pointer self, const place_request& m) {
   if (core == s.providers.end())
     return refuse(self, m, model::trouble_kind::not_found,
                   "no such provider in the configuration: " + m.wish.provider_id);
+  if (auto passed = faults::pass("governor.place"); !passed)
+    return refuse(self, m, model::trouble_kind::unavailable, to_string(passed.error()));
   const auto ticket = s.next_ticket++;
   auto [of_holder, fresh] = s.tickets.try_emplace(m.holder.address());
   if (fresh)

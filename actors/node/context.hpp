@@ -48,8 +48,8 @@ struct node_context {
   /// The node before this one ended by a fault of its own: what it ran goes on with care.
   bool after_crash = false;
   config::environment_lookup environment;
-  /// Parses and validates the text of a configuration file again (POST /api/v1/reload); pure but
-  /// for the environment. Empty without a running node.
+  /// Parses and validates the text of a configuration file again (POST /api/v1/reload), with the
+  /// files that it names: for workers alone. Empty without a running node.
   std::function<result<std::shared_ptr<const config::configuration>>(const std::string& path,
                                                                      const std::string& text)>
       parse_configuration;

@@ -179,6 +179,17 @@ void workspace_session::note(const result<void>& written) {
   health_.last_error = health_.reason;
 }
 
+result<workspace_reply> workspace_session::carry_out(const read_configuration& what) {
+  if (!context_->parse_configuration)
+    return fail(errc::refused, "this node does not read its configuration again", what.path);
+  auto text = carry_out(read_text_file{what.path, limits::config_bytes});
+  if (!text)
+    return text;
+  workspace_reply reply;
+  reply.configuration = context_->parse_configuration(what.path, text->text);
+  return reply;
+}
+
 result<workspace_reply> workspace_session::carry_out(const append_record& what) {
   if (auto ok = check_path(what.path); !ok)
     return fail(std::move(ok.error()));

@@ -48,6 +48,7 @@ class workspace_session {
   result<workspace_reply> carry_out(const run_tool& what);
   result<workspace_reply> carry_out(const keep_result& what);
   result<workspace_reply> carry_out(const append_record& what);
+  result<workspace_reply> carry_out(const read_configuration& what);
 
   result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);

@@ -179,6 +179,21 @@ TEST_CASE("case 54 llm-429-500-storm: a storm is waited out as the provider asks
   CHECK(last_dispatch(home)["attempt"] == 1);
 }
 
+TEST_CASE("chat: a fault between the run and its model is one trouble more", "[e2e][chat]") {
+  const std::string point = GENERATE("governor.place", "models.call");
+  model_endpoint endpoint;
+  endpoint.then(stream_answer("all the same"));
+  const home_of_boyd home(
+      yaml_of(endpoint, {}, {}, "faults: [{point: " + point + ", action: error, count: 1}]\n"));
+  const auto cycle = home.run({"cycle"});
+  INFO(cycle.err);
+  CHECK(cycle.code == 0);
+  CHECK(endpoint.requests_count() == 1);
+  const auto row = last_dispatch(home);
+  CHECK(row["attempt"] == 1);
+  CHECK(turns_of(home, row).at(1)["event"] == "trouble");
+}
+
 TEST_CASE("chat: no money left is said at once, in the provider's words", "[e2e][chat]") {
   model_endpoint endpoint;
   endpoint.then(quota_exceeded());
