@@ -35,8 +35,13 @@ constexpr milliseconds longest_tick = 5s;
 /// A program that has ended for so long and of whose end nobody told: nobody will.
 constexpr milliseconds report_patience = 5s;
 
+} // namespace
+
 void finish(self_pointer self, run_outcome outcome) {
   auto& s = self->state;
+  if (closes_tree(self, outcome))
+    return;
+  keep_report(self, outcome);
   if (!s.prompt_file.empty())
     caf::anon_send(s.order.services.workspace, workspace_request{{}, remove_file{s.prompt_file}});
   if (outcome.session_id.empty())
@@ -49,8 +54,6 @@ void finish(self_pointer self, run_outcome outcome) {
     self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
   self->quit();
 }
-
-} // namespace
 
 void finish_unstarted(self_pointer self, const error& why, failure_class kind) {
   run_outcome o;
@@ -249,19 +252,28 @@ void begin_command(self_pointer self, const config::command_executor& command) {
       return finish_unstarted(self, check.error(), failure_class::environment);
     options.checks.push_back(std::move(*check));
   }
-  options.work = std::move(plan->process);
-  if (!plan->prompt)
+  begin_program(self, std::move(*plan), std::move(options));
+}
+
+} // namespace
+
+void begin_program(self_pointer self, exec::command_plan plan, exec::attempt_options options) {
+  auto& s = self->state;
+  options.work = std::move(plan.process);
+  if (!plan.prompt)
     return begin_attempt(self, std::move(options));
-  s.prompt_file = plan->prompt->path;
+  s.prompt_file = plan.prompt->path;
   ask<workspace_reply>(
       self, s.order.services.workspace,
-      workspace_request{{}, write_private_file{plan->prompt->path, plan->prompt->content}},
+      workspace_request{{}, write_private_file{plan.prompt->path, plan.prompt->content}},
       [self, options](result<workspace_reply> r) {
         if (!r)
           return finish_unstarted(self, r.error(), failure_class::transient);
         begin_attempt(self, options);
       });
 }
+
+namespace {
 
 void begin_answer(self_pointer self, const std::vector<config::script_executor::answer>& answers) {
   const auto* answer = exec::pick_answer(answers, self->state.order.run_index);
@@ -335,6 +347,8 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
           begin_command(self, *command);
         else if (const auto* chat = std::get_if<config::chat_executor>(&run))
           begin_chat(self, *chat);
+        else if (const auto* cli = std::get_if<config::agent_cli_executor>(&run))
+          begin_agent_cli(self, *cli);
         else
           begin_script(self, std::get<config::script_executor>(run));
       },
@@ -350,6 +364,8 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](talk_again& m) { on_talk_again(self, m); },
       [self](tool_command_ended& m) { on_tool_command_ended(self, m); },
       [self](tool_command_overdue& m) { on_tool_command_overdue(self, m); },
+      [self](tree_made& m) { on_tree_made(self, m); },
+      [self](tree_closed& m) { on_tree_closed(self, m); },
   };
 }
 

@@ -6,6 +6,7 @@
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/http_client.hpp"
 #include "boyd/ports/process_runner.hpp"
+#include "boyd/ports/worktrees.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -55,6 +56,22 @@ struct tool_command_overdue : message {
   std::uint64_t step = 0;
 };
 
+/// The worktree of the run stands, or not.
+struct tree_made : message {
+  result<worktree_made> made;
+};
+
+/// The worktree of the run is gone, and what was changed there is known.
+struct tree_closed : message {
+  result<worktree_change> change;
+};
+
+/// The worktree of a run.
+struct run_tree {
+  worktree_order order;
+  std::string base; ///< hash; empty until it stands
+};
+
 /// The command of a tool that is under way.
 struct tool_command {
   std::uint64_t step = 0;
@@ -62,10 +79,12 @@ struct tool_command {
   bool overdue = false; ///< it was ended
 };
 
-using executor_impl = executor_actor::extend<
-    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<run_tick>,
-    caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
-    caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>>;
+using executor_impl =
+    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
+                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
+                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
+                           caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
+                           caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.
@@ -90,8 +109,11 @@ struct executor_state {
   /// The call of a model that is under way, and its number.
   std::optional<std::pair<std::uint64_t, http_handle>> model_call;
   std::optional<tool_command> command;
-  std::string turn_lines;           ///< of the turn record, not written yet
-  std::vector<std::string> secrets; ///< beyond the configuration's: keys from files
+  std::optional<run_tree> tree;
+  std::optional<run_outcome> closing; ///< waits for the worktree's end
+  std::string session;                ///< of an agent's own program, that the run goes on with
+  std::string turn_lines;             ///< of the turn record, not written yet
+  std::vector<std::string> secrets;   ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
 
   ~executor_state() {
@@ -103,6 +125,9 @@ struct executor_state {
       order.context->ports.processes->signal(command->handle, SIGKILL);
     if (model_call)
       order.context->ports.http->cancel(model_call->second);
+    if (tree && !tree->base.empty())
+      order.context->ports.trees->close(tree->order, tree->base,
+                                        [](const result<worktree_change>&) {});
   }
 };
 
@@ -143,5 +168,18 @@ void on_tool_command_ended(self_pointer self, const tool_command_ended& m);
 void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m);
 /// Writes what is left of the turn record.
 void write_turns(self_pointer self);
+
+// agent_cli.cpp: agents with a command line of their own
+void begin_agent_cli(self_pointer self, const config::agent_cli_executor& cli);
+void on_tree_made(self_pointer self, tree_made& m);
+/// True: `outcome` is kept until the run's worktree is closed, and finish comes again then.
+bool closes_tree(self_pointer self, run_outcome& outcome);
+void on_tree_closed(self_pointer self, tree_closed& m);
+/// What the program told of its session and its costs, for later runs and `boyd cost`.
+void keep_report(self_pointer self, const run_outcome& outcome);
+void finish(self_pointer self, run_outcome outcome); // actor.cpp
+/// Starts the program, its prompt in a file where it wants one.
+void begin_program(self_pointer self, exec::command_plan plan,
+                   exec::attempt_options options); // actor.cpp
 
 } // namespace boyd::executing

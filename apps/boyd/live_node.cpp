@@ -6,6 +6,7 @@
 #include "actors/support/handlers.hpp"
 #include "adapters/curl/http_client.hpp"
 #include "adapters/http/web_caller.hpp"
+#include "adapters/libgit2/worktrees.hpp"
 #include "adapters/posix/confined_files.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -70,6 +71,16 @@ void remove_leftovers(file_system& files, const std::string& home) {
     spdlog::warn("node: prompt files of an earlier node stay: {}", to_string(removed.error()));
   else if (*removed > 0)
     spdlog::info("node: removed {} prompt files of an earlier node", *removed);
+}
+
+/// Not for commands that only ask: what a run of a killed node changed is kept first, which takes
+/// its time.
+void remove_left_worktrees(const std::string& home) {
+  const auto removed = adapters::sweep_worktrees(home + "/run/worktrees");
+  if (!removed)
+    spdlog::warn("node: worktrees of an earlier node stay: {}", to_string(removed.error()));
+  else if (*removed > 0)
+    spdlog::info("node: removed {} worktrees of an earlier node", *removed);
 }
 
 /// For commands that only ask: nothing may be started.
@@ -185,6 +196,8 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   if (auto there = check_database_is_there(where, *configuration, *ports.files); !there)
     return fail(std::move(there.error()));
   remove_leftovers(*ports.files, where.home);
+  // Also to ask with: `boyd doctor --provider`. It does nothing before its first request.
+  ports.http = adapters::make_http_client();
   if (mode == node_mode::answering) {
     ports.processes = std::make_shared<no_processes>();
   } else {
@@ -195,8 +208,9 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
       return fail(std::move(runner.error()));
     ports.processes = std::move(*runner);
     ports.web = adapters::make_web_caller();
-    ports.http = adapters::make_http_client();
     ports.workspaces = adapters::make_confined_files({where.home});
+    ports.trees = adapters::make_worktrees();
+    remove_left_worktrees(where.home);
   }
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));

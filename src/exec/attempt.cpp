@@ -60,6 +60,13 @@ attempt_effects attempt_core::begin(steady_time now) {
     effects.push_back(effect::start_process{0, std::move(*spec)});
     if (options_.no_output_timeout.count() > 0)
       effects.push_back(effect::arm_timer{timer_kind::silence, now + options_.no_output_timeout});
+    if (options_.cli) {
+      events_.emplace(*options_.cli->adapter);
+      startup_at_ = now + options_.cli->startup_timeout;
+      if (options_.cli->startup_timeout.count() > 0)
+        effects.push_back(effect::arm_timer{timer_kind::startup, startup_at_});
+      effects.push_back(effect::arm_timer{timer_kind::linger, now + linger_time});
+    }
   } else if (auto* talk = std::get_if<conversation>(&options_.work)) {
     chat_.emplace(std::move(*talk));
     if (options_.no_output_timeout.count() > 0)
@@ -82,9 +89,19 @@ void attempt_core::on_output(run_index run, output_stream stream, std::string_vi
     return;
   if (run > 0)
     return check_out_.append(bytes);
-  last_progress_ = now;
   const bool is_out = stream == output_stream::out;
   (is_out ? out_ : err_).append(bytes);
+  if (events_) {
+    // What it says beside its events does not show that it moves on.
+    if (!is_out)
+      return err_lines_.append(bytes);
+    if (events_->append(bytes))
+      last_progress_ = now;
+    if (events_->report().final && !final_at_)
+      final_at_ = now;
+    return;
+  }
+  last_progress_ = now;
   (is_out ? out_lines_ : err_lines_).append(bytes);
 }
 
@@ -106,13 +123,14 @@ attempt_effects attempt_core::on_exit(run_index run, const process_exit& e, stea
   exit_ = e;
   exit_known_ = true;
   outcome_.exit_code = e.started && e.signal == 0 ? e.exit_code : -1;
+  end_events();
   out_lines_.finish();
   err_lines_.finish();
   if (phase_ == phase::ending) {
     read_claim();
     return finish();
   }
-  return judge_exit(e, now);
+  return events_ && e.started ? judge_events(e, now) : judge_exit(e, now);
 }
 
 attempt_effects attempt_core::on_lost_exit(run_index run) {
@@ -321,6 +339,10 @@ attempt_effects attempt_core::on_timer(timer_kind kind, steady_time now) {
     return on_deadline(now);
   case timer_kind::silence:
     return on_silence(now);
+  case timer_kind::startup:
+    return on_startup(now);
+  case timer_kind::linger:
+    return on_linger(now);
   case timer_kind::kill:
     if (!process_alive_ || killed_ || now < kill_at_ || kill_at_ == steady_time{})
       return {};
@@ -344,6 +366,8 @@ attempt_effects attempt_core::on_timer(timer_kind kind, steady_time now) {
 attempt_effects attempt_core::on_deadline(steady_time now) {
   if (now < deadline_)
     return {};
+  if (phase_ == phase::running && final_at_ && process_alive_)
+    return lingered_ ? attempt_effects{} : end_lingering(now);
   if (phase_ == phase::running)
     return end_run(execution_verdict::timed_out,
                    "timed out after " + format_duration(options_.timeout), now);
@@ -364,6 +388,8 @@ attempt_effects attempt_core::on_silence(steady_time now) {
   const auto due = last_progress_ + options_.no_output_timeout;
   if (now < due)
     return {effect::arm_timer{timer_kind::silence, due}};
+  if (final_at_) // what it has to say is said: timer_kind::linger ends it
+    return {};
   return end_run(execution_verdict::stalled,
                  "no output for " + format_duration(options_.no_output_timeout), now);
 }
@@ -423,6 +449,7 @@ attempt_effects attempt_core::give_up() {
 }
 
 attempt_effects attempt_core::finish() {
+  end_events();
   const bool was_checking = phase_ == phase::checking;
   phase_ = phase::finished;
   if (!options_.require.empty()) {
@@ -464,6 +491,10 @@ void attempt_core::compose_output() {
   }
   if (chat_) {
     outcome_.usage_json = chat_->usage_json();
+    return;
+  }
+  if (events_) {
+    outcome_.usage_json = usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall);
     return;
   }
   const auto bytes = out_.total() + err_.total();

@@ -282,7 +282,7 @@ void cli_reader::finish() {
   report_.text = sanitize_utf8(report_.text);
 }
 
-std::string usage_json_of(const cli_report& r, const std::string& adapter) {
+std::string usage_json_of(const cli_report& r, const std::string& adapter, milliseconds wall) {
   json j{{"provider", adapter},
          {"model", r.model},
          {"turns", r.turns},
@@ -292,6 +292,7 @@ std::string usage_json_of(const cli_report& r, const std::string& adapter) {
          {"reasoning_tokens", r.reasoning},
          {"cost_microusd", r.cost},
          {"session_id", r.session},
+         {"wall_ms", wall.count()},
          {"events", r.events},
          {"denied", r.denied}};
   if (!r.denials.empty())

@@ -37,6 +37,8 @@ std::string redact_parts(std::string text, const std::vector<std::string>& secre
 run_outcome without_secrets(run_outcome outcome, const std::vector<std::string>& secrets) {
   outcome.summary = config::redact_cut_end(std::move(outcome.summary), secrets);
   outcome.error = config::redact_cut_end(std::move(outcome.error), secrets);
+  // Names in it may come from a program.
+  outcome.usage_json = config::redact_text(std::move(outcome.usage_json), secrets);
   outcome.output = outcome.output_cut == 0 ? config::redact_text(std::move(outcome.output), secrets)
                                            : redact_parts(std::move(outcome.output), secrets);
   return outcome;

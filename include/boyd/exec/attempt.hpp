@@ -5,6 +5,7 @@
 #include "boyd/core/result.hpp"
 #include "boyd/core/verdict.hpp"
 #include "boyd/exec/chat_loop.hpp"
+#include "boyd/exec/cli_reader.hpp"
 #include "boyd/exec/output_keeper.hpp"
 #include "boyd/exec/requirements.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,13 @@
 #include <vector>
 
 namespace boyd::exec {
+
+/// What the output of a program means that is an agent's own command line.
+struct cli_contract {
+  std::shared_ptr<const config::cli_adapter> adapter;
+  bool denials_fail = true;
+  milliseconds startup_timeout{0}; ///< 0: off
+};
 
 /// What an attempt runs and under which limits.
 struct attempt_options {
@@ -29,6 +38,8 @@ struct attempt_options {
   milliseconds no_output_timeout{0}; ///< 0: off
   std::size_t output_bytes = limits::output_bytes;
   std::map<int, std::string> exit_classes;
+  std::optional<cli_contract>
+      cli; ///< for a program: its events judge it, its exit code comes after
   std::vector<config::requirement> require;
   /// One per `command` requirement, in their order (build_check).
   std::vector<process_spec> checks;
@@ -45,6 +56,10 @@ inline constexpr milliseconds kill_wait = 30s;
 /// Bytes of a schema file that are read.
 inline constexpr std::size_t schema_bytes = 1u << 20;
 
+/// A program that has told its final event and does not end is ended after this long, and judged by
+/// that event.
+inline constexpr milliseconds linger_time = 30s;
+
 enum class cancel_reason : std::uint8_t { by_operator, shutdown, lease_lost, next_cycle };
 
 /// Timers are never disarmed: one that comes too early or too late is ignored by the core.
@@ -54,6 +69,8 @@ enum class timer_kind : std::uint8_t {
   kill,     ///< TERM was ignored for limits::term_grace
   give_up,  ///< SIGKILL had no effect for kill_wait
   answer,   ///< a script's delay is over
+  startup,  ///< `cli_contract::startup_timeout`
+  linger,   ///< the final event was told, perhaps
 };
 
 /// Which process of the attempt: 0 is the run itself, 1… its checks, one after another.
@@ -117,8 +134,10 @@ using attempt_effects = std::vector<attempt_effect>;
 /// (optional "summary", "failure_class"), else none; verification from `require`, all checked when
 /// execution succeeded, `failed` unchecked when it did not, none without requirements.
 /// Summary: the last BOYD_SUMMARY line, else the claim's, else (failed) the error, else the first
-/// non-blank line of stdout, else "completed". Output: stdout, then stderr (at most a quarter of
-/// the cap) under a line "--- stderr ---".
+/// non-blank line of stdout, else "completed". An agent's own command line (`cli`) is judged by its
+/// events: one that says it failed, then that there is no final one (`indeterminate`, whatever the
+/// exit code), then the exit code, then what was denied; its answer takes the place of stdout.
+/// Output: stdout, then stderr (at most a quarter of the cap) under a line "--- stderr ---".
 class attempt_core {
  public:
   explicit attempt_core(attempt_options options);
@@ -140,6 +159,8 @@ class attempt_core {
   attempt_effects cancel(cancel_reason reason, steady_time now);
 
   bool finished() const noexcept { return phase_ == phase::finished; }
+  /// What an agent's own command line told so far; null for all else.
+  const cli_report* events() const noexcept { return events_ ? &events_->report() : nullptr; }
 
  private:
   enum class phase : std::uint8_t { fresh, running, ending, checking, finished };
@@ -150,6 +171,9 @@ class attempt_core {
   attempt_effects judge_exit(const process_exit& e, steady_time now);
   attempt_effects judge_answer(steady_time now);
   attempt_effects judge_talk(steady_time now);
+  attempt_effects judge_events(const process_exit& e, steady_time now);
+  std::string without_final_event(const process_exit& e) const;
+  void end_events();
   /// Wraps the loop's effects; an ended conversation is judged.
   attempt_effects after_talk(chat_effects effects, steady_time now);
   attempt_effects start_checks(steady_time now);
@@ -158,6 +182,9 @@ class attempt_core {
   check_result check_tool_action(const std::string& pattern) const;
   attempt_effects on_deadline(steady_time now);
   attempt_effects on_silence(steady_time now);
+  attempt_effects on_startup(steady_time now);
+  attempt_effects on_linger(steady_time now);
+  attempt_effects end_lingering(steady_time now);
   attempt_effects give_up();
   attempt_effects finish();
   void read_claim();
@@ -182,6 +209,11 @@ class attempt_core {
   failure_class check_class_ = failure_class::deterministic;
   std::vector<std::string> failed_checks_;
   std::optional<chat_loop> chat_;
+  std::optional<cli_reader> events_;
+  bool events_ended_ = false;
+  bool lingered_ = false; ///< ended after its final event
+  std::optional<steady_time> final_at_;
+  steady_time startup_at_{};
   process_exit exit_;
   bool exit_known_ = false;
   output_keeper out_;

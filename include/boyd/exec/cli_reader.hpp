@@ -79,6 +79,7 @@ class cli_reader {
 };
 
 /// The usage of a run as JSON, with the keys of a conversation's.
-std::string usage_json_of(const cli_report& report, const std::string& adapter);
+std::string usage_json_of(const cli_report& report, const std::string& adapter,
+                          milliseconds wall = milliseconds{0});
 
 } // namespace boyd::exec

@@ -7,10 +7,10 @@
 
 namespace boyd::exec {
 
-/// `outcome` without the secrets in its summary, output and error, also where these were cut in
-/// the middle of one. Whoever makes an outcome calls this before anybody else sees it, so that
-/// rows, the spool, STATE.md, commits, the graph and the log need not think of it. The usage holds
-/// numbers of Boyd's own. `secrets`: as in configuration::secrets.
+/// `outcome` without the secrets in its summary, output, error and usage, the first three also
+/// where they were cut in the middle of one. Whoever makes an outcome calls this before anybody
+/// else sees it, so that rows, the spool, STATE.md, commits, the graph and the log need not think
+/// of it. `secrets`: as in configuration::secrets.
 run_outcome without_secrets(run_outcome outcome, const std::vector<std::string>& secrets);
 
 } // namespace boyd::exec

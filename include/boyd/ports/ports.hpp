@@ -19,6 +19,7 @@ class repository_provider;
 class time_zones;
 class wakeup_source;
 class web_caller;
+class worktrees;
 
 /// What the outside world looks like to one node: real adapters in production, simulated ones in
 /// simulation. Filled once at wiring; shared by all actors.
@@ -40,6 +41,8 @@ struct ports {
   std::shared_ptr<http_client> http;
   /// The file tools of agents; null: there are none.
   std::shared_ptr<confined_files> workspaces;
+  /// Worktrees for runs that want one; null: there are none.
+  std::shared_ptr<boyd::worktrees> trees;
 };
 
 } // namespace boyd

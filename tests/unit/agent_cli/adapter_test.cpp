@@ -34,6 +34,13 @@ TEST_CASE("the built-in adapters are valid", "[agent_cli]") {
   CHECK(built_in("claude").adapter.tested_versions.size() == 1);
 }
 
+TEST_CASE("the example of a coder in a worktree is valid", "[agent_cli]") {
+  const auto cli = executor_of(load_text(source_file("config/examples/coder.yaml")));
+  CHECK(cli.adapter.name == "claude");
+  REQUIRE(cli.worktree);
+  CHECK(cli.worktree->base == "HEAD");
+}
+
 TEST_CASE("an adapter of one's own: in the file, over a built-in, by path", "[agent_cli]") {
   const std::string own = "adapters:\n  - {name: codex, argv: [mine], events: [{when: {/e: 1}, "
                           "final: true}]}\n";

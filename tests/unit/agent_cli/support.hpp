@@ -46,13 +46,18 @@ inline config::agent_cli_executor built_in(const std::string& name) {
   return executor_of(load_text(with_executor("{type: agent_cli, adapter: " + name + "}")));
 }
 
-/// A recorded transcript.
-inline std::string transcript(const std::string& name) {
+/// The text of a file of the source tree.
+inline std::string source_file(const std::string& name) {
   const char* top = std::getenv("BOYD_SOURCE_DIR");
   REQUIRE(top != nullptr);
-  std::ifstream in(std::string(top) + "/tests/data/agent_cli/" + name + ".jsonl", std::ios::binary);
+  std::ifstream in(std::string(top) + "/" + name, std::ios::binary);
   REQUIRE(in.good());
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// A recorded transcript.
+inline std::string transcript(const std::string& name) {
+  return source_file("tests/data/agent_cli/" + name + ".jsonl");
 }
 
 /// What the reader makes of a whole output, given in portions of `step` bytes.

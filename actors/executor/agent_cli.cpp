@@ -1,0 +1,243 @@
+#include "actors/executor/options.hpp"
+#include "actors/executor/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/exec/cli_command.hpp"
+#include "boyd/queue/spend.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace boyd::executing {
+
+namespace {
+
+/// Ids of sessions are short words; anything else is not gone on with.
+constexpr std::size_t session_bytes = 200;
+/// A worktree that is not made or removed after so long is given up: a mount that hangs must not
+/// hold a run for ever. The next start of the node removes it.
+constexpr milliseconds tree_patience = 5min;
+/// Of one run, as the store takes them.
+constexpr std::int64_t most_counted = queue::most_of_a_call;
+
+const config::agent_cli_executor* cli_of(self_pointer self) {
+  const auto* agent = self->state.order.agent;
+  return agent == nullptr ? nullptr : std::get_if<config::agent_cli_executor>(&agent->run);
+}
+
+/// Where the last session of the agent is noted: with the node, as the programs keep theirs on the
+/// machine.
+std::string session_file(self_pointer self) {
+  const auto& row = self->state.order.work->row;
+  return self->state.order.context->home + "/run/sessions/" + row.kernel_id + "/" + row.agent_id;
+}
+
+bool is_session(std::string_view text) {
+  return !text.empty() && text.size() <= session_bytes &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+worktree_order order_of(self_pointer self, const config::worktree_settings& settings) {
+  const auto& row = self->state.order.work->row;
+  // The fence, so that no two runs of a dispatch ever meet.
+  const auto name = row.dispatch_id + "-" + std::to_string(row.fence);
+  const auto& home = self->state.order.context->home;
+  return {settings.repo, settings.base, home + "/run/worktrees/" + name,
+          "boyd/" + row.agent_id + "/" + name,
+          home + "/executions/" + row.dispatch_id + "/patch.diff"};
+}
+
+void start_program(self_pointer self) {
+  auto& s = self->state;
+  const auto& cli = *cli_of(self);
+  const auto who = identity_of(s.order, s.session_id);
+  exec::cli_run run;
+  run.prompt = s.order.work->row.prompt;
+  run.session = s.session;
+  if (s.tree)
+    run.directory = s.tree->order.path;
+  const auto checks = exec::checks_of(cli, run);
+  auto plan = exec::build_agent_command(cli, std::move(run), who, s.order.context->environment);
+  if (!plan)
+    return finish_unstarted(self, plan.error(), failure_class::environment);
+  auto options = options_for(*s.order.context, *s.order.agent, s.order.work->row);
+  options.output_bytes = cli.output_bytes;
+  options.base_directory = plan->process.cwd;
+  // The adapter lives as long as the configuration, which the alias holds.
+  options.cli = exec::cli_contract{
+      std::shared_ptr<const config::cli_adapter>(s.order.configuration, &cli.adapter),
+      cli.denials_fail, cli.startup_timeout.value_or(cli.adapter.startup_timeout)};
+  for (const auto& r : s.order.agent->require) {
+    if (r.kind != config::requirement::kind_t::command)
+      continue;
+    auto check = exec::build_check(r.argv, checks, who, s.order.context->environment);
+    if (!check)
+      return finish_unstarted(self, check.error(), failure_class::environment);
+    options.checks.push_back(std::move(*check));
+  }
+  begin_program(self, std::move(*plan), std::move(options));
+}
+
+tl::unexpected<error> overdue(const std::string& where) {
+  return fail(errc::timed_out, "no worktree after " + format_duration(tree_patience), where);
+}
+
+void make_tree(self_pointer self, const config::worktree_settings& settings) {
+  auto& s = self->state;
+  auto* trees = s.order.context->ports.trees.get();
+  if (trees == nullptr)
+    return finish_unstarted(self, {errc::refused, "this node makes no worktrees", {}, {}},
+                            failure_class::environment);
+  s.tree = run_tree{order_of(self, settings), {}};
+  caf::actor_addr me = self->address();
+  // The port outlives its own calls; who asked may not.
+  trees->make(s.tree->order, [me, trees, order = s.tree->order](result<worktree_made> made) {
+    if (auto strong = caf::actor_cast<caf::actor>(me))
+      caf::anon_send(strong, tree_made{{}, std::move(made)});
+    else if (made)
+      trees->close(order, made->base, [](const result<worktree_change>&) {});
+  });
+  self->delayed_send(self, tree_patience, tree_made{{}, overdue(s.tree->order.repo)});
+}
+
+void prepare(self_pointer self) {
+  if (const auto& worktree = cli_of(self)->worktree)
+    make_tree(self, *worktree);
+  else
+    start_program(self);
+}
+
+/// Beside the numbers of the run: what it changed.
+void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
+                 const std::string& dispatch_id) {
+  const auto patch = "executions/" + dispatch_id + "/patch.diff";
+  auto text = c.files == 0 ? std::string("--- worktree: nothing changed ---\n")
+                           : fmt::format("--- worktree: {} {} changed, +{} -{}, {}{} ---\n",
+                                         c.files, c.files == 1 ? "file" : "files", c.added,
+                                         c.removed, patch, c.cut ? ", cut" : "");
+  if (c.has_commits)
+    text += "--- its commits are on the branch " + tree.order.branch + " ---\n";
+  if (!o.output.empty() && o.output.back() != '\n')
+    o.output += '\n';
+  o.output += text;
+  if (o.usage_json.ends_with('}'))
+    o.usage_json.insert(
+        o.usage_json.size() - 1,
+        fmt::format(R"({}"worktree":{{"files":{},"added":{},"removed":{},"cut":{},"commits":{}}})",
+                    o.usage_json.size() > 2 ? "," : "", c.files, c.added, c.removed, c.cut,
+                    c.has_commits));
+}
+
+} // namespace
+
+void begin_agent_cli(self_pointer self, const config::agent_cli_executor& cli) {
+  if (!cli.resume)
+    return prepare(self);
+  ask<workspace_reply>(self, self->state.order.services.workspace,
+                       workspace_request{{}, read_text_file{session_file(self), session_bytes}},
+                       [self](const result<workspace_reply>& r) {
+                         // Without one a new session begins.
+                         if (r && is_session(trim(r->text)))
+                           self->state.session = std::string(trim(r->text));
+                         prepare(self);
+                       });
+}
+
+void on_tree_made(self_pointer self, tree_made& m) {
+  auto& s = self->state;
+  if (!s.tree || !s.tree->base.empty())
+    return; // the patience of one that stands
+  if (!m.made) {
+    s.tree.reset();
+    const bool busy = m.made.error().code == errc::overloaded ||
+                      m.made.error().code == errc::locked || m.made.error().code == errc::timed_out;
+    return finish_unstarted(self, m.made.error(),
+                            busy ? failure_class::transient : failure_class::environment);
+  }
+  s.tree->base = std::move(m.made->base);
+  start_program(self);
+}
+
+bool closes_tree(self_pointer self, run_outcome& outcome) {
+  auto& s = self->state;
+  if (!s.tree || s.tree->base.empty())
+    return false;
+  if (s.closing)
+    return true;
+  s.closing = std::move(outcome);
+  caf::actor_addr me = self->address();
+  s.order.context->ports.trees->close(
+      s.tree->order, s.tree->base, [me](result<worktree_change> change) {
+        if (auto strong = caf::actor_cast<caf::actor>(me))
+          caf::anon_send(strong, tree_closed{{}, std::move(change)});
+      });
+  self->delayed_send(self, tree_patience, tree_closed{{}, overdue(s.tree->order.path)});
+  return true;
+}
+
+void on_tree_closed(self_pointer self, tree_closed& m) {
+  auto& s = self->state;
+  if (!s.closing || !s.tree)
+    return;
+  auto outcome = std::move(*s.closing);
+  const auto tree = std::move(*s.tree);
+  s.closing.reset();
+  s.tree.reset();
+  if (m.change) {
+    tell_change(outcome, tree, *m.change, s.order.work->row.dispatch_id);
+  } else {
+    // What it changed is its result.
+    const auto why = "its changes could not be kept: " + to_string(m.change.error());
+    outcome.error += (outcome.error.empty() ? "" : "; ") + why;
+    if (outcome.execution == execution_verdict::succeeded) {
+      outcome.execution = execution_verdict::failed;
+      outcome.failure = failure_class::environment;
+      outcome.summary = std::string(cut_characters(why, limits::summary_characters));
+    }
+  }
+  finish(self, std::move(outcome));
+}
+
+void keep_report(self_pointer self, const run_outcome& outcome) {
+  auto& s = self->state;
+  const auto* cli = cli_of(self);
+  if (cli == nullptr || !s.attempt)
+    return;
+  const std::unique_lock lock(s.attempt->mutex);
+  const auto* report = s.attempt->core.events();
+  if (report == nullptr)
+    return;
+  const auto& row = s.order.work->row;
+  if (cli->resume && is_success(outcome) && is_session(report->session))
+    caf::anon_send(s.order.services.workspace,
+                   workspace_request{{}, write_private_file{session_file(self), report->session}});
+  else if (cli->resume && !s.session.empty() && !is_success(outcome))
+    // It may be the session that cannot be gone on with: the next run starts afresh.
+    caf::anon_send(s.order.services.workspace,
+                   workspace_request{{}, remove_file{session_file(self)}});
+  if (report->input == 0 && report->output == 0 && report->cost == 0)
+    return;
+  const auto counted = [](std::int64_t n) { return std::min(n, most_counted); };
+  store::usage_counts used{counted(report->input), counted(report->cached), counted(report->output),
+                           counted(report->reasoning), counted(report->cost)};
+  // The program has spent it: it is only counted.
+  store::reserve_spend spent;
+  spent.call_id = row.dispatch_id + "/" + std::to_string(row.fence) + "/1";
+  spent.dispatch_id = row.dispatch_id;
+  spent.kernel_id = row.kernel_id;
+  spent.agent_id = row.agent_id;
+  spent.provider_id = cli->adapter.name;
+  spent.model = report->model;
+  spent.most = used;
+  spent.limits = {{queue::agent_scope(row.kernel_id, row.agent_id), 0, 0},
+                  {queue::node_scope(s.order.context->node_id), 0, 0}};
+  store_request request;
+  request.operations.emplace_back(spent);
+  request.operations.emplace_back(store::settle_spend{spent.call_id, used});
+  caf::anon_send(s.order.services.store, std::move(request));
+}
+
+} // namespace boyd::executing

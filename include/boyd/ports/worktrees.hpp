@@ -1,0 +1,55 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace boyd {
+
+/// Longest patch that is kept of a run.
+inline constexpr std::uint64_t patch_limit = std::uint64_t{16} << 20;
+
+/// A git worktree for one run.
+struct worktree_order {
+  std::string repo;   ///< somebody's repository; absolute, not bare
+  std::string base;   ///< a revision of it
+  std::string path;   ///< where the worktree comes to stand; absolute, its parent is Boyd's
+  std::string branch; ///< that is checked out there; made anew
+  std::string patch;  ///< file that takes what was changed; absolute
+};
+
+struct worktree_made {
+  std::string base; ///< hash of the commit
+};
+
+/// What a run changed, files that git does not know yet included, ignored ones not.
+struct worktree_change {
+  std::size_t files = 0;
+  std::size_t added = 0;   ///< lines
+  std::size_t removed = 0; ///< lines
+  std::uint64_t patch_bytes = 0;
+  bool cut = false;         ///< the patch is longer than patch_limit
+  bool has_commits = false; ///< the branch has commits and stays; else it is removed
+};
+
+/// Worktrees of repositories that belong to somebody, for runs that must not meet each other. Not
+/// blocking: the work is done in order on a thread of its own, which calls `done` once. A bounded
+/// queue: `overloaded` beyond it. Threads: any.
+class worktrees {
+ public:
+  virtual ~worktrees() = default;
+
+  /// Makes the branch and the worktree. Errors: `not_found` (repository, revision), `refused`
+  /// (bare, owned by another user), `conflict` (branch or path taken), `no_space`, `io_error`.
+  virtual void make(worktree_order order, std::function<void(result<worktree_made>)> done) = 0;
+
+  /// Compares the worktree with `base` (a hash), writes the patch (none when nothing changed) and
+  /// removes the worktree. Where it cannot be compared it is removed all the same.
+  virtual void close(worktree_order order, std::string base,
+                     std::function<void(result<worktree_change>)> done) = 0;
+};
+
+} // namespace boyd

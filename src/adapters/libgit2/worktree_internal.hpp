@@ -1,0 +1,24 @@
+#pragma once
+
+#include "boyd/ports/worktrees.hpp"
+#include "git_internal.hpp"
+
+#include <string>
+
+/// The work behind worktrees.hpp; blocking.
+namespace boyd::adapters::git {
+
+result<worktree_made> make_worktree(const worktree_order& order);
+result<worktree_change> close_worktree(const worktree_order& order, const std::string& base);
+
+/// Writes what changed between `base` and the files at `order.path` into `order.patch`.
+result<worktree_change> compare_worktree(git_repository* repo, const worktree_order& order,
+                                         const git_oid& base);
+
+/// A directory and all below it, whatever its permissions; links are not followed.
+result<void> remove_tree(const std::string& path);
+
+/// Where the note about a worktree is.
+std::string note_of(const std::string& path);
+
+} // namespace boyd::adapters::git

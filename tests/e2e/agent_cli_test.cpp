@@ -1,0 +1,251 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <sys/wait.h>
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string data(const std::string& name) {
+  const char* top = std::getenv("BOYD_SOURCE_DIR");
+  REQUIRE(top != nullptr);
+  return std::string(top) + "/tests/data/agent_cli/" + name + ".jsonl";
+}
+
+/// A program in the place of an agent's own, and a node that runs it.
+class fake {
+ public:
+  /// `body`: what it does once it has read its prompt into $prompt.
+  fake(const std::string& adapter, const std::string& body, const std::string& more = {},
+       const std::string& agent = {}) {
+    write_file(script(), "#!/bin/sh\nprompt=$(cat)\nprintf '%s\\n' \"$@\" > '" + calls() +
+                             "'\nprintf '%s' \"$prompt\" > '" + directory_.file("prompt") + "'\n" +
+                             body + "\n");
+    fs::permissions(script(), fs::perms::owner_all);
+    home.write_configuration(
+        "version: 1\n"
+        "kernels:\n"
+        "  - kernel_id: default\n"
+        "    schedule: \"0 0 1 1 *\"\n"
+        "    agents:\n"
+        "      - agent_id: coder\n"
+        "        prompt: \"-p write hello.txt\"\n"
+        "        retry: {max_attempts: 1}\n" +
+        agent + "        executor:\n          type: agent_cli\n          adapter: " + adapter +
+        "\n          program: " + script() + "\n" + more);
+  }
+
+  std::string script() const { return directory_.file("agent"); }
+  std::string calls() const { return directory_.file("calls"); }
+  std::string file(const std::string& name) const { return directory_.file(name); }
+  std::string prompt() const { return read_file(directory_.file("prompt")); }
+
+  json cycle() const {
+    const auto ended = home.run({"cycle"});
+    INFO(ended.err);
+    return last();
+  }
+
+  json last() const {
+    const auto all = home.run({"dispatches", "ls", "--json"}).json();
+    REQUIRE(all.is_object());
+    REQUIRE_FALSE(all["items"].empty());
+    const std::string id = all["items"][0]["dispatch_id"];
+    return home.run({"dispatches", "show", id, "--json"}).json()["dispatch"];
+  }
+
+ private:
+  temp_dir directory_;
+
+ public:
+  home_of_boyd home{"version: 1\nkernels: [{agents: []}]\n"};
+};
+
+std::string git(const std::string& where, const std::string& arguments) {
+  const auto line = "cd '" + where +
+                    "' && GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=p "
+                    "-c user.email=p@example.org " +
+                    arguments + " 2>&1";
+  std::string out;
+  auto* pipe = ::popen(line.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char part[4096];
+  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, pipe)) > 0;)
+    out.append(part, n);
+  INFO(arguments << ": " << out);
+  REQUIRE(::pclose(pipe) == 0);
+  return out;
+}
+
+/// Somebody's repository with one commit.
+void make_repository(const std::string& path) {
+  fs::create_directories(path);
+  write_file(path + "/a.txt", "one\n");
+  git(path, "init -q -b main .");
+  git(path, "add -A");
+  git(path, "commit -q -m first");
+}
+
+} // namespace
+
+TEST_CASE("agent CLI: a recorded run of claude through the real node", "[e2e][agent_cli]") {
+  const fake f("claude", "cat '" + data("claude_success") + "'",
+               "          model: sonnet\n          permission: acceptEdits\n");
+  const auto row = f.cycle();
+  CHECK(row["status"] == "done");
+  CHECK(row["summary"] == "Done: hello.txt is written.");
+  CHECK(row["output"] == "Done: hello.txt is written.");
+  CHECK(row["usage"]["provider"] == "claude");
+  CHECK(row["usage"]["input_tokens"] == 320);
+  CHECK(row["usage"]["cost_microusd"] == 1374);
+  CHECK(f.prompt() == "-p write hello.txt"); // a dash is no flag on the standard input
+  CHECK(read_file(f.calls()) == "-p\n--output-format=stream-json\n--verbose\n--model=sonnet\n"
+                                "--permission-mode=acceptEdits\n");
+  const auto cost = f.home.run({"cost", "--by", "model", "--json"});
+  CHECK_THAT(cost.out, Contains("claude/claude-sonnet-4-5"));
+}
+
+TEST_CASE("agent CLI: the final event comes before the exit code", "[e2e][agent_cli]") {
+  {
+    const fake f("claude", "head -n 4 '" + data("claude_success") + "'; exit 0");
+    const auto row = f.cycle();
+    CHECK(row["status"] == "failed");
+    CHECK(row["execution"] == "indeterminate");
+    CHECK_THAT(row["error"].get<std::string>(), Contains("no final event: exit code 0"));
+  }
+  {
+    const fake f("codex", "cat '" + data("codex_error") + "'; exit 0");
+    const auto row = f.cycle();
+    CHECK(row["execution"] == "failed");
+    CHECK_THAT(row["error"].get<std::string>(), Contains("the local endpoint refuses"));
+  }
+  {
+    const fake f("codex", "cat '" + data("codex_success") + "'; echo oops >&2; exit 1");
+    const auto row = f.cycle();
+    CHECK(row["execution"] == "failed");
+    CHECK(row["error"] == "it said that it was done, then: exit code 1: oops");
+  }
+}
+
+TEST_CASE("agent CLI: denials, noise and lines of 10 MB", "[e2e][agent_cli]") {
+  {
+    const fake f("claude", "cat '" + data("claude_denied") + "'");
+    const auto row = f.cycle();
+    CHECK(row["status"] == "failed");
+    CHECK(row["failure_class"] == "policy");
+    CHECK(row["error"] == "denied: Bash");
+  }
+  const fake f("codex", "echo warning\nhead -c 10485760 /dev/zero | tr '\\0' x\necho\ncat '" +
+                            data("codex_success") + "'");
+  const auto row = f.cycle();
+  CHECK(row["status"] == "done");
+  CHECK(row["summary"] == "Done: hello.txt is written.");
+  CHECK(row["usage"]["no_json_lines"] == 1);
+  CHECK(row["usage"]["too_long_lines"] == 1);
+}
+
+TEST_CASE("agent CLI: a silent start and a silence are told apart", "[e2e][agent_cli]") {
+  {
+    const fake f("claude", "echo waiting >&2; exec sleep 600",
+                 "          startup_timeout: 300ms\n");
+    const auto row = f.cycle();
+    CHECK(row["execution"] == "stalled");
+    CHECK(row["failure_class"] == "transient");
+    CHECK_THAT(row["error"].get<std::string>(), Contains("no first event within 300ms"));
+  }
+  const fake f("claude", "head -n 1 '" + data("claude_success") + "'; exec sleep 600", {},
+               "        no_output_timeout: 300ms\n");
+  CHECK_THAT(f.cycle()["error"].get<std::string>(), Contains("no output for 300ms"));
+}
+
+TEST_CASE("agent CLI: the next run goes on with the session", "[e2e][agent_cli]") {
+  const fake f("codex", "cat '" + data("codex_success") + "'", "          resume: agent\n");
+  CHECK(f.cycle()["status"] == "done");
+  CHECK_THAT(read_file(f.calls()), !Contains("resume"));
+  CHECK(f.cycle()["status"] == "done");
+  CHECK_THAT(read_file(f.calls()), Contains("resume\n01a2048b-9cb9-7732-a77e-4c3034aef391\n-\n"));
+  // A run that fails may have failed for its session: the next one starts afresh.
+  write_file(f.script(), "#!/bin/sh\ncat > /dev/null\nexit 1\n");
+  CHECK(f.cycle()["status"] == "failed");
+  CHECK_FALSE(fs::exists(f.home.file("run/sessions/default/coder")));
+}
+
+TEST_CASE("agent CLI: a run in a worktree leaves a patch", "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  const fake f("claude",
+               "pwd > '" + other.file("where") + "'\necho two >> a.txt\necho new > b.txt\ncat '" +
+                   data("claude_success") + "'",
+               "          worktree: {repo: " + repo + ", base: main}\n",
+               "        require: [\"artifact b.txt\", {command: [grep, two, a.txt]}]\n");
+  const auto row = f.cycle();
+  INFO(row.dump(1));
+  CHECK(row["status"] == "done");
+  CHECK(row["verification"] == "passed"); // the checks look into the worktree
+  CHECK(row["usage"]["worktree"]["files"] == 2);
+  CHECK(row["usage"]["worktree"]["added"] == 2);
+  CHECK_THAT(row["output"].get<std::string>(), Contains("2 files changed, +2 -0"));
+  const auto patch =
+      f.home.file("executions/" + row["dispatch_id"].get<std::string>() + "/patch.diff");
+  git(repo, "apply '" + patch + "'");
+  CHECK(read_file(repo + "/b.txt") == "new\n");
+  CHECK_THAT(read_file(other.file("where")), Contains(f.home.file("run/worktrees/")));
+  CHECK(fs::is_empty(f.home.file("run/worktrees")));
+  CHECK(git(repo, "branch --list 'boyd/*'").empty());
+  CHECK_THAT(git(repo, "worktree list"), !Contains("run/worktrees"));
+}
+
+TEST_CASE("agent CLI: a worktree that cannot be made fails the run", "[e2e][agent_cli]") {
+  const temp_dir other;
+  make_repository(other.file("repo"));
+  const fake f("claude", "cat '" + data("claude_success") + "'",
+               "          worktree: {repo: " + other.file("repo") + ", base: nowhere}\n");
+  const auto row = f.cycle();
+  CHECK(row["status"] == "failed");
+  CHECK(row["failure_class"] == "environment");
+  CHECK_THAT(row["error"].get<std::string>(), Contains("no commit nowhere"));
+  CHECK_FALSE(fs::exists(f.calls()));
+}
+
+TEST_CASE("agent CLI: kill -9 during a run in a worktree", "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  const auto begun = other.file("begun");
+  const fake f("claude", "echo half > b.txt\necho > '" + begun + "'\nexec sleep 600",
+               "          worktree: {repo: " + repo + "}\n");
+  {
+    program node(f.home.node());
+    REQUIRE(node.wait_for_stderr("ready: node "));
+    program cycle({boyd_binary(), "--home", f.home.path(), "cycle"});
+    REQUIRE(wait_until([&] { return fs::exists(begun); }));
+    CHECK_THAT(git(repo, "worktree list"), Contains("run/worktrees/"));
+    node.signal(SIGKILL);
+    node.finish();
+    cycle.finish();
+  }
+  // The next node keeps what was done and takes the worktree away, then runs the dispatch again.
+  write_file(f.script(), "#!/bin/sh\ncat > /dev/null\ntest ! -e b.txt || exit 1\n"
+                         "echo whole > b.txt\ncat '" +
+                             data("claude_success") + "'\n");
+  program node(f.home.node());
+  REQUIRE(node.wait_for_stderr("removed 1 worktrees of an earlier node"));
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  REQUIRE(wait_until([&] { return f.last()["status"] == "done"; }));
+  const auto patch =
+      f.home.file("executions/" + f.last()["dispatch_id"].get<std::string>() + "/patch.diff");
+  CHECK_THAT(read_file(patch), Contains("+whole"));
+  CHECK(fs::is_empty(f.home.file("run/worktrees")));
+  CHECK(git(repo, "branch --list 'boyd/*'").empty());
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}

@@ -1,0 +1,235 @@
+#include "boyd/exec/attempt.hpp"
+#include "support.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+
+using namespace boyd;
+using namespace boyd::agent_cli_testing;
+using exec::timer_kind;
+
+namespace {
+
+/// An attempt whose program does what the test says.
+struct bench {
+  steady_time now{1h};
+  exec::attempt_core core;
+  std::optional<run_outcome> outcome;
+  std::map<timer_kind, steady_time> timers;
+  std::vector<int> signals;
+
+  static exec::attempt_options options_of(const config::cli_adapter& adapter, bool denials_fail) {
+    exec::attempt_options o;
+    o.work = process_spec{};
+    o.timeout = 10min;
+    o.no_output_timeout = 2min;
+    o.cli = exec::cli_contract{std::make_shared<config::cli_adapter>(adapter), denials_fail, 60s};
+    return o;
+  }
+
+  explicit bench(const std::string& adapter, bool denials_fail = true)
+      : bench(built_in(adapter).adapter, denials_fail) {}
+  explicit bench(const config::cli_adapter& adapter, bool denials_fail = true)
+      : core(options_of(adapter, denials_fail)) {
+    take(core.begin(now));
+  }
+
+  void take(exec::attempt_effects effects) {
+    for (auto& e : effects) {
+      if (auto* done = std::get_if<exec::effect::finish>(&e))
+        outcome = std::move(done->outcome);
+      else if (auto* t = std::get_if<exec::effect::arm_timer>(&e))
+        timers[t->kind] = t->at;
+      else if (auto* s = std::get_if<exec::effect::signal_process>(&e))
+        signals.push_back(s->signal);
+    }
+  }
+
+  void print(std::string_view text) { core.on_output(0, output_stream::out, text, now); }
+  void complain(std::string_view text) { core.on_output(0, output_stream::err, text, now); }
+
+  /// Lets time pass, with the timers that are due on the way.
+  void wait(milliseconds time) {
+    const auto until = now + time;
+    for (;;) {
+      auto next = timers.end();
+      for (auto it = timers.begin(); it != timers.end(); ++it)
+        if (it->second <= until && (next == timers.end() || it->second < next->second))
+          next = it;
+      if (next == timers.end())
+        break;
+      now = std::max(now, next->second);
+      const auto kind = next->first;
+      timers.erase(next);
+      take(core.on_timer(kind, now));
+    }
+    now = until;
+  }
+
+  const run_outcome& exit(int code, int signal = 0) {
+    process_exit e;
+    e.exit_code = code;
+    e.signal = signal;
+    take(core.on_exit(0, e, now));
+    REQUIRE(outcome);
+    return *outcome;
+  }
+
+  const run_outcome& end(const std::string& name, int code) {
+    print(transcript(name));
+    return exit(code);
+  }
+};
+
+using v = execution_verdict;
+using f = failure_class;
+
+} // namespace
+
+TEST_CASE("the final event's answer is the result", "[agent_cli]") {
+  bench b("claude");
+  const auto& o = b.end("claude_success", 0);
+  CHECK(o.execution == v::succeeded);
+  CHECK(o.summary == "Done: hello.txt is written.");
+  CHECK(o.output == "Done: hello.txt is written.");
+  const auto usage = nlohmann::json::parse(o.usage_json);
+  CHECK(usage["provider"] == "claude");
+  CHECK(usage["input_tokens"] == 320);
+  CHECK(usage["cost_microusd"] == 1374);
+  CHECK(usage["session_id"] == "9344e76b-949a-40ba-953c-5100146a9cae");
+}
+
+TEST_CASE("without a final event a run is indeterminate, whatever the exit code", "[agent_cli]") {
+  auto text = transcript("claude_success");
+  text.pop_back();
+  text.resize(text.rfind('\n') + 1);
+  for (const int code : {0, 1, 3}) {
+    bench b("claude");
+    b.print(text);
+    b.print("half a line");
+    b.complain("Segmentation fault\n");
+    const auto& o = b.exit(code);
+    INFO(code << ": " << o.error);
+    CHECK(o.execution == v::indeterminate);
+    CHECK_FALSE(is_success(o));
+    CHECK(o.error.starts_with("no final event: exit code " + std::to_string(code)));
+    CHECK(o.error.find("Segmentation fault") != std::string::npos);
+    CHECK(o.error.find("no JSON: 1") != std::string::npos);
+    CHECK(o.failure == (code == 0 ? f::transient : f::deterministic));
+    CHECK(o.output.find("\"type\":\"system\"") != std::string::npos); // to look at
+  }
+  bench silent("codex");
+  CHECK(silent.exit(0).execution == v::indeterminate);
+}
+
+TEST_CASE("a failure that events tell beats exit code 0", "[agent_cli]") {
+  bench b("codex");
+  const auto& o = b.end("codex_error", 0);
+  CHECK(o.execution == v::failed);
+  CHECK(o.failure == f::deterministic);
+  CHECK(o.error.find("the local endpoint refuses") != std::string::npos);
+  bench claude("claude");
+  CHECK(claude.end("claude_error", 0).execution == v::failed);
+  bench key("codex");
+  CHECK(key.end("codex_unauthorized", 1).failure == f::environment);
+  bench gemini("gemini"); // its exit code says more than its event
+  CHECK(gemini.end("gemini_error", 41).failure == f::environment);
+}
+
+TEST_CASE("a final event, then a bad exit code, is no success", "[agent_cli]") {
+  bench b("claude");
+  const auto& o = b.end("claude_success", 1);
+  CHECK(o.execution == v::failed);
+  CHECK(o.error == "it said that it was done, then: exit code 1");
+}
+
+TEST_CASE("denials fail the run, or are told beside it", "[agent_cli]") {
+  bench strict("claude");
+  const auto& o = strict.end("claude_denied", 0);
+  CHECK(o.execution == v::failed);
+  CHECK(o.failure == f::policy);
+  CHECK(o.error == "denied: Bash");
+  bench lax("claude", false);
+  const auto& told = lax.end("claude_denied", 0);
+  CHECK(told.execution == v::succeeded);
+  const auto usage = nlohmann::json::parse(told.usage_json);
+  CHECK(usage["denied"] == 1);
+  CHECK(usage["denials"] == nlohmann::json::array({"Bash"}));
+}
+
+TEST_CASE("a program that does not begin has stalled", "[agent_cli]") {
+  bench b("claude");
+  b.complain("connecting\n");
+  b.print("no event\n");
+  b.wait(59s);
+  CHECK(b.signals.empty());
+  b.wait(2s);
+  CHECK(b.signals == std::vector<int>{SIGTERM});
+  const auto& o = b.exit(-1, SIGTERM);
+  CHECK(o.execution == v::stalled);
+  CHECK(o.failure == f::transient);
+  CHECK(o.error == "no first event within 1m: connecting");
+}
+
+TEST_CASE("only events that show progress hold off the watchdog", "[agent_cli]") {
+  bench b("claude");
+  b.print("{\"type\":\"system\",\"subtype\":\"init\"}\n");
+  b.wait(90s);
+  b.print("{\"type\":\"assistant\"}\n");
+  b.wait(110s);
+  CHECK(b.signals.empty());
+  b.print("{\"type\":\"system\",\"subtype\":\"api_retry\"}\n");
+  b.complain("still trying\n");
+  b.wait(11s);
+  CHECK(b.signals == std::vector<int>{SIGTERM});
+  CHECK(b.exit(-1, SIGTERM).execution == v::stalled);
+}
+
+TEST_CASE("a program that stays after its final event is ended and judged by it", "[agent_cli]") {
+  bench b("claude");
+  b.wait(50s);
+  b.print(transcript("claude_success"));
+  b.wait(29s);
+  CHECK(b.signals.empty());
+  b.wait(2s);
+  CHECK(b.signals == std::vector<int>{SIGTERM});
+  const auto& o = b.exit(-1, SIGTERM);
+  CHECK(o.execution == v::succeeded);
+  CHECK(o.summary == "Done: hello.txt is written.");
+  bench late("claude"); // its time ends meanwhile
+  late.print("{\"type\":\"system\"}\n");
+  for (int i = 0; i < 11; ++i) {
+    late.wait(54s);
+    late.print("{\"type\":\"assistant\"}\n");
+  }
+  late.print(transcript("claude_success"));
+  late.wait(7s);
+  CHECK(late.signals == std::vector<int>{SIGTERM});
+  CHECK(late.exit(0).execution == v::succeeded);
+}
+
+TEST_CASE("plain text: the exit code judges", "[agent_cli]") {
+  config::cli_adapter plain;
+  plain.parser = config::cli_adapter::parser_t::text;
+  plain.exit_codes = {{3, "environment"}};
+  bench good(plain);
+  good.print("hello\n");
+  CHECK(good.exit(0).summary == "hello");
+  CHECK(good.outcome->execution == v::succeeded);
+  bench bad(plain);
+  CHECK(bad.exit(3).failure == f::environment);
+  CHECK(bad.outcome->error == "exit code 3");
+}
+
+TEST_CASE("a program that cannot start is told as ever", "[agent_cli]") {
+  bench b("claude");
+  process_exit e;
+  e.started = false;
+  e.start_error = "exec claude: No such file or directory";
+  e.start_errno = ENOENT;
+  b.take(b.core.on_exit(0, e, b.now));
+  REQUIRE(b.outcome);
+  CHECK(b.outcome->execution == v::failed);
+  CHECK(b.outcome->failure == f::environment);
+}
