@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace boyd::adapters {
 
@@ -18,18 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Does one job after another; what is queued at its end is still done.
+/// Does one job after another, on a thread that the first one starts; what is queued at its end is
+/// still done.
 class git_worktrees final : public worktrees {
  public:
-  git_worktrees() : thread_([this] { work(); }) {}
-
   ~git_worktrees() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_all();
-    thread_.join();
+    if (thread_.joinable())
+      thread_.join();
   }
 
   void make(worktree_order order, std::function<void(result<worktree_made>)> done) override {
@@ -57,10 +59,21 @@ class git_worktrees final : public worktrees {
       const std::lock_guard lock(mutex_);
       if (stopping_ || jobs_.size() >= worktree_jobs)
         return false;
+      if (!thread_.joinable() && !start())
+        return false;
       jobs_.push_back(std::move(job));
     }
     wake_.notify_one();
     return true;
+  }
+
+  bool start() {
+    try {
+      thread_ = std::thread([this] { work(); });
+      return true;
+    } catch (const std::system_error&) {
+      return false; // the system has no more threads to give
+    }
   }
 
   void work() {

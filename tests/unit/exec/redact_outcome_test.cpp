@@ -27,6 +27,15 @@ TEST_CASE("an outcome is told without its secrets") {
   CHECK(without_secrets(told, secrets) == told);
 }
 
+TEST_CASE("usage stays JSON when its names are redacted") {
+  run_outcome o;
+  o.usage_json = R"({"denials":["secret-of-length"],"model":"http://a:","session_id":"b@c"})";
+  CHECK(without_secrets(o, secrets).usage_json ==
+        R"({"denials":["[redacted]"],"model":"http://a:","session_id":"b@c"})");
+  o.usage_json = "no JSON";
+  CHECK(without_secrets(o, secrets).usage_json == "no JSON");
+}
+
 TEST_CASE("no part of a secret is left where output was cut") {
   for (std::size_t before = 0; before < 40; ++before) {
     output_keeper keeper(64);
