@@ -165,6 +165,8 @@ void call_model(self_pointer self, exec::effect::call_model& e) {
     if (auto strong = caf::actor_cast<caf::actor>(me))
       caf::anon_send(strong, model_call_ended{{}, call, transport});
   };
+  if (auto passed = faults::pass("models.call"); !passed)
+    return ended(fail(std::move(passed.error())));
   auto shared = s.attempt;
   auto clock = s.order.context->ports.clock;
   http_events events;
@@ -212,8 +214,6 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
   if (!s.order.context->ports.http)
     return finish_unstarted(self, {errc::refused, "this node calls no models", {}, {}},
                             failure_class::environment);
-  if (auto passed = faults::pass("models.call"); !passed)
-    return ended(fail(std::move(passed.error())));
   auto targets = targets_of(*s.order.configuration, chat);
   if (!targets)
     return finish_unstarted(self, targets.error(), failure_class::environment);
