@@ -5,6 +5,7 @@
 #include "boyd/core/faulty_ports.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/output_keeper.hpp"
+#include "boyd/exec/redact_outcome.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/perform.hpp"
@@ -55,7 +56,7 @@ tools::result_place place_of(self_pointer self, std::uint64_t step) {
   const auto& s = self->state;
   const auto& row = s.order.work->row;
   return {s.order.context->home + "/executions/" + row.dispatch_id + "/results",
-          std::to_string(row.fence) + "-" + std::to_string(step)};
+          std::to_string(row.fence) + "-" + std::to_string(step), s.secrets};
 }
 
 void ask_workspace(self_pointer self, std::uint64_t step, workspace_request request) {
@@ -126,6 +127,14 @@ void run_tool(self_pointer self, const exec::effect::run_tool& e) {
   run_file_tool(self, e.step, *call);
 }
 
+/// Output may have been cut in the middle of a secret.
+std::string told(self_pointer self, const std::string& output) {
+  run_outcome said;
+  said.output = output;
+  said.output_cut = 1;
+  return exec::without_secrets(std::move(said), self->state.secrets).output;
+}
+
 } // namespace
 
 void give_tools(self_pointer self, exec::conversation& c) {
@@ -175,8 +184,7 @@ void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
   ask_workspace(self, m.step,
                 workspace_request{
                     {},
-                    keep_result{config::redact_text(tools::command_text(m.exit, m.output, overdue),
-                                                    self->state.secrets),
+                    keep_result{tools::command_text(m.exit, told(self, m.output), overdue),
                                 overdue || !m.exit.started || m.exit.exit_code != 0,
                                 place_of(self, m.step)}});
 }

@@ -1,6 +1,7 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
+#include "boyd/config/secret_shapes.hpp"
 #include "boyd/queue/dispatch_json.hpp"
 
 #include <algorithm>
@@ -61,12 +62,13 @@ json error_body(const error& e) {
 
 namespace {
 
-/// Where answers have free text that may hold a secret: the database keeps prompts and metadata as
-/// they are, for they must run again, and rows of earlier programs were not redacted. Ids, names
-/// and the kernel's files are given as they are.
-constexpr std::array<std::string_view, 11> free_texts{
-    "prompt",   "metadata",      "summary", "output",    "error", "last_error",
-    "attempts", "agent_summary", "detail",  "sentences", "what"};
+/// Where answers have free text that may hold a secret of the configuration: the database keeps
+/// prompts and metadata as they are, for they must run again, rows of earlier programs were not
+/// redacted, and agents write files. Ids and names are given as they are, unless they have the
+/// shape of a secret.
+constexpr std::array<std::string_view, 13> free_texts{
+    "prompt",        "metadata", "summary",   "output", "error", "last_error", "attempts",
+    "agent_summary", "detail",   "sentences", "what",   "text",  "diff"};
 
 void redact_all(json& value, const std::vector<std::string>& secrets) {
   if (value.is_string())
@@ -86,6 +88,8 @@ json redacted(json value, const std::vector<std::string>& secrets) {
   else if (value.is_array())
     for (auto& item : value)
       item = redacted(std::move(item), secrets);
+  else if (value.is_string())
+    value = config::redact_shapes(value.get<std::string>());
   return value;
 }
 

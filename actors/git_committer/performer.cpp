@@ -1,5 +1,6 @@
 #include "actors/git_committer/performer.hpp"
 
+#include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
@@ -79,6 +80,10 @@ result<repository_session::home*> repository_session::home_of(const std::string&
   options.path = context_->kernel_home(kernel_id);
   options.who = {settings.author_name, settings.author_email};
   options.auto_commit = settings.auto_commit;
+  if (configuration_)
+    options.filter = [configuration = configuration_](std::string text) {
+      return config::redact_text(std::move(text), configuration->secrets);
+    };
   const auto& p = context_->ports;
   home h;
   h.store = std::make_unique<state::versioned_store>(*p.files, *p.repositories, *p.clock, options);
@@ -159,6 +164,10 @@ part_health repository_session::health() const {
       all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + "/" + path +
                     " is a git repository of its own and is not versioned: take its .git away, or "
                     "list it in .gitignore";
+    for (const auto& path : store.filtered)
+      all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + "/" + path +
+                    " holds what looks like a secret, which the history has as [redacted]: take "
+                    "it out of the file, and change the secret if it is one";
     if (!all.ok || (!store.degraded && h.failed_commit.empty()))
       continue;
     all.ok = false;

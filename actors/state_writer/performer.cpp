@@ -1,5 +1,6 @@
 #include "actors/state_writer/performer.hpp"
 
+#include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/files/atomic_file.hpp"
@@ -73,6 +74,10 @@ result<state_session::home*> state_session::home_of(const std::string& kernel_id
   options.path = context_->kernel_home(kernel_id);
   options.who = {h.settings.author_name, h.settings.author_email};
   options.auto_commit = h.settings.auto_commit;
+  if (configuration_)
+    options.filter = [configuration = configuration_](std::string text) {
+      return config::redact_text(std::move(text), configuration->secrets);
+    };
   const auto& p = context_->ports;
   h.files = std::make_unique<state::versioned_store>(*p.files, *p.repositories, *p.clock, options);
   return &homes_.emplace(kernel_id, std::move(h)).first->second;
@@ -237,11 +242,17 @@ result<state_reply> state_session::edit_state(home& h,
       h, h.files->update(state_file, edit, first, state::versioned_store::staging::with_commit));
 }
 
+/// Rows of earlier programs, and of other nodes, were redacted by other rules than these.
+std::string state_session::hidden(const std::string& text) const {
+  static const std::vector<std::string> none;
+  return config::redact_text(text, configuration_ ? configuration_->secrets : none);
+}
+
 result<state_reply> state_session::carry_out(home& h, const merge_actions& what) {
   std::vector<state::action_line> lines;
   lines.reserve(what.outcomes.size());
   for (const auto& o : what.outcomes)
-    lines.push_back({o.at, o.agent_id, o.summary, o.status});
+    lines.push_back({o.at, o.agent_id, hidden(o.summary), o.status});
   // The `pre-cycle` commit follows at once and is the snapshot (docs/adr/0012).
   return edit_state(
       h,
@@ -255,8 +266,14 @@ result<state_reply> state_session::carry_out(home& h, const write_runtime_block&
   if (what.history.empty())
     return fail(errc::invalid_argument, "a runtime block needs at least one cycle",
                 h.settings.kernel_id);
-  const auto block = state::render_runtime_block(
-      {what.updated_at, what.history.front(), what.history}, what.history.size());
+  auto history = what.history;
+  for (auto& cycle : history) {
+    cycle.error = hidden(cycle.error);
+    for (auto& agent : cycle.agents)
+      agent.summary = hidden(agent.summary);
+  }
+  const auto block =
+      state::render_runtime_block({what.updated_at, history.front(), history}, history.size());
   return edit_state(
       h,
       [&block](std::string_view current) -> result<std::string> {

@@ -54,6 +54,7 @@ class state_session {
   result<state_reply> carry_out(home& h, const write_kernel_files& what);
 
   result<home*> home_of(const std::string& kernel_id);
+  std::string hidden(const std::string& text) const;
   result<void> check_directory(home& h);
   bool has_lost_history(const home& h);
   result<std::string> sound_state(home& h);

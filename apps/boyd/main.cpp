@@ -1,3 +1,4 @@
+#include "boyd/config/secret_shapes.hpp"
 #include "cli.hpp"
 #include "commands/commands.hpp"
 #include "exit_codes.hpp"
@@ -5,23 +6,48 @@
 #include "signals.hpp"
 #include "terminal.hpp"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <string>
 #include <unistd.h>
 
 namespace {
 
 using namespace boyd::app;
 
+/// Whatever a line of the log is about, what looks like a secret is not in it.
+class redacting_formatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& line, spdlog::memory_buf_t& to) override {
+    const auto text =
+        boyd::config::redact_shapes(std::string(line.payload.data(), line.payload.size()));
+    auto told = line;
+    told.payload = text;
+    lines_.format(told, to);
+    line.color_range_start = told.color_range_start;
+    line.color_range_end = told.color_range_end;
+  }
+
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<redacting_formatter>();
+  }
+
+ private:
+  spdlog::pattern_formatter lines_{"%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v",
+                                   spdlog::pattern_time_type::utc};
+};
+
 /// Logs go to standard error; a command keeps quiet about what its node does, unless asked.
 void set_up_log(const arguments& args) {
   auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>(
       terminal_of_stderr(args).colours ? spdlog::color_mode::automatic : spdlog::color_mode::never);
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("boyd", std::move(sink)));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  spdlog::set_formatter(std::make_unique<redacting_formatter>());
   spdlog::set_level(args.verbose ? spdlog::level::debug : spdlog::level::err);
 }
 

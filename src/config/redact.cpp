@@ -1,5 +1,6 @@
 #include "boyd/config/redact.hpp"
 
+#include "boyd/config/secret_shapes.hpp"
 #include "boyd/core/text.hpp"
 #include "passes.hpp"
 
@@ -77,7 +78,9 @@ std::string_view uri_password(std::string_view text, std::size_t from) {
   return {};
 }
 
-std::string redact_text(std::string text, const std::vector<std::string>& secrets) {
+namespace {
+
+std::string redact_known(std::string text, const std::vector<std::string>& secrets) {
   for (auto password = uri_password(text); !password.empty() && password != mask;) {
     const auto at = static_cast<std::size_t>(password.data() - text.data());
     text.replace(at, password.size(), mask);
@@ -89,8 +92,8 @@ std::string redact_text(std::string text, const std::vector<std::string>& secret
   return text;
 }
 
-std::string redact_cut_end(std::string text, const std::vector<std::string>& secrets) {
-  text = redact_text(std::move(text), secrets);
+std::string redact_known_at_end(std::string text, const std::vector<std::string>& secrets) {
+  text = redact_known(std::move(text), secrets);
   for (const auto& secret : secrets) {
     for (auto n = std::min(secret.size() - 1, text.size()); n >= secret_bytes; --n) {
       if (std::string_view(text).ends_with(std::string_view(secret).substr(0, n))) {
@@ -101,8 +104,8 @@ std::string redact_cut_end(std::string text, const std::vector<std::string>& sec
   return text;
 }
 
-std::string redact_cut_begin(std::string text, const std::vector<std::string>& secrets) {
-  text = redact_text(std::move(text), secrets);
+std::string redact_known_at_begin(std::string text, const std::vector<std::string>& secrets) {
+  text = redact_known(std::move(text), secrets);
   for (const auto& secret : secrets) {
     for (auto n = std::min(secret.size() - 1, text.size()); n >= secret_bytes; --n) {
       if (std::string_view(text).starts_with(std::string_view(secret).substr(secret.size() - n))) {
@@ -111,6 +114,21 @@ std::string redact_cut_begin(std::string text, const std::vector<std::string>& s
     }
   }
   return text;
+}
+
+} // namespace
+
+// What is known comes first: where it is a part of a longer word, that word has no known shape.
+std::string redact_text(std::string text, const std::vector<std::string>& secrets) {
+  return redact_shapes(redact_known(std::move(text), secrets));
+}
+
+std::string redact_cut_end(std::string text, const std::vector<std::string>& secrets) {
+  return redact_shapes(redact_known_at_end(std::move(text), secrets), cut_at::end);
+}
+
+std::string redact_cut_begin(std::string text, const std::vector<std::string>& secrets) {
+  return redact_shapes(redact_known_at_begin(std::move(text), secrets), cut_at::begin);
 }
 
 std::vector<std::string> with_secrets(std::vector<std::string> known,

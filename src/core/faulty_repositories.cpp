@@ -18,6 +18,10 @@ class watched_repository final : public repository {
     return after("repository.changes", [this] { return inner_->changes(); });
   }
   std::vector<std::string> left_out() const override { return inner_->left_out(); }
+  void filter_contents(content_filter filter) override {
+    inner_->filter_contents(std::move(filter));
+  }
+  std::vector<std::string> filtered() const override { return inner_->filtered(); }
   result<std::size_t> tracked_files() override { return inner_->tracked_files(); }
   result<void> stage(const std::vector<path_change>& paths) override {
     return after("repository.stage", [&] { return inner_->stage(paths); });

@@ -150,6 +150,15 @@ void versioned_store::note_left_out(std::vector<std::string> paths) {
   health_.left_out = std::move(paths);
 }
 
+void versioned_store::note_filtered(std::vector<std::string> paths) {
+  if (paths == health_.filtered)
+    return;
+  for (const auto& path : paths)
+    spdlog::warn("{}/{} holds what looks like a secret: it is not in the history", options_.path,
+                 path);
+  health_.filtered = std::move(paths);
+}
+
 error versioned_store::out_of_service() const {
   return {errc::repository_unavailable, "the history is out of service: " + why_.what,
           why_.where.empty() ? options_.path : why_.where,
@@ -166,12 +175,18 @@ result<repository*> versioned_store::repository_now() {
     degrade(opened.error());
     return fail(out_of_service());
   }
-  repository_ = std::move(*opened);
+  take_repository(std::move(*opened));
+  return repository_.get();
+}
+
+void versioned_store::take_repository(std::unique_ptr<repository> opened) {
+  repository_ = std::move(opened);
+  if (options_.filter)
+    repository_->filter_contents(options_.filter);
   backoff_ = milliseconds{0};
   health_.degraded = false;
   health_.reason.clear();
   health_.since.reset();
-  return repository_.get();
 }
 
 template <class F>
@@ -196,11 +211,7 @@ result<void> versioned_store::init() {
     return synced;
   auto opened = repositories_.init(options_.path, options_.who);
   if (opened) {
-    repository_ = std::move(*opened);
-    backoff_ = milliseconds{0};
-    health_.degraded = false;
-    health_.reason.clear();
-    health_.since.reset();
+    take_repository(std::move(*opened));
     return {};
   }
   if (opened.error().code == errc::refused)
@@ -361,6 +372,7 @@ result<std::optional<std::string>> versioned_store::commit_now(std::string_view 
   auto done = with_repository([&](repository& repo) {
     auto commit = commit_everything(repo, options_.path, message, clock_.now());
     note_left_out(repo.left_out());
+    note_filtered(repo.filtered());
     return commit && !*commit && even_empty ? repo.commit({}, message, clock_.now()) : commit;
   });
   if (done)

@@ -1,5 +1,6 @@
 #include "boyd/tools/result_text.hpp"
 
+#include "boyd/config/redact.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/tools/call.hpp"
 
@@ -79,7 +80,7 @@ tool_outcome failed_outcome(const error& e) {
 tool_outcome fit_result(std::string_view text, bool is_error, const result_place& place,
                         file_system& files, std::size_t most) {
   tool_outcome outcome;
-  outcome.text = sanitize_utf8(text);
+  outcome.text = config::redact_text(sanitize_utf8(text), place.secrets);
   outcome.is_error = is_error;
   outcome.bytes = outcome.text.size();
   if (outcome.text.size() <= most)

@@ -6,7 +6,8 @@
 namespace boyd::config {
 
 /// `text` with "[redacted]" in place of every one of `secrets` (as in configuration::secrets: the
-/// longest first) and of passwords inside URIs (RFC 3986 §3.2.1). Pure.
+/// longest first), of passwords inside URIs (RFC 3986 §3.2.1), and of what has the shape of a
+/// secret (redact_shapes). Pure.
 std::string redact_text(std::string text, const std::vector<std::string>& secrets);
 
 /// The same for a text whose end was cut off somewhere: the beginning of a secret that is left

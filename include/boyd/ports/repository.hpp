@@ -4,6 +4,7 @@
 #include "boyd/core/time.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,11 @@ struct path_change {
   bool operator==(const path_change&) const = default;
 };
 
+/// What the history keeps of a text: the same, or the same without what must not be kept.
+using content_filter = std::function<std::string(std::string)>;
+/// Larger files are not filtered.
+inline constexpr std::size_t filtered_bytes = 16u << 20;
+
 /// One git repository that Boyd owns (SPEC §5). Opened by exact path, never searched upwards;
 /// GIT_DIR and the like are ignored; no hook runs; objects, refs and packs are fsynced.
 /// Blocking: call from workers only. Not thread-safe: one object per worker.
@@ -46,6 +52,15 @@ class repository {
   /// What the newest call of changes() left out, though it is not ignored: directories that are git
   /// repositories of their own, with a final '/'.
   virtual std::vector<std::string> left_out() const { return {}; }
+
+  /// From now on contents, targets of links and paths pass `filter` on their way into the
+  /// repository, as with git's own clean filters; the files stay as they are. A path that the
+  /// filter would change is left out. Files of more than filtered_bytes are stored as they are.
+  virtual void filter_contents(content_filter filter) { (void)filter; }
+
+  /// Files of which the newest stage() or commit() with them stored something else than they hold,
+  /// and paths, filtered, that were left out.
+  virtual std::vector<std::string> filtered() const { return {}; }
 
   /// Number of files tracked by HEAD.
   virtual result<std::size_t> tracked_files() = 0;

@@ -34,6 +34,7 @@ struct versioned_store_options {
   git_identity who;        ///< author and committer
   bool auto_commit = true; ///< commit a dirty tree before each write (SPEC §5)
   bool backup = true;      ///< keep `<file>.bak` beside each written file, never versioned
+  content_filter filter{}; ///< what the history keeps of a file (repository::filter_contents)
 };
 
 /// Whether a store keeps history at the moment, for status and metrics.
@@ -46,6 +47,8 @@ struct store_health {
   std::string last_error;           ///< of the newest failed commit; cleared by a good one
   /// As repository::left_out, of the newest commit, boundary or has_changes.
   std::vector<std::string> left_out{};
+  /// As repository::filtered, of the newest commit.
+  std::vector<std::string> filtered{};
 };
 
 /// What one commit of a cycle carries as trailers; empty members are left out.
@@ -178,6 +181,8 @@ class versioned_store {
   void notice(const error& why);
   void note_failed_commit(const error& why);
   void note_left_out(std::vector<std::string> paths);
+  void note_filtered(std::vector<std::string> paths);
+  void take_repository(std::unique_ptr<repository> opened);
   template <class F>
   auto with_repository(F&& call) -> decltype(call(std::declval<repository&>()));
   result<void> replace(const std::string& file, std::string_view bytes,

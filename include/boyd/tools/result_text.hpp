@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace boyd::tools {
 
@@ -25,6 +26,8 @@ struct tool_outcome {
 struct result_place {
   std::string directory; ///< absolute, e.g. HOME/executions/<dispatch_id>/results; made when needed
   std::string name;      ///< of this call, unlike that of every other call of the run
+  /// What the configuration knows as secrets (config::redact_text).
+  std::vector<std::string> secrets{};
 };
 
 /// The longest prefix of `utf8` with at most `bytes` that splits no character.
@@ -36,7 +39,8 @@ tool_outcome failed_outcome(const error& e);
 /// `text` as it is when it has at most `most` bytes; else it is written to
 /// `<directory>/<name>.txt`, and the model gets its beginning, its end, and between them a line
 /// that says how many bytes are missing and how to read them (`@results/<name>.txt`), or why they
-/// could not be kept. Bytes that are no UTF-8 are replaced. Blocking.
+/// could not be kept. Bytes that are no UTF-8 are replaced, and secrets, before it is cut: none is
+/// in the file, the model's part or half in it. Blocking.
 tool_outcome fit_result(std::string_view text, bool is_error, const result_place& place,
                         file_system& files, std::size_t most = tool_result_bytes);
 

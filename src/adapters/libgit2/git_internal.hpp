@@ -79,7 +79,9 @@ struct location {
 struct session {
   repository_ptr repo;
   const location* at = nullptr;
-  object_batch* objects = nullptr; ///< the new ones; belongs to `repo`
+  object_batch* objects = nullptr;              ///< the new ones; belongs to `repo`
+  const content_filter* filter = nullptr;       ///< repository::filter_contents; null: none
+  std::vector<std::string>* filtered = nullptr; ///< repository::filtered, when there is a filter
 };
 
 /// Starts libgit2 once: no configuration from outside the repository, fsync on.
@@ -183,6 +185,10 @@ struct prepared_path {
 /// Whether contents that the index has are looked for before blobs are written: for a commit, whose
 /// files have mostly been staged.
 enum class staged_first : bool { no, yes };
+
+/// The blob of what `s.filter` leaves of a file; nothing when the file may be stored as it is.
+result<std::optional<git_oid>> filtered_blob(const session& s, const std::string& path,
+                                             const struct stat& info);
 
 /// Writes blobs for `paths`; what is ignored, vanished or not a file is left out.
 result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths,

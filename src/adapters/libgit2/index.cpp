@@ -224,9 +224,16 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
   if (!index)
     return fail(std::move(index.error()));
   std::vector<prepared_path> out;
+  if (s.filtered != nullptr)
+    s.filtered->clear();
   for (const auto& change : paths) {
     if (!is_valid_path(change.path))
       return fail(errc::invalid_argument, "not a path inside the work tree", change.path);
+    if (s.filter != nullptr)
+      if (auto name = (*s.filter)(change.path); name != change.path) {
+        s.filtered->push_back(std::move(name));
+        continue;
+      }
     struct stat info {};
     const std::string full = s.at->work_tree + "/" + change.path;
     const bool missing = goes_through_link(s.at->work_tree, change.path) ||
@@ -245,6 +252,16 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
         return fail(head.error());
       if (!is_tracked(index->get(), head->get(), change.path))
         continue;
+    }
+    auto filtered = filtered_blob(s, change.path, info);
+    if (!filtered)
+      return fail(std::move(filtered.error()));
+    if (*filtered) {
+      s.filtered->push_back(change.path);
+      out.push_back({change.path, false, entry_for(info, **filtered)});
+      // Never taken for the file's content: without a size contents are compared.
+      out.back().entry.file_size = 0;
+      continue;
     }
     if (const auto id = look == staged_first::yes ? staged_blob(s, index->get(), change.path, info)
                                                   : std::nullopt) {

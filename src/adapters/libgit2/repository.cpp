@@ -27,6 +27,13 @@ class git_work_tree final : public repository {
 
   std::vector<std::string> left_out() const override { return left_out_; }
 
+  void filter_contents(content_filter filter) override {
+    filter_ = std::move(filter);
+    session_.reset();
+  }
+
+  std::vector<std::string> filtered() const override { return filtered_; }
+
   result<std::size_t> tracked_files() override {
     return with([](const git::session& s) { return git::tracked_files(s); });
   }
@@ -113,6 +120,10 @@ class git_work_tree final : public repository {
     if (!session)
       return fail(std::move(session.error()));
     session_.emplace(std::move(*session));
+    if (filter_) {
+      session_->filter = &filter_;
+      session_->filtered = &filtered_;
+    }
     opened_ = clock::now();
     return {};
   }
@@ -121,6 +132,8 @@ class git_work_tree final : public repository {
   std::optional<git::session> session_;
   clock::time_point opened_{};
   std::vector<std::string> left_out_;
+  content_filter filter_;
+  std::vector<std::string> filtered_;
 };
 
 class git_repositories final : public repository_provider {
