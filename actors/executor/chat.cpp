@@ -5,6 +5,7 @@
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/context_level.hpp"
+#include "boyd/model/probe.hpp"
 #include "boyd/plan/system_prompt.hpp"
 #include "boyd/ports/entropy.hpp"
 
@@ -23,6 +24,10 @@ namespace {
 constexpr std::size_t turn_lines_bytes = 64u << 10;
 /// SOUL.md, GOAL.md and a file with a key.
 constexpr std::size_t part_bytes = 1u << 20;
+
+/// A part with too much to do is asked again after this long, and up to as long again: of thousands
+/// of runs that begin at once none fails for that.
+constexpr milliseconds ask_again = 200ms;
 
 /// What is gathered before a conversation begins.
 struct preparation {
@@ -44,14 +49,75 @@ using preparation_ptr = std::shared_ptr<preparation>;
 
 void begin_prepared(self_pointer self, const preparation_ptr& p);
 
+/// Why a preparation cannot go on now: everything from the beginning in a moment, or, where the
+/// part did not answer, with the next attempt.
+void put_off(self_pointer self, const error& why) {
+  if (why.code != errc::overloaded)
+    return finish_unstarted(self, why, failure_class::transient);
+  const auto more = self->state.order.context->ports.random->unit();
+  self->delayed_send(self, ask_again + std::chrono::duration_cast<milliseconds>(ask_again * more),
+                     begin_run{});
+}
+
+bool says_nothing(const error& e) {
+  return e.code == errc::overloaded || e.code == errc::actor_down || e.code == errc::timed_out;
+}
+
+bool leaves_open(const config::provider& p) {
+  return !(p.said.tools && p.said.schema && p.said.stream && p.said.stream_usage);
+}
+
+void take_findings(exec::chat_target& target, const store::get_facts::reply& facts) {
+  if (const auto found = facts.find(target.model); found != facts.end())
+    model::apply(model::found_in(found->second, target.provider.base_url), target.provider);
+}
+
+/// Why the first target cannot do what the agent needs; empty: it can. The configuration's own word
+/// was checked when it was loaded.
+std::optional<error> unfit(const config::agent& agent, const exec::chat_target& first) {
+  if (agent.tools.empty() || first.provider.capabilities.tools)
+    return std::nullopt;
+  const auto& id = first.provider.provider_id;
+  return error{errc::refused, first.model + " takes no tools, as boyd doctor found",
+               "provider " + id,
+               "another model, or `capabilities: {tools: true}` at the provider; look again: boyd "
+               "doctor --provider " +
+                   id};
+}
+
+/// What `boyd doctor --provider` found stands for what the configuration leaves open.
+void read_findings(self_pointer self, const preparation_ptr& p) {
+  store_request request;
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < p->targets.size(); ++i)
+    if (const auto& provider = p->targets[i].provider; leaves_open(provider)) {
+      request.operations.emplace_back(
+          store::get_facts{model::findings_scope(provider.provider_id)});
+      asked.push_back(i);
+    }
+  if (asked.empty())
+    return begin_prepared(self, p);
+  ask<store_reply>(self, self->state.order.services.store, std::move(request),
+                   [self, p, asked](result<store_reply> r) {
+                     if (!r)
+                       return put_off(self, r.error());
+                     for (std::size_t i = 0; i < std::min(asked.size(), r->values.size()); ++i)
+                       if (const auto facts = reply_of<store::get_facts>(r->values[i]))
+                         take_findings(p->targets[asked[i]], *facts);
+                     begin_prepared(self, p);
+                   });
+}
+
 void read_next(self_pointer self, const preparation_ptr& p) {
   if (p->next == p->files.size())
-    return begin_prepared(self, p);
+    return read_findings(self, p);
   const auto& file = p->files[p->next];
   ask<workspace_reply>(self, self->state.order.services.workspace,
                        workspace_request{{}, read_text_file{file.path, part_bytes}},
                        [self, p](result<workspace_reply> r) {
                          const auto& wanted = p->files[p->next];
+                         if (!r && says_nothing(r.error()))
+                           return put_off(self, r.error());
                          const bool missing = !r && r.error().code == errc::not_found;
                          if (!r && !(missing && wanted.may_be_missing))
                            return finish_unstarted(self, r.error(), failure_class::environment);
@@ -120,6 +186,8 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   auto& s = self->state;
   const auto& order = s.order;
   const auto& row = order.work->row;
+  if (const auto why = unfit(*order.agent, p->targets.front()))
+    return finish_unstarted(self, *why, failure_class::environment);
   const auto level = exec::level_for(row.attempts_json);
   exec::conversation c;
   for (const auto& t : p->targets)

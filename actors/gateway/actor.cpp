@@ -81,6 +81,7 @@ constexpr route routes[] = {
     {"GET", "/api/v1/why", get_why, "kernel agent at"},
     {"GET", "/api/v1/plan", get_plan, "kernel"},
     {"GET", "/api/v1/cost", get_cost, "by from to kernel"},
+    {"GET", "/api/v1/providers", list_providers},
     {"POST", "/api/v1/pause", pause, "", "kernel agent reason"},
     {"POST", "/api/v1/resume", resume, "", "kernel agent reason"},
     {"POST", "/api/v1/reload", post_reload},
@@ -120,6 +121,7 @@ constexpr item_route item_routes[] = {
     {"POST", "/api/v1/dispatches/", "/cancel", cancel_dispatch},
     {"POST", "/api/v1/actors/", "/restart", restart_actor},
     {"POST", "/api/v1/actors/", "/unpark", unpark_actor},
+    {"POST", "/api/v1/providers/", "/probe", probe_provider, "model wait"},
     {"GET", "/api/v1/dispatches/", "", show_dispatch},
     {"GET", "/api/v1/cycles/", "", show_cycle, "kernel wait"},
 };

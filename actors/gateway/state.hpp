@@ -92,6 +92,8 @@ void resume(exchange_ptr x);                                 // cycles.cpp
 void get_why(exchange_ptr x);                                // cycles.cpp
 void get_plan(exchange_ptr x);                               // plan.cpp
 void get_cost(exchange_ptr x);                               // cost.cpp
+void list_providers(exchange_ptr x);                         // providers.cpp
+void probe_provider(exchange_ptr x, const std::string& id);  // providers.cpp
 void get_state(exchange_ptr x);                              // history.cpp
 void get_state_log(exchange_ptr x);                          // history.cpp
 void get_state_diff(exchange_ptr x);                         // history.cpp

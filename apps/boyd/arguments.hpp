@@ -47,6 +47,8 @@ struct arguments {
   std::string before;   ///< --before
   std::string reason;   ///< --reason
   std::string shell;    ///< completion SHELL
+  std::string provider; ///< doctor --provider
+  std::string model;    ///< doctor --model
   std::string name;     ///< init --name
   std::string schedule; ///< init --schedule
   std::size_t limit = 0;
@@ -55,6 +57,7 @@ struct arguments {
   bool prompts = false;
   bool markdown = false;
   bool csv = false;         ///< cost --csv
+  bool providers = false;   ///< doctor --providers
   bool crash = false;       ///< selftest --crash
   std::size_t seconds = 20; ///< selftest --seconds
   std::string dir{};        ///< selftest --dir

@@ -281,7 +281,17 @@ void command_line::add_tool_verbs() {
                       "boyd config schema > boyd.schema.json");
   schema->add_flag("--markdown", args.markdown, "The reference in Markdown instead");
   formatter->common[schema].clear();
-  verb(app, "doctor", "Check everything a node needs, and say what to do.", "boyd doctor");
+  auto* doctor = verb(app, "doctor", "Check everything a node needs, and say what to do.",
+                      "boyd doctor --provider local");
+  doctor
+      ->add_option("--provider", args.provider,
+                   "Call the models of this provider instead: what works, what it lacks")
+      ->check(not_empty)
+      ->type_name("ID");
+  doctor->add_flag("--providers", args.providers, "The same for all providers");
+  doctor->add_option("--model", args.model, "With --provider: this model instead of its own")
+      ->check(not_empty)
+      ->type_name("NAME");
   auto* selftest = verb(app, "selftest",
                         "Try this program on this machine's disk: a scratch home, killed again and "
                         "again.",

@@ -221,9 +221,10 @@ error held_error(const place& where, const std::optional<error>& problem, error 
   return lock;
 }
 
-/// A dry run renders the prompts that a cycle would have: with all of the configuration.
+/// A dry run renders the prompts that a cycle would have, doctor calls providers with their keys:
+/// with all of the configuration.
 bool needs_all_variables(const arguments& args, node_mode mode) {
-  return mode != node_mode::answering || args.verb == "plan";
+  return mode != node_mode::answering || args.verb == "plan" || args.verb == "doctor";
 }
 
 result<std::unique_ptr<client>> go_offline(const arguments& args, const place& where,

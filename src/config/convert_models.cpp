@@ -28,6 +28,14 @@ model_capabilities capabilities_of(const tree& t) {
   return out;
 }
 
+model_capabilities said_of(const tree& t) {
+  const auto said = [&](std::string_view key) {
+    const auto* found = t.find(key);
+    return found != nullptr && !found->assumed;
+  };
+  return {said("tools"), said("schema"), said("stream"), said("stream_usage")};
+}
+
 /// The answer's schema as one line of JSON, or empty.
 std::string schema_of(const pass& p, const tree& t) {
   if (const auto* here = t.find("schema")) {
@@ -71,6 +79,7 @@ provider provider_of(const pass& p, const tree& t) {
   }
   out.prices = prices_of(get(t, "prices"));
   out.capabilities = capabilities_of(get(t, "capabilities"));
+  out.said = said_of(get(t, "capabilities"));
   out.max_concurrent = number<int>(t, "max_concurrent");
   out.requests_per_minute = number<int>(t, "requests_per_minute");
   out.tokens_per_minute = number<std::int64_t>(t, "tokens_per_minute");

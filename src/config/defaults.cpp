@@ -10,6 +10,7 @@ namespace {
 tree from_json(const schema_json_t& value, mark at) {
   tree out;
   out.at = at;
+  out.assumed = true;
   if (value.is_object()) {
     out.kind = tree::kind_t::map;
     for (const auto& [key, item] : value.items()) {

@@ -40,6 +40,7 @@ tree scalar(std::string_view text, mark at) {
   tree out;
   out.text = std::string(text);
   out.at = at;
+  out.assumed = true;
   return out;
 }
 

@@ -74,6 +74,9 @@ std::string body_of(const config::provider& p, const chat_request& r) {
             std::to_string(r.max_output_tokens);
   if (can.tools && !r.tools_json.empty())
     body += R"(,"tools":)" + r.tools_json;
+  if (can.tools && !r.tools_json.empty() && !r.forced_tool.empty())
+    body +=
+        R"(,"tool_choice":{"type":"function","function":{"name":)" + to_text(r.forced_tool) + "}}";
   const bool in_words = !r.schema_json.empty() && !can.schema;
   if (!r.schema_json.empty() && can.schema)
     body += R"(,"response_format":{"type":"json_schema","json_schema":{"name":)" +

@@ -21,6 +21,7 @@ int run_resume(const arguments& args);
 int run_config(const arguments& args); ///< validate, show, schema
 int run_chaos(const arguments& args);  ///< ls, inject, clear, status
 int run_doctor(const arguments& args);
+int run_doctor_providers(const arguments& args); ///< doctor --provider, --providers
 int run_selftest(const arguments& args);
 int run_version(const arguments& args);
 int run_completion(const arguments& args);

@@ -429,6 +429,8 @@ json to_json(const std::vector<finding>& findings, const std::string& home, bool
 } // namespace
 
 int run_doctor(const arguments& args) {
+  if (args.providers || !args.provider.empty() || !args.model.empty())
+    return run_doctor_providers(args);
   auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);

@@ -44,6 +44,9 @@ struct provider {
   std::vector<std::pair<std::string, std::string>> headers; ///< sent with each request
   std::map<std::string, model_price> prices;                ///< by model; "*": all others
   model_capabilities capabilities;
+  /// Which of them the file itself says. In the place of the others (defaults, presets) goes what
+  /// `boyd doctor --provider` found.
+  model_capabilities said{false, false, false, false};
   int max_concurrent = 4;
   int requests_per_minute = 0;        ///< 0: no limit
   std::int64_t tokens_per_minute = 0; ///< 0: no limit; input and output together

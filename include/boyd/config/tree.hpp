@@ -34,6 +34,7 @@ struct tree {
   bool expanded = false;   ///< text came (partly) from ${…}
   bool unusable = false;   ///< its ${…} failed and has been reported
   bool secret = false;     ///< never to be shown
+  bool assumed = false;    ///< not in the file: a default, or from a preset
   std::vector<key_t> keys; ///< of a map, in the order of the file; keys[i] belongs to items[i]
   std::vector<tree> items; ///< of a sequence or map
   mark at;

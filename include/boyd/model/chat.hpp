@@ -62,6 +62,7 @@ struct chat_request {
   std::string model;
   std::vector<message_json> messages;
   std::string tools_json;  ///< an array of function tools, in a fixed order; empty: none
+  std::string forced_tool; ///< the one of them that must be called; empty: as the model likes
   std::string schema_json; ///< JSON Schema of the answer; empty: any text
   std::string schema_name = "answer";
   std::optional<double> temperature;

@@ -395,6 +395,8 @@ TEST_CASE("load: what ships is valid", "[config]") {
   REQUIRE(c.kernels.size() == 1);
   CHECK(c.kernels[0].agents.size() >= 2);
   good(source_file("config/examples/minimal.yaml"));
+  good(source_file("config/examples/ollama.yaml"));
+  good(source_file("config/examples/team.yaml"), {{"OPENAI_API_KEY", "k-1"}});
 }
 
 TEST_CASE("load: a script's file of answers", "[config]") {

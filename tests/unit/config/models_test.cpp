@@ -137,6 +137,7 @@ kernels:
   main.headers = {{"X-Team", "ops"}, {"X-Port", "8080"}};
   main.prices = {{"big", {2'500'000, 1'250'000, 10'000'000}}, {"*", {1, 1, 0}}};
   main.capabilities = {true, false, false, false};
+  main.said = {true, true, true, true};
   main.max_concurrent = 9;
   main.requests_per_minute = 60;
   main.tokens_per_minute = 200'000;
@@ -191,6 +192,11 @@ TEST_CASE("models: a preset stands for what is not given", "[config]") {
              environment)
             .providers[0]
             .capabilities == model_capabilities{false, true, true, true});
+  // What was found out may take the place of what only the preset says.
+  CHECK(schema.providers[0].said == model_capabilities{false, false, false, false});
+  CHECK(good(chat_with("preset: anthropic, model: m, capabilities: {tools: false}"), environment)
+            .providers[0]
+            .said == model_capabilities{true, false, false, false});
   // Known by name does not mean sent to any address.
   const auto moved =
       good(chat_with("preset: openai, model: m, base_url: 'http://127.0.0.1:9/v1'"), environment);
