@@ -181,12 +181,12 @@ void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
     return;
   const bool overdue = s.command->overdue;
   s.command.reset();
-  ask_workspace(self, m.step,
-                workspace_request{
-                    {},
-                    keep_result{tools::command_text(m.exit, told(self, m.output), overdue),
-                                overdue || !m.exit.started || m.exit.exit_code != 0,
-                                place_of(self, m.step)}});
+  ask_workspace(
+      self, m.step,
+      workspace_request{{},
+                        keep_result{tools::command_text(m.exit, told(self, m.output), overdue),
+                                    overdue || !m.exit.started || m.exit.exit_code != 0,
+                                    place_of(self, m.step)}});
 }
 
 void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m) {

@@ -30,7 +30,8 @@ std::string anything_but_words(unsigned seed) {
 
 } // namespace
 
-TEST_CASE("shapes: each form of a secret disappears, what is around it stays", "[secrets]") {
+TEST_CASE("case 56 secret-in-answer: each form of a secret disappears, the rest stays",
+          "[secrets]") {
   secret_maker make(GENERATE(1U, 2U, 3U));
   for (const auto& s : make.all()) {
     INFO(s.name << ": " << s.text);
