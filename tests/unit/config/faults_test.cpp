@@ -36,7 +36,7 @@ TEST_CASE("faults: an unknown point or action is a finding with its place and th
   REQUIRE(strange != nullptr);
   CHECK(strange->line == 9);
   CHECK(strange->nearest.empty());
-  CHECK_THAT(strange->text(), Contains("expected one of dispatcher.claim, dispatcher.due,"));
+  CHECK_THAT(strange->text(), Contains("expected one of control.accept, control.reply,"));
   const auto* action = about(r, "faults[2].action");
   REQUIRE(action != nullptr);
   CHECK(action->line == 10);
@@ -84,8 +84,10 @@ TEST_CASE("faults: the schema knows the points that the program has", "[config]"
         std::vector<std::string>(faults::points().begin(), faults::points().end()));
   for (const auto point : faults::points()) {
     INFO(point);
-    const bool may_crash = faults::contains(faults::find(point)->can, faults::action::crash);
-    const std::string action = may_crash ? "crash" : "drop";
+    const auto can = faults::find(point)->can;
+    const std::string action = faults::contains(can, faults::action::crash)  ? "crash"
+                               : faults::contains(can, faults::action::drop) ? "drop"
+                                                                             : "error";
     CHECK(with_faults("  - {point: " + std::string(point) + ", action: " + action + "}\n").value);
   }
 }
