@@ -8,6 +8,7 @@
 #include "boyd/model/probe.hpp"
 #include "boyd/plan/system_prompt.hpp"
 #include "boyd/ports/entropy.hpp"
+#include "boyd/queue/spend.hpp"
 
 #include <caf/send.hpp>
 #include <spdlog/spdlog.h>
@@ -160,8 +161,8 @@ std::vector<store::reserve_spend::limit> scopes_of(const run_order& order) {
   const auto& row = order.work->row;
   const auto& day = order.agent->budget.day;
   const auto& node = order.configuration->node_settings.budget_day;
-  return {{"agent:" + row.kernel_id + "/" + row.agent_id, day.tokens, day.cost},
-          {"node:" + order.context->node_id, node.tokens, node.cost}};
+  return {{queue::agent_scope(row.kernel_id, row.agent_id), day.tokens, day.cost},
+          {queue::node_scope(order.context->node_id), node.tokens, node.cost}};
 }
 
 std::vector<model::message_json> messages_of(const run_order& order, const preparation& p,
