@@ -18,6 +18,10 @@ namespace {
 using parts_type = keeper_parts<workspace_request, workspace_reply>;
 using keeper_type = keeper<with_keeper<workspace_actor>::base, workspace_request, workspace_reply>;
 
+/// What a run did is written when nobody waits for it any more, and thousands of runs may end at
+/// once: as many records may wait as calls of models may be under way.
+constexpr std::size_t waiting_records = 16'384;
+
 struct workspace_state {
   std::unique_ptr<keeper_type> keep;
   /// Keepers of one worker each for run_tool; made when first needed, since most nodes never do.
@@ -47,8 +51,9 @@ impl::behavior_type workspace_keeper(self_pointer self, parts_type parts) {
   return {
       [self, parts](workspace_request& r) -> keeper_type::promise {
         const auto* tool = std::get_if<run_tool>(&r.what);
+        const bool is_record = std::holds_alternative<append_record>(r.what);
         if (tool == nullptr)
-          return self->state.keep->accept(std::move(r));
+          return self->state.keep->accept(std::move(r), is_record);
         auto promise = self->make_response_promise<result<workspace_reply>>();
         const auto keeper = tool_keeper(self, tool->workspace, parts);
         return promise.delegate(keeper, std::move(r));
@@ -66,6 +71,7 @@ impl::behavior_type workspace_keeper(self_pointer self, parts_type parts) {
 workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr context) {
   parts_type parts;
   parts.name = "workspace";
+  parts.limits.reserve = waiting_records;
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.restarts = context->restarts;

@@ -12,7 +12,17 @@ namespace {
 using nlohmann::json;
 
 message_json message_of(const char* role, std::string_view text) {
-  return R"({"role":")" + std::string(role) + R"(","content":)" + to_text(json(text)) + '}';
+  const auto quoted = to_text(json(text));
+  constexpr std::size_t other_signs = 48;
+  message_json out;
+  // Messages are held as long as the answer takes: without a growing string's spare room.
+  out.reserve(quoted.size() + other_signs);
+  out += R"({"role":")";
+  out += role;
+  out += R"(","content":)";
+  out += quoted;
+  out += '}';
+  return out;
 }
 
 std::string words_for(const std::string& schema) {
@@ -63,7 +73,14 @@ std::string schema_name(const std::string& name) {
 
 std::string body_of(const config::provider& p, const chat_request& r) {
   const auto& can = p.capabilities;
-  std::string body = R"({"model":)" + to_text(r.model);
+  // Held as long as the answer takes: without a growing string's spare room.
+  constexpr std::size_t other_members = 512;
+  std::size_t size = other_members + r.tools_json.size() + r.schema_json.size();
+  for (const auto& m : r.messages)
+    size += m.size() + 1;
+  std::string body;
+  body.reserve(size);
+  body += R"({"model":)" + to_text(r.model);
   body += can.stream ? R"(,"stream":true)" : R"(,"stream":false)";
   if (can.stream && can.stream_usage)
     body += R"(,"stream_options":{"include_usage":true})";

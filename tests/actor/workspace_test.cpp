@@ -44,6 +44,23 @@ TEST_CASE("private files are made with their directory, replaced and removed", "
   CHECK(gone.why().code == errc::not_found);
 }
 
+TEST_CASE("records of thousands of runs that end at once are all written", "[workspace]") {
+  fixture f;
+  constexpr std::size_t runs = 4000;
+  std::vector<test::asked<workspace_reply>> asked;
+  for (std::size_t i = 0; i < runs; ++i)
+    asked.push_back(f.actors.ask<workspace_reply>(
+        f.workspace,
+        workspace_request{
+            {},
+            append_record{"/boyd/executions/" + std::to_string(i) + "/turns-1.jsonl", "{}\n"}}));
+  f.actors.run_all();
+  std::size_t written = 0;
+  for (auto& a : asked)
+    written += a.ok() ? 1 : 0;
+  CHECK(written == runs);
+}
+
 TEST_CASE("reading is capped and paths are absolute", "[workspace]") {
   fixture f;
   f.disk->put("/data/big", std::string(101, 'x'));
