@@ -33,6 +33,7 @@ namespace boyd::bench {
 namespace {
 
 constexpr auto kernel_id = "bench";
+constexpr auto provider_id = "slow";
 
 /// A count that one thread waits for.
 struct counter {
@@ -75,13 +76,23 @@ configuration_ptr make_configuration(const queue_settings& s, const std::string&
   c->node_settings.store = store;
   if (s.keep_rows >= milliseconds{0})
     c->node_settings.retention = s.keep_rows;
+  if (!s.model_url.empty()) {
+    auto& p = c->providers.emplace_back();
+    p.provider_id = provider_id;
+    p.base_url = s.model_url;
+    p.model = "bench";
+    p.max_concurrent = static_cast<int>(s.max_concurrent);
+  }
   config::kernel k;
   k.kernel_id = kernel_id;
   for (std::size_t i = 0; i < s.agents; ++i) {
     config::agent a;
     a.agent_id = "agent-" + std::to_string(i);
     a.max_concurrent = static_cast<int>(s.max_concurrent);
-    if (s.commands) {
+    if (!s.model_url.empty()) {
+      a.run.emplace<config::chat_executor>().provider_id = provider_id;
+      a.budget.day = {}; // of the reservations of all calls at once
+    } else if (s.commands) {
       a.run.emplace<config::command_executor>().argv = {"true"};
     } else {
       auto& answer = a.run.emplace<config::script_executor>().answers.emplace_back();

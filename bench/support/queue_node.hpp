@@ -41,6 +41,7 @@ struct queue_settings {
   std::size_t prompt_bytes = 200;
   bool commands = false;      ///< agents run commands (by the process port) instead of scripts
   milliseconds run_time{0};   ///< how long a scripted run waits before it answers
+  std::string model_url{};    ///< agents ask a model at this base_url instead; empty: they do not
   milliseconds keep_rows{-1}; ///< finished rows older than this are removed; below 0: as configured
 };
 

@@ -66,7 +66,8 @@ std::unique_ptr<dispatch_store> make_store(const std::string& home, const std::s
 
 result<node_context_ptr> make_context(const std::string& home, const std::string& store,
                                       std::shared_ptr<process_runner> processes,
-                                      const housekeeping_intervals& housekeeping) {
+                                      const housekeeping_intervals& housekeeping,
+                                      std::shared_ptr<http_client> http) {
   auto context = std::make_shared<node_context>();
   auto& p = context->ports;
   p.clock = adapters::make_system_clock();
@@ -81,6 +82,7 @@ result<node_context_ptr> make_context(const std::string& home, const std::string
       return fail(std::move(real.error()));
     p.processes = std::move(*real);
   }
+  p.http = std::move(http);
   wire_store(p, home, store);
   if (auto made = p.files->make_directories(home + "/run"); !made)
     return fail(std::move(made.error()));

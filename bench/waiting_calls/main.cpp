@@ -1,7 +1,7 @@
 #include "adapters/curl/http_client.hpp"
+#include "bench/endpoint/slow_endpoint.hpp"
 #include "bench/support/arguments.hpp"
 #include "bench/support/process_state.hpp"
-#include "support/model_answers.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -11,12 +11,8 @@
 #include <ctime>
 #include <future>
 #include <string>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-/// Calls of a model that wait for a slow endpoint: what they hold. The endpoint is another process,
-/// so that this one's memory is the client's alone. See bench/README.md.
+/// Calls of a model that wait for a slow endpoint: what they hold. See bench/README.md.
 namespace boyd::bench {
 
 namespace {
@@ -38,82 +34,6 @@ double processor_seconds() {
   constexpr double nanoseconds = 1e9;
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / nanoseconds;
 }
-
-/// As many descriptors as the system gives; one is needed for each call.
-std::size_t raise_descriptor_limit() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
-}
-
-/// The endpoint in a process of its own.
-class slow_endpoint {
- public:
-  slow_endpoint(std::size_t calls, std::size_t events) {
-    int to_child[2] = {-1, -1};
-    int from_child[2] = {-1, -1};
-    if (::pipe(to_child) != 0 || ::pipe(from_child) != 0)
-      return;
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::close(to_child[1]);
-      ::close(from_child[0]);
-      serve(to_child[0], from_child[1], calls, events);
-      ::_exit(0);
-    }
-    ::close(to_child[0]);
-    ::close(from_child[1]);
-    orders_ = to_child[1];
-    answers_ = from_child[0];
-    origin_ = line();
-  }
-  ~slow_endpoint() {
-    ::close(orders_);
-    ::close(answers_);
-    if (child_ > 0)
-      ::waitpid(child_, nullptr, 0);
-  }
-  slow_endpoint(const slow_endpoint&) = delete;
-  slow_endpoint& operator=(const slow_endpoint&) = delete;
-
-  const std::string& origin() const { return origin_; }
-  /// Until all calls are there; false when they do not come.
-  bool wait_for_all() const { return line() == "all"; }
-  void answer() const { (void)!::write(orders_, "a", 1); }
-
- private:
-  static void serve(int orders, int answers, std::size_t calls, std::size_t events) {
-    const auto gate = test::make_gate();
-    test::model_endpoint endpoint([&](const test::model_request&) {
-      auto a = test::stream_answer(std::string(events * 4, 'x'), events);
-      a.before_head = gate;
-      return a;
-    });
-    endpoint.keep_no_requests();
-    say(answers, endpoint.origin() + "\n");
-    say(answers, gate->wait_for_arrivals(calls) ? "all\n" : "not all\n");
-    char order = 0;
-    if (::read(orders, &order, 1) == 1)
-      gate->open();
-    while (::read(orders, &order, 1) > 0) {
-    }
-  }
-  static void say(int fd, const std::string& text) { (void)!::write(fd, text.data(), text.size()); }
-  std::string line() const {
-    std::string text;
-    for (char c = 0; ::read(answers_, &c, 1) == 1 && c != '\n';)
-      text += c;
-    return text;
-  }
-
-  int orders_ = -1;
-  int answers_ = -1;
-  pid_t child_ = -1;
-  std::string origin_;
-};
 
 struct progress {
   std::atomic<std::size_t> good = 0;
@@ -175,6 +95,7 @@ int run(const arguments& args) {
   constexpr std::size_t most_events = 100'000;
   constexpr std::size_t others = 100;
   const auto n = args.number("--n", 10'000, most_calls);
+  // One descriptor for each call.
   if (raise_descriptor_limit() < n + others) {
     std::fprintf(stderr, "the limit of open files is below %zu\n", n + others);
     return 1;
