@@ -194,6 +194,7 @@ void on_tick(self_pointer self) {
   auto& s = self->state;
   s.ticking = false;
   look_for_lost_ends(self);
+  look_for_lost_command(self, report_patience);
   std::vector<exec::timer_kind> due;
   for (const auto& [kind, at] : s.timers)
     if (at <= now_of(self))

@@ -254,10 +254,16 @@ void call_model(self_pointer self, exec::effect::call_model& e) {
 
 void note(self_pointer self, const std::string& json) {
   auto& s = self->state;
-  s.turn_lines += config::redact_text(json, s.secrets) + '\n';
-  // What a run that only waits has to say is said with its first answer: ten thousand of them must
-  // not cost ten thousand files at once.
-  if (s.turn_lines.size() >= turn_lines_bytes)
+  const bool begins = s.turns_noted++ == 0;
+  s.turn_lines +=
+      config::redact_text("{\"at\":\"" + format_rfc3339(s.order.context->ports.clock->now(), true) +
+                              "\"," + json.substr(1),
+                          s.secrets) +
+      '\n';
+  // On the disk before what it tells of goes on: a kill must not take the decision about an action
+  // with it. But what a run has to say that only waits comes with its next line: ten thousand of
+  // them must not cost ten thousand files at once.
+  if (!begins || s.turn_lines.size() >= turn_lines_bytes)
     write_turns(self);
 }
 
@@ -296,7 +302,7 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
   for (std::size_t i = 0; i < p->targets.size(); ++i)
     if (const auto& file = p->targets[i].provider.api_key_file; !file.empty())
       p->files.push_back({file, false, [raw, i](const std::string& t) {
-                            raw->targets[i].key = std::string(trim(t));
+                            raw->targets[i].key = std::string(trim(first_line(t)));
                           }});
   read_next(self, p);
 }

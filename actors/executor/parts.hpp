@@ -76,7 +76,8 @@ struct run_tree {
 struct tool_command {
   std::uint64_t step = 0;
   process_handle handle = 0;
-  bool overdue = false; ///< it was ended
+  bool overdue = false;                    ///< it was ended
+  std::optional<steady_time> unreported{}; ///< ended, as its runner says, since then
 };
 
 using executor_impl =
@@ -112,6 +113,7 @@ struct executor_state {
   std::optional<run_tree> tree;
   std::optional<run_outcome> closing; ///< waits for the worktree's end
   std::string session;                ///< of an agent's own program, that the run goes on with
+  std::uint64_t turns_noted = 0;      ///< lines of the turn record so far
   std::string turn_lines;             ///< of the turn record, not written yet
   std::vector<std::string> secrets;   ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
@@ -166,6 +168,8 @@ void give_tools(self_pointer self,
 void perform_action(self_pointer self, exec::chat_effect& effect); // tools.cpp
 void on_tool_command_ended(self_pointer self, const tool_command_ended& m);
 void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m);
+/// Gives up a command whose end nobody reported for `patience`.
+void look_for_lost_command(self_pointer self, milliseconds patience);
 /// Writes what is left of the turn record.
 void write_turns(self_pointer self);
 

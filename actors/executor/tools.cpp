@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -118,6 +119,18 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
   self->delayed_send(self, command->timeout, tool_command_overdue{{}, step});
 }
 
+/// Counts an action of the run unless there were `most` in the last minute; 0: no limit.
+bool too_fast(std::deque<steady_time>& recent, int most, steady_time now) {
+  if (most == 0)
+    return false;
+  while (!recent.empty() && now - recent.front() >= 1min)
+    recent.pop_front();
+  if (recent.size() >= static_cast<std::size_t>(most))
+    return true;
+  recent.push_back(now);
+  return false;
+}
+
 void run_tool(self_pointer self, const exec::effect::run_tool& e) {
   const auto call = tools::read_call(e.call.name, e.call.arguments);
   if (!call)
@@ -141,7 +154,13 @@ void give_tools(self_pointer self, exec::conversation& c) {
   const auto& agent = *self->state.order.agent;
   c.tools_json = tools::to_tools_json(tools::offered(agent.tools));
   // The configuration outlives the attempt: the order keeps it.
-  c.judge = [&agent, workspace = workspace_of(self->state.order)](const model::tool_call& t) {
+  auto recent = std::make_shared<std::deque<steady_time>>();
+  c.judge = [&agent, recent, clock = self->state.order.context->ports.clock,
+             workspace = workspace_of(self->state.order)](const model::tool_call& t) {
+    if (too_fast(*recent, agent.policy.actions_per_minute, clock->steady()))
+      return exec::judgement{config::policy_decision::deny,
+                             "more than " + std::to_string(agent.policy.actions_per_minute) +
+                                 " actions in a minute (policy.actions_per_minute)"};
     const auto call = tools::read_call(t.name, t.arguments);
     if (!call) // nothing will happen: the model is told what is wrong with its words
       return exec::judgement{config::policy_decision::allow, "not a call that can be carried out"};
@@ -187,6 +206,22 @@ void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
                         keep_result{tools::command_text(m.exit, told(self, m.output), overdue),
                                     overdue || !m.exit.started || m.exit.exit_code != 0,
                                     place_of(self, m.step)}});
+}
+
+void look_for_lost_command(self_pointer self, milliseconds patience) {
+  auto& s = self->state;
+  if (!s.command || s.order.context->ports.processes->runs(s.command->handle))
+    return;
+  const auto now = now_of(self);
+  if (!s.command->unreported)
+    s.command->unreported = now;
+  if (now - *s.command->unreported < patience)
+    return;
+  const auto number = s.command->step;
+  s.command.reset();
+  answer(self, number,
+         tools::failed_outcome(
+             {errc::io_error, "the command ended, and nobody reported how", {}, {}}));
 }
 
 void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m) {

@@ -18,7 +18,7 @@ constexpr std::size_t calls_per_answer = 64;
 /// With less left of its budget a run makes no further call.
 constexpr std::int64_t least_output_tokens = 16;
 /// A budget is warned of from this share on.
-constexpr std::int64_t warn_percent = 80;
+constexpr int warn_percent = 80;
 
 constexpr std::array<std::string_view, 3> usual_fallbacks{"overloaded", "rate_limited",
                                                           "unavailable"};
@@ -45,7 +45,21 @@ bool matches(std::string_view pattern, std::string_view text) {
 }
 
 bool is_near(std::int64_t used, std::int64_t limit) {
-  return limit > 0 && used >= limit / 100 * warn_percent;
+  return limit > 0 && static_cast<double>(used) * 100 >= static_cast<double>(limit) * warn_percent;
+}
+
+/// Of one figure of one call: more is no usage but a mistake of the provider's (queue/spend.hpp).
+constexpr std::int64_t most_counted = 1'000'000'000'000;
+
+std::int64_t counted(std::int64_t n) {
+  return std::clamp<std::int64_t>(n, 0, most_counted);
+}
+
+/// Bytes of an answer that is bounded to so many tokens: events are much larger than their words.
+std::size_t answer_bytes(std::int64_t output_tokens) {
+  constexpr std::size_t per_token = 1024;
+  constexpr std::size_t beside = 1u << 20;
+  return beside + static_cast<std::size_t>(counted(output_tokens)) * per_token;
 }
 
 } // namespace
@@ -77,7 +91,6 @@ struct chat_loop::impl {
   std::size_t progress = 0;
   std::set<std::string> acted;
   std::set<std::string> warned;
-  nlohmann::json turn;
   chat_outcome out;
 
   const chat_target& at() const { return c.targets[target]; }
@@ -104,17 +117,36 @@ struct chat_loop::impl {
 
   chat_effects start_call();
   std::string over_budget();
+  std::string over_day(const store::reserve_spend::reply& r) const;
   chat_effects after_trouble(const model::trouble& t);
   chat_effects take(model::chat_answer a);
   chat_effects conclude(chat_effects before);
   chat_effects act();
   judgement judge(const model::tool_call& tool) const;
-  void observe(const model::tool_call& tool, const std::string& text, bool is_error);
+  chat_effects observe(const model::tool_call& tool, const std::string& text, bool is_error);
   void warn_of(chat_effects& effects, const std::string& scope, std::int64_t used,
                std::int64_t limit);
   effect::settle_spend settlement(const model::usage& used) const;
-  model::usage guess() const;
+  model::usage guess(bool sent = false) const;
 };
+
+/// What a person needs to know of a day's budget that is closed.
+std::string chat_loop::impl::over_day(const store::reserve_spend::reply& r) const {
+  std::string why = "the day's budget of " + r.refused_scope + " does not allow another call";
+  for (std::size_t i = 0; i < r.totals.size() && i < c.scopes.size(); ++i) {
+    const auto& limit = c.scopes[i];
+    if (limit.scope != r.refused_scope)
+      continue;
+    if (limit.tokens > 0)
+      why += "; tokens: " + std::to_string(r.totals[i].tokens) + " of " +
+             std::to_string(limit.tokens) + " are used, the call may take " +
+             std::to_string(input_tokens + output_tokens);
+    if (limit.cost > 0)
+      why += "; cost: " + std::to_string(r.totals[i].cost) + " of " + std::to_string(limit.cost) +
+             " millionths of a dollar";
+  }
+  return why + "; it begins anew at 00:00 UTC";
+}
 
 /// Why the run's own budget does not allow another call; empty: it does, and output_tokens is set.
 std::string chat_loop::impl::over_budget() {
@@ -163,14 +195,15 @@ void chat_loop::impl::warn_of(chat_effects& effects, const std::string& scope, s
 
 effect::settle_spend chat_loop::impl::settlement(const model::usage& used) const {
   return {{call_id(),
-           {used.input, used.cached, used.output, used.reasoning,
-            model::cost_of(at().provider, at().model, used)}}};
+           {counted(used.input), counted(used.cached), counted(used.output),
+            counted(used.reasoning), counted(model::cost_of(at().provider, at().model, used))}}};
 }
 
-/// What a call that has no usage of its own may have cost: nothing before there is an answer.
-model::usage chat_loop::impl::guess() const {
+/// What a call that has no usage of its own may have cost. `sent`: without an answer's head, too,
+/// for the model may have worked all the same.
+model::usage chat_loop::impl::guess(bool sent) const {
   if (!heard)
-    return {};
+    return sent ? model::usage{.input = input_tokens} : model::usage{};
   return {.input = input_tokens, .output = static_cast<std::int64_t>(reader->progress()) / 4};
 }
 
@@ -220,13 +253,10 @@ chat_effects chat_loop::impl::take(model::chat_answer a) {
   totals.used.output += a.used.output;
   totals.used.reasoning += a.used.reasoning;
   totals.cost += cost;
-  totals.provider_id = at().provider.provider_id;
-  totals.model = at().model;
-  turn = answer_json(at(), a, totals.turns, cost);
+  chat_effects effects{effect::note_turn{answer_json(at(), a, totals.turns, cost)}};
   say(a.message);
   out.text = a.text;
   answer = std::move(a);
-  chat_effects effects;
   warn_of(effects, "the run (tokens)", totals.used.input + totals.used.output, c.budget.tokens);
   warn_of(effects, "the run (cost)", totals.cost, c.budget.cost);
   if (answer.calls.empty())
@@ -239,7 +269,6 @@ chat_effects chat_loop::impl::take(model::chat_answer a) {
 }
 
 chat_effects chat_loop::impl::conclude(chat_effects effects) {
-  effects.emplace_back(effect::note_turn{dump(turn)});
   const auto add = [&](chat_effects more) {
     std::ranges::move(more, std::back_inserter(effects));
     return std::move(effects);
@@ -271,17 +300,17 @@ chat_effects chat_loop::impl::conclude(chat_effects effects) {
   return add(start_call());
 }
 
-void chat_loop::impl::observe(const model::tool_call& tool, const std::string& text,
-                              bool is_error) {
+chat_effects chat_loop::impl::observe(const model::tool_call& tool, const std::string& text,
+                                      bool is_error) {
   ++totals.tool_calls;
   if (judged.decision != config::policy_decision::allow)
     ++totals.denied;
   else if (!is_error)
     acted.insert(tool.name);
-  turn["actions"].push_back(step_json(tool, judged, text, is_error));
   say(model::tool_message(tool.id, text));
   progress += text.size() + 1;
   ++next_tool;
+  return {effect::note_turn{result_json(tool, totals.turns, step, text, is_error)}};
 }
 
 judgement chat_loop::impl::judge(const model::tool_call& tool) const {
@@ -294,21 +323,26 @@ judgement chat_loop::impl::judge(const model::tool_call& tool) const {
   return c.judge(tool);
 }
 
-/// Runs the answer's tools one by one; those that may not be are answered at once.
+/// Runs the answer's tools one by one; those that may not be are answered at once. What was decided
+/// is on record before anything happens.
 chat_effects chat_loop::impl::act() {
-  for (; next_tool < answer.calls.size();) {
+  chat_effects effects;
+  while (next_tool < answer.calls.size()) {
     const auto& tool = answer.calls[next_tool];
     ++step;
     judged = judge(tool);
-    if (judged.decision == config::policy_decision::allow)
-      return {effect::run_tool{step, tool}};
-    if (judged.decision == config::policy_decision::ask)
-      return {effect::ask_person{step, tool, judged.reason}};
-    observe(tool, "denied: " + judged.reason, true);
+    effects.emplace_back(effect::note_turn{action_json(tool, totals.turns, step, judged)});
+    if (judged.decision == config::policy_decision::allow) {
+      effects.emplace_back(effect::run_tool{step, tool});
+      return effects;
+    }
+    if (judged.decision == config::policy_decision::ask) {
+      effects.emplace_back(effect::ask_person{step, tool, judged.reason});
+      return effects;
+    }
+    std::ranges::move(observe(tool, "denied: " + judged.reason, true), std::back_inserter(effects));
   }
-  chat_effects effects{effect::note_turn{dump(turn)}};
-  for (auto& e : start_call())
-    effects.push_back(std::move(e));
+  std::ranges::move(start_call(), std::back_inserter(effects));
   return effects;
 }
 
@@ -360,8 +394,7 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
     effects.emplace_back(back);
     auto end = !r ? s.failed(failure_class::transient,
                              "the budgets cannot be read: " + to_string(r.error()))
-                  : s.failed(failure_class::policy, "the day's budget of " + r->refused_scope +
-                                                        " does not allow another call");
+                  : s.failed(failure_class::policy, s.over_day(*r));
     std::ranges::move(end, std::back_inserter(effects));
     return effects;
   }
@@ -373,6 +406,8 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
   s.now = impl::phase::calling;
   s.heard = false;
   ++s.totals.calls;
+  s.totals.provider_id = s.at().provider.provider_id;
+  s.totals.model = s.at().model;
   s.reader = std::make_unique<model::answer_reader>();
   model::chat_request q;
   q.model = s.at().model;
@@ -380,10 +415,10 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
   q.tools_json = s.c.tools_json;
   q.schema_json = s.c.schema_json;
   q.temperature = s.c.temperature;
-  const bool bounded = s.c.max_output_tokens > 0 || s.output_tokens < assumed_output_tokens;
-  q.max_output_tokens = bounded ? s.output_tokens : 0;
-  effects.emplace_back(
-      effect::call_model{call, model::make_request(s.at().provider, q, s.at().key)});
+  q.max_output_tokens = s.output_tokens; // what was reserved, and no more
+  auto request = model::make_request(s.at().provider, q, s.at().key);
+  request.max_answer_bytes = std::min(request.max_answer_bytes, answer_bytes(s.output_tokens));
+  effects.emplace_back(effect::call_model{call, std::move(request)});
   return effects;
 }
 
@@ -407,9 +442,13 @@ chat_effects chat_loop::on_call_end(std::uint64_t call, const result<void>& tran
     return {};
   auto end = s.reader->finish(transport);
   auto* answer = std::get_if<model::chat_answer>(&end);
-  if (answer != nullptr && !answer->used.reported)
+  // A provider that reports nothing, or nonsense, does not switch the budgets off.
+  if (answer != nullptr &&
+      (!answer->used.reported || answer->used.input < 0 || answer->used.output < 0 ||
+       answer->used.input + answer->used.output == 0))
     answer->used = s.guess();
-  const auto used = answer != nullptr ? answer->used : s.guess();
+  const bool waited = !transport && transport.error().code == errc::timed_out;
+  const auto used = answer != nullptr ? answer->used : s.guess(waited);
   s.progress += s.reader->progress() + 1;
   std::optional<model::trouble> trouble;
   if (answer == nullptr)
@@ -437,8 +476,9 @@ chat_effects chat_loop::on_tool_result(std::uint64_t step, const std::string& te
   auto& s = *impl_;
   if (s.now != impl::phase::acting || step != s.step)
     return {};
-  s.observe(s.answer.calls[s.next_tool], text, is_error);
-  return s.act();
+  auto effects = s.observe(s.answer.calls[s.next_tool], text, is_error);
+  std::ranges::move(s.act(), std::back_inserter(effects));
+  return effects;
 }
 
 chat_effects chat_loop::on_approval(std::uint64_t step, bool approved, const std::string& reason) {
@@ -447,13 +487,16 @@ chat_effects chat_loop::on_approval(std::uint64_t step, bool approved, const std
       s.judged.decision != config::policy_decision::ask)
     return {};
   s.judged.reason += s.judged.reason.empty() ? reason : "; " + reason;
+  const auto& tool = s.answer.calls[s.next_tool];
+  s.judged.decision = approved ? config::policy_decision::allow : config::policy_decision::deny;
+  chat_effects effects{effect::note_turn{action_json(tool, s.totals.turns, step, s.judged)}};
   if (approved) {
-    s.judged.decision = config::policy_decision::allow;
-    return {effect::run_tool{step, s.answer.calls[s.next_tool]}};
+    effects.emplace_back(effect::run_tool{step, tool});
+    return effects;
   }
-  s.judged.decision = config::policy_decision::deny;
-  s.observe(s.answer.calls[s.next_tool], "denied: " + reason, true);
-  return s.act();
+  std::ranges::move(s.observe(tool, "denied: " + reason, true), std::back_inserter(effects));
+  std::ranges::move(s.act(), std::back_inserter(effects));
+  return effects;
 }
 
 chat_effects chat_loop::stop(const std::string& why) {
@@ -467,7 +510,7 @@ chat_effects chat_loop::stop(const std::string& why) {
     effects.emplace_back(effect::drop_place{s.call, provider});
     break;
   case impl::phase::calling: {
-    const auto used = s.guess();
+    const auto used = s.guess(true);
     s.totals.used.input += used.input;
     s.totals.used.output += used.output;
     s.totals.cost += model::cost_of(s.at().provider, s.at().model, used);
@@ -479,7 +522,6 @@ chat_effects chat_loop::stop(const std::string& why) {
   }
   case impl::phase::acting:
     effects.emplace_back(effect::stop_step{s.step});
-    effects.emplace_back(effect::note_turn{dump(s.turn)});
     break;
   case impl::phase::over:
     return {};

@@ -83,30 +83,39 @@ std::string beginning_json(const conversation& c) {
                {"schema", c.schema_json.empty() ? json() : value_of(c.schema_json)}});
 }
 
-json answer_json(const chat_target& target, const model::chat_answer& a, int turn,
-                 std::int64_t cost) {
-  return {{"event", "turn"},
-          {"turn", turn},
-          {"provider", target.provider.provider_id},
-          {"model", target.model},
-          {"answered_by", a.model},
-          {"completion", a.id},
-          {"stop", name_of(a.stop)},
-          {"usage", usage_of(a.used)},
-          {"cost_microusd", cost},
-          {"message", value_of(a.message)},
-          {"actions", json::array()}};
+std::string answer_json(const chat_target& target, const model::chat_answer& a, int turn,
+                        std::int64_t cost) {
+  return dump({{"event", "turn"},
+               {"turn", turn},
+               {"provider", target.provider.provider_id},
+               {"model", target.model},
+               {"answered_by", a.model},
+               {"completion", a.id},
+               {"stop", name_of(a.stop)},
+               {"usage", usage_of(a.used)},
+               {"cost_microusd", cost},
+               {"message", value_of(a.message)}});
 }
 
-json step_json(const model::tool_call& call, const judgement& j, const std::string& text,
-               bool is_error) {
-  return {{"id", call.id},
-          {"tool", call.name},
-          {"arguments", call.arguments},
-          {"decision", name_of(j.decision)},
-          {"reason", j.reason},
-          {"ok", !is_error},
-          {"result", text}};
+std::string action_json(const model::tool_call& call, int turn, std::uint64_t step,
+                        const judgement& j) {
+  return dump({{"event", "action"},
+               {"turn", turn},
+               {"step", step},
+               {"id", call.id},
+               {"tool", call.name},
+               {"decision", name_of(j.decision)},
+               {"reason", j.reason}});
+}
+
+std::string result_json(const model::tool_call& call, int turn, std::uint64_t step,
+                        const std::string& text, bool is_error) {
+  return dump({{"event", "result"},
+               {"turn", turn},
+               {"step", step},
+               {"tool", call.name},
+               {"ok", !is_error},
+               {"result", text}});
 }
 
 std::string trouble_json(const chat_target& target, std::uint64_t call, const model::trouble& t,

@@ -26,13 +26,17 @@ std::string usage_json_of(const chat_totals& t, const std::string& context_level
 /// The record's first line: what the conversation begins with.
 std::string beginning_json(const conversation& c);
 
-/// What an answer was: the turn's line without its tools.
-nlohmann::json answer_json(const chat_target& target, const model::chat_answer& a, int turn,
-                           std::int64_t cost);
+/// What an answer was.
+std::string answer_json(const chat_target& target, const model::chat_answer& a, int turn,
+                        std::int64_t cost);
 
-/// One tool call of the turn: what was asked, what was decided and why, what came of it.
-nlohmann::json step_json(const model::tool_call& call, const judgement& j, const std::string& text,
-                         bool is_error);
+/// What was decided about a tool call, and why. Its arguments stand in the answer's message.
+std::string action_json(const model::tool_call& call, int turn, std::uint64_t step,
+                        const judgement& j);
+
+/// What came of it, as the model is told.
+std::string result_json(const model::tool_call& call, int turn, std::uint64_t step,
+                        const std::string& text, bool is_error);
 
 /// A call that failed, and what comes next.
 std::string trouble_json(const chat_target& target, std::uint64_t call, const model::trouble& t,

@@ -56,6 +56,12 @@ std::vector<json> turns_of(const home_of_boyd& home, const json& row) {
   return lines;
 }
 
+std::vector<json> events_of(const home_of_boyd& home, const json& row, const std::string& event) {
+  auto lines = turns_of(home, row);
+  std::erase_if(lines, [&](const json& line) { return line["event"] != event; });
+  return lines;
+}
+
 } // namespace
 
 TEST_CASE("chat: a cycle asks a model over real HTTP and records what it used", "[e2e][chat]") {
@@ -127,7 +133,7 @@ TEST_CASE("chat: think, act, observe: tools read and change the workspace", "[e2
   const auto row = last_dispatch(home);
   CHECK(row["status"] == "done");
   CHECK(row["verification"] == "passed");
-  const auto actions = turns_of(home, row).at(1)["actions"];
+  const auto actions = events_of(home, row, "action");
   REQUIRE(actions.size() == 3);
   CHECK(actions[1]["decision"] == "allow");
   CHECK(actions[2]["decision"] == "deny");
@@ -161,11 +167,11 @@ TEST_CASE("case 55 injected-context: words in a file change no grant", "[e2e][ch
   CHECK_FALSE(fs::exists(home.file("kernel/default/.git/hooks/post-commit")));
   CHECK_THAT(read_file(home.file("boyd.yaml")), Contains("provider_id: local"));
   const auto row = last_dispatch(home);
-  const auto turns = turns_of(home, row);
-  const auto& actions = turns.at(2)["actions"];
-  REQUIRE(actions.size() == 3);
-  for (const auto& a : actions)
-    CHECK(a["ok"] == false); // the attempt is on record
+  // The attempts are on record: one result of the file that was read, three refusals.
+  const auto results = events_of(home, row, "result");
+  REQUIRE(results.size() == 4);
+  for (std::size_t i = 1; i < results.size(); ++i)
+    CHECK(results[i]["ok"] == false);
 }
 
 TEST_CASE("case 54 llm-429-500-storm: a storm is waited out as the provider asks", "[e2e][chat]") {
@@ -252,7 +258,7 @@ TEST_CASE("chat: the second attempt of what took too long has less in it", "[e2e
 
 TEST_CASE("chat: the day's budget is closed before the call", "[e2e][chat]") {
   model_endpoint endpoint([](const model_request&) { return stream_answer("again"); });
-  const home_of_boyd home(yaml_of(endpoint, "        budget: {day: {tokens: 4200}}\n"
+  const home_of_boyd home(yaml_of(endpoint, "        budget: {day: {tokens: 8300}}\n"
                                             "        retry: {max_attempts: 1}\n"));
   int well = 0;
   while (well < 10 && home.run({"cycle"}).code == 0)

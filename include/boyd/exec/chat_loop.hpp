@@ -58,8 +58,9 @@ struct conversation {
   std::string context_level = "full"; ///< for the record: full, focused or minimal
 };
 
-/// What an answer may use where neither agent nor provider bounds it, for reservations.
-inline constexpr std::int64_t assumed_output_tokens = 4096;
+/// What an answer may use where the executor names no limit: it is sent as the limit of the call,
+/// and reserved.
+inline constexpr std::int64_t assumed_output_tokens = 8192;
 
 namespace effect {
 

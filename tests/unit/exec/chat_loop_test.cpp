@@ -176,9 +176,12 @@ TEST_CASE("chat: tools run one after another, a denied one is answered with its 
   CHECK(c.loop.acted(""));
   CHECK_FALSE(c.loop.acted("list_dir")); // it failed
   CHECK_FALSE(c.loop.acted("write_file"));
-  const auto& turn = c.record.at(1);
-  CHECK(turn["actions"][1]["decision"] == "deny");
-  CHECK(turn["actions"][0]["result"] == "text of a");
+  // The decision stands in the record before anything comes of it.
+  CHECK(c.record.at(2)["event"] == "action");
+  CHECK(c.record.at(2)["decision"] == "allow");
+  CHECK(c.record.at(3)["result"] == "text of a");
+  CHECK(c.record.at(4)["decision"] == "deny");
+  CHECK(c.record.at(5)["ok"] == false);
   CHECK(json::parse(c.loop.usage_json())["denied"] == 1);
 }
 
