@@ -200,7 +200,7 @@ std::vector<std::string> budget_problems(const gateway_parts& p, const survey& a
         (tokens
              ? std::to_string(b.used.tokens()) + " of " + std::to_string(b.limit.tokens) + " tokens"
              : format_dollars(b.used.cost) + " of " + format_dollars(b.limit.cost) + " dollars") +
-        (b.percent() < whole ? "" : "; its models are not called any more today"));
+        (b.percent() < whole ? "" : "; chats call no more models today"));
   }
   return lines;
 }

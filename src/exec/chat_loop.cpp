@@ -387,7 +387,10 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
   auto& s = *impl_;
   if (s.now != impl::phase::reserving || call != s.call)
     return {};
-  const effect::drop_place back{call, s.at().provider.provider_id};
+  // Nothing was called: the provider's tokens of this minute go back with the place.
+  model::trouble unused;
+  unused.kind = model::trouble_kind::cancelled;
+  const effect::leave_place back{call, s.at().provider.provider_id, 0, unused};
   chat_effects effects;
   // No call without its reservation: the budgets fail closed.
   if (!r || !r->granted) {

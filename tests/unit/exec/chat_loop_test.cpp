@@ -317,7 +317,9 @@ TEST_CASE("chat: no call without its reservation") {
           : fail(errc::store_unavailable, "away");
   const auto end = c.loop.on_reserved(call, answer);
   CHECK(find<effect::call_model>(end) == nullptr);
-  CHECK(find<effect::drop_place>(end) != nullptr);
+  const auto* left = find<effect::leave_place>(end);
+  REQUIRE(left != nullptr);
+  CHECK(left->tokens == 0);
   CHECK(c.loop.outcome().failure == (refused ? failure_class::policy : failure_class::transient));
 }
 
