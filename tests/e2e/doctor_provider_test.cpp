@@ -66,7 +66,8 @@ json check_of(const json& probe, const std::string& name) {
 
 TEST_CASE("doctor --provider: what works is found by calls, and counted", "[e2e][doctor]") {
   model_endpoint endpoint(able);
-  const home_of_boyd home(yaml_of(endpoint.base_url(), "    prices: {\"*\": {input: 0, output: 1000}}\n"));
+  const home_of_boyd home(
+      yaml_of(endpoint.base_url(), "    prices: {\"*\": {input: 0, output: 1000}}\n"));
   const auto all = home.run({"doctor", "--providers", "--json"});
   INFO(all.out << all.err);
   CHECK(all.code == 0);

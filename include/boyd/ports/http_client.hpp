@@ -49,8 +49,8 @@ using http_handle = std::uint64_t;
 ///
 /// on_end's errors: `invalid_argument` for an address or header that is none; `overloaded` when too
 /// many are under way; `timed_out`; `io_error` when the connection could not be made or broke, with
-/// host and cause (`refused` for a certificate that does not hold); `limit_exceeded` for a body or a
-/// head that is too long; `parse_error` for an answer that is no HTTP; `cancelled`.
+/// host and cause (`refused` for a certificate that does not hold); `limit_exceeded` for a body or
+/// a head that is too long; `parse_error` for an answer that is no HTTP; `cancelled`.
 class http_client {
  public:
   virtual ~http_client() = default;
