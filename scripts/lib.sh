@@ -18,6 +18,8 @@ export LC_ALL=C.UTF-8
 # precompiled headers, whose time stamps change with every checkout.
 export CCACHE_DIR=${CCACHE_DIR:-$BOYD_SOURCE_DIR/build/.ccache}
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
+# Paths count from the build directory: the presets share what they compile alike.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$BOYD_SOURCE_DIR}
 export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
 
 # How many things to do at once: BOYD_JOBS, else one per core.
