@@ -78,9 +78,9 @@ way way_to(const std::string& point) {
     return {outage};
   if (point == "dispatchers.cancel" || point == "executor.cancel" || point == "processes.signal")
     return {{}, {"status"}, "60", true};
-  // A cycle leaves staging to its commits; a kernel that loads writes its snapshots and stages
-  // them.
-  if (point == "repository.stage")
+  // A cycle leaves staging and its directory to the commits; a kernel that loads writes its
+  // snapshots and does both itself.
+  if (point == "repository.stage" || point == "state_writer.sync_directory")
     return {dies("kernel.step"), {"status"}, {}, false, true};
   if (point == "repository.read")
     return {{}, {"state", "log"}};
@@ -89,10 +89,11 @@ way way_to(const std::string& point) {
 
 /// Passed only where a cycle does not come: another node's wake-up, packing after 500 objects, a
 /// look for old rows after a minute, the start of a node (tests/e2e/chaos_test.cpp), a chat
-/// (tests/e2e/chat_test.cpp).
+/// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp).
 bool out_of_reach(const std::string& point) {
   return point == "store.wakeup" || point == "home.lock" || point == "repository.pack" ||
-         point == "retention.run" || point == "governor.place" || point == "models.call";
+         point == "retention.run" || point == "governor.place" || point == "models.call" ||
+         point == "mcp.start" || point == "mcp.call";
 }
 
 /// One node and the points it goes through; what went wrong is in `found`.

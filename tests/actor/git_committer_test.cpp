@@ -64,6 +64,41 @@ TEST_CASE("cycle boundaries are commits with trailers, empty when nothing change
   CHECK_FALSE(f.ask(commit_boundary{"default", "x", {{"Signed-off-by", "me"}}}).ok());
 }
 
+TEST_CASE("both commits of a cycle are made in one step; the first has the block of HEAD",
+          "[git_committer]") {
+  fixture f;
+  cycle_record cycle;
+  cycle.cycle_id = "c1";
+  const auto render = [&] {
+    return f.actors
+        .ask_now<state_reply>(
+            f.writer,
+            state_request{{}, render_cycle{{"default", f.actors.clock()->now(), {cycle}}, {}}})
+        .ok();
+  };
+  const auto commits = [&](const std::string& id) {
+    return f.ask(commit_cycle{{"default", "cycle " + id + ": success", {{"Boyd-Cycle", id}}},
+                              "pre-cycle " + id});
+  };
+  REQUIRE(render());
+  const auto first = commits("c1");
+  REQUIRE(first.ok());
+  REQUIRE(first.value().commit);
+  CHECK(commits("c1").value().commit == first.value().commit);
+  const auto old = f.ask(query_file_at{"default", "STATE.md", "c1"}).value().text;
+  cycle.cycle_id = "c2";
+  REQUIRE(render());
+  f.disk->put("/boyd/kernel/default/notes.md", "an agent's");
+  REQUIRE(commits("c2").ok());
+  CHECK(f.subjects() == std::vector<std::string>{"pre-cycle c1", "cycle c1: success",
+                                                 "pre-cycle c2", "cycle c2: success"});
+  const auto& all = f.repositories->commits(f.kernel_home);
+  CHECK(all[0].tree.at("STATE.md")->find("KERNEL_RUNTIME") == std::string::npos);
+  CHECK(*all[2].tree.at("STATE.md") == old);
+  CHECK(all[2].tree.count("notes.md") == 1);
+  CHECK(*all[3].tree.at("STATE.md") != old);
+}
+
 TEST_CASE("the past is read by cycle", "[git_committer]") {
   fixture f;
   f.disk->put("/boyd/kernel/default/STATE.md", "one\n");

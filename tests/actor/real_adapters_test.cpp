@@ -120,11 +120,13 @@ TEST_CASE("a symbolic link in a kernel's home is named as such, and never read t
   CHECK(to_string(goal.error()).find("GOAL.md: it is a symbolic link") != std::string::npos);
   // Neither as the state nor as its backup, whether or not anything is behind it.
   const auto state = f.kernel_home() + "/STATE.md";
+  cycle_record cycle;
+  cycle.cycle_id = "c1";
   for (const auto& target : {secret, f.home.file("nowhere")}) {
     std::filesystem::remove(state);
     std::filesystem::create_symlink(target, state);
     CHECK(f.ask(read_state{"default"}).error().code == errc::refused);
-    const auto merged = f.ask(merge_actions{"default", {}, 5});
+    const auto merged = f.ask(render_cycle{{"default", f.clock->now(), {cycle}}, {}, 5});
     REQUIRE_FALSE(merged);
     CHECK(merged.error().code == errc::refused);
     CHECK(to_string(merged.error()).find("STATE.md: it is a symbolic link") != std::string::npos);

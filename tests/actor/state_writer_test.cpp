@@ -59,12 +59,38 @@ TEST_CASE("outcomes and the runtime block are merged into what agents wrote", "[
   REQUIRE(state::parse_runtime_block(text));
   CHECK(state::parse_runtime_block(text)->latest.cycle_id == "cycle-1");
 
-  merge_actions merge{"default", {{f.actors.clock()->now(), "agent-a", "done", "completed"}}};
+  const auto now = f.actors.clock()->now();
+  const render_cycle merge{{"default", now, {f.cycle()}}, {{now, "agent-a", "done", "completed"}}};
   REQUIRE(f.ask(merge).ok());
   CHECK(f.file("STATE.md").find("agent-a: completed (done)") != std::string::npos);
+  CHECK(state::kernels_part(f.file("STATE.md")) == state::kernels_part(text));
   const auto once = f.file("STATE.md");
   REQUIRE(f.ask(merge).ok());
   CHECK(f.file("STATE.md") == once);
+}
+
+TEST_CASE("what somebody wrote into the runtime block is in the history before it is replaced",
+          "[state_writer]") {
+  fixture f;
+  f.init();
+  const std::string state = "/boyd/kernel/default/STATE.md";
+  const auto now = f.actors.clock()->now();
+  const render_cycle what{{"default", now, {f.cycle()}}, {{now, "a", "done", "ok"}}};
+  REQUIRE(f.ask(what).ok());
+  const auto& commits = f.repositories->commits(f.kernel_home);
+  const auto before = commits.size();
+  // The agents' own part needs no snapshot: the commits that follow have it.
+  f.disk->put(state, "an agent's line\n" + f.file("STATE.md"));
+  REQUIRE(f.ask(render_cycle{{"default", now + 1s, {f.cycle()}}, {}}).ok());
+  CHECK(commits.size() == before);
+  auto text = f.file("STATE.md");
+  const auto end = text.find(state::block_end);
+  REQUIRE(end != std::string::npos);
+  f.disk->put(state, text.insert(end, "- note: in the wrong place\n"));
+  REQUIRE(f.ask(what).ok());
+  CHECK(f.file("STATE.md").find("wrong place") == std::string::npos);
+  REQUIRE(commits.size() == before + 1);
+  CHECK(commits.back().tree.at("STATE.md")->find("wrong place") != std::string::npos);
 }
 
 TEST_CASE("files of the kernel home are read and written; unchanged snapshots are not",
@@ -137,7 +163,8 @@ TEST_CASE("case 39 both-copies-bad: the newest sound commit, else a refusal that
   }
 }
 
-TEST_CASE("case 38 zero-byte-state, case 39: an emptied STATE.md is restored", "[state_writer]") {
+TEST_CASE("case 38 zero-byte-state, case 39 both-copies-bad: an emptied STATE.md is restored",
+          "[state_writer]") {
   fixture f;
   f.init();
   f.disk->put("/boyd/kernel/default/STATE.md", "precious\n");
@@ -224,7 +251,9 @@ TEST_CASE("a removed STATE.md is restored by whatever writes it first", "[state_
   if (next == 0)
     f.init();
   else if (next == 1)
-    REQUIRE(f.ask(merge_actions{"default", {{f.actors.clock()->now(), "a", "done", "ok"}}}).ok());
+    REQUIRE(f.ask(render_cycle{{"default", f.actors.clock()->now(), {f.cycle()}},
+                               {{f.actors.clock()->now(), "a", "done", "ok"}}})
+                .ok());
   else
     REQUIRE(f.ask(write_runtime_block{"default", f.actors.clock()->now(), {f.cycle()}}).ok());
   CHECK(f.file("STATE.md").find("precious\n") == 0);

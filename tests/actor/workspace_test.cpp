@@ -61,6 +61,34 @@ TEST_CASE("records of thousands of runs that end at once are all written", "[wor
   CHECK(written == runs);
 }
 
+TEST_CASE("case 37 torn-tail: a record behind a torn one begins its own line", "[workspace]") {
+  fixture f;
+  const std::string path = "/boyd/executions/c-1/planner.jsonl";
+  REQUIRE(f.ask(append_record{path, "{\"n\":1}\n{\"n\":2}\n"}).ok());
+  // Killed in the middle of a write.
+  f.disk->put(path, "{\"n\":1}\n{\"n\":2}\n{\"n\":3,\"wor");
+  REQUIRE(f.ask(append_record{path, "{\"n\":4}\n"}).ok());
+  CHECK(f.disk->read(path, 1000).value() == "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n");
+  CHECK(f.disk->read(path + ".torn", 1000).value().find("\"wor") != std::string::npos);
+}
+
+TEST_CASE(
+    "case 34 eio-fsync: a record whose sync failed is not acknowledged, and what follows it is "
+    "whole",
+    "[workspace]") {
+  fixture f;
+  const std::string path = "/boyd/executions/c-1/turns-1.jsonl";
+  REQUIRE(f.ask(append_record{path, "{\"n\":1}\n"}).ok());
+  f.disk->fail_next(sim::disk_op::sync, sim::disk_fault::io_error, 2, "turns-1.jsonl");
+  CHECK_FALSE(f.ask(append_record{path, "{\"n\":2}\n"}).ok());
+  CHECK_FALSE(f.ask(append_record{path, "{\"n\":3}\n"}).ok());
+  REQUIRE(f.ask(append_record{path, "{\"n\":4}\n"}).ok());
+  f.disk->crash(*f.context->ports.random);
+  const auto kept = f.disk->read(path, 1000).value();
+  CHECK(kept.starts_with("{\"n\":1}\n"));
+  CHECK(kept.ends_with("{\"n\":4}\n"));
+}
+
 TEST_CASE("reading is capped and paths are absolute", "[workspace]") {
   fixture f;
   f.disk->put("/data/big", std::string(101, 'x'));
@@ -122,7 +150,8 @@ TEST_CASE("the planner decides about every agent", "[planner]") {
   agent.agent_id = "b";
   agent.enabled = false;
   node.kernel().agents.push_back(agent);
-  auto planner = node.actors.own(spawn_planner(node.actors.system(), node.context));
+  // Whom it asks: nobody, the plan is the static one.
+  auto planner = node.actors.own(spawn_planner(node.actors.system(), {node.context, {}, {}, {}}));
   plan_request request;
   request.configuration = node.configuration;
   request.kernel_id = "default";

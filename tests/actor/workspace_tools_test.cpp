@@ -3,10 +3,12 @@
 #include "boyd/ports/confined_files.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
+#include "support/wait.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
 
 #include <condition_variable>
 #include <mutex>
@@ -80,8 +82,10 @@ struct fixture {
   std::shared_ptr<sim::sim_disk> disk = std::make_shared<sim::sim_disk>(clock.get());
   caf::actor_system_config configuration;
   caf::actor_system system{configuration};
-  workspace_actor workspace = spawn_workspace(system, make_context());
+  workspace_actor workspace;
 
+  explicit fixture(milliseconds hangs_after = tool_hangs_after)
+      : workspace(spawn_workspace(system, make_context(), hangs_after)) {}
   ~fixture() {
     files->release();
     caf::anon_send_exit(workspace, caf::exit_reason::user_shutdown);
@@ -110,6 +114,15 @@ struct fixture {
                 [keep](caf::error&) { keep(fail(errc::actor_down, "no answer")); });
     });
     return slot;
+  }
+
+  part_health health() {
+    caf::scoped_actor self(system);
+    part_health found;
+    self->request(workspace, 20s, health_query{})
+        .receive([&](result<part_health>& r) { found = r.value_or(part_health{}); },
+                 [](caf::error&) {});
+    return found;
   }
 
   std::shared_ptr<answer_slot> read(const std::string& root) {
@@ -151,6 +164,43 @@ TEST_CASE("a workspace that hangs holds up neither prompts nor other workspaces"
   REQUIRE(late);
   REQUIRE(*late);
   CHECK((*late)->outcome.text == "content of /hangs");
+}
+
+TEST_CASE("a worker that hangs is given up, and its place is taken", "[workspace][tools]") {
+  fixture f(1s);
+  const auto same = [&] {
+    for (int i = 0;; ++i)
+      if (const auto other = "/w" + std::to_string(i);
+          tool_worker_of(other) == tool_worker_of("/hangs"))
+        return other;
+  }();
+  auto hanging = f.read("/hangs");
+  REQUIRE(f.files->wait_until_hanging());
+  auto behind = f.read(same); // waits for the worker that hangs
+  const auto gone = hanging->wait();
+  REQUIRE(gone);
+  REQUIRE_FALSE(*gone);
+  CHECK(gone->error().code == errc::timed_out);
+  const auto served = behind->wait();
+  REQUIRE(served);
+  REQUIRE(*served);
+  CHECK((*served)->outcome.text == "content of " + same);
+  // The workspace is refused at once, others go on, and the status names it.
+  const auto refused = f.read("/hangs")->wait();
+  REQUIRE(refused);
+  REQUIRE_FALSE(*refused);
+  CHECK(refused->error().what == "the file system of the workspace does not answer");
+  const auto health = f.health();
+  CHECK_FALSE(health.ok);
+  CHECK(health.reason.find("1 of 8 workers") != std::string::npos);
+  CHECK(health.reason.find("/hangs") != std::string::npos);
+  // It answers again.
+  f.files->release();
+  CHECK(test::wait_until([&] { return f.health().ok; }));
+  const auto again = f.read("/hangs")->wait();
+  REQUIRE(again);
+  REQUIRE(*again);
+  CHECK((*again)->outcome.text == "content of /hangs");
 }
 
 TEST_CASE("what goes wrong in a tool is the model's to hear", "[workspace][tools]") {

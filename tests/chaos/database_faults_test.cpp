@@ -1,10 +1,12 @@
 #include "acceptance/agreement.hpp"
+#include "findings.hpp"
 #include "integration/http/raw_client.hpp"
 #include "knobs.hpp"
 #include "member.hpp"
 #include "proxy.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
+#include "support/strict_times.hpp"
 #include "support/telling.hpp"
 
 #include <algorithm>
@@ -237,6 +239,7 @@ TEST_CASE("case 21 pg-down: the node says so, restarts nothing, and goes on by i
   tell_figure(fmt::format("case 21: down for {:.1f} s, {} refusals with the reason, next cycle "
                           "done {:.2f} s after the return",
                           seconds_since(since) - took, answers, took));
+  CHECK(took <= at_most(5.0, std::chrono::duration<double>(long_patience).count()));
   const auto status = s.status();
   CHECK(restarted(status).empty());
   CHECK(eventually([&] { return troubles(s.status()).empty(); }));
@@ -312,7 +315,8 @@ TEST_CASE("a dead node's work runs elsewhere soon after its lease", "[chaos]") {
     return;
   const auto lease = chaos_lease();
   constexpr std::size_t jobs = 8;
-  const auto rounds = static_cast<std::size_t>(knob("BOYD_CHAOS_ROUNDS", 2));
+  // A p99 takes a hundred jobs.
+  const auto rounds = static_cast<std::size_t>(knob("BOYD_CHAOS_ROUNDS", strict_times() ? 13 : 2));
   std::vector<test_agent> agents;
   for (std::size_t i = 0; i < jobs; ++i)
     agents.push_back({"job-" + std::to_string(i),
@@ -354,9 +358,9 @@ TEST_CASE("a dead node's work runs elsewhere soon after its lease", "[chaos]") {
   REQUIRE(times.size() == jobs * rounds);
   tell_figure(
       fmt::format("a dead node's work runs elsewhere (lease {} s, sweep {} s, at most {} s): "
-                  "{} jobs, p50 {:.1f} s, longest {:.1f} s",
+                  "{} jobs, p50 {:.1f} s, p99 {:.1f} s, longest {:.1f} s",
                   lease, rescue_sweep_s, rescue_bound_s(lease), times.size(),
-                  times[times.size() / 2], times.back()));
+                  times[times.size() / 2], percentile(times, 0.99), times.back()));
   CHECK(times.front() > 0);
-  CHECK(times.back() <= rescue_bound_s(lease));
+  CHECK(percentile(times, 0.99) <= rescue_bound_s(lease));
 }

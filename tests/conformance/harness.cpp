@@ -53,7 +53,7 @@ class postgres_world final : public store_world {
     options.uri = uri_;
     return adapters::make_postgres_store(options);
   }
-  milliseconds span() const override { return 60ms; }
+  milliseconds span() const override { return 250ms; }
   bool after_span(const std::function<bool()>& condition) override { return wait_until(condition); }
 
  private:

@@ -108,11 +108,17 @@ bool tally::enough() const {
   return done_ >= effort_.points || (effort_.most.count() > 0 && spent >= effort_.most);
 }
 
-void tally::report(const std::string& what, const witness& w) const {
+void tally::report(const std::string& what, const proving_ground& ground) const {
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-  std::cout << "crash matrix: " << done_ << " " << what << " in " << spent.count() << " s; seed "
-            << effort_.seed << "; acknowledged: " << w.cycles() << " cycles, " << w.outcomes()
-            << " outcomes; lost: 0\n";
+  const auto& w = ground.ledger();
+  std::cout << "crash matrix: " << done_
+            << (done_ < effort_.points && !effort_.all
+                    ? " (time was up before " + std::to_string(effort_.points) + ") "
+                    : " ")
+            << what << " in " << spent.count() << " s; seed " << effort_.seed
+            << "; acknowledged: " << w.cycles() << " cycles, " << w.outcomes()
+            << " outcomes; the disk was examined " << ground.examined() << " times, "
+            << ground.wrong() << " things were wrong\n";
 }
 
 proving_ground::proving_ground(const std::string& where)
@@ -168,6 +174,7 @@ test::finished proving_ground::run(std::vector<std::string> args, const fault& f
 
 void proving_ground::remember(const std::string& verb, const test::finished& ended,
                               const fault& f) {
+  shim_.disarm();
   told_ +=
       "-- boyd " + verb + " ended with " + std::to_string(ended.code) +
       (shim_.struck() ? ", struck at call " + std::to_string(f.at) + ": " + shim_.where() : "") +
@@ -187,12 +194,17 @@ void proving_ground::heard_cycle(const test::finished& ended, const fault& f) {
   witness_.heard_cycle(ended);
 }
 
+void proving_ground::ask_cycle(const fault& of_node) {
+  heard_cycle(test::program(argv({"cycle", "--json"})).finish(), of_node);
+}
+
 std::uint64_t proving_ground::calls_of(std::uint32_t kinds) {
   settle("counting", kinds);
   return shim_.calls();
 }
 
 void proving_ground::require(const std::vector<std::string>& violations, const std::string& about) {
+  wrong_ += violations.size();
   if (violations.empty())
     return;
   std::string text = about + "\n";
@@ -214,6 +226,7 @@ std::vector<std::string> proving_ground::told_as_broken(std::vector<std::string>
 }
 
 void proving_ground::check(const std::string& about) {
+  ++examined_;
   const auto wrong = witness_.judge(look_at_disk(home_, outside_.file("scratch")));
   require(told_as_broken(wrong, about), about);
 }
@@ -224,11 +237,13 @@ void proving_ground::settle(const std::string& about, std::uint32_t counted) {
   std::vector<std::string> wrong;
   // One agent fails on purpose.
   if (!answer.is_object() || answer.value("status", "") != "partial_success" ||
-      !answer.at("problems").empty())
+      !answer.at("problems").empty()) {
     wrong.emplace_back("a cycle without faults is not good");
-  else
+  } else {
+    ++examined_;
     wrong = told_as_broken(witness_.judge_settled(look_at_disk(home_, outside_.file("scratch"))),
                            about);
+  }
   require(wrong, about + ", then a cycle without faults");
 }
 

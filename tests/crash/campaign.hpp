@@ -27,6 +27,8 @@ struct effort {
 /// `points` and `most` are what a case does when nobody says more; a sanitized build does less.
 effort effort_of(std::uint64_t points, std::chrono::seconds most);
 
+class proving_ground;
+
 /// Counts what was done and knows when it is enough.
 class tally {
  public:
@@ -34,8 +36,8 @@ class tally {
   bool enough() const;
   void one() { ++done_; }
   std::uint64_t done() const { return done_; }
-  /// "N <what> in S s, C cycles and O outcomes acknowledged"
-  void report(const std::string& what, const witness& w) const;
+  /// "N <what> in S s, C cycles and O outcomes acknowledged", and what was found wrong on the disk.
+  void report(const std::string& what, const proving_ground& ground) const;
 
  private:
   effort effort_;
@@ -52,6 +54,10 @@ class proving_ground {
 
   const std::string& home() const { return home_; }
   witness& ledger() { return witness_; }
+  const witness& ledger() const { return witness_; }
+  /// How often the disk was examined, and how much was wrong.
+  std::uint64_t examined() const { return examined_; }
+  std::uint64_t wrong() const { return wrong_; }
   shim& faults() { return shim_; }
 
   /// A fresh home: init, the agents' text, two cycles.
@@ -65,6 +71,10 @@ class proving_ground {
   test::finished run(std::vector<std::string> args, const fault& f);
   /// `boyd cycle --json`; what it says is heard.
   test::finished cycle(const fault& f);
+  /// The same by a program without a fault, which asks the node that has one.
+  void ask_cycle(const fault& of_node);
+  /// How a node that was started with `start` has ended.
+  void heard_node(const test::finished& ended, const fault& f) { remember("node", ended, f); }
   /// The same for a cycle that was started with `start`.
   void heard_cycle(const test::finished& ended, const fault& f);
   /// How many I/O calls of these kinds a clean cycle makes.
@@ -101,6 +111,8 @@ class proving_ground {
   witness kept_;
   std::mt19937_64 random_;
   bool expects_losses_ = false;
+  std::uint64_t examined_ = 0;
+  std::uint64_t wrong_ = 0;
 };
 
 /// A promise was broken; the text says which, where and how to see it again.

@@ -38,6 +38,9 @@ class shim {
   std::uint32_t fired() const { return block_->fired; }
   /// The call that was struck first, for messages.
   std::string where() const { return block_->struck.data(); }
+  /// Nothing meets the fault any more: a program's helper process may outlive it for a moment, and
+  /// must not strike when nobody looks.
+  void disarm() { block_->at = 0; }
   /// An armed "for ever" ends now: the disk has room again.
   void end_fault() { block_->over = 1; }
 

@@ -88,9 +88,20 @@ bool loop_disk::unmount() const {
   return ::umount2(path().c_str(), 0) == 0 || errno == EINVAL;
 }
 
+/// A sandbox that some other program makes at this moment has a copy of all mounts: as long as it
+/// lives, the disk without power would be what is mounted again.
+bool loop_disk::is_free() const {
+  const int fd = ::open(device_.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+  if (fd >= 0)
+    ::close(fd);
+  return fd >= 0;
+}
+
 void loop_disk::restart() {
   if (!test::wait_until([this] { return unmount(); }))
     throw std::runtime_error("the disk is in use: " + path());
+  if (!test::wait_until([this] { return is_free(); }))
+    throw std::runtime_error("the disk is mounted elsewhere: " + device_);
   mount();
   date_locks_before_boot();
 }

@@ -29,6 +29,7 @@ class loop_disk {
   void mount() const;
   void date_locks_before_boot() const;
   bool unmount() const;
+  bool is_free() const;
 
   test::temp_dir directory_;
   std::string device_;

@@ -56,7 +56,7 @@ TEST_CASE("case 33 cut-every-io: the power fails at I/O calls of cycles and reco
   proving_ground ground(disk.path());
   tally points(e);
   cut_along(ground, disk, e, false, points);
-  points.report("power cuts (ext4, flags 1 and 2)", ground.ledger());
+  points.report("power cuts (ext4, flags 1 and 2)", ground);
   CHECK(points.done() > 0);
 }
 

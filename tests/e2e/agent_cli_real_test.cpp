@@ -159,7 +159,8 @@ TEST_CASE("agent CLI: the real codex", "[e2e][agent_cli][real]") {
     return r.path.find("/responses") == std::string::npos ? json_answer(json::object(), 404)
                                                           : responses(r);
   });
-  write_file(work.file("config.toml"),
+  fs::create_directories(work.file(".codex"));
+  write_file(work.file(".codex/config.toml"),
              "model = \"gpt-5\"\nmodel_provider = \"local\"\n[model_providers.local]\n"
              "name = \"local\"\nbase_url = \"" +
                  endpoint.base_url() +
@@ -168,10 +169,12 @@ TEST_CASE("agent CLI: the real codex", "[e2e][agent_cli][real]") {
   const home_of_boyd home("version: 1\nkernels: [{agents: []}]\n");
   const auto executor =
       "          type: agent_cli\n          adapter: codex\n          program: " + program +
-      "\n          permission: workspace-write\n" +
+      "\n          permission: danger-full-access\n" +
       "          resume: agent\n          cwd: " + work.file("repo") +
       "\n          env:\n            HOME: " + work.path() +
-      "\n            CODEX_HOME: " + work.path() + "\n            LOCAL_KEY: k\n";
+      "\n            LOCAL_KEY: k\n"
+      // Its own sandbox does not work inside of another one.
+      "        sandbox: {mode: auto}\n";
   const auto row = run(home, executor);
   INFO(row.dump(1));
   CHECK(row["status"] == "done");

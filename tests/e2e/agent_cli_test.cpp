@@ -25,20 +25,25 @@ class fake {
  public:
   /// `body`: what it does once it has read its prompt into $prompt.
   fake(const std::string& adapter, const std::string& body, const std::string& more = {},
-       const std::string& agent = {}) {
+       const std::string& agent = {}, const std::string& beside = {}) {
     write_file(script(), "#!/bin/sh\nprompt=$(cat)\nprintf '%s\\n' \"$@\" > '" + calls() +
                              "'\nprintf '%s' \"$prompt\" > '" + directory_.file("prompt") + "'\n" +
                              body + "\n");
     fs::permissions(script(), fs::perms::owner_all);
+    // What these programs tell the test lies beside their directory.
     home.write_configuration(
         "version: 1\n"
+        "node: {sandbox: {writable: [" +
+        (beside.empty() ? directory_.path() : beside + ", " + directory_.path()) +
+        "], readable: [" + fs::path(data("x")).parent_path().string() +
+        "]}}\n"
         "kernels:\n"
         "  - kernel_id: default\n"
         "    schedule: \"0 0 1 1 *\"\n"
         "    agents:\n"
         "      - agent_id: coder\n"
-        "        prompt: \"-p write hello.txt\"\n"
-        "        retry: {max_attempts: 1}\n" +
+        "        prompt: \"-p write hello.txt\"\n" +
+        (agent.find("retry") == std::string::npos ? "        retry: {max_attempts: 1}\n" : "") +
         agent + "        executor:\n          type: agent_cli\n          adapter: " + adapter +
         "\n          program: " + script() + "\n" + more);
   }
@@ -94,7 +99,38 @@ void make_repository(const std::string& path) {
   git(path, "commit -q -m first");
 }
 
+/// What the runs of a dispatch changed, one file each, the first run first.
+std::vector<std::string> patches_of(const home_of_boyd& home, const json& row) {
+  std::vector<std::string> found;
+  for (const auto& entry :
+       fs::directory_iterator(home.file("executions/" + row["dispatch_id"].get<std::string>())))
+    if (entry.path().extension() == ".diff")
+      found.push_back(entry.path());
+  std::ranges::sort(found);
+  REQUIRE_FALSE(found.empty());
+  return found;
+}
+
 } // namespace
+
+TEST_CASE("agent CLI: each attempt keeps its own patch", "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  const fake f("claude",
+               "if [ -e '" + other.file("again") + "' ]; then echo second > b.txt; cat '" +
+                   data("claude_success") + "'; else echo > '" + other.file("again") +
+                   "'; echo first > b.txt; exit 75; fi",
+               "          worktree: {repo: " + repo + "}\n",
+               "        retry: {max_attempts: 2, base: 1ms, cap: 1ms}\n", other.path());
+  const auto row = f.cycle();
+  INFO(row.dump(1));
+  const auto patches = patches_of(f.home, row);
+  REQUIRE(patches.size() == 2);
+  CHECK_THAT(read_file(patches[0]), Contains("+first"));
+  CHECK_THAT(read_file(patches[1]), Contains("+second"));
+  CHECK_THAT(row["output"].get<std::string>(), Contains(fs::path(patches[1]).filename().string()));
+}
 
 TEST_CASE("agent CLI: a recorded run of claude through the real node", "[e2e][agent_cli]") {
   const fake f("claude", "cat '" + data("claude_success") + "'",
@@ -186,7 +222,8 @@ TEST_CASE("agent CLI: a run in a worktree leaves a patch", "[e2e][agent_cli]") {
                "pwd > '" + other.file("where") + "'\necho two >> a.txt\necho new > b.txt\ncat '" +
                    data("claude_success") + "'",
                "          worktree: {repo: " + repo + ", base: main}\n",
-               "        require: [\"artifact b.txt\", {command: [grep, two, a.txt]}]\n");
+               "        require: [\"artifact b.txt\", {command: [grep, two, a.txt]}]\n",
+               other.path());
   const auto row = f.cycle();
   INFO(row.dump(1));
   CHECK(row["status"] == "done");
@@ -194,8 +231,7 @@ TEST_CASE("agent CLI: a run in a worktree leaves a patch", "[e2e][agent_cli]") {
   CHECK(row["usage"]["worktree"]["files"] == 2);
   CHECK(row["usage"]["worktree"]["added"] == 2);
   CHECK_THAT(row["output"].get<std::string>(), Contains("2 files changed, +2 -0"));
-  const auto patch =
-      f.home.file("executions/" + row["dispatch_id"].get<std::string>() + "/patch.diff");
+  const auto patch = patches_of(f.home, row).back();
   git(repo, "apply '" + patch + "'");
   CHECK(read_file(repo + "/b.txt") == "new\n");
   CHECK_THAT(read_file(other.file("where")), Contains(f.home.file("run/worktrees/")));
@@ -222,7 +258,7 @@ TEST_CASE("agent CLI: kill -9 during a run in a worktree", "[e2e][agent_cli]") {
   make_repository(repo);
   const auto begun = other.file("begun");
   const fake f("claude", "echo half > b.txt\necho > '" + begun + "'\nexec sleep 600",
-               "          worktree: {repo: " + repo + "}\n");
+               "          worktree: {repo: " + repo + "}\n", {}, other.path());
   {
     program node(f.home.node());
     REQUIRE(node.wait_for_stderr("ready: node "));
@@ -241,9 +277,7 @@ TEST_CASE("agent CLI: kill -9 during a run in a worktree", "[e2e][agent_cli]") {
   REQUIRE(node.wait_for_stderr("removed 1 worktrees of an earlier node"));
   REQUIRE(node.wait_for_stderr("ready: node "));
   REQUIRE(wait_until([&] { return f.last()["status"] == "done"; }));
-  const auto patch =
-      f.home.file("executions/" + f.last()["dispatch_id"].get<std::string>() + "/patch.diff");
-  CHECK_THAT(read_file(patch), Contains("+whole"));
+  CHECK_THAT(read_file(patches_of(f.home, f.last()).back()), Contains("+whole"));
   CHECK(fs::is_empty(f.home.file("run/worktrees")));
   CHECK(git(repo, "branch --list 'boyd/*'").empty());
   node.signal(SIGTERM);

@@ -71,7 +71,7 @@ class canaries {
 };
 
 constexpr const char* yaml = R"(version: 1
-node: {log_level: debug}
+node: {log_level: debug, sandbox: {readable: ["@VAULT@"]}}
 providers:
   - provider_id: local
     base_url: "@BASE@"

@@ -1,5 +1,4 @@
-#include "program.hpp"
-#include "support/model_answers.hpp"
+#include "chat_home.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>
@@ -9,60 +8,6 @@ using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-namespace {
-
-/// A node with one provider, the endpoint, and one agent that talks to it; `more` goes into the
-/// agent, `provider` into the provider.
-std::string yaml_of(const model_endpoint& endpoint, const std::string& more = {},
-                    const std::string& provider = {}, const std::string& top = {}) {
-  return "version: 1\n" + top +
-         "providers:\n"
-         "  - provider_id: local\n"
-         "    base_url: " +
-         endpoint.base_url() +
-         "\n"
-         "    model: test-model\n" +
-         provider +
-         "kernels:\n"
-         "  - kernel_id: default\n"
-         "    schedule: \"0 0 1 1 *\"\n"
-         "    system_prompt: You are terse.\n"
-         "    agents:\n"
-         "      - agent_id: writer\n"
-         "        prompt: \"Say something about {TIME}.\"\n"
-         "        executor: {type: chat, provider: local}\n" +
-         more;
-}
-
-json last_dispatch(const home_of_boyd& home) {
-  const auto all = home.run({"dispatches", "ls", "--json"}).json();
-  REQUIRE(all.is_object());
-  REQUIRE(!all["items"].empty());
-  const std::string id = all["items"][0]["dispatch_id"];
-  const auto row = home.run({"dispatches", "show", id, "--json"}).json()["dispatch"];
-  REQUIRE(row.is_object());
-  return row;
-}
-
-std::vector<json> turns_of(const home_of_boyd& home, const json& row) {
-  std::vector<json> lines;
-  const auto folder = home.file("executions/" + row["dispatch_id"].get<std::string>());
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    std::istringstream in(read_file(entry.path()));
-    for (std::string line; std::getline(in, line);)
-      lines.push_back(json::parse(line));
-  }
-  return lines;
-}
-
-std::vector<json> events_of(const home_of_boyd& home, const json& row, const std::string& event) {
-  auto lines = turns_of(home, row);
-  std::erase_if(lines, [&](const json& line) { return line["event"] != event; });
-  return lines;
-}
-
-} // namespace
 
 TEST_CASE("chat: a cycle asks a model over real HTTP and records what it used", "[e2e][chat]") {
   model_endpoint endpoint;
@@ -174,17 +119,6 @@ TEST_CASE("case 55 injected-context: words in a file change no grant", "[e2e][ch
     CHECK(results[i]["ok"] == false);
 }
 
-TEST_CASE("case 54 llm-429-500-storm: a storm is waited out as the provider asks", "[e2e][chat]") {
-  model_endpoint endpoint;
-  endpoint.then(rate_limited_ms(40)).then(server_failure()).then(stream_answer("through"));
-  const home_of_boyd home(yaml_of(endpoint));
-  const auto cycle = home.run({"cycle"});
-  INFO(cycle.err);
-  CHECK(cycle.code == 0);
-  CHECK(endpoint.requests_count() == 3);
-  CHECK(last_dispatch(home)["attempt"] == 1);
-}
-
 TEST_CASE("chat: a fault between the run and its model is one trouble more", "[e2e][chat]") {
   const std::string point = GENERATE("governor.place", "models.call");
   model_endpoint endpoint;
@@ -210,32 +144,6 @@ TEST_CASE("chat: no money left is said at once, in the provider's words", "[e2e]
   CHECK(row["status"] == "failed");
   CHECK(row["failure_class"] == "environment");
   CHECK_THAT(row["error"].get<std::string>(), Contains("local: quota"));
-}
-
-TEST_CASE("case 53 llm-garbage: what is no answer ends the attempt with a reason", "[e2e][chat]") {
-  const auto bad = GENERATE(0, 1, 2, 3, 4);
-  model_endpoint endpoint([bad](const model_request&) {
-    switch (bad) {
-    case 0:
-      return garbage();
-    case 1:
-      return no_json();
-    case 2:
-      return deep_json(100'000);
-    case 3:
-      return wrong_charset();
-    default:
-      return slow_drip(std::chrono::milliseconds{100});
-    }
-  });
-  const home_of_boyd home(yaml_of(endpoint,
-                                  "        timeout: 2s\n"
-                                  "        retry: {max_attempts: 1}\n",
-                                  "    max_retries: 0\n"));
-  home.run({"cycle"});
-  const auto row = last_dispatch(home);
-  CHECK(row["status"] == "failed");
-  CHECK_FALSE(row["error"].get<std::string>().empty());
 }
 
 TEST_CASE("chat: the second attempt of what took too long has less in it", "[e2e][chat]") {

@@ -1,6 +1,7 @@
 #include "program.hpp"
 #include "support/model_answers.hpp"
 #include "support/pch.hpp"
+#include "support/wait.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
+namespace fs = std::filesystem;
 
 /// The examples with models, as their first lines say how to try them, on an endpoint of the test.
 
@@ -51,6 +53,35 @@ class example_home {
 };
 
 } // namespace
+
+TEST_CASE("the example that asks waits for a person before it removes something",
+          "[e2e][examples][approvals]") {
+  model_endpoint endpoint;
+  endpoint
+      .then(chat_stream()
+                .role()
+                .tool_call(0, "a", "run_command", R"({"command":"ls -l"})")
+                .tool_call(1, "b", "run_command", R"({"argv":["rm","old.log"]})")
+                .finish("tool_calls")
+                .done())
+      .then(stream_answer("Removed old.log."));
+  const std::map<std::string, std::string> where{{"OLLAMA_URL", endpoint.base_url()}};
+  const example_home home("asking.yaml", where);
+  write_file(home.file("kernel/default/old.log"), "old\n");
+  program cycle({boyd_binary(), "--home", home.file(""), "cycle"}, where);
+  json asked;
+  REQUIRE(wait_until([&] {
+    asked = home.run({"approvals", "ls", "--json"}).json()["items"];
+    return asked.is_array() && asked.size() == 1;
+  }));
+  CHECK(fs::exists(home.file("kernel/default/old.log")));
+  const auto approved = home.run({"approvals", "approve", asked[0]["approval_id"]});
+  CHECK(approved.code == 0);
+  CHECK_THAT(approved.out, Contains(R"(program: ["rm","old.log"])"));
+  CHECK(cycle.finish().code == 0);
+  CHECK_FALSE(fs::exists(home.file("kernel/default/old.log")));
+  CHECK(home.dispatch_of("janitor")["status"] == "done");
+}
 
 TEST_CASE("the example of Ollama keeps its page", "[e2e][examples]") {
   model_endpoint endpoint;
@@ -113,4 +144,94 @@ TEST_CASE("the example of a team goes on with its fallback, under its policy", "
   REQUIRE(cost["items"].size() == 2);
   CHECK(std::ranges::any_of(cost["items"],
                             [](const json& row) { return row["key"] == "spare/qwen3:8b"; }));
+}
+
+TEST_CASE("the example of a planning model follows it within the limits", "[e2e][examples]") {
+  model_endpoint endpoint([](const model_request& r) {
+    const auto seen = json::parse(r.json["messages"][1]["content"].get<std::string>());
+    json answer;
+    if (seen.contains("agents")) {
+      answer["dispatches"] = json::array();
+      for (const auto* id : {"remind", "tidy", "measure"})
+        answer["dispatches"].push_back({{"agent_id", id}, {"priority", 7}, {"reason", "due"}});
+    } else {
+      answer["lines"] = json::array();
+      for (const auto& o : seen["outcomes"])
+        answer["lines"].push_back({{"dispatch_id", o["dispatch_id"]}, {"text", "It went well."}});
+    }
+    return stream_answer(answer.dump());
+  });
+  const example_home home("planned.yaml", {{"OLLAMA_URL", endpoint.base_url()}});
+  write_file(home.file("kernel/default/GOAL.md"), "Rest.\n");
+  const auto cycle = home.run({"cycle"});
+  INFO(cycle.out << cycle.err);
+  REQUIRE(cycle.code == 0);
+  CHECK(endpoint.requests_count() == 2);
+  CHECK(home.dispatch_of("remind")["output"] == "Rest.\n");
+  CHECK(home.dispatch_of("tidy")["priority"] == 7);
+  const auto why = home.run({"why"});
+  CHECK_THAT(why.out, Contains("a model named 3 agents, 2 followed") &&
+                          Contains("dropped measure: more than 2 dispatches"));
+  CHECK_THAT(read_file(home.file("kernel/default/STATE.md")),
+             Contains(" remind: It went well. (done)"));
+}
+
+TEST_CASE("the example of a server of tools reads and does not write", "[e2e][examples]") {
+  model_endpoint endpoint;
+  endpoint
+      .then(chat_stream()
+                .role()
+                .tool_call(0, "a", "mcp__files__read_file", R"({"path":"notes.txt"})")
+                .tool_call(1, "b", "mcp__files__write_file", R"({"path":"notes.txt"})")
+                .finish("tool_calls")
+                .done())
+      .then(stream_answer("Seeds are to be bought."));
+  temp_dir programs;
+  // In the place of npx: a server of the tests with tools of these names.
+  write_file(programs.file("npx"),
+             "#!/bin/sh\nexec python3 " + source_directory() +
+                 "/tests/data/mcp/server.py --tool read_file --tool write_file\n");
+  std::filesystem::permissions(programs.file("npx"), std::filesystem::perms::owner_all);
+  const example_home home("mcp.yaml",
+                          {{"OLLAMA_URL", endpoint.base_url()}, {"NPX", programs.file("npx")}});
+  const auto cycle = home.run({"cycle"});
+  INFO(cycle.err);
+  CHECK(cycle.code == 0);
+  CHECK(home.dispatch_of("reader")["status"] == "done");
+  const json messages = endpoint.requests().at(1).json["messages"];
+  CHECK(messages[messages.size() - 2]["content"] == "called read_file");
+  CHECK_THAT(messages[messages.size() - 1]["content"].get<std::string>(),
+             Contains("the reader changes nothing"));
+}
+
+TEST_CASE("the example of a coder keeps what it changed as a patch", "[e2e][examples]") {
+  const temp_dir work;
+  const auto repository = work.file("repo");
+  const auto git = "git -c user.name=p -c user.email=p@example.org -C " + repository;
+  REQUIRE(std::system(("git init -q -b main " + repository + " && echo one > " + repository +
+                       "/README.md && " + git + " add -A && " + git + " commit -q -m first")
+                          .c_str()) == 0);
+  // In the place of claude: what it printed once, after a change that tells where it would have
+  // asked.
+  const temp_dir programs;
+  write_file(programs.file("printed"),
+             read_file(source_directory() + "/tests/data/agent_cli/claude_success.jsonl"));
+  write_file(programs.file("claude"),
+             "#!/bin/sh\ncat > /dev/null\necho \"asks $ANTHROPIC_BASE_URL\" >> README.md\n"
+             "cat '" +
+                 programs.file("printed") + "'\n");
+  fs::permissions(programs.file("claude"), fs::perms::owner_all);
+  const example_home home("coder.yaml", {{"REPOSITORY", repository},
+                                         {"ANTHROPIC_BASE_URL", "http://127.0.0.1:1"},
+                                         {"PATH", programs.path() + ":/usr/bin:/bin"}});
+  const auto cycle = home.run({"cycle"});
+  INFO(cycle.out << cycle.err);
+  CHECK(cycle.code == 0);
+  const auto row = home.dispatch_of("tidy");
+  CHECK(row["status"] == "done");
+  CHECK(row["verification"] == "passed");
+  const auto patch =
+      home.file("executions/" + row["dispatch_id"].get<std::string>() + "/patch-1.diff");
+  CHECK_THAT(read_file(patch), Contains("+asks http://127.0.0.1:1"));
+  CHECK(read_file(repository + "/README.md") == "one\n");
 }

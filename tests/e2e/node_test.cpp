@@ -30,7 +30,7 @@ std::string one_agent(const std::string& command, const std::string& more = {}) 
 nlohmann::json steady_part(nlohmann::json status) {
   for (const char* key : {"health", "actors", "permits", "nodes"})
     status.erase(key);
-  for (const char* key : {"pid", "started_at", "running", "state"})
+  for (const char* key : {"pid", "started_at", "running", "state", "sandbox"})
     status["node"].erase(key);
   return status;
 }
@@ -54,6 +54,36 @@ long private_kib(pid_t pid) {
 }
 
 } // namespace
+
+TEST_CASE("a node raises its limit of open files, and says when that is not enough", "[e2e]") {
+  const home_of_boyd home(one_agent("ulimit -Sn"));
+  const auto under = [&](const std::string& limits) {
+    return std::vector<std::string>{"/bin/sh", "-c", limits + "; exec \"$0\" \"$@\""};
+  };
+  const auto with = [](std::vector<std::string> argv, const std::vector<std::string>& more) {
+    argv.insert(argv.end(), more.begin(), more.end());
+    return argv;
+  };
+  program node(with(under("ulimit -Sn 200"), home.node()));
+  REQUIRE(node.wait_for_stderr("ready"));
+  const auto limits = read_file("/proc/" + std::to_string(node.pid()) + "/limits");
+  std::istringstream line(limits.substr(limits.find("Max open files") + 14));
+  std::string soft;
+  std::string hard;
+  line >> soft >> hard;
+  CHECK(soft == hard);
+  CHECK(soft != "200");
+  // Its programs have what it was started with.
+  CHECK(home.run({"cycle"}).code == 0);
+  CHECK_THAT(home.run({"dispatches", "ls", "--json"}).out, Contains("\"200\""));
+  node.signal(SIGTERM);
+  CHECK_THAT(node.finish().err, !Contains("files may be open"));
+
+  program poor(with(under("ulimit -n 260"), home.node()));
+  CHECK(poor.wait_for_stderr("260 files may be open, and node.max_concurrent: 4 may need 268"));
+  poor.signal(SIGTERM);
+  CHECK(poor.finish().code == 0);
+}
 
 TEST_CASE("a node starts, answers, and stops in order on SIGTERM", "[e2e]") {
   const home_of_boyd home(one_agent("echo done"));

@@ -33,7 +33,7 @@ void run(std::string_view input) {
   if (const auto old = state::parse_runtime_block(input)) {
     const auto carried = state::carried_part(*old);
     const auto again = state::parse_runtime_block(state::render_runtime_block(carried));
-    require(again.has_value(), "a rendering can be read");
+    require(again && *again == carried, "what was read is what is read again");
   }
 }
 

@@ -89,17 +89,17 @@ action meet(std::uint32_t what, const char* call, const char* path) {
   const auto at = g_block->at.load();
   if (at == 0 || n < at || (n > at && g_block->for_ever == 0) || g_block->over != 0)
     return action::none;
+  const auto chosen = static_cast<action>(g_block->what.load());
+  if (chosen == action::shorten && what != kind::write)
+    return action::none;
   if (g_block->fired++ == 0)
     std::snprintf(g_block->struck.data(), longest_path, "%s %.400s", call, path);
-  const auto chosen = static_cast<action>(g_block->what.load());
   if (chosen == action::cut)
     cut_power();
   if (chosen == action::cut || chosen == action::kill_group)
     die(0);
   if (chosen == action::kill)
     die(::getpid());
-  if (chosen == action::shorten && what != kind::write)
-    return action::none;
   return chosen;
 }
 
@@ -155,14 +155,16 @@ int sync_with(const char* call, long number, int fd) {
   return g_block != nullptr && g_block->lies != 0 ? 0 : static_cast<int>(::syscall(number, fd));
 }
 
-/// How many of `count` bytes are to be written.
-std::size_t allowed(action a, std::size_t count) {
-  return a == action::shorten && count > 1 ? count / 2 : count;
-}
-
-/// The first vectors of a shortened writev.
-int allowed(action a, int count) {
-  return a == action::shorten && count > 1 ? count / 2 : count;
+/// How many of `count` bytes, or of the vectors of a writev, are to be written. A single one
+/// cannot be shortened: then nothing was struck.
+template <class Count>
+Count allowed(action a, Count count) {
+  if (a != action::shorten)
+    return count;
+  if (count > 1)
+    return count / 2;
+  --g_block->fired;
+  return count;
 }
 
 } // namespace

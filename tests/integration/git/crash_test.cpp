@@ -23,6 +23,18 @@ int commit_once(const git_home& h, const std::string& message) {
   return !done ? failed : *done ? committed : nothing_to_do;
 }
 
+/// "before NAME" and NAME, with STATE.md's text of the same kind.
+int commit_two(const git_home& h, const std::string& name) {
+  auto repo = adapters::make_git_repositories()->open(h.path, h.who);
+  if (!repo)
+    return failed;
+  const earlier_version version{
+      "STATE.md", [](const std::string&, const std::string& later) { return "before " + later; }};
+  const auto done = (*repo)->commit_two({{"STATE.md", change_kind::modified}}, version,
+                                        "before " + name, name, at(noon));
+  return done ? committed : failed;
+}
+
 std::size_t times(const git_home& h, const std::string& subject) {
   const auto all = h.subjects();
   return static_cast<std::size_t>(std::count(all.begin(), all.end(), subject));
@@ -99,6 +111,49 @@ TEST_CASE(
   }
   CHECK(moved_in_spite);
   CHECK(point > 20);
+  h.check_sound();
+}
+
+TEST_CASE("one failing call, or a kill, in two commits leaves both of them or none") {
+  const auto how = GENERATE(step_choice::kill, step_choice::refuse);
+  git_home h;
+  put(h.file("STATE.md"), "start\n");
+  REQUIRE(h.commit_all("start"));
+  int point = 0;
+  bool moved_in_spite = false;
+  for (bool all = false; !all && point < most_steps; ++point) {
+    const std::string name = "t" + std::to_string(point);
+    put(h.file("STATE.md"), name + "\n");
+    bool reached = false;
+    const auto run = run_stepped([&] { return commit_two(h, name); },
+                                 [&](const disk_step& step) {
+                                   reached = reached || step.number == point;
+                                   return step.number == point ? how : step_choice::go;
+                                 });
+    if (skipped(run))
+      return;
+    all = !reached;
+    INFO("call " << point << ", way " << static_cast<int>(how) << ", answer " << run.exit_code);
+    const auto made = times(h, name);
+    REQUIRE(times(h, "before " + name) == made);
+    REQUIRE((run.killed || run.exit_code == committed || run.exit_code == failed));
+    if (!run.killed)
+      REQUIRE(made == (run.exit_code == committed ? 1 : 0));
+    moved_in_spite = moved_in_spite || (made == 1 && reached);
+    if (made == 0)
+      REQUIRE(commit_two(h, name) == committed);
+    REQUIRE(h.git("show HEAD~1:STATE.md").text == "before " + name + "\n");
+    REQUIRE(h.git("show HEAD:STATE.md").text == name + "\n");
+    REQUIRE_FALSE(std::filesystem::exists(h.file(".git/refs/heads/main.lock")));
+    // What a kill behind the ref leaves of the index lock goes with the next commit.
+    if (made == 0)
+      REQUIRE(h.git("status --porcelain").text.empty());
+  }
+  CHECK(moved_in_spite);
+  CHECK(point > 30);
+  CHECK(point < most_steps);
+  REQUIRE(commit_two(h, "last") == committed);
+  h.check_clean();
   h.check_sound();
 }
 

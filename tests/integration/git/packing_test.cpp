@@ -1,3 +1,4 @@
+#include "boyd/core/limits.hpp"
 #include "integration/git/fixture.hpp"
 
 #include <algorithm>
@@ -40,6 +41,32 @@ TEST_CASE("200 commits are packed, and all stay readable") {
   put(h.file("STATE.md"), "after\n");
   CHECK(h.commit_all("after"));
   CHECK(h.repo->history("", 1000).value().size() == 201);
+  h.check_sound();
+}
+
+TEST_CASE("a flood of objects is packed some at a time") {
+  git_home h;
+  put(h.file("STATE.md"), "one\n");
+  REQUIRE(h.commit_all("one"));
+  // Loose objects by the thousand: written as a pack, which is taken apart.
+  constexpr std::size_t flood = limits::pack_loose_at_once + 50;
+  std::string stream;
+  for (std::size_t i = 0; i < flood; ++i) {
+    const auto text = std::to_string(i);
+    stream += "blob\ndata " + std::to_string(text.size()) + "\n" + text + "\n";
+  }
+  put(h.file("../flood"), stream);
+  REQUIRE(h.git("-c fastimport.unpackLimit=1000000 fast-import --quiet < ../flood").exit_code == 0);
+  std::size_t packed = 0;
+  std::size_t steps = 0;
+  for (auto now = h.repo->pack().value(); now > 0; now = h.repo->pack().value()) {
+    CHECK(now <= limits::pack_loose_at_once);
+    packed += now;
+    ++steps;
+  }
+  CHECK(packed >= flood);
+  CHECK(steps == 2);
+  CHECK(h.repo->loose_objects().value() == 0);
   h.check_sound();
 }
 

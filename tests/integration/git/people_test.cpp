@@ -15,6 +15,10 @@ std::size_t count_with(const std::vector<std::string>& subjects, const std::stri
                     [&](const std::string& s) { return s.rfind(start, 0) == 0; }));
 }
 
+/// Both of two commits have the same.
+const earlier_version as_it_is{"STATE.md",
+                               [](const std::string&, const std::string& later) { return later; }};
+
 } // namespace
 
 TEST_CASE("what a person has staged is neither committed nor lost") {
@@ -98,18 +102,25 @@ TEST_CASE("a branch that moves under the commit is followed") {
   int gave_up = 0;
   while (done < ours && gave_up < ours) {
     put(h.file("STATE.md"), std::to_string(done) + "\n");
-    const auto made = h.repo->commit({{"STATE.md", change_kind::modified}},
-                                     "ours " + std::to_string(done), at(noon));
-    if (made && *made)
-      ++done;
-    else
-      ++gave_up;
+    const std::string name = "ours " + std::to_string(done);
+    const std::vector<path_change> paths{{"STATE.md", change_kind::modified}};
+    // Every other time as the later one of two, which go together.
+    bool made = false;
+    if (done % 2 == 0)
+      made = h.repo->commit_two(paths, as_it_is, "before " + name, name, at(noon)).has_value();
+    else if (const auto one = h.repo->commit(paths, name, at(noon)))
+      made = one->has_value();
+    (made ? done : gave_up) += 1;
   }
   other.join();
   CHECK(person.exit_code == 0);
   const auto subjects = h.subjects();
   CHECK(count_with(subjects, "person ") == theirs);
   CHECK(count_with(subjects, "ours ") == ours);
+  CHECK(count_with(subjects, "before ours ") == ours / 2);
+  for (std::size_t i = 0; i + 1 < subjects.size(); ++i)
+    if (subjects[i + 1].starts_with("before "))
+      CHECK(subjects[i + 1] == "before " + subjects[i]);
   h.check_clean();
   h.check_sound();
 }

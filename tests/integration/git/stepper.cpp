@@ -79,7 +79,11 @@ stepped run_stepped(const std::function<int()>& child,
     ::ptrace(PTRACE_GETREGS, pid, nullptr, &regs);
     const long call = static_cast<long>(regs.orig_rax);
     step_choice choice = step_choice::go;
-    if (changes_files(regs))
+    // The child gets no threads: what it does, it does in one order, and each call of it is seen.
+    const bool thread = call == SYS_clone || call == SYS_clone3;
+    if (thread)
+      choice = step_choice::refuse;
+    else if (changes_files(regs))
       choice = choose({out.steps++, call == SYS_fsync || call == SYS_fdatasync});
     if (choice == step_choice::kill) {
       ::kill(pid, SIGKILL);
@@ -94,7 +98,7 @@ stepped run_stepped(const std::function<int()>& child,
       break;
     if (choice == step_choice::refuse) {
       ::ptrace(PTRACE_GETREGS, pid, nullptr, &regs);
-      regs.rax = static_cast<unsigned long long>(-EIO);
+      regs.rax = static_cast<unsigned long long>(thread ? -EAGAIN : -EIO);
       ::ptrace(PTRACE_SETREGS, pid, nullptr, &regs);
     }
   }

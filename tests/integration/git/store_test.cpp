@@ -1,8 +1,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/state/versioned_store.hpp"
-#include "integration/git/fixture.hpp"
+#include "integration/git/real_store.hpp"
 #include "integration/git/stepper.hpp"
-#include "src/adapters/posix/file_system.hpp"
 #include "support/sim/disk.hpp"
 #include "support/sim/repository.hpp"
 #include "support/telling.hpp"
@@ -14,27 +13,6 @@ using namespace boyd::test;
 using state::versioned_store;
 
 namespace {
-
-class hand_clock final : public clock_port {
- public:
-  utc_time now() const override { return at(noon) + passed; }
-  steady_time steady() const override { return steady_time{passed}; }
-
-  milliseconds passed{0};
-};
-
-/// A versioned store over real files and real git.
-struct real_store : git_home {
-  std::shared_ptr<file_system> files = adapters::make_posix_file_system();
-  hand_clock clock;
-  versioned_store store{*files, *provider, clock, {path, who, true, true}};
-
-  real_store() {
-    const auto made = store.init();
-    INFO((made ? std::string() : to_string(made.error())));
-    REQUIRE(made);
-  }
-};
 
 /// Bytes that do not compress.
 std::string random_text(std::size_t size) {
@@ -77,6 +55,47 @@ TEST_CASE("what a write and its boundary make durable is synced once") {
   CHECK(syncs <= 12);
   INFO(steps << " calls that change files");
   CHECK(steps <= 60);
+  s.check_clean();
+  s.check_sound();
+}
+
+TEST_CASE("what a cycle writes and commits is synced once") {
+  real_store s;
+  REQUIRE(s.store.write("STATE.md", "block\ntext\n"));
+  REQUIRE(s.store.commit_boundary("cycle c0: success", {"c0", "n1", ""}, false));
+  int syncs = 0;
+  int steps = 0;
+  const auto run = run_stepped(
+      [&] {
+        const auto edit = [](std::string_view) -> result<std::string> {
+          return "new block\nnew text\n";
+        };
+        const earlier_version version{
+            "STATE.md", [](const std::string& at_head, const std::string& later) {
+              return at_head.substr(0, at_head.find('\n')) + later.substr(later.find('\n'));
+            }};
+        const bool written =
+            s.store.update_before_commit("STATE.md", edit, [](std::string_view) { return false; })
+                .has_value();
+        return written && s.store.commit_cycle("pre-cycle c1", "cycle c1: success",
+                                               {"c1", "n1", ""}, version, false)
+                   ? 0
+                   : 1;
+      },
+      [&](const disk_step& step) {
+        ++steps;
+        syncs += step.sync ? 1 : 0;
+        return step_choice::go;
+      });
+  if (!run.possible)
+    return tell_skipped("how often a cycle syncs", "tracing a child process is not permitted");
+  REQUIRE(run.exit_code == 0);
+  // STATE.md, its backup; two blobs, trees and commits, each with its directory (some of them may
+  // share one); STATE.md's directory; the index; the branch and its directory.
+  CHECK(syncs >= 13);
+  CHECK(syncs <= 18);
+  INFO(steps << " calls that change files");
+  CHECK(steps <= 80);
   s.check_clean();
   s.check_sound();
 }
@@ -303,4 +322,22 @@ TEST_CASE("conformance: simulated and real repositories agree") {
   CHECK(repo.history("", 1).value().front().trailers.front().second == "d");
   CHECK(repo.tracked_files().value() == 1);
   CHECK(repo.history("a", 9).value().size() == 3);
+  // Two at once: the earlier one with another text of one file, from HEAD's and the later one's.
+  const earlier_version joined{"dir/b", [](const std::string& at_head, const std::string& later) {
+                                 return at_head + "+" + later;
+                               }};
+  write("a", "3\n");
+  write("dir/b", "2\n");
+  const auto two = repo.commit_two(repo.changes().value(), joined, "first", "second", at(noon));
+  REQUIRE(two);
+  CHECK(repo.head().value() == two->later);
+  CHECK(repo.read_at(two->later, "dir/b").value() == "2\n");
+  CHECK(repo.read_at(two->earlier, "dir/b").value() == "1\n+2\n");
+  CHECK(repo.read_at(two->earlier, "a").value() == "3\n");
+  CHECK(repo.history("", 9).value()[1].hash == two->earlier);
+  CHECK(repo.changes().value().empty());
+  const auto nothing = repo.commit_two({}, joined, "first", "second", at(noon));
+  REQUIRE(nothing);
+  CHECK(repo.diff(two->later, nothing->later).value().empty());
+  CHECK(repo.history("", 9).value()[2].hash == two->later);
 }

@@ -132,7 +132,7 @@ TEST_CASE("worktree: commits of a run are in the patch, and their branch stays",
   CHECK(change.files == 2);
   CHECK(change.has_commits);
   CHECK(b.git("log -1 --format=%s boyd/a/d1") == "work\n");
-  CHECK(b.git("worktree list").find("d1") == std::string::npos);
+  CHECK(b.git("worktree list").find("/d1 ") == std::string::npos);
 }
 
 TEST_CASE("worktree: several stand side by side, from any revision", "[worktree]") {

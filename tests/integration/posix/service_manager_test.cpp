@@ -1,5 +1,5 @@
 #include "src/adapters/posix/service_manager.hpp"
-#include "src/adapters/posix/unique_fd.hpp"
+#include "src/adapters/unique_fd.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 

@@ -46,6 +46,10 @@ class recorder {
     const std::lock_guard lock(mutex_);
     return out_;
   }
+  std::string err() const {
+    const std::lock_guard lock(mutex_);
+    return err_;
+  }
   bool wait_for_output(const std::string& text) {
     std::size_t seen = 0;
     while (out().find(text) == std::string::npos) {

@@ -125,7 +125,7 @@ TEST_CASE(
 }
 
 TEST_CASE("case 35 enospc-wal: without room a settlement is refused whole, with room it is taken") {
-  const auto disk = small_disk::mount(std::size_t{8} << 20);
+  const auto disk = small_disk::mount(std::size_t{24} << 20);
   if (!disk)
     return;
   const auto s = store_at(disk->file("boyd.db"));

@@ -1,3 +1,4 @@
+#include "sqlite_cli.hpp"
 #include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
@@ -47,18 +48,6 @@ std::map<std::string, std::string> facts(dispatch_store& s) {
   const auto replies = s.apply({store::get_facts{"s"}});
   REQUIRE(replies);
   return std::get<store::get_facts::reply>(replies->front());
-}
-
-std::string sqlite_cli(const std::string& path, const std::string& sql) {
-  const auto command = "sqlite3 '" + path + "' \"" + sql + "\" 2>&1";
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  std::string out;
-  char buffer[256];
-  while (std::fgets(buffer, sizeof buffer, pipe.get()) != nullptr)
-    out += buffer;
-  while (!out.empty() && out.back() == '\n')
-    out.pop_back();
-  return out;
 }
 
 store::count_by_status::reply count_of(dispatch_store& s) {

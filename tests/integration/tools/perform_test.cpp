@@ -193,6 +193,13 @@ TEST_CASE("a long result is kept in a file and can be read from there", "[tools]
                {{"path", "@results/______3_weird.txt"}, {"offset", 10'000}, {"limit", 1}})
             .starts_with("line 10000\n"));
   f.trouble("read_file", {{"path", "@results/../record.json"}});
+  // What was lost before is not said to be there.
+  f.place.missing = 240'319;
+  const auto part = fit_result(whole, false, f.place, *f.real);
+  CHECK(mentions(part.text, "what was kept is in @results/______3_weird.txt, for read_file; "
+                            "240319 bytes more came"));
+  CHECK_FALSE(mentions(part.text, "the whole"));
+  f.place.missing = 0;
   // Cut between characters, and honest when the file cannot be kept.
   std::string wide;
   while (wide.size() < 3000)

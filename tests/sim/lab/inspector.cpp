@@ -1,6 +1,7 @@
 #include "tests/sim/lab/inspector.hpp"
 
 #include "boyd/core/text.hpp"
+#include "boyd/plan/llm_planner.hpp"
 #include "boyd/state/document.hpp"
 #include "boyd/state/runtime_block.hpp"
 
@@ -128,6 +129,7 @@ void inspector::idle(machine& m, milliseconds now) {
 void inspector::settled() {
   check_rows();
   check_queue();
+  check_plans();
   for (const auto& m : machines_) {
     const auto file = m->disk().look(machine::graph_path);
     if (file.content != nullptr)
@@ -158,6 +160,30 @@ void inspector::check_queue() {
 
 /// What has been committed since the last look: at most one `pre-cycle` and one `cycle` for each
 /// cycle, which the store knows; STATE.md in it with the agents' part; a head that is in the graph.
+/// What a model chose is what was dispatched, within the limits.
+void inspector::check_plans() {
+  for (const auto& [key, row] : database_.all_decisions()) {
+    if (row.decision.agent_id != plan::planner_voice)
+      continue;
+    const auto record = plan::read_plan_record(row.decision.detail);
+    if (!record)
+      violated("the plan of cycle " + row.cycle_id + " is on record, but cannot be read");
+    if (!record || record->asked.fell_back != plan::fallback_reason::none)
+      continue;
+    std::size_t dispatched = 0;
+    for (const auto& [id, d] : database_.all_rows()) {
+      if (d.d.cycle_id != row.cycle_id)
+        continue;
+      ++dispatched;
+      if (std::ranges::find(record->wishes, d.d.agent_id, &plan::wish::agent_id) ==
+          record->wishes.end())
+        violated(d.d.agent_id + " ran in cycle " + row.cycle_id + ", unwished");
+    }
+    if (dispatched > expected_.most_chosen)
+      violated("more was dispatched in cycle " + row.cycle_id + " than a model may choose");
+  }
+}
+
 void inspector::check_new_commits(machine& m) {
   auto& k = known_of(m);
   const auto& commits = m.repositories().commits(machine::kernel_home);

@@ -18,6 +18,7 @@ struct expectations {
   bool sound_disks = true;  ///< a write that was acknowledged in order is there after a power cut
   bool both_commits = true; ///< nothing keeps a repository from its two commits a cycle
   bool one_machine = true;
+  std::size_t most_chosen = 0; ///< dispatches of a cycle that a model planned
 };
 
 /// The invariants of SPEC §23. The queue's own rules are judged at every change of a row (by
@@ -75,6 +76,7 @@ class inspector {
   void check_queue();
   void check_new_commits(machine& m);
   void check_commits();
+  void check_plans();
   void check_latest(machine& m);
   void check_graph(machine& m, bool whole);
   void check_permits(machine& m, bool must_answer);

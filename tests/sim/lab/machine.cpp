@@ -100,7 +100,9 @@ machine::machine(machine_parts parts)
     : parts_(std::move(parts)), clock_(std::make_shared<machine_clock>(parts_.clock)),
       disk_(std::make_shared<sim_disk>(clock_.get())),
       repositories_(std::make_shared<sim_repositories>(*disk_)),
-      processes_(std::make_shared<sim_process_runner>(clock_)) {
+      processes_(std::make_shared<sim_process_runner>(clock_)),
+      models_(std::make_shared<sim_http_client>(
+          clock_, [this](const http_request& r) { return parts_.answer(r); })) {
   (void)disk_->make_directories(std::string(home) + "/run");
   processes_->define("agent",
                      [this](const process_spec& s, std::size_t) { return parts_.behave(s); });
@@ -122,6 +124,8 @@ std::shared_ptr<node_context> machine::make_context() {
   context->ports.processes = processes_;
   context->ports.zones = zones;
   context->ports.web = std::make_shared<absent_monitor>();
+  if (parts_.answer)
+    context->ports.http = models_;
   context->ports.make_store = [this] {
     return std::make_unique<gated_store>(*this, make_sim_store(parts_.database));
   };
@@ -155,12 +159,21 @@ void machine::boot(configuration_ptr configuration) {
     count_at_once(static_cast<std::size_t>(i));
     return static_cast<std::size_t>(i);
   });
-  system_->outside = [this] { return processes_->step(clock_->steady()); };
-  system_->next_outside = [this] { return processes_->next_event(); };
+  system_->outside = [this] {
+    return processes_->step(clock_->steady()) + models_->step(clock_->steady());
+  };
+  system_->next_outside = [this] { return next_outside(); };
   install_plans();
   root_ = spawn_root(system_->system(), make_context(), std::move(configuration));
   system_->own(root_);
   caf::anon_send(root_, start_claiming{});
+}
+
+/// When a program or a model does something by itself.
+std::optional<steady_time> machine::next_outside() const {
+  const auto program = processes_->next_event();
+  const auto model = models_->next_event();
+  return program && model ? std::min(*program, *model) : program ? program : model;
 }
 
 void machine::install_plans() {
@@ -191,6 +204,7 @@ void machine::end_life() {
   gone_ = true;
   disarm();
   processes_->crash();
+  models_->crash();
   repositories_->crash();
   root_ = nullptr;
   handled_ += system_->handled();
@@ -199,6 +213,7 @@ void machine::end_life() {
   busy_.clear();
   waker_ = nullptr;
   processes_->crash();
+  models_->crash();
   mend();
   gone_ = power_ = stopped_ = false;
 }

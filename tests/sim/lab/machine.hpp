@@ -5,6 +5,7 @@
 #include "boyd/config/configuration.hpp"
 #include "support/actor_system.hpp"
 #include "support/sim/disk.hpp"
+#include "support/sim/http.hpp"
 #include "support/sim/processes.hpp"
 #include "support/sim/repository.hpp"
 #include "support/sim/seeded_entropy.hpp"
@@ -53,6 +54,8 @@ struct machine_parts {
   std::function<void(std::uint64_t)> note;
   /// How the next run of an agent behaves.
   std::function<sim_program(const process_spec&)> behave;
+  /// How the next call of a model is answered; empty: the node calls none.
+  sim_http_client::endpoint answer;
   /// A commit has been made.
   std::function<void()> committed;
   /// A message has been handled that changed a file or made a commit.
@@ -131,6 +134,7 @@ class machine {
   sim_disk& disk() { return *disk_; }
   sim_repositories& repositories() { return *repositories_; }
   sim_process_runner& processes() { return *processes_; }
+  sim_http_client& models() { return *models_; }
   machine_clock& clock() { return *clock_; }
   test::deterministic_system& system() { return *system_; }
   const root_actor& root() const { return root_; }
@@ -152,6 +156,7 @@ class machine {
   class wakeup;
 
   void end_life();
+  std::optional<steady_time> next_outside() const;
   bool kill_some_actor();
   void count_at_once(std::size_t next);
   void install_plans();
@@ -163,6 +168,7 @@ class machine {
   std::shared_ptr<sim_disk> disk_;
   std::shared_ptr<sim_repositories> repositories_;
   std::shared_ptr<sim_process_runner> processes_;
+  std::shared_ptr<sim_http_client> models_;
   std::unique_ptr<test::deterministic_system> system_;
   root_actor root_;
   std::function<void()> waker_;

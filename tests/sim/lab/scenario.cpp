@@ -65,6 +65,33 @@ fault_menu menu_of(seeded_entropy& draw, int machines) {
   return menu;
 }
 
+/// In one of four worlds models plan and word the outcomes. Drawn apart: the other worlds stay what
+/// they are.
+void ask_models(std::uint64_t seed, config::configuration& c) {
+  seeded_entropy draw(seed * 0x9e3779b97f4a7c15ULL);
+  if (draw.next() % 4 != 0)
+    return;
+  config::provider p;
+  p.provider_id = "model";
+  p.base_url = "http://127.0.0.1:1/v1";
+  p.model = "m";
+  p.capabilities.stream = p.capabilities.stream_usage = draw.next() % 2 == 0;
+  p.said = {true, true, true, true};
+  p.prices["*"] = {.input = 1'000'000, .cached_input = 1'000'000, .output = 4'000'000};
+  c.providers.push_back(p);
+  auto& k = c.kernels.front();
+  k.plan.type = config::planner::type_t::llm;
+  k.plan.ask.provider_id = "model";
+  k.plan.ask.timeout = 2min;
+  k.plan.max_dispatches = 1 + draw.next() % 3;
+  if (draw.next() % 3 == 0)
+    k.plan.ask.budget.day.tokens = 20'000;
+  if (draw.next() % 2 == 0) {
+    k.reduce.type = config::reducer::type_t::llm;
+    k.reduce.ask = k.plan.ask;
+  }
+}
+
 } // namespace
 
 scenario scenario_of(std::uint64_t seed) {
@@ -81,6 +108,7 @@ scenario scenario_of(std::uint64_t seed) {
   s.options.housekeeping = rare();
   s.configuration = configuration_of(draw, s.options.slot);
   s.menu = menu_of(draw, s.options.machines);
+  ask_models(seed, s.configuration);
   return s;
 }
 

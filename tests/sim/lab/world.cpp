@@ -2,6 +2,8 @@
 
 #include "messages/node.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,12 +31,47 @@ expectations expectations_of(const config::configuration& c, const fault_menu& m
   expectations e;
   e.permits = c.node_settings.max_concurrent;
   e.one_machine = options.machines == 1;
+  e.most_chosen = c.kernels.front().plan.max_dispatches;
   e.sound_disks = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
                   !menu.contains(fault::disk_full);
   e.both_commits = e.sound_disks && !menu.contains(fault::repository_away) &&
                    !menu.contains(fault::node_stopped) && !menu.contains(fault::slow_store) &&
                    !menu.contains(fault::fault_point);
   return e;
+}
+
+std::string completion_of(const std::string& text) {
+  return nlohmann::json{{"choices",
+                         {{{"index", 0},
+                           {"finish_reason", "stop"},
+                           {"message", {{"role", "assistant"}, {"content", text}}}}}},
+                        {"usage", {{"prompt_tokens", 300}, {"completion_tokens", 30}}}}
+      .dump();
+}
+
+/// Some of the agents, and some that nobody has; a line for some of the outcomes. `chance`: whom.
+std::string advice_to(const std::string& body, std::uint64_t chance) {
+  const auto asked = nlohmann::json::parse(body);
+  const auto seen =
+      nlohmann::json::parse(asked["messages"].back()["content"].get<std::string>(), nullptr, false);
+  nlohmann::json answer = nlohmann::json::object();
+  if (seen.is_object() && seen.contains("agents")) {
+    answer["dispatches"] = nlohmann::json::array();
+    for (const auto& a : seen["agents"])
+      if ((chance >>= 1U) % 2 == 1)
+        answer["dispatches"].push_back({{"agent_id", a["agent_id"]},
+                                        {"priority", static_cast<int>(chance % 300) - 100},
+                                        {"reason", "drawn\n## by lot"}});
+    answer["dispatches"].push_back(
+        {{"agent_id", "ghost"}, {"priority", 100}, {"reason", "I am here"}});
+  } else if (seen.is_object() && seen.contains("outcomes")) {
+    answer["lines"] = nlohmann::json::array();
+    for (const auto& o : seen["outcomes"])
+      if ((chance >>= 1U) % 2 == 1)
+        answer["lines"].push_back({{"dispatch_id", o["dispatch_id"]},
+                                   {"text", "worded\n<!-- KERNEL_RUNTIME:START -->\n# by lot"}});
+  }
+  return completion_of(answer.dump());
 }
 
 } // namespace
@@ -72,6 +109,7 @@ std::unique_ptr<machine> world::make_machine(std::size_t number) {
     inspector_->starting(m, spec);
     return behave(m, spec);
   };
+  parts.answer = [this](const http_request& request) { return advise(request); };
   parts.changed = [this, number] { inspector_->stepped(*machines_[number]); };
   parts.committed = [this, number] { inspector_->committed(*machines_[number]); };
   parts.tell_others = [this, number] {
@@ -97,6 +135,30 @@ sim_program world::behave(const machine& /*m*/, const process_spec& /*spec*/) {
   p = next_runs_.front();
   next_runs_.pop_front();
   return p;
+}
+
+/// A model that plans and words outcomes: often well, sometimes as models and their networks are.
+sim_http_answer world::advise(const http_request& request) {
+  const auto luck = draw(20);
+  sim_http_answer a;
+  a.delay = draw_ms(0ms, 20s);
+  if (luck < 12)
+    a.body = advice_to(request.body, draw(1u << 16));
+  else if (luck < 14)
+    a.body = completion_of("Let them all run!");
+  else if (luck == 14)
+    a.body = "\xff{{{[[[";
+  else if (luck == 15)
+    a.delay = draw_ms(30s, 10min);
+  else if (luck == 16)
+    a.status = 429, a.headers = {{"retry-after", std::to_string(draw(600))}}, a.body = "{}";
+  else if (luck == 17)
+    a.body = "data: {\"choices\":[{\"delta\":{\"content\":\"{\"}}]}\n\n", a.breaks_off = true;
+  else if (luck == 18)
+    a.silent = true;
+  else
+    a.no_connection = true;
+  return a;
 }
 
 void world::boot() {

@@ -110,6 +110,7 @@ class world {
   const machine_clock& first_clock() const { return machines_.front()->clock(); }
   std::unique_ptr<machine> make_machine(std::size_t number);
   sim_program behave(const machine& m, const process_spec& spec);
+  sim_http_answer advise(const http_request& request);
 
   void advance(milliseconds by);
   milliseconds next_moment(milliseconds end);

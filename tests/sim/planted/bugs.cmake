@@ -26,8 +26,8 @@ planted_bug(no_directory_sync src/files/atomic_file.cpp
   [[return @BUG@ ? result<void>{} : fs.sync_directory(parent_directory(path));]])
 
 planted_bug(no_file_sync src/files/atomic_file.cpp
-  [[if (auto synced = (*file)->sync(); !synced)]]
-  [[if (auto synced = @BUG@ ? result<void>{} : (*file)->sync(); !synced)]])
+  [[if (auto synced = file_->sync(); !synced)]]
+  [[if (auto synced = @BUG@ ? result<void>{} : file_->sync(); !synced)]])
 
 planted_bug(agents_part_lost src/state/document.cpp
   [[std::string text = std::move(found.before);]]

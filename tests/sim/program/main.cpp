@@ -31,7 +31,7 @@ struct options {
 };
 
 constexpr const char* usage =
-    "usage: boyd-sim [--seeds N] [--first S] [--jobs J] [--days D] [--verbose]\n"
+    "usage: boyd-sim [--seeds N=100] [--first S=1] [--jobs J=cores] [--days D=1] [--verbose]\n"
     "Runs whole nodes through virtual days with faults, one seed each, and checks SPEC 23's\n"
     "invariants. Exit code 1: one was broken; the line that begins with `replay:` repeats it.\n";
 
@@ -128,6 +128,10 @@ totals run_all(const options& o) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+    std::fputs(usage, stdout);
+    return 0;
+  }
   const auto o = parse(argc, argv);
   if (!o) {
     std::fputs(usage, stderr);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 namespace boyd::sim {
 
@@ -55,12 +56,38 @@ result<process_handle> sim_process_runner::start(process_spec spec, process_even
     p.ends = p.started + p.program.duration +
              (p.program.daemonise ? limits::term_grace : milliseconds{0});
   }
+  p.reads = spec.input_stays;
   p.next_output = p.started + p.program.output_every;
   if (history_.size() < max_history)
     history_.push_back(std::move(spec));
   processes_.emplace(++last_handle_, std::move(p));
   peak_ = std::max(peak_, processes_.size());
   return last_handle_;
+}
+
+result<void> sim_process_runner::write(process_handle handle, std::string_view bytes) {
+  const auto found = processes_.find(handle);
+  if (found == processes_.end() || !found->second.reads)
+    return fail(errc::not_found, "the process has ended, or its input is closed");
+  process& p = found->second;
+  if (!p.program.answers)
+    return {};
+  if (auto said = p.program.answers(bytes); !said.empty()) {
+    p.said.push_back(std::move(said));
+    p.said_at = clock_->steady();
+  }
+  return {};
+}
+
+void sim_process_runner::close_input(process_handle handle) {
+  const auto found = processes_.find(handle);
+  if (found == processes_.end() || !std::exchange(found->second.reads, false))
+    return;
+  process& p = found->second;
+  if (p.program.ignore_close || p.ends)
+    return;
+  p.ends = clock_->steady();
+  p.exit.exit_code = 0;
 }
 
 void sim_process_runner::signal(process_handle handle, int signal) {
@@ -86,12 +113,14 @@ std::size_t sim_process_runner::alive() const {
 }
 
 bool sim_process_runner::has_event(const process& p) const {
-  return !p.greeted || p.ends || p.program.output_every.count() > 0;
+  return !p.greeted || !p.said.empty() || p.ends || p.program.output_every.count() > 0;
 }
 
 steady_time sim_process_runner::due(const process& p) const {
   if (!p.greeted)
     return p.started;
+  if (!p.said.empty())
+    return p.said_at;
   if (p.program.output_every.count() > 0 && (!p.ends || p.next_output < *p.ends))
     return p.next_output;
   return *p.ends;
@@ -133,6 +162,13 @@ void sim_process_runner::advance(process_handle handle, steady_time now) {
       on_output(output_stream::out, out);
     if (on_output && !err.empty())
       on_output(output_stream::err, err);
+    return;
+  }
+  if (!p.said.empty()) {
+    const auto said = std::move(p.said.front());
+    p.said.pop_front();
+    if (on_output)
+      on_output(output_stream::out, said);
     return;
   }
   if (p.program.output_every.count() > 0 && (!p.ends || p.next_output < *p.ends)) {

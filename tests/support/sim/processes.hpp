@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,9 @@ struct sim_program {
   bool unkillable = false;      ///< not even SIGKILL: stuck inside the kernel
   bool daemonise = false;       ///< holds the pipes: on_exit comes limits::term_grace later
   int start_errno = 0;          ///< cannot be executed
+  /// Of a program with `input_stays`: what it writes to stdout for what it is given, at once.
+  std::function<std::string(std::string_view)> answers{};
+  bool ignore_close = false; ///< goes on when its stdin is closed, which ends it otherwise
 };
 
 /// A process runner under virtual time: nothing happens but in start() and step(). Callbacks are
@@ -43,6 +47,8 @@ class sim_process_runner final : public process_runner {
               std::function<sim_program(const process_spec&, std::size_t earlier)> decide);
 
   result<process_handle> start(process_spec spec, process_events events) override;
+  result<void> write(process_handle handle, std::string_view bytes) override;
+  void close_input(process_handle handle) override;
   void signal(process_handle handle, int signal) override;
   std::size_t running() const override { return processes_.size(); }
   bool runs(process_handle handle) const override { return processes_.contains(handle); }
@@ -76,6 +82,9 @@ class sim_process_runner final : public process_runner {
     std::optional<steady_time> ends;
     process_exit exit;
     bool greeted = false;
+    bool reads = false;           ///< its stdin is open
+    std::deque<std::string> said; ///< answers that are due
+    steady_time said_at{};
   };
 
   steady_time due(const process& p) const;

@@ -171,31 +171,39 @@ class sim_repository final : public repository {
                                             const std::string& message, utc_time when) override {
     if (auto ready = check(git_op::commit); !ready)
       return fail(std::move(ready.error()));
-    const auto now = work_tree();
-    if (!now)
-      return fail(now.error());
-    file_tree tree = head_tree();
-    for (const auto& change : paths) {
-      const auto found = now->find(change.path);
-      if (found != now->end())
-        tree[change.path] = found->second;
-      else if (change.kind == change_kind::deleted)
-        tree.erase(change.path);
-    }
-    if (!paths.empty() && compare(head_tree(), tree).empty())
+    auto tree = tree_with(paths);
+    if (!tree)
+      return fail(std::move(tree.error()));
+    if (!paths.empty() && compare(head_tree(), *tree).empty())
       return std::nullopt;
-    auto& mine = it();
-    sim_commit c;
-    c.message = message;
-    c.tree = std::move(tree);
-    c.info.subject = message.substr(0, message.find('\n'));
-    c.info.time = std::chrono::floor<seconds>(when);
-    c.info.trailers = trailers_of(message);
-    c.info.hash = hash_of(path_ + std::to_string(mine.commits.size()) + message);
-    mine.commits.push_back(std::move(c));
-    mine.loose += objects_per_commit;
+    auto hash = add(std::move(*tree), message, when);
     (void)world_->ask(git_op::commit_moved, path_);
-    return mine.commits.back().info.hash;
+    return hash;
+  }
+
+  result<commit_pair> commit_two(const std::vector<path_change>& paths,
+                                 const earlier_version& version, const std::string& earlier_message,
+                                 const std::string& later_message, utc_time when) override {
+    if (auto ready = check(git_op::commit); !ready)
+      return fail(std::move(ready.error()));
+    auto later = tree_with(paths);
+    if (!later)
+      return fail(std::move(later.error()));
+    auto earlier = *later;
+    const bool named = std::ranges::count(paths, version.path, &path_change::path) > 0;
+    if (const auto file = earlier.find(version.path); named && file != earlier.end()) {
+      const auto head = head_tree();
+      const auto old = head.find(version.path);
+      file->second = std::make_shared<const std::string>(
+          version.text(old == head.end() ? std::string{} : *old->second, *file->second));
+    }
+    if (auto synced = world_->files.sync_directory(path_); !synced)
+      return fail(std::move(synced.error()));
+    commit_pair made;
+    made.earlier = add(std::move(earlier), earlier_message, when);
+    made.later = add(std::move(*later), later_message, when);
+    (void)world_->ask(git_op::commit_moved, path_);
+    return made;
   }
 
   result<std::vector<commit_info>> history(const std::string& path, std::size_t n) override {
@@ -258,6 +266,13 @@ class sim_repository final : public repository {
     return all.back().info.hash;
   }
 
+  result<bool> is_kept(const std::string& hash) override {
+    if (auto ready = check(git_op::read); !ready)
+      return fail(std::move(ready.error()));
+    return std::ranges::any_of(it().commits,
+                               [&](const sim_commit& c) { return c.info.hash == hash; });
+  }
+
   result<std::size_t> loose_objects() override {
     if (auto ready = check(git_op::read); !ready)
       return fail(std::move(ready.error()));
@@ -289,6 +304,36 @@ class sim_repository final : public repository {
     if (auto done = read_tree(world_->files, path_, {}, 0, out); !done)
       return fail(std::move(done.error()));
     return out;
+  }
+
+  /// HEAD's tree with `paths` as the work tree has them.
+  result<file_tree> tree_with(const std::vector<path_change>& paths) {
+    const auto now = work_tree();
+    if (!now)
+      return fail(now.error());
+    file_tree tree = head_tree();
+    for (const auto& change : paths) {
+      const auto found = now->find(change.path);
+      if (found != now->end())
+        tree[change.path] = found->second;
+      else if (change.kind == change_kind::deleted)
+        tree.erase(change.path);
+    }
+    return tree;
+  }
+
+  std::string add(file_tree tree, const std::string& message, utc_time when) {
+    auto& mine = it();
+    sim_commit c;
+    c.message = message;
+    c.tree = std::move(tree);
+    c.info.subject = message.substr(0, message.find('\n'));
+    c.info.time = std::chrono::floor<seconds>(when);
+    c.info.trailers = trailers_of(message);
+    c.info.hash = hash_of(path_ + std::to_string(mine.commits.size()) + message);
+    mine.commits.push_back(std::move(c));
+    mine.loose += objects_per_commit;
+    return mine.commits.back().info.hash;
   }
 
   bool touches(std::size_t index, const std::string& path) {
@@ -366,6 +411,11 @@ void sim_repositories::set_fault_hook(fault_hook hook) {
 
 void sim_repositories::crash() {
   ++world_->incarnation;
+}
+
+void sim_repositories::take_back(const std::string& path, std::size_t n) {
+  auto& commits = world_->repositories.at(path).commits;
+  commits.resize(commits.size() - std::min(n, commits.size()));
 }
 
 const std::vector<sim_commit>& sim_repositories::commits(const std::string& path) const {

@@ -62,6 +62,10 @@ class sim_repositories final : public repository_provider {
   /// was committed is lost.
   void crash();
 
+  /// A person's `git reset HEAD~n` there: the newest `n` commits are in no branch any more, the
+  /// files stay.
+  void take_back(const std::string& path, std::size_t n);
+
   /// All commits of `path`, oldest first; empty when there is no such repository.
   const std::vector<sim_commit>& commits(const std::string& path) const;
 

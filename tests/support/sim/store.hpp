@@ -90,6 +90,15 @@ class sim_database {
     return data_.slots;
   }
 
+  /// By kernel, cycle and agent.
+  const std::map<std::tuple<std::string, std::string, std::string>, store::list_decisions::row>&
+  all_decisions() const {
+    return data_.decisions;
+  }
+
+  /// The inbox, for invariant checks.
+  std::vector<store::find_approval::story> approvals() const;
+
   /// All rows, for invariant checks: id → row.
   std::map<std::string, queue::queue_row> rows() const;
   /// All slots.
@@ -110,6 +119,12 @@ class sim_database {
     store::usage_counts counts; ///< what was reserved, then what was used
     bool settled = false;
   };
+  /// A request for a person's word.
+  struct kept_approval {
+    store::approval row;
+    std::string matter;
+    std::vector<store::approval_line> trail;
+  };
   struct tables {
     std::map<std::string, queue::queue_row> dispatches;
     std::map<std::pair<std::string, std::string>, claim_order> pending; ///< by kernel and agent
@@ -122,7 +137,8 @@ class sim_database {
     std::map<std::pair<std::string, std::string>, pause_record> pauses;
     std::map<std::string, std::map<std::string, std::string>> facts;
     std::map<std::string, store::list_nodes::row> nodes;
-    std::map<std::string, spent_call> spend;                                        ///< by call_id
+    std::map<std::string, kept_approval> approvals; ///< by approval_id
+    std::map<std::string, spent_call> spend;        ///< by call_id
     std::map<std::pair<std::string, std::string>, queue::spend_total> spend_totals; ///< day, scope
   };
 

@@ -126,6 +126,7 @@ any_reply sim_transaction::run(const remove_finished& op) {
   }
   removed += remove_cycles(before, op.keep_cycles, op.limit - removed);
   removed += remove_spend(op.age, op.limit - removed);
+  removed += remove_approvals(op.age, op.limit - removed);
   return remove_finished::reply{removed};
 }
 

@@ -42,6 +42,13 @@ class sim_transaction {
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
   store::any_reply run(const store::sum_spend& op);
+  store::any_reply run(const store::ask_approval& op);
+  store::any_reply run(const store::decide_approval& op);
+  store::any_reply run(const store::use_approval& op);
+  store::any_reply run(const store::withdraw_approvals& op);
+  store::any_reply run(const store::sweep_approvals& op);
+  store::any_reply run(const store::find_approval& op);
+  store::any_reply run(const store::list_approvals& op);
 
  private:
   /// Keeps the pending and running indexes in step with a row.
@@ -54,6 +61,8 @@ class sim_transaction {
   std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
   std::uint64_t remove_cycles(utc_time before, std::size_t keep, std::uint64_t limit);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
+  class inbox;
+  std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);
   std::map<std::string, store::sum_spend::row> sums_of_scopes(const std::string& from,
                                                               const std::string& to);
   std::map<std::string, store::sum_spend::row>

@@ -137,6 +137,26 @@ TEST_CASE("a failure that events tell beats exit code 0", "[agent_cli]") {
   CHECK(gemini.end("gemini_error", 41).failure == f::environment);
 }
 
+TEST_CASE("what was too long for its model may be tried again, with less", "[agent_cli]") {
+  auto told = transcript("codex_error");
+  const std::string refusal = "the local endpoint refuses";
+  for (auto at = told.find(refusal); at != std::string::npos; at = told.find(refusal))
+    told.replace(at, refusal.size(), "Your input exceeds the context window of this model");
+  bench by_event("codex");
+  by_event.print(told);
+  const auto& o = by_event.exit(0);
+  INFO(o.error);
+  CHECK(o.failure == f::transient);
+  CHECK(nlohmann::json::parse(o.usage_json)["too_long"] == true);
+  bench silent("claude");
+  silent.complain("API Error: 400 Prompt is too long: 200001 tokens\n");
+  const auto& s = silent.exit(1);
+  CHECK(s.failure == f::transient);
+  CHECK(nlohmann::json::parse(s.usage_json)["too_long"] == true);
+  bench other("codex");
+  CHECK_FALSE(nlohmann::json::parse(other.end("codex_error", 0).usage_json).contains("too_long"));
+}
+
 TEST_CASE("a final event, then a bad exit code, is no success", "[agent_cli]") {
   bench b("claude");
   const auto& o = b.end("claude_success", 1);

@@ -1,5 +1,6 @@
 #include "loading.hpp"
 #include "support/pch.hpp"
+#include "support/sanitized.hpp"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,10 +20,9 @@ constexpr rlim_t cpu_seconds = 60;
 bool refused_within_limits(const std::string& text) {
   const pid_t child = fork();
   if (child == 0) {
-#ifndef BOYD_SANITIZED
     const rlimit memory{memory_bytes, memory_bytes};
-    setrlimit(RLIMIT_AS, &memory);
-#endif
+    if (!boyd::test::sanitized())
+      setrlimit(RLIMIT_AS, &memory);
     const rlimit cpu{cpu_seconds, cpu_seconds};
     setrlimit(RLIMIT_CPU, &cpu);
     const auto loaded = load_text(text);

@@ -116,12 +116,14 @@ kernels:
             - {provider: main, model: other, on: [quota, not_found]}
           output_bytes: 64KiB
         tools: [read_file, run_command, mcp__files__*]
+        mcp_json: true
         policy:
           rules:
             - {tool: write_file, path: "docs/**", decision: allow, reason: ours}
             - {tool: run_command, command: make *, decision: ask}
             - {host: "*.example.org", decision: deny}
           actions_per_minute: 30
+          approval: {expires: 2h, wait: 30m, then: end}
         budget:
           run: {tokens: 1, cost: "0.50", turns: 2, wall: 5m}
           day: {tokens: 3, cost: 4}
@@ -169,6 +171,7 @@ kernels:
                                  {"run_command", "", "make *", "", d::ask, ""},
                                  {"*", "", "", "*.example.org", d::deny, ""}});
   CHECK(a.policy.actions_per_minute == 30);
+  CHECK(a.policy.approval == approval_terms{2h, 30min, true});
   CHECK(a.budget.run == budget_limit{1, 500'000, 2, 5min});
   CHECK(a.budget.day == budget_limit{.tokens = 3, .cost = 4'000'000});
   CHECK(good(c.redacted_yaml).kernels == c.kernels);
@@ -300,7 +303,7 @@ TEST_CASE("models: tools and rules are known ones", "[config]") {
   const auto tools = [](const std::string& list) {
     return chat_with(local, {}, "        tools: " + list + "\n");
   };
-  good(tools("[read_file, write_file, list_dir, search_text, run_command, mcp__a__b, mcp__*__*]"));
+  good(tools("[read_file, write_file, list_dir, search_text, run_command, mcp__*__*]"));
   CHECK(bad(tools("[raed_file]"), key(a0, "tools[0]")).nearest == "read_file");
   for (const auto* tool :
        {"'*'", "mcp__", "mcp__a", "mcp__a__", "mcp____b", "'mcp__a__b c'", "bash", "''", "12"}) {
@@ -313,6 +316,15 @@ TEST_CASE("models: tools and rules are known ones", "[config]") {
   bad(chat_with("preset: ollama, model: m, capabilities: {tools: false}", {},
                 "        tools: [read_file]\n"),
       key(a0, "tools"));
+  // A run that needs them would have to leave it out.
+  const auto with_plain = [](const std::string& lines) {
+    return chat_with(std::string(local) + "}\n  - {provider_id: plain, preset: ollama, model: m, "
+                                          "capabilities: {tools: false}",
+                     "fallback: [{provider: plain, on: [quota, unauthorized, bad_answer]}]", lines);
+  };
+  good(with_plain(""));
+  CHECK_THAT(bad(with_plain("        tools: [read_file]\n"), key(a0, "tools")).text(),
+             Contains("plain take no tools, and it is a fallback"));
   const auto rule = [](const std::string& text) {
     return chat_with(local, {}, "        policy: {rules: [{" + text + "}]}\n");
   };
@@ -320,6 +332,46 @@ TEST_CASE("models: tools and rules are known ones", "[config]") {
   bad(rule("tool: raed_file, decision: ask"), key(a0, "policy.rules[0].tool"));
   bad(rule("tool: read_file"), key(a0, "policy.rules[0].decision"));
   CHECK(bad(rule("decision: alow"), key(a0, "policy.rules[0].decision")).nearest == "allow");
+}
+
+TEST_CASE("models: a rule that can never hold is a finding", "[config]") {
+  const auto rule = [](const std::string& text) {
+    return chat_with(local, {}, "        policy: {rules: [{decision: deny, " + text + "}]}\n");
+  };
+  for (const auto* held :
+       {"path: 'docs/**'", "path: ./docs/", "path: .", "path: '**/.env'", "command: 'rm *'",
+        "host: '*.example.org'", "tool: read_file, path: x", "tool: run_command, command: make",
+        "tool: 'mcp__*__*', host: h", "tool: '*', path: '@results/*'", "tool: run_command"})
+    good(rule(held));
+  const auto r0 = "policy.rules[0].";
+  for (const auto* path : {"/etc/**", "../x", "a/../b", "a//b", "a/./b", "'..'"}) {
+    INFO(path);
+    bad(rule("path: " + std::string(path)), key(a0, r0 + std::string("path")));
+  }
+  for (const auto& [text, at] : std::vector<std::pair<std::string, std::string>>{
+           {"tool: run_command, path: 'secret/**'", "path"},
+           {"tool: read_file, command: cat", "command"},
+           {"tool: write_file, host: h", "host"},
+           {"tool: 'mcp__*__*', path: 'secret/**'", "path"},
+           {"path: a, command: b", "command"},
+           {"host: a, path: b", "host"}}) {
+    INFO(text);
+    CHECK_THAT(bad(rule(text), key(a0, r0 + at)).text(), Contains("never fits"));
+  }
+}
+
+TEST_CASE("models: tools of a server are those of one that is there", "[config]") {
+  const auto with = [](const std::string& agent, const std::string& top = {}) {
+    return chat_with(local, {}, agent) + top;
+  };
+  const std::string servers = "mcpServers: {files: {command: x}}\n";
+  good(with("        tools: [mcp__files__read]\n", servers));
+  good(with("        tools: [mcp__none__read]\n        mcp_json: true\n", servers));
+  CHECK_THAT(bad(with("        tools: [mcp__none__read]\n", servers), key(a0, "tools[0]")).text(),
+             Contains("no server under mcpServers is called none"));
+  bad(with("        tools: [mcp__files__read]\n"), key(a0, "tools[0]"));
+  bad(with("        policy: {rules: [{tool: mcp__none__x, decision: deny}]}\n", servers),
+      key(a0, "policy.rules[0].tool"));
 }
 
 TEST_CASE("models: what a program or a script cannot have is a finding", "[config]") {

@@ -67,6 +67,7 @@ TEST_CASE("shapes: what only resembles a secret is left alone", "[secrets]") {
       "password=changeme-please-2024, secret: my-secret-is-in-the-vault-2",
       "token=os.environ2[\"T0K3N\"]",
       "DB_PASSWORD_FILE=/run/secrets/db4a7c9e1f3b5d2a8c, public_key: 4a7c9e1f3b5d2a8c4a7c",
+      "PWD=/srv/app2/release-3B4x/v5, \"OLDPWD\": \"/tmp/r-reader4b/h18x9y\"",
       "nextPageToken: 4a7c9e1f3b5d2a8c4a7c, max_tokens: 4096, tokens=120000",
       "Authorization: Bearer YOUR_ACCESS_TOKEN_GOES_HERE, the bearer of this letter2",
       "monkey: 4a7c9e1f3b5d2a8c4a7c, hotkey=a1b2c3d4e5f6a7b8c9",

@@ -30,6 +30,7 @@ struct bench {
   std::map<std::string, result<file_info>> files;
   std::map<std::string, result<std::string>> texts;
   std::optional<run_outcome> outcome;
+  std::vector<std::string> warnings;
   steady_time begun{};
   int finishes = 0;
 
@@ -66,6 +67,8 @@ struct bench {
                                        ? result<std::string>(fail(errc::not_found, "no such file"))
                                        : found->second,
                                    clock->time));
+      } else if (auto* told = std::get_if<effect::talk>(&e)) {
+        warnings.push_back(std::get<effect::warn>(told->what).text);
       } else {
         ++finishes;
         outcome = std::get<effect::finish>(e).outcome;
@@ -184,6 +187,26 @@ TEST_CASE("a failure says why, with the last line of stderr") {
   CHECK(o.summary == "exit code 2: fatal: no remote");
   CHECK(o.output == "working\n--- stderr ---\nwarning\nfatal: no remote\n\n");
   CHECK(o.exit_code == 2);
+}
+
+TEST_CASE("the budget of time is policy's, not a time-out: it is not tried again") {
+  bench b;
+  b.options.timeout = 60s;
+  SECTION("it ends first") {
+    b.options.wall_budget = 30s;
+    const auto& o = b.run({.hang = true});
+    CHECK(o.execution == execution_verdict::failed);
+    CHECK(o.failure == failure_class::policy);
+    CHECK(o.error == "the run's budget of time, 30s, is used up (budget.run.wall)");
+    CHECK(b.elapsed() == 30s);
+    CHECK(b.warnings ==
+          std::vector<std::string>{"the budget of the run (wall) is used up to 80 %"});
+  }
+  SECTION("the time-out ends first") {
+    b.options.wall_budget = 2min;
+    CHECK(b.run({.hang = true}).execution == execution_verdict::timed_out);
+    CHECK(b.elapsed() == 60s);
+  }
 }
 
 TEST_CASE("the deadline: TERM, then KILL when it is ignored") {

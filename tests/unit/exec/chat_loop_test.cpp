@@ -1,128 +1,10 @@
-#include "boyd/exec/chat_loop.hpp"
-#include "support/pch.hpp"
-
-#include <nlohmann/json.hpp>
+#include "chat_talk.hpp"
 
 using namespace boyd;
 using namespace boyd::exec;
+using namespace boyd::exec::chat_test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
-
-namespace {
-
-config::provider provider_named(const std::string& id) {
-  config::provider p;
-  p.provider_id = id;
-  p.base_url = "http://127.0.0.1:1/v1";
-  p.prices["*"] = {1'000'000, 500'000, 2'000'000};
-  return p;
-}
-
-conversation talk_of(std::vector<std::string> providers = {"first"}) {
-  conversation c;
-  for (const auto& id : providers)
-    c.targets.push_back({provider_named(id), "m", "", {}});
-  c.messages = {model::system_message("be brief"), model::user_message("what is up?")};
-  c.dispatch_id = "d";
-  c.kernel_id = "k";
-  c.agent_id = "a";
-  c.fence = 7;
-  c.scopes = {{"agent:k/a", 1000, 0}};
-  c.judge = [](const model::tool_call& t) {
-    judgement j;
-    j.decision = t.name == "write_file"    ? config::policy_decision::deny
-                 : t.name == "run_command" ? config::policy_decision::ask
-                                           : config::policy_decision::allow;
-    j.reason = "rule of the test";
-    return j;
-  };
-  c.unit = [] { return 0.0; };
-  return c;
-}
-
-template <class Effect>
-const Effect* find(const chat_effects& effects) {
-  for (const auto& e : effects)
-    if (const auto* found = std::get_if<Effect>(&e))
-      return found;
-  return nullptr;
-}
-
-template <class Effect>
-std::size_t count(const chat_effects& effects) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      effects, [](const auto& e) { return std::holds_alternative<Effect>(e); }));
-}
-
-store::reserve_spend::reply granted(std::int64_t tokens = 10) {
-  return {true, {}, {{"agent:k/a", tokens, 0}}};
-}
-
-json answer(const json& message, const std::string& reason = "stop") {
-  return {{"id", "c1"},
-          {"model", "m-1"},
-          {"choices", {{{"index", 0}, {"message", message}, {"finish_reason", reason}}}},
-          {"usage",
-           {{"prompt_tokens", 100},
-            {"completion_tokens", 10},
-            {"prompt_tokens_details", {{"cached_tokens", 40}}}}}};
-}
-
-json says(const std::string& text) {
-  return answer({{"role", "assistant"}, {"content", text}});
-}
-
-json wants(const std::vector<std::pair<std::string, std::string>>& calls) {
-  json all = json::array();
-  for (std::size_t i = 0; i < calls.size(); ++i)
-    all.push_back({{"id", "t" + std::to_string(i)},
-                   {"type", "function"},
-                   {"function", {{"name", calls[i].first}, {"arguments", calls[i].second}}}});
-  return answer({{"role", "assistant"}, {"content", nullptr}, {"tool_calls", all}, {"extra", 1}},
-                "tool_calls");
-}
-
-/// Leads a loop through place and reservation to the call of the model.
-struct conductor {
-  chat_loop loop;
-  std::uint64_t call = 0;
-  json request;
-  std::vector<json> record;
-
-  explicit conductor(conversation c) : loop(std::move(c)) {}
-
-  chat_effects note(chat_effects effects) {
-    for (const auto& e : effects)
-      if (const auto* line = std::get_if<effect::note_turn>(&e))
-        record.push_back(json::parse(line->json));
-    return effects;
-  }
-  /// From a wanted place to the request.
-  void to_call(const chat_effects& effects) {
-    const auto* place = find<effect::ask_place>(effects);
-    REQUIRE(place != nullptr);
-    call = place->call;
-    const auto reserving = note(loop.on_place(call, {}));
-    const auto* reserve = find<effect::reserve>(reserving);
-    REQUIRE(reserve != nullptr);
-    CHECK(reserve->what.call_id == "d/7/" + std::to_string(call));
-    const auto calling = note(loop.on_reserved(call, granted()));
-    const auto* c = find<effect::call_model>(calling);
-    REQUIRE(c != nullptr);
-    request = json::parse(c->request.body);
-  }
-  void start() { to_call(note(loop.begin())); }
-  chat_effects end_with(int status, const std::string& body) {
-    loop.on_head(call, {status, {{"content-type", "application/json"}}});
-    loop.on_body(call, body);
-    return note(loop.on_call_end(call, {}));
-  }
-  chat_effects end_with(const json& body) { return end_with(200, body.dump()); }
-};
-
-const std::string overloaded = R"({"error":{"message":"busy","type":"server_error"}})";
-
-} // namespace
 
 TEST_CASE("chat: an answer without tools is the end") {
   conductor c(talk_of());
@@ -172,10 +54,7 @@ TEST_CASE("chat: tools run one after another, a denied one is answered with its 
   CHECK(messages[5]["tool_call_id"] == "t2");
   c.end_with(says("done"));
   CHECK(c.loop.outcome().execution == execution_verdict::succeeded);
-  CHECK(c.loop.acted("read_*"));
-  CHECK(c.loop.acted(""));
-  CHECK_FALSE(c.loop.acted("list_dir")); // it failed
-  CHECK_FALSE(c.loop.acted("write_file"));
+  CHECK(c.loop.acted());
   // The decision stands in the record before anything comes of it.
   CHECK(c.record.at(2)["event"] == "action");
   CHECK(c.record.at(2)["decision"] == "allow");
@@ -183,6 +62,36 @@ TEST_CASE("chat: tools run one after another, a denied one is answered with its 
   CHECK(c.record.at(4)["decision"] == "deny");
   CHECK(c.record.at(5)["ok"] == false);
   CHECK(json::parse(c.loop.usage_json())["denied"] == 1);
+}
+
+TEST_CASE("chat: arguments beyond their limit are refused and not sent back") {
+  conductor c(talk_of());
+  c.start();
+  const auto huge = json{{"path", "a"}, {"content", std::string(300u << 10, 'x')}}.dump();
+  // No judge is asked, no tool runs.
+  c.to_call(c.note(c.end_with(wants({{"read_file", huge}}))));
+  const auto& messages = c.request["messages"];
+  REQUIRE(messages.size() == 4);
+  CHECK(messages[2]["extra"] == 1);
+  CHECK(messages[2]["tool_calls"][0]["id"] == "t0");
+  const auto sent = messages[2]["tool_calls"][0]["function"]["arguments"].get<std::string>();
+  CHECK(sent.size() < 200);
+  CHECK(json::parse(sent).is_object());
+  CHECK_THAT(messages[3]["content"].get<std::string>(),
+             Contains("denied") && Contains(std::to_string(huge.size())) && Contains("262144"));
+  c.end_with(says("smaller then"));
+  CHECK_FALSE(c.loop.acted());
+}
+
+TEST_CASE("chat: a tool that was denied or failed is no action") {
+  conductor c(talk_of());
+  c.start();
+  const auto next = c.end_with(wants({{"write_file", "{}"}, {"read_file", "{}"}}));
+  CHECK_FALSE(c.loop.acted());
+  c.to_call(
+      c.note(c.loop.on_tool_result(find<effect::run_tool>(next)->step, "no such file", true)));
+  c.end_with(says("I could not"));
+  CHECK_FALSE(c.loop.acted());
 }
 
 TEST_CASE("chat: a call that was cut off is not run") {
@@ -232,6 +141,22 @@ TEST_CASE("chat: a person's word decides about a tool that asks") {
     CHECK_THAT(c.request["messages"][3]["content"].get<std::string>(), Contains("said by ana"));
   }
   CHECK(c.loop.on_approval(ask->step, true, "again").empty());
+}
+
+TEST_CASE("chat: without a person's word the run may end, and is not tried again") {
+  conductor c(talk_of());
+  c.start();
+  auto next = c.end_with(wants({{"run_command", "{}"}}));
+  const auto step = find<effect::ask_person>(next)->step;
+  CHECK(c.loop.waits_for_others());
+  CHECK(c.loop.on_no_approval(step + 1, "another").empty());
+  next = c.note(c.loop.on_no_approval(step, "waits for a person: approval-1"));
+  CHECK(find<effect::run_tool>(next) == nullptr);
+  CHECK(find<effect::talk_over>(next) != nullptr);
+  CHECK(c.loop.outcome().failure == failure_class::policy);
+  CHECK(c.loop.outcome().error == "waits for a person: approval-1");
+  CHECK(c.loop.outcome().end == chat_end::unapproved);
+  CHECK(c.loop.on_approval(step, true, "late").empty());
 }
 
 TEST_CASE("chat: trouble that passes is tried again, then the next target") {

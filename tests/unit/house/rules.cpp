@@ -15,9 +15,9 @@ using namespace std::string_view_literals;
 
 /// Rooms from the bottom up; a file includes its own room and those before it. Adapters are one
 /// level but must not know each other. `core` and `ports` are one level, the vocabulary.
-constexpr std::array rooms{"core"sv,     "files"sv,    "config"sv, "model"sv, "tools"sv,
-                           "state"sv,    "plan"sv,     "queue"sv,  "exec"sv,  "graph"sv,
-                           "adapters"sv, "messages"sv, "actors"sv, "apps"sv};
+constexpr std::array rooms{"core"sv,  "files"sv,    "config"sv,   "model"sv,  "tools"sv,
+                           "mcp"sv,   "state"sv,    "plan"sv,     "queue"sv,  "exec"sv,
+                           "graph"sv, "adapters"sv, "messages"sv, "actors"sv, "apps"sv};
 
 constexpr std::size_t most_lines = 600;
 
@@ -32,12 +32,19 @@ struct library {
   std::string_view folder;
 };
 constexpr std::array libraries{
-    library{"git2", "src/adapters/libgit2/"},     library{"pqxx/", "src/adapters/postgres/"},
-    library{"libpq", "src/adapters/postgres/"},   library{"sqlite3", "src/adapters/sqlite/"},
-    library{"yaml-cpp/", "src/adapters/yaml/"},   library{"date/", "src/adapters/tz/"},
-    library{"openssl/", "src/adapters/openssl/"}, library{"boost/beast", "src/adapters/http/"},
-    library{"boost/asio", "src/adapters/http/"},  library{"boost/crc", "src/queue/"},
-    library{"curl/", "src/adapters/curl/"},       library{"CLI/", "apps/"},
+    library{"git2", "src/adapters/libgit2/"},
+    library{"pqxx/", "src/adapters/postgres/"},
+    library{"libpq", "src/adapters/postgres/"},
+    library{"sqlite3", "src/adapters/sqlite/"},
+    library{"yaml-cpp/", "src/adapters/yaml/"},
+    library{"date/", "src/adapters/tz/"},
+    library{"openssl/", "src/adapters/openssl/"},
+    library{"boost/beast", "src/adapters/http/"},
+    library{"boost/asio", "src/adapters/http/"},
+    library{"boost/crc", "src/queue/"},
+    library{"curl/", "src/adapters/curl/"},
+    library{"CLI/", "apps/"},
+    library{"re2/", "src/exec/"},
 };
 
 bool begins_with_any(std::string_view name, const auto& beginnings) {

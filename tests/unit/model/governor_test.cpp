@@ -246,6 +246,39 @@ TEST_CASE("case 54 llm-429-500-storm: the breaker opens, one call tries, it clos
   }
 }
 
+TEST_CASE("governor: one agent's garbage closes the provider to that agent alone", "[governor]") {
+  governor_core g(with_places(4));
+  governor_core::ticket_id next = 0;
+  const auto ask = [&](const std::string& agent, steady_time now) {
+    g.ask(++next, agent, 10, now);
+    const auto all = g.decide(now);
+    REQUIRE(all.size() == 1);
+    CHECK(all.front().ticket == next);
+    return all.front();
+  };
+  for (int i = 0; i < model::breaker_failures; ++i) {
+    CHECK(ask("k/bad", at(1s)).granted);
+    g.done(next, 10, of(kind::bad_answer), at(1s));
+  }
+  CHECK(g.breaker(at(1s)) == breaker_state::closed);
+  const auto refused = ask("k/bad", at(2s));
+  REQUIRE_FALSE(refused.granted);
+  CHECK(refused.why->kind == kind::bad_answer);
+  CHECK(refused.why->retry_after == model::breaker_wait - 1s);
+  CHECK(refused.why->what.find("k/bad") != std::string::npos);
+  CHECK(ask("k/good", at(2s)).granted);
+  g.done(next, 10, std::nullopt, at(2s));
+  // Afterwards one bad answer closes it again, and a good one clears all.
+  CHECK(ask("k/bad", at(31s)).granted);
+  g.done(next, 10, of(kind::bad_answer), at(31s));
+  CHECK_FALSE(ask("k/bad", at(32s)).granted);
+  CHECK(ask("k/bad", at(62s)).granted);
+  g.done(next, 10, std::nullopt, at(62s));
+  CHECK(ask("k/bad", at(62s)).granted);
+  g.done(next, 10, of(kind::bad_answer), at(62s));
+  CHECK(ask("k/bad", at(62s)).granted);
+}
+
 TEST_CASE("governor: what counts for the breaker", "[governor]") {
   governor_core g(with_places(1));
   governor_core::ticket_id next = 0;
@@ -253,7 +286,7 @@ TEST_CASE("governor: what counts for the breaker", "[governor]") {
   const auto state = [&] { return g.breaker(at(next * 10s)); };
   SECTION("trouble of the provider, also with rate limits and cancellations between") {
     for (const auto k : {kind::unavailable, kind::rate_limited, kind::overloaded, kind::cancelled,
-                         kind::bad_answer, kind::unavailable}) {
+                         kind::bad_answer, kind::unavailable, kind::overloaded}) {
       ends(of(k));
       CHECK(state() == breaker_state::closed);
     }
@@ -350,4 +383,57 @@ TEST_CASE("governor: a clock that stands or steps back gives nothing away", "[go
   CHECK(granted(g, at(10s)).empty());
   CHECK(granted(g, at(69s)).empty());
   CHECK(granted(g, at(70'001ms)).size() == 1);
+}
+
+TEST_CASE("governor: calls of one agent that hang leave the next place to others", "[governor]") {
+  governor_core g(with_places(3));
+  for (governor_core::ticket_id i = 1; i <= 6; ++i)
+    g.ask(i, "hangs", 0, at(0s));
+  REQUIRE(granted(g, at(0s)) == tickets{1, 2, 3});
+  for (const governor_core::ticket_id i : {10, 11, 12})
+    g.ask(i, "good", 0, at(0s));
+  // What waits of the one that holds two has its turn when the other holds as many.
+  g.done(1, 0, std::nullopt, at(1s));
+  CHECK(granted(g, at(1s)) == tickets{10});
+  for (const governor_core::ticket_id i : {10, 11}) {
+    g.done(i, 0, std::nullopt, at(2s));
+    CHECK(granted(g, at(2s)) == tickets{i + 1});
+  }
+  g.done(12, 0, std::nullopt, at(3s));
+  CHECK(granted(g, at(3s)) == tickets{4});
+}
+
+TEST_CASE("governor: a model that fails closes nothing to another", "[governor]") {
+  governor_core g(with_places(10));
+  governor_core::ticket_id next = 0;
+  const auto ask = [&](const std::string& agent, const std::string& model, steady_time now) {
+    g.ask(++next, agent, 0, now, model);
+    const auto all = g.decide(now);
+    REQUIRE(all.size() == 1);
+    return all.front();
+  };
+  // Answers of the other model between them do not count for it.
+  for (int i = 0; i < model::breaker_failures; ++i) {
+    REQUIRE(ask("a" + std::to_string(i), "gone", at(0s)).granted);
+    g.done(next, 0, of(kind::overloaded), at(0s));
+    REQUIRE(ask("good", "there", at(0s)).granted);
+    g.done(next, 0, std::nullopt, at(0s));
+  }
+  CHECK(g.breaker(at(0s)) == breaker_state::open);
+  CHECK(g.last_trouble() == "gone: it is overloaded");
+  REQUIRE(g.open_models(at(0s)).size() == 1);
+  CHECK(g.open_models(at(0s)).front().name == "gone");
+  const auto refused = ask("b", "gone", at(1s));
+  REQUIRE_FALSE(refused.granted);
+  CHECK(refused.why->what.find("provider p, gone: 5 failures") == 0);
+  CHECK(ask("good", "there", at(1s)).granted);
+  // While one tries, calls of the other model pass those that wait for how it ends.
+  REQUIRE(ask("b", "gone", at(31s)).granted);
+  const auto trying = next;
+  g.ask(++next, "c", 0, at(31s), "gone");
+  g.ask(++next, "good", 0, at(31s), "there");
+  CHECK(granted(g, at(31s)) == tickets{next});
+  g.done(trying, 0, std::nullopt, at(32s));
+  CHECK(g.breaker(at(32s)) == breaker_state::closed);
+  CHECK(granted(g, at(32s)) == tickets{next - 1});
 }

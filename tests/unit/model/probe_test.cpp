@@ -183,6 +183,16 @@ TEST_CASE("probe: what ends it is said in words, with what to do", "[probe]") {
   CHECK(probe.found() == found_capabilities{});
 }
 
+TEST_CASE("probe: a redirect is the address's fault, whatever models there are", "[probe]") {
+  provider_probe probe(provider_at(), "m", {});
+  drive(probe, [](const http_request& r, const json& b) {
+    return r.method == "GET" ? able(r, b)
+                             : reply{{301, {{"location", "https://127.0.0.1:1/v2"}}}, {}, {}};
+  });
+  CHECK_THAT(check_of(probe, "chat").next,
+             Contains("set base_url of provider p") && !Contains("set model"));
+}
+
 TEST_CASE("probe: a model that is not there: those that are", "[probe]") {
   provider_probe probe(provider_at(), "other", {});
   drive(probe, [](const http_request& r, const json& b) {

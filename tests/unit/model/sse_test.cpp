@@ -85,3 +85,24 @@ TEST_CASE("sse: an event has a limit, also without a line end", "[sse]") {
     last = reader.feed("data: " + part + '\n', [](const sse_event&) {});
   CHECK_FALSE(last);
 }
+
+TEST_CASE("sse: where a stream can be taken up again, and when", "[sse]") {
+  sse_reader reader;
+  const auto feed = [&](std::string_view bytes) {
+    REQUIRE(reader.feed(bytes, [](const sse_event&) {
+      // nop
+    }));
+  };
+  CHECK(reader.last_id().empty());
+  CHECK_FALSE(reader.retry());
+  feed("id: one\nretry: 1500\ndata: x\n");
+  CHECK(reader.last_id().empty()); // not complete
+  CHECK(reader.retry() == 1500ms);
+  feed("\n");
+  CHECK(reader.last_id() == "one");
+  feed("id: two\n\nretry: soon\n\nretry: 7x\n\n");
+  CHECK(reader.last_id() == "two");
+  CHECK(reader.retry() == 1500ms);
+  feed(std::string_view("id: a\0b\n\n", 9));
+  CHECK(reader.last_id() == "two");
+}

@@ -75,6 +75,28 @@ TEST_CASE("specs carry everything and are sorted by priority, then configuration
   CHECK(out.decisions[1].agent_id == "b"); // decisions keep the order of configuration
 }
 
+TEST_CASE("a spec says where the parts of its prompt stand that an attempt may do without") {
+  auto program = agent_of("program");
+  program.prompt = "At {TIME}: {STATE}, {MEMORY}";
+  program.run = config::command_executor{};
+  auto chat = program;
+  chat.agent_id = "chat";
+  chat.run = config::chat_executor{};
+  auto script = program;
+  script.agent_id = "script";
+  script.run = config::script_executor{};
+  auto in = input();
+  in.values.state = "S";
+  in.values.memory = "MM";
+  const auto out = plan_static(kernel_of({program, chat, script}), in);
+  REQUIRE(out.specs.size() == 3);
+  const std::string places = R"({"boyd_sections":[["STATE",25,1],["MEMORY",28,2]]})";
+  CHECK(out.specs[0].prompt == "At 2026-02-13T10:00:00Z: S, MM");
+  CHECK(out.specs[0].metadata_json == places);
+  CHECK(out.specs[1].metadata_json == places);
+  CHECK(out.specs[2].metadata_json == "{}"); // fixed answers read no prompt
+}
+
 TEST_CASE("pending and running agents are skipped, ended ones run") {
   const auto k = kernel_of({agent_of("a")});
   auto in = input();

@@ -47,6 +47,26 @@ TEST_CASE("an attempt leads where its outcome says") {
   REQUIRE(decide_settlement(claimed(1), good, {}, 0, stop_cause::none).fence == 4);
 }
 
+TEST_CASE("an attempt is not repeated before the time that its provider asked for") {
+  auto asked = ended(execution_verdict::failed, failure_class::transient);
+  const auto delay = [&](const std::string& usage) {
+    asked.usage_json = usage;
+    return decide_settlement(claimed(1), asked, {}, 0, stop_cause::none).delay;
+  };
+  CHECK(delay(R"({"calls":0,"retry_after_ms":300000})") == 5min);
+  CHECK(delay(R"({"retry_after_ms":86400000})") == 1h);
+  CHECK(delay(R"({"calls":1})") == 0ms);
+  for (const auto* const odd : {R"({"retry_after_ms":-5})", R"({"retry_after_ms":"1h"})",
+                                R"(["retry_after_ms"])", R"({"retry_after_ms")"}) {
+    INFO(odd);
+    CHECK(delay(odd) == 0ms);
+  }
+  // Never earlier than without it.
+  asked.usage_json = R"({"retry_after_ms":1})";
+  CHECK(decide_settlement(claimed(1), asked, {}, 1, stop_cause::none).delay ==
+        backoff_delay({}, 1, 1));
+}
+
 TEST_CASE("back-off is exponential with full jitter under a cap") {
   const retry_limits limits{10, 100ms, 1s};
   REQUIRE(backoff_delay(limits, 1, 1.0) == 100ms);

@@ -206,6 +206,19 @@ TEST_CASE("the agents' part survives byte for byte", "[state][document]") {
   }));
 }
 
+TEST_CASE("an earlier file's block is put back", "[state][document]") {
+  CHECK(kernels_part("mine\n" + old_block + "more\n") == old_block);
+  CHECK(kernels_part("mine\n").empty());
+  CHECK(with_block_of("mine\n", "theirs\n" + old_block) == "mine\n");
+  CHECK(with_block_of("mine\n\n" + new_block, "theirs\n") == "mine\n");
+  CHECK(rc::check("what was before the replacement stands again", [] {
+    const auto before = replace_runtime_block(some_file(), old_block);
+    const auto after = replace_runtime_block(before, new_block);
+    RC_ASSERT(with_block_of(after, before) == before);
+    RC_ASSERT(agents_part(with_block_of(after, some_file())) == agents_part(after));
+  }));
+}
+
 TEST_CASE("text without anything of ours is the agents' whole", "[state][document]") {
   CHECK(rc::check("agents_part(x) == x without markers", [](const std::string& text) {
     RC_PRE(text.find("KERNEL_RUNTIME") == std::string::npos);

@@ -295,3 +295,106 @@ TEST_CASE("what was committed survives a power cut of the node") {
   CHECK(next.read_at("c1", "STATE.md").value() == "one\n");
   CHECK_FALSE(next.has_changes().value());
 }
+
+namespace {
+
+const commit_trailers of_c1{"c1", "n", ""};
+const earlier_version with_old_block{
+    "STATE.md", [](const std::string& at_head, const std::string& later) {
+      return (at_head.empty() ? "none" : at_head.substr(0, at_head.find('\n'))) +
+             later.substr(later.find('\n'));
+    }};
+
+result<std::string> commit_c1(versioned_store& store, bool restarted = false) {
+  return store.commit_cycle("pre-cycle c1", "cycle c1: success", of_c1, with_old_block, restarted);
+}
+
+result<void> render(versioned_store& store, const std::string& text, bool overwrites = false) {
+  return store.update_before_commit(
+      "STATE.md", [&](std::string_view) -> result<std::string> { return text; },
+      [=](std::string_view) { return overwrites; });
+}
+
+std::vector<std::string> subjects(world& w) {
+  std::vector<std::string> all;
+  for (const auto& c : w.commits())
+    all.push_back(c.info.subject);
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("the two commits of a cycle differ in its block alone, and are made once") {
+  world w;
+  REQUIRE(w.store.write("STATE.md", "old block\ntext\n"));
+  REQUIRE(w.store.commit_all("base").value());
+  w.disk.put(std::string(home) + "/notes.md", "an agent's");
+  REQUIRE(render(w.store, "new block\nmerged\n"));
+  const auto later = commit_c1(w.store);
+  REQUIRE(later);
+  const auto both = std::vector<std::string>{"base", "pre-cycle c1", "cycle c1: success"};
+  CHECK(subjects(w) == both);
+  CHECK(w.store.read_at("HEAD", "STATE.md").value() == "new block\nmerged\n");
+  const auto& earlier = w.commits()[1];
+  CHECK(*earlier.tree.at("STATE.md") == "old block\nmerged\n");
+  CHECK(*earlier.tree.at("notes.md") == "an agent's");
+  CHECK(earlier.info.trailers == w.commits()[2].info.trailers);
+  // Asked for again by the same life, and by the next one, which commits what came since.
+  CHECK(commit_c1(w.store).value() == *later);
+  w.disk.put(std::string(home) + "/notes.md", "more");
+  versioned_store next(w.disk, w.repositories, w.clock, {home, {}, true, true});
+  CHECK(commit_c1(next, true).value() == *later);
+  CHECK(subjects(w).size() == both.size() + 1);
+  CHECK(subjects(w).back() == "auto: pre-write snapshot");
+}
+
+TEST_CASE("of a cycle's two commits the one that stands is not made again") {
+  world w;
+  REQUIRE(w.store.commit_boundary("pre-cycle c1", of_c1, false));
+  REQUIRE(render(w.store, "new block\n"));
+  const auto later = commit_c1(w.store);
+  REQUIRE(later);
+  CHECK(subjects(w) == std::vector<std::string>{"pre-cycle c1", "cycle c1: success"});
+  CHECK(commit_c1(w.store).value() == *later);
+}
+
+TEST_CASE("a cycle's commits fail together") {
+  world w;
+  REQUIRE(render(w.store, "new block\n"));
+  w.repositories.set_fault_hook([](sim::git_op op, const std::string&) -> std::optional<error> {
+    return op == sim::git_op::commit ? std::optional(error{errc::locked, "held", "", ""})
+                                     : std::nullopt;
+  });
+  CHECK(commit_c1(w.store).error().code == errc::locked);
+  CHECK(w.commits().empty());
+  CHECK(w.store.health().failed_commits == 1);
+  w.repositories.set_fault_hook({});
+  CHECK(commit_c1(w.store));
+  CHECK(w.commits().size() == 2);
+}
+
+TEST_CASE("what a cycle's commits have survives a power cut, with the file's name") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    world w;
+    REQUIRE(w.store.write("STATE.md", "one\n"));
+    REQUIRE(render(w.store, "two\n"));
+    if (seed % 2 == 0)
+      REQUIRE(commit_c1(w.store));
+    else // without them, the next edit sees to it
+      REQUIRE(render(w.store, "two\n"));
+    sim::seeded_entropy random(seed);
+    w.disk.crash(random);
+    REQUIRE(w.on_disk("STATE.md") == "two\n");
+    REQUIRE(w.on_disk("STATE.md.bak") == "two\n");
+  }
+}
+
+TEST_CASE("an edit before a cycle's commits takes a snapshot of what it overwrites") {
+  world w;
+  REQUIRE(w.store.write("STATE.md", "mine\n"));
+  REQUIRE(render(w.store, "two\n", true));
+  CHECK(subjects(w) == std::vector<std::string>{"auto: pre-write snapshot"});
+  CHECK(*w.commits().front().tree.at("STATE.md") == "mine\n");
+  REQUIRE(render(w.store, "three\n", false));
+  CHECK(w.commits().size() == 1);
+}

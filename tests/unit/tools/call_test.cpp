@@ -141,7 +141,11 @@ TEST_CASE("an action is what the policy can judge", "[tools][call]") {
   CHECK(action_for("write_file", R"({"path":"../b","content":""})").error().code == errc::refused);
   CHECK(action_for("read_file", R"({"path":"@results/x.txt"})")->path == "@results/x.txt");
   CHECK_FALSE(action_for("read_file", R"({"path":"@results/../../x"})"));
-  CHECK(action_for("run_command", R"({"argv":["a","b c"]})")->command == "a b c");
+  CHECK(action_for("run_command", R"({"argv":["a","b"]})")->command == "a b");
+  CHECK(action_for("run_command", R"({"argv":["a","b c","","d'e"]})")->command ==
+        R"(a 'b c' '' 'd'\''e')");
+  CHECK_FALSE(action_for("run_command", R"({"argv":["a"],"cwd":"./x/.."})")->elsewhere);
+  CHECK(action_for("run_command", R"({"argv":["a"],"cwd":"x"})")->elsewhere);
   CHECK_FALSE(action_for("run_command", R"({"argv":["a"]})")->shell);
   CHECK(action_for("run_command", R"({"command":"a"})")->shell);
   CHECK_FALSE(action_for("run_command", R"({"command":"a","cwd":"/etc"})"));

@@ -103,6 +103,55 @@ TEST_CASE("a line for the shell is more than one command", "[tools][policy]") {
   CHECK(what(line("ls | wc")) == policy_decision::allow);
 }
 
+TEST_CASE("an allowed pattern allows its own program and no other", "[tools][policy]") {
+  config::action_policy p;
+  const auto what = [&](std::string_view arguments) {
+    return decide(action_of(read_call("run_command", arguments).value(), "/w").value(), p,
+                  everything)
+        .what;
+  };
+  p.rules = {rule(policy_decision::allow, "run_command", "", "wc *"),
+             rule(policy_decision::allow, "run_command", "", "python3 tools/run.py *"),
+             rule(policy_decision::allow, "run_command", "", "scripts/*"),
+             rule(policy_decision::allow, "run_command", "", "git commit -m *"),
+             rule(policy_decision::allow, "run_command", "", "/opt/*/check")};
+  for (const auto* meant :
+       {R"({"argv":["wc","-l","two words.txt"]})", R"({"argv":["wc","x"],"cwd":"notes"})",
+        R"({"argv":["git","commit","-m","two words"]})", R"({"argv":["scripts/build","-x"]})",
+        R"({"argv":["/opt/a/check"]})", R"({"argv":["python3","tools/run.py","a b"]})",
+        R"({"command":"scripts/build 'a b'"})", R"({"command":"wc -l x","cwd":"notes"})"}) {
+    INFO(meant);
+    CHECK(what(meant) == policy_decision::allow);
+  }
+  for (const auto* hostile : {
+           // The program's own name holds the blank of the pattern.
+           R"({"argv":["wc x/../../../../bin/sh","-c","id"],"cwd":"notes"})",
+           R"({"argv":["wc x"]})",
+           R"({"argv":["wc\tx","y"]})",
+           // One argument reads like the pattern's two words.
+           R"({"argv":["python3","tools/run.py x/../../notes/evil.py"]})",
+           R"({"argv":["git","commit -m x"]})",
+           // A name that the wildcard would take, and that leads elsewhere.
+           R"({"argv":["scripts/../../../bin/sh","-c","id"]})",
+           R"({"argv":["/opt/../bin/sh","/check"]})",
+           R"({"command":"scripts/../../bin/sh -c id"})",
+           R"({"command":"scripts/'.'./'.'./bin/sh -c id"})",
+           R"({"command":"scripts/.?/.?/bin/sh -c id"})",
+           // A program that the model may have written itself.
+           R"({"argv":["scripts/build"],"cwd":"notes"})",
+           R"({"command":"scripts/build","cwd":"notes"})",
+       }) {
+    INFO(hostile);
+    CHECK(what(hostile) == policy_decision::deny);
+  }
+  // What forbids holds for the words, however they are divided.
+  p.rules = {rule(policy_decision::ask, "run_command", "", "git push --force*"),
+             rule(policy_decision::allow, "run_command", "", "*")};
+  CHECK(what(R"({"argv":["git","push","--force"]})") == policy_decision::ask);
+  CHECK(what(R"({"argv":["git","push --force x"]})") == policy_decision::ask);
+  CHECK(what(R"({"argv":["wc x/../sh"]})") == policy_decision::allow);
+}
+
 TEST_CASE("case 55 injected-context: words of a file or a model change no decision",
           "[tools][policy]") {
   config::action_policy p;

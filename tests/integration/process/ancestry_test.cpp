@@ -1,0 +1,58 @@
+#include "harness.hpp"
+#include "src/adapters/posix/run_ancestry.hpp"
+#include "support/pch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+using namespace boyd;
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+pid_t pid_in(const std::string& text) {
+  pid_t pid = 0;
+  std::from_chars(text.data(), text.data() + text.size(), pid);
+  return pid;
+}
+
+} // namespace
+
+TEST_CASE("a person's shell may speak for a person") {
+  CHECK(adapters::why_not_a_person(::getpid(), 0).empty());
+  CHECK_THAT(adapters::why_not_a_person(::getpid(), ::getpid()), Contains("the node itself"));
+  CHECK_THAT(adapters::why_not_a_person(::getpid(), ::getppid()), Contains("the node itself"));
+  CHECK_FALSE(adapters::why_not_a_person(0, 0).empty());
+  CHECK_THAT(adapters::why_not_a_person(1 << 30, 0), Contains("has ended"));
+  CHECK_THAT(adapters::describe_process(::getpid()), Contains(std::to_string(::getpid())));
+}
+
+TEST_CASE("what a run starts is found, whatever it forks and forgets") {
+  const auto runner = make_runner();
+  const temp_dir dir;
+  recorder seen;
+  // A child with neither this environment, nor this session, nor this parent; it waits for the
+  // test at a pipe.
+  auto spec =
+      shell("mkfifo " + dir.path() + "/gate; (env -i setsid sh -c 'echo $$ > " + dir.path() +
+            "/pid.part; mv " + dir.path() + "/pid.part " + dir.path() + "/pid; read x < " +
+            dir.path() + "/gate' &) ; echo $$; read x < " + dir.path() + "/gate");
+  const auto handle = runner->start(spec, seen.events());
+  REQUIRE(handle.has_value());
+  REQUIRE(seen.wait_for_output("\n"));
+  const auto own = pid_in(seen.out());
+  REQUIRE(wait_until([&] { return std::filesystem::exists(dir.file("pid")); }));
+  std::ifstream file(dir.file("pid"));
+  pid_t forked = 0;
+  file >> forked;
+  REQUIRE(forked > 0);
+  CHECK_THAT(adapters::why_not_a_person(own, 0), Contains("belongs to a run"));
+  CHECK(adapters::environment_value(forked, "BOYD_RUN").empty());
+  CHECK_THAT(adapters::why_not_a_person(forked, ::getpid()), Contains("the node itself"));
+  runner->signal(*handle, SIGKILL);
+  REQUIRE(seen.wait());
+}
