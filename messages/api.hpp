@@ -4,9 +4,16 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace boyd {
+
+/// Who asks, where it matters: somebody decides in a person's place.
+struct api_caller {
+  std::string name;   ///< for the record
+  std::string barred; ///< why this one is no person who may decide; empty: it may
+};
 
 /// A request of the control API, from the socket or from a command without a node.
 struct api_request : message {
@@ -14,6 +21,7 @@ struct api_request : message {
   std::string path;                         ///< decoded, without the query
   std::map<std::string, std::string> query; ///< decoded
   std::string body;
+  std::optional<api_caller> caller{}; ///< of a request that decides for people; nothing: not known
 };
 
 struct api_response : message {

@@ -19,6 +19,7 @@ struct place_wish : message {
   std::string agent; ///< kernel/agent: agents take turns
   std::uint64_t call = 0;
   std::int64_t tokens = 0; ///< that it may use
+  std::string model;
 };
 
 /// The place is yours, or (`why`) there will be none.

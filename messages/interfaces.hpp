@@ -1,12 +1,14 @@
 #pragma once
 
 #include "messages/api.hpp"
+#include "messages/approvals.hpp"
 #include "messages/dispatching.hpp"
 #include "messages/governor.hpp"
 #include "messages/graph.hpp"
 #include "messages/health.hpp"
 #include "messages/kernel.hpp"
 #include "messages/librarian.hpp"
+#include "messages/mcp.hpp"
 #include "messages/permits.hpp"
 #include "messages/planning.hpp"
 #include "messages/repository.hpp"
@@ -98,10 +100,15 @@ using librarian_actor = caf::typed_actor<
     // New configuration.
     caf::reacts_to<reload_order>>;
 
-/// Turns state and agents into dispatch specs (actors/planner).
+/// Turns state and agents into dispatch specs, and asks models on the kernel's own behalf
+/// (actors/planner).
 using planner_actor = caf::typed_actor<
     // Every agent gets a decision with a reason.
     caf::replies_to<plan_request>::with<answers<plan::plan_output>>,
+    // A model's words for a cycle's outcomes.
+    caf::replies_to<reduce_request>::with<answers<reduction>>,
+    // This kernel waits for no model any more.
+    caf::reacts_to<stop_questions>,
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 
@@ -208,6 +215,74 @@ using governor_actor = caf::typed_actor<
     // How are the providers?
     caf::replies_to<governors_query>::with<answers<governors_reply>>,
     // New limits.
+    caf::reacts_to<reload_order>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Servers of tools: started when they are wanted, shared, ended when idle (actors/mcp).
+using mcp_actor = caf::typed_actor<
+    // Which tools are there for this agent?
+    caf::replies_to<mcp_tools_query>::with<answers<mcp_tools_reply>>,
+    // One call of a tool.
+    caf::replies_to<mcp_call>::with<answers<mcp_call_reply>>,
+    // Nobody waits for this call any more.
+    caf::reacts_to<mcp_cancel>,
+    // How are the servers?
+    caf::replies_to<mcp_servers_query>::with<answers<mcp_servers_reply>>,
+    // A person's word about a server of a workspace.
+    caf::replies_to<mcp_trust_order>::with<answers<mcp_trust_reply>>,
+    // New configuration.
+    caf::reacts_to<reload_order>,
+    // The subtree.
+    caf::replies_to<tree_query>::with<answers<tree_reply>>,
+    // Restart or unpark one of the servers.
+    caf::replies_to<actor_order>::with<answers<actor_order_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// Hears what becomes of its wishes for a person's word.
+using approval_waiter_actor = caf::typed_actor<
+    // A word about one of them.
+    caf::reacts_to<approval_answer>>;
+
+/// A wish with the run that waits for it.
+struct approval_request : message {
+  approval_wish wish;
+  approval_waiter_actor waiter;
+};
+
+/// The use of an approval that the run was told of.
+struct approval_use_request : message {
+  approval_use use;
+  approval_waiter_actor waiter;
+};
+
+/// A run that waits no longer.
+struct approval_end : message {
+  approval_over over;
+  approval_waiter_actor waiter;
+};
+
+/// The inbox of what people are to decide: who waits in this node, and who is told
+/// (actors/approvals). A wish ends with its waiter.
+using approvals_actor = caf::typed_actor<
+    // Ask a person; answered by one or more approval_answer.
+    caf::reacts_to<approval_request>,
+    // Use what was approved.
+    caf::reacts_to<approval_use_request>,
+    // The run is over, or waits no longer.
+    caf::reacts_to<approval_end>,
+    // This wish is not wanted any more.
+    caf::reacts_to<approval_withdrawal>,
+    // A person has decided.
+    caf::replies_to<approval_decision>::with<answers<store::approval_change>>,
+    // How is the inbox?
+    caf::replies_to<approvals_query>::with<answers<approvals_status>>,
+    // Work may be due (another node may have decided).
+    caf::reacts_to<queue_changed>,
+    // Perhaps a run is over.
+    caf::reacts_to<dispatches_settled>,
+    // New configuration.
     caf::reacts_to<reload_order>,
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;

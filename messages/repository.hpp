@@ -21,6 +21,13 @@ struct commit_boundary {
   bool restarted = false; ///< an earlier life of the kernel may have made it: look further back
 };
 
+/// Both commits of a cycle whose STATE.md is rendered, in one step: `earlier` with the runtime
+/// block that HEAD has, then `message`. One of them that stands already is not made again.
+struct commit_cycle {
+  commit_boundary later;
+  std::string earlier; ///< the message of the first one; the trailers are the same
+};
+
 struct query_history {
   std::string kernel_id;
   std::string path; ///< empty: all
@@ -42,12 +49,15 @@ struct query_diff {
 };
 
 struct repository_request : message {
-  std::variant<commit_boundary, query_history, query_file_at, query_diff> what;
+  std::variant<commit_boundary, commit_cycle, query_history, query_file_at, query_diff> what;
 };
 
-/// `commit` for commit_boundary, `commits` for query_history, `text` for the others.
+/// `commit` for commit_boundary and commit_cycle (the later one), `commits` for query_history,
+/// `text` for the others. `lost` for commit_cycle: commits of earlier cycles, oldest first, that
+/// stand in no branch any more; then none is made, for those come first.
 struct repository_reply {
   std::optional<std::string> commit;
+  std::vector<commit_info> lost;
   std::vector<commit_info> commits;
   std::string text;
 };

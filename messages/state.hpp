@@ -36,18 +36,19 @@ struct action_outcome {
   std::string summary;
 };
 
-/// Merges outcomes into `## recent_actions` (the state reducer).
-struct merge_actions {
-  std::string kernel_id;
-  std::vector<action_outcome> outcomes;
-  std::size_t keep = limits::recent_actions; ///< the reducer's lines that stay
-};
-
 /// Renders the runtime block from rows into STATE.md.
 struct write_runtime_block {
   std::string kernel_id;
   utc_time updated_at{};
   std::vector<cycle_record> history; ///< newest first; the first is the latest; all are rendered
+};
+
+/// The same, and merges outcomes into `## recent_actions` (the state reducer), in one write. The
+/// cycle's commits must follow at once: the file's name is durable with them (docs/adr/0012).
+struct render_cycle {
+  write_runtime_block block;
+  std::vector<action_outcome> outcomes;
+  std::size_t keep = limits::recent_actions; ///< the reducer's lines that stay
 };
 
 /// Writes whole files of the kernel home (INIT.md, SYSTEM_PROMPT.md).
@@ -57,7 +58,7 @@ struct write_kernel_files {
 };
 
 struct state_request : message {
-  std::variant<init_kernel_home, read_state, read_kernel_files, merge_actions, write_runtime_block,
+  std::variant<init_kernel_home, read_state, read_kernel_files, render_cycle, write_runtime_block,
                write_kernel_files>
       what;
 };

@@ -21,6 +21,13 @@ struct write_private_file {
   std::string text;
 };
 
+/// Replaces a private file of the node so that after any crash it holds the old text or the new
+/// one; durable when it answers.
+struct write_durable_file {
+  std::string path;
+  std::string text;
+};
+
 struct remove_file {
   std::string path;
 };
@@ -71,8 +78,8 @@ struct run_tool {
 /// File work on behalf of agents, apart from the state files, so that a slow mount in somebody's
 /// workspace never delays STATE.md.
 struct workspace_request : message {
-  std::variant<write_private_file, remove_file, inspect_files, read_text_file, hash_inputs,
-               append_record, run_tool, keep_result, read_configuration>
+  std::variant<write_private_file, write_durable_file, remove_file, inspect_files, read_text_file,
+               hash_inputs, append_record, run_tool, keep_result, read_configuration>
       what;
 };
 

@@ -40,12 +40,14 @@ struct worker {
 struct dispatcher_state {
   dispatcher_parts parts;
   const config::agent* agent = nullptr;
+  std::shared_ptr<present_agent> present; ///< the same, for attempts under way
   std::unique_ptr<dispatcher_core> core;
   std::map<caf::actor_addr, worker> workers;
   std::unordered_map<std::string, caf::actor_addr> worker_of; ///< by dispatch
   /// Runs that are told to end, and are told again at each tick until they have.
   std::map<std::string, cancel_cause> cancelling;
-  std::uint64_t runs = 0; ///< of this agent, for scripts that answer in turn
+  std::uint64_t runs = 0;      ///< of this agent, for scripts that answer in turn
+  std::uint64_t runs_kept = 0; ///< as the store has it
   bool counts_runs = false;
   bool ticking = false;
   bool store_failed = false;
@@ -96,6 +98,13 @@ void settle(self_pointer self, std::vector<settlement> items) {
   }
   store_request request;
   request.operations.emplace_back(store::settle{s.parts.context->node_id, items});
+  // With the results that it counts, so that it costs no transaction of its own. A count that is
+  // lost repeats an answer; nothing depends on it.
+  if (s.counts_runs && s.runs_kept != s.runs) {
+    s.runs_kept = s.runs;
+    request.operations.emplace_back(
+        store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)});
+  }
   ask<store_reply>(self, s.parts.services.store, std::move(request),
                    [self, items = std::move(items)](result<store_reply> r) {
                      auto& core = *self->state.core;
@@ -187,6 +196,7 @@ void run_alone(self_pointer self, std::shared_ptr<const claimed_dispatch> work,
   order.configuration = s.parts.configuration;
   order.agent = s.agent;
   order.work = work;
+  order.present = s.present;
   order.run_index = run_index;
   order.services = s.parts.services;
   order.sink = run_sink_actor(dispatcher_impl(self));
@@ -228,13 +238,6 @@ void run(self_pointer self, std::vector<std::shared_ptr<const claimed_dispatch>>
   }
   if (!scripted.empty())
     run_batch_of(self, std::move(scripted));
-  if (s.counts_runs)
-    ask_store(
-        self, s.parts.services.store,
-        store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)},
-        [](result<store::ok>) {
-          // A lost count repeats an answer; nothing depends on it.
-        });
 }
 
 void cancel(self_pointer self, const std::string& dispatch_id, cancel_cause cause) {
@@ -403,8 +406,9 @@ void give_back(self_pointer self, unknown_rows which) {
             });
 }
 
-/// What runs keeps the configuration it was started with; the next attempts take the new one. An
-/// agent that is gone keeps its last settings until the pool has drained it.
+/// What runs keeps the configuration it was started with, but for what its next actions may be: a
+/// stricter policy holds at once. The next attempts take the new one. An agent that is gone keeps
+/// its last settings until the pool has drained it.
 void reload(self_pointer self, const configuration_ptr& configuration) {
   auto& s = self->state;
   const auto* kernel = configuration->find_kernel(s.parts.kernel_id);
@@ -413,6 +417,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     return;
   s.parts.configuration = configuration;
   s.agent = agent;
+  s.present->replace(configuration, agent);
   s.core->set_limits(limits_for(s.parts, *agent));
   // It came back while its attempts went on; once it said that it is empty the pool makes a new
   // one.
@@ -453,6 +458,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
   s.agent = kernel == nullptr ? nullptr : config::find_agent(*kernel, s.parts.agent_id);
   if (s.agent == nullptr)
     throw std::runtime_error("no such agent: " + name_of(s.parts));
+  s.present = std::make_shared<present_agent>(s.parts.configuration, s.agent);
   s.core = std::make_unique<dispatcher_core>(limits_for(s.parts, *s.agent));
   restore_run_count(self);
   if (s.parts.replaces_crashed)

@@ -10,6 +10,8 @@ struct run_services {
   permits_actor permits;
   workspace_actor workspace;
   governor_actor governor;
+  approvals_actor approvals{};
+  mcp_actor mcp{}; ///< null: agents have no tools of servers
 };
 
 } // namespace boyd

@@ -9,6 +9,7 @@
 #include "boyd/core/faulty_ports.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/exec/context_level.hpp"
 #include "boyd/exec/redact_outcome.hpp"
 #include "boyd/exec/script.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -42,12 +43,15 @@ void finish(self_pointer self, run_outcome outcome) {
   if (closes_tree(self, outcome))
     return;
   keep_report(self, outcome);
+  settle_run(self);
   if (!s.prompt_file.empty())
     caf::anon_send(s.order.services.workspace, workspace_request{{}, remove_file{s.prompt_file}});
   if (outcome.session_id.empty())
     outcome.session_id = s.session_id;
   outcome = exec::without_secrets(std::move(outcome), s.secrets);
-  write_turns(self);
+  tell_sandbox(self, outcome);
+  leave_turns(self);
+  end_approvals(self);
   const auto& row = s.order.work->row;
   s.over = true;
   if (!faults::lost("dispatcher.finished"))
@@ -236,13 +240,27 @@ namespace {
 void begin_command(self_pointer self, const config::command_executor& command) {
   auto& s = self->state;
   const auto who = identity_of(s.order, s.session_id);
+  const auto& row = s.order.work->row;
+  const auto level = exec::level_for(row.attempts_json);
   auto plan =
-      exec::build_command(command, s.order.work->row.prompt, who, s.order.context->environment);
+      exec::build_command(command, exec::shrink_prompt(row.prompt, row.metadata_json, level), who,
+                          s.order.context->environment);
   if (!plan)
     return finish_unstarted(self, plan.error(), failure_class::environment);
+  const auto confine = [&](process_spec& process) -> result<void> {
+    if (!s.order.agent->sandbox.commands)
+      return {};
+    std::vector<std::string> prompt;
+    if (plan->prompt)
+      prompt.push_back(plan->prompt->path);
+    return put_into_sandbox(self, process, {process.cwd, who.kernel_home}, std::move(prompt));
+  };
+  if (auto confined = confine(plan->process); !confined)
+    return finish_unstarted(self, confined.error(), failure_class::environment);
   auto options = options_for(*self->state.order.context, *self->state.order.agent,
                              self->state.order.work->row);
   options.output_bytes = command.output_bytes;
+  options.context = level;
   options.exit_classes = command.exit_classes;
   options.base_directory = plan->process.cwd;
   for (const auto& r : s.order.agent->require) {
@@ -251,6 +269,8 @@ void begin_command(self_pointer self, const config::command_executor& command) {
     auto check = exec::build_check(r.argv, command, who, s.order.context->environment);
     if (!check)
       return finish_unstarted(self, check.error(), failure_class::environment);
+    if (auto confined = confine(*check); !confined)
+      return finish_unstarted(self, confined.error(), failure_class::environment);
     options.checks.push_back(std::move(*check));
   }
   begin_program(self, std::move(*plan), std::move(options));
@@ -349,7 +369,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         else if (const auto* chat = std::get_if<config::chat_executor>(&run))
           begin_chat(self, *chat);
         else if (const auto* cli = std::get_if<config::agent_cli_executor>(&run))
-          begin_agent_cli(self, *cli);
+          reserve_run(self, *cli);
         else
           begin_script(self, std::get<config::script_executor>(run));
       },
@@ -367,6 +387,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](tool_command_overdue& m) { on_tool_command_overdue(self, m); },
       [self](tree_made& m) { on_tree_made(self, m); },
       [self](tree_closed& m) { on_tree_closed(self, m); },
+      [self](approval_answer& m) { on_approval_answer(self, m); },
   };
 }
 

@@ -3,7 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/cli_command.hpp"
-#include "boyd/queue/spend.hpp"
+#include "boyd/exec/context_level.hpp"
 
 #include <caf/send.hpp>
 
@@ -20,8 +20,6 @@ constexpr std::size_t session_bytes = 200;
 /// A worktree that is not made or removed after so long is given up: a mount that hangs must not
 /// hold a run for ever. The next start of the node removes it.
 constexpr milliseconds tree_patience = 5min;
-/// Of one run, as the store takes them.
-constexpr std::int64_t most_counted = queue::most_of_a_call;
 
 const config::agent_cli_executor* cli_of(self_pointer self) {
   const auto* agent = self->state.order.agent;
@@ -40,6 +38,11 @@ bool is_session(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
+/// Each run of a dispatch has its own: an earlier attempt's changes are not overwritten.
+std::string patch_name(const dispatch& row) {
+  return "patch-" + std::to_string(row.fence) + ".diff";
+}
+
 worktree_order order_of(self_pointer self, const config::worktree_settings& settings) {
   const auto& row = self->state.order.work->row;
   // The fence, so that no two runs of a dispatch ever meet.
@@ -47,7 +50,23 @@ worktree_order order_of(self_pointer self, const config::worktree_settings& sett
   const auto& home = self->state.order.context->home;
   return {settings.repo, settings.base, home + "/run/worktrees/" + name,
           "boyd/" + row.agent_id + "/" + name,
-          home + "/executions/" + row.dispatch_id + "/patch.diff"};
+          home + "/executions/" + row.dispatch_id + "/" + patch_name(row)};
+}
+
+/// The repository itself, whose commits a worktree shares. Named by the configuration, not by a
+/// file in the worktree: that one an agent can write.
+std::string git_of(const std::string& repo) {
+  return repo.ends_with(".git") ? repo : repo + "/.git";
+}
+
+/// What a commit in the worktree writes there. Not its hooks and configuration: programs that
+/// people run later stand in them.
+void add_git_of(const run_tree& tree, std::vector<std::string>& writable) {
+  const auto git = git_of(tree.order.repo);
+  const auto name = tree.order.path.substr(tree.order.path.rfind('/') + 1);
+  for (const auto& part :
+       {std::string("objects"), std::string("refs"), std::string("logs"), "worktrees/" + name})
+    writable.push_back(git + "/" + part);
 }
 
 void start_program(self_pointer self) {
@@ -55,7 +74,9 @@ void start_program(self_pointer self) {
   const auto& cli = *cli_of(self);
   const auto who = identity_of(s.order, s.session_id);
   exec::cli_run run;
-  run.prompt = s.order.work->row.prompt;
+  const auto level = exec::level_for(s.order.work->row.attempts_json);
+  run.prompt =
+      exec::shrink_prompt(s.order.work->row.prompt, s.order.work->row.metadata_json, level);
   run.session = s.session;
   if (s.tree)
     run.directory = s.tree->order.path;
@@ -63,8 +84,23 @@ void start_program(self_pointer self) {
   auto plan = exec::build_agent_command(cli, std::move(run), who, s.order.context->environment);
   if (!plan)
     return finish_unstarted(self, plan.error(), failure_class::environment);
+  const auto confine = [&](process_spec& process) {
+    std::vector<std::string> writable{process.cwd, who.kernel_home};
+    writable.insert(writable.end(), cli.adapter.writable.begin(), cli.adapter.writable.end());
+    if (s.tree)
+      add_git_of(*s.tree, writable);
+    auto readable = cli.adapter.readable;
+    if (s.tree)
+      readable.push_back(git_of(s.tree->order.repo));
+    if (plan->prompt)
+      readable.push_back(plan->prompt->path);
+    return put_into_sandbox(self, process, std::move(writable), std::move(readable));
+  };
+  if (auto confined = confine(plan->process); !confined)
+    return finish_unstarted(self, confined.error(), failure_class::environment);
   auto options = options_for(*s.order.context, *s.order.agent, s.order.work->row);
   options.output_bytes = cli.output_bytes;
+  options.context = level;
   options.base_directory = plan->process.cwd;
   // The adapter lives as long as the configuration, which the alias holds.
   options.cli = exec::cli_contract{
@@ -76,6 +112,8 @@ void start_program(self_pointer self) {
     auto check = exec::build_check(r.argv, checks, who, s.order.context->environment);
     if (!check)
       return finish_unstarted(self, check.error(), failure_class::environment);
+    if (auto confined = confine(*check); !confined)
+      return finish_unstarted(self, confined.error(), failure_class::environment);
     options.checks.push_back(std::move(*check));
   }
   begin_program(self, std::move(*plan), std::move(options));
@@ -112,8 +150,8 @@ void prepare(self_pointer self) {
 
 /// Beside the numbers of the run: what it changed.
 void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
-                 const std::string& dispatch_id) {
-  const auto patch = "executions/" + dispatch_id + "/patch.diff";
+                 const dispatch& row) {
+  const auto patch = "executions/" + row.dispatch_id + "/" + patch_name(row);
   auto text = c.files == 0 ? std::string("--- worktree: nothing changed ---\n")
                            : fmt::format("--- worktree: {} {} changed, +{} -{}, {}{} ---\n",
                                          c.files, c.files == 1 ? "file" : "files", c.added,
@@ -187,7 +225,7 @@ void on_tree_closed(self_pointer self, tree_closed& m) {
   s.closing.reset();
   s.tree.reset();
   if (m.change) {
-    tell_change(outcome, tree, *m.change, s.order.work->row.dispatch_id);
+    tell_change(outcome, tree, *m.change, s.order.work->row);
   } else {
     // What it changed is its result.
     const auto why = "its changes could not be kept: " + to_string(m.change.error());
@@ -210,7 +248,6 @@ void keep_report(self_pointer self, const run_outcome& outcome) {
   const auto* report = s.attempt->core.events();
   if (report == nullptr)
     return;
-  const auto& row = s.order.work->row;
   if (cli->resume && is_success(outcome) && is_session(report->session))
     caf::anon_send(s.order.services.workspace,
                    workspace_request{{}, write_private_file{session_file(self), report->session}});
@@ -218,26 +255,6 @@ void keep_report(self_pointer self, const run_outcome& outcome) {
     // It may be the session that cannot be gone on with: the next run starts afresh.
     caf::anon_send(s.order.services.workspace,
                    workspace_request{{}, remove_file{session_file(self)}});
-  if (report->input == 0 && report->output == 0 && report->cost == 0)
-    return;
-  const auto counted = [](std::int64_t n) { return std::min(n, most_counted); };
-  store::usage_counts used{counted(report->input), counted(report->cached), counted(report->output),
-                           counted(report->reasoning), counted(report->cost)};
-  // The program has spent it: it is only counted.
-  store::reserve_spend spent;
-  spent.call_id = row.dispatch_id + "/" + std::to_string(row.fence) + "/1";
-  spent.dispatch_id = row.dispatch_id;
-  spent.kernel_id = row.kernel_id;
-  spent.agent_id = row.agent_id;
-  spent.provider_id = cli->adapter.name;
-  spent.model = report->model;
-  spent.most = used;
-  spent.limits = {{queue::agent_scope(row.kernel_id, row.agent_id), 0, 0},
-                  {queue::node_scope(s.order.context->node_id), 0, 0}};
-  store_request request;
-  request.operations.emplace_back(spent);
-  request.operations.emplace_back(store::settle_spend{spent.call_id, used});
-  caf::anon_send(s.order.services.store, std::move(request));
 }
 
 } // namespace boyd::executing

@@ -9,6 +9,8 @@
 #include "boyd/plan/system_prompt.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/queue/spend.hpp"
+#include "boyd/tools/call.hpp"
+#include "boyd/tools/definitions.hpp"
 
 #include <caf/send.hpp>
 #include <spdlog/spdlog.h>
@@ -21,8 +23,6 @@ namespace boyd::executing {
 
 namespace {
 
-/// Lines of the turn record wait for each other up to so many bytes.
-constexpr std::size_t turn_lines_bytes = 64u << 10;
 /// SOUL.md, GOAL.md and a file with a key.
 constexpr std::size_t part_bytes = 1u << 20;
 
@@ -97,7 +97,7 @@ void read_findings(self_pointer self, const preparation_ptr& p) {
       asked.push_back(i);
     }
   if (asked.empty())
-    return begin_prepared(self, p);
+    return gather_server_tools(self, [self, p] { begin_prepared(self, p); });
   ask<store_reply>(self, self->state.order.services.store, std::move(request),
                    [self, p, asked](result<store_reply> r) {
                      if (!r)
@@ -105,7 +105,7 @@ void read_findings(self_pointer self, const preparation_ptr& p) {
                      for (std::size_t i = 0; i < std::min(asked.size(), r->values.size()); ++i)
                        if (const auto facts = reply_of<store::get_facts>(r->values[i]))
                          take_findings(p->targets[asked[i]], *facts);
-                     begin_prepared(self, p);
+                     gather_server_tools(self, [self, p] { begin_prepared(self, p); });
                    });
 }
 
@@ -127,6 +127,29 @@ void read_next(self_pointer self, const preparation_ptr& p) {
                          ++p->next;
                          read_next(self, p);
                        });
+}
+
+/// Without it each tool would fail on its own, and the model would have to guess why. Asked of the
+/// file tools' workers: its mount may hang.
+void look_at_workspace(self_pointer self, const preparation_ptr& p) {
+  const auto& workspace = p->chat->workspace;
+  if (workspace.empty() || !self->state.order.context->ports.workspaces)
+    return read_next(self, p);
+  const std::string tool(tools::list_dir_name);
+  ask<workspace_reply>(
+      self, self->state.order.services.workspace,
+      workspace_request{{}, boyd::run_tool{tools::list_dir_call{}, workspace, {{}, {tool}, 0}, {}}},
+      [self, p, workspace](result<workspace_reply> r) {
+        if (!r)
+          return put_off(self, r.error());
+        if (r->outcome.is_error)
+          return finish_unstarted(self,
+                                  {errc::not_found,
+                                   "the workspace cannot be used: " + r->outcome.text, workspace,
+                                   "make it, or set `workspace` of the executor"},
+                                  failure_class::environment);
+        read_next(self, p);
+      });
 }
 
 /// The targets of the executor, in order; an error names what the configuration lacks.
@@ -210,12 +233,12 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   give_tools(self, c);
   auto options = options_for(*order.context, *order.agent, row);
   options.output_bytes = p->chat->output_bytes;
-  if (order.agent->budget.run.wall.count() > 0)
-    options.timeout = std::min(options.timeout, order.agent->budget.run.wall);
+  options.wall_budget = order.agent->budget.run.wall;
   if (!p->chat->workspace.empty())
     options.base_directory = p->chat->workspace;
   options.work = std::move(c);
   begin_attempt(self, std::move(options));
+  tell_server_notes(self);
 }
 
 /// An event of the conversation; late ones find no attempt or change nothing.
@@ -250,21 +273,6 @@ void call_model(self_pointer self, exec::effect::call_model& e) {
   events.on_end = ended;
   s.model_call.emplace(call,
                        s.order.context->ports.http->start(std::move(e.request), std::move(events)));
-}
-
-void note(self_pointer self, const std::string& json) {
-  auto& s = self->state;
-  const bool begins = s.turns_noted++ == 0;
-  s.turn_lines +=
-      config::redact_text("{\"at\":\"" + format_rfc3339(s.order.context->ports.clock->now(), true) +
-                              "\"," + json.substr(1),
-                          s.secrets) +
-      '\n';
-  // On the disk before what it tells of goes on: a kill must not take the decision about an action
-  // with it. But what a run has to say that only waits comes with its next line: ten thousand of
-  // them must not cost ten thousand files at once.
-  if (!begins || s.turn_lines.size() >= turn_lines_bytes)
-    write_turns(self);
 }
 
 void reserve(self_pointer self, exec::effect::reserve& e) {
@@ -304,7 +312,7 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
       p->files.push_back({file, false, [raw, i](const std::string& t) {
                             raw->targets[i].key = std::string(trim(first_line(t)));
                           }});
-  read_next(self, p);
+  look_at_workspace(self, p);
 }
 
 void perform_talk(self_pointer self, exec::chat_effect& any) {
@@ -313,12 +321,9 @@ void perform_talk(self_pointer self, exec::chat_effect& any) {
   const auto me = [self] { return place_holder_actor(executor_impl(self)); };
   const auto& row = s.order.work->row;
   if (auto* e = std::get_if<exec::effect::ask_place>(&any)) {
-    self->send(
-        governor,
-        place_request{
-            {},
-            place_wish{{}, e->provider_id, row.kernel_id + "/" + row.agent_id, e->call, e->tokens},
-            me()});
+    place_wish wish{{},      e->provider_id, row.kernel_id + "/" + row.agent_id,
+                    e->call, e->tokens,      e->model};
+    self->send(governor, place_request{{}, std::move(wish), me()});
   } else if (auto* d = std::get_if<exec::effect::drop_place>(&any)) {
     self->send(governor, place_release{{}, d->provider_id, d->call, {}, me()});
   } else if (auto* l = std::get_if<exec::effect::leave_place>(&any)) {
@@ -339,7 +344,7 @@ void perform_talk(self_pointer self, exec::chat_effect& any) {
   } else if (auto* w = std::get_if<exec::effect::wait_repeat>(&any)) {
     self->delayed_send(self, w->delay, talk_again{{}, w->call});
   } else if (auto* n = std::get_if<exec::effect::note_turn>(&any)) {
-    note(self, n->json);
+    note_turn(self, n->json);
   } else if (auto* warning = std::get_if<exec::effect::warn>(&any)) {
     spdlog::warn("agent {}/{}, dispatch {}: {}", row.kernel_id, row.agent_id, row.dispatch_id,
                  warning->text);
@@ -360,20 +365,6 @@ void on_call_ended(self_pointer self, const model_call_ended& m) {
 
 void on_talk_again(self_pointer self, const talk_again& m) {
   talk(self, [&](exec::chat_loop& loop) { return loop.on_repeat(m.call); });
-}
-
-void write_turns(self_pointer self) {
-  auto& s = self->state;
-  if (s.turn_lines.empty())
-    return;
-  const auto& row = s.order.work->row;
-  // Nothing waits for it: a record that cannot be written is in the workspace's health.
-  caf::anon_send(
-      s.order.services.workspace,
-      workspace_request{{},
-                        append_record{s.order.context->home + "/executions/" + row.dispatch_id +
-                                          "/turns-" + std::to_string(row.fence) + ".jsonl",
-                                      std::exchange(s.turn_lines, {})}});
 }
 
 } // namespace boyd::executing

@@ -7,17 +7,20 @@
 #include "boyd/ports/http_client.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/worktrees.hpp"
+#include "boyd/tools/definitions.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,7 +51,8 @@ struct talk_again : message {
 struct tool_command_ended : message {
   std::uint64_t step = 0;
   process_exit exit;
-  std::string output; ///< capped, with the missing bytes said
+  std::string output;    ///< capped, with the missing bytes said
+  std::uint64_t cut = 0; ///< how many these are
 };
 
 /// A command that a tool ran has had its time.
@@ -72,6 +76,25 @@ struct run_tree {
   std::string base; ///< hash; empty until it stands
 };
 
+/// An action that waits for a person's word.
+struct asked_action {
+  std::uint64_t step = 0;
+  model::tool_call call;
+  std::string wish; ///< approval_wish::ask.approval_id
+  std::string reason;
+  std::optional<store::approval> row; ///< that was approved
+  bool ends_run = false;              ///< when nobody decides
+};
+
+/// Told why the record could not be written, if so.
+using record_waiter = std::function<void(const std::optional<error>&)>;
+
+/// An action whose decision is on its way to the disk.
+struct held_step {
+  std::uint64_t step = 0;
+  record_waiter go;
+};
+
 /// The command of a tool that is under way.
 struct tool_command {
   std::uint64_t step = 0;
@@ -80,12 +103,11 @@ struct tool_command {
   std::optional<steady_time> unreported{}; ///< ended, as its runner says, since then
 };
 
-using executor_impl =
-    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
-                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
-                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
-                           caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
-                           caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>>;
+using executor_impl = executor_actor::extend<
+    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<run_tick>,
+    caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
+    caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
+    caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>, caf::reacts_to<approval_answer>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.
@@ -95,6 +117,10 @@ struct shared_attempt {
 
   explicit shared_attempt(exec::attempt_options options) : core(std::move(options)) {}
 };
+
+struct executor_state;
+/// Nobody waits for a call of a server's tool any more.
+void drop_server_tool(executor_state& s); // mcp.cpp
 
 struct executor_state {
   run_order order;
@@ -110,17 +136,29 @@ struct executor_state {
   /// The call of a model that is under way, and its number.
   std::optional<std::pair<std::uint64_t, http_handle>> model_call;
   std::optional<tool_command> command;
+  std::optional<asked_action> asked;
+  bool has_asked = false; ///< there may be something to withdraw
   std::optional<run_tree> tree;
-  std::optional<run_outcome> closing; ///< waits for the worktree's end
-  std::string session;                ///< of an agent's own program, that the run goes on with
-  std::uint64_t turns_noted = 0;      ///< lines of the turn record so far
-  std::string turn_lines;             ///< of the turn record, not written yet
-  std::vector<std::string> secrets;   ///< beyond the configuration's: keys from files
+  std::optional<run_outcome> closing;       ///< waits for the worktree's end
+  std::vector<mcp_tool> server_tools;       ///< tools of servers that this run may be told of
+  std::vector<std::string> server_notes;    ///< what is missing of them, for the record
+  std::optional<std::uint64_t> server_step; ///< the call of such a tool that is under way
+  std::string session;                 ///< of an agent's own program, that the run goes on with
+  bool reserved = false;               ///< the budgets have the run of such a program
+  std::uint64_t turns_noted = 0;       ///< lines of the turn record so far
+  std::string turn_lines;              ///< of the turn record, not written yet
+  std::uint64_t records_under_way = 0; ///< writes of it that were not answered yet
+  std::optional<error> record_trouble; ///< of the last that was
+  std::optional<executing::held_step> held_step;
+  std::string sandbox;              ///< what is in force, JSON; empty: no program was confined
+  std::string scratch;              ///< the run's temporary directory, to be removed
+  std::vector<std::string> secrets; ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
 
   ~executor_state() {
     if (!order.context)
       return;
+    drop_server_tool(*this);
     for (const auto& [run, handle] : processes)
       order.context->ports.processes->signal(handle, SIGKILL);
     if (command)
@@ -134,6 +172,23 @@ struct executor_state {
 };
 
 using self_pointer = executor_impl::stateful_pointer<executor_state>;
+
+// mcp.cpp: tools of servers
+bool is_server_tool(std::string_view name);
+/// Asks for the tools that the agent names, then goes on; without what it needs the run ends.
+void gather_server_tools(self_pointer self, std::function<void()> then);
+void offer_server_tools(self_pointer self, std::vector<tools::definition>& all);
+/// By tool: the host of its server, where it has an address.
+std::map<std::string, std::string> server_hosts(self_pointer self);
+exec::judgement judge_server_tool(const std::string& tool,
+                                  const std::map<std::string, std::string>& hosts,
+                                  const config::agent& agent);
+/// `done`: what the model is to read, and whether it is an error.
+void call_server_tool(self_pointer self, const exec::effect::run_tool& e,
+                      std::function<void(std::string, bool)> done);
+void stop_server_tool(self_pointer self, std::uint64_t step);
+/// What is missing of them goes on record.
+void tell_server_notes(self_pointer self);
 
 inline steady_time now_of(self_pointer self) {
   return self->state.order.context->ports.clock->steady();
@@ -166,12 +221,41 @@ void give_tools(self_pointer self,
                 exec::conversation& c); // tools.cpp: what it may do, and who judges
 /// run_tool, ask_person and stop_step.
 void perform_action(self_pointer self, exec::chat_effect& effect); // tools.cpp
+/// Where the agent's tools work, absolute.
+std::string workspace_of(const run_order& order);
 void on_tool_command_ended(self_pointer self, const tool_command_ended& m);
 void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m);
 /// Gives up a command whose end nobody reported for `patience`.
 void look_for_lost_command(self_pointer self, milliseconds patience);
-/// Writes what is left of the turn record.
-void write_turns(self_pointer self);
+
+// turn_record.cpp
+/// Adds a line to the turn record: a JSON object with at least one member.
+void note_turn(self_pointer self, const std::string& json);
+/// Calls `go` once all lines so far are on the disk, or with what kept the last from it: what was
+/// decided about an action is recorded before it happens, also when the node is killed. One step
+/// waits at a time.
+void when_recorded(self_pointer self, std::uint64_t step, record_waiter go);
+/// Sends what is left of the record, as the run ends.
+void leave_turns(self_pointer self);
+
+// sandbox.cpp: what programs of a run may reach
+/// The agent as it is configured now.
+std::shared_ptr<const config::agent> agent_now(const run_order& order);
+/// As the agent's `sandbox` says; `writable` and `readable` are what this program needs besides.
+/// What is in force is noted. An error: it must not be started.
+result<void> put_into_sandbox(self_pointer self, process_spec& process,
+                              std::vector<std::string> writable,
+                              std::vector<std::string> readable = {});
+/// Into the run's usage; what its programs left in their temporary directory is removed.
+void tell_sandbox(self_pointer self, run_outcome& outcome);
+
+// approvals.cpp: actions that a person decides about
+void ask_person(self_pointer self, const exec::effect::ask_person& question);
+void on_approval_answer(self_pointer self, const approval_answer& m);
+/// The conversation does not wait for it any more.
+void forget_question(self_pointer self, std::uint64_t number);
+/// The run is over: what it asked is withdrawn.
+void end_approvals(self_pointer self);
 
 // agent_cli.cpp: agents with a command line of their own
 void begin_agent_cli(self_pointer self, const config::agent_cli_executor& cli);
@@ -179,7 +263,14 @@ void on_tree_made(self_pointer self, tree_made& m);
 /// True: `outcome` is kept until the run's worktree is closed, and finish comes again then.
 bool closes_tree(self_pointer self, run_outcome& outcome);
 void on_tree_closed(self_pointer self, tree_closed& m);
-/// What the program told of its session and its costs, for later runs and `boyd cost`.
+// cli_budget.cpp
+/// Takes the run from the budgets of the day, then begin_agent_cli; one that they do not allow does
+/// not begin.
+void reserve_run(self_pointer self, const config::agent_cli_executor& cli);
+/// Puts what the program told in the place of what was reserved.
+void settle_run(self_pointer self);
+
+/// What the program told of its session, for later runs.
 void keep_report(self_pointer self, const run_outcome& outcome);
 void finish(self_pointer self, run_outcome outcome); // actor.cpp
 /// Starts the program, its prompt in a file where it wants one.

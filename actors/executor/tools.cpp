@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -29,12 +28,6 @@ constexpr std::size_t command_output_bytes = 1u << 20;
 /// A file tool that has not answered for so long is given up: its disk hangs.
 constexpr milliseconds tool_patience = 2min;
 
-std::string workspace_of(const run_order& order) {
-  const auto& chat = std::get<config::chat_executor>(order.agent->run);
-  return chat.workspace.empty() ? order.context->kernel_home(order.work->row.kernel_id)
-                                : chat.workspace;
-}
-
 /// Results are redacted before the model sees them: what it is sent has left the machine.
 void answer(self_pointer self, std::uint64_t number, const tools::tool_outcome& outcome) {
   const auto text = config::redact_text(outcome.text, self->state.secrets);
@@ -46,10 +39,10 @@ void answer(self_pointer self, std::uint64_t number, const tools::tool_outcome& 
 }
 
 tools::permission permission_of(self_pointer self, const tools::tool_call& call) {
-  const auto& agent = *self->state.order.agent;
-  tools::permission p{agent.policy, agent.tools, 0};
+  const auto agent = agent_now(self->state.order);
+  tools::permission p{agent->policy, agent->tools, 0};
   if (const auto action = tools::action_of(call, workspace_of(self->state.order)))
-    p.rule = tools::decide(*action, agent.policy, agent.tools).rule;
+    p.rule = tools::decide(*action, agent->policy, agent->tools).rule;
   return p;
 }
 
@@ -91,10 +84,13 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
   auto environment = exec::build_environment({}, who, s.order.context->environment);
   if (!environment)
     return answer(self, step, tools::failed_outcome(environment.error()));
-  auto command = tools::command_of(call, workspace_of(s.order), std::move(*environment),
-                                   s.order.agent->timeout);
+  const auto workspace = workspace_of(s.order);
+  auto command =
+      tools::command_of(call, workspace, std::move(*environment), s.order.agent->timeout);
   if (!command)
     return answer(self, step, tools::failed_outcome(command.error()));
+  if (auto confined = put_into_sandbox(self, command->process, {workspace}); !confined)
+    return answer(self, step, tools::failed_outcome(confined.error()));
   auto shared = std::make_shared<running_command>();
   const caf::actor_addr me = self->address();
   process_events events;
@@ -103,13 +99,13 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
     shared->output.append(bytes);
   };
   events.on_exit = [me, shared, step](const process_exit& e) {
-    std::string text;
+    exec::output_keeper::view all;
     {
       std::lock_guard lock(shared->mutex);
-      text = shared->output.render(command_output_bytes).text;
+      all = shared->output.render(command_output_bytes);
     }
     if (auto strong = caf::actor_cast<caf::actor>(me))
-      caf::anon_send(strong, tool_command_ended{{}, step, e, std::move(text)});
+      caf::anon_send(strong, tool_command_ended{{}, step, e, std::move(all.text), all.cut});
   };
   auto handle = s.order.context->ports.processes->start(
       std::move(command->process), faults::watched(std::move(events), faults::executor_processes));
@@ -119,25 +115,30 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
   self->delayed_send(self, command->timeout, tool_command_overdue{{}, step});
 }
 
-/// Counts an action of the run unless there were `most` in the last minute; 0: no limit.
-bool too_fast(std::deque<steady_time>& recent, int most, steady_time now) {
-  if (most == 0)
-    return false;
-  while (!recent.empty() && now - recent.front() >= 1min)
-    recent.pop_front();
-  if (recent.size() >= static_cast<std::size_t>(most))
-    return true;
-  recent.push_back(now);
-  return false;
-}
-
 void run_tool(self_pointer self, const exec::effect::run_tool& e) {
+  if (is_server_tool(e.call.name))
+    return call_server_tool(self, e, [self, step = e.step](std::string text, bool is_error) {
+      ask_workspace(
+          self, step,
+          workspace_request{{}, keep_result{std::move(text), is_error, place_of(self, step)}});
+    });
   const auto call = tools::read_call(e.call.name, e.call.arguments);
   if (!call)
     return answer(self, e.step, tools::failed_outcome(call.error()));
   if (const auto* command = std::get_if<tools::run_command_call>(&*call))
     return run_command(self, e.step, *command);
   run_file_tool(self, e.step, *call);
+}
+
+/// An action of which there would be no record does not happen, and its run ends.
+void end_unrecorded(self_pointer self, const error& why) {
+  const bool later =
+      why.code == errc::overloaded || why.code == errc::actor_down || why.code == errc::timed_out;
+  step(self, [&](exec::attempt_core& core, steady_time now) {
+    return core.fail_run("the decision about an action cannot be recorded, nothing was done: " +
+                             to_string(why),
+                         later ? failure_class::transient : failure_class::environment, now);
+  });
 }
 
 /// Output may have been cut in the middle of a secret.
@@ -150,24 +151,36 @@ std::string told(self_pointer self, const std::string& output) {
 
 } // namespace
 
+std::string workspace_of(const run_order& order) {
+  const auto& chat = std::get<config::chat_executor>(order.agent->run);
+  return chat.workspace.empty() ? order.context->kernel_home(order.work->row.kernel_id)
+                                : chat.workspace;
+}
+
 void give_tools(self_pointer self, exec::conversation& c) {
-  const auto& agent = *self->state.order.agent;
-  c.tools_json = tools::to_tools_json(tools::offered(agent.tools));
-  // The configuration outlives the attempt: the order keeps it.
-  auto recent = std::make_shared<std::deque<steady_time>>();
-  c.judge = [&agent, recent, clock = self->state.order.context->ports.clock,
+  auto offered = tools::offered(self->state.order.agent->tools);
+  offer_server_tools(self, offered);
+  c.tools_json = tools::to_tools_json(offered);
+  auto alone = std::make_shared<action_rate>();
+  // What a person has forbidden since the run began is forbidden now.
+  c.judge = [present = self->state.order.present, own = agent_now(self->state.order), alone,
+             clock = self->state.order.context->ports.clock, hosts = server_hosts(self),
              workspace = workspace_of(self->state.order)](const model::tool_call& t) {
-    if (too_fast(*recent, agent.policy.actions_per_minute, clock->steady()))
+    const auto agent = present ? present->get() : own;
+    auto& rate = present ? present->actions() : *alone;
+    if (!rate.admits(agent->policy.actions_per_minute, clock->steady()))
       return exec::judgement{config::policy_decision::deny,
-                             "more than " + std::to_string(agent.policy.actions_per_minute) +
+                             "more than " + std::to_string(agent->policy.actions_per_minute) +
                                  " actions in a minute (policy.actions_per_minute)"};
+    if (is_server_tool(t.name))
+      return judge_server_tool(t.name, hosts, *agent);
     const auto call = tools::read_call(t.name, t.arguments);
     if (!call) // nothing will happen: the model is told what is wrong with its words
       return exec::judgement{config::policy_decision::allow, "not a call that can be carried out"};
     const auto action = tools::action_of(*call, workspace);
     if (!action)
       return exec::judgement{config::policy_decision::deny, to_string(action.error())};
-    auto decision = tools::decide(*action, agent.policy, agent.tools);
+    auto decision = tools::decide(*action, agent->policy, agent->tools);
     return exec::judgement{decision.what, std::move(decision.reason)};
   };
 }
@@ -175,22 +188,21 @@ void give_tools(self_pointer self, exec::conversation& c) {
 void perform_action(self_pointer self, exec::chat_effect& any) {
   auto& s = self->state;
   if (const auto* tool = std::get_if<exec::effect::run_tool>(&any)) {
-    run_tool(self, *tool);
+    when_recorded(self, tool->step, [self, e = *tool](const std::optional<error>& why) {
+      if (why)
+        end_unrecorded(self, *why);
+      else
+        run_tool(self, e);
+    });
   } else if (const auto* stopped = std::get_if<exec::effect::stop_step>(&any)) {
     if (s.command && s.command->step == stopped->step)
       s.order.context->ports.processes->signal(s.command->handle, SIGKILL);
+    if (s.held_step && s.held_step->step == stopped->step)
+      s.held_step.reset();
+    stop_server_tool(self, stopped->step);
+    forget_question(self, stopped->step);
   } else if (const auto* question = std::get_if<exec::effect::ask_person>(&any)) {
-    // Unattended never means approved.
-    step(self, [&](exec::attempt_core& core, steady_time now) {
-      return core.on_talk(
-          [&](exec::chat_loop& loop) {
-            return loop.on_approval(question->step, false,
-                                    "a person would have to approve this, "
-                                    "and nobody can be asked in this "
-                                    "version");
-          },
-          now);
-    });
+    ask_person(self, *question);
   }
 }
 
@@ -200,12 +212,14 @@ void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
     return;
   const bool overdue = s.command->overdue;
   s.command.reset();
+  auto place = place_of(self, m.step);
+  place.missing = m.cut;
   ask_workspace(
       self, m.step,
       workspace_request{{},
                         keep_result{tools::command_text(m.exit, told(self, m.output), overdue),
                                     overdue || !m.exit.started || m.exit.exit_code != 0,
-                                    place_of(self, m.step)}});
+                                    std::move(place)}});
 }
 
 void look_for_lost_command(self_pointer self, milliseconds patience) {

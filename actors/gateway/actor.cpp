@@ -82,6 +82,11 @@ constexpr route routes[] = {
     {"GET", "/api/v1/plan", get_plan, "kernel"},
     {"GET", "/api/v1/cost", get_cost, "by from to kernel"},
     {"GET", "/api/v1/providers", list_providers},
+    {"GET", "/api/v1/approvals", list_approvals, "kernel state limit"},
+    {"GET", "/api/v1/tools", list_tools, "server connect wait"},
+    {"POST", "/api/v1/tools/call", call_tool, "wait", "tool arguments"},
+    {"POST", "/api/v1/tools/trust", trust_tools, "wait", "server workspace hash"},
+    {"POST", "/api/v1/tools/forget", forget_tools, "wait", "server workspace"},
     {"POST", "/api/v1/pause", pause, "", "kernel agent reason"},
     {"POST", "/api/v1/resume", resume, "", "kernel agent reason"},
     {"POST", "/api/v1/reload", post_reload},
@@ -114,6 +119,7 @@ struct item_route {
   const char* suffix;
   item_handler handle;
   names parameters = "";
+  names members = "";
 };
 
 constexpr item_route item_routes[] = {
@@ -122,6 +128,9 @@ constexpr item_route item_routes[] = {
     {"POST", "/api/v1/actors/", "/restart", restart_actor},
     {"POST", "/api/v1/actors/", "/unpark", unpark_actor},
     {"POST", "/api/v1/providers/", "/probe", probe_provider, "model wait"},
+    {"POST", "/api/v1/approvals/", "/approve", approve, "", "hash note"},
+    {"POST", "/api/v1/approvals/", "/reject", reject, "", "hash note"},
+    {"GET", "/api/v1/approvals/", "", show_approval},
     {"GET", "/api/v1/dispatches/", "", show_dispatch},
     {"GET", "/api/v1/cycles/", "", show_cycle, "kernel wait"},
 };
@@ -179,7 +188,7 @@ bool handle_item(const exchange_ptr& x) {
       continue;
     if (x->request.method != r.method)
       x->refuse_method(r.method);
-    else if (is_understood(x, r.parameters, ""))
+    else if (is_understood(x, r.parameters, r.members))
       r.handle(x, *id);
     return true;
   }

@@ -18,6 +18,8 @@ struct gateway_parts {
   store_actor store;
   permits_actor permits;
   governor_actor governor;
+  approvals_actor approvals;
+  mcp_actor mcp;
   workspace_actor workspace;
   state_writer_actor state_writer;
   git_committer_actor git_committer;

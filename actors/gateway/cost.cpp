@@ -2,6 +2,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/core/day.hpp"
 #include "boyd/core/money.hpp"
+#include "boyd/plan/advice.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/queue/spend.hpp"
 
@@ -133,12 +134,22 @@ std::vector<budget_state> budgets_of(const gateway_parts& p, const survey& all) 
   const auto& node = p.context->node_id;
   add("this node", {{"scope", "node"}, {"node_id", node}}, queue::node_scope(node),
       p.configuration->node_settings.budget_day);
-  for (const auto& k : p.configuration->kernels)
+  const auto add_agent = [&](const char* who, const config::kernel& k, const std::string& id,
+                             const config::budget_limit& day) {
+    add(who + k.kernel_id + "/" + id,
+        {{"scope", "agent"}, {"kernel_id", k.kernel_id}, {"agent_id", id}},
+        queue::agent_scope(k.kernel_id, id), day);
+  };
+  for (const auto& k : p.configuration->kernels) {
+    if (k.plan.type == config::planner::type_t::llm)
+      add_agent("", k, std::string(plan::planner_voice), k.plan.ask.budget.day);
+    if (k.reduce.type == config::reducer::type_t::llm)
+      add_agent("", k, std::string(plan::reducer_voice), k.reduce.ask.budget.day);
     for (const auto& a : k.agents)
-      if (std::holds_alternative<config::chat_executor>(a.run))
-        add("agent " + k.kernel_id + "/" + a.agent_id,
-            {{"scope", "agent"}, {"kernel_id", k.kernel_id}, {"agent_id", a.agent_id}},
-            queue::agent_scope(k.kernel_id, a.agent_id), a.budget.day);
+      if (std::holds_alternative<config::chat_executor>(a.run) ||
+          std::holds_alternative<config::agent_cli_executor>(a.run))
+        add_agent("agent ", k, a.agent_id, a.budget.day);
+  }
   return out;
 }
 
@@ -200,7 +211,7 @@ std::vector<std::string> budget_problems(const gateway_parts& p, const survey& a
         (tokens
              ? std::to_string(b.used.tokens()) + " of " + std::to_string(b.limit.tokens) + " tokens"
              : format_dollars(b.used.cost) + " of " + format_dollars(b.limit.cost) + " dollars") +
-        (b.percent() < whole ? "" : "; chats call no more models today"));
+        (b.percent() < whole ? "" : "; no more models are called for it today"));
   }
   return lines;
 }

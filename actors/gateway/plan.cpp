@@ -6,6 +6,7 @@
 #include "boyd/plan/recent_results.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "boyd/queue/spent.hpp"
 
 #include <charconv>
 #include <memory>
@@ -24,6 +25,18 @@ struct dry_run {
 
 using dry_run_ptr = std::shared_ptr<dry_run>;
 
+/// Who decides. A dry run asks no model: what it shows is what one could choose from, and what runs
+/// when it has no answer.
+json planner_json(const config::kernel& kernel) {
+  const auto& p = kernel.plan;
+  if (p.type != config::planner::type_t::llm)
+    return {{"type", "static"}};
+  return {{"type", "llm"},
+          {"provider", p.ask.provider_id},
+          {"model", p.ask.model},
+          {"max_dispatches", p.max_dispatches}};
+}
+
 void reply_plan(const dry_run_ptr& run, const plan::plan_output& output) {
   json decisions = json::array();
   for (const auto& d : output.decisions)
@@ -36,6 +49,7 @@ void reply_plan(const dry_run_ptr& run, const plan::plan_output& output) {
                      {"prompt_bytes", s.prompt.size()},
                      {"prompt_characters", count_characters(s.prompt)}});
   run->x->reply("plan", {{"kernel_id", run->kernel->kernel_id},
+                         {"planner", planner_json(*run->kernel)},
                          {"decisions", std::move(decisions)},
                          {"specs", std::move(specs)}});
 }
@@ -45,13 +59,14 @@ void decide(const dry_run_ptr& run) {
   // A check has side effects of its own; a dry run shows the agents as if something had changed.
   for (const auto& id : plan::wake_candidates(*run->kernel, run->input))
     run->input.wake[id] = {plan::wake_kind::changed, "not checked by a dry run"};
-  ask<plan::plan_output>(run->x->self, p.planner,
-                         plan_request{{}, p.configuration, run->kernel->kernel_id, run->input},
-                         [run](result<plan::plan_output> r) {
-                           if (!r)
-                             return run->x->fail_with(r.error());
-                           reply_plan(run, *r);
-                         });
+  ask<plan::plan_output>(
+      run->x->self, p.planner,
+      plan_request{{}, p.configuration, run->kernel->kernel_id, run->input, true, {}},
+      [run](result<plan::plan_output> r) {
+        if (!r)
+          return run->x->fail_with(r.error());
+        reply_plan(run, *r);
+      });
 }
 
 /// In the order that read_rows asks for.
@@ -68,6 +83,11 @@ void take_rows(dry_run& run, store_reply& r) {
     run.input.since = since_of(*facts, run.input.now);
   if (auto facts = reply_of<store::get_facts>(r.values[5]))
     run.input.values.senses = render_senses(run.kernel->senses, read_sense_memories(*facts));
+  const auto& p = run.x->self->state.parts;
+  if (r.values.size() > 6)
+    if (auto totals = reply_of<store::sum_spend>(r.values[6]))
+      run.input.spent =
+          queue::spent_agents(*p.configuration, *run.kernel, p.context->node_id, *totals);
   for (const auto& d : run.input.latest)
     run.input.last_dispatched_at[d.agent_id] = d.created_at;
 }
@@ -84,6 +104,8 @@ void read_rows(const dry_run_ptr& run) {
   request.operations.emplace_back(store::get_facts{"slots:" + id});
   request.operations.emplace_back(store::get_facts{"kernel:" + id});
   request.operations.emplace_back(store::get_facts{"sense:" + id});
+  if (queue::has_budgets(*run->kernel))
+    request.operations.emplace_back(queue::todays_totals());
   ask<store_reply>(run->x->self, run->x->self->state.parts.store, std::move(request),
                    [run](result<store_reply> r) {
                      if (!r)

@@ -17,7 +17,7 @@ namespace {
 /// More than all calls of a probe may take together.
 constexpr milliseconds longest_probe = 6min;
 
-/// The models that the provider is asked for: its own, then those that executors name.
+/// The models that the provider is asked for: its own, then those that are named elsewhere.
 std::vector<std::string> models_of(const config::configuration& c, const config::provider& p) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& provider_id, const std::string& model) {
@@ -26,13 +26,16 @@ std::vector<std::string> models_of(const config::configuration& c, const config:
       out.push_back(model);
   };
   add(p.provider_id, p.model);
-  for (const auto& k : c.kernels)
+  for (const auto& k : c.kernels) {
+    add(k.plan.ask.provider_id, k.plan.ask.model);
+    add(k.reduce.ask.provider_id, k.reduce.ask.model);
     for (const auto& a : k.agents)
       if (const auto* chat = std::get_if<config::chat_executor>(&a.run)) {
         add(chat->provider_id, chat->model);
         for (const auto& f : chat->fallback)
           add(f.provider_id, f.model);
       }
+  }
   return out;
 }
 

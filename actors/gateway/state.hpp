@@ -94,6 +94,14 @@ void get_plan(exchange_ptr x);                               // plan.cpp
 void get_cost(exchange_ptr x);                               // cost.cpp
 void list_providers(exchange_ptr x);                         // providers.cpp
 void probe_provider(exchange_ptr x, const std::string& id);  // providers.cpp
+void list_approvals(exchange_ptr x);                         // approvals.cpp
+void show_approval(exchange_ptr x, const std::string& id);   // approvals.cpp
+void approve(exchange_ptr x, const std::string& id);         // approvals.cpp
+void reject(exchange_ptr x, const std::string& id);          // approvals.cpp
+void list_tools(exchange_ptr x);                             // tools.cpp
+void call_tool(exchange_ptr x);                              // tools.cpp
+void trust_tools(exchange_ptr x);                            // tools.cpp
+void forget_tools(exchange_ptr x);                           // tools.cpp
 void get_state(exchange_ptr x);                              // history.cpp
 void get_state_log(exchange_ptr x);                          // history.cpp
 void get_state_diff(exchange_ptr x);                         // history.cpp

@@ -1,6 +1,7 @@
 #include "actors/gateway/survey.hpp"
 #include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/exec/sandbox.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -225,17 +226,19 @@ json kernels_json(const gateway_parts& p, const survey& all) {
 json node_json(const gateway_parts& p, const survey& all) {
   const auto& c = *p.context;
   const char* state = c.passive ? "stopped" : all.draining() ? "draining" : "running";
-  return {{"node_id", c.node_id},
-          {"host", c.host},
-          {"pid", c.passive ? json(nullptr) : json(c.pid)},
-          {"version", c.version},
-          {"started_at", c.passive ? json(nullptr) : to_json(std::optional(c.started_at))},
-          {"home", c.home},
-          {"store", p.started_with->node_settings.store},
-          {"config", p.configuration->path},
-          {"running", !c.passive},
-          {"state", state},
-          {"restart_needed", waiting_for_restart(*p.started_with, *p.configuration)}};
+  return {
+      {"node_id", c.node_id},
+      {"host", c.host},
+      {"pid", c.passive ? json(nullptr) : json(c.pid)},
+      {"version", c.version},
+      {"started_at", c.passive ? json(nullptr) : to_json(std::optional(c.started_at))},
+      {"home", c.home},
+      {"store", p.started_with->node_settings.store},
+      {"config", p.configuration->path},
+      {"sandbox", c.passive ? json(nullptr) : json(exec::describe(c.ports.processes->sandbox()))},
+      {"running", !c.passive},
+      {"state", state},
+      {"restart_needed", waiting_for_restart(*p.started_with, *p.configuration)}};
 }
 
 json status_json(const exchange& x, const survey& all) {
@@ -275,6 +278,7 @@ json status_json(const exchange& x, const survey& all) {
             {"peak", all.permits.peak},
             {"holders", std::move(holders)}}},
           {"providers", providers_json(all)},
+          {"approvals", approvals_json(all)},
           {"budgets", all.store_problem.empty() ? budgets_json(p, all) : json(nullptr)},
           {"health", health_json(all)},
           {"nodes", all.store_problem.empty() ? std::move(nodes) : json(nullptr)},

@@ -61,6 +61,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   ask_health(x, all, "store", p.store);
   ask_health(x, all, "permits", p.permits);
   ask_health(x, all, "governor", p.governor);
+  ask_health(x, all, "approvals", p.approvals);
   ask_health(x, all, "workspace", p.workspace);
   ask_health(x, all, "state_writer", p.state_writer);
   ask_committer(x, all);
@@ -74,7 +75,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
 
 void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
-  all->missing += 4;
+  all->missing += 5;
   ask<tree_reply>(
       x->self, p.tree, tree_query{},
       [all](result<tree_reply> r) {
@@ -107,6 +108,14 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
         all->one_less();
       },
       part_limit);
+  ask<approvals_status>(
+      x->self, p.approvals, approvals_query{},
+      [all](result<approvals_status> r) {
+        if (r)
+          all->approvals = std::move(*r);
+        all->one_less();
+      },
+      part_limit);
   for (const auto& [id, k] : p.kernels) {
     ++all->missing;
     ask<kernel_status>(
@@ -125,10 +134,12 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
 }
 
 /// What ask_rows asks the store: of all, and then of each kernel.
-constexpr std::size_t fixed_questions = 5;
+constexpr std::size_t fixed_questions = 6;
 constexpr std::size_t questions_of_a_kernel = 4;
 /// Agents and nodes of which today's spending is read.
 constexpr std::size_t most_scopes = 20'000;
+/// Open requests for approvals that are counted.
+constexpr std::size_t most_approvals = 1000;
 /// Interrupted cycles are the newest ones; few can be under way at once.
 constexpr std::size_t cycles_searched = 16;
 
@@ -143,6 +154,10 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   spent.by = store::sum_spend::group::scope;
   spent.limit = most_scopes;
   request.operations.emplace_back(std::move(spent));
+  store::list_approvals open;
+  open.open = true;
+  open.limit = most_approvals;
+  request.operations.emplace_back(std::move(open));
   for (const auto& k : p.configuration->kernels) {
     request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
     store::list_cycles newest;
@@ -179,6 +194,8 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
             all->spent.emplace(std::move(row.key), row.used);
         else
           all->store_problem = to_string(q.error());
+        if (auto q = reply_of<store::list_approvals>(r->values[5]))
+          all->open_approvals = std::move(*q);
         auto i = fixed_questions;
         for (const auto& k : configuration->kernels) {
           if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
@@ -304,6 +321,7 @@ std::vector<std::string> problems_of(const gateway_parts& p, const survey& all) 
       lines.push_back(
           "provider " + provider.provider_id +
           " fails again and again, and is left alone for a while: " + provider.last_trouble);
+  std::ranges::move(approval_problems(all), std::back_inserter(lines));
   std::ranges::move(budget_problems(p, all), std::back_inserter(lines));
   return lines;
 }

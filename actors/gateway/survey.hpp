@@ -31,6 +31,8 @@ struct survey {
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
   std::map<std::string, store::usage_counts> spent; ///< today, by scope
+  std::vector<store::approval> open_approvals;      ///< the newest of them
+  approvals_status approvals;
   std::vector<restart_event>
       restarts; ///< of this node's parts, also in earlier lives; newest first
   /// Why the rows could not be read: then what comes of them is unknown, not zero. Empty: they
@@ -67,6 +69,12 @@ std::vector<std::string> problems_of(const gateway_parts& p, const survey& all);
 
 /// The budgets of today that this configuration sets, and how far they are used up. cost.cpp
 json budgets_json(const gateway_parts& p, const survey& all);
+
+/// What people are asked, in numbers. approvals.cpp
+json approvals_json(const survey& all);
+
+/// A sentence where somebody waits for a person, or was not told. approvals.cpp
+std::vector<std::string> approval_problems(const survey& all);
 
 /// A sentence for each that is nearly or wholly used up. cost.cpp
 std::vector<std::string> budget_problems(const gateway_parts& p, const survey& all);

@@ -5,6 +5,7 @@
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/state/document.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -15,9 +16,20 @@ namespace boyd {
 
 namespace {
 
-std::string kernel_of(const repository_request& request) {
-  return std::visit([](const auto& what) { return what.kernel_id; }, request.what);
+template <class What>
+const std::string& kernel_of(const What& what) {
+  return what.kernel_id;
 }
+
+const std::string& kernel_of(const commit_cycle& what) {
+  return what.later.kernel_id;
+}
+
+/// The state that the node knew before it told of the cycle: with the block of the one before.
+const earlier_version before_its_block{"STATE.md",
+                                       [](const std::string& at_head, const std::string& later) {
+                                         return state::with_block_of(later, at_head);
+                                       }};
 
 result<state::commit_trailers>
 trailers_of(const std::vector<std::pair<std::string, std::string>>& given) {
@@ -59,10 +71,12 @@ void repository_session::perform(std::vector<job<repository_request, repository_
 }
 
 result<repository_reply> repository_session::answer(const repository_request& request) {
-  auto h = home_of(kernel_of(request));
+  auto h = home_of(std::visit(
+      [](const auto& what) -> const std::string& { return kernel_of(what); }, request.what));
   if (!h)
     return fail(std::move(h.error()));
-  if (std::holds_alternative<commit_boundary>(request.what))
+  if (std::holds_alternative<commit_boundary>(request.what) ||
+      std::holds_alternative<commit_cycle>(request.what))
     if (auto passed = faults::pass("git_committer.commit"); !passed)
       return fail(std::move(passed.error()));
   return std::visit([&](const auto& what) { return carry_out(**h, what); }, request.what);
@@ -98,7 +112,28 @@ result<repository_reply> repository_session::carry_out(home& h, const commit_bou
   auto trailers = trailers_of(what.trailers);
   if (!trailers)
     return fail(std::move(trailers.error()));
-  auto commit = h.store->commit_boundary(what.message, *trailers, what.restarted);
+  return committed(h, h.store->commit_boundary(what.message, *trailers, what.restarted));
+}
+
+result<repository_reply> repository_session::carry_out(home& h, const commit_cycle& what) {
+  const auto& later = what.later;
+  auto trailers = trailers_of(later.trailers);
+  if (!trailers)
+    return fail(std::move(trailers.error()));
+  auto lost = h.store->lost_cycles();
+  if (!lost)
+    return committed(h, fail(std::move(lost.error())));
+  if (!lost->empty()) {
+    repository_reply reply;
+    reply.lost = std::move(*lost);
+    return reply;
+  }
+  return committed(h, h.store->commit_cycle(what.earlier, later.message, *trailers,
+                                            before_its_block, later.restarted));
+}
+
+/// Remembers whether commits can be made: only the next good one proves that they can again.
+result<repository_reply> repository_session::committed(home& h, result<std::string> commit) {
   if (!commit) {
     if (!h.since)
       h.since = context_->ports.clock->now();
@@ -151,6 +186,8 @@ void repository_session::probe() {
       spdlog::warn("git_committer: kernel {}: packing: {}", id, to_string(packed.error()));
     else if (*packed > 0)
       spdlog::info("git_committer: kernel {}: {} objects are packed", id, *packed);
+    if (packed && *packed >= limits::pack_loose_at_once)
+      h.pack_at = now; // there are more, for the next look
     return;
   }
 }

@@ -43,6 +43,8 @@ class repository_session {
 
   result<repository_reply> answer(const repository_request& request);
   result<repository_reply> carry_out(home& h, const commit_boundary& what);
+  result<repository_reply> carry_out(home& h, const commit_cycle& what);
+  result<repository_reply> committed(home& h, result<std::string> commit);
   result<repository_reply> carry_out(home& h, const query_history& what);
   result<repository_reply> carry_out(home& h, const query_file_at& what);
   result<repository_reply> carry_out(home& h, const query_diff& what);

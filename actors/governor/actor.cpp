@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -28,6 +29,10 @@ using governor_impl = governor_actor::extend<caf::reacts_to<governor_tick>>;
 /// Waits that are longer are cut: the clock may be looked at more often, never less.
 constexpr milliseconds longest_look = 30s;
 
+/// Providers that a reload has removed are kept for the runs that began with them, the last so
+/// many.
+constexpr std::size_t removed_providers = 64;
+
 /// What a ticket stands for.
 struct place {
   std::string provider_id;
@@ -38,10 +43,13 @@ struct place {
 struct governor_state {
   node_context_ptr context;
   std::map<std::string, model::governor_core> providers;
+  std::deque<std::string>
+      removed; ///< those of them that the configuration has no more, oldest first
   std::map<model::governor_core::ticket_id, place> places;
   /// By holder, then by its number for the call. A holder is monitored as long as it is here.
   std::map<caf::actor_addr, std::map<std::uint64_t, model::governor_core::ticket_id>> tickets;
-  std::map<std::string, model::breaker_state> breakers; ///< as last logged
+  /// Of each provider, the models that nobody calls, as last logged.
+  std::map<std::string, std::map<std::string, model::breaker_state>> breakers;
   model::governor_core::ticket_id next_ticket = 1;
   std::uint64_t ticks = 0;
   std::optional<steady_time> tick_at;
@@ -68,19 +76,24 @@ void forget(self_pointer self, model::governor_core::ticket_id ticket) {
   s.places.erase(it);
 }
 
-void log_breaker(self_pointer self, const std::string& id, const model::governor_core& core) {
+void log_breakers(self_pointer self, const std::string& id, const model::governor_core& core) {
   auto& known = self->state.breakers[id];
-  const auto present = core.breaker(now_of(self));
-  if (known == present)
-    return;
-  if (present == model::breaker_state::open)
-    spdlog::warn("provider {}: {} failures in a row; nobody calls it for {} s (last: {})", id,
-                 model::breaker_failures,
-                 std::chrono::duration_cast<std::chrono::seconds>(model::breaker_wait).count(),
-                 core.last_trouble());
-  else if (present == model::breaker_state::closed)
-    spdlog::info("provider {}: answers again", id);
-  known = present;
+  std::map<std::string, model::breaker_state> present;
+  for (const auto& m : core.open_models(now_of(self))) {
+    present.emplace(m.name, m.state);
+    if (const auto before = known.find(m.name);
+        m.state == model::breaker_state::open &&
+        (before == known.end() || before->second != m.state))
+      spdlog::warn("provider {}: {} failures in a row of model {}; nobody calls it for {} s "
+                   "(last: {})",
+                   id, model::breaker_failures, m.name,
+                   std::chrono::duration_cast<std::chrono::seconds>(model::breaker_wait).count(),
+                   m.last);
+  }
+  for (const auto& [name, state] : known)
+    if (present.count(name) == 0)
+      spdlog::info("provider {}: model {} answers again", id, name);
+  known = std::move(present);
 }
 
 /// Hands out what may be handed out now and looks again when time alone brings something.
@@ -96,7 +109,7 @@ void decide(self_pointer self) {
       if (!d.granted)
         forget(self, d.ticket);
     }
-    log_breaker(self, id, core);
+    log_breakers(self, id, core);
     if (const auto at = core.next_look(); at && (!next || *at < *next))
       next = at;
   }
@@ -118,8 +131,9 @@ void refuse(self_pointer self, const place_request& m, model::trouble_kind kind,
 void ask(self_pointer self, const place_request& m) {
   auto& s = self->state;
   auto core = s.providers.find(m.wish.provider_id);
+  // The run began with a configuration that had it, and may be tried again with the present one.
   if (core == s.providers.end())
-    return refuse(self, m, model::trouble_kind::not_found,
+    return refuse(self, m, model::trouble_kind::unavailable,
                   "no such provider in the configuration: " + m.wish.provider_id);
   if (auto passed = faults::pass("governor.place"); !passed)
     return refuse(self, m, model::trouble_kind::unavailable, to_string(passed.error()));
@@ -129,7 +143,7 @@ void ask(self_pointer self, const place_request& m) {
     self->monitor(m.holder);
   of_holder->second[m.wish.call] = ticket;
   s.places.emplace(ticket, place{m.wish.provider_id, m.holder, m.wish.call});
-  core->second.ask(ticket, m.wish.agent, m.wish.tokens, now_of(self));
+  core->second.ask(ticket, m.wish.agent, m.wish.tokens, now_of(self), m.wish.model);
   decide(self);
 }
 
@@ -170,16 +184,34 @@ void gone(self_pointer self, const caf::actor_addr& holder) {
   decide(self);
 }
 
-/// Who holds or waits for a place at a provider that is gone is told so by its next call.
+void forget_removed(self_pointer self);
+
+/// Runs under way finish on the configuration that they began with: a provider that is gone serves
+/// them within its last limits. No new run is led there.
 void set_limits(self_pointer self, const config::configuration& c) {
   auto& s = self->state;
-  std::erase_if(s.providers, [&](const auto& known) {
-    return config::find_provider(c, known.first) == nullptr;
+  std::erase_if(s.removed, [&](const auto& id) {
+    return config::find_provider(c, id) != nullptr; // it is back
   });
+  for (const auto& [id, core] : s.providers)
+    if (config::find_provider(c, id) == nullptr &&
+        std::ranges::find(s.removed, id) == s.removed.end())
+      s.removed.push_back(id);
   for (const auto& p : c.providers) {
     auto [it, fresh] = s.providers.try_emplace(p.provider_id, p);
     if (!fresh)
       it->second.set_limits(p);
+  }
+  forget_removed(self);
+  decide(self);
+}
+
+/// Of more removed providers than are kept, the oldest go, with what waits there.
+void forget_removed(self_pointer self) {
+  auto& s = self->state;
+  while (s.removed.size() > removed_providers) {
+    s.providers.erase(s.removed.front());
+    s.removed.pop_front();
   }
   std::vector<model::governor_core::ticket_id> orphans;
   for (const auto& [ticket, at] : s.places)
@@ -188,17 +220,20 @@ void set_limits(self_pointer self, const config::configuration& c) {
   for (const auto ticket : orphans) {
     const auto at = s.places.at(ticket);
     model::trouble t;
-    t.kind = model::trouble_kind::not_found;
+    t.kind = model::trouble_kind::unavailable;
     t.what = "the provider was removed from the configuration: " + at.provider_id;
     self->send(at.holder, place_answer{{}, at.call, std::move(t)});
     forget(self, ticket);
   }
-  decide(self);
 }
 
 governors_reply status_of(self_pointer self) {
   governors_reply reply;
-  for (const auto& [id, core] : self->state.providers) {
+  const auto& s = self->state;
+  for (const auto& [id, core] : s.providers) {
+    const bool removed = std::ranges::find(s.removed, id) != s.removed.end();
+    if (removed && core.in_use() == 0 && core.waiting() == 0)
+      continue;
     governor_status row;
     row.provider_id = id;
     row.limit = core.limit();

@@ -118,7 +118,10 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
         return h;
       },
       [self](reload_order& m) { reload(self, m.configuration); },
-      [self](stop_order&) { self->state.stopping = true; },
+      [self](stop_order&) {
+        self->state.stopping = true;
+        stop_questions_of(self);
+      },
       [self](finish_order&) { return finish(self); },
       [self](subscribe_events& m) {
         self->monitor(m.listener);

@@ -1,6 +1,7 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/ids.hpp"
+#include "boyd/plan/advice.hpp"
 #include "boyd/plan/slots.hpp"
 
 #include <spdlog/spdlog.h>
@@ -14,6 +15,8 @@ namespace {
 
 /// How long a look that could not read the store waits.
 constexpr milliseconds look_retry = 1s;
+/// Rows of a cycle's decisions that are the kernel's own: what models were asked.
+constexpr std::size_t voices = 2;
 
 std::string pause_reason(self_pointer self, const std::vector<pause_record>& pauses) {
   for (const auto& p : pauses)
@@ -153,7 +156,8 @@ void resume_next(self_pointer self) {
   auto row = std::move(s.to_resume.front());
   s.to_resume.pop_front();
   store_request request;
-  request.operations.emplace_back(store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, 1});
+  request.operations.emplace_back(
+      store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, voices + 1});
   request.operations.emplace_back(store::get_facts{trouble_scope(self)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self, row](result<store_reply> r) {
     auto& st = self->state;
@@ -166,8 +170,12 @@ void resume_next(self_pointer self) {
     }
     spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
     st.resumed = true;
-    st.cycle = cycle_core::resume(*st.settings, row, !decisions->empty(), (*troubles)[row.cycle_id],
-                                  st.since);
+    // What a model answered stands there before anything is enqueued.
+    const bool enqueued =
+        std::ranges::any_of(*decisions, [](const store::list_decisions::row& each) {
+          return !plan::is_kernel_voice(each.decision.agent_id);
+        });
+    st.cycle = cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
     st.progress = now_of(self);
     st.cycle->carry(std::exchange(st.carried, {}));
     run_step(self);
@@ -181,6 +189,7 @@ void cancel_running_cycle(self_pointer self) {
   if (!s.cycle)
     return;
   s.cycle->request_cancel();
+  stop_questions_of(self);
   for (const auto& id : s.cycle->unfinished()) {
     ask_store(self, s.parts.store, store::cancel_dispatch{id},
               [](result<store::cancel_dispatch::reply>) {

@@ -3,7 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
-#include "boyd/plan/system_prompt.hpp"
+#include "boyd/queue/spent.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -21,6 +21,8 @@ constexpr milliseconds step_retry = 1s;
 constexpr milliseconds rows_poll = 2s;
 /// More agents than this in one kernel are refused by the configuration.
 constexpr std::size_t rows_of_a_cycle = 4096;
+/// Where orient's request has the totals of budgets.
+constexpr std::size_t spend_at = 4;
 
 result<void> as_void(const result<store_reply>& r) {
   if (!r)
@@ -31,49 +33,52 @@ result<void> as_void(const result<store_reply>& r) {
   return {};
 }
 
-void begin(self_pointer self) {
-  store_request request;
-  request.operations.emplace_back(store::begin_cycle{self->state.cycle->record()});
-  ask<store_reply>(self, self->state.parts.store, std::move(request),
-                   [self](result<store_reply> r) {
-                     const auto done = as_void(r);
-                     self->state.cycle->begin(done);
-                     if (!done)
-                       return retry_step(self, done.error());
-                     run_step(self);
-                   });
-}
-
-/// Two answers, in any order.
+/// Three answers, in any order.
 struct perception {
   result<std::string> state = fail(errc::timed_out, "no answer");
   result<gathered_context> context = fail(errc::timed_out, "no answer");
+  result<void> begun;
   int missing = 2;
 };
 
+void perceived(self_pointer self, perception& p) {
+  auto& s = self->state;
+  if (--p.missing > 0)
+    return;
+  if (!p.begun)
+    return retry_step(self, p.begun.error());
+  s.cycle->perceive(std::move(p.state), std::move(p.context));
+  run_step(self);
+}
+
+/// A new cycle's row is written meanwhile: reading has no effects, and waits for nothing.
 void perceive(self_pointer self) {
   auto& s = self->state;
   announce(self, "perceive", {}, "reads STATE.md, goal, memory and senses");
-  auto both = std::make_shared<perception>();
-  auto join = [self, both] {
-    if (--both->missing > 0)
-      return;
-    self->state.cycle->perceive(std::move(both->state), std::move(both->context));
-    run_step(self);
-  };
+  auto all = std::make_shared<perception>();
+  if (s.cycle->step() == cycle_step::begin) {
+    ++all->missing;
+    store_request request;
+    request.operations.emplace_back(store::begin_cycle{s.cycle->record()});
+    ask<store_reply>(self, s.parts.store, std::move(request), [self, all](result<store_reply> r) {
+      all->begun = as_void(r);
+      self->state.cycle->begin(all->begun);
+      perceived(self, *all);
+    });
+  }
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
-                   [both, join](result<state_reply> r) {
+                   [self, all](result<state_reply> r) {
                      if (r)
-                       both->state = std::move(r->text);
+                       all->state = std::move(r->text);
                      else
-                       both->state = fail(r.error());
-                     join();
+                       all->state = fail(r.error());
+                     perceived(self, *all);
                    });
   ask<gathered_context>(
       self, s.parts.librarian, gather_context{{}, s.settings->kernel_id},
-      [both, join](result<gathered_context> r) {
-        both->context = std::move(r);
-        join();
+      [self, all](result<gathered_context> r) {
+        all->context = std::move(r);
+        perceived(self, *all);
       },
       gather_limit(*s.settings));
 }
@@ -89,7 +94,21 @@ result<orientation> read_orientation(result<store_reply>& r) {
                         pauses ? nullptr : &pauses.error(), slots ? nullptr : &slots.error()})
     if (e != nullptr)
       return fail(*e);
-  return orientation{std::move(*latest), std::move(*recent), std::move(*pauses), std::move(*slots)};
+  return orientation{
+      std::move(*latest), std::move(*recent), std::move(*pauses), std::move(*slots), {}};
+}
+
+/// What today's budgets hold back. An error is one of the store, and the step is repeated.
+result<void> read_spent(self_pointer self, store_reply& r, orientation& into) {
+  auto& s = self->state;
+  if (r.values.size() <= spend_at)
+    return {};
+  auto rows = reply_of<store::sum_spend>(r.values[spend_at]);
+  if (!rows)
+    return fail(rows.error());
+  into.spent =
+      queue::spent_agents(*s.parts.configuration, *s.settings, s.parts.context->node_id, *rows);
+  return {};
 }
 
 void orient(self_pointer self) {
@@ -103,9 +122,14 @@ void orient(self_pointer self) {
   request.operations.emplace_back(recent);
   request.operations.emplace_back(store::list_pauses{s.settings->kernel_id});
   request.operations.emplace_back(store::get_facts{"slots:" + s.settings->kernel_id});
+  if (queue::has_budgets(*s.settings))
+    request.operations.emplace_back(queue::todays_totals());
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     auto& st = self->state;
     auto seen = read_orientation(r);
+    if (seen)
+      if (auto spent = read_spent(self, *r, *seen); !spent)
+        seen = fail(spent.error());
     const auto failed = seen ? std::optional<error>{} : seen.error();
     auto context = st.parts.context;
     st.cycle->orient(
@@ -129,18 +153,41 @@ void wake(self_pointer self) {
       wake_limit(*s.settings));
 }
 
+/// Nobody waits for the plan of a cycle that goes no further: a node that stops leaves it to the
+/// next start, and what a later slot has cancelled runs nothing.
+void plan_stopped(self_pointer self) {
+  auto& s = self->state;
+  if (s.stopping && !s.cycle->cancel_requested())
+    return;
+  s.cycle->decide(plan::plan_static(*s.settings, s.cycle->input()));
+  run_step(self);
+}
+
 void decide(self_pointer self) {
   auto& s = self->state;
+  const bool asks = s.settings->plan.type == config::planner::type_t::llm;
+  if (asks && (s.stopping || s.cycle->cancel_requested()))
+    return plan_stopped(self);
+  plan_request request{{}, s.parts.configuration, s.settings->kernel_id, s.cycle->input(), false,
+                       {}};
+  request.time_left = s.settings->cycle_deadline - (now_of(self) - s.cycle->started_at());
+  if (asks)
+    announce(self, "decide", {}, "asks a model which agents run");
   ask<plan::plan_output>(
-      self, s.parts.planner,
-      plan_request{{}, s.parts.configuration, s.settings->kernel_id, s.cycle->input()},
+      self, s.parts.planner, std::move(request),
       [self](result<plan::plan_output> r) {
-        // It is being restarted; a plan has no effects, so it is asked for again.
+        // It is being restarted; a plan has no effects, so it is asked for again. (A model's answer
+        // is on record before it is given.)
         if (!r && r.error().code == errc::actor_down)
+          return retry_step(self, r.error());
+        if (!r && r.error().code == errc::cancelled)
+          return plan_stopped(self);
+        if (!r && r.error().code == errc::store_unavailable)
           return retry_step(self, r.error());
         self->state.cycle->decide(std::move(r));
         run_step(self);
-      });
+      },
+      asks ? question_limit(s.settings->plan.ask) : limits::request_timeout);
 }
 
 void act(self_pointer self) {
@@ -199,6 +246,16 @@ void announce(self_pointer self, const std::string& phase, const std::string& ag
   e.at = now_of(self);
   for (const auto& l : s.listeners)
     self->send(l, e);
+}
+
+milliseconds question_limit(const config::adviser& ask) {
+  return ask.timeout + 2 * limits::request_timeout;
+}
+
+void stop_questions_of(self_pointer self) {
+  auto& s = self->state;
+  if (s.cycle && (s.cycle->step() == cycle_step::decide || s.cycle->step() == cycle_step::reduce))
+    self->send(s.parts.planner, stop_questions{{}, s.settings->kernel_id});
 }
 
 void retry_in(self_pointer self, milliseconds delay) {
@@ -263,7 +320,6 @@ void run_step(self_pointer self) {
     return retry_step(self, passed.error());
   switch (s.cycle->step()) {
   case cycle_step::begin:
-    return begin(self);
   case cycle_step::perceive:
     return perceive(self);
   case cycle_step::orient:

@@ -169,6 +169,7 @@ void cycle_core::orient(result<orientation> r, std::optional<plan::quiet_now> qu
   input_.quiet = std::move(quiet);
   input_.schedules = std::move(schedules);
   input_.agent_slots = plan::read_agent_slots(r->agent_slots);
+  input_.spent = std::move(r->spent);
   input_.since = since_;
   input_.make_id = std::move(make_id);
   for (const auto& d : input_.latest)
@@ -192,6 +193,8 @@ void cycle_core::wake(result<wake_results> r) {
 void cycle_core::decide(result<plan::plan_output> r) {
   if (r) {
     plan_ = std::move(*r);
+    if (!plan_.problem.empty())
+      problems_.push_back("planner: " + plan_.problem);
   } else {
     problem("planner", r.error());
     broken_ = true;
@@ -283,49 +286,46 @@ void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vect
   problems_.clear(); // they stand in the row; from here on they go to the next one
   if (judged_)
     carried_.clear();
-  step_ = cycle_step::record_edges;
+  const bool asks = kernel_->reduce.type == config::reducer::type_t::llm;
+  step_ = asks && !told_outcomes().empty() ? cycle_step::reduce : cycle_step::render;
 }
 
-void cycle_core::record_edges(const result<graph_reply>& r) {
+void cycle_core::reduce(result<reduction> r) {
+  // Without it nothing is missing: the rules do.
   if (r)
-    graph_head_ = r->head;
+    worded_ = std::move(r->lines);
+  step_ = cycle_step::render;
+}
+
+void cycle_core::render(const result<graph_reply>& graph, const result<state_reply>& state) {
+  if (graph)
+    graph_head_ = graph->head;
   else
-    problem("graph recorder", r.error());
-  step_ = cycle_step::merge;
-}
-
-void cycle_core::merge(const result<state_reply>& r) {
-  if (!r) {
-    problem("state writer", r.error());
-    rendering_is_behind_ = true;
-  }
-  step_ = cycle_step::pre_commit;
-}
-
-void cycle_core::pre_commit(const result<void>& r) {
-  if (!r) {
-    problem("git committer", r.error());
-    owes_pre_commit_ = true;
-  }
-  step_ = cycle_step::write_block;
-}
-
-void cycle_core::write_block(const result<state_reply>& r) {
+    problem("graph recorder", graph.error());
   step_ = cycle_step::commit;
-  if (r)
+  if (state)
     return;
-  problem("state writer", r.error());
+  problem("state writer", state.error());
   rendering_is_behind_ = true;
   // The commit of a cycle is its rendering: whoever repairs that one makes it.
   owes_commit_ = true;
-  step_ = cycle_step::done;
+  step_ = cycle_step::pre_commit;
 }
 
 void cycle_core::commit(const result<void>& r) {
   if (!r) {
     problem("git committer", r.error());
     rendering_is_behind_ = true;
+    owes_pre_commit_ = true;
     owes_commit_ = true;
+  }
+  step_ = cycle_step::done;
+}
+
+void cycle_core::pre_commit(const result<void>& r) {
+  if (!r) {
+    problem("git committer", r.error());
+    owes_pre_commit_ = true;
   }
   step_ = cycle_step::done;
 }
@@ -348,9 +348,20 @@ std::vector<graph_fact> cycle_core::facts() const {
 std::vector<action_outcome> cycle_core::outcomes() const {
   std::vector<action_outcome> all;
   for (const auto* list : {&late_, &rows_})
-    for (const auto& d : *list)
+    for (const auto& d : *list) {
+      const auto worded = worded_.find(d.dispatch_id);
       all.push_back({d.finished_at.value_or(record_.finished_at.value_or(record_.started_at)),
-                     d.agent_id, std::string(name_of(d.status)), summary_of(d)});
+                     d.agent_id, std::string(name_of(d.status)),
+                     worded == worded_.end() ? summary_of(d) : worded->second});
+    }
+  return all;
+}
+
+std::vector<plan::told_outcome> cycle_core::told_outcomes() const {
+  std::vector<plan::told_outcome> all;
+  for (const auto* list : {&late_, &rows_})
+    for (const auto& d : *list)
+      all.push_back({d.dispatch_id, d.agent_id, std::string(name_of(d.status)), summary_of(d)});
   return all;
 }
 

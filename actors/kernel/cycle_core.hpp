@@ -7,6 +7,7 @@
 #include "boyd/plan/static_planner.hpp"
 #include "messages/graph.hpp"
 #include "messages/librarian.hpp"
+#include "messages/planning.hpp"
 #include "messages/state.hpp"
 
 #include <functional>
@@ -20,19 +21,18 @@ namespace boyd {
 /// What the kernel asks for next; each is one or a few requests whose answer comes back through the
 /// method of the same name.
 enum class cycle_step : std::uint8_t {
-  begin,        ///< the cycle's row (store)
-  perceive,     ///< STATE.md (state writer), goal, memory, senses (librarian)
-  orient,       ///< latest and recent dispatches, pauses, facts (store)
-  wake,         ///< `wake:` checks (librarian)
-  decide,       ///< the plan (planner)
-  act,          ///< enqueue in one transaction (store)
-  wait,         ///< until every dispatch is final, or the deadline
-  record_row,   ///< the cycle's row and its slot (store): the truth
-  record_edges, ///< facts for the graph (graph recorder)
-  merge,        ///< recent actions (state writer)
-  pre_commit,   ///< `pre-cycle <id>` (git committer)
-  write_block,  ///< the runtime block (state writer)
-  commit,       ///< `cycle <id>: <status>` (git committer)
+  begin,      ///< the cycle's row (store)
+  perceive,   ///< STATE.md (state writer), goal, memory, senses (librarian)
+  orient,     ///< latest and recent dispatches, pauses, facts (store)
+  wake,       ///< `wake:` checks (librarian)
+  decide,     ///< the plan (planner)
+  act,        ///< enqueue in one transaction (store)
+  wait,       ///< until every dispatch is final, or the deadline
+  record_row, ///< the cycle's row and its slot (store): the truth
+  reduce,     ///< a model's words for the outcomes, where one is asked (planner)
+  render,     ///< facts (graph recorder); recent actions and the runtime block (state writer)
+  commit,     ///< `pre-cycle <id>` and `cycle <id>: <status>` in one step (git committer)
+  pre_commit, ///< `pre-cycle <id>` alone, when there is no block to commit
   done,
 };
 
@@ -45,6 +45,7 @@ struct orientation {
   std::vector<dispatch> recent;
   std::vector<pause_record> pauses;
   std::map<std::string, std::string> agent_slots; ///< unix ms by agent_id
+  std::map<std::string, std::string> spent;       ///< plan_input::spent
 };
 
 /// One cycle as data and decisions: which step comes next, what a failed step means, and what is
@@ -79,11 +80,10 @@ class cycle_core {
   /// The cycle's rows as they are; goes on to record when all are final or `overdue`.
   void wait(result<std::vector<dispatch>> rows, bool overdue, utc_time now);
   void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late);
-  void record_edges(const result<graph_reply>& r);
-  void merge(const result<state_reply>& r);
-  void pre_commit(const result<void>& r);
-  void write_block(const result<state_reply>& r);
+  void reduce(result<reduction> r);
+  void render(const result<graph_reply>& graph, const result<state_reply>& state);
   void commit(const result<void>& r);
+  void pre_commit(const result<void>& r);
 
   /// What was wrong on the way; for the next runtime block and the log.
   const std::vector<std::string>& problems() const { return problems_; }
@@ -109,7 +109,10 @@ class cycle_core {
   const std::vector<cycle_record>& history() const { return history_; }
   const std::string& graph_head() const { return graph_head_; }
   std::vector<graph_fact> facts() const;
+  /// With a model's words where there are any.
   std::vector<action_outcome> outcomes() const;
+  /// What a model is asked to word; empty: there is nothing to ask.
+  std::vector<plan::told_outcome> told_outcomes() const;
   /// STATE.md could not be brought up to date: the kernel repeats it when the parts are well.
   bool rendering_is_behind() const { return rendering_is_behind_; }
   /// Its `cycle` commit was not made.
@@ -145,6 +148,7 @@ class cycle_core {
   plan::plan_output plan_;
   std::vector<dispatch> rows_;
   std::vector<dispatch> late_;
+  std::map<std::string, std::string> worded_; ///< by dispatch_id
   std::vector<cycle_record> history_;
   std::string graph_head_;
   std::vector<std::string> problems_;

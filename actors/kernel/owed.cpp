@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace boyd::kernel_impl {
@@ -114,7 +116,7 @@ void settle_next(self_pointer self, const settlement_ptr& run) {
   if (s.owed.empty() || s.stopping || late)
     return stop(self, run);
   if (s.owed.front().before)
-    return ask_commit(self, run, "pre-cycle " + s.owed.front().cycle_id,
+    return ask_commit(self, run, earlier_subject(s.owed.front().cycle_id),
                       [self] { self->state.owed.front().before = false; });
   render_owed_block(self, run);
 }
@@ -145,18 +147,50 @@ void settle(self_pointer self, std::function<void()> then) {
       });
 }
 
-void owe_commits(self_pointer self, const cycle_core& cycle) {
+namespace {
+
+void owe(self_pointer self, state::owed_commits cycle) {
   auto& s = self->state;
+  if (state::add_owed(s.owed, std::move(cycle)) > 0)
+    spdlog::warn("kernel {}: more than {} cycles are owed their commits: the oldest ones stay "
+                 "without",
+                 s.settings->kernel_id, state::most_owed);
+}
+
+/// The cycle of a `cycle <id>: <status>`; nothing for any other commit.
+std::optional<state::owed_commits> owed_of(self_pointer self, const commit_info& commit) {
+  const auto& latest = self->state.latest;
+  const auto status = cycle_status_from(commit.subject.substr(commit.subject.rfind(' ') + 1));
+  for (const auto& [name, id] : commit.trailers) {
+    if (name != "Boyd-Cycle" || !status || commit.subject != subject_of(id, *status))
+      continue;
+    const bool known = latest && latest->cycle_id == id && latest->finished_at;
+    return state::owed_commits{id, *status, known ? *latest->finished_at : commit.time, true};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+void owe_commits(self_pointer self, const cycle_core& cycle) {
   if (!cycle.owes_commit())
     return;
   const auto& record = cycle.record();
-  const auto given_up = state::add_owed(s.owed, {record.cycle_id, record.status,
-                                                 record.finished_at.value_or(record.started_at),
-                                                 cycle.owes_pre_commit()});
-  if (given_up > 0)
-    spdlog::warn("kernel {}: more than {} cycles are owed their commits: the oldest ones stay "
-                 "without",
-                 record.kernel_id, state::most_owed);
+  owe(self, {record.cycle_id, record.status, record.finished_at.value_or(record.started_at),
+             cycle.owes_pre_commit()});
+}
+
+error owe_again(self_pointer self, const std::vector<commit_info>& lost) {
+  std::string hashes;
+  for (const auto& commit : lost) {
+    hashes += (hashes.empty() ? "" : ", ") + commit.hash;
+    if (auto cycle = owed_of(self, commit))
+      owe(self, std::move(*cycle));
+  }
+  return {errc::conflict, "commits of earlier cycles are in no branch any more: " + hashes,
+          self->state.parts.context->kernel_home(self->state.settings->kernel_id),
+          "their cycles, and this one, get new ones before the next cycle; `git show` of the old "
+          "ones has what was in them"};
 }
 
 } // namespace boyd::kernel_impl

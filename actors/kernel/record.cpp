@@ -7,6 +7,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace boyd::kernel_impl {
@@ -26,6 +28,10 @@ commit_boundary boundary(self_pointer self, const std::string& message, const st
 
 std::string subject_of(const std::string& cycle_id, cycle_status status) {
   return "cycle " + cycle_id + ": " + std::string(name_of(status));
+}
+
+std::string earlier_subject(const std::string& cycle_id) {
+  return "pre-cycle " + cycle_id;
 }
 
 write_runtime_block block_of(self_pointer self, const std::vector<cycle_record>& history) {
@@ -104,59 +110,84 @@ void record_row(self_pointer self) {
   });
 }
 
-void record_edges(self_pointer self) {
-  ask<graph_reply>(self, self->state.parts.graph_recorder,
-                   graph_request{{}, self->state.cycle->facts()}, [self](result<graph_reply> r) {
-                     self->state.cycle->record_edges(r);
-                     run_step(self);
-                   });
+void take_reduction(self_pointer self, result<reduction> r) {
+  auto& s = self->state;
+  const auto why = r ? r->problem : "the rules worded recent_actions: " + to_string(r.error());
+  if (!why.empty())
+    spdlog::warn("kernel {}: cycle {}: {}", s.settings->kernel_id, s.cycle->id(), why);
+  s.cycle->reduce(std::move(r));
+  run_step(self);
 }
 
-void merge(self_pointer self) {
+void reduce(self_pointer self) {
   auto& s = self->state;
+  // A node that stops waits for no model.
+  if (s.stopping)
+    return take_reduction(self, reduction{});
+  announce(self, "record", {}, "asks a model for the words of recent_actions");
+  reduce_request request{
+      {}, s.parts.configuration, s.settings->kernel_id, s.cycle->id(), s.cycle->told_outcomes()};
+  ask<reduction>(
+      self, s.parts.planner, std::move(request),
+      [self](result<reduction> r) { take_reduction(self, std::move(r)); },
+      question_limit(s.settings->reduce.ask));
+}
+
+/// What the graph and STATE.md have said, asked at once: both are synced at the same time.
+struct rendered {
+  std::optional<result<graph_reply>> graph;
+  std::optional<result<state_reply>> state;
+};
+
+void render(self_pointer self) {
+  auto& s = self->state;
+  auto both = std::make_shared<rendered>();
+  const auto join = [self, both] {
+    if (!both->graph || !both->state)
+      return;
+    self->state.cycle->render(*both->graph, *both->state);
+    run_step(self);
+  };
+  ask<graph_reply>(self, s.parts.graph_recorder, graph_request{{}, s.cycle->facts()},
+                   [both, join](result<graph_reply> r) {
+                     both->graph = std::move(r);
+                     join();
+                   });
   ask<state_reply>(self, s.parts.state_writer,
                    state_request{{},
-                                 merge_actions{s.settings->kernel_id, s.cycle->outcomes(),
-                                               s.settings->recent_actions}},
-                   [self](result<state_reply> r) {
-                     self->state.cycle->merge(r);
-                     run_step(self);
-                   });
-}
-
-void pre_commit(self_pointer self) {
-  auto& s = self->state;
-  ask<repository_reply>(
-      self, s.parts.git_committer,
-      repository_request{{},
-                         boundary(self, "pre-cycle " + s.cycle->id(), s.cycle->id(),
-                                  s.cycle->graph_head(), s.resumed)},
-      [self](result<repository_reply> r) {
-        self->state.cycle->pre_commit(committed(r));
-        run_step(self);
-      });
-}
-
-void write_block(self_pointer self) {
-  auto& s = self->state;
-  ask<state_reply>(self, s.parts.state_writer,
-                   state_request{{}, block_of(self, s.cycle->history())},
-                   [self](result<state_reply> r) {
-                     self->state.cycle->write_block(r);
-                     run_step(self);
+                                 render_cycle{block_of(self, s.cycle->history()),
+                                              s.cycle->outcomes(), s.settings->recent_actions}},
+                   [both, join](result<state_reply> r) {
+                     both->state = std::move(r);
+                     join();
                    });
 }
 
 void commit(self_pointer self) {
   auto& s = self->state;
   const auto& record = s.cycle->record();
+  auto later = boundary(self, subject_of(record.cycle_id, record.status), record.cycle_id,
+                        s.cycle->graph_head(), s.resumed);
+  ask<repository_reply>(
+      self, s.parts.git_committer,
+      repository_request{{}, commit_cycle{std::move(later), earlier_subject(record.cycle_id)}},
+      [self](result<repository_reply> r) {
+        if (r && !r->lost.empty())
+          r = fail(owe_again(self, r->lost));
+        self->state.cycle->commit(committed(r));
+        run_step(self);
+      });
+}
+
+void pre_commit(self_pointer self) {
+  auto& s = self->state;
+  const auto& id = s.cycle->id();
   ask<repository_reply>(
       self, s.parts.git_committer,
       repository_request{{},
-                         boundary(self, subject_of(record.cycle_id, record.status), record.cycle_id,
-                                  s.cycle->graph_head(), s.resumed)},
+                         boundary(self, earlier_subject(id), id, s.cycle->graph_head(), s.resumed)},
       [self](result<repository_reply> r) {
-        self->state.cycle->commit(committed(r));
+        self->state.cycle->pre_commit(committed(r));
         run_step(self);
       });
 }
@@ -239,19 +270,17 @@ void run_record_step(self_pointer self) {
   case cycle_step::record_row:
     announce(self, "record", {}, "records the cycle");
     return record_row(self);
-  case cycle_step::record_edges:
-    return record_edges(self);
-  case cycle_step::merge:
+  case cycle_step::reduce:
+    return reduce(self);
+  case cycle_step::render:
     // Once more before the files change: what was in the way at the begin may be gone.
     if (!s.owed.empty() && !std::exchange(s.tried_owed, true))
       return settle(self, [self] { run_step(self); });
-    return merge(self);
-  case cycle_step::pre_commit:
-    return pre_commit(self);
-  case cycle_step::write_block:
-    return write_block(self);
+    return render(self);
   case cycle_step::commit:
     return commit(self);
+  case cycle_step::pre_commit:
+    return pre_commit(self);
   default:
     return cycle_done(self);
   }

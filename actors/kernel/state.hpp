@@ -125,6 +125,10 @@ void start_next(self_pointer self);
 
 // cycle.cpp: the steps of a running cycle
 void run_step(self_pointer self);
+/// How long the planner may take to answer for its model, and a little more.
+milliseconds question_limit(const config::adviser& ask);
+/// Models that the cycle waits for are waited for no longer.
+void stop_questions_of(self_pointer self);
 void ask_rows(self_pointer self);
 void announce(self_pointer self, const std::string& phase, const std::string& agent,
               const std::string& text);
@@ -140,6 +144,8 @@ commit_boundary boundary(self_pointer self, const std::string& message, const st
                          const std::string& graph_head, bool restarted);
 /// `cycle <id>: <status>`; what a repair asks for must equal what the cycle asked for.
 std::string subject_of(const std::string& cycle_id, cycle_status status);
+/// `pre-cycle <id>`.
+std::string earlier_subject(const std::string& cycle_id);
 /// The block as the rows (newest first) have it, its time included: rendered again, it changes
 /// nothing.
 write_runtime_block block_of(self_pointer self, const std::vector<cycle_record>& history);
@@ -153,6 +159,8 @@ void write_final_block(self_pointer self);
 void settle(self_pointer self, std::function<void()> then);
 /// Remembers what a cycle that ends could not commit.
 void owe_commits(self_pointer self, const cycle_core& cycle);
+/// Commits of earlier cycles that are gone are owed again; the error says so.
+error owe_again(self_pointer self, const std::vector<commit_info>& lost);
 
 // loading.cpp: what an earlier life left
 void load(self_pointer self);

@@ -6,6 +6,7 @@
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/exec/sandbox.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
@@ -52,6 +53,28 @@ void start_helpers(pointer self) {
   }
 }
 
+/// With `node.sandbox.scope: all`; `done` then also removes its temporary directory.
+result<void> put_into_sandbox(pointer self, process_spec& spec, exec::run_identity who,
+                              std::uint64_t id, std::function<void(result<probe_outcome>)>& done) {
+  const auto& s = self->state;
+  if (!s.configuration || !s.configuration->node_settings.sandbox.commands)
+    return {};
+  who.dispatch_id = "helper-" + std::to_string(id);
+  const auto report = exec::confine(
+      spec, s.configuration->node_settings.sandbox, s.context->ports.processes->sandbox(),
+      {{spec.cwd, who.kernel_home}, {}, exec::hidden_from_agents(*s.configuration, who.home)}, who);
+  if (!report)
+    return fail(report.error());
+  if (spec.sandbox && !spec.sandbox->scratch.empty())
+    done = [processes = s.context->ports.processes, scratch = spec.sandbox->scratch,
+            done = std::move(done)](result<probe_outcome> outcome) {
+      // What cannot be removed now goes with the next start.
+      (void)processes->start(exec::removal_of(scratch), {});
+      done(std::move(outcome));
+    };
+  return {};
+}
+
 } // namespace
 
 void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
@@ -70,6 +93,10 @@ void run_helper(pointer self, const config::kernel& kernel, const std::vector<st
     return;
   }
   const auto id = ++state.last_helper;
+  if (auto confined = put_into_sandbox(self, *spec, who, id, done); !confined) {
+    done(result<probe_outcome>(fail(std::move(confined.error()))));
+    return;
+  }
   state.waiting.push_back({id, std::move(*spec), timeout, output_bytes, std::move(done)});
   start_helpers(self);
   if (!state.waiting.empty() && state.waiting.back().id == id)

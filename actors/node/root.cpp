@@ -1,5 +1,6 @@
 #include "actors/node/root.hpp"
 
+#include "actors/approvals/actor.hpp"
 #include "actors/dispatcher/pool.hpp"
 #include "actors/gateway/actor.hpp"
 #include "actors/git_committer/actor.hpp"
@@ -7,6 +8,7 @@
 #include "actors/graph_recorder/actor.hpp"
 #include "actors/kernel/actor.hpp"
 #include "actors/librarian/actor.hpp"
+#include "actors/mcp/pool.hpp"
 #include "actors/node/parts.hpp"
 #include "actors/node/reload.hpp"
 #include "actors/permits/actor.hpp"
@@ -75,11 +77,22 @@ void add_keepers(self_pointer self) {
 void add_loop(self_pointer self) {
   auto& s = self->state;
   auto& system = self->system();
-  add(self, vital("dispatchers", {"store", "permits", "governor", "workspace"}),
+  add(self, vital("approvals", {"store"}), [self, &s, &system] {
+    return plain(
+        spawn_approvals(system, s.context, s.configuration, child<store_actor>(self, "store")));
+  });
+  add(self, dispensable("mcp", {"workspace", "approvals"}), [self, &s, &system] {
+    return plain(spawn_mcp_pool(system, s.context, s.configuration,
+                                child<workspace_actor>(self, "workspace"),
+                                child<approvals_actor>(self, "approvals")));
+  });
+  add(self, vital("dispatchers", {"store", "permits", "governor", "workspace", "mcp", "approvals"}),
       [self, &s, &system] {
         run_services services{
             child<store_actor>(self, "store"), child<permits_actor>(self, "permits"),
-            child<workspace_actor>(self, "workspace"), child<governor_actor>(self, "governor")};
+            child<workspace_actor>(self, "workspace"), child<governor_actor>(self, "governor"),
+            child<approvals_actor>(self, "approvals")};
+        services.mcp = child<mcp_actor>(self, "mcp");
         auto pool = spawn_dispatcher_pool(system, s.context, s.configuration, std::move(services));
         if (s.claiming)
           self->send(pool, start_claiming{});
@@ -90,8 +103,11 @@ void add_loop(self_pointer self) {
         system, s.context, s.configuration, child<state_writer_actor>(self, "state_writer"),
         child<workspace_actor>(self, "workspace"), child<store_actor>(self, "store")));
   });
-  add(self, vital("planner", {}),
-      [&s, &system] { return plain(spawn_planner(system, s.context)); });
+  add(self, vital("planner", {"store", "governor", "workspace"}), [self, &s, &system] {
+    return plain(spawn_planner(system, {s.context, child<store_actor>(self, "store"),
+                                        child<governor_actor>(self, "governor"),
+                                        child<workspace_actor>(self, "workspace")}));
+  });
   // Maintenance.
   add(self, dispensable("retention", {"store"}), [self, &s, &system] {
     return plain(
@@ -147,9 +163,9 @@ void add_watcher(self_pointer self, watch_events& m) {
 
 void add_gateway(self_pointer self) {
   auto& s = self->state;
-  std::vector<std::string> earlier{"store",        "permits",       "governor",       "workspace",
-                                   "state_writer", "git_committer", "graph_recorder", "dispatchers",
-                                   "librarian",    "planner"};
+  std::vector<std::string> earlier{"store",     "permits",      "governor",      "workspace",
+                                   "mcp",       "state_writer", "git_committer", "graph_recorder",
+                                   "approvals", "dispatchers",  "librarian",     "planner"};
   for (const auto& k : s.configuration->kernels)
     earlier.push_back(kernel_child(k.kernel_id));
   add(self, vital("gateway", std::move(earlier)), [self, &s] {
@@ -160,6 +176,8 @@ void add_gateway(self_pointer self) {
     parts.store = child<store_actor>(self, "store");
     parts.permits = child<permits_actor>(self, "permits");
     parts.governor = child<governor_actor>(self, "governor");
+    parts.approvals = child<approvals_actor>(self, "approvals");
+    parts.mcp = child<mcp_actor>(self, "mcp");
     parts.workspace = child<workspace_actor>(self, "workspace");
     parts.state_writer = child<state_writer_actor>(self, "state_writer");
     parts.git_committer = child<git_committer_actor>(self, "git_committer");
@@ -258,6 +276,10 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   const reload_order order{{}, configuration};
   if (auto g = child<governor_actor>(self, "governor"))
     self->send(g, order);
+  if (auto m = child<mcp_actor>(self, "mcp"))
+    self->send(m, order);
+  if (auto a = child<approvals_actor>(self, "approvals"))
+    self->send(a, order);
   if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
     self->send(d, order);
   if (auto l = child<librarian_actor>(self, "librarian"))

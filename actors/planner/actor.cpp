@@ -1,13 +1,10 @@
 #include "actors/planner/actor.hpp"
 
+#include "actors/planner/state.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
-#include "boyd/plan/static_planner.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <utility>
 
@@ -15,11 +12,11 @@ namespace boyd {
 
 namespace {
 
-struct planner_state {
-  static inline const char* name = "planner";
-};
+using namespace planning;
 
-result<plan::plan_output> decide(const plan_request& request) {
+using plan_promise = caf::typed_response_promise<result<plan::plan_output>>;
+
+result<const config::kernel*> kernel_of(const plan_request& request) {
   const auto* kernel =
       request.configuration ? request.configuration->find_kernel(request.kernel_id) : nullptr;
   if (kernel == nullptr)
@@ -28,21 +25,41 @@ result<plan::plan_output> decide(const plan_request& request) {
     return fail(errc::invalid_argument, "a plan needs a source of ids", request.kernel_id);
   if (auto passed = faults::pass("planner.plan"); !passed)
     return fail(std::move(passed.error()));
-  return plan::plan_static(*kernel, request.input);
+  return kernel;
 }
 
-planner_actor::behavior_type planner_behavior(planner_actor::stateful_pointer<planner_state> self) {
+plan_promise decide(self_pointer self, plan_request& request) {
+  const auto kernel = kernel_of(request);
+  if (kernel && (*kernel)->plan.type == config::planner::type_t::llm && !request.dry)
+    return plan_with_model(self, request, **kernel);
+  auto promise = self->make_response_promise<result<plan::plan_output>>();
+  if (kernel)
+    promise.deliver(result<plan::plan_output>(plan::plan_static(**kernel, request.input)));
+  else
+    promise.deliver(result<plan::plan_output>(fail(kernel.error())));
+  return promise;
+}
+
+planner_impl::behavior_type planner_behavior(self_pointer self, planner_parts parts) {
   install_handlers(self, "planner");
+  self->set_down_handler([self](caf::down_msg& m) { adviser_down(self, m.source); });
+  self->state.parts = std::move(parts);
   return {
-      [](plan_request& request) { return decide(request); },
+      [self](plan_request& m) { return decide(self, m); },
+      [self](reduce_request& m) { return reduce_with_model(self, m); },
+      [self](stop_questions& m) {
+        stop_plan(self, m.kernel_id);
+        stop_reduction(self, m.kernel_id);
+      },
       [](health_query&) -> result<part_health> { return part_health{}; },
+      [self](record_again& m) { keep_record(self, m.number); },
   };
 }
 
 } // namespace
 
-planner_actor spawn_planner(caf::actor_system& system, node_context_ptr /*context*/) {
-  return system.spawn(planner_behavior);
+planner_actor spawn_planner(caf::actor_system& system, planner_parts parts) {
+  return system.spawn(planner_behavior, std::move(parts));
 }
 
 } // namespace boyd

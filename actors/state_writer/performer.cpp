@@ -22,8 +22,13 @@ namespace {
 
 constexpr const char* state_file = "STATE.md";
 
-std::string kernel_of(const state_request& request) {
-  return std::visit([](const auto& what) { return what.kernel_id; }, request.what);
+template <class What>
+const std::string& kernel_of(const What& what) {
+  return what.kernel_id;
+}
+
+const std::string& kernel_of(const render_cycle& what) {
+  return what.block.kernel_id;
 }
 
 /// Snapshots that differ in their time alone are not written again.
@@ -46,7 +51,8 @@ void state_session::perform(std::vector<job<state_request, state_reply>>& batch)
 }
 
 result<state_reply> state_session::answer(const state_request& request) {
-  auto h = home_of(kernel_of(request));
+  auto h = home_of(std::visit(
+      [](const auto& what) -> const std::string& { return kernel_of(what); }, request.what));
   if (!h)
     return fail(std::move(h.error()));
   home& known = **h;
@@ -232,37 +238,14 @@ result<state_reply> state_session::carry_out(home& h, const read_kernel_files& w
   return reply;
 }
 
-result<state_reply> state_session::edit_state(home& h,
-                                              const state::versioned_store::edit_function& edit,
-                                              state::versioned_store::snapshot_first first) {
-  if (auto text = sound_state(h); !text)
-    return fail(std::move(text.error()));
-  // A commit follows each of these edits at once (docs/adr/0012).
-  return written(
-      h, h.files->update(state_file, edit, first, state::versioned_store::staging::with_commit));
-}
-
 /// Rows of earlier programs, and of other nodes, were redacted by other rules than these.
 std::string state_session::hidden(const std::string& text) const {
   static const std::vector<std::string> none;
   return config::redact_text(text, configuration_ ? configuration_->secrets : none);
 }
 
-result<state_reply> state_session::carry_out(home& h, const merge_actions& what) {
-  std::vector<state::action_line> lines;
-  lines.reserve(what.outcomes.size());
-  for (const auto& o : what.outcomes)
-    lines.push_back({o.at, o.agent_id, hidden(o.summary), o.status});
-  // The `pre-cycle` commit follows at once and is the snapshot (docs/adr/0012).
-  return edit_state(
-      h,
-      [&lines, &what](std::string_view current) -> result<std::string> {
-        return state::merge_recent_actions(current, lines, what.keep);
-      },
-      state::versioned_store::snapshot_first::no);
-}
-
-result<state_reply> state_session::carry_out(home& h, const write_runtime_block& what) {
+result<std::string> state_session::block_text(const home& h,
+                                              const write_runtime_block& what) const {
   if (what.history.empty())
     return fail(errc::invalid_argument, "a runtime block needs at least one cycle",
                 h.settings.kernel_id);
@@ -272,14 +255,60 @@ result<state_reply> state_session::carry_out(home& h, const write_runtime_block&
     for (auto& agent : cycle.agents)
       agent.summary = hidden(agent.summary);
   }
-  const auto block =
-      state::render_runtime_block({what.updated_at, history.front(), history}, history.size());
-  return edit_state(
-      h,
-      [&block](std::string_view current) -> result<std::string> {
-        return state::replace_runtime_block(current, block);
+  return state::render_runtime_block({what.updated_at, history.front(), history}, history.size());
+}
+
+/// Whether the block that is about to be replaced is neither the one that was written last nor
+/// HEAD's: then somebody has written into it, and no commit has that yet.
+bool state_session::is_foreign_block(home& h, std::string_view current) {
+  const auto part = state::kernels_part(current);
+  if (h.own_part == part)
+    return false;
+  const auto at_head = h.files->read_at("HEAD", state_file);
+  h.own_part = at_head ? state::kernels_part(*at_head) : std::string{};
+  return *h.own_part != part;
+}
+
+result<state_reply> state_session::carry_out(home& h, const render_cycle& what) {
+  const auto block = block_text(h, what.block);
+  if (!block)
+    return fail(block.error());
+  if (auto text = sound_state(h); !text)
+    return fail(std::move(text.error()));
+  std::vector<state::action_line> lines;
+  lines.reserve(what.outcomes.size());
+  for (const auto& o : what.outcomes)
+    lines.push_back({o.at, o.agent_id, hidden(o.summary), o.status});
+  std::string own_part;
+  // Both edits keep what is not ours, and the commits follow at once: no snapshot (docs/adr/0012).
+  auto outcome = h.files->update_before_commit(
+      state_file,
+      [&](std::string_view current) -> result<std::string> {
+        auto text = state::replace_runtime_block(
+            state::merge_recent_actions(current, lines, what.keep), *block);
+        own_part = state::kernels_part(text);
+        return text;
       },
-      state::versioned_store::snapshot_first::yes);
+      [&](std::string_view current) { return is_foreign_block(h, current); });
+  if (outcome)
+    h.own_part = std::move(own_part);
+  return written(h, std::move(outcome));
+}
+
+result<state_reply> state_session::carry_out(home& h, const write_runtime_block& what) {
+  const auto block = block_text(h, what);
+  if (!block)
+    return fail(block.error());
+  if (auto text = sound_state(h); !text)
+    return fail(std::move(text.error()));
+  // A commit follows at once and stages it.
+  return written(h, h.files->update(
+                        state_file,
+                        [&block](std::string_view current) -> result<std::string> {
+                          return state::replace_runtime_block(current, *block);
+                        },
+                        state::versioned_store::snapshot_first::yes,
+                        state::versioned_store::staging::with_commit));
 }
 
 result<state_reply> state_session::carry_out(home& h, const write_kernel_files& what) {

@@ -8,7 +8,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd {
@@ -34,6 +36,9 @@ class state_session {
   struct home {
     std::unique_ptr<state::versioned_store> files;
     config::kernel settings;
+    /// What of STATE.md was ours when it was last written or found in the history; anything else is
+    /// somebody's text between the markers.
+    std::optional<std::string> own_part;
     std::string missing;      ///< the directory is gone; empty: it is there
     std::string failed_write; ///< why the latest write failed; empty: it did not
     std::optional<utc_time> since;
@@ -49,7 +54,7 @@ class state_session {
   result<state_reply> carry_out(home& h, const init_kernel_home& what);
   result<state_reply> carry_out(home& h, const read_state& what);
   result<state_reply> carry_out(home& h, const read_kernel_files& what);
-  result<state_reply> carry_out(home& h, const merge_actions& what);
+  result<state_reply> carry_out(home& h, const render_cycle& what);
   result<state_reply> carry_out(home& h, const write_runtime_block& what);
   result<state_reply> carry_out(home& h, const write_kernel_files& what);
 
@@ -61,8 +66,8 @@ class state_session {
   result<std::optional<kept_text>> kept_state(home& h);
   result<std::string> restore_state(home& h, const std::string& damage);
   result<std::string> bring_back_state(home& h, const kept_text& kept);
-  result<state_reply> edit_state(home& h, const state::versioned_store::edit_function& edit,
-                                 state::versioned_store::snapshot_first first);
+  result<std::string> block_text(const home& h, const write_runtime_block& what) const;
+  bool is_foreign_block(home& h, std::string_view current);
   result<state_reply> written(home& h, result<void> outcome);
   void note_time(home& h);
 

@@ -42,7 +42,9 @@ bool is_question(const store::operation& op) {
          std::holds_alternative<store::list_pauses>(op) ||
          std::holds_alternative<store::get_facts>(op) ||
          std::holds_alternative<store::list_nodes>(op) ||
-         std::holds_alternative<store::sum_spend>(op);
+         std::holds_alternative<store::sum_spend>(op) ||
+         std::holds_alternative<store::find_approval>(op) ||
+         std::holds_alternative<store::list_approvals>(op);
 }
 
 using some_jobs = std::vector<job<store_request, store_reply>*>;

@@ -1,6 +1,9 @@
 #include "actors/workspace/performer.hpp"
 
 #include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/files/journal.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -142,6 +145,19 @@ result<workspace_reply> workspace_session::carry_out(const write_private_file& w
   return workspace_reply{};
 }
 
+result<workspace_reply> workspace_session::carry_out(const write_durable_file& what) {
+  if (auto ok = check_path(what.path); !ok)
+    return fail(std::move(ok.error()));
+  auto& files = *context_->ports.files;
+  result<void> outcome = files.make_directories(parent_of(what.path));
+  if (outcome)
+    outcome = files::write_atomic(files, what.path, what.text);
+  note(outcome);
+  if (!outcome)
+    return fail(std::move(outcome.error()));
+  return workspace_reply{};
+}
+
 /// Always a new file: a link or foreign file that stands at the path is removed, not written to.
 /// Nothing is synced: the text is in the database, and its reader lives only as long as this node.
 result<void> workspace_session::write_new(const std::string& path, const std::string& text) {
@@ -203,26 +219,21 @@ result<workspace_reply> workspace_session::carry_out(const append_record& what) 
   return workspace_reply{};
 }
 
-/// Whole lines or none: what a full disk leaves of them is taken back.
+/// As every journal: a line that an earlier life left torn is cut off and kept aside before the
+/// next one, and what a full disk leaves of these is taken back.
 result<void> workspace_session::append(const std::string& path, const std::string& text) {
-  auto file = context_->ports.files->open(path, open_mode::append);
-  if (!file)
-    return fail(std::move(file.error()));
-  const auto before = (*file)->size();
-  if (!before)
-    return fail(before.error());
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    auto written = (*file)->write(rest);
-    if (!written || *written == 0) {
-      (void)(*file)->truncate(*before);
-      if (!written)
-        return fail(std::move(written.error()));
-      return fail(errc::no_space, "the lines could not be written whole", path);
-    }
-    rest.remove_prefix(std::min(*written, rest.size()));
-  }
-  return (*file)->sync();
+  std::vector<std::string> lines;
+  for (const auto line : split(text, '\n'))
+    if (!line.empty())
+      lines.emplace_back(line);
+  files::journal_options options;
+  options.max_batch_bytes = std::max(options.max_batch_bytes, text.size() + 1);
+  auto record = files::journal::open(*context_->ports.files, path, std::move(options));
+  if (!record)
+    return fail(std::move(record.error()));
+  if (auto written = record->append(lines); !written)
+    return fail(std::move(written.error()));
+  return {};
 }
 
 result<workspace_reply> workspace_session::carry_out(const remove_file& what) {

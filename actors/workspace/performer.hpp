@@ -41,6 +41,7 @@ class workspace_session {
  private:
   result<workspace_reply> answer(const workspace_request& request);
   result<workspace_reply> carry_out(const write_private_file& what);
+  result<workspace_reply> carry_out(const write_durable_file& what);
   result<workspace_reply> carry_out(const remove_file& what);
   result<workspace_reply> carry_out(const inspect_files& what);
   result<workspace_reply> carry_out(const read_text_file& what);

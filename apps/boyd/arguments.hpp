@@ -33,30 +33,35 @@ struct arguments {
   bool verbose = false;
 
   // of single verbs
-  std::string id;       ///< dispatches show|retry|cancel
-  std::string run;      ///< dispatches show --run
-  std::string agent;    ///< --agent, or the positional of why
-  std::string kernel;   ///< --kernel
-  std::string cycle;    ///< --cycle
-  std::string status;   ///< --status
-  std::string at;       ///< --at
-  std::string from;     ///< state diff FROM; init --from FILE; cost --from DAY
-  std::string to;       ///< state diff TO; cost --to DAY
-  std::string by;       ///< cost --by
-  std::string path;     ///< --path
-  std::string before;   ///< --before
-  std::string reason;   ///< --reason
-  std::string shell;    ///< completion SHELL
-  std::string provider; ///< doctor --provider
-  std::string model;    ///< doctor --model
-  std::string name;     ///< init --name
-  std::string schedule; ///< init --schedule
+  std::string id;               ///< dispatches show|retry|cancel, approvals show|approve|reject
+  std::string run;              ///< dispatches show --run
+  std::string agent;            ///< --agent, or the positional of why
+  std::string kernel;           ///< --kernel
+  std::string cycle;            ///< --cycle
+  std::string status;           ///< --status
+  std::string at;               ///< --at
+  std::string from;             ///< state diff FROM; init --from FILE; cost --from DAY
+  std::string to;               ///< state diff TO; cost --to DAY
+  std::string by;               ///< cost --by
+  std::string path;             ///< --path
+  std::string before;           ///< --before
+  std::string reason;           ///< --reason
+  std::string hash{};           ///< approvals approve|reject, tools trust --hash
+  std::string tool_arguments{}; ///< tools call TOOL ARGUMENTS
+  std::string shell;            ///< completion SHELL
+  std::string provider;         ///< doctor --provider
+  std::string model;            ///< doctor --model
+  std::string name;             ///< init --name
+  std::string schedule;         ///< init --schedule
   std::size_t limit = 0;
   bool no_input = false;
   bool watch = false;
   bool prompts = false;
   bool markdown = false;
   bool csv = false;         ///< cost --csv
+  bool all = false;         ///< approvals ls --all
+  bool connect = false;     ///< tools ls --connect
+  bool operators = false;   ///< mcp --operator
   bool providers = false;   ///< doctor --providers
   bool crash = false;       ///< selftest --crash
   std::size_t seconds = 20; ///< selftest --seconds

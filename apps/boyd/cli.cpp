@@ -75,6 +75,8 @@ struct command_line {
   void add_service_verbs();
   void add_actor_verbs();
   void add_dispatch_verbs();
+  void add_approval_verbs();
+  void add_server_verbs();
   void add_state_verbs();
   void add_question_verbs();
   void add_tool_verbs();
@@ -119,6 +121,8 @@ command_line::command_line() {
   add_service_verbs();
   add_actor_verbs();
   add_dispatch_verbs();
+  add_approval_verbs();
+  add_server_verbs();
   add_state_verbs();
   add_question_verbs();
   add_tool_verbs();
@@ -218,6 +222,74 @@ void command_line::add_dispatch_verbs() {
           "boyd dispatches cancel 01956c2e-4f1a-7c35"));
 }
 
+void command_line::add_server_verbs() {
+  auto* t = verb(app, "tools", "Servers of tools (MCP) that agents use; without a verb: ls.",
+                 "boyd tools ls");
+  auto* list = verb(*t, "ls", "The servers, how they are and how they are talked to.",
+                    "boyd tools ls --connect");
+  list->add_flag("--connect", args.connect, "Start each of them, and see whether it answers");
+  auto* show = verb(*t, "show", "Start one server and list its tools.", "boyd tools show files");
+  auto* call = verb(*t, "call", "Call one tool, as a person: no agent's policy is asked.",
+                    "boyd tools call mcp__files__read_file '{\"path\": \"notes.txt\"}'");
+  call->add_option("tool", args.id, "mcp__SERVER__TOOL")->required()->type_name("TOOL");
+  call->add_option("arguments", args.tool_arguments, "A JSON object")->type_name("JSON");
+  auto* trust =
+      verb(*t, "trust", "Let agents use a server of their workspace's .mcp.json, as it is now.",
+           "boyd tools trust files");
+  trust
+      ->add_option("--hash", args.hash,
+                   "What you have read, by the hash that show printed; without it what the command "
+                   "itself prints")
+      ->check(not_empty)
+      ->type_name("HASH");
+  auto* forget = verb(*t, "forget", "Take that back.", "boyd tools forget files");
+  for (auto* v : {show, trust, forget})
+    v->add_option("server", args.id, "Its name")->required()->type_name("SERVER");
+  for (auto* v : {trust, forget})
+    v->add_option("--path", args.path,
+                  "The workspace whose .mcp.json names it; where there is only one it may be left "
+                  "out")
+        ->type_name("DIRECTORY");
+  auto* served = verb(app, "mcp",
+                      "Serve status, agents, dispatches, explain and enqueue as MCP tools on "
+                      "standard input and output.",
+                      "claude mcp add boyd -- boyd mcp");
+  served->add_flag("--operator", args.operators,
+                   "Offer approve and reject, too: for a client whose every call a person sees");
+  formatter->common[served] = home_options;
+}
+
+void command_line::add_approval_verbs() {
+  auto* a = verb(app, "approvals", "What agents ask people for; without a verb: ls.",
+                 "boyd approvals ls");
+  auto* list = verb(*a, "ls", "What waits for a person, newest first.", "boyd approvals ls --all");
+  list->add_flag("--all", args.all, "What is over, too");
+  kernel_option(list, "Only of this kernel; all of them when left out");
+  limit_option(list);
+  auto* show =
+      verb(*a, "show", "What exactly would be done, and every attempt to decide or use it.",
+           "boyd approvals show 01956c2e-4f1a-7c35");
+  auto* approve = verb(*a, "approve", "Let it be done, once, by the run that asks.",
+                       "boyd approvals approve 01956c2e-4f1a-7c35 --reason \"as agreed\"");
+  auto* reject = verb(*a, "reject", "Refuse it.",
+                      "boyd approvals reject 01956c2e-4f1a-7c35 --reason \"not today\"");
+  for (auto* v : {show, approve, reject})
+    v->add_option("id", args.id, "The approval, or the beginning of its id")
+        ->required()
+        ->type_name("ID");
+  for (auto* v : {approve, reject}) {
+    v->add_option("--hash", args.hash,
+                  "What you have read, by the hash that show printed; without it what the command "
+                  "itself prints")
+        ->check(not_empty)
+        ->type_name("HASH");
+    v->add_option("--reason", args.reason, "For the record; the agent is told")->type_name("TEXT");
+    v->footer(
+        "Refused with exit code 5 when it is decided, used, withdrawn or expired, or when what "
+        "is asked for\nhas another hash; with 1 for programs that Boyd itself started.");
+  }
+}
+
 void command_line::add_state_verbs() {
   auto* s = verb(app, "state", "A kernel's files and their history; without a verb: show.",
                  "boyd state show --at 2026-02-13T10:00:00Z");
@@ -296,7 +368,7 @@ void command_line::add_tool_verbs() {
                         "Try this program on this machine's disk: a scratch home, killed again and "
                         "again.",
                         "boyd selftest --crash --seconds 60 --dir /srv/boyd");
-  selftest->add_flag("--crash", args.crash, "Kill a working node at random moments");
+  selftest->add_flag("--crash", args.crash, "Kill cycles at random moments, look what is left");
   selftest->add_option("--seconds", args.seconds, "How long; 20 when left out")
       ->check(CLI::Range(std::size_t{1}, longest_selftest))
       ->type_name("N");

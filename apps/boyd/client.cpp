@@ -139,6 +139,7 @@ class offline_client final : public client {
       std::optional<result<api_response>> answer;
     };
     auto s = std::make_shared<slot>();
+    request.caller = this_process();
     node_->ask(std::move(request), [s](result<api_response> r) {
       const std::lock_guard lock(s->mutex);
       s->answer = std::move(r);
@@ -236,7 +237,7 @@ result<std::unique_ptr<client>> go_offline(const arguments& args, const place& w
                            : load_configuration_to_ask(where.config_path, *p.files, *p.zones);
   if (!configuration)
     return fail(std::move(configuration.error()));
-  if (mode != node_mode::answering)
+  if (mode != node_mode::answering && mode != node_mode::trying)
     if (auto armed = arm_faults_of_environment(*p.random); !armed)
       return fail(std::move(armed.error()));
   auto node = live_node::start(where, *configuration, std::move(lock), mode);
@@ -315,6 +316,11 @@ result<std::string> body_of(const api_response& response) {
 
 result<std::string> ask_once(const arguments& args, const api_request& request) {
   signal_watch signals;
+  return ask_once(args, request, signals);
+}
+
+result<std::string> ask_once(const arguments& args, const api_request& request,
+                             signal_watch& signals) {
   for (int tries = 1;; ++tries) {
     auto c = open_client(args, node_mode::answering, signals);
     if (!c)

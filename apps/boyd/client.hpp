@@ -55,6 +55,9 @@ result<adapters::home_lock> lock_home(const place& where, const std::string& nod
 
 /// Opens, asks, closes. A status of 400 or more becomes its error. Most verbs are this.
 result<std::string> ask_once(const arguments& args, const api_request& request);
+/// The same for somebody who watches signals already.
+result<std::string> ask_once(const arguments& args, const api_request& request,
+                             signal_watch& signals);
 
 /// The body of an answer, or the error that it carries.
 result<std::string> body_of(const api_response& response);

@@ -8,6 +8,7 @@
 #include "adapters/http/web_caller.hpp"
 #include "adapters/libgit2/worktrees.hpp"
 #include "adapters/posix/confined_files.hpp"
+#include "adapters/posix/open_files.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -73,6 +74,13 @@ void remove_leftovers(file_system& files, const std::string& home) {
     spdlog::info("node: removed {} prompt files of an earlier node", *removed);
 }
 
+/// The same for temporary directories, as soon as programs can be started.
+void remove_left_scratch(const ports& all, const std::string& home) {
+  const auto removed = remove_leftover_scratch(*all.files, *all.processes, home);
+  if (!removed)
+    spdlog::warn("node: temporary files of an earlier node stay: {}", to_string(removed.error()));
+}
+
 /// Not for commands that only ask: what a run of a killed node changed is kept first, which takes
 /// its time.
 void remove_left_worktrees(const std::string& home) {
@@ -81,6 +89,22 @@ void remove_left_worktrees(const std::string& home) {
     spdlog::warn("node: worktrees of an earlier node stay: {}", to_string(removed.error()));
   else if (*removed > 0)
     spdlog::info("node: removed {} worktrees of an earlier node", *removed);
+}
+
+/// Descriptors of a node at rest, and of a run: a call of a model has one, a program three.
+constexpr std::uint64_t files_at_rest = 256;
+constexpr std::uint64_t files_of_a_run = 3;
+
+/// Raises the limit of open files; the one before, which programs of agents get.
+std::uint64_t make_room_for_files(const config::configuration& c) {
+  const auto limit = adapters::raise_open_files();
+  const auto runs = static_cast<std::uint64_t>(c.node_settings.max_concurrent);
+  const auto needed = files_at_rest + files_of_a_run * runs;
+  if (limit.now < needed)
+    spdlog::warn("node: {} files may be open, and node.max_concurrent: {} may need {}; raise the "
+                 "hard limit (ulimit -Hn {}, LimitNOFILE= in a unit) or allow fewer runs at once",
+                 limit.now, runs, needed, needed);
+  return limit.before;
 }
 
 /// For commands that only ask: nothing may be started.
@@ -198,15 +222,21 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   remove_leftovers(*ports.files, where.home);
   // Also to ask with: `boyd doctor --provider`. It does nothing before its first request.
   ports.http = adapters::make_http_client();
+  const bool asks = mode == node_mode::answering || mode == node_mode::trying;
   if (mode == node_mode::answering) {
     ports.processes = std::make_shared<no_processes>();
   } else {
     adapters::process_runner_options options;
     options.inherit_descriptor = p->lock->descriptor();
+    if (!asks)
+      options.open_files = make_room_for_files(*configuration);
     auto runner = adapters::make_process_runner(options);
     if (!runner)
       return fail(std::move(runner.error()));
     ports.processes = std::move(*runner);
+    remove_left_scratch(ports, where.home);
+  }
+  if (!asks) {
     ports.web = adapters::make_web_caller();
     ports.workspaces = adapters::make_confined_files({where.home});
     ports.trees = adapters::make_worktrees();
@@ -214,7 +244,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   }
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));
-  if (mode != node_mode::answering) {
+  if (!asks) {
     context->after_crash = has_crash_note(where.home, *ports.files);
     leave_crash_note(where.home);
     ports.make_store = strict_after_crash(std::move(ports.make_store), where.home, ports.files);
@@ -230,7 +260,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   context->started_at = ports.clock->now();
   context->environment = environment();
   context->scheduled = mode == node_mode::service;
-  context->passive = mode == node_mode::answering;
+  context->passive = asks;
   context->housekeeping.heartbeat = heartbeat;
   context->heartbeat = std::make_shared<boyd::pulse>();
   context->shared_store = configuration->node_settings.store != "sqlite";

@@ -1,5 +1,8 @@
 #include "serving.hpp"
 
+#include "adapters/posix/run_ancestry.hpp"
+
+#include <unistd.h>
 #include <utility>
 
 namespace boyd::app {
@@ -12,7 +15,19 @@ adapters::http_response to_http(result<api_response> r) {
   return {r->status, std::move(r->content_type), std::move(r->body), std::move(r->allow)};
 }
 
+adapters::http_peer peer_of(std::int64_t pid, std::int64_t user) {
+  const auto process = static_cast<pid_t>(pid);
+  const bool hidden = user == 0 && ::geteuid() != 0;
+  return {adapters::describe_process(process) + " of user " + std::to_string(user),
+          adapters::why_not_a_person(process, ::getpid(), hidden)};
+}
+
 } // namespace
+
+api_caller this_process() {
+  return {adapters::describe_process(::getpid()) + " of user " + std::to_string(::geteuid()),
+          adapters::why_not_a_person(::getpid(), 0)};
+}
 
 result<std::unique_ptr<adapters::control_server>> serve(live_node& node, const place& where) {
   adapters::control_server_options options;
@@ -24,10 +39,13 @@ result<std::unique_ptr<adapters::control_server>> serve(live_node& node, const p
     request.path = std::move(r.path);
     request.query = std::move(r.query);
     request.body = std::move(r.body);
+    if (r.peer)
+      request.caller = api_caller{r.peer->name, r.peer->barred};
     node.ask(std::move(request), [respond = std::move(respond)](result<api_response> a) {
       respond(to_http(std::move(a)));
     });
   };
+  options.look_at_peer = peer_of;
   options.on_stream = [&node](const adapters::http_request&,
                               std::shared_ptr<adapters::event_stream> stream) {
     node.watch(

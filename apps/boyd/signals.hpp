@@ -1,6 +1,6 @@
 #pragma once
 
-#include "adapters/posix/unique_fd.hpp"
+#include "adapters/unique_fd.hpp"
 
 namespace boyd::app {
 

@@ -32,8 +32,7 @@ namespace boyd::bench {
 
 namespace {
 
-constexpr auto kernel_id = "bench";
-constexpr auto provider_id = "slow";
+constexpr auto kernel_id = bench_kernel_id;
 
 /// A count that one thread waits for.
 struct counter {
@@ -76,23 +75,13 @@ configuration_ptr make_configuration(const queue_settings& s, const std::string&
   c->node_settings.store = store;
   if (s.keep_rows >= milliseconds{0})
     c->node_settings.retention = s.keep_rows;
-  if (!s.model_url.empty()) {
-    auto& p = c->providers.emplace_back();
-    p.provider_id = provider_id;
-    p.base_url = s.model_url;
-    p.model = "bench";
-    p.max_concurrent = static_cast<int>(s.max_concurrent);
-  }
   config::kernel k;
   k.kernel_id = kernel_id;
   for (std::size_t i = 0; i < s.agents; ++i) {
     config::agent a;
     a.agent_id = "agent-" + std::to_string(i);
     a.max_concurrent = static_cast<int>(s.max_concurrent);
-    if (!s.model_url.empty()) {
-      a.run.emplace<config::chat_executor>().provider_id = provider_id;
-      a.budget.day = {}; // of the reservations of all calls at once
-    } else if (s.commands) {
+    if (s.commands) {
       a.run.emplace<config::command_executor>().argv = {"true"};
     } else {
       auto& answer = a.run.emplace<config::script_executor>().answers.emplace_back();
@@ -262,7 +251,8 @@ queue_node::queue_node(node_context_ptr context, const queue_settings& settings,
   auto& p = *parts_;
   p.context = std::move(context);
   p.settings = settings;
-  p.configuration = make_configuration(settings, store);
+  p.configuration =
+      settings.configuration ? settings.configuration : make_configuration(settings, store);
   p.prompt.assign(settings.prompt_bytes, 'x');
   configure_actors(p.system_configuration);
   p.system = std::make_unique<caf::actor_system>(p.system_configuration);

@@ -32,6 +32,8 @@ class observing_runner final : public process_runner {
   std::unique_ptr<shared> shared_;
 };
 
+inline constexpr auto bench_kernel_id = "bench";
+
 /// What the queue holds and who empties it.
 struct queue_settings {
   std::size_t agents = 4;
@@ -41,8 +43,8 @@ struct queue_settings {
   std::size_t prompt_bytes = 200;
   bool commands = false;      ///< agents run commands (by the process port) instead of scripts
   milliseconds run_time{0};   ///< how long a scripted run waits before it answers
-  std::string model_url{};    ///< agents ask a model at this base_url instead; empty: they do not
   milliseconds keep_rows{-1}; ///< finished rows older than this are removed; below 0: as configured
+  configuration_ptr configuration{}; ///< instead of all that; its kernel is bench_kernel_id
 };
 
 /// The longest time a benchmark waits for something that must come.

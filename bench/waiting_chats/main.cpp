@@ -1,4 +1,5 @@
 #include "adapters/curl/http_client.hpp"
+#include "adapters/tz/zones.hpp"
 #include "bench/endpoint/slow_endpoint.hpp"
 #include "bench/support/arguments.hpp"
 #include "bench/support/place.hpp"
@@ -7,6 +8,7 @@
 #include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
 #include "bench/support/wiring.hpp"
+#include "boyd/config/load.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -31,6 +33,23 @@ constexpr auto usage = "bench_waiting_chats --n 10000 --json\n"
                        "  --dir /var/tmp           where the home is made (and removed)\n";
 constexpr double mebibyte = 1024.0 * 1024.0;
 constexpr double kibibyte = 1024.0;
+
+/// Read as a boyd.yaml is: what is measured is a node that anybody can have.
+result<configuration_ptr> make_configuration(std::size_t n, const std::string& base_url) {
+  const auto most = "max_concurrent: " + std::to_string(n);
+  const auto yaml =
+      "version: 1\nnode: {" + most + "}\nproviders:\n  - {provider_id: slow, base_url: \"" +
+      base_url + "\", model: bench, " + most + "}\nkernels:\n  - kernel_id: " + bench_kernel_id +
+      "\n    agents:\n      - agent_id: agent\n        " + most +
+      "\n        executor: {type: chat, provider: slow}\n"
+      "        budget: {day: {tokens: 0, cost: 0}}\n"; // of all calls' reservations at once
+  const auto zones = adapters::make_time_zones();
+  auto loaded = config::load(
+      "/bench/boyd.yaml", yaml, [](const std::string&) { return std::nullopt; }, *zones);
+  if (!loaded.value)
+    return fail(errc::invalid_configuration, loaded.findings.front().text());
+  return std::make_shared<config::configuration>(std::move(*loaded.value));
+}
 
 /// Records of turns in the home; they are written beside the settlements.
 std::size_t count_records(const std::string& home) {
@@ -63,9 +82,11 @@ result<nlohmann::ordered_json> measure(const arguments& args, std::size_t n) {
   if (!context)
     return fail(std::move(context.error()));
   queue_settings queue;
-  queue.max_concurrent = n;
   queue.prompt_bytes = args.number("--prompt", 2000, most_prompt);
-  queue.model_url = endpoint.origin() + "/v1";
+  auto configuration = make_configuration(n, endpoint.origin() + "/v1");
+  if (!configuration)
+    return fail(std::move(configuration.error()));
+  queue.configuration = std::move(*configuration);
   queue_node node(std::move(*context), queue, where->store);
   if (auto open = node.wait_open(); !open)
     return fail(std::move(open.error()));

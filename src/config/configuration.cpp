@@ -1,5 +1,7 @@
 #include "boyd/config/configuration.hpp"
 
+#include <algorithm>
+
 namespace boyd::config {
 
 const kernel* configuration::find_kernel(const std::string& kernel_id) const noexcept {
@@ -17,6 +19,24 @@ std::string_view name_of(const executor& e) noexcept {
   if (std::holds_alternative<agent_cli_executor>(e))
     return "agent_cli";
   return std::holds_alternative<script_executor>(e) ? "script" : "chat";
+}
+
+bool is_mcp_name(std::string_view name) noexcept {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && name.size() <= mcp_name_bytes && letter(name.front()) &&
+         letter(name.back()) && name.find("__") == std::string_view::npos &&
+         std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-' || c == '_'; });
+}
+
+const mcp_server* find_mcp_server(const configuration& c, std::string_view name) noexcept {
+  for (const auto& s : c.mcp_servers) {
+    if (s.name == name) {
+      return &s;
+    }
+  }
+  return nullptr;
 }
 
 const provider* find_provider(const configuration& c, const std::string& provider_id) noexcept {

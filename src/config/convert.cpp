@@ -1,5 +1,6 @@
 #include "adapters.hpp"
 #include "convert_models.hpp"
+#include "convert_sandbox.hpp"
 #include "passes.hpp"
 #include "reading.hpp"
 
@@ -19,8 +20,13 @@ class converter {
     configuration out;
     out.version = number<int>(t, "version");
     out.node_settings = node_of(get(t, "node"));
+    out.notices = notices_of(p_, get(t, "approvals"));
     for (const auto& item : get(t, "providers").items) {
       out.providers.push_back(provider_of(p_, item));
+    }
+    const auto& servers = get(t, "mcpServers");
+    for (std::size_t i = 0; i < servers.items.size(); ++i) {
+      out.mcp_servers.push_back(mcp_server_of(p_, servers.keys[i].text, servers.items[i]));
     }
     for (const auto& item : get(t, "kernels").items) {
       out.kernels.push_back(kernel_of(item));
@@ -64,6 +70,7 @@ class converter {
     out.budget_day.tokens = number<std::int64_t>(day, "tokens");
     out.budget_day.cost = dollars(day, "cost");
     out.chaos = flag(t, "chaos");
+    out.sandbox = sandbox_of(p_, get(t, "sandbox"), {});
     return out;
   }
 
@@ -136,6 +143,19 @@ class converter {
     return out;
   }
 
+  /// An agent CLI that confines its commands itself.
+  bool brings_own_sandbox(const tree& executor) const {
+    if (text(executor, "type") != "agent_cli") {
+      return false;
+    }
+    const auto name = text(executor, "adapter");
+    if (const auto* own = inline_adapter(root_, name)) {
+      return text(*own, "sandbox") == "own";
+    }
+    const auto found = p_.adapters.find(name);
+    return found != p_.adapters.end() && text(found->second, "sandbox") == "own";
+  }
+
   agent agent_of(const tree& t, const std::string& zone, const nlohmann::json& metadata) const {
     agent out;
     out.agent_id = text(t, "agent_id");
@@ -161,8 +181,21 @@ class converter {
     }
     if (text(get(t, "executor"), "type") == "chat") {
       out.tools = texts(t, "tools");
+      out.mcp_json = flag(t, "mcp_json");
       out.policy = policy_of(get(t, "policy"));
       out.budget = budget_of(get(t, "budget"));
+    } else if (const auto* own = t.find("budget")) {
+      out.budget = budget_of(*own);
+    }
+    out.sandbox = sandbox_of(p_, get(get(root_, "node"), "sandbox"), {});
+    if (brings_own_sandbox(get(t, "executor")) &&
+        out.sandbox.mode != sandbox_settings::mode_t::required) {
+      out.sandbox.mode = sandbox_settings::mode_t::off;
+    }
+    if (const auto* own = t.find("sandbox")) {
+      out.sandbox = sandbox_of(p_, get(get(root_, "node"), "sandbox"), {});
+      out.sandbox = sandbox_of(p_, *own, std::move(out.sandbox));
+      out.sandbox.commands = true;
     }
     auto merged = metadata;
     merged.update(to_json(get(t, "metadata"), {}));
@@ -179,6 +212,8 @@ class converter {
     out.max_cycle_history = number<std::size_t>(t, "max_cycle_history");
     out.recent_actions = number<std::size_t>(t, "recent_actions");
     out.cycle_deadline = duration(t, "cycle_deadline");
+    out.plan = planner_of(get(t, "planner"));
+    out.reduce = reducer_of(get(t, "reducer"));
     out.system_prompt = text(t, "system_prompt");
     out.author_name = text(t, "author_name");
     out.author_email = text(t, "author_email");

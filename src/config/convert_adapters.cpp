@@ -93,6 +93,8 @@ cli_adapter adapter_of(const tree& t) {
   out.permissions = texts(t, "permissions");
   out.permission = text(t, "permission");
   out.env = pairs_of(get(t, "env"));
+  out.writable = texts(t, "writable");
+  out.readable = texts(t, "readable");
   out.startup_timeout = duration(t, "startup_timeout");
   const auto& codes = get(t, "exit_codes");
   for (std::size_t i = 0; i < codes.items.size(); ++i)

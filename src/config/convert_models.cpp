@@ -108,12 +108,21 @@ chat_executor chat_executor_of(const pass& p, const tree& t) {
   return out;
 }
 
+approval_notices notices_of(const pass& p, const tree& t) {
+  const auto& notify = get(t, "notify");
+  return {text(notify, "webhook"), texts(notify, "command"), resolve(p.path, ".")};
+}
+
 action_policy policy_of(const tree& t) {
   action_policy out;
   for (const auto& item : get(t, "rules").items) {
     out.rules.push_back(rule_of(item));
   }
   out.actions_per_minute = number<int>(t, "actions_per_minute");
+  const auto& approval = get(t, "approval");
+  out.approval.expires = duration(approval, "expires");
+  out.approval.wait = duration(approval, "wait");
+  out.approval.ends_run = text(approval, "then") == "end";
   return out;
 }
 
@@ -127,6 +136,49 @@ agent_budget budget_of(const tree& t) {
   const auto& day = get(t, "day");
   out.day.tokens = number<std::int64_t>(day, "tokens");
   out.day.cost = dollars(day, "cost");
+  return out;
+}
+
+namespace {
+
+/// Without a provider nobody is asked, and the file says nothing of how.
+adviser adviser_of(const tree& t) {
+  adviser out;
+  if (t.find("provider") == nullptr) {
+    return out;
+  }
+  out.provider_id = text(t, "provider");
+  out.model = text(t, "model");
+  out.timeout = duration(t, "timeout");
+  out.max_output_tokens = number<std::int64_t>(t, "max_output_tokens");
+  out.instructions = text(t, "instructions");
+  const auto& day = get(t, "budget_day");
+  out.budget.day.tokens = number<std::int64_t>(day, "tokens");
+  out.budget.day.cost = dollars(day, "cost");
+  return out;
+}
+
+} // namespace
+
+planner planner_of(const tree& t) {
+  static constexpr std::array<std::pair<std::string_view, planner::type_t>, 2> types{
+      {{"static", planner::type_t::fixed}, {"llm", planner::type_t::llm}}};
+  planner out;
+  out.type = choice(t, "type", types);
+  out.ask = adviser_of(t);
+  if (t.find("provider") != nullptr) {
+    out.max_dispatches = number<std::size_t>(t, "max_dispatches");
+    out.cooldown = duration(t, "cooldown");
+  }
+  return out;
+}
+
+reducer reducer_of(const tree& t) {
+  static constexpr std::array<std::pair<std::string_view, reducer::type_t>, 2> types{
+      {{"rules", reducer::type_t::rules}, {"llm", reducer::type_t::llm}}};
+  reducer out;
+  out.type = choice(t, "type", types);
+  out.ask = adviser_of(t);
   return out;
 }
 

@@ -27,7 +27,7 @@ struct field_rule {
   std::vector<std::string_view> names;
 };
 
-const std::array<field_rule, field_count>& rules() {
+const std::array<field_rule, field_count>& field_rules() {
   static const std::array<field_rule, field_count> table{{
       {"minute", 0, 59, 0, {}},
       {"hour", 0, 23, 0, {}},
@@ -239,11 +239,11 @@ result<cron_fields> parse_cron(std::string_view text) {
                 "expected five fields, found " + std::to_string(parts.size()), {},
                 std::string(advice));
   }
-  const auto minute = parse_field<60>(rules()[0], parts[0]);
-  const auto hour = parse_field<24>(rules()[1], parts[1]);
-  const auto day = parse_field<32>(rules()[2], parts[2]);
-  const auto month = parse_field<13>(rules()[3], parts[3]);
-  const auto weekday = parse_field<7>(rules()[4], parts[4]);
+  const auto minute = parse_field<60>(field_rules()[0], parts[0]);
+  const auto hour = parse_field<24>(field_rules()[1], parts[1]);
+  const auto day = parse_field<32>(field_rules()[2], parts[2]);
+  const auto month = parse_field<13>(field_rules()[3], parts[3]);
+  const auto weekday = parse_field<7>(field_rules()[4], parts[4]);
   if (!minute || !hour || !day || !month || !weekday) {
     return fail(!minute  ? minute.error()
                 : !hour  ? hour.error()
@@ -260,7 +260,8 @@ result<cron_fields> parse_cron(std::string_view text) {
                   parts[4].starts_with('*'),
                   std::nullopt};
   if (!can_fire(out)) {
-    return refuse(rules()[2], "no chosen month has such a day, the schedule would never fire");
+    return refuse(field_rules()[2],
+                  "no chosen month has such a day, the schedule would never fire");
   }
   return out;
 }

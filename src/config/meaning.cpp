@@ -45,6 +45,18 @@ bool is_exit_code(std::string_view text) {
          code <= highest && text.front() != '0';
 }
 
+/// NAME:PORT.
+bool is_host_and_port(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return false;
+  }
+  std::uint16_t port = 0;
+  const auto* const end = text.data() + text.size();
+  const auto done = std::from_chars(text.data() + colon + 1, end, port);
+  return done.ec == std::errc{} && done.ptr == end && port > 0;
+}
+
 bool is_control(char c) {
   return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f';
 }
@@ -112,6 +124,8 @@ class value_checks {
       wrong(at, shown(at.value) + " is not a valid name");
     } else if (kind == "env_name" && !is_env_name(text)) {
       wrong(at, shown(at.value) + " is no variable name");
+    } else if (kind == "host_and_port" && !is_host_and_port(text)) {
+      wrong(at, shown(at.value) + " is no host with a port");
     } else if (kind == "store") {
       store(at);
     } else if (kind == "url" && !text.empty()) {
@@ -262,6 +276,8 @@ void check_meaning(pass& p, const tree& root, const time_zones& zones) {
   walk(root, [&](const place& at) { values.check(at); });
   check_combinations(p, root);
   check_models(p, root);
+  check_mcp(p, root);
+  check_policies(p, root);
   check_adapters(p, root);
 }
 

@@ -87,6 +87,9 @@ class model_checks {
     node_cost_ = scalar(map(map(&root, "node"), "budget_day"), "cost");
     const auto* kernels = list(&root, "kernels");
     for (std::size_t i = 0; kernels != nullptr && i < kernels->items.size(); ++i) {
+      const auto path = child_path("kernels", i);
+      adviser(path + ".planner", kernels->items[i].find("planner"));
+      adviser(path + ".reducer", kernels->items[i].find("reducer"));
       const auto* agents = list(&kernels->items[i], "agents");
       for (std::size_t j = 0; agents != nullptr && j < agents->items.size(); ++j) {
         agent(child_path(child_path("kernels", i) + ".agents", j), agents->items[j]);
@@ -198,6 +201,32 @@ class model_checks {
     return nullptr;
   }
 
+  // -- the kernel's own questions --
+
+  void adviser(const std::string& path, const tree* t) {
+    if (t == nullptr || !is_map(*t)) {
+      return;
+    }
+    if (text_of(t, "type") != "llm") {
+      for (const auto& key : t->keys) {
+        if (key.text != "type") {
+          p_.report(key.at, child_path(path, key.text), "no model is asked, this has no effect",
+                    "type: llm beside it, or no " + key.text);
+        }
+      }
+      return;
+    }
+    if (t->find("provider") == nullptr) {
+      p_.report(t->at, child_path(path, "provider"), "missing",
+                "the provider_id of one of the providers");
+      return;
+    }
+    const std::vector<use> uses{{*t, path}};
+    model_of(uses.front());
+    priced(scalar(map(t, "budget_day"), "cost"), path + ".budget_day.cost", uses);
+    priced(node_cost_, "node.budget_day.cost", uses);
+  }
+
   // -- agents --
 
   void agent(const std::string& path, const tree& t) {
@@ -206,7 +235,10 @@ class model_checks {
     if (type == "chat") {
       chat(path, t, *executor);
     } else if (type == "command" || type == "script" || type == "agent_cli") {
-      for (const auto* key : {"tools", "policy", "budget"}) {
+      for (const std::string_view key : {"tools", "mcp_json", "policy", "budget"}) {
+        if (type == "agent_cli" && key == "budget") {
+          continue; // it is reserved for whole runs
+        }
         if (const auto* found = t.find(key)) {
           p_.report(found->at, child_path(path, key),
                     type == "agent_cli"
@@ -229,7 +261,9 @@ class model_checks {
       model_of(u);
     }
     answer_schema(path + ".executor", executor);
-    tools(path, t, text_of(&executor, "provider"));
+    for (const auto& u : uses) {
+      tools(path, t, text_of(&u.at, "provider"), u.path);
+    }
     const auto* budget = map(&t, "budget");
     for (const auto* of : {"run", "day"}) {
       priced(scalar(map(budget, of), "cost"), path + ".budget." + of + ".cost", uses);
@@ -267,14 +301,18 @@ class model_checks {
     return out;
   }
 
-  void tools(const std::string& path, const tree& t, const std::string& provider_id) {
+  /// `used_at`: the executor, or one of its fallbacks, which a run would have to leave out.
+  void tools(const std::string& path, const tree& t, const std::string& provider_id,
+             const std::string& used_at) {
     const auto* given = list(&t, "tools");
     const auto* provider = find_provider(provider_id);
     if (given != nullptr && !given->items.empty() && provider != nullptr &&
         text_of(map(provider, "capabilities"), "tools") == "false") {
+      const bool is_fallback = used_at != path + ".executor";
       p_.report(given->at, child_path(path, "tools"),
-                "the models of provider " + provider_id + " take no tools",
-                "another provider, or no tools");
+                "the models of provider " + provider_id + " take no tools" +
+                    (is_fallback ? ", and it is a fallback of this agent" : ""),
+                is_fallback ? "another fallback, or no tools" : "another provider, or no tools");
     }
   }
 

@@ -55,6 +55,13 @@ void check_combinations(pass& p, const tree& root);
 /// The part of check_meaning about providers and who uses them. Reads the files of `schema_file`.
 void check_models(pass& p, const tree& root);
 
+/// The part of check_meaning about servers of tools.
+void check_mcp(pass& p, const tree& root);
+
+/// The part of check_meaning about rules that can never hold, and tools of servers that are not
+/// there.
+void check_policies(pass& p, const tree& root);
+
 /// Why `text` is no name of a tool, or, with `pattern`, no pattern for one; with a suggestion in
 /// `next` where there is one.
 result<void> check_tool(std::string_view text, bool pattern);

@@ -9,14 +9,20 @@ namespace boyd::config {
 namespace {
 
 /// The sections in reading order: definition in the schema, heading.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 30> sections{{
+constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"node", "node"},
+    {"node_sandbox", "node.sandbox"},
     {"node_budget", "node.budget_day"},
+    {"approvals", "approvals"},
+    {"approval_notices", "approvals.notify"},
     {"provider", "providers[]"},
     {"price", "providers[].prices"},
     {"capabilities", "providers[].capabilities"},
+    {"mcp_server", "mcpServers.NAME"},
     {"kernel", "kernels[]"},
     {"planner", "kernels[].planner"},
+    {"reducer", "kernels[].reducer"},
+    {"question_budget", "planner.budget_day, reducer.budget_day"},
     {"quiet_hours", "kernels[].quiet_hours[]"},
     {"sense", "kernels[].senses[]"},
     {"agent", "kernels[].agents[]"},
@@ -33,6 +39,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 30> sections
     {"adapter_usage", "adapters[].events[].usage"},
     {"policy", "policy"},
     {"policy_rule", "policy.rules[]"},
+    {"sandbox", "sandbox"},
+    {"approval_terms", "policy.approval"},
     {"budget", "budget"},
     {"run_budget", "budget.run"},
     {"day_budget", "budget.day"},
@@ -40,7 +48,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 30> sections
     {"requirement", "require[]"},
     {"wake", "wake"},
     {"fault", "faults[]"},
-}};
+});
 
 /// A table cell: a bar would end it, and its text is one line.
 std::string cell(std::string_view text) {

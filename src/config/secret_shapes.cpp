@@ -340,9 +340,14 @@ class scanner {
         name.size() >= 13 && equals_ignoring_case(name.substr(name.size() - 13), "authorization");
     if (header)
       begin = past_scheme(begin);
-    else if (!names_secret(name))
+    else if (!names_secret(name) || is_directory(name, begin))
       return;
     take_value(begin, header ? least::part : least::whole);
+  }
+
+  /// What every shell keeps its directories in: no password.
+  bool is_directory(std::string_view name, std::size_t value) const {
+    return (name == "PWD" || name == "OLDPWD") && value < text_.size() && text_[value] == '/';
   }
 
   /// RFC 9110 §11.6.2: "Bearer ", "Basic ".

@@ -129,9 +129,6 @@ void report_value(pass& p, const location& where, const std::string& description
       }
     }
     near = where.value->secret ? "" : std::string(nearest(where.value->text, values));
-    if (where.key.ends_with("planner.type")) {
-      problem += " in this version";
-    }
   } else if (description.starts_with("Value type")) {
     problem = problem == "nothing"                        ? "a value is missing"
               : where.value->kind == tree::kind_t::scalar ? problem + " is of the wrong type"

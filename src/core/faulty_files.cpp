@@ -40,6 +40,8 @@ class watched_file final : public open_file {
     return inner_->write(bytes);
   }
 
+  void begin_sync() override { inner_->begin_sync(); }
+
   result<void> sync() override {
     if (auto passed = pass_if(points_.sync, path_); !passed)
       return passed;

@@ -29,16 +29,14 @@ class watched_repository final : public repository {
 
   result<std::optional<std::string>> commit(const std::vector<path_change>& paths,
                                             const std::string& message, utc_time when) override {
-    auto met = meet("repository.commit");
-    if (!met)
-      return as_unavailable(std::move(met.error()));
-    if (met->what == action::delay)
-      wait(met->delay);
-    auto made = inner_->commit(paths, message, when);
-    if (made && met->drops())
-      return as_unavailable(
-          {errc::injected, "fault point repository.commit: nobody hears of it", {}, {}});
-    return made;
+    return around_commit([&] { return inner_->commit(paths, message, when); });
+  }
+
+  result<commit_pair> commit_two(const std::vector<path_change>& paths,
+                                 const earlier_version& version, const std::string& earlier_message,
+                                 const std::string& later_message, utc_time when) override {
+    return around_commit(
+        [&] { return inner_->commit_two(paths, version, earlier_message, later_message, when); });
   }
 
   result<std::vector<commit_info>> history(const std::string& path, std::size_t n) override {
@@ -54,12 +52,27 @@ class watched_repository final : public repository {
     return after("repository.read", [&] { return inner_->commit_at(t); });
   }
   result<std::optional<std::string>> head() override { return inner_->head(); }
+  result<bool> is_kept(const std::string& hash) override { return inner_->is_kept(hash); }
   result<std::size_t> loose_objects() override { return inner_->loose_objects(); }
   result<std::size_t> pack() override {
     return after("repository.pack", [this] { return inner_->pack(); });
   }
 
  private:
+  template <class Call>
+  static auto around_commit(Call call) -> decltype(call()) {
+    auto met = meet("repository.commit");
+    if (!met)
+      return as_unavailable(std::move(met.error()));
+    if (met->what == action::delay)
+      wait(met->delay);
+    auto made = call();
+    if (made && met->drops())
+      return as_unavailable(
+          {errc::injected, "fault point repository.commit: nobody hears of it", {}, {}});
+    return made;
+  }
+
   template <class Call>
   static auto after(point p, Call call) -> decltype(call()) {
     if (auto passed = pass(p); !passed)

@@ -18,6 +18,10 @@ constexpr std::size_t stderr_share = 4;
 constexpr std::string_view stderr_title = "--- stderr ---\n";
 /// Output of a check that is kept for its message.
 constexpr std::size_t check_output_bytes = 8u << 10;
+/// Of its budget of time a run is warned when so much of it is over.
+constexpr int warn_percent_of_wall = 80;
+/// A shorter wait for places is not worth a word.
+constexpr milliseconds told_wait = 1s;
 
 using kind_t = config::requirement::kind_t;
 
@@ -52,7 +56,10 @@ attempt_effects attempt_core::begin(steady_time now) {
   if (phase_ != phase::fresh)
     return {};
   phase_ = phase::running;
-  deadline_ = now + options_.timeout;
+  times_out_at_ = now + options_.timeout;
+  if (options_.wall_budget.count() > 0)
+    wall_ends_ = now + options_.wall_budget;
+  set_deadline();
   last_progress_ = now;
   attempt_effects effects;
   if (auto* spec = std::get_if<process_spec>(&options_.work)) {
@@ -71,7 +78,7 @@ attempt_effects attempt_core::begin(steady_time now) {
     chat_.emplace(std::move(*talk));
     if (options_.no_output_timeout.count() > 0)
       effects.push_back(effect::arm_timer{timer_kind::silence, now + options_.no_output_timeout});
-    effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
+    arm_deadline(effects);
     auto first = after_talk(chat_->begin(), now);
     std::ranges::move(first, std::back_inserter(effects));
     return effects;
@@ -79,8 +86,21 @@ attempt_effects attempt_core::begin(steady_time now) {
     answer_at_ = now + std::get<config::script_executor::answer>(options_.work).delay;
     effects.push_back(effect::arm_timer{timer_kind::answer, answer_at_});
   }
-  effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
+  arm_deadline(effects);
   return effects;
+}
+
+void attempt_core::set_deadline() {
+  budget_ends_first_ = wall_ends_ && *wall_ends_ <= times_out_at_;
+  deadline_ = budget_ends_first_ ? *wall_ends_ : times_out_at_;
+}
+
+void attempt_core::arm_deadline(attempt_effects& effects) const {
+  effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
+  if (wall_ends_)
+    effects.push_back(
+        effect::arm_timer{timer_kind::budget,
+                          *wall_ends_ - options_.wall_budget * (100 - warn_percent_of_wall) / 100});
 }
 
 void attempt_core::on_output(run_index run, output_stream stream, std::string_view bytes,
@@ -207,11 +227,30 @@ attempt_effects attempt_core::after_talk(chat_effects effects, steady_time now) 
   for (auto& e : effects)
     if (!std::holds_alternative<effect::talk_over>(e))
       wrapped.emplace_back(effect::talk{std::move(e)});
+  count_waiting(wrapped, now);
   if (!chat_->over() || phase_ != phase::running)
     return wrapped;
   auto end = judge_talk(now);
   std::ranges::move(end, std::back_inserter(wrapped));
   return wrapped;
+}
+
+/// The calls that fill a provider's queue may be others' and hang: what a run waits for its place
+/// is not its own time.
+void attempt_core::count_waiting(attempt_effects& effects, steady_time now) {
+  if (chat_->waits_for_place()) {
+    waits_since_ = waits_since_.value_or(now);
+    return;
+  }
+  if (!waits_since_)
+    return;
+  const auto waited = std::chrono::duration_cast<milliseconds>(now - *waits_since_);
+  waits_since_.reset();
+  waited_ += waited;
+  times_out_at_ += waited;
+  set_deadline();
+  if (!std::exchange(deadline_armed_, true))
+    effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
 }
 
 attempt_effects attempt_core::judge_talk(steady_time now) {
@@ -295,7 +334,7 @@ attempt_effects attempt_core::next_check() {
       r = {false, "command: no process was prepared for this check"};
       break;
     case kind_t::tool_action:
-      r = check_tool_action(wanted.argument);
+      r = check_tool_action();
       break;
     }
     if (!r.passed)
@@ -304,13 +343,11 @@ attempt_effects attempt_core::next_check() {
   return finish();
 }
 
-check_result attempt_core::check_tool_action(const std::string& pattern) const {
+check_result attempt_core::check_tool_action() const {
   if (!chat_)
     return {false, "tool_action: this executor has no tools"};
-  if (chat_->acted(pattern))
-    return {true, {}};
-  return {false,
-          "tool_action: no " + (pattern.empty() ? "tool" : pattern) + " was used with success"};
+  return chat_->acted() ? check_result{true, {}}
+                        : check_result{false, "tool_action: no tool was used with success"};
 }
 
 attempt_effects attempt_core::check_done(const check_result& r) {
@@ -359,18 +396,48 @@ attempt_effects attempt_core::on_timer(timer_kind kind, steady_time now) {
         !std::holds_alternative<config::script_executor::answer>(options_.work))
       return {};
     return judge_answer(now);
+  case timer_kind::budget:
+    return warn_of_wall();
   }
   return {};
 }
 
-attempt_effects attempt_core::on_deadline(steady_time now) {
-  if (now < deadline_)
+attempt_effects attempt_core::warn_of_wall() {
+  if (phase_ != phase::running || !wall_ends_)
     return {};
+  return {effect::talk{effect::warn{"the budget of the run (wall) is used up to " +
+                                    std::to_string(warn_percent_of_wall) + " %"}}};
+}
+
+std::string attempt_core::timed_out() const {
+  auto why = "timed out after " + format_duration(options_.timeout);
+  if (chat_ && !chat_->doing().empty())
+    why += ": " + chat_->doing();
+  if (waited_ >= told_wait)
+    why += " (besides, it waited " + format_duration(waited_) + " for places at its provider)";
+  return why;
+}
+
+attempt_effects attempt_core::on_deadline(steady_time now) {
+  const bool wall_is_over = wall_ends_ && now >= *wall_ends_;
+  if (phase_ == phase::running && waits_since_ && !wall_is_over) {
+    deadline_armed_ = false;
+    return wall_ends_ ? attempt_effects{effect::arm_timer{timer_kind::deadline, *wall_ends_}}
+                      : attempt_effects{};
+  }
+  if (now < deadline_)
+    return phase_ == phase::running && chat_
+               ? attempt_effects{effect::arm_timer{timer_kind::deadline, deadline_}}
+               : attempt_effects{};
   if (phase_ == phase::running && final_at_ && process_alive_)
     return lingered_ ? attempt_effects{} : end_lingering(now);
+  if (phase_ == phase::running && (budget_ends_first_ || (waits_since_ && wall_is_over)))
+    return end_run(execution_verdict::failed,
+                   "the run's budget of time, " + format_duration(options_.wall_budget) +
+                       ", is used up (budget.run.wall)",
+                   now, failure_class::policy);
   if (phase_ == phase::running)
-    return end_run(execution_verdict::timed_out,
-                   "timed out after " + format_duration(options_.timeout), now);
+    return end_run(execution_verdict::timed_out, timed_out(), now);
   if (phase_ != phase::checking || !check_failure_.empty())
     return {};
   check_failure_ = "no time left for the check";
@@ -394,6 +461,12 @@ attempt_effects attempt_core::on_silence(steady_time now) {
                  "no output for " + format_duration(options_.no_output_timeout), now);
 }
 
+attempt_effects attempt_core::fail_run(std::string why, failure_class failure, steady_time now) {
+  if (phase_ != phase::running)
+    return {};
+  return end_run(execution_verdict::failed, std::move(why), now, failure);
+}
+
 attempt_effects attempt_core::cancel(cancel_reason reason, steady_time now) {
   if (phase_ == phase::finished || cancelled_)
     return {};
@@ -408,11 +481,11 @@ attempt_effects attempt_core::cancel(cancel_reason reason, steady_time now) {
   return end_run(execution_verdict::cancelled, why, now);
 }
 
-attempt_effects attempt_core::end_run(execution_verdict verdict, std::string why, steady_time now) {
+attempt_effects attempt_core::end_run(execution_verdict verdict, std::string why, steady_time now,
+                                      failure_class failure) {
   phase_ = phase::ending;
   outcome_.execution = verdict;
-  outcome_.failure =
-      verdict == execution_verdict::cancelled ? failure_class::none : failure_class::transient;
+  outcome_.failure = verdict == execution_verdict::cancelled ? failure_class::none : failure;
   outcome_.error = std::move(why);
   if (chat_ && !chat_->over())
     return stop_talk();
@@ -493,18 +566,25 @@ void attempt_core::compose_output() {
     outcome_.usage_json = chat_->usage_json();
     return;
   }
-  if (events_) {
-    outcome_.usage_json = usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall);
-    return;
-  }
+  outcome_.usage_json = usage_of_program();
+  std::string more;
+  if (options_.context != context_level::full)
+    more += ",\"context\":\"" + name_of(options_.context) + '"';
+  if (too_long_)
+    more += ",\"too_long\":true";
+  outcome_.usage_json.insert(outcome_.usage_json.size() - 1, more);
+}
+
+std::string attempt_core::usage_of_program() const {
+  if (events_)
+    return usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall);
   const auto bytes = out_.total() + err_.total();
-  outcome_.usage_json =
-      exit_known_ && exit_.started
-          ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"
-                        R"("wall_ms":{}}})",
-                        exit_.max_rss_kb, bytes, exit_.system.count(), exit_.user.count(),
-                        exit_.wall.count())
-          : fmt::format(R"({{"output_bytes":{}}})", bytes);
+  return exit_known_ && exit_.started
+             ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"
+                           R"("wall_ms":{}}})",
+                           exit_.max_rss_kb, bytes, exit_.system.count(), exit_.user.count(),
+                           exit_.wall.count())
+             : fmt::format(R"({{"output_bytes":{}}})", bytes);
 }
 
 std::string attempt_core::resolve(const std::string& path) const {

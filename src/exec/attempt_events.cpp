@@ -1,6 +1,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/exit_class.hpp"
+#include "boyd/model/error_words.hpp"
 
 /// The part of attempt_core about agents with a command line of their own.
 namespace boyd::exec {
@@ -35,6 +36,15 @@ void attempt_core::end_events() {
   out_lines_.append("\n");
 }
 
+/// What was too long for its model may be tried again, as in a conversation: with less of it.
+attempt_effects attempt_core::fail_by_events(failure_class failure, std::string why) {
+  too_long_ = model::says_too_long(why);
+  const bool may_pass = too_long_ && failure == failure_class::deterministic;
+  outcome_.failure = may_pass ? failure_class::transient : failure;
+  outcome_.error = std::move(why);
+  return finish();
+}
+
 attempt_effects attempt_core::judge_events(const process_exit& e, steady_time now) {
   const auto& report = events_->report();
   const auto exit_class =
@@ -42,24 +52,21 @@ attempt_effects attempt_core::judge_events(const process_exit& e, steady_time no
   const bool plain = options_.cli->adapter->parser == config::cli_adapter::parser_t::text;
   read_claim();
   outcome_.execution = execution_verdict::failed;
-  if (report.failed) {
-    outcome_.failure = report.failure.value_or(
-        exit_class == failure_class::none ? failure_class::deterministic : exit_class);
-    outcome_.error = report.error.empty() ? "it says that it failed" : report.error;
-    return finish();
-  }
+  if (report.failed)
+    return fail_by_events(report.failure.value_or(exit_class == failure_class::none
+                                                      ? failure_class::deterministic
+                                                      : exit_class),
+                          report.error.empty() ? "it says that it failed" : report.error);
   if (!report.final && !plain) {
     outcome_.execution = execution_verdict::indeterminate;
-    outcome_.failure = exit_class == failure_class::none ? failure_class::transient : exit_class;
-    outcome_.error = without_final_event(e);
-    return finish();
+    return fail_by_events(exit_class == failure_class::none ? failure_class::transient : exit_class,
+                          without_final_event(e));
   }
   if (exit_class != failure_class::none) {
-    outcome_.failure = exit_class;
-    outcome_.error = (plain ? "" : "it said that it was done, then: ") + describe_exit(e);
+    auto why = (plain ? "" : "it said that it was done, then: ") + describe_exit(e);
     if (!err_lines_.last().empty())
-      outcome_.error += ": " + err_lines_.last();
-    return finish();
+      why += ": " + err_lines_.last();
+    return fail_by_events(exit_class, std::move(why));
   }
   if (report.denied > 0 && options_.cli->denials_fail) {
     outcome_.failure = failure_class::policy;

@@ -69,6 +69,8 @@ std::string usage_json_of(const chat_totals& t, const std::string& context_level
          {"context", context_level}};
   if (too_long)
     j["too_long"] = true;
+  if (t.retry_after)
+    j["retry_after_ms"] = t.retry_after->count();
   return dump(j);
 }
 
@@ -129,6 +131,13 @@ std::string trouble_json(const chat_target& target, std::uint64_t call, const mo
                {"code", t.code},
                {"what", t.what},
                {"next", next}});
+}
+
+std::string left_out_json(const chat_target& target, const std::string& why) {
+  return dump({{"event", "left_out"},
+               {"provider", target.provider.provider_id},
+               {"model", target.model},
+               {"why", why}});
 }
 
 } // namespace boyd::exec

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 
 namespace boyd::exec {
@@ -16,8 +17,9 @@ struct chat_totals {
   int turns = 0; ///< answers received
   int tool_calls = 0;
   int denied = 0;
-  std::string provider_id; ///< of the last answer
+  std::string provider_id; ///< of the last call, made or refused
   std::string model;
+  std::optional<milliseconds> retry_after; ///< asked for by the provider that was given up
 };
 
 /// The members for run_outcome::usage_json.
@@ -41,6 +43,9 @@ std::string result_json(const model::tool_call& call, int turn, std::uint64_t st
 /// A call that failed, and what comes next.
 std::string trouble_json(const chat_target& target, std::uint64_t call, const model::trouble& t,
                          const std::string& next);
+
+/// A target that cannot serve this conversation.
+std::string left_out_json(const chat_target& target, const std::string& why);
 
 /// JSON text of a value that may hold bytes which are no UTF-8.
 std::string dump(const nlohmann::json& value);

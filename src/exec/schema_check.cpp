@@ -1,5 +1,7 @@
 #include "schema_check.hpp"
 
+#include "schema_rules.hpp"
+
 #include <nlohmann/json.hpp>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -12,10 +14,14 @@
 namespace boyd::exec {
 
 std::string schema_finding(const nlohmann::json& schema, const nlohmann::json& value) {
+  if (auto why = too_large_for(schema, value); !why.empty())
+    return why;
   try {
+    const auto usable = usable_schema(schema, value);
     valijson::Schema parsed;
     valijson::SchemaParser parser;
-    const valijson::adapters::NlohmannJsonAdapter schema_view(schema);
+    add_text_rules(parser);
+    const valijson::adapters::NlohmannJsonAdapter schema_view(usable);
     parser.populateSchema(schema_view, parsed);
     valijson::Validator validator;
     valijson::ValidationResults results;

@@ -33,18 +33,26 @@ class temporary_file {
   temporary_file& operator=(const temporary_file&) = delete;
   ~temporary_file() { remove(); }
 
-  /// Makes the file beside `target`, writes and syncs it.
+  /// Makes the file beside `target` and writes it; its bytes are on their way to the disk.
   result<void> fill(const std::string& target, std::string_view bytes) {
     auto file = make(target);
     if (!file) {
       return fail(std::move(file.error()));
     }
-    if (auto written = write_all(**file, bytes, path_); !written) {
+    file_ = std::move(*file);
+    if (auto written = write_all(*file_, bytes, path_); !written) {
       return written;
     }
-    if (auto synced = (*file)->sync(); !synced) {
+    file_->begin_sync();
+    return {};
+  }
+
+  /// Waits until they are there.
+  result<void> settle(std::string_view bytes) {
+    if (auto synced = file_->sync(); !synced) {
       return synced;
     }
+    file_.reset();
     return verify(bytes);
   }
 
@@ -105,6 +113,7 @@ class temporary_file {
 
   file_system* fs_;
   std::string path_; ///< empty: nothing to remove
+  std::unique_ptr<open_file> file_;
 };
 
 std::string check_content(std::string_view bytes, const content_check& check) {
@@ -154,12 +163,23 @@ result<void> write_atomic(file_system& fs, const std::string& path, std::string_
     return filled;
   }
   if (options.backup) {
+    if (auto settled = fresh_backup.settle(bytes); !settled) {
+      return settled;
+    }
+  }
+  if (auto settled = fresh.settle(bytes); !settled) {
+    return settled;
+  }
+  if (options.backup) {
     if (auto renamed = fresh_backup.rename_to(backup_path(path)); !renamed) {
       return renamed;
     }
   }
   if (auto renamed = fresh.rename_to(path); !renamed) {
     return renamed;
+  }
+  if (!options.sync_name) {
+    return {};
   }
   return fs.sync_directory(parent_directory(path));
 }

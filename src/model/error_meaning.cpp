@@ -1,5 +1,7 @@
 #include "error_meaning.hpp"
 
+#include "boyd/model/error_words.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -164,6 +166,14 @@ trouble_kind kind_of(int status, words_t words) {
   if (status != 0)
     return kind_of_status(status);
   return says(words, request_words) ? kind::bad_request : kind::unavailable;
+}
+
+bool says_too_long(std::string_view error) {
+  std::string words(error);
+  std::ranges::transform(words, words.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return says(words, too_long_words);
 }
 
 } // namespace boyd::model

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 namespace boyd::model {
@@ -16,8 +18,7 @@ constexpr double grain = 1e-6;
 constexpr std::size_t refusal_characters = 500;
 
 bool counts(trouble_kind k) {
-  return k == trouble_kind::unavailable || k == trouble_kind::overloaded ||
-         k == trouble_kind::bad_answer;
+  return k == trouble_kind::unavailable || k == trouble_kind::overloaded;
 }
 
 /// Milliseconds until a bucket that lacks `missing` has it.
@@ -67,7 +68,7 @@ void governor_core::fill(steady_time now) {
 }
 
 void governor_core::ask(ticket_id ticket, const std::string& agent, std::int64_t tokens,
-                        steady_time now) {
+                        steady_time now, const std::string& model) {
   if (ticket == 0 || agent_of_.count(ticket) != 0 || granted_.count(ticket) != 0)
     return;
   fill(now);
@@ -79,10 +80,20 @@ void governor_core::ask(ticket_id ticket, const std::string& agent, std::int64_t
     refused_.push_back({ticket, false, std::move(why)});
     return;
   }
+  if (const auto bad = nonsense_.find(agent);
+      bad != nonsense_.end() && now < bad->second.closed_until) {
+    auto why = refusal(trouble_kind::bad_answer,
+                       "provider " + limits_.provider_id + ": the last " +
+                           std::to_string(bad->second.answers) + " answers to " + agent +
+                           " could not be read, its calls wait; the last: " + bad->second.last);
+    why.retry_after = bad->second.closed_until - now;
+    refused_.push_back({ticket, false, std::move(why)});
+    return;
+  }
   auto& queue = waiting_[agent];
   if (queue.empty())
     turn_.push_back(agent);
-  queue.push_back({ticket, std::max<std::int64_t>(tokens, 0)});
+  queue.push_back({ticket, std::max<std::int64_t>(tokens, 0), model});
   agent_of_.emplace(ticket, agent);
   ++waiting_count_;
 }
@@ -108,10 +119,16 @@ void governor_core::drop(ticket_id ticket, steady_time now) {
     return;
   std::erase_if(refused_, [&](const decision& d) { return d.ticket == ticket; });
   const auto place = granted_.find(ticket);
-  if (place == granted_.end())
-    return;
-  if (place->second.trying)
-    trying_ = false;
+  if (place != granted_.end())
+    free_place(place);
+}
+
+void governor_core::free_place(std::map<ticket_id, held>::iterator place) {
+  const auto& had = place->second;
+  if (const auto c = circuits_.find(had.model); had.trying && c != circuits_.end())
+    c->second.trying = false;
+  if (const auto count = holds_.find(had.agent); --count->second == 0)
+    holds_.erase(count);
   granted_.erase(place);
 }
 
@@ -122,80 +139,170 @@ void governor_core::done(ticket_id ticket, std::int64_t used, const std::optiona
     return;
   fill(now);
   const held had = place->second;
-  granted_.erase(place);
+  free_place(place);
   const auto more = static_cast<double>(std::max<std::int64_t>(used, 0) - had.tokens);
   if (limits_.tokens_per_minute > 0)
     tokens_left_ = std::min(static_cast<double>(limits_.tokens_per_minute), tokens_left_ - more);
-  if (had.trying)
-    trying_ = false;
-  learn(t, had.trying, now);
+  learn_nonsense(had.agent, t, now);
+  learn(had.model, t, had.trying, now);
 }
 
-void governor_core::learn(const std::optional<trouble>& t, bool trying, steady_time now) {
-  const bool moves = trying || !opened_at_;
-  if (t && t->kind == trouble_kind::cancelled)
-    return;
-  if (!t || !(counts(t->kind) || t->kind == trouble_kind::rate_limited)) {
-    last_trouble_ = t ? t->what : std::string{};
-    if (moves) {
-      failures_ = 0;
-      opened_at_.reset();
-    }
+void governor_core::learn_nonsense(const std::string& agent, const std::optional<trouble>& t,
+                                   steady_time now) {
+  if (!t) {
+    nonsense_.erase(agent);
     return;
   }
-  last_trouble_ = t->what;
-  const bool limited = t->kind == trouble_kind::rate_limited;
+  if (t->kind != trouble_kind::bad_answer ||
+      (nonsense_.size() >= counted_agents && nonsense_.count(agent) == 0))
+    return;
+  auto& bad = nonsense_[agent];
+  bad.answers = std::min(bad.answers + 1, breaker_failures);
+  bad.last = t->what;
+  if (bad.answers >= breaker_failures)
+    bad.closed_until = now + breaker_wait;
+}
+
+void governor_core::learn(const std::string& model, const std::optional<trouble>& t, bool trying,
+                          steady_time now) {
+  const auto known = circuits_.find(model);
+  const bool moves = trying || known == circuits_.end() || !known->second.opened_at;
+  if (t && t->kind == trouble_kind::cancelled)
+    return;
+  last_trouble_ = t ? t->what : std::string{};
+  if (t && t->kind == trouble_kind::bad_answer) {
+    if (trying) // not the good answer that would close it
+      circuits_[model].opened_at = now;
+    return;
+  }
+  const bool limited = t && t->kind == trouble_kind::rate_limited;
+  if (!t || !(counts(t->kind) || limited)) {
+    if (moves)
+      circuits_.erase(model);
+    return;
+  }
   const auto pause = t->retry_after.value_or(limited ? rate_limit_pause : milliseconds{0});
   if (pause.count() > 0)
     paused_until_ = std::max(paused_until_, now + std::min(pause, longest_closure));
-  if (limited && trying) { // it answers again
-    failures_ = 0;
-    opened_at_.reset();
-  }
+  if (limited && trying) // it answers again
+    circuits_.erase(model);
   if (limited || !moves)
     return;
-  failures_ = std::min(failures_ + 1, breaker_failures);
-  if (trying || failures_ >= breaker_failures)
-    opened_at_ = now;
+  auto& c = circuits_[model];
+  c.last = t->what;
+  c.failures = std::min(c.failures + 1, breaker_failures);
+  if (trying || c.failures >= breaker_failures)
+    c.opened_at = now;
+}
+
+std::vector<governor_core::open_model> governor_core::open_models(steady_time now) const {
+  std::vector<open_model> out;
+  for (const auto& [model, c] : circuits_)
+    if (c.opened_at)
+      out.push_back(
+          {model,
+           now - *c.opened_at < breaker_wait ? breaker_state::open : breaker_state::half_open,
+           c.last});
+  return out;
 }
 
 breaker_state governor_core::breaker(steady_time now) const {
-  if (!opened_at_)
-    return breaker_state::closed;
-  return now - *opened_at_ < breaker_wait ? breaker_state::open : breaker_state::half_open;
+  auto worst = breaker_state::closed;
+  for (const auto& m : open_models(now))
+    if (worst != breaker_state::open)
+      worst = m.state;
+  return worst;
 }
 
-std::optional<trouble> governor_core::closed_because(steady_time now) const {
-  const auto name = "provider " + limits_.provider_id;
-  const auto last = last_trouble_.empty() ? std::string{} : "; the last: " + last_trouble_;
-  if (breaker(now) == breaker_state::open) {
-    auto why = refusal(trouble_kind::unavailable, name + ": " + std::to_string(breaker_failures) +
-                                                      " failures in a row, calls wait" + last);
-    why.retry_after = *opened_at_ + breaker_wait - now;
-    return why;
-  }
-  if (paused_until_ > now && paused_until_ - now > longest_pause) {
-    auto why = refusal(trouble_kind::rate_limited, name + " asks for a pause of " +
-                                                       format_duration(paused_until_ - now) + last);
-    why.retry_after = paused_until_ - now;
-    return why;
-  }
-  return std::nullopt;
+std::string governor_core::last_trouble() const {
+  const auto closed =
+      std::ranges::find_if(circuits_, [](const auto& c) { return c.second.opened_at.has_value(); });
+  if (closed == circuits_.end())
+    return last_trouble_;
+  return closed->first.empty() ? closed->second.last : closed->first + ": " + closed->second.last;
 }
 
-void governor_core::refuse_waiting(const trouble& why, std::vector<decision>& out) {
-  while (auto next = take_next())
-    out.push_back({next->ticket, false, why});
-}
-
-/// The next call in turn; its agent goes to the end of the line.
-std::optional<governor_core::call> governor_core::take_next() {
-  if (turn_.empty())
+std::optional<trouble> governor_core::closed_because(const std::string& model,
+                                                     steady_time now) const {
+  const auto& c = circuits_.at(model);
+  if (!c.opened_at || now - *c.opened_at >= breaker_wait)
     return std::nullopt;
-  const auto agent = std::move(turn_.front());
-  turn_.pop_front();
+  auto why =
+      refusal(trouble_kind::unavailable,
+              "provider " + limits_.provider_id + (model.empty() ? "" : ", " + model) + ": " +
+                  std::to_string(breaker_failures) + " failures in a row, calls wait" +
+                  (c.last.empty() ? "" : "; the last: ") + c.last);
+  why.retry_after = *c.opened_at + breaker_wait - now;
+  return why;
+}
+
+std::optional<trouble> governor_core::pause_because(steady_time now) const {
+  if (paused_until_ <= now || paused_until_ - now <= longest_pause)
+    return std::nullopt;
+  auto why = refusal(trouble_kind::rate_limited,
+                     "provider " + limits_.provider_id + " asks for a pause of " +
+                         format_duration(paused_until_ - now) +
+                         (last_trouble_.empty() ? "" : "; the last: ") + last_trouble_);
+  why.retry_after = paused_until_ - now;
+  return why;
+}
+
+/// Those who wait for a model that is closed, or all, when the provider asks for a long pause.
+void governor_core::refuse_closed(steady_time now, std::vector<decision>& out) {
+  const auto pause = pause_because(now);
+  std::map<std::string, trouble> closed;
+  for (const auto& [model, c] : circuits_)
+    if (auto why = closed_because(model, now))
+      closed.emplace(model, std::move(*why));
+  if (!pause && closed.empty())
+    return;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    std::erase_if(it->second, [&](const call& c) {
+      const auto why = closed.find(c.model);
+      if (!pause && why == closed.end())
+        return false;
+      out.push_back({c.ticket, false, why != closed.end() ? why->second : *pause});
+      agent_of_.erase(c.ticket);
+      --waiting_count_;
+      return true;
+    });
+    it = it->second.empty() ? waiting_.erase(it) : std::next(it);
+  }
+  std::erase_if(turn_, [&](const std::string& agent) { return waiting_.count(agent) == 0; });
+}
+
+bool governor_core::is_tried(const std::string& model) const {
+  const auto c = circuits_.find(model);
+  return c != circuits_.end() && c->second.opened_at && c->second.trying;
+}
+
+/// The agent whose next call is to have the next place; the end: nobody's.
+governor_core::line::const_iterator governor_core::next_in_line() const {
+  auto best = turn_.end();
+  auto fewest = std::numeric_limits<std::size_t>::max();
+  std::size_t compared = 0;
+  for (auto it = turn_.begin(); it != turn_.end() && compared < compared_agents; ++it) {
+    if (is_tried(waiting_.at(*it).front().model))
+      continue;
+    ++compared;
+    const auto count = holds_.find(*it);
+    const auto places_held = count == holds_.end() ? 0 : count->second;
+    if (places_held >= fewest)
+      continue;
+    best = it;
+    fewest = places_held;
+    if (places_held == 0)
+      break;
+  }
+  return best;
+}
+
+/// The agent's next call; the agent goes to the end of the line.
+governor_core::call governor_core::take(line::const_iterator whose) {
+  const auto agent = *whose;
+  turn_.erase(whose);
   const auto queue = waiting_.find(agent);
-  const call next = queue->second.front();
+  call next = std::move(queue->second.front());
   queue->second.pop_front();
   if (queue->second.empty())
     waiting_.erase(queue);
@@ -204,6 +311,21 @@ std::optional<governor_core::call> governor_core::take_next() {
   agent_of_.erase(next.ticket);
   --waiting_count_;
   return next;
+}
+
+void governor_core::grant(line::const_iterator whose) {
+  const auto agent = *whose;
+  const auto next = take(whose);
+  const auto c = circuits_.find(next.model);
+  const bool trying = c != circuits_.end() && c->second.opened_at;
+  if (trying)
+    c->second.trying = true;
+  granted_.emplace(next.ticket, held{agent, next.tokens, next.model, trying});
+  ++holds_[agent];
+  if (limits_.requests_per_minute > 0)
+    requests_left_ -= 1;
+  if (limits_.tokens_per_minute > 0)
+    tokens_left_ -= static_cast<double>(next.tokens);
 }
 
 bool governor_core::fits(const call& next) const {
@@ -217,22 +339,13 @@ bool governor_core::fits(const call& next) const {
 std::vector<governor_core::decision> governor_core::decide(steady_time now) {
   fill(now);
   auto out = std::exchange(refused_, {});
-  if (const auto why = closed_because(now)) {
-    refuse_waiting(*why, out);
-    return out;
-  }
-  while (!turn_.empty() && static_cast<std::int64_t>(granted_.size()) < places() &&
-         paused_until_ <= now && !(opened_at_ && trying_) &&
-         fits(waiting_.at(turn_.front()).front())) {
-    const auto next = take_next();
-    const bool trying = opened_at_.has_value();
-    trying_ = trying;
-    granted_.emplace(next->ticket, held{next->tokens, trying});
-    if (limits_.requests_per_minute > 0)
-      requests_left_ -= 1;
-    if (limits_.tokens_per_minute > 0)
-      tokens_left_ -= static_cast<double>(next->tokens);
-    out.push_back({next->ticket, true, std::nullopt});
+  refuse_closed(now, out);
+  while (static_cast<std::int64_t>(granted_.size()) < places() && paused_until_ <= now) {
+    const auto whose = next_in_line();
+    if (whose == turn_.end() || !fits(waiting_.at(*whose).front()))
+      break;
+    out.push_back({waiting_.at(*whose).front().ticket, true, std::nullopt});
+    grant(whose);
   }
   return out;
 }
@@ -240,11 +353,11 @@ std::vector<governor_core::decision> governor_core::decide(steady_time now) {
 std::optional<steady_time> governor_core::next_look() const {
   if (!refused_.empty())
     return filled_at_;
-  if (turn_.empty() || static_cast<std::int64_t>(granted_.size()) >= places() ||
-      (opened_at_ && trying_) || !filled_at_)
+  const auto whose = next_in_line();
+  if (whose == turn_.end() || static_cast<std::int64_t>(granted_.size()) >= places() || !filled_at_)
     return std::nullopt;
   auto when = std::max(*filled_at_, paused_until_);
-  const auto& next = waiting_.at(turn_.front()).front();
+  const auto& next = waiting_.at(*whose).front();
   if (limits_.requests_per_minute > 0 && requests_left_ + grain < 1)
     when =
         std::max(when, *filled_at_ + time_to_fill(1 - requests_left_, limits_.requests_per_minute));

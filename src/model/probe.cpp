@@ -204,6 +204,9 @@ std::string provider_probe::advice(const trouble& t, const result<void>& transpo
            std::string(provider_.preset == "ollama" ? " (ollama serve)" : "") +
            "? Check base_url of " + at + ", the name and the port";
   }
+  constexpr int redirects = 3; // 301, 307, …
+  if (t.status / 100 == redirects)
+    return "set base_url of " + at + " to the address that it leads to";
   switch (t.kind) {
   case trouble_kind::unauthorized:
     return key_.empty() ? "no key is configured: set api_key: ${VARIABLE} or api_key_file at " + at

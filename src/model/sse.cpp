@@ -1,12 +1,16 @@
 #include "boyd/model/sse.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <string>
 
 namespace boyd::model {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+/// Of an id; what is longer could not be sent back in a header.
+constexpr std::size_t id_bytes = 4096;
 
 } // namespace
 
@@ -48,6 +52,8 @@ void sse_reader::end_line(const std::function<void(const sse_event&)>& take) {
   at_start_ = false;
   if (line.empty()) {
     line_.clear();
+    if (!id_.empty())
+      last_id_ = id_;
     if (has_data_)
       take(event_);
     event_ = {};
@@ -66,6 +72,14 @@ void sse_reader::end_line(const std::function<void(const sse_event&)>& take) {
     has_data_ = true;
   } else if (field == "event") {
     event_.type = value;
+  } else if (field == "id" && value.find('\0') == std::string_view::npos) {
+    id_ = value.substr(0, id_bytes);
+  } else if (field == "retry") {
+    std::int64_t ms = 0;
+    const auto* stop = value.data() + value.size();
+    const auto read = std::from_chars(value.data(), stop, ms);
+    if (!value.empty() && read.ec == std::errc{} && read.ptr == stop && ms >= 0)
+      retry_ = milliseconds{ms};
   }
   line_.clear();
 }

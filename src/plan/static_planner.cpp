@@ -82,7 +82,7 @@ agent_slot slot_of(const schedule_rule& rule, const std::string& owner, const st
   return {std::nullopt, next ? std::optional{rule.due_at(owner, *next)} : std::nullopt};
 }
 
-/// Reasons 1 to 5: everything that is known without a wake check.
+/// Reasons 1 to 6: everything that is known without a wake check.
 std::optional<hold> held_back(const config::kernel& kernel, const config::agent& agent,
                               const plan_input& in) {
   const std::string& id = agent.agent_id;
@@ -104,6 +104,8 @@ std::optional<hold> held_back(const config::kernel& kernel, const config::agent&
     if (is_believable(*last, in.now) && next > in.now)
       return hold{"cooldown", "next at " + format_rfc3339(next)};
   }
+  if (const std::string* spent = find(in.spent, id))
+    return hold{"budget", *spent};
   return std::nullopt;
 }
 
@@ -122,11 +124,19 @@ std::string remark(const config::agent& agent, const plan_input& in) {
   return "the wake check failed, so it runs: " + answer->detail;
 }
 
+/// What an attempt may have to do without (exec/context_level.hpp).
+bool may_be_left_out(const section& s) {
+  return s.name == "MEMORY" || s.name == "SKILLS" || s.name == "SENSES" || s.name == "STATE";
+}
+
 /// The agent's metadata with the places of the prompt's sections: an attempt that was too long is
-/// tried again with fewer of them (exec/context_level.hpp).
-std::string with_sections(const std::string& metadata_json, const std::vector<section>& sections) {
+/// tried again with fewer of them.
+std::string with_sections(const std::string& metadata_json, std::vector<section> sections) {
+  std::erase_if(sections, [](const auto& s) { return !may_be_left_out(s); });
+  if (sections.empty())
+    return metadata_json;
   auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
-  if (!metadata.is_object() || sections.empty())
+  if (!metadata.is_object())
     return metadata_json;
   auto& all = metadata["boyd_sections"] = nlohmann::json::array();
   for (const auto& s : sections)
@@ -183,11 +193,11 @@ plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
     }
     if (!held) {
       std::vector<section> sections;
-      const bool shrinks = std::holds_alternative<config::chat_executor>(agent.run);
+      const bool shrinks = !std::holds_alternative<config::script_executor>(agent.run);
       if (auto prompt =
               expand(agent.prompt, values, limits::prompt_bytes, shrinks ? &sections : nullptr)) {
         out.specs.push_back(make_spec(kernel, agent, in, std::move(*prompt)));
-        out.specs.back().metadata_json = with_sections(agent.metadata_json, sections);
+        out.specs.back().metadata_json = with_sections(agent.metadata_json, std::move(sections));
         use_slot(out, kernel, agent.agent_id, in);
       } else {
         held = hold{"planner", to_string(prompt.error())};

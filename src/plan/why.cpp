@@ -1,5 +1,7 @@
 #include "boyd/plan/why.hpp"
 
+#include "boyd/plan/llm_planner.hpp"
+#include "boyd/plan/llm_reducer.hpp"
 #include "boyd/plan/slots.hpp"
 
 #include <nlohmann/json.hpp>
@@ -114,8 +116,23 @@ std::string slot_sentence(const why_input& in, const occurrence& slot) {
   return text + ".";
 }
 
+/// What a model was asked on the kernel's behalf, and what came of it.
+std::string voice_sentence(const decision_row& row) {
+  const bool plans = row.decision.agent_id == planner_voice;
+  std::string text = plans ? "Planner" : "Reducer";
+  text += " in cycle " + row.cycle_id + " at " + format_rfc3339(row.decided_at) + ": ";
+  if (plans) {
+    const auto record = read_plan_record(row.decision.detail);
+    return text + (record ? say(*record) : "its record cannot be read") + ".";
+  }
+  const auto record = read_reduce_record(row.decision.detail);
+  return text + (record ? say(*record) : "its record cannot be read") + ".";
+}
+
 std::string decision_sentence(const decision_row& row) {
   const agent_decision& d = row.decision;
+  if (is_kernel_voice(d.agent_id))
+    return voice_sentence(row);
   const std::string detail = d.detail.empty() ? "" : " (" + d.detail + ")";
   const std::string where = " in cycle " + row.cycle_id + " at " + format_rfc3339(row.decided_at);
   if (d.dispatched)

@@ -1,5 +1,6 @@
 #include "boyd/core/day.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/queue/approvals.hpp"
 #include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
 
@@ -168,6 +169,53 @@ problem check(const sum_spend& op) {
   for (const auto& day : {op.from_day, op.to_day})
     if (!day.empty() && !is_day(day))
       return wrong(day + " is no day such as 2026-02-13");
+  return {};
+}
+
+problem check(const ask_approval& op) {
+  const auto& m = op.matter;
+  if (op.approval_id.size() < min_id_prefix || m.kernel_id.empty() || m.agent_id.empty() ||
+      m.dispatch_id.empty() || m.tool.empty() || m.arguments_sha256.empty() || op.fence < 1)
+    return wrong("a request for an approval says who asks for what");
+  if (op.lives < milliseconds{1} || op.lives > longest_approval)
+    return wrong("request " + op.approval_id + " has no time, or too much");
+  if (m.shown.size() > most_shown_bytes)
+    return error{errc::limit_exceeded,
+                 "what is asked for is longer than a person can be shown: " +
+                     std::to_string(m.shown.size()) + " bytes of " +
+                     std::to_string(most_shown_bytes),
+                 "approvals", "make it in smaller steps"};
+  if (op.reason.size() > most_approval_text || m.tool.size() > most_approval_text ||
+      m.workspace.size() > most_approval_text)
+    return wrong("a text of request " + op.approval_id + " is too long");
+  return {};
+}
+
+problem check(const store::decide_approval& op) {
+  if (op.approval_id.empty() || op.hash.empty() || op.by.empty() || op.decision_id.empty())
+    return wrong("a decision says what was seen, and who decides");
+  if (op.hash.size() > most_approval_text || op.note.size() > most_approval_text ||
+      op.by.size() > most_approval_text || op.refused.size() > most_approval_text)
+    return wrong("a text of the decision is too long");
+  return {};
+}
+
+problem check(const store::use_approval& op) {
+  if (op.approval_id.empty() || op.hash.empty() || op.use_id.empty() || op.fence < 1)
+    return wrong("the use of an approval says what is done, and by which run");
+  return {};
+}
+
+problem check(const withdraw_approvals& op) {
+  if (op.dispatch_id.empty() || op.fence < 1)
+    return wrong("what is withdrawn belongs to a run");
+  return {};
+}
+
+problem check(const find_approval& op) {
+  if (op.approval_id.size() < min_id_prefix)
+    return wrong("an approval's id needs at least " + std::to_string(min_id_prefix) +
+                 " characters to be looked up");
   return {};
 }
 

@@ -1,9 +1,30 @@
 #include "boyd/queue/settlement.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 
 namespace boyd::queue {
+
+namespace {
+
+/// A provider cannot put off a dispatch for longer than this.
+constexpr milliseconds longest_asked = 1h;
+
+/// How long the provider whose call failed last wants to be left alone; a call before that would
+/// only use up an attempt.
+milliseconds asked_pause(const run_outcome& outcome) {
+  constexpr const char* const key = "retry_after_ms";
+  if (outcome.usage_json.find(key) == std::string::npos)
+    return milliseconds{0};
+  const auto usage = nlohmann::json::parse(outcome.usage_json, nullptr, false);
+  if (!usage.is_object() || !usage.contains(key) || !usage[key].is_number_integer())
+    return milliseconds{0};
+  return std::clamp(milliseconds{usage[key].get<std::int64_t>()}, milliseconds{0}, longest_asked);
+}
+
+} // namespace
 
 milliseconds backoff_delay(const retry_limits& limits, int attempt, double unit_random) noexcept {
   const auto exponent = std::clamp(attempt - 1, 0, 62);
@@ -34,7 +55,8 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
   const auto most = std::min(claimed.row.max_attempts, limits.max_attempts);
   if (is_retryable(outcome.failure) && claimed.row.attempt < most) {
     s.to = settle_to::retry;
-    s.delay = backoff_delay(limits, claimed.row.attempt, unit_random);
+    s.delay =
+        std::max(backoff_delay(limits, claimed.row.attempt, unit_random), asked_pause(outcome));
     return s;
   }
   s.to = settle_to::failed;

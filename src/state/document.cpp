@@ -52,12 +52,15 @@ std::optional<std::size_t> first_of(const std::vector<region>& regions, region_k
   return std::nullopt;
 }
 
+/// The region that counts as the file's block.
+std::optional<std::size_t> place_of_block(const std::vector<region>& regions) {
+  const auto closed = first_of(regions, region_kind::closed_block);
+  return closed ? closed : first_of(regions, region_kind::half_block);
+}
+
 parts take_apart(std::string_view text) {
   const auto regions = find_regions(text, split_lines(text));
-  auto place = first_of(regions, region_kind::closed_block);
-  if (!place) {
-    place = first_of(regions, region_kind::half_block);
-  }
+  const auto place = place_of_block(regions);
   parts found;
   found.has_place = place.has_value();
   found.line_end = line_end_at(text, place ? regions[*place].begin : text.size());
@@ -119,6 +122,27 @@ std::string agents_part(std::string_view file_text) {
     }
   }
   return found.before + found.after;
+}
+
+std::string kernels_part(std::string_view file_text) {
+  std::string ours;
+  for (const auto& r : find_regions(file_text, split_lines(file_text)))
+    ours += file_text.substr(r.begin, r.end - r.begin);
+  return ours;
+}
+
+std::string with_block_of(std::string_view file_text, std::string_view other) {
+  if (!place_of_block(find_regions(file_text, split_lines(file_text))))
+    return std::string(file_text);
+  const auto regions = find_regions(other, split_lines(other));
+  // Half a block in another file's middle might swallow what follows it there.
+  const auto place = first_of(regions, region_kind::closed_block);
+  if (!place)
+    return agents_part(file_text);
+  const auto& r = regions[*place];
+  auto text = replace_runtime_block(file_text, other.substr(r.begin, r.end - r.begin));
+  // A block with a code fence in it may mean something else between other lines.
+  return agents_part(text) == agents_part(file_text) ? text : std::string(file_text);
 }
 
 } // namespace boyd::state

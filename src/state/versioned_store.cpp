@@ -45,35 +45,6 @@ std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-/// More than limits::mass_deletion_share of the tracked files would go.
-bool is_mass_deletion(std::size_t deleted, std::size_t tracked) {
-  return static_cast<double>(deleted) > static_cast<double>(tracked) * limits::mass_deletion_share;
-}
-
-} // namespace
-
-result<void> check_deletions(repository& repo, const std::vector<path_change>& changes,
-                             const std::string& path) {
-  const auto deleted = static_cast<std::size_t>(
-      std::count_if(changes.begin(), changes.end(),
-                    [](const path_change& c) { return c.kind == change_kind::deleted; }));
-  if (deleted == 0)
-    return {};
-  const auto tracked = repo.tracked_files();
-  if (!tracked)
-    return fail(tracked.error());
-  if (!is_mass_deletion(deleted, *tracked))
-    return {};
-  return fail(errc::refused,
-              "the commit would delete " + std::to_string(deleted) + " of " +
-                  std::to_string(*tracked) + " tracked files",
-              path,
-              "bring them back with `git checkout HEAD -- .` there, or, if it is meant, commit by "
-              "hand: `git add -A && git commit`");
-}
-
-namespace {
-
 result<std::optional<std::string>> commit_everything(repository& repo, const std::string& path,
                                                      const std::string& message, utc_time when) {
   const auto changes = repo.changes();
@@ -249,18 +220,19 @@ result<std::string> versioned_store::read(const std::string& file) {
 /// `expected`: null, or what the file must still hold at the moment of the replacement (no value:
 /// it must still be missing).
 result<void> versioned_store::replace(const std::string& file, std::string_view bytes,
-                                      const std::optional<std::string>* expected) {
+                                      const std::optional<std::string>* expected, bool sync_name) {
   const std::string path = path_of(file);
   if (const auto parent = parent_of(path); parent != options_.path)
     if (auto made = files_.make_directories(parent); !made)
       return made;
   files::atomic_options options;
   options.backup = options_.backup;
+  options.sync_name = sync_name;
   const std::optional<std::string> missing;
   guarded_files guard(files_, path, expected == nullptr ? missing : *expected);
   file_system& through = expected == nullptr ? files_ : static_cast<file_system&>(guard);
   auto written = files::write_atomic(through, path, bytes, options);
-  if (written)
+  if (written && sync_name)
     unsure_.erase(file);
   else
     unsure_.insert(file);
@@ -268,7 +240,7 @@ result<void> versioned_store::replace(const std::string& file, std::string_view 
 }
 
 /// The bytes that are wanted may stand there because an earlier try came as far as the last step,
-/// which makes the name durable, and failed in it.
+/// which makes the name durable, and failed in it or left it to a commit that was not made.
 result<void> versioned_store::make_seen_durable(const std::string& file) {
   if (!unsure_.contains(file))
     return {};
@@ -315,6 +287,27 @@ result<void> versioned_store::write(const std::string& file, std::string_view by
 
 result<void> versioned_store::update(const std::string& file, const edit_function& edit,
                                      snapshot_first first, staging staged) {
+  bool changed = false;
+  const auto noted = [&](std::string_view current) {
+    auto text = edit(current);
+    changed = text && *text != current;
+    return text;
+  };
+  auto written = edit_file(
+      file, noted, [first](std::string_view) { return first == snapshot_first::yes; }, true);
+  if (written && changed && staged == staging::at_once)
+    stage(file);
+  return written;
+}
+
+result<void> versioned_store::update_before_commit(const std::string& file,
+                                                   const edit_function& edit,
+                                                   const overwrites_function& overwrites) {
+  return edit_file(file, edit, overwrites, false);
+}
+
+result<void> versioned_store::edit_file(const std::string& file, const edit_function& edit,
+                                        const overwrites_function& overwrites, bool sync_name) {
   if (auto usable = check(file); !usable)
     return usable;
   for (int attempt = 0; attempt < limits::update_attempts; ++attempt) {
@@ -330,15 +323,10 @@ result<void> versioned_store::update(const std::string& file, const edit_functio
       return make_seen_durable(file);
     // A file that was changed at the first attempt is somebody's work: it goes into the history
     // before it is edited further, whatever follows.
-    if (first == snapshot_first::yes || attempt > 0)
+    if (attempt > 0 || overwrites(before ? std::string_view(*before) : std::string_view()))
       snapshot();
-    auto written = replace(file, *edited, &before);
-    if (written) {
-      if (staged == staging::at_once)
-        stage(file);
-      return {};
-    }
-    if (written.error().code != errc::conflict)
+    auto written = replace(file, *edited, &before, sync_name);
+    if (written || written.error().code != errc::conflict)
       return written;
   }
   return fail(errc::conflict, "the file was changed at every attempt to write it", path_of(file),
@@ -397,6 +385,7 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
     return fail(std::move(standing.error()));
   }
   if (*standing) {
+    watch(boundary_of(**standing, subject, trailers.cycle));
     if (restarted)
       snapshot();
     return std::move(**standing);
@@ -406,12 +395,64 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
     return fail(std::move(made.error()));
   if (!*made)
     return fail(errc::bug, "an empty commit was not made", options_.path);
-  newest_.insert(newest_.begin(), {**made,
-                                   clock_.now(),
-                                   one_line(subject),
-                                   {{std::string(cycle_trailer), one_line(trailers.cycle)}}});
-  newest_.resize(std::min(newest_.size(), boundary_search_repeated));
+  note_commit(**made, subject, trailers.cycle);
   return std::move(**made);
+}
+
+/// What was just made need not be looked for on the disk.
+void versioned_store::note_commit(const std::string& hash, std::string_view subject,
+                                  const std::string& cycle) {
+  newest_.insert(newest_.begin(), boundary_of(hash, subject, cycle));
+  newest_.resize(std::min(newest_.size(), boundary_search_repeated));
+  watch(newest_.front());
+}
+
+commit_info versioned_store::boundary_of(const std::string& hash, std::string_view subject,
+                                         const std::string& cycle) const {
+  return {hash, clock_.now(), one_line(subject), {{std::string(cycle_trailer), one_line(cycle)}}};
+}
+
+result<commit_pair> versioned_store::commit_two_now(const std::string& earlier,
+                                                    const std::string& later,
+                                                    const earlier_version& version) {
+  auto done = with_repository([&](repository& repo) -> result<commit_pair> {
+    const auto changes = repo.changes();
+    if (!changes)
+      return fail(changes.error());
+    if (auto allowed = check_deletions(repo, *changes, options_.path); !allowed)
+      return fail(std::move(allowed.error()));
+    auto made = repo.commit_two(*changes, version, earlier, later, clock_.now());
+    note_left_out(repo.left_out());
+    note_filtered(repo.filtered());
+    return made;
+  });
+  if (done)
+    health_.last_error.clear();
+  else
+    note_failed_commit(done.error());
+  return done;
+}
+
+result<std::string> versioned_store::commit_cycle(std::string_view earlier, std::string_view later,
+                                                  const commit_trailers& trailers,
+                                                  const earlier_version& version, bool restarted) {
+  const auto newest = restarted ? boundary_search_restarted : boundary_search_repeated;
+  for (const auto subject : {earlier, later}) {
+    const auto standing = find_boundary(subject, trailers.cycle, newest);
+    if (!standing) {
+      note_failed_commit(standing.error());
+      return fail(standing.error());
+    }
+    if (*standing)
+      return commit_boundary(later, trailers, restarted);
+  }
+  auto made =
+      commit_two_now(commit_message(earlier, trailers), commit_message(later, trailers), version);
+  if (!made)
+    return fail(std::move(made.error()));
+  note_commit(made->earlier, earlier, trailers.cycle);
+  note_commit(made->later, later, trailers.cycle);
+  return std::move(made->later);
 }
 
 result<std::vector<commit_info>> versioned_store::newest_commits(std::size_t n) {

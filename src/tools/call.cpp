@@ -221,6 +221,20 @@ result<action> with_path(std::string_view tool, const Call& call, const std::str
   return action{std::string(tool), std::move(*path), {}, false, {}};
 }
 
+/// As a shell would have to be told it. Without quotes `x y` would read like two arguments, and a
+/// pattern that means the program `x` would allow one that is called `x y`.
+std::string one_word(const std::string& argument) {
+  const bool plain = !argument.empty() && std::ranges::none_of(argument, [](char c) {
+    return static_cast<unsigned char>(c) <= ' ' || c == '\'' || c == '"' || c == '\\';
+  });
+  if (plain)
+    return argument;
+  std::string quoted = "'";
+  for (const char c : argument)
+    quoted += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
+  return quoted + "'";
+}
+
 struct as_action {
   const std::string& workspace;
 
@@ -246,11 +260,14 @@ struct as_action {
   result<action> operator()(const run_command_call& call) const {
     // The directory is checked and not part of the action: a rule about paths must not allow
     // commands.
-    if (auto cwd = workspace_path(workspace, call.cwd); !cwd)
-      return fail(std::move(cwd.error()));
+    const auto cwd = workspace_path(workspace, call.cwd);
+    if (!cwd)
+      return fail(cwd.error());
     action a{std::string(run_command_name), {}, call.command, call.argv.empty(), {}};
     for (const auto& argument : call.argv)
-      a.command.append(a.command.empty() ? "" : " ").append(argument);
+      a.command.append(a.command.empty() ? "" : " ").append(one_word(argument));
+    a.argv = call.argv;
+    a.elsewhere = *cwd != ".";
     return a;
   }
 };

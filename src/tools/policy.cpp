@@ -14,6 +14,7 @@ namespace {
 using config::policy_decision;
 
 constexpr std::string_view starts_another_command = ";&|`$()<>{}\\\n\r";
+constexpr std::string_view blanks = " \t\n\v\f\r";
 
 std::string_view name_of(policy_decision what) {
   switch (what) {
@@ -48,19 +49,53 @@ bool a_piece_matches(std::string_view pattern, std::string_view line) {
   }
 }
 
+std::string_view first_word(std::string_view text) {
+  return text.substr(0, text.find_first_of(blanks));
+}
+
+bool leads_up(std::string_view program) {
+  for (std::size_t at = 0; at <= program.size();) {
+    const auto end = std::min(program.find('/', at), program.size());
+    if (program.substr(at, end - at) == "..")
+      return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+/// Whether the program is one that the pattern's first word means.
+bool means_program(std::string_view pattern, const action& a) {
+  const std::string_view program = a.argv.empty() ? first_word(a.command) : a.argv.front();
+  const bool relative = program.find('/') != std::string_view::npos && program.front() != '/';
+  if (relative && a.elsewhere)
+    return false;
+  const auto meant = first_word(pattern);
+  if (program == meant)
+    return true;
+  const bool odd = program.find_first_of(a.shell ? "'\"*?[~" : blanks) != std::string_view::npos;
+  return !odd && !leads_up(program) && glob_matches(meant, program, glob_text::command);
+}
+
+std::string joined(const std::vector<std::string>& argv) {
+  std::string line;
+  for (const auto& argument : argv)
+    line.append(line.empty() ? "" : " ").append(argument);
+  return line;
+}
+
 bool command_matches(const config::policy_rule& rule, const action& a) {
   if (a.command.empty())
     return false;
   const std::string_view pattern = rule.command;
   if (pattern.find_first_not_of('*') == std::string_view::npos)
     return true;
-  if (!a.shell)
-    return glob_matches(pattern, a.command, glob_text::command);
-  if (rule.decision != policy_decision::allow)
-    return glob_matches(pattern, a.command, glob_text::command) ||
-           a_piece_matches(pattern, a.command);
-  return a.command.find_first_of(starts_another_command) == std::string::npos &&
-         glob_matches(pattern, a.command, glob_text::command);
+  const bool fits = glob_matches(pattern, a.command, glob_text::command);
+  if (rule.decision == policy_decision::allow)
+    return fits && means_program(pattern, a) &&
+           !(a.shell && a.command.find_first_of(starts_another_command) != std::string::npos);
+  // What forbids is tried on every way to read it.
+  return fits || (a.shell && a_piece_matches(pattern, a.command)) ||
+         (!a.argv.empty() && glob_matches(pattern, joined(a.argv), glob_text::command));
 }
 
 bool matches(const config::policy_rule& rule, const action& a) {

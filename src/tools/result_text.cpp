@@ -95,7 +95,12 @@ tool_outcome fit_result(std::string_view text, bool is_error, const result_place
                         " of " + std::to_string(whole.size()) + " bytes are left out here; ";
   if (kept) {
     outcome.spilled = path;
-    between += "the whole is in " + std::string(results_prefix) + name + ", for read_file …]\n";
+    between += place.missing == 0 ? "the whole is in " : "what was kept is in ";
+    between += std::string(results_prefix) + name + ", for read_file";
+    if (place.missing > 0)
+      between += "; " + std::to_string(place.missing) +
+                 " bytes more came, too many to keep: they are in no file";
+    between += " …]\n";
   } else {
     between += "they could not be kept: " + sanitize_utf8(kept.error().what) + " …]\n";
   }

@@ -12,6 +12,9 @@ int run_status(const arguments& args);
 int run_agents(const arguments& args);
 int run_actors(const arguments& args);     ///< ls, restart, unpark
 int run_dispatches(const arguments& args); ///< ls, show, retry, cancel
+int run_approvals(const arguments& args);  ///< ls, show, approve, reject
+int run_tools(const arguments& args);      ///< ls, show, call, trust, forget
+int run_mcp(const arguments& args);        ///< serves until its standard input ends
 int run_state(const arguments& args);      ///< show, log, diff
 int run_why(const arguments& args);
 int run_plan(const arguments& args);

@@ -1,6 +1,7 @@
 #include "copy_configuration.hpp"
 
 #include "adapters/yaml/yaml.hpp"
+#include "boyd/config/mcp.hpp"
 #include "boyd/config/tree.hpp"
 #include "boyd/core/text.hpp"
 
@@ -45,7 +46,7 @@ std::string absolute_in(const std::string& folder, const std::string& path) {
 
 /// What the scalar must become; nothing when it can stay.
 std::optional<std::string> moved(const std::string& folder, const std::string& text) {
-  if (text.empty() || text.front() == '/')
+  if (text.empty() || text.front() == '/' || text.starts_with(config::workspace_word))
     return std::nullopt;
   if (!text.starts_with("${")) {
     if (text.starts_with('$'))

@@ -6,6 +6,8 @@
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "adapters/posix/process_runner.hpp"
+#include "adapters/posix/sandbox_child.hpp"
+#include "boyd/exec/sandbox.hpp"
 #include "boyd/files/journal.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/ports/clock.hpp"
@@ -23,6 +25,7 @@
 #include <mutex>
 #include <set>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 #include <variant>
 
@@ -91,6 +94,8 @@ class doctor {
     knowledge_graph();
     store();
     processes();
+    sandbox();
+    workspaces();
     return std::move(findings_);
   }
 
@@ -407,6 +412,51 @@ class doctor {
       return add("processes", "fail", "a program could not be run: " + s->ended->start_error,
                  "check the limits on processes and open files (ulimit -a)");
     add("processes", "ok", "programs can be started");
+  }
+
+  /// What keeps agents' programs in on this machine, and whether it is enough for those that
+  /// insist.
+  void sandbox() {
+    const auto can = adapters::probe_sandbox();
+    const bool confines = can.landlock_abi > 0 || !can.bubblewrap.empty();
+    add("sandbox", confines ? "ok" : "warn",
+        exec::describe(can) + (confines ? "" : ": files are not confined"),
+        confines ? "" : "install bubblewrap, or use a kernel with Landlock");
+    each_agent([&](const config::kernel& k, const config::agent& a) {
+      process_spec any;
+      const auto made = exec::confine(any, a.sandbox, can, {}, {});
+      if (!made)
+        add("sandbox", "fail", k.kernel_id + "/" + a.agent_id + ": " + made.error().what,
+            made.error().next);
+    });
+  }
+
+  /// Where agents work: a run in a directory that is not there fails.
+  void workspaces() {
+    each_agent([&](const config::kernel& k, const config::agent& a) {
+      std::string where;
+      if (const auto* chat = std::get_if<config::chat_executor>(&a.run))
+        where = chat->workspace;
+      else if (const auto* command = std::get_if<config::command_executor>(&a.run))
+        where = command->cwd;
+      else if (const auto* cli = std::get_if<config::agent_cli_executor>(&a.run))
+        where = cli->worktree ? cli->worktree->repo : cli->cwd;
+      std::error_code ignored;
+      if (!where.empty() && !std::filesystem::is_directory(where, ignored))
+        add("workspaces", "fail",
+            k.kernel_id + "/" + a.agent_id + ": " + where + " is no directory",
+            "make it, or change the agent's executor in " + where_.config_path);
+    });
+  }
+
+  template <class Visit>
+  void each_agent(Visit visit) const {
+    if (!settings_)
+      return;
+    for (const auto& kernel : settings_->kernels)
+      for (const auto& agent : kernel.agents)
+        if (agent.enabled)
+          visit(kernel, agent);
   }
 
   place where_;

@@ -5,6 +5,7 @@
 #include "../serving.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
+#include "adapters/posix/resident_code.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -97,6 +98,7 @@ class service_loop {
       return;
     settled_at_.reset();
     ::malloc_trim(0);
+    adapters::release_resident_code();
   }
 
   void on_signal(int signal) {

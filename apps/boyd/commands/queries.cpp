@@ -273,6 +273,13 @@ void render_plan(const json& body, const terminal& t, bool prompts) {
                     size});
   }
   print(rows.render(t));
+  if (const auto planner = body.value("planner", json::object());
+      text_of(planner, "type") == "llm") {
+    const auto model = text_of(planner, "model");
+    print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
+          " which of these run, at most " + text_of(planner, "max_dispatches") +
+          "; without a usable answer all of them do.\n");
+  }
   if (!prompts)
     return;
   for (const auto& s : rows_of(body, "specs"))

@@ -42,6 +42,8 @@ std::string node_line(const json& body, const terminal& t) {
           : "  " + t.paint(colour::warn, "not running");
   line += "\n  home " + text_of(node, "home") + "  store " + text_of(node, "store") + "  version " +
           text_of(node, "version");
+  if (const auto sandbox = text_of(node, "sandbox"); running && !sandbox.empty())
+    line += "\n  sandbox " + sandbox;
   return line + "\n";
 }
 

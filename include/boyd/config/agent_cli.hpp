@@ -74,6 +74,9 @@ struct cli_adapter {
   std::vector<std::string> permissions; ///< what the program knows; empty: nothing
   std::string permission;               ///< for executors that give none
   std::vector<std::pair<std::string, std::string>> env;
+  /// What the program needs in a sandbox besides its directory; `~/` is the home directory.
+  std::vector<std::string> writable;
+  std::vector<std::string> readable;
   milliseconds startup_timeout{0}; ///< 0: off
   std::map<int, std::string> exit_codes;
   std::vector<adapter_event> events;

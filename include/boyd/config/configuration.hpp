@@ -1,7 +1,9 @@
 #pragma once
 
 #include "boyd/config/agent_cli.hpp"
+#include "boyd/config/mcp.hpp"
 #include "boyd/config/models.hpp"
+#include "boyd/config/sandbox.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
 
@@ -138,8 +140,10 @@ struct agent {
   std::vector<requirement> require;
   std::optional<wake_policy> wake;
   std::vector<std::string> tools; ///< names or patterns (mcp__files__*) that a chat may use
+  bool mcp_json = false; ///< servers of .mcp.json in its workspace, once a person trusts them
   action_policy policy;
   agent_budget budget;
+  sandbox_settings sandbox;         ///< the node's with the agent's own keys over it
   std::string metadata_json = "{}"; ///< kernel metadata with the agent's own keys over it
 
   bool operator==(const agent&) const = default;
@@ -154,11 +158,36 @@ struct quiet_hours {
   bool operator==(const quiet_hours&) const = default;
 };
 
+/// A model that the kernel asks on its own behalf.
+struct adviser {
+  std::string provider_id;
+  std::string model;           ///< empty: the provider's
+  milliseconds timeout = 1min; ///< of one question, its repetitions included
+  std::int64_t max_output_tokens = 2000;
+  std::string instructions; ///< the operator's, after Boyd's own
+  agent_budget budget;      ///< of one question, and of a day; the node's holds besides
+
+  bool operator==(const adviser&) const = default;
+};
+
+/// How a cycle decides which agents run (SPEC §6).
 struct planner {
-  enum class type_t : std::uint8_t { fixed }; ///< `static`; the LLM planner is not built yet
+  enum class type_t : std::uint8_t { fixed, llm }; ///< `static`, `llm`
   type_t type = type_t::fixed;
+  adviser ask;                    ///< with `llm`
+  std::size_t max_dispatches = 5; ///< of one cycle, that a model may choose
+  milliseconds cooldown{0};       ///< least time between two questions; the static plan between
 
   bool operator==(const planner&) const = default;
+};
+
+/// Who words the lines of `## recent_actions` (SPEC §4).
+struct reducer {
+  enum class type_t : std::uint8_t { rules, llm };
+  type_t type = type_t::rules;
+  adviser ask; ///< with `llm`
+
+  bool operator==(const reducer&) const = default;
 };
 
 struct kernel {
@@ -170,6 +199,7 @@ struct kernel {
   std::size_t recent_actions = limits::recent_actions;
   milliseconds cycle_deadline = limits::cycle_deadline;
   planner plan;
+  reducer reduce;
   std::string system_prompt;
   std::string author_name = "boyd";
   std::string author_email = "kernel@boyd.local";
@@ -207,16 +237,28 @@ struct node {
   milliseconds lease_renewal = limits::lease_renewal;
   milliseconds drain_grace = limits::drain_grace;
   std::string log_level = "info";
+  sandbox_settings sandbox;
   budget_limit budget_day; ///< of all agents together, per day; all 0: no limit of its own
   bool chaos = false;      ///< `boyd chaos` may arm faults in this node
 
   bool operator==(const node&) const = default;
 };
 
+/// Who is told that a person is asked (`approvals.notify`).
+struct approval_notices {
+  std::string webhook;              ///< an address for a POST with JSON; empty: none
+  std::vector<std::string> command; ///< gets the same JSON on its standard input; empty: none
+  std::string command_cwd;          ///< absolute: the configuration file's folder
+
+  bool operator==(const approval_notices&) const = default;
+};
+
 struct configuration {
   int version = 1;
   node node_settings;
+  approval_notices notices;
   std::vector<provider> providers;
+  std::vector<mcp_server> mcp_servers; ///< by name
   std::vector<kernel> kernels;
   std::vector<fault> faults;
 
@@ -233,6 +275,9 @@ struct configuration {
 
 /// The provider with this id, or null.
 const provider* find_provider(const configuration& c, const std::string& provider_id) noexcept;
+
+/// The server of tools with this name, or null.
+const mcp_server* find_mcp_server(const configuration& c, std::string_view name) noexcept;
 
 /// The agent with this id, or null.
 const agent* find_agent(const kernel& k, const std::string& agent_id) noexcept;

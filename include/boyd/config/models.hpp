@@ -99,11 +99,21 @@ struct policy_rule {
   bool operator==(const policy_rule&) const = default;
 };
 
+/// What becomes of an action that a person is to decide (`decision: ask`).
+struct approval_terms {
+  milliseconds expires = std::chrono::hours{24}; ///< how long a person may decide and it be used
+  milliseconds wait = 5min;                      ///< how long the run waits
+  bool ends_run = false; ///< nobody decided in time: the run ends; false: the action is denied
+
+  bool operator==(const approval_terms&) const = default;
+};
+
 /// What an agent's actions may be. Where no rule matches: a tool that is listed in `tools` is
 /// allowed when it is built in and not run_command; everything else is denied.
 struct action_policy {
   std::vector<policy_rule> rules;
   int actions_per_minute = 0; ///< 0: no limit
+  approval_terms approval;
 
   bool operator==(const action_policy&) const = default;
 };

@@ -99,6 +99,8 @@ inline constexpr std::array catalogue{
     point_info{"librarian.gather", "work", "a cycle's context is gathered", ends},
     point_info{"librarian.request", "requests", "a kernel asks the librarian", unheard},
     point_info{"librarian.wake", "work", "wake checks begin", ends},
+    point_info{"mcp.call", "tools", "a call goes to a server of tools", ends},
+    point_info{"mcp.start", "tools", "a server of tools is started", ends},
     point_info{"models.call", "models", "a request goes to a model", ends},
     point_info{"permits.grant", "work", "permits are about to be handed out", only_crash},
     point_info{"permits.request", "requests", "somebody asks the broker who holds what", unheard},

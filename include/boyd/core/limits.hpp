@@ -96,6 +96,8 @@ inline constexpr int commit_attempts = 5;
 inline constexpr int update_attempts = 5;
 /// Background packing: from so many loose objects on; packs are joined beyond so many.
 inline constexpr std::size_t pack_loose_objects = 500;
+/// As many at once: a cycle that wants to commit waits about a second for them, not minutes.
+inline constexpr std::size_t pack_loose_at_once = 10'000;
 inline constexpr std::size_t pack_files = 20;
 /// Only packs up to this size are joined, and only so many bytes and objects at once.
 inline constexpr std::size_t pack_join_bytes = 64u << 20;

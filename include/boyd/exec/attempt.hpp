@@ -6,6 +6,7 @@
 #include "boyd/core/verdict.hpp"
 #include "boyd/exec/chat_loop.hpp"
 #include "boyd/exec/cli_reader.hpp"
+#include "boyd/exec/context_level.hpp"
 #include "boyd/exec/output_keeper.hpp"
 #include "boyd/exec/requirements.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -35,6 +36,10 @@ struct attempt_options {
   /// A program, a scripted answer (the script executor), or a conversation with a model.
   std::variant<process_spec, config::script_executor::answer, conversation> work;
   milliseconds timeout = limits::run_timeout;
+  /// Of the run's budget (budget.run.wall), from its beginning, with the time that it waits for a
+  /// place at a provider, which `timeout` does not count; 0: none. When it is used up the run
+  /// ends as failed by policy, which is not tried again.
+  milliseconds wall_budget{0};
   milliseconds no_output_timeout{0}; ///< 0: off
   std::size_t output_bytes = limits::output_bytes;
   std::map<int, std::string> exit_classes;
@@ -46,6 +51,8 @@ struct attempt_options {
   std::string base_directory; ///< relative artifact and schema paths start here; absolute
   std::string session_id;
   utc_time started_at{}; ///< time of day at begin(), for artifacts
+  /// How much of its context a program was given, for the record; a conversation tells itself.
+  context_level context = context_level::full;
 };
 
 /// Checks have at least this long, even when the run used up its own time.
@@ -71,6 +78,7 @@ enum class timer_kind : std::uint8_t {
   answer,   ///< a script's delay is over
   startup,  ///< `cli_contract::startup_timeout`
   linger,   ///< the final event was told, perhaps
+  budget,   ///< four fifths of `wall_budget` are over
 };
 
 /// Which process of the attempt: 0 is the run itself, 1… its checks, one after another.
@@ -154,6 +162,8 @@ class attempt_core {
   attempt_effects on_talk(const std::function<chat_effects(chat_loop&)>& event, steady_time now);
   /// A part of an answer has come.
   void hear(const std::function<void(chat_loop&)>& event, steady_time now);
+  /// Ends it as failed, for a reason outside of what it runs.
+  attempt_effects fail_run(std::string why, failure_class failure, steady_time now);
   /// Ends the process (TERM → KILL) or the conversation, then finishes as `cancelled`, class none.
   /// The first reason counts.
   attempt_effects cancel(cancel_reason reason, steady_time now);
@@ -165,13 +175,15 @@ class attempt_core {
  private:
   enum class phase : std::uint8_t { fresh, running, ending, checking, finished };
 
-  attempt_effects end_run(execution_verdict verdict, std::string why, steady_time now);
+  attempt_effects end_run(execution_verdict verdict, std::string why, steady_time now,
+                          failure_class failure = failure_class::transient);
   attempt_effects stop_process(steady_time now);
   attempt_effects stop_talk();
   attempt_effects judge_exit(const process_exit& e, steady_time now);
   attempt_effects judge_answer(steady_time now);
   attempt_effects judge_talk(steady_time now);
   attempt_effects judge_events(const process_exit& e, steady_time now);
+  attempt_effects fail_by_events(failure_class failure, std::string why);
   std::string without_final_event(const process_exit& e) const;
   void end_events();
   /// Wraps the loop's effects; an ended conversation is judged.
@@ -179,7 +191,12 @@ class attempt_core {
   attempt_effects start_checks(steady_time now);
   attempt_effects next_check();
   attempt_effects check_done(const check_result& r);
-  check_result check_tool_action(const std::string& pattern) const;
+  check_result check_tool_action() const;
+  void set_deadline();
+  void arm_deadline(attempt_effects& effects) const;
+  void count_waiting(attempt_effects& effects, steady_time now);
+  attempt_effects warn_of_wall();
+  std::string timed_out() const;
   attempt_effects on_deadline(steady_time now);
   attempt_effects on_silence(steady_time now);
   attempt_effects on_startup(steady_time now);
@@ -189,6 +206,7 @@ class attempt_core {
   attempt_effects finish();
   void read_claim();
   void compose_output();
+  std::string usage_of_program() const;
   std::string resolve(const std::string& path) const;
 
   attempt_options options_;
@@ -198,6 +216,12 @@ class attempt_core {
   bool process_alive_ = false;
   bool killed_ = false; ///< SIGKILL was sent to the current process
   steady_time deadline_{};
+  bool budget_ends_first_ = false; ///< the deadline is the budget's, not the time-out's
+  steady_time times_out_at_{};
+  std::optional<steady_time> wall_ends_;
+  std::optional<steady_time> waits_since_; ///< for a place at a provider
+  milliseconds waited_{0};                 ///< for places before
+  bool deadline_armed_ = true;             ///< or told of when the place is there
   steady_time last_progress_{};
   steady_time kill_at_{};
   steady_time give_up_at_{};
@@ -212,6 +236,7 @@ class attempt_core {
   std::optional<cli_reader> events_;
   bool events_ended_ = false;
   bool lingered_ = false; ///< ended after its final event
+  bool too_long_ = false; ///< its model says so: the next attempt gets less
   std::optional<steady_time> final_at_;
   steady_time startup_at_{};
   process_exit exit_;

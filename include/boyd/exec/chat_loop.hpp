@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -58,9 +57,7 @@ struct conversation {
   std::string context_level = "full"; ///< for the record: full, focused or minimal
 };
 
-/// What an answer may use where the executor names no limit: it is sent as the limit of the call,
-/// and reserved.
-inline constexpr std::int64_t assumed_output_tokens = 8192;
+using model::assumed_output_tokens;
 
 namespace effect {
 
@@ -69,6 +66,7 @@ struct ask_place {
   std::uint64_t call = 0;
   std::string provider_id;
   std::int64_t tokens = 0; ///< that the call may use
+  std::string model;
 };
 
 /// Nobody waits for the place of this call any more, or it is given back without a word.
@@ -152,6 +150,18 @@ using chat_effect =
                  effect::warn, effect::talk_over>;
 using chat_effects = std::vector<chat_effect>;
 
+/// What a conversation ended with.
+enum class chat_end : std::uint8_t {
+  none,       ///< it goes on, or was stopped
+  answered,   ///< by the schema, where there is one
+  refusal,    ///< the model declined
+  bad_answer, ///< cut off, against the schema, or never final
+  trouble,    ///< of a call; chat_outcome::trouble says which
+  budget,     ///< no budget for another call
+  store,      ///< the budgets cannot be read
+  unapproved, ///< an action waits for a person
+};
+
 /// How a conversation ended.
 struct chat_outcome {
   execution_verdict execution = execution_verdict::none;
@@ -159,6 +169,8 @@ struct chat_outcome {
   std::string text;      ///< the final answer; of a failed one what there was
   std::string error;     ///< why it failed; empty on success
   bool too_long = false; ///< a shorter context may help
+  chat_end end = chat_end::none;
+  std::optional<model::trouble_kind> trouble;
 };
 
 /// A conversation as a state machine: think → act → observe until the model answers without wanting
@@ -167,9 +179,10 @@ struct chat_outcome {
 ///
 /// Each call of a model: a place at the governor, then the budgets, then the request; troubles that
 /// pass are tried again as model::wait_before_repeat says, then at the next target whose `on` names
-/// them. Tool calls of one answer run one after another, in order; a denied one is answered with
-/// the reason, and the model goes on. An answer against the schema is returned once with the
-/// finding.
+/// them; a refused place leads there at once. Targets without tools are left out where there are
+/// any. An empty answer is asked for once more. Tool calls of one answer run one after another, in
+/// order; a denied one is answered with the reason, and the model goes on. An answer against the
+/// schema is returned once with the finding.
 class chat_loop {
  public:
   explicit chat_loop(conversation c);
@@ -187,6 +200,8 @@ class chat_loop {
   chat_effects on_repeat(std::uint64_t call);
   chat_effects on_tool_result(std::uint64_t step, const std::string& text, bool is_error);
   chat_effects on_approval(std::uint64_t step, bool approved, const std::string& reason);
+  /// Nobody decided, and the run is not to go on without: it ends, and is not tried again.
+  chat_effects on_no_approval(std::uint64_t step, const std::string& reason);
   /// Ends it from outside: what is under way is stopped, what was used is settled. No talk_over.
   chat_effects stop(const std::string& why);
 
@@ -196,8 +211,12 @@ class chat_loop {
   std::size_t progress() const;
   /// Waiting for somebody else than the model: a place, a repetition, a tool or a person.
   bool waits_for_others() const;
-  /// A tool whose name matches `pattern` (`*`: any run of characters; empty: any tool) ran well.
-  bool acted(std::string_view pattern) const;
+  /// In the provider's queue, where the calls of others keep it.
+  bool waits_for_place() const;
+  /// What it does or waits for, in words; empty: nothing.
+  std::string doing() const;
+  /// A tool was used, and it ended well.
+  bool acted() const;
   /// calls, turns, tokens, cost, model, …: a JSON object's members for run_outcome::usage_json.
   std::string usage_json() const;
 

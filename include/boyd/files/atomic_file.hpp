@@ -15,6 +15,8 @@ struct atomic_options {
   /// the file itself. Holding the *new* bytes (not the previous ones), it never replaces a good
   /// backup by a damaged main file and loses nothing when the main file is damaged later.
   bool backup = false;
+  /// Without: the caller syncs the directory. Until then a crash may bring the old bytes back.
+  bool sync_name = true;
 };
 
 /// `<path>.bak`.
@@ -22,9 +24,10 @@ std::string backup_path(const std::string& path);
 
 /// Replaces the content of `path` so that after any crash it holds the old bytes or the new ones,
 /// never else: temporary file in the same directory, fsync, rename, fsync of the directory (SPEC
-/// §5). With a value, the new content is durable. On an error all temporary files are removed and
-/// the old content stands; only when the very last step (fsync of the directory) fails the new
-/// content is visible but not known to be durable: write again. One writer per path at a time.
+/// §5). With a value, the new content is durable (`sync_name`). On an error all temporary files are
+/// removed and the old content stands; only when the very last step (fsync of the directory) fails
+/// the new content is visible but not known to be durable: write again. One writer per path at a
+/// time.
 result<void> write_atomic(file_system& fs, const std::string& path, std::string_view bytes,
                           atomic_options options = {});
 

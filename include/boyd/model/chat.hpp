@@ -57,6 +57,10 @@ struct tool_call {
 /// for a fallback to another one. A message that is none comes back as it is.
 message_json portable_message(const message_json& message);
 
+/// What an answer may use where nobody names a limit: it is sent as the limit of the call, and
+/// reserved.
+inline constexpr std::int64_t assumed_output_tokens = 8192;
+
 /// What one call asks for.
 struct chat_request {
   std::string model;

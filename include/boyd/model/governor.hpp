@@ -26,24 +26,32 @@ inline constexpr milliseconds longest_pause = 120s;
 inline constexpr milliseconds longest_closure = 1h;
 /// Calls that may wait for a place; beyond, a call is refused as overloaded.
 inline constexpr std::size_t governor_queue = 16'384;
+/// Agents whose bad answers are counted at once.
+inline constexpr std::size_t counted_agents = 4096;
+/// Of the agents that wait so many are compared when a place is free.
+inline constexpr std::size_t compared_agents = 256;
 
 enum class breaker_state : std::uint8_t { closed, open, half_open };
 
 /// One provider's limits: how many at once, requests and tokens per minute, pauses the provider
-/// asks for, and the circuit breaker. Places are leases that end with their holder. Whose turn it
-/// is: agents in turn (round robin), each agent's calls in order, so that one agent's many calls
-/// never starve another. CAF-free; callers are opaque numbers. Not thread-safe.
+/// asks for, and the circuit breakers. Places are leases that end with their holder. Whose turn it
+/// is: of the agents that wait, the one with the fewest places; of several, in turn (round robin);
+/// each agent's calls in order. So one agent's many calls, also those that hang, never starve
+/// another. CAF-free; callers are opaque numbers. Not thread-safe.
 ///
-/// The breaker counts trouble of the provider alone: unavailable, overloaded, bad_answer. Any other
-/// answer (also a refusal, a wrong request or key, a missing model, no money) shows that it is
-/// there and begins the count anew; rate limits pause and neither count nor clear, cancellations
-/// say nothing. Calls granted before the breaker opened do not move it: the one that tries does.
+/// Each model has a breaker of its own: behind one address may be many models, of which one is
+/// missing. It counts trouble of the provider alone: unavailable, overloaded. A bad answer may be
+/// one agent's model or request: so many of it in a row as open a breaker close the provider to
+/// that agent alone, for as long (`bad_answer`), and say nothing to the others. Any other answer
+/// (also a refusal, a wrong request or key, a missing model, no money) shows that it is there and
+/// begins the count anew; rate limits pause and neither count nor clear, cancellations say nothing.
+/// Calls granted before a breaker opened do not move it: the one that tries does.
 ///
 /// Tokens: a call passes when the minute's rest covers its estimate, or is full; what it used in
 /// the end takes the estimate's place. Calls wait in their order even if a later one would fit.
 ///
 /// Invariants: in_use() never exceeds max_concurrent by a grant; a ticket is granted or refused at
-/// most once; in the state half_open at most one call is under way that tries.
+/// most once; of a model in the state half_open at most one call is under way that tries.
 class governor_core {
  public:
   using ticket_id = std::uint64_t; ///< never 0, never used twice
@@ -59,64 +67,98 @@ class governor_core {
   void set_limits(const config::provider& settings);
 
   /// Asks for a place. `tokens`: what the call may use, estimated. The answer comes with decide().
-  void ask(ticket_id ticket, const std::string& agent, std::int64_t tokens, steady_time now);
+  void ask(ticket_id ticket, const std::string& agent, std::int64_t tokens, steady_time now,
+           const std::string& model = {});
   /// Nobody waits for it any more, or the holder is gone; a granted one gives its place back
   /// without a word on how the call went.
   void drop(ticket_id ticket, steady_time now);
   /// A granted call ended: `used` tokens take the place of the estimate; `t` empty: well.
   void done(ticket_id ticket, std::int64_t used, const std::optional<trouble>& t, steady_time now);
 
-  /// Grants and refusals due now. With an open breaker all who wait are refused at once
-  /// (`unavailable`, retry_after = until it is half open), so that they can go elsewhere; while one
-  /// call tries (half open), those who asked since then wait for how it ends.
+  /// Grants and refusals due now. With an open breaker all who wait for its model are refused at
+  /// once (`unavailable`, retry_after = until it is half open), so that they can go elsewhere;
+  /// while one call tries (half open), those who asked since then wait for how it ends.
   std::vector<decision> decide(steady_time now);
 
   /// When decide() may have something new without another event; nothing: only then.
   std::optional<steady_time> next_look() const;
 
+  struct open_model {
+    std::string name;
+    breaker_state state = breaker_state::open;
+    std::string last; ///< its last failure in words
+  };
+  /// The models whose breakers are not closed.
+  std::vector<open_model> open_models(steady_time now) const;
+  /// The worst of them.
   breaker_state breaker(steady_time now) const;
   int limit() const { return limits_.max_concurrent; }
   int in_use() const { return static_cast<int>(granted_.size()); }
   std::size_t waiting() const { return waiting_count_; }
-  /// The last failure in words; empty after a success.
-  const std::string& last_trouble() const { return last_trouble_; }
+  /// The last failure in words, of a model whose breaker is open first; empty after a success.
+  std::string last_trouble() const;
 
  private:
   struct call {
     ticket_id ticket = 0;
     std::int64_t tokens = 0;
+    std::string model;
   };
   struct held {
+    std::string agent;
     std::int64_t tokens = 0;
+    std::string model;
     bool trying = false; ///< the one call of a half open breaker
   };
+  /// Of a model that fails; one that answers has none.
+  struct circuit {
+    int failures = 0; ///< in a row
+    std::optional<steady_time> opened_at;
+    bool trying = false;
+    std::string last;
+  };
+  /// The agents that wait, next first.
+  using line = std::deque<std::string>;
 
   std::int64_t places() const;
   void fill(steady_time now);
-  std::optional<call> take_next();
+  line::const_iterator next_in_line() const;
+  call take(line::const_iterator whose);
+  void grant(line::const_iterator whose);
+  void free_place(std::map<ticket_id, held>::iterator place);
   bool remove_waiting(ticket_id ticket);
-  void refuse_waiting(const trouble& why, std::vector<decision>& out);
-  std::optional<trouble> closed_because(steady_time now) const;
+  void refuse_closed(steady_time now, std::vector<decision>& out);
+  std::optional<trouble> closed_because(const std::string& model, steady_time now) const;
+  std::optional<trouble> pause_because(steady_time now) const;
+  bool is_tried(const std::string& model) const;
   bool fits(const call& next) const;
-  void learn(const std::optional<trouble>& t, bool trying, steady_time now);
+  void learn(const std::string& model, const std::optional<trouble>& t, bool trying,
+             steady_time now);
 
   config::provider limits_;
   std::map<std::string, std::deque<call>> waiting_; ///< by agent; none is empty
-  std::deque<std::string> turn_;                    ///< the same agents, next first
+  line turn_;                                       ///< the same agents
   std::map<ticket_id, std::string> agent_of_;       ///< of those who wait
   std::size_t waiting_count_ = 0;
   std::map<ticket_id, held> granted_;
-  std::vector<decision> refused_; ///< at once, when they asked
+  std::map<std::string, std::size_t> holds_; ///< places of each agent that has one
+  std::vector<decision> refused_;            ///< at once, when they asked
   // Token buckets: filled evenly, at most one minute's worth. Tokens may go below 0: a call that
   // used more than it said is paid for by those that come later.
   double requests_left_ = 0;
   double tokens_left_ = 0;
   std::optional<steady_time> filled_at_;
   steady_time paused_until_ = steady_time::min(); ///< Retry-After
-  int failures_ = 0;                              ///< in a row
-  std::optional<steady_time> opened_at_;
-  bool trying_ = false;
+  std::map<std::string, circuit> circuits_;       ///< by model
   std::string last_trouble_;
+  /// Of agents whose last answer was a bad one.
+  struct nonsense {
+    int answers = 0; ///< in a row
+    steady_time closed_until = steady_time::min();
+    std::string last;
+  };
+  void learn_nonsense(const std::string& agent, const std::optional<trouble>& t, steady_time now);
+  std::map<std::string, nonsense> nonsense_;
 };
 
 } // namespace boyd::model

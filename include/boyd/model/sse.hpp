@@ -1,9 +1,11 @@
 #pragma once
 
 #include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,13 +21,18 @@ struct sse_event {
 };
 
 /// Cuts a byte stream into events, however it was cut into pieces. Line ends may be CR, LF or CRLF;
-/// a byte order mark at the start is skipped; comments, ids and retries are read over. An event
-/// that is not ended by an empty line is none. Not thread-safe.
+/// a byte order mark at the start is skipped; comments are read over. An event that is not ended by
+/// an empty line is none. Not thread-safe.
 class sse_reader {
  public:
   /// Calls `take` for each event that `bytes` completes. Error `limit_exceeded` for an event beyond
   /// sse_event_bytes: then the stream is to be given up.
   result<void> feed(std::string_view bytes, const std::function<void(const sse_event&)>& take);
+
+  /// Where the stream can be taken up again: the id of the last complete event that had one.
+  const std::string& last_id() const { return last_id_; }
+  /// What the server asks to wait before that; nothing: it has not said.
+  std::optional<milliseconds> retry() const { return retry_; }
 
   /// Bytes of an event that is not complete.
   std::size_t pending() const { return line_.size() + event_.data.size(); }
@@ -35,6 +42,9 @@ class sse_reader {
 
   std::string line_;
   sse_event event_;
+  std::string id_; ///< of the events from here on
+  std::string last_id_;
+  std::optional<milliseconds> retry_;
   bool has_data_ = false;
   bool after_cr_ = false;
   bool at_start_ = true;

@@ -32,6 +32,8 @@ struct plan_input {
   std::map<std::string, utc_time> agent_slots;
   utc_time since{}; ///< when the kernel was first seen
   std::map<std::string, wake_answer> wake;
+  /// Agents whose budget of the day (or the node's) is used up, and what a person reads of it.
+  std::map<std::string, std::string> spent;
   std::function<std::string()> make_id; ///< dispatch ids (UUIDv7)
 };
 
@@ -40,6 +42,8 @@ struct plan_output {
   std::vector<dispatch_spec> specs;      ///< priority descending, then order of configuration
   /// Slots of agents' own schedules that are used up by this plan; to be kept for the next.
   std::map<std::string, utc_time> agent_slots;
+  /// What went wrong although there is a plan, in one line, for the cycle's record.
+  std::string problem;
 };
 
 /// Reads agent_slots back from facts (decimal unix milliseconds by agent_id); what is malformed is
@@ -53,8 +57,9 @@ std::map<std::string, utc_time> read_agent_slots(const std::map<std::string, std
 ///  3. running    its latest dispatch is pending or running
 ///  4. schedule   its own schedule has had no slot since the last one used
 ///  5. cooldown   its last dispatch is less than `cooldown` ago
-///  6. no_change  its wake check says so (detail: until when the check is backed off)
-///  7. planner    its prompt cannot be expanded (too long)
+///  6. budget     its models have used up its budget of the day, or the node's
+///  7. no_change  its wake check says so (detail: until when the check is backed off)
+///  8. planner    its prompt cannot be expanded (too long)
 /// A slot of an agent's own schedule is used up by a dispatch and by no_change; otherwise it waits
 /// for the next cycle, so that a slot that passed while the agent could not run is made up for
 /// once. An agent's metadata travels as it is (kernel and agent keys are merged at load).

@@ -3,6 +3,7 @@
 #include "boyd/core/cycle.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/ports/approval_operations.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -402,7 +403,14 @@ struct list_nodes {
   X(list_nodes)                                                                                    \
   X(reserve_spend)                                                                                 \
   X(settle_spend)                                                                                  \
-  X(sum_spend)
+  X(sum_spend)                                                                                     \
+  X(ask_approval)                                                                                  \
+  X(decide_approval)                                                                               \
+  X(use_approval)                                                                                  \
+  X(withdraw_approvals)                                                                            \
+  X(sweep_approvals)                                                                               \
+  X(find_approval)                                                                                 \
+  X(list_approvals)
 
 /// Every operation, in the order of BOYD_STORE_OPERATIONS.
 using operation_alternatives =
@@ -411,7 +419,8 @@ using operation_alternatives =
                  rescue_expired, retry_dispatch, cancel_dispatch, find_dispatch, list_dispatches,
                  latest_per_agent, count_by_status, due_agents, remove_finished, set_pause,
                  clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes, reserve_spend,
-                 settle_spend, sum_spend>;
+                 settle_spend, sum_spend, ask_approval, decide_approval, use_approval,
+                 withdraw_approvals, sweep_approvals, find_approval, list_approvals>;
 
 /// One of them. Not the variant itself: its copies are compiled once, not wherever one is sent.
 struct operation : operation_alternatives {
@@ -424,15 +433,15 @@ struct operation : operation_alternatives {
   operation& operator=(operation&&) noexcept;
 };
 
-using reply_alternatives =
-    std::variant<error, ok, open_occurrence::reply, enqueue_cycle::reply,
-                 std::vector<claimed_dispatch>, std::vector<settle_result>, renew_leases::reply,
-                 take_back::reply, retry_dispatch::reply, cancel_dispatch::reply,
-                 std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
-                 due_agents::reply, remove_finished::reply, clear_pause::reply,
-                 std::vector<occurrence>, std::vector<cycle_record>,
-                 std::vector<list_decisions::row>, std::vector<pause_record>, get_facts::reply,
-                 std::vector<list_nodes::row>, reserve_spend::reply, std::vector<sum_spend::row>>;
+using reply_alternatives = std::variant<
+    error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
+    std::vector<settle_result>, renew_leases::reply, take_back::reply, retry_dispatch::reply,
+    cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
+    due_agents::reply, remove_finished::reply, clear_pause::reply, std::vector<occurrence>,
+    std::vector<cycle_record>, std::vector<list_decisions::row>, std::vector<pause_record>,
+    get_facts::reply, std::vector<list_nodes::row>, reserve_spend::reply,
+    std::vector<sum_spend::row>, ask_approval::reply, approval_change, withdraw_approvals::reply,
+    sweep_approvals::reply, find_approval::reply, list_approvals::reply>;
 
 /// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
 /// argument, an ambiguous prefix).

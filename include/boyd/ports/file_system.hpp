@@ -32,6 +32,10 @@ class open_file {
   /// and the caller must truncate back or go on.
   virtual result<std::size_t> write(std::string_view bytes) = 0;
 
+  /// A hint that sync() follows: what is written may begin its way to the disk, so that files that
+  /// are synced one after the other wait together. What comes of it is found by sync().
+  virtual void begin_sync() {}
+
   /// fsync. After an error the file must not be trusted or retried on this handle (FAULTS.md).
   virtual result<void> sync() = 0;
 

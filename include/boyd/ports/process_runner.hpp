@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/result.hpp"
+#include "boyd/core/sandbox.hpp"
 #include "boyd/core/time.hpp"
 
 #include <cstdint>
@@ -20,8 +21,12 @@ struct process_spec {
   std::string cwd;               ///< absolute
   std::vector<std::pair<std::string, std::string>> environment; ///< exactly this, nothing inherited
   std::string input;                ///< written to stdin, which is then closed
+  bool input_stays = false;         ///< stdin stays open after `input`: see process_runner::write
   std::uint64_t max_open_files = 0; ///< RLIMIT_NOFILE; 0: inherited
   std::uint64_t max_processes = 0;  ///< RLIMIT_NPROC; 0: inherited
+  /// What it and everything that it starts is kept in; null: nothing. A program whose sandbox
+  /// cannot be made is not started.
+  std::shared_ptr<const sandbox_spec> sandbox{};
 };
 
 /// How a process ended.
@@ -57,6 +62,9 @@ struct process_host_status {
   std::string last_error; ///< of the newest death or failed restart; empty: none yet
 };
 
+/// What may wait to be written to the stdin of one process, bytes.
+inline constexpr std::size_t process_input_bytes = 16u << 20;
+
 /// Starts and watches child processes. Each runs in its own process group; nothing stays alive
 /// when the node dies. Non-blocking. Threads: any.
 class process_runner {
@@ -65,6 +73,17 @@ class process_runner {
 
   /// Takes the process in; every failure to start is reported through `on_exit`.
   virtual result<process_handle> start(process_spec spec, process_events events) = 0;
+
+  /// Adds to the stdin of a process that was started with `input_stays`; written when it reads.
+  /// Errors: `overloaded` when more than process_input_bytes wait, nothing is added then;
+  /// `not_found` for a process that has ended or was started without. What a process does not read
+  /// before it ends is dropped.
+  virtual result<void> write(process_handle /*handle*/, std::string_view /*bytes*/) {
+    return fail(errc::refused, "this runner's processes take no further input");
+  }
+
+  /// Closes that stdin when all of it is written. Otherwise ignored.
+  virtual void close_input(process_handle /*handle*/) {}
 
   /// Sends `signal` to the whole group (and to descendants that left it, when it is SIGKILL). An
   /// unknown or ended handle is ignored.
@@ -79,6 +98,9 @@ class process_runner {
 
   /// For `boyd status`.
   virtual process_host_status host() const { return {}; }
+
+  /// Which sandboxes it can make; found out when it was made.
+  virtual sandbox_abilities sandbox() const { return {}; }
 };
 
 } // namespace boyd

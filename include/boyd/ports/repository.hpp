@@ -39,6 +39,19 @@ using content_filter = std::function<std::string(std::string)>;
 /// Larger files are not filtered.
 inline constexpr std::size_t filtered_bytes = 16u << 20;
 
+/// One file as an earlier commit is to have it: from what HEAD has of it (empty: nothing) and what
+/// the later commit has.
+struct earlier_version {
+  std::string path;
+  std::function<std::string(const std::string& at_head, const std::string& later)> text;
+};
+
+/// The hashes of two commits that were made together.
+struct commit_pair {
+  std::string earlier;
+  std::string later;
+};
+
 /// One git repository that Boyd owns (SPEC §5). Opened by exact path, never searched upwards;
 /// GIT_DIR and the like are ignored; no hook runs; objects, refs and packs are fsynced.
 /// Blocking: call from workers only. Not thread-safe: one object per worker.
@@ -75,6 +88,16 @@ class repository {
   virtual result<std::optional<std::string>> commit(const std::vector<path_change>& paths,
                                                     const std::string& message, utc_time when) = 0;
 
+  /// Two commits on top of HEAD in one step: both are there afterwards, or none is. The later one
+  /// has exactly these paths, as commit() would; the earlier one, its parent, has them too, but for
+  /// `version`, when that path is a file among them. Either may be empty. When it returns, the
+  /// names of the files in the work tree's own directory are durable as well. An error after HEAD
+  /// has moved is treated as in commit().
+  virtual result<commit_pair> commit_two(const std::vector<path_change>& paths,
+                                         const earlier_version& version,
+                                         const std::string& earlier_message,
+                                         const std::string& later_message, utc_time when) = 0;
+
   /// The newest `n` commits that touch `path` (empty: all commits), newest first.
   virtual result<std::vector<commit_info>> history(const std::string& path, std::size_t n) = 0;
 
@@ -90,6 +113,10 @@ class repository {
 
   /// The hash of HEAD's commit; nothing in an unborn branch.
   virtual result<std::optional<std::string>> head() = 0;
+
+  /// Whether HEAD, a branch (a remote's too) or a tag has that commit in its history. What is in
+  /// none goes with the next `git gc`, or has gone already.
+  virtual result<bool> is_kept(const std::string& hash) = 0;
 
   /// Loose objects that are not packed yet.
   virtual result<std::size_t> loose_objects() = 0;

@@ -41,4 +41,12 @@ std::string replace_runtime_block(std::string_view file_text, std::string_view b
 /// the file belongs to the block, because replace_runtime_block puts it there.
 std::string agents_part(std::string_view file_text);
 
+/// The bytes of `file_text` that are ours, one after the other; empty: none.
+std::string kernels_part(std::string_view file_text);
+
+/// `file_text` with the closed block that `other` has, or without one when `other` has none. A file
+/// without a block stays as it is, and so does one in which that block would be none. agents_part
+/// is the same before and after.
+std::string with_block_of(std::string_view file_text, std::string_view other);
+
 } // namespace boyd::state

@@ -27,6 +27,8 @@ namespace boyd::state {
 /// start lies whatever people committed meanwhile.
 inline constexpr std::size_t boundary_search_repeated = 16;
 inline constexpr std::size_t boundary_search_restarted = 512;
+/// The commits of so many cycles are watched: whether HEAD's history still has them.
+inline constexpr std::size_t watched_cycles = 16;
 
 /// What a versioned store is made of.
 struct versioned_store_options {
@@ -124,6 +126,14 @@ class versioned_store {
                       snapshot_first first = snapshot_first::yes,
                       staging staged = staging::at_once);
 
+  /// As update(), for an edit that commit_cycle follows at once: that one stages the file and makes
+  /// its name durable, so that until then a crash may bring the old content back. A snapshot goes
+  /// first only when `overwrites` says that the edit keeps something of `current` neither in the
+  /// file nor in the history.
+  using overwrites_function = std::function<bool(std::string_view current)>;
+  result<void> update_before_commit(const std::string& file, const edit_function& edit,
+                                    const overwrites_function& overwrites);
+
   /// Writes `file` when it does not exist; true when it was written. Never overwrites.
   result<bool> seed(const std::string& file, std::string_view bytes);
 
@@ -140,6 +150,19 @@ class versioned_store {
   /// the same record, made again) is committed as before a write.
   result<std::string> commit_boundary(std::string_view subject, const commit_trailers& trailers,
                                       bool restarted);
+
+  /// Both commits of a cycle in one step, as two calls of commit_boundary: all that differs from
+  /// HEAD is in either, but for `version` of the earlier one (repository::commit_two). Of those
+  /// that stand already none is made again. The later one's hash.
+  result<std::string> commit_cycle(std::string_view earlier, std::string_view later,
+                                   const commit_trailers& trailers, const earlier_version& version,
+                                   bool restarted);
+
+  /// Of the newest watched_cycles cycles whose boundary this store has made or found, those whose
+  /// commit is lost: no branch has it, and HEAD's history has no copy either, as a rebase makes
+  /// them. So ends a `git rebase --abort` that puts a branch back to where it was before the
+  /// commit. Oldest first; each is told once.
+  result<std::vector<commit_info>> lost_cycles();
 
   /// The newest `n` commits that touch `file` (empty: all), newest first.
   result<std::vector<commit_info>> history(const std::string& file, std::size_t n);
@@ -186,13 +209,22 @@ class versioned_store {
   template <class F>
   auto with_repository(F&& call) -> decltype(call(std::declval<repository&>()));
   result<void> replace(const std::string& file, std::string_view bytes,
-                       const std::optional<std::string>* expected);
+                       const std::optional<std::string>* expected, bool sync_name = true);
+  result<void> edit_file(const std::string& file, const edit_function& edit,
+                         const overwrites_function& overwrites, bool sync_name);
   result<void> make_seen_durable(const std::string& file);
   result<std::optional<std::string>> commit_now(std::string_view subject,
                                                 const commit_trailers& trailers, bool even_empty);
   result<std::vector<commit_info>> newest_commits(std::size_t n);
   result<std::optional<std::string>> find_boundary(std::string_view subject,
                                                    const std::string& cycle, std::size_t newest);
+  result<commit_pair> commit_two_now(const std::string& earlier, const std::string& later,
+                                     const earlier_version& version);
+  void note_commit(const std::string& hash, std::string_view subject, const std::string& cycle);
+  commit_info boundary_of(const std::string& hash, std::string_view subject,
+                          const std::string& cycle) const;
+  void watch(commit_info boundary);
+  result<bool> stands(repository& repo, commit_info& boundary);
   void snapshot();
   void stage(const std::string& file);
   result<std::string> find_cycle(const std::string& cycle);
@@ -205,11 +237,12 @@ class versioned_store {
   /// The newest commits, as long as HEAD is the first of them: a boundary need not be looked for on
   /// the disk each time.
   std::vector<commit_info> newest_;
+  std::vector<commit_info> watched_; ///< the last boundary of each cycle, oldest first
   store_health health_;
   error why_; ///< why it is degraded
   bool snapshot_failing_ = false;
   bool staging_failing_ = false;
-  std::set<std::string> unsure_; ///< files whose last replacement failed, perhaps after the rename
+  std::set<std::string> unsure_; ///< files whose last replacement may not be durable
   steady_time retry_at_{};
   milliseconds backoff_{0};
 };

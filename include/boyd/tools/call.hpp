@@ -12,8 +12,9 @@
 
 namespace boyd::tools {
 
-/// The largest arguments text of one call, bytes; a file that is written is part of it.
-inline constexpr std::size_t argument_bytes = 2u << 20;
+/// The largest arguments text of one call, bytes; a file that is written is part of it. A model
+/// that sends more is told so, and what it sent does not go back to it.
+inline constexpr std::size_t argument_bytes = 256u << 10;
 inline constexpr std::uint64_t most_number = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t most_lines = 100'000;
 inline constexpr std::uint64_t most_command_seconds = 3600;

@@ -10,11 +10,16 @@ namespace boyd::tools {
 
 /// Something an agent wants to do, as its policy sees it.
 struct action {
-  std::string tool;    ///< built-in name or mcp__server__tool
-  std::string path;    ///< from workspace_path; empty: the action concerns none
-  std::string command; ///< the arguments joined by spaces, or the line; empty: none
-  bool shell = false;  ///< `command` is a line for a shell
-  std::string host;    ///< empty: none
+  std::string tool; ///< built-in name or mcp__server__tool
+  std::string path; ///< from workspace_path; empty: the action concerns none
+  /// The line, or the arguments joined by spaces, each in quotes that would be more than one word
+  /// of a line; empty: none.
+  std::string command;
+  bool shell = false; ///< `command` is a line for a shell
+  std::string host;   ///< empty: none
+  /// Of a command that is no line: the arguments, the program's name first.
+  std::vector<std::string> argv{};
+  bool elsewhere = false; ///< the command begins in a directory below the workspace
 };
 
 struct decision {
@@ -38,6 +43,12 @@ bool is_listed(const std::string& tool, const std::vector<std::string>& patterns
 /// `*` or `**`) does not match a line that could start a second one (; & | ` $ ( ) < > { } \ or a
 /// line break), and a rule that denies or asks is tried on each of the line's pieces, too. All the
 /// same, only a list of what is allowed is a boundary: a denied command has other names.
+///
+/// An argument with blanks or quotes stands in quotes for a rule that allows: it is no run of words
+/// that the pattern spells out. Such a rule takes a program by the pattern's first word alone: as
+/// it stands there, or, when wildcards have to do it, a plain name (no `..`, and in a line no
+/// quotes and no wildcards of the shell). A program of a relative path (`scripts/x`) is allowed by
+/// it where the pattern means it: in the workspace itself, not in a directory that the call names.
 decision decide(const action& a, const config::action_policy& policy,
                 const std::vector<std::string>& tools);
 

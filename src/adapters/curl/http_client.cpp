@@ -1,5 +1,6 @@
 #include "http_client.hpp"
 
+#include "../signals_blocked.hpp"
 #include "engine_internal.hpp"
 #include "request_internal.hpp"
 #include "transfer_internal.hpp"
@@ -25,24 +26,6 @@ using curl_detail::transfer;
 
 /// After so long without a request the connections and libcurl's memory are given back.
 constexpr milliseconds idle_end = 2min;
-
-/// A thread that starts inside this scope takes no signals: they are for the node's own threads.
-/// Nor SIGPIPE, which OpenSSL raises when it writes to a connection that is gone: libcurl holds it
-/// back only without CURLOPT_NOSIGNAL.
-class signals_blocked {
- public:
-  signals_blocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 class client final : public http_client {
  public:
@@ -103,6 +86,8 @@ class client final : public http_client {
                   request.address.origin());
     if (!thread_.joinable()) {
       try {
+        // SIGPIPE, too: OpenSSL raises it on a connection that is gone, and libcurl holds it back
+        // only without CURLOPT_NOSIGNAL.
         const signals_blocked scope;
         thread_ = std::thread([this] { run(); });
       } catch (const std::system_error& e) {

@@ -72,9 +72,10 @@ class reply_slot {
 
 } // namespace
 
-connection::connection(connection_host& host, socket_type socket)
-    : host_(host), socket_(std::move(socket)), deadline_(socket_.get_executor()),
-      late_(socket_.get_executor()), buffer_(buffer_bytes) {}
+connection::connection(connection_host& host, socket_type socket,
+                       std::shared_ptr<const http_peer> peer)
+    : host_(host), socket_(std::move(socket)), peer_(std::move(peer)),
+      deadline_(socket_.get_executor()), late_(socket_.get_executor()), buffer_(buffer_bytes) {}
 
 void connection::start() {
   read_head();
@@ -220,6 +221,7 @@ void connection::handle() {
 }
 
 void connection::call_handler(http_request request) {
+  request.peer = peer_;
   const auto slot = std::make_shared<reply_slot>(host_.mail(), weak_from_this(), number_);
   std::string what;
   try {

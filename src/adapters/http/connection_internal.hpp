@@ -39,7 +39,8 @@ class connection : public std::enable_shared_from_this<connection> {
   using socket_type = boost::asio::local::stream_protocol::socket;
   using error_code = boost::system::error_code;
 
-  connection(connection_host& host, socket_type socket);
+  /// `peer` may be null.
+  connection(connection_host& host, socket_type socket, std::shared_ptr<const http_peer> peer);
 
   void start();
   /// Ends politely: see control_server::stop.
@@ -81,6 +82,7 @@ class connection : public std::enable_shared_from_this<connection> {
 
   connection_host& host_;
   socket_type socket_;
+  std::shared_ptr<const http_peer> peer_;
   boost::asio::steady_timer deadline_;
   boost::asio::steady_timer late_; ///< an answer that a fault holds back
   std::uint64_t armed_ = 0;        ///< a deadline that was replaced does nothing

@@ -1,5 +1,6 @@
 #include "control_server.hpp"
 
+#include "../signals_blocked.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "connection_internal.hpp"
 #include "mailbox_internal.hpp"
@@ -38,22 +39,6 @@ constexpr int accept_batch = 16;
 /// When the process is out of descriptors, trying at once again would only burn a processor.
 constexpr milliseconds accept_pause = 100ms;
 constexpr int unavailable = 503;
-
-/// A thread that starts inside this scope takes no signals: they are for the node's own threads.
-class signals_blocked {
- public:
-  signals_blocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 class server final : public control_server, public http_detail::connection_host {
  public:
@@ -168,7 +153,7 @@ void server::note_accepting(bool now, int why) {
 }
 
 void server::welcome(owned_fd client) {
-  const auto user = http_detail::peer_user(client.get());
+  const auto [user, pid] = http_detail::peer_of(client.get());
   if (user != 0 && user != static_cast<std::int64_t>(::geteuid())) {
     const error why{errc::refused, "the control socket is for its owner", "",
                     "run as the node's user"};
@@ -188,7 +173,10 @@ void server::welcome(owned_fd client) {
     return;
   }
   client.release();
-  const auto fresh = std::make_shared<connection>(*this, std::move(socket));
+  std::shared_ptr<const http_peer> peer;
+  if (options_.look_at_peer)
+    peer = std::make_shared<const http_peer>(options_.look_at_peer(pid, user));
+  const auto fresh = std::make_shared<connection>(*this, std::move(socket), std::move(peer));
   connections_.insert(fresh);
   fresh->start();
 }

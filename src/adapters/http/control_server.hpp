@@ -6,6 +6,7 @@
 #include "http_types.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -52,6 +53,10 @@ struct control_server_options {
   /// server has stopped is harmless. When every copy of `respond` is dropped without a call the
   /// client gets 503 actor_down.
   std::function<void(http_request, std::function<void(http_response)> respond)> on_request;
+
+  /// Called on the server's thread for each client when it is taken, with the process and the user
+  /// that connected, by the kernel's word. A few reads of /proc long. May be empty.
+  std::function<http_peer(std::int64_t pid, std::int64_t uid)> look_at_peer;
 
   /// GET of `events_path`, on the server's thread; the head of the answer is under way. When empty,
   /// such requests go to `on_request`.

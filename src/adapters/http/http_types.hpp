@@ -1,9 +1,16 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace boyd::adapters {
+
+/// The process at the other end of a connection.
+struct http_peer {
+  std::string name;   ///< for people
+  std::string barred; ///< why it may not speak for a person; empty: it may
+};
 
 /// One request of the control API, already checked and decoded.
 struct http_request {
@@ -14,6 +21,8 @@ struct http_request {
   /// Decoded; '+' is a space. A key without '=' has an empty value; no key comes twice.
   std::map<std::string, std::string> query;
   std::string body; ///< at most limits::http_body_bytes, any bytes
+  /// Who has connected, as it was looked at then; null: nobody looked.
+  std::shared_ptr<const http_peer> peer{};
 };
 
 /// The answer to one request.

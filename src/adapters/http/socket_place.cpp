@@ -206,12 +206,16 @@ result<listening_socket> listen_at(const std::string& path) {
   return made;
 }
 
-std::int64_t peer_user(int fd) {
+socket_peer peer_of(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-    return -1;
-  return static_cast<std::int64_t>(peer.uid);
+    return {};
+  return {static_cast<std::int64_t>(peer.uid), static_cast<std::int64_t>(peer.pid)};
+}
+
+std::int64_t peer_user(int fd) {
+  return peer_of(fd).user;
 }
 
 } // namespace boyd::adapters::http_detail

@@ -69,6 +69,13 @@ struct listening_socket {
 /// Errors: see start_control_server.
 result<listening_socket> listen_at(const std::string& path);
 
+/// Who connected; -1 and 0 when the system does not say, or must not (another PID namespace).
+struct socket_peer {
+  std::int64_t user = -1;
+  std::int64_t pid = 0;
+};
+socket_peer peer_of(int fd);
+
 /// The user at the other end of `fd`; -1 when the system does not say.
 std::int64_t peer_user(int fd);
 

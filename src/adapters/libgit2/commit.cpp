@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <sys/statvfs.h>
@@ -83,9 +84,10 @@ result<head_state> read_head(const session& s) {
   return h;
 }
 
-/// The tree of HEAD with `paths` put in; nothing when it equals HEAD's although there are paths.
+/// The tree of HEAD with `paths` put in; nothing when it equals HEAD's, unless `even_empty`.
 result<std::optional<git_oid>> build_tree(const session& s, const head_state& h,
-                                          const std::vector<prepared_path>& paths) {
+                                          const std::vector<prepared_path>& paths,
+                                          bool even_empty) {
   index_ptr index;
   tree_ptr base;
   int rc = fill(index, [](git_index** out) { return git_index_new(out); });
@@ -97,19 +99,19 @@ result<std::optional<git_oid>> build_tree(const session& s, const head_state& h,
     return fail(failure(rc, "cannot read HEAD's tree", s.at->git_dir));
   if (auto done = apply(index.get(), paths); !done)
     return fail(std::move(done.error()));
-  const bool meant_empty = paths.empty();
-  if (!meant_empty && !base && git_index_entrycount(index.get()) == 0)
+  if (!even_empty && !base && git_index_entrycount(index.get()) == 0)
     return std::nullopt;
   git_oid id{};
   rc = write_object([&] { return git_index_write_tree_to(&id, index.get(), s.repo.get()); });
   if (rc != 0)
     return fail(failure(rc, "cannot write a tree", s.at->git_dir));
-  if (!meant_empty && base && git_oid_equal(&id, git_tree_id(base.get())) != 0)
+  if (!even_empty && base && git_oid_equal(&id, git_tree_id(base.get())) != 0)
     return std::nullopt;
   return id;
 }
 
-result<git_oid> write_commit(const session& s, const head_state& h, const git_oid& tree_id,
+/// `parent`: null for the first commit of all.
+result<git_oid> write_commit(const session& s, const git_commit* parent, const git_oid& tree_id,
                              const std::string& message, utc_time when) {
   signature_ptr who;
   tree_ptr tree;
@@ -121,10 +123,11 @@ result<git_oid> write_commit(const session& s, const head_state& h, const git_oi
     rc = fill(tree, [&](git_tree** out) { return git_tree_lookup(out, s.repo.get(), &tree_id); });
   git_oid id{};
   if (rc == 0) {
-    std::array<const git_commit*, 1> parents{h.commit.get()};
+    std::array<const git_commit*, 1> parents{parent};
     rc = write_object([&] {
       return git_commit_create(&id, s.repo.get(), nullptr, who.get(), who.get(), nullptr,
-                               message.c_str(), tree.get(), h.commit ? 1 : 0, parents.data());
+                               message.c_str(), tree.get(), parent != nullptr ? 1 : 0,
+                               parents.data());
     });
   }
   if (rc != 0)
@@ -134,8 +137,9 @@ result<git_oid> write_commit(const session& s, const head_state& h, const git_oi
 
 /// Brings what is new to the disk, in this order: the bytes of objects, index and (when there is
 /// one) of the ref's lock file, together; the objects' names; the index, which may name them now.
-/// The ref, which makes a commit of it, comes after all of it.
-result<void> make_durable(const session& s, index_draft& index, const ref_move* ref) {
+/// The ref, which makes a commit of it, comes after all of it. `beside`: as object_batch::name.
+result<void> make_durable(const session& s, index_draft& index, const ref_move* ref,
+                          const std::string& beside = {}) {
   sync_group group;
   if (auto written = s.objects->write(s.at->git_dir, group); !written)
     return written;
@@ -144,29 +148,43 @@ result<void> make_durable(const session& s, index_draft& index, const ref_move* 
     ref->add_to(group);
   if (const int code = group.sync(); code != 0)
     return fail(system_failure(code, "cannot sync what is new", group.failed()));
-  if (auto named = s.objects->name(s.at->git_dir); !named)
+  if (auto named = s.objects->name(s.at->git_dir, beside); !named)
     return named;
   return index.publish(s);
 }
 
-/// How far the last step came: libgit2's code, or why what is new did not get to the disk.
+/// How far the last step came: libgit2's code, or why it was not taken.
 struct head_moved {
   int rc = 0;
-  std::optional<error> not_durable;
+  std::optional<error> not_tried;
+};
+
+/// What is to be committed: one commit, or two of which the ref moves over both at once.
+struct wanted {
+  const std::string& message;
+  utc_time when;
+  bool even_empty = false;
+  const earlier_version* version = nullptr; ///< null: one commit
+  const std::string* earlier_message = nullptr;
 };
 
 /// Moves what HEAD pointed at to `id`, only if it has not moved, when all else is durable.
 head_moved move_head(const session& s, const head_state& h, index_draft& index, const git_oid& id,
-                     const std::string& message) {
-  const std::string note = "commit: " + message.substr(0, message.find('\n'));
+                     const wanted& what) {
+  const std::string note = "commit: " + what.message.substr(0, what.message.find('\n'));
+  const std::string beside = what.version != nullptr ? s.at->work_tree : std::string{};
   std::optional<ref_move> move;
   if (h.ref) {
     move.emplace(s, git_reference_name(h.ref.get()));
     if (const int rc = move->prepare(*git_reference_target(h.ref.get()), id); rc != 0)
       return {rc, {}};
   }
-  if (auto durable = make_durable(s, index, move ? &*move : nullptr); !durable)
+  if (auto durable = make_durable(s, index, move ? &*move : nullptr, beside); !durable)
     return {0, std::move(durable.error())};
+  // Asked again with the branch's lock in hand: who has begun meanwhile may have noted where the
+  // branch was, and would put it back to there (`git rebase --abort`).
+  if (auto free = check_nothing_in_progress(s); !free)
+    return {0, std::move(free.error())};
   if (move)
     return {move->finish(note), {}};
   reference_ptr made;
@@ -198,27 +216,99 @@ enum class attempt_end { done, moved, not_found, ref_locked };
 
 struct attempt {
   attempt_end end = attempt_end::done;
-  std::optional<std::string> hash;
+  std::optional<commit_pair> made; ///< of one commit: the later
 };
 
+/// What a blob holds; nothing when it cannot be had, or is too large to be worked on.
+std::optional<std::string> text_of(const session& s, const git_oid& id) {
+  blob_ptr blob;
+  const int rc =
+      fill(blob, [&](git_blob** out) { return git_blob_lookup(out, s.repo.get(), &id); });
+  git_error_clear();
+  if (rc != 0 || static_cast<std::size_t>(git_blob_rawsize(blob.get())) > filtered_bytes)
+    return std::nullopt;
+  const auto* const bytes = static_cast<const char*>(git_blob_rawcontent(blob.get()));
+  return std::string(bytes, static_cast<std::size_t>(git_blob_rawsize(blob.get())));
+}
+
+std::string text_at_head(const session& s, const head_state& h, const std::string& path) {
+  tree_ptr tree;
+  entry_ptr entry;
+  if (!h.commit ||
+      fill(tree, [&](git_tree** out) { return git_commit_tree(out, h.commit.get()); }) != 0 ||
+      fill(entry, [&](git_tree_entry** out) {
+        return git_tree_entry_bypath(out, tree.get(), path.c_str());
+      }) != 0)
+    return {};
+  return text_of(s, *git_tree_entry_id(entry.get())).value_or(std::string{});
+}
+
+/// `paths` as the earlier one of two commits is to have them.
+result<std::vector<prepared_path>> earlier_paths(const session& s, const head_state& h,
+                                                 std::vector<prepared_path> paths,
+                                                 const earlier_version& version) {
+  const auto path = std::ranges::find(paths, version.path, &prepared_path::path);
+  if (path == paths.end() || path->remove || path->entry.mode == GIT_FILEMODE_LINK)
+    return paths;
+  const auto later = text_of(s, path->entry.id);
+  if (!later)
+    return paths;
+  const auto text = version.text(text_at_head(s, h, version.path), *later);
+  if (const int rc = write_object([&] {
+        return git_blob_create_from_buffer(&path->entry.id, s.repo.get(), text.data(), text.size());
+      });
+      rc != 0)
+    return fail(failure(rc, "cannot store a version of the file", version.path));
+  return paths;
+}
+
+/// The earlier one of two commits.
+result<commit_ptr> write_earlier(const session& s, const head_state& h,
+                                 const std::vector<prepared_path>& paths, const wanted& what) {
+  auto before = earlier_paths(s, h, paths, *what.version);
+  if (!before)
+    return fail(std::move(before.error()));
+  auto tree = build_tree(s, h, *before, true);
+  if (!tree)
+    return fail(std::move(tree.error()));
+  auto id = write_commit(s, h.commit.get(), **tree, *what.earlier_message, what.when);
+  if (!id)
+    return fail(std::move(id.error()));
+  commit_ptr commit;
+  const int rc =
+      fill(commit, [&](git_commit** out) { return git_commit_lookup(out, s.repo.get(), &*id); });
+  if (rc != 0)
+    return fail(failure(rc, "cannot read a new commit", s.at->git_dir));
+  return commit;
+}
+
 result<attempt> try_commit(const session& s, const std::vector<prepared_path>& paths,
-                           index_draft& index, const std::string& message, utc_time when) {
+                           index_draft& index, const wanted& what) {
   auto head = read_head(s);
   if (!head)
     return fail(std::move(head.error()));
-  auto tree = build_tree(s, *head, paths);
+  result<commit_ptr> earlier;
+  if (what.version != nullptr)
+    earlier = write_earlier(s, *head, paths, what);
+  if (!earlier)
+    return fail(std::move(earlier.error()));
+  auto tree = build_tree(s, *head, paths, what.even_empty);
   if (!tree)
     return fail(std::move(tree.error()));
   if (!*tree)
     return attempt{};
-  auto id = write_commit(s, *head, **tree, message, when);
+  const git_commit* const parent = *earlier ? earlier->get() : head->commit.get();
+  auto id = write_commit(s, parent, **tree, what.message, what.when);
   if (!id)
     return fail(std::move(id.error()));
-  const auto [rc, not_durable] = move_head(s, *head, index, *id, message);
-  if (not_durable)
-    return fail(*not_durable);
+  const attempt made{
+      attempt_end::done,
+      commit_pair{*earlier ? hex(*git_commit_id(earlier->get())) : std::string{}, hex(*id)}};
+  const auto [rc, not_tried] = move_head(s, *head, index, *id, what);
+  if (not_tried)
+    return fail(*not_tried);
   if (rc == 0)
-    return attempt{attempt_end::done, hex(*id)};
+    return made;
   const bool not_found = was_not_found_yet();
   const error why = failure(rc, "cannot move the branch", head->branch);
   if (rc == GIT_ELOCKED)
@@ -231,7 +321,7 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
     return fail(why);
   }
   spdlog::warn("{}; but HEAD has moved to {}", to_string(why), hex(*id));
-  return attempt{attempt_end::done, hex(*id)};
+  return made;
 }
 
 } // namespace
@@ -303,14 +393,13 @@ error blame_disk(const session& s, error why) {
           "free space on it; the files stay as they are, and the next commit takes them"};
 }
 
-result<std::optional<std::string>> commit_to_disk(const session& s,
-                                                  const std::vector<path_change>& paths,
-                                                  const std::string& message, utc_time when) {
+result<std::optional<commit_pair>>
+commit_to_disk(const session& s, const std::vector<path_change>& paths, const wanted& what) {
   const batch_end end(s);
   auto prepared = prepare(s, paths, staged_first::yes);
   if (!prepared)
     return fail(std::move(prepared.error()));
-  if (prepared->empty() && !paths.empty())
+  if (prepared->empty() && !what.even_empty)
     return std::nullopt;
   auto lock = index_lock::acquire(s.at->work_tree, s.at->git_dir, limits::repository_lock_wait);
   if (!lock)
@@ -324,12 +413,12 @@ result<std::optional<std::string>> commit_to_disk(const session& s,
   bool not_found = false;
   for (int moved = 0; moved < limits::commit_attempts;) {
     const auto blobs = s.objects->size();
-    auto tried = try_commit(s, *prepared, *index, message, when);
+    auto tried = try_commit(s, *prepared, *index, what);
     if (!tried)
       return fail(std::move(tried.error()));
     if (tried->end == attempt_end::done) {
       renew_patience(s.at->git_dir);
-      return tried->hash;
+      return tried->made;
     }
     // Whatever follows, the change is staged. The tree and the commit are made anew.
     s.objects->forget(blobs);
@@ -356,10 +445,19 @@ result<std::optional<std::string>> commit_to_disk(const session& s,
 
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
                                           const std::string& message, utc_time when) {
-  auto made = commit_to_disk(s, paths, message, when);
+  auto made = commit_to_disk(s, paths, {message, when, paths.empty()});
   if (!made)
     return fail(blame_disk(s, std::move(made.error())));
-  return made;
+  return *made ? std::optional((*made)->later) : std::nullopt;
+}
+
+result<commit_pair> commit_two(const session& s, const std::vector<path_change>& paths,
+                               const earlier_version& version, const std::string& earlier_message,
+                               const std::string& later_message, utc_time when) {
+  auto made = commit_to_disk(s, paths, {later_message, when, true, &version, &earlier_message});
+  if (!made)
+    return fail(blame_disk(s, std::move(made.error())));
+  return **made;
 }
 
 } // namespace boyd::adapters::git

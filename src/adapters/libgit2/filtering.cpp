@@ -20,7 +20,7 @@ std::optional<std::string> target_of(const std::string& link) {
 }
 
 std::optional<std::string> bytes_of(const std::string& file, std::size_t most) {
-  const owned_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   std::string bytes(most, '\0');
   std::size_t size = 0;
   while (fd && size < most) {

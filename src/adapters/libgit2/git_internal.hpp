@@ -129,6 +129,9 @@ result<std::size_t> tracked_files(const session& s);
 result<void> stage(const session& s, const std::vector<path_change>& paths);
 result<std::optional<std::string>> commit(const session& s, const std::vector<path_change>& paths,
                                           const std::string& message, utc_time when);
+result<commit_pair> commit_two(const session& s, const std::vector<path_change>& paths,
+                               const earlier_version& version, const std::string& earlier_message,
+                               const std::string& later_message, utc_time when);
 
 /// A direct ref that is about to move, durably, as git does it. Unlike libgit2 it does not sync the
 /// reflog, which is for people to look at and proves nothing: four syncs less.
@@ -159,7 +162,7 @@ class ref_move {
   std::string name_;
   std::string path_;
   std::string lock_;
-  owned_fd file_;
+  unique_fd file_;
   bool held_ = false;
   git_oid from_{};
   git_oid to_{};
@@ -170,6 +173,7 @@ result<std::vector<commit_info>> history(const session& s, const std::string& pa
 result<std::string> diff(const session& s, const std::string& a, const std::string& b);
 result<std::string> read_at(const session& s, const std::string& revision, const std::string& path);
 result<std::string> commit_at(const session& s, utc_time t);
+result<bool> is_kept(const session& s, const std::string& hash);
 
 // -- packing --
 result<std::size_t> loose_objects(const session& s);
@@ -212,7 +216,7 @@ class index_draft {
 
  private:
   std::string path_;
-  owned_fd file_;
+  unique_fd file_;
 };
 
 /// Puts `paths` into an index in memory.

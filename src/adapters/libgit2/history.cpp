@@ -2,6 +2,7 @@
 #include "git_internal.hpp"
 
 #include <functional>
+#include <string_view>
 #include <utility>
 
 namespace boyd::adapters::git {
@@ -147,6 +148,59 @@ result<std::string> commit_at(const session& s, utc_time t) {
   if (found.empty())
     return fail(errc::not_found, "no commit is as old as " + format_rfc3339(t), s.at->work_tree);
   return found;
+}
+
+namespace {
+
+bool keeps_commits(std::string_view ref) {
+  return ref.starts_with("refs/heads/") || ref.starts_with("refs/remotes/") ||
+         ref.starts_with("refs/tags/");
+}
+
+/// What HEAD, branches and tags point at; one that points at no commit is left out.
+std::vector<git_oid> tips(const session& s) {
+  std::vector<git_oid> all;
+  const auto add = [&](const char* name) {
+    object_ptr commit;
+    reference_ptr ref;
+    const bool found = fill(ref,
+                            [&](git_reference** out) {
+                              return git_reference_lookup(out, s.repo.get(), name);
+                            }) == 0 &&
+                       fill(commit, [&](git_object** out) {
+                         return git_reference_peel(out, ref.get(), GIT_OBJECT_COMMIT);
+                       }) == 0;
+    if (found)
+      all.push_back(*git_object_id(commit.get()));
+  };
+  add("HEAD");
+  git_strarray names{};
+  if (git_reference_list(&names, s.repo.get()) == 0)
+    for (std::size_t i = 0; i < names.count; ++i)
+      if (keeps_commits(names.strings[i]))
+        add(names.strings[i]);
+  git_strarray_dispose(&names);
+  git_error_clear();
+  return all;
+}
+
+} // namespace
+
+result<bool> is_kept(const session& s, const std::string& hash) {
+  git_oid id{};
+  commit_ptr commit;
+  if (git_oid_fromstr(&id, hash.c_str()) != 0)
+    return fail(errc::invalid_argument, "not a commit's hash: " + hash, s.at->work_tree);
+  int rc =
+      fill(commit, [&](git_commit** out) { return git_commit_lookup(out, s.repo.get(), &id); });
+  if (rc == GIT_ENOTFOUND)
+    return false;
+  const auto all = tips(s);
+  if (rc == 0)
+    rc = git_graph_reachable_from_any(s.repo.get(), &id, all.data(), all.size());
+  if (rc < 0)
+    return fail(failure(rc, "cannot look for a commit in the branches", hash));
+  return rc == 1;
 }
 
 result<std::string> diff(const session& s, const std::string& a, const std::string& b) {

@@ -11,6 +11,8 @@ namespace {
 
 /// Here are no files.
 constexpr const char* no_certificates = "/proc/self/task";
+/// Objects that libgit2 keeps in memory, bytes.
+constexpr ssize_t most_cached = ssize_t{2} << 20;
 
 /// libgit2 reports system errors as text alone: its message ends with strerror's.
 bool mentions(const std::string& message, int code) {
@@ -51,6 +53,8 @@ void start_library() {
     git_libgit2_opts(GIT_OPT_SET_TEMPLATE_PATH, "");
     git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
     git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 1);
+    // By default up to 256 MiB of objects are kept; a cycle reads those of the one before, once.
+    git_libgit2_opts(GIT_OPT_SET_CACHE_MAX_SIZE, most_cached);
     // Nothing is fetched: the authorities that libgit2 has just read are a third of a mebibyte.
     git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, nullptr, no_certificates);
     git_error_clear();

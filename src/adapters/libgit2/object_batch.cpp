@@ -266,7 +266,7 @@ result<void> object_batch::name_one(const std::string& objects, object& o) {
   return {};
 }
 
-result<void> object_batch::name(const std::string& git_dir) {
+result<void> object_batch::name(const std::string& git_dir, const std::string& beside) {
   for (auto& o : objects_)
     if (auto named = name_one(git_dir + "/objects", o); !named)
       return named;
@@ -274,8 +274,11 @@ result<void> object_batch::name(const std::string& git_dir) {
   const auto same = std::ranges::unique(unsynced_);
   unsynced_.erase(same.begin(), same.end());
   std::string failed;
-  if (const int code = sync_directories(unsynced_, failed); code != 0)
-    return fail(system_failure(code, "cannot sync the new objects", failed));
+  auto directories = unsynced_;
+  if (!beside.empty())
+    directories.push_back(beside);
+  if (const int code = sync_directories(directories, failed); code != 0)
+    return fail(system_failure(code, "cannot sync what is new", failed));
   unsynced_.clear();
   forget();
   return {};

@@ -17,7 +17,7 @@ namespace boyd::adapters::git {
 ///
 ///     batch.write(group);      // files without a name that git would read
 ///     group.sync();            // with whatever else must be durable now
-///     batch.name();            // their names, durable
+///     batch.name(…);           // their names, durable
 ///
 /// An object's name comes after its bytes are on the disk: one that a power cut left torn under its
 /// name would be taken for good by the next commit with the same content. Objects that are too
@@ -42,8 +42,9 @@ class object_batch {
   /// Writes every object into a file of its own below `git_dir`/objects and adds it to `group`.
   result<void> write(const std::string& git_dir, sync_group& group);
 
-  /// Gives the files their names, durably, and forgets them.
-  result<void> name(const std::string& git_dir);
+  /// Gives the files their names, durably, and forgets them. `beside`: a directory whose names must
+  /// be durable then as well; empty: none.
+  result<void> name(const std::string& git_dir, const std::string& beside);
 
  private:
   struct object {
@@ -51,7 +52,7 @@ class object_batch {
     git_object_t type = GIT_OBJECT_INVALID;
     std::string bytes;
     std::string temporary; ///< its file; empty: none
-    owned_fd file;
+    unique_fd file;
   };
 
   /// What libgit2 sees; it must be the first member of a struct of C's layout.

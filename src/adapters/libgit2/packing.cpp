@@ -30,7 +30,7 @@ bool is_hex(std::string_view text, std::size_t length) {
          });
 }
 
-/// All loose objects, at most limits::pack_objects.
+/// Loose objects, at most limits::pack_loose_at_once.
 std::vector<loose_object> list_loose(const std::string& git_dir) {
   std::vector<loose_object> out;
   std::error_code ec;
@@ -47,7 +47,7 @@ std::vector<loose_object> list_loose(const std::string& git_dir) {
           git_oid_fromstr(&o.id, (prefix + rest).c_str()) != 0)
         continue;
       out.push_back(std::move(o));
-      if (out.size() >= limits::pack_objects)
+      if (out.size() >= limits::pack_loose_at_once)
         return out;
     }
   }

@@ -47,6 +47,14 @@ class git_work_tree final : public repository {
     return with([&](const git::session& s) { return git::commit(s, paths, message, when); });
   }
 
+  result<commit_pair> commit_two(const std::vector<path_change>& paths,
+                                 const earlier_version& version, const std::string& earlier_message,
+                                 const std::string& later_message, utc_time when) override {
+    return with([&](const git::session& s) {
+      return git::commit_two(s, paths, version, earlier_message, later_message, when);
+    });
+  }
+
   result<std::vector<commit_info>> history(const std::string& path, std::size_t n) override {
     return with([&](const git::session& s) { return git::history(s, path, n); });
   }
@@ -61,6 +69,10 @@ class git_work_tree final : public repository {
 
   result<std::string> commit_at(utc_time t) override {
     return with_new([&](const git::session& s) { return git::commit_at(s, t); });
+  }
+
+  result<bool> is_kept(const std::string& hash) override {
+    return with([&](const git::session& s) { return git::is_kept(s, hash); });
   }
 
   result<std::optional<std::string>> head() override {

@@ -18,7 +18,7 @@ constexpr mode_t private_file = 0600;
 constexpr git_off_t largest_file = git_off_t{8} << 20;
 
 struct patch_file {
-  owned_fd fd;
+  unique_fd fd;
   std::uint64_t bytes = 0;
   bool cut = false;
   int error = 0;
@@ -61,7 +61,7 @@ result<patch_file> open_patch(const std::string& path) {
   if (std::filesystem::create_directories(folder, failed))
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
   patch_file out;
-  out.fd = owned_fd(
+  out.fd = unique_fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file));
   if (out.fd.get() < 0)
     return fail(system_failure(errno, "cannot write the patch", path));

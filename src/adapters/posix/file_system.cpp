@@ -1,8 +1,8 @@
 #include "file_system.hpp"
 
+#include "../unique_fd.hpp"
 #include "errors.hpp"
 #include "retry.hpp"
-#include "unique_fd.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -48,6 +48,11 @@ class posix_file final : public open_file {
       return failed("write", path_);
     }
     return static_cast<std::size_t>(count);
+  }
+
+  void begin_sync() override {
+    // A file system may not know the call.
+    [[maybe_unused]] const int begun = ::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
   }
 
   result<void> sync() override { return sync_descriptor(fd_.get(), path_); }

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "../unique_fd.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
-#include "unique_fd.hpp"
 
 #include <cstdint>
 #include <optional>

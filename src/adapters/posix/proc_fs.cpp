@@ -1,6 +1,6 @@
 #include "proc_fs.hpp"
 
-#include "unique_fd.hpp"
+#include "../unique_fd.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -45,6 +45,8 @@ std::vector<pid_t> parse_numbers(std::string_view text) {
   return found;
 }
 
+} // namespace
+
 /// The fourth field of /proc/<pid>/stat; the second may hold spaces and parentheses.
 pid_t parent_of(pid_t pid) {
   std::string text;
@@ -58,7 +60,19 @@ pid_t parent_of(pid_t pid) {
   return numbers.empty() ? -1 : numbers.front();
 }
 
-} // namespace
+std::string program_name(pid_t pid) {
+  std::string text;
+  if (!read_all("/proc/" + std::to_string(pid) + "/comm", text))
+    return {};
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  return text;
+}
+
+bool may_look_into(pid_t pid) {
+  std::string text;
+  return read_all("/proc/" + std::to_string(pid) + "/environ", text);
+}
 
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> found;

@@ -16,6 +16,15 @@ std::vector<pid_t> children_of(pid_t pid);
 std::vector<pid_t> descendants_of(pid_t pid);
 inline constexpr std::size_t max_descendants = 16384;
 
+/// The process's parent; -1 when there is no such process, 0 for one that has none here.
+pid_t parent_of(pid_t pid);
+
+/// The name of its program, at most 15 characters; empty when there is no such process.
+std::string program_name(pid_t pid);
+
+/// Whether the environment can be read that the process was executed with.
+bool may_look_into(pid_t pid);
+
 /// The value of `name` in the environment that the process was executed with; empty when it has
 /// none or may not be read.
 std::string environment_value(pid_t pid, std::string_view name);

@@ -1,9 +1,13 @@
 #include "process_child.hpp"
 
+#include "sandbox_child.hpp"
+
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -87,18 +91,95 @@ void put_text(std::string& into, const std::string& text) {
   into.append(text.c_str(), text.size() + 1);
 }
 
+template <class T>
+std::uint32_t count(const std::vector<T>& list) {
+  return static_cast<std::uint32_t>(list.size());
+}
+
+wire::sandbox_head head_of(const sandbox_spec& spec) {
+  wire::sandbox_head head;
+  head.present = 1;
+  head.kind = spec.kind;
+  head.network = spec.network;
+  head.unix_sockets = spec.unix_sockets;
+  head.landlock_abi = spec.landlock_abi;
+  head.limits = spec.limits;
+  head.writable_count = count(spec.writable);
+  head.readable_count = count(spec.readable);
+  head.hidden_count = count(spec.hidden);
+  head.port_count = count(spec.ports);
+  return head;
+}
+
+/// The texts of a payload, one after another.
+class text_reader {
+ public:
+  text_reader(const std::string& payload, std::size_t at) : payload_(payload), at_(at) {}
+
+  bool take(std::string& text) {
+    const auto end = payload_.find('\0', at_);
+    if (end == std::string::npos)
+      return false;
+    text = payload_.substr(at_, end - at_);
+    at_ = end + 1;
+    return true;
+  }
+  bool take(std::vector<std::string>& list, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (!take(list.emplace_back()))
+        return false;
+    return true;
+  }
+  bool at_end() const { return at_ == payload_.size(); }
+
+ private:
+  const std::string& payload_;
+  std::size_t at_;
+};
+
+bool take_sandbox(text_reader& in, const wire::sandbox_head& head, sandbox_spec& spec) {
+  spec.kind = head.kind;
+  spec.network = head.network;
+  spec.unix_sockets = head.unix_sockets;
+  spec.landlock_abi = head.landlock_abi;
+  spec.limits = head.limits;
+  std::vector<std::string> ports;
+  if (!in.take(spec.scratch) || !in.take(spec.bubblewrap) ||
+      !in.take(spec.writable, head.writable_count) ||
+      !in.take(spec.readable, head.readable_count) || !in.take(spec.hidden, head.hidden_count) ||
+      !in.take(ports, head.port_count))
+    return false;
+  for (const auto& text : ports) {
+    std::uint16_t port = 0;
+    std::from_chars(text.data(), text.data() + text.size(), port);
+    spec.ports.push_back(port);
+  }
+  return true;
+}
+
 } // namespace
 
 std::string encode_plan(const child_plan& plan) {
   wire::payload_head head = plan.limits;
-  head.argument_count = static_cast<std::uint32_t>(plan.arguments.size());
-  head.environment_count = static_cast<std::uint32_t>(plan.environment.size());
+  head.argument_count = count(plan.arguments);
+  head.environment_count = count(plan.environment);
+  if (plan.sandbox)
+    head.sandbox = head_of(*plan.sandbox);
   std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
   put_text(payload, plan.directory);
   for (const auto& argument : plan.arguments)
     put_text(payload, argument);
   for (const auto& variable : plan.environment)
     put_text(payload, variable);
+  if (!plan.sandbox)
+    return payload;
+  put_text(payload, plan.sandbox->scratch);
+  put_text(payload, plan.sandbox->bubblewrap);
+  for (const auto* list : {&plan.sandbox->writable, &plan.sandbox->readable, &plan.sandbox->hidden})
+    for (const auto& path : *list)
+      put_text(payload, path);
+  for (const auto port : plan.sandbox->ports)
+    put_text(payload, std::to_string(port));
   return payload;
 }
 
@@ -106,24 +187,14 @@ bool decode_plan(const std::string& payload, child_plan& plan) {
   if (payload.size() < sizeof plan.limits)
     return false;
   std::memcpy(&plan.limits, payload.data(), sizeof plan.limits);
-  std::size_t at = sizeof plan.limits;
-  const auto take = [&](std::string& text) {
-    const auto end = payload.find('\0', at);
-    if (end == std::string::npos)
-      return false;
-    text = payload.substr(at, end - at);
-    at = end + 1;
-    return true;
-  };
-  const auto take_list = [&](std::vector<std::string>& list, std::uint32_t count) {
-    for (std::uint32_t i = 0; i < count; ++i)
-      if (!take(list.emplace_back()))
-        return false;
-    return true;
-  };
-  return take(plan.directory) && take_list(plan.arguments, plan.limits.argument_count) &&
-         take_list(plan.environment, plan.limits.environment_count) && at == payload.size() &&
-         !plan.arguments.empty();
+  text_reader in(payload, sizeof plan.limits);
+  if (!in.take(plan.directory) || !in.take(plan.arguments, plan.limits.argument_count) ||
+      !in.take(plan.environment, plan.limits.environment_count))
+    return false;
+  const auto& head = plan.limits.sandbox;
+  if (head.present != 0 && !take_sandbox(in, head, plan.sandbox.emplace()))
+    return false;
+  return in.at_end() && !plan.arguments.empty();
 }
 
 void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t host,
@@ -148,7 +219,17 @@ void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t
     give_up(failure_fd, spawn_step::limits, errno);
   if (::chdir(plan.directory.c_str()) != 0)
     give_up(failure_fd, spawn_step::directory, errno);
-  give_up(failure_fd, spawn_step::exec, execute(plan));
+  if (!plan.sandbox)
+    give_up(failure_fd, spawn_step::exec, execute(plan));
+  // This process has one thread, as the host that it was forked from: it may use memory as it
+  // likes.
+  child_plan inside = plan;
+  auto arguments = bubblewrap_arguments(*plan.sandbox, plan.directory);
+  inside.arguments.insert(inside.arguments.begin(), std::make_move_iterator(arguments.begin()),
+                          std::make_move_iterator(arguments.end()));
+  if (const int failed = enter_sandbox(*plan.sandbox); failed != 0)
+    give_up(failure_fd, spawn_step::sandbox, failed);
+  give_up(failure_fd, spawn_step::exec, execute(inside));
 }
 
 } // namespace boyd::adapters

@@ -2,6 +2,7 @@
 
 #include "process_wire.hpp"
 
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -15,6 +16,7 @@ struct child_plan {
   std::string directory;
   std::vector<std::string> arguments;
   std::vector<std::string> environment; ///< NAME=value
+  std::optional<sandbox_spec> sandbox;
 };
 
 /// Writes the payload of `plan`.

@@ -1,9 +1,9 @@
 #include "process_host.hpp"
 
+#include "../unique_fd.hpp"
 #include "proc_fs.hpp"
 #include "process_child.hpp"
 #include "process_wire.hpp"
-#include "unique_fd.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -111,7 +111,8 @@ bool read_payload(int fd, std::string& payload) {
 
 class host {
  public:
-  host(int control, std::string nonce) : control_(control), nonce_(std::move(nonce)) {}
+  host(int control, std::string nonce, unsigned long open_files)
+      : control_(control), nonce_(std::move(nonce)), open_files_{open_files, 0} {}
 
   int serve();
 
@@ -135,7 +136,7 @@ class host {
   unique_fd signals_;
   std::string nonce_;
   pid_t self_ = ::getpid();
-  rlimit open_files_{}; ///< as the node has it: what children get
+  rlimit open_files_; ///< what children get
   bool node_gone_ = false;
   std::map<pid_t, run> runs_; ///< by leader, which lives or is a zombie
   std::map<std::uint64_t, pid_t> leaders_;
@@ -158,9 +159,12 @@ bool host::prepare() {
   ::sigprocmask(SIG_SETMASK, &watched, nullptr);
   signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   // One descriptor per child: the usual soft limit of 1024 would be a limit on children.
+  const auto wanted = open_files_.rlim_cur;
   ::getrlimit(RLIMIT_NOFILE, &open_files_);
   const rlimit raised{open_files_.rlim_max, open_files_.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &raised);
+  if (wanted > 0)
+    open_files_.rlim_cur = std::min(wanted, open_files_.rlim_max);
   return static_cast<bool>(signals_);
 }
 
@@ -376,20 +380,20 @@ void host::end_everything() {
 
 /// See process_host.hpp: glibc passes the program's arguments to constructor functions.
 [[gnu::constructor]] void become_process_host(int argc, char** argv, char**) {
-  if (argc != 3 || std::string_view(argv[1]) != process_host_argument)
+  if (argc != 4 || std::string_view(argv[1]) != process_host_argument)
     return;
-  std::exit(process_host_main(wire::control_fd, argv[2]));
+  std::exit(process_host_main(wire::control_fd, argv[2], std::strtoul(argv[3], nullptr, 10)));
 }
 
 } // namespace
 
-int process_host_main(int control_fd, const std::string& nonce) {
+int process_host_main(int control_fd, const std::string& nonce, unsigned long open_files) {
   int type = 0;
   socklen_t size = sizeof type;
   if (::getsockopt(control_fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET)
     return exit_bad_start;
   ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-  return host(control_fd, nonce).serve();
+  return host(control_fd, nonce, open_files).serve();
 }
 
 } // namespace boyd::adapters

@@ -14,16 +14,17 @@ namespace boyd::adapters {
 ///    descendant and exits; until then it holds the home's lock;
 ///  * forking a small process is cheap and needs no care for the node's threads.
 ///
-/// The node starts it by executing its own program as `PROGRAM __process-host NONCE`, with the
-/// control socket as descriptor 3 and the lock, if any, as descriptor 4. The adapter looks at the
-/// arguments in a constructor function, before main(): so it works for every executable that links
-/// the adapter, test programs with a foreign main() included, and no static object of the program
-/// matters. Signals that end the node (TERM, INT, HUP) are ignored: the host's life depends on the
-/// socket alone.
+/// The node starts it by executing its own program as `PROGRAM __process-host NONCE FILES`, with
+/// the control socket as descriptor 3 and the lock, if any, as descriptor 4. The adapter looks at
+/// the arguments in a constructor function, before main(): so it works for every executable that
+/// links the adapter, test programs with a foreign main() included, and no static object of the
+/// program matters. Signals that end the node (TERM, INT, HUP) are ignored: the host's life depends
+/// on the socket alone.
 ///
 /// Serves requests until the socket's end; returns the exit code. `nonce` is what the values of
-/// BOYD_RUN begin with.
-int process_host_main(int control_fd, const std::string& nonce);
+/// BOYD_RUN begin with, `open_files` the soft limit of open files that children get; 0: as this
+/// process has it.
+int process_host_main(int control_fd, const std::string& nonce, unsigned long open_files);
 
 /// The hidden argument.
 extern const char* const process_host_argument;

@@ -13,6 +13,12 @@ namespace {
 
 bool holds_nul(const process_spec& spec) {
   const auto bad = [](const std::string& s) { return s.find('\0') != std::string::npos; };
+  if (spec.sandbox) {
+    const auto& s = *spec.sandbox;
+    if (bad(s.scratch) || bad(s.bubblewrap) || std::ranges::any_of(s.writable, bad) ||
+        std::ranges::any_of(s.readable, bad) || std::ranges::any_of(s.hidden, bad))
+      return true;
+  }
   return bad(spec.cwd) || std::any_of(spec.argv.begin(), spec.argv.end(), bad) ||
          std::any_of(spec.environment.begin(), spec.environment.end(),
                      [&](const auto& v) { return bad(v.first) || bad(v.second); });
@@ -31,6 +37,8 @@ std::string describe_failure(const process_job& e, const wire::reply& r) {
     return "limits for " + e.program + why;
   case wire::spawn_step::directory:
     return "change to directory " + e.directory + why;
+  case wire::spawn_step::sandbox:
+    return "sandbox for " + e.program + why;
   case wire::spawn_step::exec:
     return "exec " + e.program + why;
   }
@@ -73,6 +81,8 @@ unique_fd make_payload(const process_spec& spec, const std::string& mark) {
   plan.limits.max_open_files = spec.max_open_files;
   plan.limits.max_processes = spec.max_processes;
   plan.directory = spec.cwd;
+  if (spec.sandbox)
+    plan.sandbox = *spec.sandbox;
   plan.arguments = spec.argv;
   for (const auto& [name, value] : spec.environment)
     if (name != wire::run_variable) // this node may itself be a run of another one

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "../unique_fd.hpp"
 #include "boyd/ports/process_runner.hpp"
+#include "process_input.hpp"
 #include "process_wire.hpp"
-#include "unique_fd.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -19,12 +20,22 @@ struct process_job {
   process_events events;
   std::string program; ///< for messages
   std::string directory;
-  std::string input;
-  std::size_t input_at = 0;
+  job_input input;
   unique_fd pipes[3]; ///< our ends, by slot
   bool sent = false;
   std::optional<wire::reply> end;
   std::chrono::steady_clock::time_point drain_by{};
+};
+
+/// What is asked of the runner's thread.
+struct process_command {
+  enum class kind_t : std::uint8_t { start, signal, write, close_input };
+  kind_t kind = kind_t::start;
+  process_handle handle = 0;
+  int signal = 0;
+  process_spec spec;
+  process_events events;
+  std::string bytes; ///< to write
 };
 
 /// False when `spec` cannot be handed to execve: no program, a NUL byte, a relative directory.

@@ -77,8 +77,9 @@ void prepare(spawn_setup& setup, int control, int lock) {
 
 } // namespace
 
-host_link::host_link(std::string executable, unique_fd lock)
-    : executable_(std::move(executable)), lock_(std::move(lock)), nonce_(make_nonce()) {}
+host_link::host_link(const process_runner_options& options, unique_fd lock)
+    : executable_(options.executable), open_files_(std::to_string(options.open_files)),
+      lock_(std::move(lock)), nonce_(make_nonce()) {}
 
 host_link::~host_link() {
   stop();
@@ -100,7 +101,7 @@ result<void> host_link::start() {
   prepare(setup, source.get(), lock_.get());
   std::string argument = process_host_argument;
   std::string name = "boyd";
-  char* argv[] = {name.data(), argument.data(), nonce_.data(), nullptr};
+  char* argv[] = {name.data(), argument.data(), nonce_.data(), open_files_.data(), nullptr};
   pid_t pid = -1;
   const int failed =
       ::posix_spawn(&pid, executable_.c_str(), &setup.actions, &setup.attributes, argv, ::environ);

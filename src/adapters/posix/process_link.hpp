@@ -1,9 +1,9 @@
 #pragma once
 
+#include "../unique_fd.hpp"
 #include "boyd/core/result.hpp"
 #include "process_runner.hpp"
 #include "process_wire.hpp"
-#include "unique_fd.hpp"
 
 #include <array>
 #include <optional>
@@ -23,7 +23,7 @@ struct outgoing {
 class host_link {
  public:
   /// `lock` is not owned by the caller any more.
-  host_link(std::string executable, unique_fd lock);
+  host_link(const process_runner_options& options, unique_fd lock);
   ~host_link();
   host_link(const host_link&) = delete;
   host_link& operator=(const host_link&) = delete;
@@ -53,6 +53,7 @@ class host_link {
   void sweep() const;
 
   std::string executable_;
+  std::string open_files_; ///< of children, a number
   unique_fd lock_;
   std::string nonce_;
   unique_fd control_;

@@ -1,7 +1,9 @@
 #include "process_runner.hpp"
 
+#include "../signals_blocked.hpp"
 #include "process_job.hpp"
 #include "process_link.hpp"
+#include "sandbox_child.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -47,36 +49,33 @@ std::uint64_t key_of(process_handle handle, slot s) {
   return (handle << slot_bits) | s;
 }
 
-struct command {
-  process_handle handle = 0;
-  int signal = 0; ///< 0: start
-  process_spec spec;
-  process_events events;
-};
-
 class posix_process_runner final : public process_runner {
  public:
-  posix_process_runner(std::string executable, unique_fd lock)
-      : link_(std::move(executable), std::move(lock)) {}
+  posix_process_runner(const process_runner_options& options, unique_fd lock)
+      : link_(options, std::move(lock)) {}
   ~posix_process_runner() override;
 
   result<void> open();
 
   result<process_handle> start(process_spec spec, process_events events) override;
+  result<void> write(process_handle handle, std::string_view bytes) override;
+  void close_input(process_handle handle) override;
   void signal(process_handle handle, int signal) override;
   std::size_t running() const override;
   bool runs(process_handle handle) const override;
   process_host_status host() const override;
+  sandbox_abilities sandbox() const override { return abilities_; }
 
  private:
   using entries = std::map<process_handle, process_job>;
 
-  result<process_handle> push(command c);
+  result<process_handle> push(process_command c);
   void wake();
   void loop();
   int next_timeout() const;
   void take_commands();
-  void take_start(command c);
+  void take_start(process_command c);
+  void take_input(process_command& c);
   int make_pipes(process_job& e, process_handle handle, outgoing& message);
   bool ensure_host();
   void note_host(bool alive, std::string problem = {});
@@ -87,7 +86,8 @@ class posix_process_runner final : public process_runner {
   void host_lost();
   void watch(int fd, std::uint64_t key, std::uint32_t what);
   void close_pipe(process_job& e, slot s);
-  void write_input(process_job& e);
+  void write_input(process_handle handle, process_job& e);
+  void watch_input(process_handle handle, process_job& e, bool watched);
   bool read_output(process_job& e, slot s);
   void fail_start(process_handle handle, wire::spawn_step step, int error_number);
   void ended(process_handle handle, const wire::reply& r);
@@ -96,16 +96,18 @@ class posix_process_runner final : public process_runner {
   void end_all();
 
   host_link link_;
+  const sandbox_abilities abilities_ = probe_sandbox();
   unique_fd epoll_;
   unique_fd wake_;
   std::thread thread_;
 
   mutable std::mutex mutex_; ///< guards the five below
-  std::deque<command> commands_;
+  std::deque<process_command> commands_;
   std::unordered_set<process_handle> running_;
   process_handle last_handle_ = 0;
   bool stopping_ = false;
   process_host_status host_status_{true, true, 0, {}};
+  waiting_input inputs_; ///< of stdins that stay open
 
   // The runner's thread only.
   entries entries_;
@@ -127,18 +129,12 @@ result<void> posix_process_runner::open() {
     return started;
   host_started_ = clock::now();
   watch(link_.control(), key_control, EPOLLIN);
-  // The thread takes no signal: they are the node's; and SIGPIPE is an errno here.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
+    const signals_blocked scope;
     thread_ = std::thread([this] { loop(); });
   } catch (const std::system_error& e) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return fail(errc::spawn_failed, std::string("no thread for the process runner: ") + e.what());
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_setname_np(thread_.native_handle(), "boyd-processes");
   return {};
 }
@@ -153,7 +149,7 @@ posix_process_runner::~posix_process_runner() {
     thread_.join();
 }
 
-result<process_handle> posix_process_runner::push(command c) {
+result<process_handle> posix_process_runner::push(process_command c) {
   process_handle handle = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -161,9 +157,11 @@ result<process_handle> posix_process_runner::push(command c) {
       return fail(errc::cancelled, "the process runner is stopping");
     if (commands_.size() >= max_commands)
       return fail(errc::overloaded, "too many processes wait to be started");
-    if (c.signal == 0) {
+    if (c.kind == process_command::kind_t::start) {
       c.handle = ++last_handle_;
       running_.insert(c.handle);
+      if (c.spec.input_stays)
+        inputs_.open(c.handle, c.spec.input.size());
     }
     handle = c.handle;
     commands_.push_back(std::move(c));
@@ -173,14 +171,37 @@ result<process_handle> posix_process_runner::push(command c) {
 }
 
 result<process_handle> posix_process_runner::start(process_spec spec, process_events events) {
-  command c;
+  process_command c;
   c.spec = std::move(spec);
   c.events = std::move(events);
   return push(std::move(c));
 }
 
+result<void> posix_process_runner::write(process_handle handle, std::string_view bytes) {
+  if (auto room = inputs_.add(handle, bytes.size()); !room)
+    return room;
+  process_command c;
+  c.kind = process_command::kind_t::write;
+  c.handle = handle;
+  c.bytes = bytes;
+  if (auto pushed = push(std::move(c)); !pushed) {
+    inputs_.taken(handle, bytes.size());
+    return fail(std::move(pushed.error()));
+  }
+  return {};
+}
+
+void posix_process_runner::close_input(process_handle handle) {
+  process_command c;
+  c.kind = process_command::kind_t::close_input;
+  c.handle = handle;
+  if (inputs_.close(handle))
+    (void)push(std::move(c));
+}
+
 void posix_process_runner::signal(process_handle handle, int signal) {
-  command c;
+  process_command c;
+  c.kind = process_command::kind_t::signal;
   c.handle = handle;
   c.signal = signal;
   if (signal > 0)
@@ -272,14 +293,16 @@ void posix_process_runner::watch_control(bool also_write) {
 }
 
 void posix_process_runner::take_commands() {
-  std::deque<command> taken;
+  std::deque<process_command> taken;
   {
     const std::lock_guard lock(mutex_);
     taken.swap(commands_);
   }
   for (auto& c : taken) {
-    if (c.signal == 0) {
+    if (c.kind == process_command::kind_t::start) {
       take_start(std::move(c));
+    } else if (c.kind != process_command::kind_t::signal) {
+      take_input(c);
     } else if (entries_.contains(c.handle)) {
       outgoing message;
       message.request = {wire::request::kind_t::signal, c.signal, c.handle};
@@ -288,13 +311,14 @@ void posix_process_runner::take_commands() {
   }
 }
 
-void posix_process_runner::take_start(command c) {
+void posix_process_runner::take_start(process_command c) {
   const auto handle = c.handle;
   process_job& e = entries_[handle];
   e.events = std::move(c.events);
   e.program = c.spec.argv.empty() ? std::string("(no program)") : c.spec.argv.front();
   e.directory = c.spec.cwd;
-  e.input = std::move(c.spec.input);
+  e.input.bytes = std::move(c.spec.input);
+  e.input.stays = c.spec.input_stays;
   if (!is_startable(c.spec))
     return fail_start(handle, wire::spawn_step::exec, EINVAL);
   outgoing message;
@@ -307,10 +331,21 @@ void posix_process_runner::take_start(command c) {
   outgoing_.push_back(std::move(message));
 }
 
+void posix_process_runner::take_input(process_command& c) {
+  const auto it = entries_.find(c.handle);
+  if (it == entries_.end() || !it->second.pipes[slot_in])
+    return inputs_.taken(c.handle, c.bytes.size());
+  auto& e = it->second;
+  if (c.kind == process_command::kind_t::close_input)
+    e.input.stays = false;
+  e.input.add(c.bytes);
+  watch_input(c.handle, e, true);
+}
+
 int posix_process_runner::make_pipes(process_job& e, process_handle handle, outgoing& message) {
   for (const slot s : {slot_in, slot_out, slot_err}) {
     unique_fd& theirs = message.descriptors[s + 1];
-    if (s == slot_in && e.input.empty()) {
+    if (s == slot_in && e.input.bytes.empty() && !e.input.stays) {
       theirs.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
       if (!theirs)
         return errno;
@@ -393,7 +428,7 @@ void posix_process_runner::handle_event(const epoll_event& event) {
   if (it == entries_.end() || !it->second.pipes[s])
     return;
   if (s == slot_in)
-    return write_input(it->second);
+    return write_input(it->first, it->second);
   if (!read_output(it->second, s))
     finish_if_drained(it);
 }
@@ -439,18 +474,25 @@ void posix_process_runner::close_pipe(process_job& e, slot s) {
   e.pipes[s].reset();
 }
 
-void posix_process_runner::write_input(process_job& e) {
-  const auto n =
-      ::write(e.pipes[slot_in].get(), e.input.data() + e.input_at, e.input.size() - e.input_at);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return;
-  if (n > 0)
-    e.input_at += static_cast<std::size_t>(n);
-  if (n > 0 && e.input_at < e.input.size())
+/// A stdin that stays open and has nothing to write would be reported in every turn.
+void posix_process_runner::watch_input(process_handle handle, process_job& e, bool watched) {
+  if (std::exchange(e.input.watched, watched) != watched)
+    watch(e.pipes[slot_in].get(), key_of(handle, slot_in),
+          watched ? static_cast<std::uint32_t>(EPOLLOUT) : 0U);
+}
+
+void posix_process_runner::write_input(process_handle handle, process_job& e) {
+  std::size_t written = 0;
+  const auto now = e.input.write_to(e.pipes[slot_in].get(), written);
+  inputs_.taken(handle, written);
+  if (now == job_input::state::idle)
+    watch_input(handle, e, false);
+  if (now != job_input::state::over)
     return;
   // All written, or nobody reads it any more (EPIPE): which is the program's own business.
   close_pipe(e, slot_in);
   e.input = {};
+  inputs_.close(handle);
 }
 
 /// False when the pipe has come to its end.
@@ -508,6 +550,7 @@ void posix_process_runner::finish(entries::iterator it) {
     const std::lock_guard lock(mutex_);
     running_.erase(handle);
   }
+  inputs_.close(handle);
   if (e.events.on_exit)
     e.events.on_exit(exit_of(e, *e.end));
 }
@@ -546,7 +589,7 @@ result<std::shared_ptr<process_runner>> make_process_runner(const process_runner
     if (!lock)
       return fail(errc::spawn_failed, "the home's lock cannot be passed on: " + errno_text(errno));
   }
-  auto runner = std::make_shared<posix_process_runner>(options.executable, std::move(lock));
+  auto runner = std::make_shared<posix_process_runner>(options, std::move(lock));
   if (auto opened = runner->open(); !opened)
     return fail(opened.error());
   return runner;

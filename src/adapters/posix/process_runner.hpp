@@ -3,6 +3,7 @@
 #include "boyd/core/result.hpp"
 #include "boyd/ports/process_runner.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,8 @@ struct process_runner_options {
   /// A descriptor that the process host keeps open until every child is gone: the home's lock, so
   /// that a new node cannot take the home while a child of the old one lives. Not owned; -1: none.
   int inherit_descriptor = -1;
+  /// The soft limit of open files that children get; 0: this process's own.
+  std::uint64_t open_files = 0;
   /// The program that is executed as the process host. It must link this adapter: the host starts
   /// before its main() (see process_host.hpp).
   std::string executable = "/proc/self/exe";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/limits.hpp"
+#include "boyd/core/sandbox.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,16 +24,40 @@ struct request {
 };
 inline constexpr std::size_t spawn_descriptors = 4;
 
-/// Begins the payload; followed by NUL-terminated strings: the directory, argv, environment.
+/// The part of a sandbox_spec that is no text.
+struct sandbox_head {
+  std::uint32_t present = 0;
+  sandbox_kind kind = sandbox_kind::limits;
+  bool network = true;
+  bool unix_sockets = false;
+  std::int32_t landlock_abi = 0;
+  sandbox_limits limits;
+  std::uint32_t writable_count = 0;
+  std::uint32_t readable_count = 0;
+  std::uint32_t hidden_count = 0;
+  std::uint32_t port_count = 0;
+};
+
+/// Begins the payload; followed by NUL-terminated strings: the directory, argv, environment; with a
+/// sandbox its scratch directory, bubblewrap, the three lists of paths and the ports in figures.
 struct payload_head {
   std::uint64_t max_open_files = 0;
   std::uint64_t max_processes = 0;
   std::uint32_t argument_count = 0;
   std::uint32_t environment_count = 0;
+  sandbox_head sandbox;
 };
 
 /// What could not be done between fork and exec.
-enum class spawn_step : std::uint32_t { receive = 1, fork, descriptors, limits, directory, exec };
+enum class spawn_step : std::uint32_t {
+  receive = 1,
+  fork,
+  descriptors,
+  limits,
+  directory,
+  sandbox,
+  exec
+};
 
 /// Host → node, once per spawn: the process could not start, or it ended and nothing of its run is
 /// left.

@@ -1,3 +1,4 @@
+#include "libpq_internal.hpp"
 #include "session.hpp"
 
 #include <algorithm>
@@ -10,8 +11,10 @@ namespace {
 
 using settings = std::map<std::string, std::string>;
 
-/// The URI's or key=value string's parts, as libpq reads them.
+/// The URI's or key=value string's parts, as libpq reads them: what is done with it begins here.
 result<settings> parse(const std::string& uri) {
+  if (auto ready = load_libpq(); !ready)
+    return fail(std::move(ready.error()));
   char* message = nullptr;
   PQconninfoOption* all = PQconninfoParse(uri.c_str(), &message);
   if (all == nullptr) {

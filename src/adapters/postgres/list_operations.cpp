@@ -239,6 +239,8 @@ any_reply operations::run(const remove_finished& op) {
          true);
   if (reply.removed < op.limit)
     reply.removed += remove_spend(op.age, op.limit - reply.removed);
+  if (reply.removed < op.limit)
+    reply.removed += remove_approvals(op.age, op.limit - reply.removed);
   return reply;
 }
 

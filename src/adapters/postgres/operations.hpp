@@ -117,6 +117,13 @@ class operations {
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
   store::any_reply run(const store::sum_spend& op);
+  store::any_reply run(const store::ask_approval& op);
+  store::any_reply run(const store::decide_approval& op);
+  store::any_reply run(const store::use_approval& op);
+  store::any_reply run(const store::withdraw_approvals& op);
+  store::any_reply run(const store::sweep_approvals& op);
+  store::any_reply run(const store::find_approval& op);
+  store::any_reply run(const store::list_approvals& op);
 
   /// Locks the totals of all reservations and settlements of a batch; the first thing in it.
   void hold_spend(const std::vector<store::operation>& batch);
@@ -211,6 +218,9 @@ class operations {
   // spend_operations.cpp
   void lock_totals(const std::set<day_scope>& keys);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
+
+  // approval_operations.cpp
+  std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);
 
   session& db_;
   directory& names_;

@@ -81,6 +81,11 @@ std::string row_filter(const list_dispatches& op) {
   return sql;
 }
 
+/// The rows that ended at the time of a range dispatch_ends e and lie in it.
+constexpr std::string_view in_range =
+    "s.id BETWEEN e.first_id AND e.last_id AND s.finished_at = e.finished_at AND s.kernel_no = "
+    "e.kernel_no";
+
 /// The ids of the rows of one list.
 std::string select_ids(const list_dispatches& op) {
   const std::string joins{row_joins};
@@ -92,10 +97,13 @@ std::string select_ids(const list_dispatches& op) {
   const std::string newest = " ORDER BY d.dispatch_id DESC LIMIT ?8";
   switch (way) {
   case list_by::end:
-    return "SELECT d.id FROM dispatch_results s CROSS JOIN dispatch_requests d ON d.id = s.id LEFT "
-           "JOIN dispatch_running r ON r.id = d.id WHERE s.kernel_no IN (SELECT "
-           "no FROM kernels" +
-           std::string{op.kernel_id.empty() ? "" : " WHERE kernel_id = ?1"} + ") AND " + rows +
+    // Ranges may overlap: IN takes each row once.
+    return "SELECT d.id FROM dispatch_requests d CROSS JOIN dispatch_results s ON s.id = d.id LEFT "
+           "JOIN dispatch_running r ON r.id = d.id WHERE d.id IN (SELECT s.id FROM kernels k CROSS "
+           "JOIN dispatch_ends e ON e.kernel_no = k.no AND e.finished_at >= ?7 CROSS JOIN "
+           "dispatch_results s ON " +
+           std::string{in_range} +
+           std::string{op.kernel_id.empty() ? "" : " WHERE k.kernel_id = ?1"} + ") AND " + rows +
            of_agents + newest;
   case list_by::lease:
     return "SELECT d.id FROM dispatch_running r CROSS JOIN dispatch_requests d ON d.id = r.id "
@@ -178,9 +186,11 @@ std::uint64_t operations::remove_dispatches(std::int64_t before, std::uint64_t l
   };
   std::vector<finished> found;
   {
-    auto s = db_.prepare("SELECT s.id, d.agent_no, s.status FROM kernels k CROSS JOIN "
-                         "dispatch_results s ON s.kernel_no = k.no AND s.finished_at < ? CROSS "
-                         "JOIN dispatch_requests d ON d.id = s.id LIMIT ?");
+    static const std::string sql =
+        "SELECT DISTINCT s.id, d.agent_no, s.status FROM kernels k CROSS JOIN dispatch_ends e ON "
+        "e.kernel_no = k.no AND e.finished_at < ? CROSS JOIN dispatch_results s ON " +
+        std::string{in_range} + " CROSS JOIN dispatch_requests d ON d.id = s.id LIMIT ?";
+    auto s = db_.prepare(sql);
     s.bind(before).bind(static_cast<std::int64_t>(limit));
     while (s.step())
       found.push_back({s.integer(0), s.integer(1), dispatch_status_from(s.view(2))});
@@ -190,7 +200,18 @@ std::uint64_t operations::remove_dispatches(std::int64_t before, std::uint64_t l
     db_.prepare("DELETE FROM dispatch_results WHERE id=?").bind(f.id).run();
     names_.moved(names_.of(f.agent_no), f.status, std::nullopt);
   }
+  remove_empty_ranges(before, limit);
   return found.size();
+}
+
+void operations::remove_empty_ranges(std::int64_t before, std::uint64_t limit) {
+  static const std::string sql =
+      "DELETE FROM dispatch_ends WHERE (kernel_no, finished_at, first_id) IN (SELECT e.kernel_no, "
+      "e.finished_at, e.first_id FROM kernels k CROSS JOIN dispatch_ends e ON e.kernel_no = k.no "
+      "AND e.finished_at < ? WHERE NOT EXISTS (SELECT 1 FROM dispatch_results s WHERE " +
+      std::string{in_range} + ") LIMIT ?)";
+  auto s = db_.prepare(sql);
+  s.bind(before).bind(static_cast<std::int64_t>(limit)).run();
 }
 
 std::uint64_t operations::remove_cycles(std::int64_t before, std::size_t keep,
@@ -223,6 +244,8 @@ any_reply operations::run(const remove_finished& op) {
     reply.removed += remove_cycles(before, op.keep_cycles, left());
   if (left() > 0)
     reply.removed += remove_spend(op.age, left());
+  if (left() > 0)
+    reply.removed += remove_approvals(op.age, left());
   return reply;
 }
 

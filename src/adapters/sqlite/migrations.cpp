@@ -364,6 +364,69 @@ CREATE TABLE spend_totals(
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// What people are asked, and every attempt to decide or use it. `matter` tells two requests of one
+// dispatch apart; `hash` is what a person approves.
+constexpr std::string_view approvals = R"sql(
+CREATE TABLE approvals(
+  approval_id TEXT PRIMARY KEY,
+  kernel_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  dispatch_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  arguments_sha256 TEXT NOT NULL,
+  workspace TEXT NOT NULL,
+  before_sha256 TEXT NOT NULL,
+  shown TEXT NOT NULL,
+  matter TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  node_id TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  held INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  decided_at INTEGER,
+  decided_by TEXT NOT NULL,
+  note TEXT NOT NULL,
+  ended_at INTEGER,
+  decision_id TEXT NOT NULL,
+  use_id TEXT NOT NULL,
+  lines INTEGER NOT NULL
+) STRICT;
+CREATE INDEX approvals_open ON approvals(state) WHERE state IN ('pending', 'approved');
+CREATE INDEX approvals_matter ON approvals(dispatch_id, matter);
+CREATE INDEX approvals_newest ON approvals(created_at, approval_id);
+CREATE INDEX approvals_ended ON approvals(ended_at) WHERE ended_at IS NOT NULL;
+CREATE TABLE approval_trail(
+  approval_id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  what TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  by_whom TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  PRIMARY KEY(approval_id, number)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+// When dispatches ended, by ranges of their numbers: one transaction ends many of them at one time,
+// and a row for all of them costs less than an entry for each. A range may hold others as well; it
+// leads to the rows, which say when they ended.
+constexpr std::string_view ends_by_range = R"sql(
+CREATE TABLE dispatch_ends(
+  kernel_no INTEGER NOT NULL,
+  finished_at INTEGER NOT NULL,
+  first_id INTEGER NOT NULL,
+  last_id INTEGER NOT NULL,
+  PRIMARY KEY(kernel_no, finished_at, first_id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO dispatch_ends
+  SELECT kernel_no, finished_at, id, id FROM dispatch_results WHERE finished_at IS NOT NULL
+  ORDER BY 1, 2, 3;
+DROP INDEX dispatch_results_ended;
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
@@ -373,7 +436,9 @@ const std::vector<migration>& migrations() {
                                           {4, "indexes by kernel", by_kernel},
                                           {5, "dispatches in parts", parts},
                                           {6, "leases by number", leases_by_number},
-                                          {7, "spend", spend}};
+                                          {7, "spend", spend},
+                                          {8, "approvals", approvals},
+                                          {9, "ends by range", ends_by_range}};
   return all;
 }
 

@@ -58,6 +58,13 @@ class operations {
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
   store::any_reply run(const store::sum_spend& op);
+  store::any_reply run(const store::ask_approval& op);
+  store::any_reply run(const store::decide_approval& op);
+  store::any_reply run(const store::use_approval& op);
+  store::any_reply run(const store::withdraw_approvals& op);
+  store::any_reply run(const store::sweep_approvals& op);
+  store::any_reply run(const store::find_approval& op);
+  store::any_reply run(const store::list_approvals& op);
   /// Consecutive operations of this kind share their statements; one reply each.
   std::vector<store::any_reply> run(const std::vector<const store::enqueue_cycle*>& ops);
 
@@ -110,6 +117,14 @@ class operations {
     queue::queue_row row;
   };
 
+  /// A row of dispatch_ends: dispatches that ended at one time.
+  struct ended_range {
+    std::int64_t kernel_no = 0;
+    utc_time finished_at{};
+    std::int64_t first_id = 0;
+    std::int64_t last_id = 0; ///< included
+  };
+
   /// Makes rows from `from` on, up to one that is refused; returns how many.
   std::size_t insert_requests(std::vector<new_dispatch>& rows, std::size_t from);
   void insert_dispatches(std::vector<new_dispatch>& rows, std::vector<enqueued>& outcomes,
@@ -131,6 +146,9 @@ class operations {
                    bool first);
   void write_leases();
   void write_first_results();
+  void give_range(const ended_range& r);
+  /// Of results that are in the order of their ids.
+  void write_ranges(const std::vector<const first_result*>& by_id);
   std::optional<held_lease> find_lease(const std::string& dispatch_id);
   std::optional<settle_result> settle_first_attempt(const settlement& item);
   settle_result settle_one(const settlement& item);
@@ -138,10 +156,13 @@ class operations {
   store::take_back::reply give_back(statement ids, int max_rescues);
   void write_cycle(const cycle_record& cycle, bool finish);
   std::uint64_t remove_dispatches(std::int64_t before, std::uint64_t limit);
+  /// Ranges of what ended before `before` that lead to no row any more.
+  void remove_empty_ranges(std::int64_t before, std::uint64_t limit);
   std::uint64_t remove_cycles(std::int64_t before, std::size_t keep, std::uint64_t limit);
   std::vector<queue::spend_total> spend_totals(const std::string& day,
                                                const std::vector<std::string>& scopes);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
+  std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);
 
   connection& db_;
   directory& names_;

@@ -3,6 +3,8 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace boyd::adapters::sqlite {
 
@@ -187,6 +189,16 @@ operations::stored operations::load(const std::string& dispatch_id) {
   "SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, "   \
   "c19, c20, c21, c22 FROM given_rows"
 
+// Upserts from a SELECT need a WHERE, or ON is read as a join's.
+#define INSERT_RANGES                                                                              \
+  "INSERT INTO dispatch_ends(kernel_no, finished_at, first_id, last_id) SELECT c0, c1, c2, c3 "    \
+  "FROM given_rows WHERE 1 ON CONFLICT DO UPDATE SET last_id = max(last_id, excluded.last_id)"
+
+constexpr std::size_t range_columns = 4;
+/// Numbers that a range may hold of other dispatches, between two of its own: what a reader looks
+/// at in vain against one row more.
+constexpr std::int64_t widest_gap = 8;
+
 void operations::save(const stored& held) {
   const auto& d = held.row.d;
   if (held.was == dispatch_status::pending) {
@@ -198,6 +210,11 @@ void operations::save(const stored& held) {
   db_.rows().begin(result_columns);
   give_result(held.id, held.agent->kernel_no, held.row, false);
   db_.fixed("INSERT OR REPLACE " RESULT).run();
+  if (d.finished_at) {
+    db_.rows().begin(range_columns);
+    give_range({held.agent->kernel_no, *d.finished_at, held.id, held.id});
+    db_.fixed(INSERT_RANGES).run();
+  }
   if (d.status == dispatch_status::pending)
     put_in(held.id, d, *held.agent);
   names_.moved(*held.agent, held.was, d.status);
@@ -239,7 +256,31 @@ void operations::write_first_results() {
     // A first result is an insert at the table's end; only REPLACE looks for an older one.
     db_.fixed("INSERT " RESULT).run();
   }
+  write_ranges(all);
   first_results_.clear();
+}
+
+void operations::give_range(const ended_range& r) {
+  db_.rows().bind(r.kernel_no).bind(r.finished_at).bind(r.first_id).bind(r.last_id);
+}
+
+void operations::write_ranges(const std::vector<const first_result*>& by_id) {
+  std::map<std::pair<std::int64_t, utc_time>, ended_range> open;
+  db_.rows().begin(range_columns);
+  for (const auto* result : by_id) {
+    const auto finished_at = result->row.d.finished_at.value();
+    auto& r = open[{result->kernel_no, finished_at}];
+    if (r.last_id != 0 && result->id - r.last_id > widest_gap) {
+      give_range(r);
+      r.last_id = 0;
+    }
+    if (r.last_id == 0)
+      r = {result->kernel_no, finished_at, result->id, result->id};
+    r.last_id = result->id;
+  }
+  for (const auto& [key, r] : open)
+    give_range(r);
+  db_.fixed(INSERT_RANGES).run();
 }
 
 void operations::write_gathered() {
@@ -247,6 +288,7 @@ void operations::write_gathered() {
   write_first_results();
 }
 
+#undef INSERT_RANGES
 #undef RESULT
 
 } // namespace boyd::adapters::sqlite

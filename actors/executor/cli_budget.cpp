@@ -1,0 +1,138 @@
+#include "actors/executor/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/money.hpp"
+#include "boyd/queue/spend.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <utility>
+
+/// The budgets of agents with a command line of their own: Boyd sees none of their calls, so that a
+/// whole run is reserved before it begins and settled by what the program reports.
+namespace boyd::executing {
+
+namespace {
+
+const config::agent_cli_executor* cli_of(self_pointer self) {
+  const auto* agent = self->state.order.agent;
+  return agent == nullptr ? nullptr : std::get_if<config::agent_cli_executor>(&agent->run);
+}
+
+std::string call_of(self_pointer self, int number) {
+  const auto& row = self->state.order.work->row;
+  return row.dispatch_id + "/" + std::to_string(row.fence) + "/" + std::to_string(number);
+}
+
+store::reserve_spend reservation(self_pointer self, const std::string& model) {
+  const auto& s = self->state;
+  const auto& row = s.order.work->row;
+  store::reserve_spend r;
+  r.call_id = call_of(self, 1);
+  r.dispatch_id = row.dispatch_id;
+  r.kernel_id = row.kernel_id;
+  r.agent_id = row.agent_id;
+  r.provider_id = cli_of(self)->adapter.name;
+  r.model = model;
+  const auto& day = s.order.agent->budget.day;
+  const auto& node = s.order.configuration->node_settings.budget_day;
+  r.limits = {{queue::agent_scope(row.kernel_id, row.agent_id), day.tokens, day.cost},
+              {queue::node_scope(s.order.context->node_id), node.tokens, node.cost}};
+  return r;
+}
+
+/// Why the run does not begin.
+error over_day(const config::agent& agent, const store::reserve_spend::reply& r) {
+  const auto& run = agent.budget.run;
+  std::string what = "the day's budget of " + r.refused_scope + " does not allow the run; it may " +
+                     "take " + std::to_string(run.tokens) + " tokens and " +
+                     format_dollars(run.cost) + " dollars (budget.run)";
+  for (const auto& total : r.totals)
+    if (total.scope == r.refused_scope)
+      what += ", " + std::to_string(total.tokens) + " tokens and " + format_dollars(total.cost) +
+              " dollars of today are used or reserved";
+  return {errc::limit_exceeded, std::move(what), "budget",
+          "it begins anew at 00:00 UTC; or raise budget.day, or lower budget.run"};
+}
+
+bool tells_figures(const config::cli_adapter& adapter) {
+  return std::ranges::any_of(adapter.events, [](const config::adapter_event& e) {
+    return !e.input.empty() || !e.output.empty() || !e.cost.empty();
+  });
+}
+
+store::usage_counts counted(const exec::cli_report& report) {
+  const auto least = [](std::int64_t n) { return std::min(n, queue::most_of_a_call); };
+  return {least(report.input), least(report.cached), least(report.output), least(report.reasoning),
+          least(report.cost)};
+}
+
+void send(self_pointer self, store_request request) {
+  // Sent, not asked: the attempt ends. What the store does not take stays reserved, which counts
+  // the most that the run could have cost.
+  caf::anon_send(self->state.order.services.store, std::move(request));
+}
+
+/// What the program told, in the place of what was reserved.
+void settle_report(self_pointer self, const exec::cli_report& report) {
+  store_request request;
+  const auto used = counted(report);
+  if (report.model == cli_of(self)->model) {
+    request.operations.emplace_back(store::settle_spend{call_of(self, 1), used});
+    return send(self, std::move(request));
+  }
+  // The model is known only now: under its name stands what was used.
+  request.operations.emplace_back(store::settle_spend{call_of(self, 1), {}});
+  auto told = reservation(self, report.model);
+  told.call_id = call_of(self, 2);
+  told.most = used;
+  for (auto& limit : told.limits)
+    limit.tokens = limit.cost = 0; // it has been spent: it is only counted
+  request.operations.emplace_back(told);
+  request.operations.emplace_back(store::settle_spend{told.call_id, used});
+  send(self, std::move(request));
+}
+
+} // namespace
+
+void reserve_run(self_pointer self, const config::agent_cli_executor& cli) {
+  auto& s = self->state;
+  auto most = reservation(self, cli.model);
+  const auto& run = s.order.agent->budget.run;
+  most.most.input = std::min(run.tokens, queue::most_of_a_call);
+  most.most.cost = std::min(run.cost, queue::most_of_a_call);
+  ask_store(self, s.order.services.store, std::move(most),
+            [self, &cli](const result<store::reserve_spend::reply>& r) {
+              auto& state = self->state;
+              if (state.over)
+                return;
+              if (!r) // no run without its reservation: the budgets fail closed
+                return finish_unstarted(self, r.error(), failure_class::transient);
+              if (!r->granted)
+                return finish_unstarted(self, over_day(*state.order.agent, *r),
+                                        failure_class::policy);
+              state.reserved = true;
+              begin_agent_cli(self, cli);
+            });
+}
+
+void settle_run(self_pointer self) {
+  auto& s = self->state;
+  const auto* cli = cli_of(self);
+  if (cli == nullptr || !std::exchange(s.reserved, false))
+    return;
+  store_request nothing;
+  nothing.operations.emplace_back(store::settle_spend{call_of(self, 1), {}});
+  if (!s.attempt)
+    return send(self, std::move(nothing));
+  const std::unique_lock lock(s.attempt->mutex);
+  const auto* report = s.attempt->core.events();
+  if (report != nullptr && (report->input > 0 || report->output > 0 || report->cost > 0))
+    return settle_report(self, *report);
+  // A program that could have told its figures, began, and did not tell them, may have used all of
+  // what was reserved.
+  if (report == nullptr || report->events == 0 || !tells_figures(cli->adapter))
+    send(self, std::move(nothing));
+}
+
+} // namespace boyd::executing

@@ -1,0 +1,63 @@
+#include "boyd/exec/sandbox.hpp"
+
+#include "actors/executor/parts.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::executing {
+
+namespace {
+
+void remove_tree(process_runner& processes, const std::string& path) {
+  if (const auto started = processes.start(exec::removal_of(path), {}); !started)
+    spdlog::warn("{} is left behind until the next start: {}", path, to_string(started.error()));
+}
+
+} // namespace
+
+std::shared_ptr<const config::agent> agent_now(const run_order& order) {
+  return order.present ? order.present->get()
+                       : std::shared_ptr<const config::agent>(order.configuration, order.agent);
+}
+
+result<void> put_into_sandbox(self_pointer self, process_spec& process,
+                              std::vector<std::string> writable,
+                              std::vector<std::string> readable) {
+  auto& s = self->state;
+  const auto agent = agent_now(s.order);
+  const auto who = identity_of(s.order, s.session_id);
+  exec::sandbox_places places{std::move(writable), std::move(readable),
+                              exec::hidden_from_agents(*s.order.configuration, who.home)};
+  const auto& ports = s.order.context->ports;
+  const auto report =
+      exec::confine(process, agent->sandbox, ports.processes->sandbox(), places, who);
+  if (!report)
+    return fail(report.error());
+  if (process.sandbox && !process.sandbox->scratch.empty())
+    s.scratch = process.sandbox->scratch;
+  auto told = report->json();
+  if (told == s.sandbox)
+    return {};
+  s.sandbox = std::move(told);
+  if (report->mode == "limits")
+    spdlog::warn("agent {}/{}, dispatch {}: {}", who.kernel_id, who.agent_id, who.dispatch_id,
+                 report->lacking.empty() ? std::string() : report->lacking.front());
+  note_turn(self, R"({"event":"sandbox","sandbox":)" + s.sandbox + "}");
+  return {};
+}
+
+void tell_sandbox(self_pointer self, run_outcome& outcome) {
+  auto& s = self->state;
+  if (!s.sandbox.empty() && outcome.usage_json.ends_with('}'))
+    outcome.usage_json.insert(outcome.usage_json.size() - 1,
+                              (outcome.usage_json.size() > 2 ? ",\"sandbox\":" : "\"sandbox\":") +
+                                  s.sandbox);
+  s.sandbox.clear();
+  if (!s.scratch.empty())
+    remove_tree(*s.order.context->ports.processes, std::exchange(s.scratch, {}));
+}
+
+} // namespace boyd::executing

@@ -1,0 +1,136 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+/// More than a server may take to start, or a call.
+constexpr milliseconds longest_wait = std::chrono::hours{1};
+
+json to_json(const mcp_server_status& s) {
+  json tools = json::array();
+  for (const auto& t : s.tools)
+    tools.push_back({{"name", t.name},
+                     {"description", t.description},
+                     {"parameters", json::parse(t.parameters_json, nullptr, false)}});
+  return {{"name", s.name},
+          {"from", s.from},
+          {"workspace", s.scope},
+          {"transport", s.transport},
+          {"target", s.target},
+          {"state", s.state},
+          {"era", s.era},
+          {"version", s.version},
+          {"server", s.says},
+          {"problem", s.problem},
+          {"tool_count", s.tool_count},
+          {"restarts", s.restarts},
+          {"definition", s.definition},
+          {"hash", s.hash},
+          {"sandbox", s.sandbox},
+          {"tools", std::move(tools)}};
+}
+
+/// Nobody but a person: not the node's own children, and nobody of whom nothing is known.
+bool is_person(const exchange_ptr& x, const std::string& what) {
+  if (x->request.caller && x->request.caller->barred.empty())
+    return true;
+  const auto why = x->request.caller ? x->request.caller->barred : "nobody knows who asks";
+  spdlog::warn("tools: {} is refused to {}: {}", what,
+               x->request.caller ? x->request.caller->name : std::string("somebody unknown"), why);
+  x->fail_with({errc::refused,
+                "only a person may " + what + ": " + why,
+                {},
+                "run it from a shell of your own, not from a program that Boyd started"});
+  return false;
+}
+
+void decide(const exchange_ptr& x, bool forget) {
+  if (!is_person(x, "say which servers are trusted"))
+    return;
+  const auto body = x->body();
+  if (!body)
+    return;
+  mcp_trust_order order;
+  order.server = body->value("server", "");
+  order.workspace = body->value("workspace", "");
+  order.hash = body->value("hash", "");
+  order.forget = forget;
+  if (order.server.empty())
+    return x->fail_with({errc::invalid_argument, "no server is named", "server", {}});
+  ask<mcp_trust_reply>(
+      x->self, x->self->state.parts.mcp, std::move(order),
+      [x, forget](const result<mcp_trust_reply>& r) {
+        if (!r)
+          return x->fail_with(r.error());
+        x->reply(forget ? "tools_forgotten" : "tools_trusted",
+                 {{"server", r->server}, {"file", r->file}, {"changes", r->changes}});
+      },
+      longest_wait);
+}
+
+} // namespace
+
+void list_tools(exchange_ptr x) {
+  mcp_servers_query q;
+  q.server = x->query("server");
+  const auto connect = x->query("connect");
+  if (!connect.empty() && connect != "true" && connect != "false")
+    return x->fail_with(
+        {errc::invalid_argument, "connect cannot be " + connect, "connect", "true or false"});
+  q.connect = connect == "true";
+  ask<mcp_servers_reply>(
+      x->self, x->self->state.parts.mcp, std::move(q),
+      [x](const result<mcp_servers_reply>& r) {
+        if (!r)
+          return x->fail_with(r.error());
+        json items = json::array();
+        for (const auto& s : r->servers)
+          items.push_back(to_json(s));
+        x->reply("tools", {{"items", std::move(items)}});
+      },
+      longest_wait);
+}
+
+void trust_tools(exchange_ptr x) {
+  decide(x, false);
+}
+
+void forget_tools(exchange_ptr x) {
+  decide(x, true);
+}
+
+void call_tool(exchange_ptr x) {
+  if (!is_person(x, "call a tool in this way"))
+    return;
+  const auto body = x->body();
+  if (!body)
+    return;
+  const auto& ports = x->self->state.parts.context->ports;
+  mcp_call call;
+  call.ticket = make_uuid_v7(ports.clock->now(), *ports.random);
+  call.tool = body->value("tool", "");
+  call.arguments_json = body->value("arguments", "");
+  const auto arguments = json::parse(call.arguments_json, nullptr, false);
+  if (!call.arguments_json.empty() && !arguments.is_object())
+    return x->fail_with({errc::invalid_argument, "the arguments are no JSON object", "arguments",
+                         R"(for instance {"path": "notes.txt"})"});
+  ask<mcp_call_reply>(
+      x->self, x->self->state.parts.mcp, std::move(call),
+      [x](const result<mcp_call_reply>& r) {
+        if (!r)
+          return x->fail_with(r.error());
+        x->reply("tool_result", {{"text", r->text}, {"is_error", r->is_error}});
+      },
+      longest_wait);
+}
+
+} // namespace boyd::gateway_impl

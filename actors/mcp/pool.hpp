@@ -1,0 +1,15 @@
+#pragma once
+
+#include "actors/node/context.hpp"
+#include "messages/interfaces.hpp"
+
+#include <caf/fwd.hpp>
+
+namespace boyd {
+
+/// Starts the supervisor of all servers of tools (SPEC §8.3). None runs until it is wanted.
+mcp_actor spawn_mcp_pool(caf::actor_system& system, node_context_ptr context,
+                         configuration_ptr configuration, workspace_actor workspace,
+                         approvals_actor approvals);
+
+} // namespace boyd

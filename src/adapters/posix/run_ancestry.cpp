@@ -1,0 +1,50 @@
+#include "run_ancestry.hpp"
+
+#include "proc_fs.hpp"
+#include "process_wire.hpp"
+
+#include <cerrno>
+#include <csignal>
+
+namespace boyd::adapters {
+
+namespace {
+
+/// A chain of parents that is longer is not walked to its end.
+constexpr int most_generations = 256;
+
+/// Another user's, where /proc shows only one's own (hidepid): what stands above it is not seen.
+bool is_concealed(pid_t pid) {
+  return ::kill(pid, 0) != 0 && errno == EPERM;
+}
+
+} // namespace
+
+std::string describe_process(pid_t pid) {
+  return program_name(pid) + " (process " + std::to_string(pid) + ")";
+}
+
+std::string why_not_a_person(pid_t pid, pid_t node, bool hidden) {
+  if (pid <= 0)
+    return "the system does not say which process asks";
+  if (parent_of(pid) < 0 && !(hidden && is_concealed(pid)))
+    return "the process that asked has ended: " + std::to_string(pid);
+  if (!hidden && !may_look_into(pid))
+    return "it cannot be seen whether the process belongs to a run: " + describe_process(pid);
+  auto at = pid;
+  for (int i = 0; i < most_generations; ++i) {
+    if (at == node)
+      return "the node itself started it: " + describe_process(pid);
+    if (!environment_value(at, wire::run_variable).empty())
+      return "it belongs to a run of an agent: " + describe_process(at);
+    const auto parent = parent_of(at);
+    if (parent < 0 && !is_concealed(at))
+      return "a process that it descends from has just ended; try again";
+    if (parent <= 0)
+      return {};
+    at = parent;
+  }
+  return "it descends from too many processes";
+}
+
+} // namespace boyd::adapters

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "boyd/core/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+/// JSON inside the room: texts were checked for depth when they came in.
+namespace boyd::mcp {
+
+/// Members keep their order: schemas are shown and hashed as the server wrote them.
+using json = nlohmann::ordered_json;
+
+/// A text that is known to be JSON; null when it is not.
+inline json parse(std::string_view text) {
+  return json::parse(text, nullptr, false, false);
+}
+
+inline std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// The member of an object, or null.
+inline const json& member(const json& object, const char* name) {
+  static const json none;
+  if (!object.is_object())
+    return none;
+  const auto found = object.find(name);
+  return found == object.end() ? none : *found;
+}
+
+/// A member that is a text; empty for everything else.
+inline std::string text_in(const json& object, const char* name) {
+  const auto& value = member(object, name);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+} // namespace boyd::mcp
