@@ -61,8 +61,9 @@ class rows final : public queue::approval_rows {
   utc_time now() override { return now_; }
 
   bool run_lives(const std::string& dispatch_id, std::int64_t fence) override {
-    auto s = db_.fixed("SELECT 1 FROM dispatch_requests d JOIN dispatch_running r ON r.id = d.id "
-                       "WHERE d.dispatch_id = ? AND r.fence = ?");
+    static const auto sql = "SELECT 1 FROM dispatch_requests d" + std::string{running_join} +
+                            " WHERE d.dispatch_id = ? AND r.fence = ?";
+    auto s = db_.fixed(sql.c_str());
     return s.bind(dispatch_id).bind(fence).step();
   }
 
@@ -93,9 +94,11 @@ class rows final : public queue::approval_rows {
   std::vector<approval> hold_over(std::size_t limit) override {
     static const auto sql =
         "SELECT " + approval_columns(false) + "WHERE " + is_open +
-        " AND (a.expires_at <= ? OR (a.held = 0 AND NOT EXISTS (SELECT 1 FROM dispatch_requests d "
-        "JOIN dispatch_running r ON r.id = d.id WHERE d.dispatch_id = a.dispatch_id AND r.fence = "
-        "a.fence))) ORDER BY a.approval_id LIMIT ?";
+        " AND (a.expires_at <= ? OR (a.held = 0 AND NOT EXISTS (SELECT 1 FROM dispatch_requests "
+        "d" +
+        std::string{running_join} +
+        " WHERE d.dispatch_id = a.dispatch_id AND r.fence = a.fence))) ORDER BY a.approval_id "
+        "LIMIT ?";
     auto s = db_.prepare(sql);
     s.bind(now_).bind(static_cast<std::int64_t>(limit));
     return all_of(std::move(s));

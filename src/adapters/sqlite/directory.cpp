@@ -104,8 +104,8 @@ const directory::agents& directory::counted() {
     return agents_;
   for (auto& [name, a] : agents_)
     a.waiting = a.delayed = 0;
-  auto s = db_.prepare("SELECT agent_no, count(*), sum(not_before > created_at) FROM "
-                       "dispatch_waiting GROUP BY agent_no");
+  auto s = db_.prepare("SELECT agent_no, sum(last_id - first_id + 1), sum((last_id - first_id "
+                       "+ 1) * (not_before > created_at)) FROM dispatch_waiting GROUP BY agent_no");
   while (s.step()) {
     auto& a = of(s.integer(0));
     a.waiting = static_cast<std::uint64_t>(s.integer(1));
@@ -115,23 +115,24 @@ const directory::agents& directory::counted() {
   return agents_;
 }
 
-void directory::waiting(agent_entry& a, bool delayed, bool came) {
+void directory::waiting(agent_entry& a, bool delayed, std::int64_t by) {
   if (!counted_)
     return;
-  const std::uint64_t more = delayed ? 1 : 0;
-  a.waiting = came ? a.waiting + 1 : a.waiting - 1;
-  a.delayed = came ? a.delayed + more : a.delayed - more;
+  const auto more = static_cast<std::uint64_t>(by); // wraps around where it is below 0
+  a.waiting += more;
+  if (delayed)
+    a.delayed += more;
 }
 
 void directory::moved(const agent_entry& a, std::optional<dispatch_status> from,
-                      std::optional<dispatch_status> to) {
+                      std::optional<dispatch_status> to, std::int64_t count) {
   if (from == to)
     return;
   auto& changes = changes_[a.kernel_id];
   if (from)
-    --changes[static_cast<std::size_t>(*from)];
+    changes[static_cast<std::size_t>(*from)] -= count;
   if (to)
-    ++changes[static_cast<std::size_t>(*to)];
+    changes[static_cast<std::size_t>(*to)] += count;
 }
 
 void directory::write_counts() {

@@ -22,7 +22,8 @@ struct agent_entry {
   std::int64_t kernel_no = 0;
   std::string kernel_id;
   std::string agent_id;
-  /// Rows in dispatch_waiting, and those among them that wait for a time later than their making.
+  /// Its dispatches in dispatch_waiting, and those among them that wait for a time later than their
+  /// making.
   std::uint64_t waiting = 0;
   std::uint64_t delayed = 0;
 };
@@ -32,7 +33,7 @@ inline constexpr std::array statuses{dispatch_status::pending, dispatch_status::
                                      dispatch_status::done, dispatch_status::failed,
                                      dispatch_status::cancelled};
 
-/// A row of dispatch_running that this connection made.
+/// What dispatch_running says of one dispatch.
 struct held_lease {
   std::int64_t id = 0;
   std::int64_t agent_no = 0;
@@ -90,11 +91,11 @@ class directory {
   /// Null: it does not run, or another connection made the row.
   const held_lease* leased(const std::string& dispatch_id) const;
 
-  /// A row came into dispatch_waiting, or left it.
-  void waiting(agent_entry& a, bool delayed, bool came);
-  /// A dispatch has another status. Nothing: it is new, or is removed.
+  /// `by` dispatches wait now, or, below 0, do not wait any more.
+  void waiting(agent_entry& a, bool delayed, std::int64_t by);
+  /// `count` dispatches have another status. Nothing: they are new, or are removed.
   void moved(const agent_entry& a, std::optional<dispatch_status> from,
-             std::optional<dispatch_status> to);
+             std::optional<dispatch_status> to, std::int64_t count = 1);
   /// Writes what `moved` gathered; to be called before COMMIT and before the counts are read.
   void write_counts();
   /// Forgets everything: the transaction was rolled back.

@@ -8,6 +8,10 @@ namespace boyd::adapters::sqlite {
 
 using namespace store;
 
+operations::new_dispatch operations::make(const wanted_dispatch& wanted) {
+  return {&wanted, 0, queue::new_row(*wanted.spec, now_)};
+}
+
 std::size_t operations::insert_requests(std::vector<new_dispatch>& rows, std::size_t from) {
   constexpr std::size_t columns = 10;
   auto& next_id = names_.next_id();
@@ -17,9 +21,9 @@ std::size_t operations::insert_requests(std::vector<new_dispatch>& rows, std::si
     auto& r = rows[i];
     const auto& d = r.row.d;
     r.id = id++;
-    given.bind(r.id).bind(d.dispatch_id).bind(r.agent->no).bind(d.cycle_id).bind(d.priority);
-    given.bind(d.max_attempts).bind(d.created_at).bind(d.not_before).bind(d.metadata_json);
-    given.bind(d.prompt);
+    given.bind(r.id).bind(d.dispatch_id).bind(r.wanted->agent->no).bind(d.cycle_id);
+    given.bind(d.priority).bind(d.max_attempts).bind(d.created_at).bind(d.not_before);
+    given.bind(d.metadata_json).bind(d.prompt);
   }
   // FAIL keeps the rows before the one that is refused, and needs no journal of the statement.
   auto s = db_.fixed("INSERT OR FAIL INTO dispatch_requests(id, dispatch_id, agent_no, cycle_id, "
@@ -30,68 +34,114 @@ std::size_t operations::insert_requests(std::vector<new_dispatch>& rows, std::si
   return made;
 }
 
-void operations::insert_dispatches(std::vector<new_dispatch>& rows, std::vector<enqueued>& outcomes,
-                                   std::vector<new_waiting>& made) {
+bool operations::insert_in_order(const std::vector<wanted_dispatch>& all,
+                                 std::vector<enqueued>& outcomes) {
+  std::vector<const wanted_dispatch*> ordered;
+  ordered.reserve(all.size());
+  for (const auto& w : all)
+    ordered.push_back(&w);
+  std::ranges::sort(ordered, {}, [](const wanted_dispatch* w) {
+    const auto& s = *w->spec;
+    return std::tuple{w->agent->no, s.priority, s.delay, std::string_view{s.dispatch_id}};
+  });
+  const auto first_id = names_.next_id();
+  std::vector<made_dispatch> made;
+  made.reserve(all.size());
+  std::vector<new_dispatch> rows;
+  rows.reserve(rows_at_once);
+  for (auto next = ordered.begin(); next != ordered.end();) {
+    rows.clear();
+    for (; next != ordered.end() && rows.size() < rows_at_once; ++next)
+      rows.push_back(make(**next));
+    if (insert_requests(rows, 0) < rows.size()) {
+      db_.fixed("DELETE FROM dispatch_requests WHERE id >= ?").bind(first_id).run();
+      names_.next_id() = first_id;
+      return false;
+    }
+    for (const auto& r : rows)
+      made.push_back({r.wanted, r.id, r.row.d.not_before});
+  }
+  for (const auto& w : all) {
+    auto& reply = outcomes[w.operation].reply;
+    ++reply.inserted;
+    reply.dispatch_ids.push_back(w.spec->dispatch_id);
+  }
+  put_in(made);
+  return true;
+}
+
+void operations::insert_as_asked(const std::vector<wanted_dispatch>& all,
+                                 std::vector<enqueued>& outcomes) {
+  std::vector<made_dispatch> made;
+  std::vector<new_dispatch> rows;
+  rows.reserve(rows_at_once);
+  for (const auto& w : all) {
+    if (outcomes[w.operation].refused)
+      continue;
+    rows.push_back(make(w));
+    if (rows.size() < rows_at_once)
+      continue;
+    insert_some(rows, outcomes, made);
+    rows.clear();
+  }
+  insert_some(rows, outcomes, made);
+  put_in(made);
+}
+
+void operations::insert_some(std::vector<new_dispatch>& rows, std::vector<enqueued>& outcomes,
+                             std::vector<made_dispatch>& made) {
   std::size_t next = 0;
   while (next < rows.size()) {
     const auto end = next + insert_requests(rows, next);
     for (; next < end; ++next) {
-      auto& r = rows[next];
-      auto& reply = outcomes[r.operation].reply;
+      const auto& r = rows[next];
+      auto& reply = outcomes[r.wanted->operation].reply;
       ++reply.inserted;
-      reply.dispatch_ids.push_back(std::move(r.row.d.dispatch_id));
-      made.push_back({r.agent, r.id, r.row.d.priority, r.row.d.created_at, r.row.d.not_before,
-                      *r.dispatch_id});
+      reply.dispatch_ids.push_back(r.wanted->spec->dispatch_id);
+      made.push_back({r.wanted, r.id, r.row.d.not_before});
     }
     if (next == rows.size())
       break;
     const auto& refused = rows[next++];
-    auto& outcome = outcomes[refused.operation];
+    auto& outcome = outcomes[refused.wanted->operation];
     if (auto standing = enqueued_id(refused)) {
       outcome.reply.dispatch_ids.push_back(std::move(*standing));
       continue;
     }
-    outcome.refused = error{
-        errc::already_exists, "dispatch id " + *refused.dispatch_id + " is taken", "store", {}};
-    while (next < rows.size() && rows[next].operation == refused.operation)
+    outcome.refused = error{errc::already_exists,
+                            "dispatch id " + refused.wanted->spec->dispatch_id + " is taken",
+                            "store",
+                            {}};
+    while (next < rows.size() && rows[next].wanted->operation == refused.wanted->operation)
       ++next;
   }
 }
 
 std::optional<std::string> operations::enqueued_id(const new_dispatch& d) {
   auto s = db_.fixed("SELECT dispatch_id FROM dispatch_requests WHERE cycle_id=? AND agent_no=?");
-  s.bind(d.row.d.cycle_id).bind(d.agent->no);
+  s.bind(d.row.d.cycle_id).bind(d.wanted->agent->no);
   if (!s.step())
     return std::nullopt;
   return s.text(0);
 }
 
-void operations::put_in(std::vector<new_waiting> rows) {
-  if (rows.empty())
-    return;
-  // In the order of their table they go side by side into its pages.
-  std::ranges::sort(rows, {}, [](const new_waiting& w) {
-    return std::tuple{w.agent->no, -std::int64_t{w.priority}, w.created_at, w.dispatch_id};
-  });
-  constexpr std::size_t columns = 6;
-  auto& given = db_.rows().begin(columns);
-  for (const auto& w : rows) {
-    given.bind(w.agent->no).bind(w.priority).bind(w.created_at).bind(w.dispatch_id);
-    given.bind(w.not_before).bind(w.id);
-    names_.waiting(*w.agent, w.not_before > w.created_at, true);
-    names_.moved(*w.agent, std::nullopt, dispatch_status::pending);
+void operations::put_in(const std::vector<made_dispatch>& made) {
+  for (auto next = made.begin(); next != made.end();) {
+    const auto& spec = *next->wanted->spec;
+    waiting_range range{
+        next->wanted->agent, spec.priority, now_, next->not_before, false, next->id, next->id,
+        spec.dispatch_id};
+    const auto goes_on = [&range](const made_dispatch& before, const made_dispatch& d) {
+      return d.id == before.id + 1 && d.wanted->agent == range.agent &&
+             d.wanted->spec->priority == range.priority && d.not_before == range.not_before &&
+             before.wanted->spec->dispatch_id < d.wanted->spec->dispatch_id;
+    };
+    for (auto before = next++; next != made.end() && goes_on(*before, *next); before = next++)
+      range.last_id = next->id;
+    put_in(range);
+    names_.waiting(*range.agent, range.not_before > range.created_at, range.size());
+    names_.moved(*range.agent, std::nullopt, dispatch_status::pending, range.size());
   }
-  db_.fixed("INSERT INTO dispatch_waiting(agent_no, priority, created_at, dispatch_id, not_before, "
-            "id) SELECT c0, c1, c2, c3, c4, c5 FROM given_rows")
-      .run();
-}
-
-void operations::put_in(std::int64_t id, const dispatch& d, agent_entry& agent) {
-  auto s = db_.fixed("INSERT INTO dispatch_waiting(agent_no, priority, created_at, dispatch_id, "
-                     "not_before, id) VALUES(?,?,?,?,?,?)");
-  s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).bind(d.not_before);
-  s.bind(id).run();
-  names_.waiting(agent, d.not_before > d.created_at, true);
 }
 
 void operations::write_decisions(const enqueue_cycle& op) {
@@ -105,24 +155,14 @@ void operations::write_decisions(const enqueue_cycle& op) {
 
 std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& ops) {
   std::vector<enqueued> outcomes(ops.size());
-  std::vector<new_dispatch> rows;
-  std::vector<new_waiting> made;
+  std::vector<wanted_dispatch> all;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     outcomes[i].reply.dispatch_ids.reserve(ops[i]->specs.size());
-    for (const auto& spec : ops[i]->specs) {
-      if (outcomes[i].refused)
-        break;
-      rows.reserve(rows_at_once);
-      rows.push_back({i, 0, &names_.ensure(spec.kernel_id, spec.agent_id), &spec.dispatch_id,
-                      queue::new_row(spec, now_)});
-      if (rows.size() < rows_at_once)
-        continue;
-      insert_dispatches(rows, outcomes, made);
-      rows.clear();
-    }
+    for (const auto& spec : ops[i]->specs)
+      all.push_back({i, &spec, &names_.ensure(spec.kernel_id, spec.agent_id)});
   }
-  insert_dispatches(rows, outcomes, made);
-  put_in(std::move(made));
+  if (!insert_in_order(all, outcomes))
+    insert_as_asked(all, outcomes);
   std::vector<any_reply> replies;
   replies.reserve(ops.size());
   for (std::size_t i = 0; i < ops.size(); ++i) {

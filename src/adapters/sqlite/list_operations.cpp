@@ -68,9 +68,9 @@ std::string row_filter(const list_dispatches& op) {
   if (!op.not_cycle_id.empty())
     sql += " AND +d.cycle_id <> ?4";
   if (op.status == dispatch_status::running)
-    sql += " AND r.id IS NOT NULL";
+    sql += " AND r.first_id IS NOT NULL";
   else if (op.status)
-    sql += " AND r.id IS NULL AND coalesce(s.status, 'pending') = ?5";
+    sql += " AND r.first_id IS NULL AND coalesce(s.status, 'pending') = ?5";
   // The plus keeps the selective index of the other ways from being passed over for this one.
   if (!op.before.empty())
     sql += std::string{way_of(op) == list_by::agent || way_of(op) == list_by::age ? " AND "
@@ -98,16 +98,17 @@ std::string select_ids(const list_dispatches& op) {
   switch (way) {
   case list_by::end:
     // Ranges may overlap: IN takes each row once.
-    return "SELECT d.id FROM dispatch_requests d CROSS JOIN dispatch_results s ON s.id = d.id LEFT "
-           "JOIN dispatch_running r ON r.id = d.id WHERE d.id IN (SELECT s.id FROM kernels k CROSS "
+    return "SELECT d.id FROM dispatch_requests d CROSS JOIN dispatch_results s ON s.id = d.id" +
+           std::string{running_join} +
+           " WHERE d.id IN (SELECT s.id FROM kernels k CROSS "
            "JOIN dispatch_ends e ON e.kernel_no = k.no AND e.finished_at >= ?7 CROSS JOIN "
            "dispatch_results s ON " +
            std::string{in_range} +
            std::string{op.kernel_id.empty() ? "" : " WHERE k.kernel_id = ?1"} + ") AND " + rows +
            of_agents + newest;
   case list_by::lease:
-    return "SELECT d.id FROM dispatch_running r CROSS JOIN dispatch_requests d ON d.id = r.id "
-           "WHERE " +
+    return "SELECT d.id FROM dispatch_running r CROSS JOIN dispatch_requests d ON d.id BETWEEN "
+           "r.first_id AND r.last_id WHERE " +
            rows + of_agents + newest;
   case list_by::agent:
     return "SELECT d.id FROM agents a CROSS JOIN dispatch_requests d ON d.id IN (SELECT d.id FROM "

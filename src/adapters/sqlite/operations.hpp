@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,32 +84,62 @@ class operations {
     bool was_delayed = false;
   };
 
-  /// A dispatch that is to be made, by the operation of this number.
-  struct new_dispatch {
-    std::size_t operation = 0;
-    std::int64_t id = 0;
+  /// What an enqueue operation asks for.
+  struct wanted_dispatch {
+    std::size_t operation = 0; ///< its number
+    const dispatch_spec* spec = nullptr;
     agent_entry* agent = nullptr;
-    const std::string* dispatch_id = nullptr; ///< as it was asked for
+  };
+  /// A dispatch that is to be made.
+  struct new_dispatch {
+    const wanted_dispatch* wanted = nullptr;
+    std::int64_t id = 0;
     queue::queue_row row;
   };
-  /// The row of dispatch_waiting of a new dispatch.
-  struct new_waiting {
-    agent_entry* agent = nullptr;
+  /// One that was made and is to wait.
+  struct made_dispatch {
+    const wanted_dispatch* wanted = nullptr;
     std::int64_t id = 0;
+    utc_time not_before{};
+  };
+  /// A row of dispatch_waiting: dispatches of one agent that wait alike. Their numbers follow each
+  /// other, in the order of their dispatch_ids.
+  struct waiting_range {
+    agent_entry* agent = nullptr;
     int priority = 0;
     utc_time created_at{};
     utc_time not_before{};
-    std::string_view dispatch_id;
+    bool attempted = false; ///< it has a row in dispatch_results: then it waits alone
+    std::int64_t first_id = 0;
+    std::int64_t last_id = 0; ///< included
+    std::string first_dispatch_id;
+
+    std::int64_t size() const { return last_id - first_id + 1; }
+    /// Which of the two is claimed first is for their dispatch_ids to say.
+    bool is_alike(const waiting_range& other) const {
+      return priority == other.priority && created_at == other.created_at;
+    }
   };
   /// What became of an enqueue operation.
   struct enqueued {
     store::enqueue_cycle::reply reply;
     std::optional<error> refused;
   };
-  /// A lease that is not written yet.
-  struct new_lease {
-    held_lease held;
+  /// A row of dispatch_running: dispatches of one agent, their numbers following each other, with
+  /// the same lease.
+  struct running_range {
+    held_lease held;          ///< its id is the first
+    std::int64_t last_id = 0; ///< included
     std::optional<utc_time> expires_at;
+
+    /// Whether `next` goes on where this one ends.
+    bool goes_on(const running_range& next) const {
+      const auto& a = held;
+      const auto& b = next.held;
+      return b.id == last_id + 1 && a.agent_no == b.agent_no && a.owner_no == b.owner_no &&
+             a.fence == b.fence && a.attempt == b.attempt && a.started_at == b.started_at &&
+             a.first == b.first && expires_at == next.expires_at;
+    }
   };
   /// The end of a dispatch's first attempt, not written yet.
   struct first_result {
@@ -127,18 +158,38 @@ class operations {
 
   /// Makes rows from `from` on, up to one that is refused; returns how many.
   std::size_t insert_requests(std::vector<new_dispatch>& rows, std::size_t from);
-  void insert_dispatches(std::vector<new_dispatch>& rows, std::vector<enqueued>& outcomes,
-                         std::vector<new_waiting>& made);
+  /// Makes all rows in the order of claiming, so that what waits alike has numbers that follow each
+  /// other. False, and nothing is made, when one is refused.
+  bool insert_in_order(const std::vector<wanted_dispatch>& all, std::vector<enqueued>& outcomes);
+  /// Makes the rows one after the other; those that are refused are answered one by one.
+  void insert_as_asked(const std::vector<wanted_dispatch>& all, std::vector<enqueued>& outcomes);
+  void insert_some(std::vector<new_dispatch>& rows, std::vector<enqueued>& outcomes,
+                   std::vector<made_dispatch>& made);
+  new_dispatch make(const wanted_dispatch& wanted);
+  /// Rows that were made, in the order of their numbers.
+  void put_in(const std::vector<made_dispatch>& made);
   std::optional<std::string> enqueued_id(const new_dispatch& d);
   void write_decisions(const store::enqueue_cycle& op);
-  void take_out(const dispatch& d, const agent_entry& agent);
-  void put_in(std::vector<new_waiting> rows);
-  void put_in(std::int64_t id, const dispatch& d, agent_entry& agent);
-  /// Takes out the `claimed` rows of one agent: all that are due, up to the last of them.
-  void take_out_due(const std::vector<read_dispatch>& claimed);
+  /// Takes the dispatch out of the range in which it waits.
+  void take_out(std::int64_t id, const dispatch& d, agent_entry& agent);
+  /// Takes the numbers from `first` to `last` out of a range that has them.
+  void take_out(const waiting_range& from, std::int64_t first, std::int64_t last);
+  void put_in(const waiting_range& range);
+  /// Ranges that hold what a claim is to get; the last of them may hold more.
+  std::vector<waiting_range> due_ranges(const store::claim& op);
+  /// Claims at most `limit` dispatches of ranges that are of one priority and age.
+  void take_due(std::span<const waiting_range> alike, std::size_t limit,
+                std::vector<read_dispatch>& claimed);
   void read_attempts(read_dispatch& claimed);
   void lease(const std::vector<read_dispatch>& claimed, std::int64_t owner_no);
-  void end_lease(std::int64_t id, const std::string& dispatch_id);
+  /// The range that this number runs in.
+  std::optional<running_range> running_at(std::int64_t id);
+  void add_running(const std::vector<running_range>& ranges);
+  /// Takes the numbers from `first` to `last` out of a range that has them.
+  void cut(const running_range& from, std::int64_t first, std::int64_t last);
+  /// Ends the leases of all numbers from `first` to `last`.
+  void end_leases(std::int64_t first, std::int64_t last);
+  std::int64_t number_of(const std::string& dispatch_id);
   stored load(const std::string& dispatch_id);
   /// Writes everything that a transition may have changed.
   void save(const stored& held);
@@ -167,9 +218,14 @@ class operations {
   connection& db_;
   directory& names_;
   utc_time now_;
-  std::vector<new_lease> new_leases_;
+  std::vector<running_range> new_leases_;  ///< of one number each
   std::deque<first_result> first_results_; ///< rows are large: they stay where they are
 };
+
+/// How many at most, as SQL takes it.
+inline std::int64_t sql_limit(std::size_t limit) {
+  return static_cast<std::int64_t>(limit);
+}
 
 /// Rows in one statement: its own cost is small then, and they stay in the processor's cache.
 inline constexpr std::size_t rows_at_once = 64;
@@ -181,9 +237,15 @@ std::string_view request_columns() noexcept;
 inline constexpr int request_column_count = 9;
 /// How many they are: further columns of a query start here.
 inline constexpr int row_column_count = 34;
+/// Joins r to d: the range that its number runs in.
+#define BOYD_SQLITE_RUNNING_JOIN                                                                   \
+  " LEFT JOIN dispatch_running r ON r.first_id = (SELECT max(q.first_id) FROM dispatch_running q " \
+  "WHERE q.first_id <= d.id) AND r.last_id >= d.id"
+inline constexpr std::string_view running_join = BOYD_SQLITE_RUNNING_JOIN;
 /// Joins r and s to d.
-inline constexpr std::string_view row_joins = " LEFT JOIN dispatch_running r ON r.id = d.id"
-                                              " LEFT JOIN dispatch_results s ON s.id = d.id";
+inline constexpr std::string_view row_joins =
+    BOYD_SQLITE_RUNNING_JOIN " LEFT JOIN dispatch_results s ON s.id = d.id";
+#undef BOYD_SQLITE_RUNNING_JOIN
 /// The row from the first columns of a result; its bodies are not among them.
 read_dispatch read_row(const statement& s, directory& names);
 /// The same of request_columns alone: as if it were new.

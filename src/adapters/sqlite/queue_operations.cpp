@@ -10,65 +10,28 @@ namespace boyd::adapters::sqlite {
 
 using namespace store;
 
-namespace {
-
-std::int64_t sql_limit(std::size_t limit) {
-  return static_cast<std::int64_t>(limit);
-}
-
-} // namespace
-
 any_reply operations::run(const claim& op) {
-  // Both walk dispatch_waiting in the order of claiming; only the winners' rows are read.
-  static const std::string head =
-      "SELECT " + std::string{request_columns()} + ", d.prompt, s.id FROM ";
-  static const std::string tail =
-      "CROSS JOIN dispatch_requests d ON d.id = w.id LEFT JOIN dispatch_results s ON s.id = w.id "
-      "WHERE w.agent_no = ? AND w.not_before <= ? ORDER BY w.priority DESC, w.created_at, "
-      "w.dispatch_id LIMIT ?";
-  static const std::string of_agent = head + "dispatch_waiting w " + tail;
-  static const std::string of_any =
-      head +
-      "(SELECT w.* FROM agents a CROSS JOIN dispatch_waiting w ON w.agent_no = a.no WHERE "
-      "a.kernel_no = (SELECT no FROM kernels WHERE kernel_id = ?) AND w.not_before <= ? ORDER BY "
-      "w.priority DESC, w.created_at, w.dispatch_id LIMIT ?) w CROSS JOIN dispatch_requests d ON "
-      "d.id = w.id LEFT JOIN dispatch_results s ON s.id = w.id ORDER BY w.priority DESC, "
-      "w.created_at, w.dispatch_id";
-  std::vector<claimed_dispatch> out;
+  const auto ranges = due_ranges(op);
   std::vector<read_dispatch> found;
-  {
-    const auto* agent = op.agent_id.empty() ? nullptr : names_.find(op.kernel_id, op.agent_id);
-    if (agent == nullptr && !op.agent_id.empty())
-      return out;
-    auto s = db_.fixed((agent != nullptr ? of_agent : of_any).c_str());
-    if (agent != nullptr)
-      s.bind(agent->no);
-    else
-      s.bind(op.kernel_id);
-    s.bind(now_).bind(sql_limit(op.limit));
-    found.reserve(std::min(op.limit, limits::claim_batch));
-    while (s.step()) {
-      auto& f = found.emplace_back(read_request(s, names_));
-      f.row.d.prompt = s.text(request_column_count);
-      f.attempted = !s.null(request_column_count + 1);
-    }
+  found.reserve(std::min(op.limit, limits::claim_batch));
+  for (auto next = ranges.begin(); next != ranges.end() && found.size() < op.limit;) {
+    const auto end = std::find_if_not(next, ranges.end(),
+                                      [&](const auto& range) { return range.is_alike(*next); });
+    take_due({next, end}, op.limit - found.size(), found);
+    next = end;
   }
   for (auto& f : found)
     if (f.attempted)
       read_attempts(f);
   const auto owner_no = found.empty() ? 0 : names_.node_no(op.node_id);
-  if (!op.agent_id.empty())
-    take_out_due(found);
-  else
-    for (const auto& f : found)
-      take_out(f.row.d, *f.agent);
   for (auto& f : found) {
-    auto& d = f.row.d;
-    names_.waiting(*f.agent, d.not_before > d.created_at, false);
+    const auto& d = f.row.d;
+    names_.waiting(*f.agent, d.not_before > d.created_at, -1);
     queue::claim_row(f.row, op.node_id, op.lease, now_);
     names_.moved(*f.agent, dispatch_status::pending, dispatch_status::running);
   }
   lease(found, owner_no);
+  std::vector<claimed_dispatch> out;
   out.reserve(found.size());
   for (auto& f : found)
     out.push_back({std::move(f.row.d), op.lease});
@@ -93,15 +56,20 @@ std::optional<held_lease> operations::find_lease(const std::string& dispatch_id)
   if (const auto* known = names_.leased(dispatch_id))
     return *known;
   write_gathered();
-  auto s = db_.fixed("SELECT id, agent_no, owner_no, fence, attempt, started_at, first FROM "
-                     "dispatch_running WHERE id=(SELECT id FROM dispatch_requests WHERE "
-                     "dispatch_id=?)");
-  s.bind(dispatch_id);
-  if (!s.step())
+  const auto id = number_of(dispatch_id);
+  auto range = running_at(id);
+  if (!range)
     return std::nullopt;
-  return held_lease{
-      s.integer(0), s.integer(1),     s.integer(2), s.integer(3), static_cast<int>(s.integer(4)),
-      s.time(5),    s.integer(6) != 0};
+  range->held.id = id;
+  return range->held;
+}
+
+std::int64_t operations::number_of(const std::string& dispatch_id) {
+  if (const auto* known = names_.leased(dispatch_id))
+    return known->id;
+  auto s = db_.fixed("SELECT id FROM dispatch_requests WHERE dispatch_id=?");
+  s.bind(dispatch_id);
+  return s.step() ? s.integer(0) : 0;
 }
 
 /// Most rows are settled at their first attempt, and finally: then the lease says all that the rule
@@ -151,19 +119,6 @@ any_reply operations::run(const settle& op) {
   return out;
 }
 
-any_reply operations::run(const renew_leases& op) {
-  renew_leases::reply reply;
-  const auto owner_no = names_.node_no(op.node_id);
-  for (const auto& item : op.items) {
-    auto s = db_.fixed("UPDATE dispatch_running SET lease_expires_at=? WHERE id=(SELECT id FROM "
-                       "dispatch_requests WHERE dispatch_id=?) AND fence=? AND owner_no=?");
-    s.bind(now_ + op.lease).bind(item.dispatch_id).bind(item.fence).bind(owner_no).run();
-    if (db_.changes() == 0)
-      reply.lost.push_back(item.dispatch_id);
-  }
-  return reply;
-}
-
 take_back::reply operations::give_back(statement ids, int max_rescues) {
   std::vector<std::string> found;
   while (ids.step())
@@ -179,15 +134,17 @@ take_back::reply operations::give_back(statement ids, int max_rescues) {
 }
 
 any_reply operations::run(const take_back& op) {
-  auto s = db_.fixed("SELECT d.dispatch_id FROM dispatch_running r CROSS JOIN dispatch_requests d "
-                     "ON d.id=r.id WHERE r.owner_no=? ORDER BY d.dispatch_id LIMIT ?");
+  auto s = db_.fixed(
+      "SELECT d.dispatch_id FROM dispatch_running r CROSS JOIN dispatch_requests d "
+      "ON d.id BETWEEN r.first_id AND r.last_id WHERE r.owner_no=? ORDER BY d.dispatch_id LIMIT ?");
   s.bind(names_.node_no(op.node_id)).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
 }
 
 any_reply operations::run(const rescue_expired& op) {
   auto s = db_.fixed("SELECT d.dispatch_id FROM dispatch_running r CROSS JOIN dispatch_requests d "
-                     "ON d.id=r.id WHERE r.lease_expires_at <= ? ORDER BY r.lease_expires_at, "
+                     "ON d.id BETWEEN r.first_id AND r.last_id WHERE r.lease_expires_at <= ? ORDER "
+                     "BY r.lease_expires_at, "
                      "d.dispatch_id LIMIT ?");
   s.bind(now_).bind(sql_limit(op.limit));
   return give_back(std::move(s), op.max_rescues);
@@ -216,10 +173,11 @@ any_reply operations::run(const cancel_dispatch& op) {
 std::uint64_t operations::due_count(const agent_entry& agent) {
   if (agent.delayed == 0)
     return std::min(agent.waiting, queue::due_count_cap);
-  auto s = db_.fixed("SELECT count(*) FROM (SELECT 1 FROM dispatch_waiting WHERE agent_no=? AND "
-                     "not_before<=? LIMIT ?)");
+  auto s = db_.fixed("SELECT coalesce(sum(n), 0) FROM (SELECT last_id - first_id + 1 AS n FROM "
+                     "dispatch_waiting WHERE agent_no=? AND not_before<=? LIMIT ?)");
   s.bind(agent.no).bind(now_).bind(static_cast<std::int64_t>(queue::due_count_cap));
-  return s.step() ? static_cast<std::uint64_t>(s.integer(0)) : 0;
+  s.step();
+  return std::min(static_cast<std::uint64_t>(s.integer(0)), queue::due_count_cap);
 }
 
 any_reply operations::run(const due_agents&) {
@@ -228,7 +186,7 @@ any_reply operations::run(const due_agents&) {
     if (agent.waiting == 0)
       continue;
     auto s = db_.fixed("SELECT priority FROM dispatch_waiting WHERE agent_no=? AND not_before<=? "
-                       "ORDER BY priority DESC, created_at, dispatch_id LIMIT 1");
+                       "ORDER BY priority DESC LIMIT 1");
     s.bind(agent.no).bind(now_);
     if (s.step())
       reply.due.push_back(

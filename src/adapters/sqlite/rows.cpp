@@ -1,7 +1,5 @@
 #include "operations.hpp"
 
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -105,66 +103,6 @@ read_dispatch read_row(const statement& s, directory& names) {
   return out;
 }
 
-void operations::take_out(const dispatch& d, const agent_entry& agent) {
-  auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority=? AND "
-                     "created_at=? AND dispatch_id=?");
-  s.bind(agent.no).bind(d.priority).bind(d.created_at).bind(d.dispatch_id).run();
-}
-
-void operations::take_out_due(const std::vector<read_dispatch>& claimed) {
-  if (claimed.empty())
-    return;
-  const auto agent_no = claimed.front().agent->no;
-  const auto& last = claimed.back().row.d;
-  std::int64_t gone = 0;
-  {
-    auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority>? AND "
-                       "not_before<=?");
-    s.bind(agent_no).bind(last.priority).bind(now_).run();
-    gone += db_.changes();
-  }
-  auto s = db_.fixed("DELETE FROM dispatch_waiting WHERE agent_no=? AND priority=? AND "
-                     "(created_at, dispatch_id) <= (?,?) AND not_before<=?");
-  s.bind(agent_no).bind(last.priority).bind(last.created_at).bind(last.dispatch_id);
-  s.bind(now_).run();
-  gone += db_.changes();
-  if (gone != static_cast<std::int64_t>(claimed.size()))
-    throw failure(SQLITE_CORRUPT, "the waiting rows are not the ones that were read");
-}
-
-void operations::lease(const std::vector<read_dispatch>& claimed, std::int64_t owner_no) {
-  for (const auto& c : claimed) {
-    const auto& d = c.row.d;
-    const held_lease held{c.id, c.agent->no, owner_no, d.fence, d.attempt, now_, !c.attempted};
-    names_.leased(d.dispatch_id, held);
-    new_leases_.push_back({held, d.lease_expires_at});
-  }
-}
-
-void operations::write_leases() {
-  if (new_leases_.empty())
-    return;
-  std::ranges::sort(new_leases_, {}, [](const new_lease& l) { return l.held.id; });
-  constexpr std::size_t columns = 8;
-  auto& rows = db_.rows().begin(columns);
-  for (const auto& [held, expires_at] : new_leases_) {
-    rows.bind(held.id).bind(held.agent_no).bind(held.fence).bind(held.attempt);
-    rows.bind(held.owner_no).bind(expires_at).bind(held.started_at).bind(held.first ? 1 : 0);
-  }
-  db_.fixed("INSERT INTO dispatch_running(id, agent_no, fence, attempt, owner_no, "
-            "lease_expires_at, started_at, first) SELECT c0, c1, c2, c3, c4, c5, c6, c7 FROM "
-            "given_rows")
-      .run();
-  new_leases_.clear();
-}
-
-void operations::end_lease(std::int64_t id, const std::string& dispatch_id) {
-  db_.fixed("DELETE FROM dispatch_running WHERE id=?").bind(id).run();
-  if (db_.changes() != 1)
-    throw failure(SQLITE_CORRUPT, "a lease that was found cannot be ended");
-  names_.released(dispatch_id);
-}
-
 operations::stored operations::load(const std::string& dispatch_id) {
   static const std::string sql = "SELECT " + std::string{row_columns()} +
                                  ", s.output FROM dispatch_requests d" + std::string{row_joins} +
@@ -202,11 +140,13 @@ constexpr std::int64_t widest_gap = 8;
 void operations::save(const stored& held) {
   const auto& d = held.row.d;
   if (held.was == dispatch_status::pending) {
-    take_out(d, *held.agent);
-    names_.waiting(*held.agent, held.was_delayed, false);
+    take_out(held.id, d, *held.agent);
+    names_.waiting(*held.agent, held.was_delayed, -1);
   }
-  if (held.was == dispatch_status::running)
-    end_lease(held.id, d.dispatch_id);
+  if (held.was == dispatch_status::running) {
+    end_leases(held.id, held.id);
+    names_.released(d.dispatch_id);
+  }
   db_.rows().begin(result_columns);
   give_result(held.id, held.agent->kernel_no, held.row, false);
   db_.fixed("INSERT OR REPLACE " RESULT).run();
@@ -215,8 +155,11 @@ void operations::save(const stored& held) {
     give_range({held.agent->kernel_no, *d.finished_at, held.id, held.id});
     db_.fixed(INSERT_RANGES).run();
   }
-  if (d.status == dispatch_status::pending)
-    put_in(held.id, d, *held.agent);
+  if (d.status == dispatch_status::pending) {
+    put_in({held.agent, d.priority, d.created_at, d.not_before, true, held.id, held.id,
+            d.dispatch_id});
+    names_.waiting(*held.agent, d.not_before > d.created_at, 1);
+  }
   names_.moved(*held.agent, held.was, d.status);
 }
 
@@ -243,12 +186,13 @@ void operations::write_first_results() {
   for (const auto& r : first_results_)
     all.push_back(&r);
   std::ranges::sort(all, {}, &first_result::id);
-  db_.rows().begin(1);
-  for (const auto* r : all)
-    db_.rows().bind(r->id);
-  db_.fixed("DELETE FROM dispatch_running WHERE id IN (SELECT c0 FROM given_rows)").run();
-  if (db_.changes() != static_cast<std::int64_t>(all.size()))
-    throw failure(SQLITE_CORRUPT, "leases that were found cannot be ended");
+  for (auto run = all.begin(); run != all.end();) {
+    const auto first = (*run)->id;
+    auto last = first;
+    while (++run != all.end() && (*run)->id == last + 1)
+      ++last;
+    end_leases(first, last);
+  }
   for (std::size_t from = 0; from < all.size(); from += rows_at_once) {
     db_.rows().begin(result_columns);
     for (auto i = from; i < std::min(from + rows_at_once, all.size()); ++i)

@@ -27,7 +27,7 @@ std::string id_of(std::size_t cycle, const std::string& agent) {
   return "dispatch-" + std::to_string(1000 + cycle) + "-" + agent;
 }
 
-/// A store with pending work of three agents whose rows alternate.
+/// A store with pending work of three agents.
 class world {
  public:
   world() {
@@ -61,17 +61,26 @@ class world {
     return std::get<typename Operation::reply>(replies->front());
   }
 
-  /// Ends `count` of an agent's dispatches, one second after what ended last.
-  std::set<std::string> end_some(const std::string& agent, std::size_t count) {
+  /// Begins `count` of an agent's dispatches.
+  std::vector<settlement> begin_some(const std::string& agent, std::size_t count) {
     std::vector<settlement> ends;
-    std::set<std::string> ids;
-    for (const auto& r : ask(store::claim{"n", "k", agent, count, 1h})) {
+    for (const auto& r : ask(store::claim{"n", "k", agent, count, 1h}))
       ends.push_back({r.row.dispatch_id, r.row.fence, settle_to::failed, 0ms, {}});
-      ids.insert(r.row.dispatch_id);
-    }
+    return ends;
+  }
+
+  /// Ends them, one second after what ended last.
+  std::set<std::string> end_all(const std::vector<settlement>& ends) {
+    std::set<std::string> ids;
+    for (const auto& e : ends)
+      ids.insert(e.dispatch_id);
     clock->advance(1s);
     ask(store::settle{"n", ends});
     return ids;
+  }
+
+  std::set<std::string> end_some(const std::string& agent, std::size_t count) {
+    return end_all(begin_some(agent, count));
   }
 
   std::set<std::string> ended_since(utc_time since) {
@@ -103,9 +112,13 @@ class world {
 TEST_CASE("what ended since a time is found where ranges of several times lie in each other") {
   world w;
   const auto begin = w.clock->now();
-  const auto first = w.end_some("a", 20);
+  std::vector<settlement> even;
+  std::vector<settlement> odd;
+  for (auto& s : w.begin_some("a", 40))
+    (even.size() > odd.size() ? odd : even).push_back(std::move(s));
+  const auto first = w.end_all(even);
   const auto between = w.clock->now() + 1ms;
-  const auto second = w.end_some("b", 20);
+  const auto second = w.end_all(odd);
   auto all = first;
   all.insert(second.begin(), second.end());
   CHECK(w.ended_since(begin) == all);
@@ -129,7 +142,7 @@ TEST_CASE("what ended since a time is found where ranges of several times lie in
     CHECK(w.count_of("dispatch_ends") == "4");
     w.ask(store::retry_dispatch{id_of(0, "a")});
     w.ask(store::retry_dispatch{id_of(19, "a")});
-    // Both are due before the rest; numbers 1 and 58 are no neighbours.
+    // Both are due before the rest; numbers 1 and 20 are no neighbours.
     const auto ends = w.end_some("a", 2);
     CHECK(ends == std::set<std::string>{id_of(0, "a"), id_of(19, "a")});
     CHECK(w.ended_since(w.clock->now()) == ends);

@@ -1,10 +1,10 @@
+#include "sqlite_cli.hpp"
 #include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 
 using namespace boyd;
 using namespace boyd::test;
@@ -120,18 +120,18 @@ TEST_CASE("what ran under the schema that had leases by text ends under its fenc
   const auto path = d.file("boyd.db");
   auto old = options_for(path);
   old.migrate_to = leases_by_text;
-  {
-    auto s = adapters::make_sqlite_store(old);
-    REQUIRE(s->open());
-    REQUIRE(s->apply({whole_cycle(1)}));
-  }
-  const auto as_claimed =
-      "sqlite3 '" + path +
-      "' \"INSERT INTO node_names VALUES(1, 'n'); DELETE FROM dispatch_waiting WHERE id = 2; "
-      "INSERT INTO dispatch_running SELECT dispatch_id, id, agent_no, 1, 1, 1, 9000, 900, 1 FROM "
-      "dispatch_requests WHERE id = 2; UPDATE dispatch_counts SET n = 2; INSERT INTO "
-      "dispatch_counts VALUES('k', 'running', 1);\"";
-  REQUIRE(std::system(as_claimed.c_str()) == 0);
+  REQUIRE(adapters::make_sqlite_store(old)->open());
+  REQUIRE(sqlite_cli(path, "INSERT INTO kernels VALUES(1, 'k'); INSERT INTO node_names VALUES(1, "
+                           "'n'); INSERT INTO agents VALUES(1, 1, 'agent-0'), (2, 1, 'agent-1'), "
+                           "(3, 1, 'agent-2'); INSERT INTO dispatch_requests SELECT no, "
+                           "'dispatch-0001-' || (no - 1), no, 'cycle-1', 5, 3, 900, 900, '{}', "
+                           "'work' FROM agents; INSERT INTO dispatch_waiting SELECT agent_no, "
+                           "priority, created_at, dispatch_id, not_before, id FROM "
+                           "dispatch_requests WHERE id <> 2; INSERT INTO dispatch_running SELECT "
+                           "dispatch_id, id, agent_no, 1, 1, 1, 9000, 900, 1 FROM "
+                           "dispatch_requests WHERE id = 2; INSERT INTO dispatch_counts "
+                           "VALUES('k', 'pending', 2), ('k', 'running', 1)")
+              .empty());
   auto s = adapters::make_sqlite_store(options_for(path));
   REQUIRE(s->open());
   store::list_dispatches running;
