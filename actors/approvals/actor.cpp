@@ -4,6 +4,7 @@
 #include "actors/approvals/notices.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "actors/support/past_faults.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/mcp/form.hpp"
 #include "boyd/queue/approvals.hpp"
@@ -52,7 +53,7 @@ struct notice_overdue : message {
 using approvals_impl =
     approvals_actor::extend<caf::reacts_to<room_tick>, caf::reacts_to<sweep_tick>,
                             caf::reacts_to<notice_ended>, caf::reacts_to<notice_due>,
-                            caf::reacts_to<notice_overdue>>;
+                            caf::reacts_to<notice_overdue>, caf::reacts_to<late_order>>;
 
 /// The clock is not looked at more often.
 constexpr milliseconds least_look = 100ms;
@@ -145,7 +146,8 @@ void tell(self_pointer self, effect::tell& e) {
   const bool last =
       e.answer.word != approval_word::asked && e.answer.word != approval_word::approved;
   const auto wish = e.answer.wish;
-  self->send(s.runs.at(waiter->second).handle, std::move(e.answer));
+  send_past_faults(self, s.runs.at(waiter->second).handle, faults::point("approvals.answer"),
+                   std::move(e.answer));
   if (last)
     forget(self, wish);
 }
@@ -206,8 +208,17 @@ void perform(self_pointer self, effects all) {
   arm(self);
 }
 
-void take(self_pointer self, approval_request& m) {
+/// An answer that the wish never got beyond this part for.
+void refuse(self_pointer self, const approval_waiter_actor& waiter, const std::string& wish,
+            const std::string& why) {
+  self->send(waiter, approval_answer{{}, wish, approval_word::denied, {}, why});
+}
+
+void take(self_pointer self, approval_request& m, const error* fault) {
   auto& s = self->state;
+  if (fault != nullptr)
+    return refuse(self, m.waiter, m.wish.ask.approval_id,
+                  "no person could be asked: " + to_string(*fault));
   const auto& ask = m.wish.ask;
   const auto address = m.waiter.address();
   auto [run, fresh] = s.runs.try_emplace(address, waiting_run{m.waiter, {}});
@@ -218,12 +229,19 @@ void take(self_pointer self, approval_request& m) {
   perform(self, s.room->on_wish(std::move(m.wish), now_of(self)));
 }
 
+void use(self_pointer self, const approval_use_request& m, const error* fault) {
+  if (fault == nullptr)
+    return perform(self, self->state.room->on_use(m.use));
+  refuse(self, m.waiter, m.use.wish, "the approval could not be used: " + to_string(*fault));
+  forget(self, m.use.wish);
+}
+
 /// What the run has asked is withdrawn, whether it still waits for it or not.
-void end_run(self_pointer self, const approval_over& over) {
+void end_run(self_pointer self, const approval_over& over, const char* why) {
   effect::withdraw e;
   e.what.dispatch_id = over.dispatch_id;
   e.what.fence = over.fence;
-  e.what.why = "the run is over";
+  e.what.why = why;
   withdraw(self, e);
 }
 
@@ -236,14 +254,33 @@ void forget_run(self_pointer self, const caf::actor_addr& waiter) {
     forget(self, wish);
 }
 
-/// The run died without a word.
+/// A waiter died without a word: a run, or a server of tools that asks for many runs.
 void on_down(self_pointer self, const caf::actor_addr& waiter) {
   const auto run = self->state.runs.find(waiter);
   if (run == self->state.runs.end())
     return;
-  const auto over = run->second.wishes.begin()->second;
+  std::set<std::pair<std::string, std::int64_t>> asked_for;
+  for (const auto& [wish, over] : run->second.wishes)
+    asked_for.emplace(over.dispatch_id, over.fence);
   forget_run(self, waiter);
-  end_run(self, over);
+  for (const auto& [dispatch_id, fence] : asked_for)
+    end_run(self, {dispatch_id, fence}, "who asked is gone");
+}
+
+/// What is lost on the way ends with the run: its death is heard of.
+void on_end(self_pointer self, const approval_end& m, const error* fault) {
+  if (fault != nullptr)
+    return spdlog::warn("approvals: what a run has asked is not withdrawn yet: {}",
+                        to_string(*fault));
+  forget_run(self, m.waiter.address());
+  end_run(self, m.over, "the run is over");
+}
+
+void on_withdrawal(self_pointer self, const approval_withdrawal& m, const error* fault) {
+  if (fault != nullptr)
+    return spdlog::warn("approvals: request {} is not withdrawn, it ends with its run: {}", m.wish,
+                        to_string(*fault));
+  perform(self, self->state.room->on_withdrawal(m.wish, m.why));
 }
 
 /// Each attempt stands in the request's trail; that of a request which is not there stands nowhere
@@ -322,14 +359,21 @@ approvals_impl::behavior_type approvals_behavior(self_pointer self, node_context
   if (!s.context->passive)
     sweep_in(self, least_look);
   return {
-      [self](approval_request& m) { take(self, m); },
-      [self](approval_use_request& m) { perform(self, self->state.room->on_use(m.use)); },
+      [self](approval_request& m) {
+        past_faults(self, faults::point("approvals.ask"),
+                    [self, m = std::move(m)](const error* why) mutable { take(self, m, why); });
+      },
+      [self](approval_use_request& m) {
+        past_faults(self, faults::point("approvals.use"),
+                    [self, m = std::move(m)](const error* why) { use(self, m, why); });
+      },
       [self](approval_end& m) {
-        forget_run(self, m.waiter.address());
-        end_run(self, m.over);
+        past_faults(self, faults::point("approvals.end"),
+                    [self, m = std::move(m)](const error* why) { on_end(self, m, why); });
       },
       [self](approval_withdrawal& m) {
-        perform(self, self->state.room->on_withdrawal(m.wish, m.why));
+        past_faults(self, faults::point("approvals.end"),
+                    [self, m = std::move(m)](const error* why) { on_withdrawal(self, m, why); });
       },
       [self](approval_decision& m) { return decide(self, m); },
       [self](approvals_query&) -> result<approvals_status> {
@@ -360,6 +404,7 @@ approvals_impl::behavior_type approvals_behavior(self_pointer self, node_context
                            notice_overdue{{}, m.number, self->state.told->tries(m.number)});
       },
       [self](notice_overdue& m) { self->state.told->on_overdue(m.number, m.tries); },
+      [](late_order& m) { m.carry_out(); },
   };
 }
 

@@ -1,6 +1,7 @@
 #include "actors/approvals/notices.hpp"
 
 #include "boyd/config/redact.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/command_line.hpp"
 
 #include <nlohmann/json.hpp>
@@ -87,7 +88,9 @@ void notices::give_up(const one& n, const std::string& why) {
 
 void notices::start(std::uint64_t number, one& n) {
   ++n.tries;
-  if (n.command)
+  if (auto passed = faults::pass("approvals.notify"); !passed)
+    ended_(number, to_string(passed.error()));
+  else if (n.command)
     run(number, n);
   else
     call(number, n);

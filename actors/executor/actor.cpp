@@ -388,6 +388,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](tree_made& m) { on_tree_made(self, m); },
       [self](tree_closed& m) { on_tree_closed(self, m); },
       [self](approval_answer& m) { on_approval_answer(self, m); },
+      [](late_order& m) { m.carry_out(); },
   };
 }
 

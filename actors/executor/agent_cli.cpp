@@ -130,13 +130,20 @@ void make_tree(self_pointer self, const config::worktree_settings& settings) {
     return finish_unstarted(self, {errc::refused, "this node makes no worktrees", {}, {}},
                             failure_class::environment);
   s.tree = run_tree{order_of(self, settings), {}};
-  caf::actor_addr me = self->address();
-  // The port outlives its own calls; who asked may not.
-  trees->make(s.tree->order, [me, trees, order = s.tree->order](result<worktree_made> made) {
-    if (auto strong = caf::actor_cast<caf::actor>(me))
-      caf::anon_send(strong, tree_made{{}, std::move(made)});
-    else if (made)
-      trees->close(order, made->base, [](const result<worktree_change>&) {});
+  past_faults(self, faults::point("worktrees.make"), [self, trees](const error* fault) {
+    if (!self->state.tree)
+      return; // given up meanwhile
+    const auto& order = self->state.tree->order;
+    if (fault != nullptr)
+      return self->send(self, tree_made{{}, fail(errc::io_error, fault->what, order.path)});
+    caf::actor_addr me = self->address();
+    // The port outlives its own calls; who asked may not.
+    trees->make(order, [me, trees, order](result<worktree_made> made) {
+      if (auto strong = caf::actor_cast<caf::actor>(me))
+        caf::anon_send(strong, tree_made{{}, std::move(made)});
+      else if (made)
+        trees->close(order, made->base, [](const result<worktree_change>&) {});
+    });
   });
   self->delayed_send(self, tree_patience, tree_made{{}, overdue(s.tree->order.repo)});
 }
@@ -206,12 +213,20 @@ bool closes_tree(self_pointer self, run_outcome& outcome) {
   if (s.closing)
     return true;
   s.closing = std::move(outcome);
-  caf::actor_addr me = self->address();
-  s.order.context->ports.trees->close(
-      s.tree->order, s.tree->base, [me](result<worktree_change> change) {
-        if (auto strong = caf::actor_cast<caf::actor>(me))
-          caf::anon_send(strong, tree_closed{{}, std::move(change)});
-      });
+  past_faults(self, faults::point("worktrees.close"), [self](const error* fault) {
+    const auto& present = self->state;
+    if (!present.tree)
+      return; // given up meanwhile
+    const auto& order = present.tree->order;
+    if (fault != nullptr)
+      return self->send(self, tree_closed{{}, fail(errc::io_error, fault->what, order.path)});
+    caf::actor_addr me = self->address();
+    present.order.context->ports.trees->close(
+        order, present.tree->base, [me](result<worktree_change> change) {
+          if (auto strong = caf::actor_cast<caf::actor>(me))
+            caf::anon_send(strong, tree_closed{{}, std::move(change)});
+        });
+  });
   self->delayed_send(self, tree_patience, tree_closed{{}, overdue(s.tree->order.path)});
   return true;
 }

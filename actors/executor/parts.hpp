@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/executor/actor.hpp"
+#include "actors/support/past_faults.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/ports/clock.hpp"
@@ -103,11 +104,13 @@ struct tool_command {
   std::optional<steady_time> unreported{}; ///< ended, as its runner says, since then
 };
 
-using executor_impl = executor_actor::extend<
-    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<run_tick>,
-    caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
-    caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
-    caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>, caf::reacts_to<approval_answer>>;
+using executor_impl =
+    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
+                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
+                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
+                           caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
+                           caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
+                           caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.

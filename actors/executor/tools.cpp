@@ -107,6 +107,8 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
     if (auto strong = caf::actor_cast<caf::actor>(me))
       caf::anon_send(strong, tool_command_ended{{}, step, e, std::move(all.text), all.cut});
   };
+  if (auto passed = faults::pass("processes.start"); !passed)
+    return answer(self, step, tools::failed_outcome(passed.error()));
   auto handle = s.order.context->ports.processes->start(
       std::move(command->process), faults::watched(std::move(events), faults::executor_processes));
   if (!handle)

@@ -1,7 +1,7 @@
 #include "actors/governor/actor.hpp"
 
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "actors/support/past_faults.hpp"
 #include "boyd/model/governor.hpp"
 
 #include <caf/actor_system.hpp>
@@ -24,7 +24,8 @@ struct governor_tick : message {
   std::uint64_t number = 0;
 };
 
-using governor_impl = governor_actor::extend<caf::reacts_to<governor_tick>>;
+using governor_impl =
+    governor_actor::extend<caf::reacts_to<governor_tick>, caf::reacts_to<late_order>>;
 
 /// Waits that are longer are cut: the clock may be looked at more often, never less.
 constexpr milliseconds longest_look = 30s;
@@ -60,6 +61,10 @@ using self_pointer = governor_impl::stateful_pointer<governor_state>;
 
 steady_time now_of(self_pointer self) {
   return self->state.context->ports.clock->steady();
+}
+
+void tell(self_pointer self, const place_holder_actor& holder, place_answer word) {
+  send_past_faults(self, holder, faults::point("governor.answer"), std::move(word));
 }
 
 void forget(self_pointer self, model::governor_core::ticket_id ticket) {
@@ -105,7 +110,7 @@ void decide(self_pointer self) {
       auto it = s.places.find(d.ticket);
       if (it == s.places.end())
         continue;
-      self->send(it->second.holder, place_answer{{}, it->second.call, std::move(d.why)});
+      tell(self, it->second.holder, place_answer{{}, it->second.call, std::move(d.why)});
       if (!d.granted)
         forget(self, d.ticket);
     }
@@ -125,18 +130,19 @@ void refuse(self_pointer self, const place_request& m, model::trouble_kind kind,
   model::trouble t;
   t.kind = kind;
   t.what = std::move(what);
-  self->send(m.holder, place_answer{{}, m.wish.call, std::move(t)});
+  tell(self, m.holder, place_answer{{}, m.wish.call, std::move(t)});
 }
 
-void ask(self_pointer self, const place_request& m) {
+/// `fault`: what is to go wrong with the wish, if anything.
+void ask(self_pointer self, const place_request& m, const error* fault) {
   auto& s = self->state;
   auto core = s.providers.find(m.wish.provider_id);
   // The run began with a configuration that had it, and may be tried again with the present one.
   if (core == s.providers.end())
     return refuse(self, m, model::trouble_kind::unavailable,
                   "no such provider in the configuration: " + m.wish.provider_id);
-  if (auto passed = faults::pass("governor.place"); !passed)
-    return refuse(self, m, model::trouble_kind::unavailable, to_string(passed.error()));
+  if (fault != nullptr)
+    return refuse(self, m, model::trouble_kind::unavailable, to_string(*fault));
   const auto ticket = s.next_ticket++;
   auto [of_holder, fresh] = s.tickets.try_emplace(m.holder.address());
   if (fresh)
@@ -222,7 +228,7 @@ void forget_removed(self_pointer self) {
     model::trouble t;
     t.kind = model::trouble_kind::unavailable;
     t.what = "the provider was removed from the configuration: " + at.provider_id;
-    self->send(at.holder, place_answer{{}, at.call, std::move(t)});
+    tell(self, at.holder, place_answer{{}, at.call, std::move(t)});
     forget(self, ticket);
   }
 }
@@ -253,8 +259,14 @@ governor_impl::behavior_type governor_behavior(self_pointer self, node_context_p
   self->state.context = std::move(context);
   set_limits(self, *configuration);
   return {
-      [self](place_request& m) { ask(self, m); },
-      [self](place_release& m) { release(self, m); },
+      [self](place_request& m) {
+        past_faults(self, faults::point("governor.place"),
+                    [self, m = std::move(m)](const error* why) { ask(self, m, why); });
+      },
+      [self](place_release& m) {
+        past_faults(self, faults::point("governor.release"),
+                    [self, m = std::move(m)](const error*) { release(self, m); });
+      },
       [self](governors_query&) -> result<governors_reply> { return status_of(self); },
       [self](reload_order& m) { set_limits(self, *m.configuration); },
       [](health_query&) -> result<part_health> { return part_health{}; },
@@ -264,6 +276,7 @@ governor_impl::behavior_type governor_behavior(self_pointer self, node_context_p
         self->state.tick_at.reset();
         decide(self);
       },
+      [](late_order& m) { m.carry_out(); },
   };
 }
 

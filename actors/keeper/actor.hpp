@@ -3,7 +3,7 @@
 #include "actors/keeper/core.hpp"
 #include "actors/supervision/restart.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "actors/support/past_faults.hpp"
 #include "boyd/core/restart_log.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -99,18 +99,6 @@ struct worker_state {
   std::uint64_t performed = 0; ///< the newest batch, by its sequence number
   static inline const char* name = "worker";
 };
-
-/// Sends what the point may delay or lose.
-template <class Self, class Handle, class Message>
-void send_past_faults(Self* self, const Handle& to, faults::point at, Message what) {
-  const auto met = faults::meet(at);
-  if (met && met->drops())
-    return;
-  if (met && met->delay > milliseconds{0})
-    self->delayed_send(to, met->delay, std::move(what));
-  else
-    self->send(to, std::move(what));
-}
 
 /// The disposable worker: detached in production, inline in simulation (the spawn site chooses).
 template <class Request, class Reply>

@@ -232,6 +232,8 @@ call_promise call_tool(self_pointer self, mcp_call& m) {
 }
 
 void cancel(self_pointer self, const mcp_cancel& m) {
+  if (faults::lost("mcp.cancel"))
+    return; // the call ends at its own limit
   auto& s = self->state;
   const auto it = s.tickets.find(m.ticket);
   if (it == s.tickets.end())

@@ -51,6 +51,12 @@ constexpr std::optional<faults::point> request_point() {
     return faults::point("dispatcher.request");
   else if constexpr (std::is_same_v<Handle, dispatcher_pool_actor>)
     return faults::point("dispatchers.request");
+  else if constexpr (std::is_same_v<Handle, governor_actor>)
+    return faults::point("governor.request");
+  else if constexpr (std::is_same_v<Handle, mcp_actor>)
+    return faults::point("mcp.request");
+  else if constexpr (std::is_same_v<Handle, approvals_actor>)
+    return faults::point("approvals.request");
   else if constexpr (std::is_same_v<Handle, tree_source_actor>)
     return faults::point("root.request");
   else

@@ -7,8 +7,8 @@
 
 namespace boyd {
 
-/// The same node for one part, with the part's fault points before its files and before every
-/// repository.
+/// The same node for one part, with the part's fault points before its files, before the file
+/// tools and before every repository.
 inline node_context_ptr with_fault_points(const node_context_ptr& context,
                                           const faults::file_points& files) {
   auto own = std::make_shared<node_context>(*context);
@@ -16,6 +16,8 @@ inline node_context_ptr with_fault_points(const node_context_ptr& context,
     own->ports.files = faults::watched(own->ports.files, files);
   if (own->ports.repositories)
     own->ports.repositories = faults::watched(own->ports.repositories);
+  if (own->ports.workspaces)
+    own->ports.workspaces = faults::watched(own->ports.workspaces);
   return own;
 }
 

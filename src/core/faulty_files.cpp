@@ -58,7 +58,11 @@ class watched_file final : public open_file {
       return passed;
     return inner_->rewrite(offset, bytes);
   }
-  result<std::uint64_t> size() override { return inner_->size(); }
+  result<std::uint64_t> size() override {
+    if (auto passed = pass_if(points_.read, path_); !passed)
+      return fail(std::move(passed.error()));
+    return inner_->size();
+  }
 
  private:
   std::unique_ptr<open_file> inner_;
@@ -84,7 +88,11 @@ class watched_files final : public file_system {
     return inner_->read_below(root, file, max_bytes);
   }
 
-  result<file_info> stat(const std::string& path) override { return inner_->stat(path); }
+  result<file_info> stat(const std::string& path) override {
+    if (auto passed = pass_if(points_.read, path); !passed)
+      return fail(std::move(passed.error()));
+    return inner_->stat(path);
+  }
 
   result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override {
     if (auto passed = pass_if(points_.open, path); !passed)
@@ -114,9 +122,13 @@ class watched_files final : public file_system {
   }
 
   result<void> make_directories(const std::string& path) override {
+    if (auto passed = pass_if(points_.open, path); !passed)
+      return passed;
     return inner_->make_directories(path);
   }
   result<std::vector<std::string>> list(const std::string& path) override {
+    if (auto passed = pass_if(points_.read, path); !passed)
+      return fail(std::move(passed.error()));
     return inner_->list(path);
   }
 
@@ -125,7 +137,49 @@ class watched_files final : public file_system {
   file_points points_;
 };
 
+class watched_confined_files final : public confined_files {
+ public:
+  explicit watched_confined_files(std::shared_ptr<confined_files> inner)
+      : inner_(std::move(inner)) {}
+
+  result<text_part> read(const std::string& root, const std::string& path, std::uint64_t offset,
+                         std::size_t max_bytes) override {
+    return after("file_tools.read", path,
+                 [&] { return inner_->read(root, path, offset, max_bytes); });
+  }
+  result<void> write(const std::string& root, const std::string& path,
+                     std::string_view content) override {
+    return after("file_tools.write", path, [&] { return inner_->write(root, path, content); });
+  }
+  result<listing> list(const std::string& root, const std::string& path,
+                       std::size_t most) override {
+    return after("file_tools.read", path, [&] { return inner_->list(root, path, most); });
+  }
+  result<place> find(const std::string& root, const std::string& path) override {
+    return after("file_tools.read", path, [&] { return inner_->find(root, path); });
+  }
+  result<walk_end> walk(const std::string& root, const std::string& path, const walk_limits& limits,
+                        const wanted_file& wanted, const visit_file& visit) override {
+    return after("file_tools.read", path,
+                 [&] { return inner_->walk(root, path, limits, wanted, visit); });
+  }
+
+ private:
+  template <class Call>
+  static auto after(point p, const std::string& path, Call call) -> decltype(call()) {
+    if (auto passed = pass_if(p, path); !passed)
+      return fail(std::move(passed.error()));
+    return call();
+  }
+
+  std::shared_ptr<confined_files> inner_;
+};
+
 } // namespace
+
+std::shared_ptr<confined_files> watched(std::shared_ptr<confined_files> files) {
+  return std::make_shared<watched_confined_files>(std::move(files));
+}
 
 std::shared_ptr<file_system> watched(std::shared_ptr<file_system> files,
                                      const file_points& points) {

@@ -22,7 +22,9 @@ class watched_repository final : public repository {
     inner_->filter_contents(std::move(filter));
   }
   std::vector<std::string> filtered() const override { return inner_->filtered(); }
-  result<std::size_t> tracked_files() override { return inner_->tracked_files(); }
+  result<std::size_t> tracked_files() override {
+    return after("repository.read", [this] { return inner_->tracked_files(); });
+  }
   result<void> stage(const std::vector<path_change>& paths) override {
     return after("repository.stage", [&] { return inner_->stage(paths); });
   }
@@ -51,9 +53,15 @@ class watched_repository final : public repository {
   result<std::string> commit_at(utc_time t) override {
     return after("repository.read", [&] { return inner_->commit_at(t); });
   }
-  result<std::optional<std::string>> head() override { return inner_->head(); }
-  result<bool> is_kept(const std::string& hash) override { return inner_->is_kept(hash); }
-  result<std::size_t> loose_objects() override { return inner_->loose_objects(); }
+  result<std::optional<std::string>> head() override {
+    return after("repository.read", [this] { return inner_->head(); });
+  }
+  result<bool> is_kept(const std::string& hash) override {
+    return after("repository.read", [&] { return inner_->is_kept(hash); });
+  }
+  result<std::size_t> loose_objects() override {
+    return after("repository.read", [this] { return inner_->loose_objects(); });
+  }
   result<std::size_t> pack() override {
     return after("repository.pack", [this] { return inner_->pack(); });
   }

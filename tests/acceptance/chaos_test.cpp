@@ -89,11 +89,19 @@ way way_to(const std::string& point) {
 
 /// Passed only where a cycle does not come: another node's wake-up, packing after 500 objects, a
 /// look for old rows after a minute, the start of a node (tests/e2e/chaos_test.cpp), a chat
-/// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp).
+/// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp), a run that asks a person
+/// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
+/// a run or another durable file (tests/actor/workspace_test.cpp).
 bool out_of_reach(const std::string& point) {
-  return point == "store.wakeup" || point == "home.lock" || point == "repository.pack" ||
-         point == "retention.run" || point == "governor.place" || point == "models.call" ||
-         point == "mcp.start" || point == "mcp.call";
+  static const std::set<std::string> points{
+      "approvals.answer", "approvals.ask",           "approvals.end",
+      "approvals.notify", "approvals.use",           "governor.answer",
+      "governor.place",   "governor.release",        "home.lock",
+      "models.call",      "repository.pack",         "retention.run",
+      "store.wakeup",     "workspace.rename",        "workspace.repair",
+      "workspace.sync",   "workspace.sync_directory"};
+  return points.contains(point) || point.starts_with("mcp.") || point.starts_with("file_tools.") ||
+         point.starts_with("worktrees.");
 }
 
 /// One node and the points it goes through; what went wrong is in `found`.

@@ -1,13 +1,16 @@
 #include "actors/approvals/actor.hpp"
 #include "actors/approvals/notices.hpp"
 #include "actors/store/actor.hpp"
+#include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/ports/http_client.hpp"
 #include "boyd/queue/approvals.hpp"
 #include "node_fixture.hpp"
 #include "pch.hpp"
 
+#include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -82,7 +85,8 @@ struct fixture : simulated_node {
     return std::get<typename Op::reply>(answer.value().values.front());
   }
 
-  void begin_run() {
+  /// `waits`: who asks for the run; nobody: the run itself.
+  void begin_run(const approval_waiter_actor& waits = {}) {
     dispatch_spec spec;
     spec.dispatch_id = dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
     spec.kernel_id = "default";
@@ -92,7 +96,7 @@ struct fixture : simulated_node {
     const auto claimed = on_store(store::claim{"node-1", "default", "", 1, 24h});
     REQUIRE(claimed.size() == 1);
     fence = claimed.front().row.fence;
-    run = actors.own(actors.system().spawn(waiter, heard));
+    run = waits ? waits : actors.own(actors.system().spawn(waiter, heard));
   }
 
   std::string ask(milliseconds wait = 5min, bool hold = false, milliseconds lives = 24h,
@@ -222,6 +226,236 @@ TEST_CASE("approvals: the end of the run withdraws what it asked", "[approvals]"
   CHECK(f.status().waiting_runs == 0);
   CHECK(f.story(id).trail.back().what == "withdraw");
   CHECK(f.decide(id) == approval_outcome::withdrawn);
+}
+
+TEST_CASE("approvals: a server of tools that dies takes the questions of all its runs with it",
+          "[approvals]") {
+  fixture f;
+  const auto server = f.run;
+  std::vector<std::string> asked{f.ask(), f.ask(5min, false, 24h, "2")};
+  for (int runs = 0; runs < 3; ++runs) {
+    f.begin_run(server);
+    asked.push_back(f.ask());
+  }
+  f.begin_run();
+  const auto of_another = f.ask();
+  CHECK(f.status().waiting_runs == asked.size() + 1);
+  f.actors.kill(server);
+  f.actors.run_all();
+  for (const auto& id : asked) {
+    CHECK(f.story(id).row.state == approval_state::withdrawn);
+    CHECK(f.decide(id) == approval_outcome::withdrawn);
+  }
+  CHECK(f.status().waiting_runs == 1);
+  CHECK(f.decide(of_another) == approval_outcome::accepted);
+}
+
+namespace {
+
+/// Armed for the test alone.
+struct faulty_fixture : fixture {
+  faults::isolation of_this_test;
+
+  static void arm(const char* point, faults::action what, milliseconds delay = 0ms) {
+    REQUIRE(faults::arm({{point, what, 1, 1.0, delay}}, 1));
+  }
+};
+
+} // namespace
+
+TEST_CASE("fault points: a wish that fails is denied, a late one is asked late", "[approvals]") {
+  faulty_fixture f;
+  SECTION("error") {
+    f.arm("approvals.ask", faults::action::error);
+    const auto id = f.ask();
+    REQUIRE(f.words() == words{approval_word::denied});
+    CHECK_THAT(f.heard->front().why, Catch::Matchers::Contains("fault point approvals.ask"));
+    CHECK_FALSE(f.on_store(store::find_approval{id}));
+    CHECK(f.status().waiting_runs == 0);
+  }
+  SECTION("delay") {
+    f.arm("approvals.ask", faults::action::delay, 5s);
+    const auto id = f.ask();
+    f.actors.advance(4s);
+    CHECK(f.heard->empty());
+    f.actors.advance(2s);
+    CHECK(f.words() == words{approval_word::asked});
+    CHECK(f.decide(id) == approval_outcome::accepted);
+  }
+  SECTION("delay, and the run is gone before") {
+    f.arm("approvals.ask", faults::action::delay, 5s);
+    const auto id = f.ask();
+    f.actors.kill(f.run);
+    f.actors.advance(6s);
+    CHECK(f.story(id).row.state == approval_state::withdrawn);
+    CHECK(f.status().waiting_runs == 0);
+  }
+  SECTION("crash") {
+    f.arm("approvals.ask", faults::action::crash);
+    f.ask();
+    CHECK(f.actors.ended(f.approvals));
+    CHECK(f.heard->empty());
+  }
+}
+
+TEST_CASE("fault points: the use of an approval that fails does nothing, a late one is let through "
+          "late",
+          "[approvals]") {
+  faulty_fixture f;
+  const auto id = f.ask();
+  REQUIRE(f.decide(id) == approval_outcome::accepted);
+  SECTION("error") {
+    f.arm("approvals.use", faults::action::error);
+    f.use(id);
+    CHECK(f.heard->back().word == approval_word::denied);
+    CHECK(f.story(id).row.state == approval_state::approved);
+    caf::anon_send(f.approvals, approval_end{{}, {f.dispatch_id, f.fence}, f.run});
+    f.actors.run_all();
+    CHECK(f.story(id).row.state == approval_state::withdrawn);
+  }
+  SECTION("delay") {
+    f.arm("approvals.use", faults::action::delay, 5s);
+    f.use(id);
+    CHECK(f.heard->back().word == approval_word::approved);
+    f.actors.advance(6s);
+    CHECK(f.heard->back().word == approval_word::granted);
+    CHECK(f.story(id).row.state == approval_state::used);
+  }
+  SECTION("crash") {
+    f.arm("approvals.use", faults::action::crash);
+    f.use(id);
+    CHECK(f.actors.ended(f.approvals));
+    CHECK(f.story(id).row.state == approval_state::approved);
+  }
+}
+
+TEST_CASE("fault points: a withdrawal that goes wrong ends with the run", "[approvals]") {
+  faulty_fixture f;
+  const auto id = f.ask();
+  const auto end = [&] {
+    caf::anon_send(f.approvals, approval_end{{}, {f.dispatch_id, f.fence}, f.run});
+    f.actors.run_all();
+  };
+  SECTION("error or loss") {
+    f.arm("approvals.end", GENERATE(faults::action::error, faults::action::drop));
+    end();
+    CHECK(f.story(id).row.state == approval_state::pending);
+    f.actors.kill(f.run); // as a run does behind its last word
+    f.actors.run_all();
+  }
+  SECTION("of one question alone") {
+    f.arm("approvals.end", GENERATE(faults::action::error, faults::action::drop));
+    caf::anon_send(f.approvals, approval_withdrawal{{}, id, "not wanted"});
+    f.actors.run_all();
+    CHECK(f.story(id).row.state == approval_state::pending);
+    end();
+  }
+  SECTION("delay") {
+    f.arm("approvals.end", faults::action::delay, 5s);
+    end();
+    CHECK(f.story(id).row.state == approval_state::pending);
+    f.actors.advance(6s);
+  }
+  SECTION("crash") {
+    f.arm("approvals.end", faults::action::crash);
+    end();
+    CHECK(f.actors.ended(f.approvals));
+    f.on_store(store::take_back{"node-1"});
+    f.start();
+    f.actors.advance(1s);
+  }
+  CHECK(f.story(id).row.state == approval_state::withdrawn);
+}
+
+TEST_CASE("fault points: a word for a run may be late; a crash before it loses no decision",
+          "[approvals]") {
+  faulty_fixture f;
+  const auto id = f.ask();
+  SECTION("delay") {
+    f.arm("approvals.answer", faults::action::delay, 5s);
+    CHECK(f.decide(id) == approval_outcome::accepted);
+    CHECK(f.words() == words{approval_word::asked});
+    f.actors.advance(6s);
+    CHECK(f.words() == words{approval_word::asked, approval_word::approved});
+  }
+  SECTION("crash") {
+    f.arm("approvals.answer", faults::action::crash);
+    (void)f.actors.ask_now<store::approval_change>(f.approvals,
+                                                   approval_decision{{}, f.verdict(id)});
+    CHECK(f.actors.ended(f.approvals));
+    CHECK(f.story(id).row.state == approval_state::approved);
+  }
+}
+
+TEST_CASE("fault points: a notice that fails is tried again", "[approvals]") {
+  faulty_fixture f;
+  auto next = std::make_shared<config::configuration>(*f.configuration);
+  next->notices.webhook = "https://chat.example.org/hook";
+  caf::anon_send(f.approvals, reload_order{{}, next});
+  SECTION("error") {
+    f.arm("approvals.notify", faults::action::error);
+    f.ask();
+    CHECK(f.web->calls.empty());
+    f.actors.advance(1min);
+    CHECK(f.web->calls.size() == 1);
+    CHECK(f.status().notices_sent == 1);
+  }
+  SECTION("crash") {
+    f.arm("approvals.notify", faults::action::crash);
+    const auto id = f.ask();
+    CHECK(f.actors.ended(f.approvals));
+    CHECK(f.story(id).row.state == approval_state::pending);
+  }
+}
+
+TEST_CASE("fault points: a decision that does not get through is told to the person",
+          "[approvals]") {
+  faulty_fixture f;
+  const auto id = f.ask();
+  // As the gateway asks.
+  const auto decided = std::make_shared<std::optional<result<store::approval_change>>>();
+  const auto ask = [&] {
+    auto person = f.actors.own(f.actors.system().spawn(
+        [to = f.approvals, what = f.verdict(id), decided](caf::event_based_actor* self) {
+          install_handlers(self, "person");
+          boyd::ask<store::approval_change>(
+              self, to, approval_decision{{}, what},
+              [decided](result<store::approval_change> r) { *decided = std::move(r); });
+        }));
+    f.actors.run_all();
+    return person;
+  };
+  SECTION("error") {
+    f.arm("approvals.request", faults::action::error);
+    ask();
+    REQUIRE(*decided);
+    CHECK(decided->value().error().code == errc::actor_down);
+  }
+  SECTION("lost") {
+    f.arm("approvals.request", faults::action::drop);
+    ask();
+    CHECK_FALSE(*decided);
+    f.actors.advance(limits::request_timeout + 1s);
+    REQUIRE(*decided);
+    CHECK(decided->value().error().code == errc::timed_out);
+  }
+  SECTION("a crash ends who asks, not the inbox") {
+    f.arm("approvals.request", faults::action::crash);
+    CHECK(f.actors.ended(ask()));
+    CHECK_FALSE(f.actors.ended(f.approvals));
+  }
+  SECTION("late") {
+    f.arm("approvals.request", faults::action::delay, 3s);
+    ask();
+    f.actors.advance(2s);
+    CHECK(f.words() == words{approval_word::asked});
+    f.actors.advance(2s);
+    REQUIRE(*decided);
+    CHECK(decided->value()->outcome == approval_outcome::accepted);
+    return;
+  }
+  CHECK(f.words() == words{approval_word::asked});
+  CHECK(f.decide(id) == approval_outcome::accepted);
 }
 
 TEST_CASE("approvals: a crash leaves nothing to be used: the next life withdraws it",

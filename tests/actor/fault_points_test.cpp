@@ -1,7 +1,10 @@
+#include "actors/governor/actor.hpp"
+#include "actors/mcp/pool.hpp"
 #include "actors/state_writer/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "actors/workspace/actor.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
@@ -146,4 +149,81 @@ TEST_CASE("fault points: a changed bit does not reach STATE.md", "[faults]") {
   CHECK(f.file("STATE.md") == before);
   CHECK(ask(block).ok());
   CHECK(f.file("STATE.md").find("cycle-1") != std::string::npos);
+}
+
+namespace {
+
+/// Asks `to` once as the parts ask each other; what comes of it.
+template <class Reply, class Handle, class Message>
+struct one_question {
+  std::shared_ptr<std::optional<result<Reply>>> reply =
+      std::make_shared<std::optional<result<Reply>>>();
+  caf::actor asker;
+
+  one_question(test::deterministic_system& actors, const Handle& to, const Message& what)
+      : asker(actors.own(actors.system().spawn(
+            [to, what, slot = reply](caf::event_based_actor* self) -> caf::behavior {
+              install_handlers(self, "asker");
+              ask<Reply>(
+                  self, to, Message(what), [slot](result<Reply> r) { *slot = std::move(r); }, 10s);
+              return {[](int) {}};
+            }))) {
+    actors.run_all();
+  }
+};
+
+/// A request that fails, is late or ends its asker at `point`; with `can_be_lost` one that is lost,
+/// too.
+template <class Reply, class Handle, class Message>
+void strike_requests(fixture& f, const char* point, const Handle& to, const Message& what,
+                     bool can_be_lost) {
+  using question = one_question<Reply, Handle, Message>;
+  INFO(point);
+  f.arm(point, action::error);
+  const question refused(f.actors, to, what);
+  REQUIRE(*refused.reply);
+  REQUIRE_FALSE(refused.reply->value());
+  CHECK(refused.reply->value().error().code == errc::actor_down);
+
+  f.arm(point, action::delay, 3s);
+  const question late(f.actors, to, what);
+  f.actors.advance(2s);
+  CHECK_FALSE(*late.reply);
+  f.actors.advance(2s);
+  REQUIRE(*late.reply);
+  CHECK(late.reply->value());
+
+  f.arm(point, action::crash);
+  const question fatal(f.actors, to, what);
+  CHECK_FALSE(*fatal.reply);
+  CHECK(f.actors.ended(fatal.asker));
+
+  if (can_be_lost) {
+    f.arm(point, action::drop);
+    const question lost(f.actors, to, what);
+    f.actors.advance(11s);
+    REQUIRE(*lost.reply);
+    CHECK(lost.reply->value().error().code == errc::timed_out);
+  }
+  const question good(f.actors, to, what);
+  REQUIRE(*good.reply);
+  CHECK(good.reply->value());
+}
+
+} // namespace
+
+TEST_CASE("fault points: requests to the governor and to the servers of tools", "[faults]") {
+  fixture f;
+  config::agent agent;
+  agent.agent_id = "a";
+  agent.run = config::chat_executor{};
+  f.kernel().agents.push_back(agent);
+  const auto governor = f.actors.own(spawn_governor(f.actors.system(), f.context, f.configuration));
+  strike_requests<governors_reply>(f, "governor.request", governor, governors_query{}, true);
+  const auto workspace = f.actors.own(spawn_workspace(f.actors.system(), f.context));
+  const auto mcp = f.actors.own(
+      spawn_mcp_pool(f.actors.system(), f.context, f.configuration, workspace, approvals_actor{}));
+  // A run waits for its tools for an hour: a request that nobody repeats is not lost.
+  strike_requests<mcp_tools_reply>(f, "mcp.request", mcp,
+                                   mcp_tools_query{{}, {"default", "a", "/ws"}}, false);
 }

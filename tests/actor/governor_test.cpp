@@ -1,5 +1,6 @@
 #include "actors/governor/actor.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "node_fixture.hpp"
 #include "pch.hpp"
 
@@ -140,4 +141,55 @@ TEST_CASE(
   f.leave(a, 4);
   f.leave(a, 5);
   CHECK(f.actors.ask_now<governors_reply>(f.governor, governors_query{}).value().providers.empty());
+}
+
+TEST_CASE("fault points: places at providers come late, or not, and none is lost", "[governor]") {
+  fixture f;
+  const faults::isolation of_this_test;
+  const auto arm = [](const char* point, faults::action what, milliseconds delay = 0ms) {
+    REQUIRE(faults::arm({{point, what, 1, 1.0, delay}}, 1));
+  };
+  const auto a = f.new_holder();
+  SECTION("a wish that fails is refused as the provider's own trouble") {
+    arm("governor.place", faults::action::error);
+    f.ask(a, 1);
+    REQUIRE(f.heard->size() == 1);
+    REQUIRE(f.heard->front().why);
+    CHECK(f.heard->front().why->kind == model::trouble_kind::unavailable);
+    CHECK_THAT(f.heard->front().why->what, Catch::Matchers::Contains("governor.place"));
+    CHECK(f.status().in_use == 0);
+  }
+  SECTION("late wish, late answer") {
+    arm(GENERATE("governor.place", "governor.answer"), faults::action::delay, 5s);
+    f.ask(a, 1);
+    f.actors.advance(4s);
+    CHECK(f.heard->empty());
+    f.actors.advance(2s);
+    REQUIRE(f.heard->size() == 1);
+    CHECK_FALSE(f.heard->front().why);
+    CHECK(f.status().in_use == 1);
+  }
+  SECTION("a late answer to a run that is gone keeps no place") {
+    arm("governor.answer", faults::action::delay, 5s);
+    f.ask(a, 1);
+    f.actors.kill(a);
+    f.actors.advance(6s);
+    CHECK(f.status().in_use == 0);
+  }
+  SECTION("a place that comes back late is handed on then") {
+    for (std::uint64_t call = 1; call <= 3; ++call)
+      f.ask(a, call);
+    arm("governor.release", faults::action::delay, 5s);
+    f.leave(a, 1);
+    CHECK(f.heard->size() == 2);
+    f.actors.advance(6s);
+    CHECK(f.heard->size() == 3);
+    CHECK(f.status().in_use == 2);
+  }
+  SECTION("a crash is the governor's own") {
+    arm(GENERATE("governor.place", "governor.answer", "governor.release"), faults::action::crash);
+    f.ask(a, 1);
+    f.leave(a, 1);
+    CHECK(f.actors.ended(f.governor));
+  }
 }

@@ -1,6 +1,7 @@
 #include "actors/mcp/core.hpp"
 #include "actors/mcp/pool.hpp"
 #include "actors/workspace/actor.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "node_fixture.hpp"
 #include "pch.hpp"
 
@@ -176,6 +177,21 @@ TEST_CASE("mcp: a call has its time, and one that is cancelled tells nobody", "[
   REQUIRE(slow.answered());
   CHECK(slow.why().code == errc::timed_out);
   CHECK(f.processes->alive() == 1);
+}
+
+TEST_CASE("fault points: a call whose cancel is lost ends at its own time", "[mcp]") {
+  fixture f;
+  const faults::isolation of_this_test;
+  f.processes->define("one", server(true));
+  REQUIRE(f.tools().ok());
+  auto call = f.call("unwanted");
+  REQUIRE(faults::arm({{"mcp.cancel", faults::action::drop}}, 1));
+  caf::anon_send(f.mcp, mcp_cancel{{}, "unwanted"});
+  f.actors.advance(119s);
+  CHECK_FALSE(call.answered());
+  f.actors.advance(2s);
+  REQUIRE(call.answered());
+  CHECK(call.why().code == errc::timed_out);
 }
 
 TEST_CASE("mcp: a server that ignores the end is killed", "[mcp]") {

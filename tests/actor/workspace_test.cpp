@@ -1,6 +1,7 @@
 #include "actors/planner/actor.hpp"
 #include "actors/workspace/actor.hpp"
 #include "actors/workspace/performer.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
@@ -70,6 +71,54 @@ TEST_CASE("case 37 torn-tail: a record behind a torn one begins its own line", "
   REQUIRE(f.ask(append_record{path, "{\"n\":4}\n"}).ok());
   CHECK(f.disk->read(path, 1000).value() == "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n");
   CHECK(f.disk->read(path + ".torn", 1000).value().find("\"wor") != std::string::npos);
+}
+
+TEST_CASE("fault points: a durable file is the old one or the new one, whatever step fails",
+          "[workspace][faults]") {
+  fixture f;
+  const faults::isolation of_this_test;
+  const std::string path = "/boyd/trust.json";
+  REQUIRE(f.ask(write_durable_file{path, "old"}).ok());
+  const auto now = [&] { return f.disk->read(path, 100).value(); };
+  const std::string point = GENERATE("workspace.open", "workspace.bytes", "workspace.sync",
+                                     "workspace.rename", "workspace.sync_directory");
+  INFO(point);
+  REQUIRE(faults::arm({{point, faults::action::error}}, 1));
+  const auto refused = f.ask(write_durable_file{path, "new"});
+  REQUIRE(refused.answered());
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.why().code == errc::io_error);
+  CHECK(now() == (point == "workspace.sync_directory" ? "new" : "old"));
+  REQUIRE(faults::arm({{point, faults::action::delay, 1, 1.0, 1ms}}, 1));
+  CHECK(f.ask(write_durable_file{path, "newer"}).ok());
+  CHECK(now() == "newer");
+  // The worker dies; its successor writes it.
+  REQUIRE(faults::arm({{point, faults::action::crash}}, 1));
+  const auto repeated = f.actors.ask<workspace_reply>(
+      f.workspace, workspace_request{{}, write_durable_file{path, "newest"}});
+  f.actors.advance(1min);
+  CHECK(repeated.ok());
+  CHECK(now() == "newest");
+}
+
+TEST_CASE("fault points: the record of a run has whole lines, also when its repair fails",
+          "[workspace][faults]") {
+  fixture f;
+  const faults::isolation of_this_test;
+  const std::string path = "/boyd/executions/d/turns-1.jsonl";
+  REQUIRE(f.ask(append_record{path, "{\"n\":1}\n"}).ok());
+  f.disk->put(path, "{\"n\":1}\n{\"n\":2,\"wor"); // killed in the middle of a write
+  const auto what = GENERATE(faults::action::error, faults::action::crash);
+  REQUIRE(faults::arm({{"workspace.repair", what}}, 1));
+  const auto hindered = f.actors.ask<workspace_reply>(
+      f.workspace, workspace_request{{}, append_record{path, "{}\n"}});
+  f.actors.advance(1min);
+  REQUIRE(hindered.answered());
+  CHECK(faults::triggered("workspace.repair") == 1);
+  CHECK(hindered.ok() == (what == faults::action::crash));
+  CHECK(f.ask(append_record{path, "{\"n\":3}\n"}).ok());
+  const auto text = f.disk->read(path, 1000).value();
+  CHECK(text == (hindered.ok() ? "{\"n\":1}\n{}\n{\"n\":3}\n" : "{\"n\":1}\n{\"n\":3}\n"));
 }
 
 TEST_CASE(

@@ -1,5 +1,6 @@
 #include "actors/workspace/actor.hpp"
 #include "actors/workspace/performer.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
@@ -32,8 +33,12 @@ class hanging_files final : public confined_files {
     const auto text = "content of " + root;
     return text_part{offset == 0 ? text : "", text.size(), path};
   }
-  result<void> write(const std::string&, const std::string&, std::string_view) override {
-    return fail(errc::refused, "not here");
+  result<void> write(const std::string& root, const std::string&, std::string_view) override {
+    if (root != "/writable")
+      return fail(errc::refused, "not here");
+    const std::lock_guard lock(mutex_);
+    ++written_;
+    return {};
   }
   result<listing> list(const std::string&, const std::string&, std::size_t) override {
     return fail(errc::refused, "not here");
@@ -50,6 +55,10 @@ class hanging_files final : public confined_files {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, 10s, [this] { return hanging_ > 0; });
   }
+  int written() {
+    const std::lock_guard lock(mutex_);
+    return written_;
+  }
   void release() {
     const std::lock_guard lock(mutex_);
     released_ = true;
@@ -60,6 +69,7 @@ class hanging_files final : public confined_files {
   std::mutex mutex_;
   std::condition_variable changed_;
   int hanging_ = 0;
+  int written_ = 0;
   bool released_ = false;
 };
 
@@ -223,4 +233,36 @@ TEST_CASE("a node without file tools says so", "[workspace][tools]") {
   const auto none =
       node.actors.ask_now<workspace_reply>(workspace, workspace_request{{}, std::move(order)});
   CHECK(none.why().code == errc::refused);
+}
+
+TEST_CASE("fault points: a file tool that fails is told to the model; late or after a crash it is "
+          "carried out",
+          "[workspace][tools][faults]") {
+  fixture f;
+  struct disarmed {
+    ~disarmed() { faults::disarm(); }
+  } const at_the_end;
+  const std::string point = GENERATE("file_tools.read", "file_tools.write");
+  run_tool order;
+  order.workspace = "/writable";
+  order.permission.tools = {"*"};
+  if (point == "file_tools.read")
+    order.call = tools::read_file_call{"a"};
+  else
+    order.call = tools::write_file_call{"a", "b"};
+  const auto outcome_of = [&](faults::action what, milliseconds delay = 0ms) {
+    REQUIRE(faults::arm({{point, what, 1, 1.0, delay}}, 1));
+    const auto answer = f.ask(order)->wait();
+    REQUIRE(answer);
+    REQUIRE(*answer);
+    return (*answer)->outcome;
+  };
+  const auto failed = outcome_of(faults::action::error);
+  CHECK(failed.is_error);
+  CHECK(failed.text.find("fault point " + point) != std::string::npos);
+  CHECK(f.files->written() == 0);
+  CHECK_FALSE(outcome_of(faults::action::delay, 10ms).is_error);
+  // The worker dies before the call: its successor makes it.
+  CHECK_FALSE(outcome_of(faults::action::crash).is_error);
+  CHECK(f.files->written() == (point == "file_tools.write" ? 2 : 0));
 }

@@ -45,8 +45,10 @@ struct point_info {
 namespace detail {
 
 inline constexpr action_set ends = action::crash | action::error;
-/// Also at a worker, whose thread may wait.
+/// Also where somebody waits with patience: a worker's thread, or the sender of a message.
 inline constexpr action_set waits = ends | action::delay;
+/// A message that nobody would send again: it may come late, but never be lost.
+inline constexpr action_set late = action::crash | action::delay;
 /// The transaction, commit or message is made, or sent, and nobody hears of it.
 inline constexpr action_set unheard = waits | action::drop;
 /// Bytes that are checked before they count, or when they are read.
@@ -60,6 +62,13 @@ inline constexpr action_set unreliable = action::delay | action::drop;
 /// What cannot be lost or changed at a point without breaking a promise that nothing could keep
 /// then is left out: a file that reads back wrong, for one.
 inline constexpr std::array catalogue{
+    point_info{"approvals.answer", "approvals", "a run hears what became of its request", late},
+    point_info{"approvals.ask", "approvals", "a run wants a person's word", waits},
+    point_info{"approvals.end", "approvals", "what a run has asked for is withdrawn", unheard},
+    point_info{"approvals.notify", "approvals", "people are told of a new request", ends},
+    point_info{"approvals.request", "requests", "somebody asks the inbox, or decides there",
+               unheard},
+    point_info{"approvals.use", "approvals", "a run uses what was approved", waits},
     point_info{"control.accept", "api", "a client of the control socket is taken", only_error},
     point_info{"control.reply", "api", "an answer goes back over the control socket", unreliable},
     point_info{"dispatcher.claim", "work", "a dispatcher is about to claim rows", ends},
@@ -73,13 +82,20 @@ inline constexpr std::array catalogue{
     point_info{"executor.cancel", "notices", "an execution worker is told to end its run",
                only_drop},
     point_info{"executor.run", "work", "an attempt begins", ends},
+    point_info{"file_tools.read", "tools", "a file tool reads, lists or searches a workspace",
+               waits},
+    point_info{"file_tools.write", "tools", "a file tool replaces a file of a workspace", waits},
     point_info{"gateway.event", "notices", "a cycle's progress goes to the watchers", only_drop},
     point_info{"gateway.request", "api",
                "a request of the control API comes in; its body is checked",
                ends | action::corrupt},
     point_info{"git_committer.commit", "work", "a commit is asked for", waits},
     point_info{"git_committer.request", "requests", "somebody asks the committer", unheard},
-    point_info{"governor.place", "models", "a call of a model wants a place at its provider", ends},
+    point_info{"governor.answer", "models", "a call of a model hears of its place", late},
+    point_info{"governor.place", "models", "a call of a model wants a place at its provider",
+               waits},
+    point_info{"governor.release", "models", "a call of a model gives its place back", late},
+    point_info{"governor.request", "requests", "somebody asks how the providers are", unheard},
     point_info{"graph_recorder.append", "work", "facts are about to be appended", waits},
     point_info{"graph_recorder.bytes", "files", "lines of graph.jsonl are written", checked},
     point_info{"graph_recorder.open", "files", "graph.jsonl is opened", waits},
@@ -100,6 +116,8 @@ inline constexpr std::array catalogue{
     point_info{"librarian.request", "requests", "a kernel asks the librarian", unheard},
     point_info{"librarian.wake", "work", "wake checks begin", ends},
     point_info{"mcp.call", "tools", "a call goes to a server of tools", ends},
+    point_info{"mcp.cancel", "tools", "nobody waits for a call of a tool any more", only_drop},
+    point_info{"mcp.request", "requests", "a run, or a person, wants tools of servers", waits},
     point_info{"mcp.start", "tools", "a server of tools is started", ends},
     point_info{"models.call", "models", "a request goes to a model", ends},
     point_info{"permits.grant", "work", "permits are about to be handed out", only_crash},
@@ -153,11 +171,19 @@ inline constexpr std::array catalogue{
     point_info{"store.request", "requests", "somebody asks the store", unheard},
     point_info{"store.settle", "store", "a transaction that settles attempts", unheard},
     point_info{"store.wakeup", "notices", "another node's wake-up arrives", only_drop},
-    point_info{"workspace.bytes", "files", "a prompt file is written", waits},
-    point_info{"workspace.open", "files", "a prompt file is made", waits},
+    point_info{"workspace.bytes", "files", "a prompt or the record of a run is written", waits},
+    point_info{"workspace.open", "files", "a prompt file or a record is opened", waits},
     point_info{"workspace.read", "files", "a file of a workspace is read", waits},
+    point_info{"workspace.rename", "files", "a durable file takes its place", waits},
+    point_info{"workspace.repair", "files", "the record of a run is cut after trouble", waits},
     point_info{"workspace.request", "requests", "somebody asks for files of a workspace", unheard},
+    point_info{"workspace.sync", "files", "a durable file or a record is synced", waits},
+    point_info{"workspace.sync_directory", "files", "the directory of a durable file is synced",
+               waits},
     point_info{"workspace.unlink", "files", "a prompt file is removed", waits},
+    point_info{"worktrees.close", "worktrees", "what a run changed is kept, its worktree removed",
+               waits},
+    point_info{"worktrees.make", "worktrees", "a run gets its git worktree", waits},
 };
 
 static_assert(std::ranges::is_sorted(catalogue, {}, &point_info::name));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/fault_points.hpp"
+#include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/repository.hpp"
@@ -14,8 +15,8 @@ namespace boyd::faults {
 
 /// The points of one owner's files. What has no point cannot go wrong on purpose.
 struct file_points {
-  std::optional<point> read{};
-  std::optional<point> open{};
+  std::optional<point> read{};  ///< also of names and sizes
+  std::optional<point> open{};  ///< also of new directories
   std::optional<point> bytes{}; ///< of a write; what is dropped counts as written
   std::optional<point> sync{};
   std::optional<point> repair{}; ///< of truncate and rewrite
@@ -48,6 +49,10 @@ inline constexpr file_points spool_files{.read = point("spool.read"),
 inline constexpr file_points workspace_files{.read = point("workspace.read"),
                                              .open = point("workspace.open"),
                                              .bytes = point("workspace.bytes"),
+                                             .sync = point("workspace.sync"),
+                                             .repair = point("workspace.repair"),
+                                             .rename = point("workspace.rename"),
+                                             .sync_directory = point("workspace.sync_directory"),
                                              .unlink = point("workspace.unlink")};
 
 /// The points of what one owner's programs tell.
@@ -69,6 +74,9 @@ process_events watched(process_events events, const process_points& points);
 
 /// Files that fail with errc::io_error at these points.
 std::shared_ptr<file_system> watched(std::shared_ptr<file_system> files, const file_points& points);
+
+/// File tools that fail with errc::io_error at the points `file_tools.*`.
+std::shared_ptr<confined_files> watched(std::shared_ptr<confined_files> files);
 
 /// Repositories that fail with errc::repository_unavailable at the points `repository.*`.
 std::shared_ptr<repository_provider> watched(std::shared_ptr<repository_provider> repositories);

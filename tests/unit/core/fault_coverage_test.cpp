@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -10,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 using namespace boyd;
 
@@ -21,6 +23,18 @@ std::string source_text(const std::string& path) {
   std::string text(std::istreambuf_iterator<char>(file), {});
   REQUIRE_FALSE(text.empty());
   return text;
+}
+
+/// The C++ files below a folder of the source tree.
+std::vector<std::string> sources_in(const std::string& folder) {
+  const char* top = std::getenv("BOYD_SOURCE_DIR");
+  const std::filesystem::path source = top != nullptr ? top : ".";
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source / folder))
+    if (const auto type = entry.path().extension(); type == ".hpp" || type == ".cpp")
+      found.push_back(std::filesystem::relative(entry.path(), source).string());
+  REQUIRE_FALSE(found.empty());
+  return found;
 }
 
 /// What the first group of `pattern` matches.
@@ -45,43 +59,124 @@ bool is_in_catalogue(std::string_view points) {
 /// none.
 using coverage = std::map<std::string, std::string_view>;
 
-const coverage ports{{"clock", "- clock"},
-                     {"random", "- entropy"},
-                     {"files", "state_writer.*"},
-                     {"repositories", "repository.*"},
-                     {"processes", "processes.*"},
-                     {"zones", "- time zones"},
-                     {"make_store", "store.*"},
-                     {"listen", "store.wakeup"},
-                     {"web", "kernel.heartbeat"},
-                     {"http", "models.call"},
-                     {"workspaces", "- confined files"},
-                     {"trees", "- worktrees"}};
+const coverage ports{{"clock", "- clock"},           {"random", "- entropy"},
+                     {"files", "state_writer.*"},    {"repositories", "repository.*"},
+                     {"processes", "processes.*"},   {"zones", "- time zones"},
+                     {"make_store", "store.*"},      {"listen", "store.wakeup"},
+                     {"web", "kernel.heartbeat"},    {"http", "models.call"},
+                     {"workspaces", "file_tools.*"}, {"trees", "worktrees.*"}};
 
-const coverage handles{{"health_actor", "- pings"},
-                       {"queue_listener_actor", "queue.*"},
-                       {"store_actor", "store.request"},
-                       {"state_writer_actor", "state_writer.request"},
-                       {"git_committer_actor", "git_committer.request"},
-                       {"graph_recorder_actor", "graph_recorder.request"},
-                       {"workspace_actor", "workspace.request"},
-                       {"librarian_actor", "librarian.request"},
-                       {"planner_actor", "planner.request"},
-                       {"retention_actor", "retention.run"},
-                       {"event_listener_actor", "gateway.event"},
-                       {"kernel_actor", "kernel.request"},
-                       {"permit_holder_actor", "permits.grant"},
-                       {"permits_actor", "permits.request"},
-                       {"place_holder_actor", "governor.place"},
-                       {"governor_actor", "governor.place"},
-                       {"mcp_actor", "mcp.call"},
-                       {"approval_waiter_actor", "- approvals"},
-                       {"approvals_actor", "- approvals"},
-                       {"dispatcher_actor", "dispatcher.request"},
-                       {"executor_actor", "executor.cancel"},
-                       {"dispatcher_pool_actor", "dispatchers.request"},
-                       {"tree_source_actor", "root.request"},
-                       {"gateway_actor", "gateway.request"}};
+/// Of each method of a port, by the class that has it.
+const coverage methods{
+    {"clock_port::now", "- clock"},
+    {"clock_port::steady", "- clock"},
+    {"confined_files::find", "file_tools.read"},
+    {"confined_files::list", "file_tools.read"},
+    {"confined_files::read", "file_tools.read"},
+    {"confined_files::walk", "file_tools.read"},
+    {"confined_files::write", "file_tools.write"},
+    {"dispatch_store::apply", "store.apply"},
+    {"dispatch_store::concerns", "- what a store is concerned about"},
+    {"dispatch_store::describe", "- what cannot fail"},
+    {"dispatch_store::open", "store.open"},
+    {"entropy::next", "- entropy"},
+    {"file_system::list", "state_writer.read"},
+    {"file_system::make_directories", "state_writer.open"},
+    {"file_system::open", "state_writer.open"},
+    {"file_system::read", "state_writer.read"},
+    {"file_system::read_below", "state_writer.read"},
+    {"file_system::rename", "state_writer.rename"},
+    {"file_system::stat", "state_writer.read"},
+    {"file_system::sync_directory", "state_writer.sync_directory"},
+    {"file_system::unlink", "spool.unlink"},
+    {"http_client::cancel", "- what cannot fail"},
+    {"http_client::running", "- what cannot fail"},
+    {"http_client::start", "models.call"},
+    {"open_file::begin_sync", "- what cannot fail"},
+    {"open_file::rewrite", "graph_recorder.repair"},
+    {"open_file::size", "graph_recorder.read"},
+    {"open_file::sync", "graph_recorder.sync"},
+    {"open_file::truncate", "graph_recorder.repair"},
+    {"open_file::write", "graph_recorder.bytes"},
+    {"process_runner::close_input", "- what cannot fail"},
+    {"process_runner::host", "- what cannot fail"},
+    {"process_runner::running", "- what cannot fail"},
+    {"process_runner::runs", "- what cannot fail"},
+    {"process_runner::sandbox", "- what cannot fail"},
+    {"process_runner::signal", "processes.signal"},
+    {"process_runner::start", "processes.start"},
+    {"process_runner::write", "mcp.call"},
+    {"repository::changes", "repository.changes"},
+    {"repository::commit", "repository.commit"},
+    {"repository::commit_at", "repository.read"},
+    {"repository::commit_two", "repository.commit"},
+    {"repository::diff", "repository.read"},
+    {"repository::filter_contents", "- what cannot fail"},
+    {"repository::filtered", "- what cannot fail"},
+    {"repository::head", "repository.read"},
+    {"repository::history", "repository.read"},
+    {"repository::is_kept", "repository.read"},
+    {"repository::left_out", "- what cannot fail"},
+    {"repository::loose_objects", "repository.read"},
+    {"repository::pack", "repository.pack"},
+    {"repository::read_at", "repository.read"},
+    {"repository::stage", "repository.stage"},
+    {"repository::tracked_files", "repository.read"},
+    {"repository_provider::init", "repository.open"},
+    {"repository_provider::open", "repository.open"},
+    {"time_zone::to_local", "- time zones"},
+    {"time_zone::to_utc", "- time zones"},
+    {"time_zones::find", "- time zones"},
+    {"web_caller::get", "kernel.heartbeat"},
+    {"worktrees::close", "worktrees.close"},
+    {"worktrees::make", "worktrees.make"},
+};
+
+/// Of each message that nobody answers (`reacts_to`).
+const coverage notices{
+    {"approval_answer", "approvals.answer"},
+    {"approval_end", "approvals.end"},
+    {"approval_request", "approvals.ask"},
+    {"approval_use_request", "approvals.use"},
+    {"approval_withdrawal", "approvals.end"},
+    {"cancel_run", "dispatchers.cancel"},
+    {"cycle_event", "gateway.event"},
+    {"dispatches_settled", "queue.settled"},
+    {"drain_order", "- orders"},
+    {"drained", "- orders"},
+    {"external_wakeup", "store.wakeup"},
+    {"hurry_order", "- orders"},
+    {"mcp_cancel", "mcp.cancel"},
+    {"permit_grant", "permits.grant"},
+    {"permit_limits", "- orders"},
+    {"permit_pacing", "- orders"},
+    {"permit_release", "- permits"},
+    {"permit_request", "- permits"},
+    {"place_answer", "governor.answer"},
+    {"place_release", "governor.release"},
+    {"place_request", "governor.place"},
+    {"queue_changed", "queue.changed"},
+    {"reload_order", "- orders"},
+    {"run_finished", "dispatcher.finished"},
+    {"start_claiming", "- orders"},
+    {"stop_order", "- orders"},
+    {"stop_questions", "- orders"},
+    {"subscribe_events", "- subscriptions"},
+    {"subscribe_queue", "- subscriptions"},
+    {"watch_events", "- subscriptions"},
+    {"work_due", "dispatcher.due"},
+};
+
+/// Requests that do not pass the point of who is asked (actors/support/ask.hpp): the control
+/// socket's, and pings, which are asked as a health_actor.
+const coverage other_requests{{"api_request", "gateway.request"}, {"health_query", "- pings"}};
+
+/// Files of the actors that ask by themselves: with no points, or with those of `ask`.
+const std::set<std::string> askers{
+    "actors/node/restarts.cpp",   // counts of restarts, which are only told
+    "actors/support/ask.hpp",     // all others
+    "actors/workspace/actor.cpp", // its own keepers, whose points are the keepers'
+};
 
 /// What docs/reliability.md says under "Without a point".
 std::string exceptions() {
@@ -115,8 +210,59 @@ TEST_CASE("faults: every port has a point or a reason why it has none", "[faults
                 ports);
 }
 
-TEST_CASE("faults: every boundary between parts has a point or a reason why it has none",
+TEST_CASE("faults: every method of a port has a point or a reason why it has none", "[faults]") {
+  std::set<std::string> there;
+  for (const auto& path : sources_in("include/boyd/ports")) {
+    const auto text = source_text(path);
+    const std::regex part(R"(\nclass (\w+)[^;{]*\{|\n  virtual (?!~)[^(~]*?(\w+)\()");
+    std::string port;
+    for (std::sregex_iterator it(text.begin(), text.end(), part), end; it != end; ++it) {
+      if ((*it)[1].matched)
+        port = (*it)[1];
+      else
+        there.insert(port + "::" + (*it)[2].str());
+    }
+  }
+  check_covered(there, methods);
+}
+
+TEST_CASE("faults: every notice between parts has a point or a reason why it has none",
           "[faults]") {
-  check_covered(all_of(source_text("messages/interfaces.hpp"), R"(\nusing (\w+_actor) =)"),
-                handles);
+  check_covered(all_of(source_text("messages/interfaces.hpp"), R"(caf::reacts_to<(\w+)>)"),
+                notices);
+}
+
+TEST_CASE("faults: every request between parts passes the point of who is asked", "[faults]") {
+  const auto asks = source_text("actors/support/ask.hpp");
+  const auto points_of_parts =
+      all_of(asks, R"(Handle, (\w+)>\)\s+return faults::point\("[\w.]+"\))");
+  CHECK(points_of_parts.size() > 10);
+  const auto interfaces = source_text("messages/interfaces.hpp");
+  const std::regex part(R"(\nusing (\w+_actor) =|caf::replies_to<(\w+)>)");
+  std::string asked;
+  for (std::sregex_iterator it(interfaces.begin(), interfaces.end(), part), end; it != end; ++it) {
+    if ((*it)[1].matched) {
+      asked = (*it)[1];
+      continue;
+    }
+    const auto request = (*it)[2].str();
+    const auto known = other_requests.find(request);
+    INFO(asked << " is asked " << request
+               << ": give the part a point in request_point (actors/support/ask.hpp)");
+    CHECK((known != other_requests.end() || points_of_parts.contains(asked)));
+  }
+  const auto told = exceptions();
+  for (const auto& [request, point] : other_requests) {
+    INFO(request << ": " << point);
+    CHECK((point.starts_with("- ") ? told.find(point.substr(2)) != std::string::npos
+                                   : is_in_catalogue(point)));
+  }
+}
+
+TEST_CASE("faults: the parts ask each other past the points", "[faults]") {
+  const std::regex request(R"(self_?->(template )?request\()");
+  for (const auto& path : sources_in("actors")) {
+    INFO(path << " asks by itself: use ask (actors/support/ask.hpp)");
+    CHECK((askers.contains(path) || !std::regex_search(source_text(path), request)));
+  }
 }
