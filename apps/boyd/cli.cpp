@@ -368,7 +368,10 @@ void command_line::add_tool_verbs() {
                         "Try this program on this machine's disk: a scratch home, killed again and "
                         "again.",
                         "boyd selftest --crash --seconds 60 --dir /srv/boyd");
-  selftest->add_flag("--crash", args.crash, "Kill cycles at random moments, look what is left");
+  selftest->add_flag(
+      "--crash", args.crash,
+      "Kill cycles, and nodes at a batch of dispatches, at random moments; look what is "
+      "left");
   selftest->add_option("--seconds", args.seconds, "How long; 20 when left out")
       ->check(CLI::Range(std::size_t{1}, longest_selftest))
       ->type_name("N");

@@ -1,5 +1,6 @@
 #include "crash_trial.hpp"
 
+#include "adapters/http/control_client.hpp"
 #include "adapters/sqlite/integrity.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -7,6 +8,7 @@
 #include "home.hpp"
 #include "json_view.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -26,8 +28,14 @@ constexpr const char* this_program = "/proc/self/exe";
 constexpr milliseconds child_limit = std::chrono::minutes{2};
 /// A kill comes at a random moment of a cycle, or a little after its usual end.
 constexpr std::uint64_t beyond_percent = 120;
-/// So many kills, then a cycle that may end, and an examination.
-constexpr int kills_between = 6;
+/// So many kills of cycles and of nodes, then cycles that may end, and an examination.
+constexpr int kills_between = 4;
+/// Small jobs that a node has in hand when it is killed.
+constexpr int jobs_of_batch = 40;
+/// How often a node is asked what it has done.
+constexpr milliseconds listen_every{20};
+/// One question to a node that may die meanwhile.
+constexpr milliseconds question_patience{5000};
 /// Rows that are read at a time: the most that one answer has.
 constexpr std::size_t rows_at_once = 1000;
 
@@ -46,7 +54,14 @@ kernels:
       - agent_id: script
         prompt: work
         executor: {type: script, answers: [{output: fine}]}
+  - kernel_id: batch
+    schedule: "0 0 1 1 *"
+    agents:
 )";
+
+/// One of the batch; the number comes behind it.
+const char* job_of_batch =
+    R"(      - {prompt: work, executor: {type: command, argv: [sh, "@/agent.sh"], cwd: "@"}, agent_id: job)";
 
 /// One write per line: lines of several agents do not mix.
 const char* agent =
@@ -59,6 +74,13 @@ std::string with_directory(std::string text, const std::string& directory) {
     text.replace(at, 1, directory);
     at += directory.size();
   }
+  return text;
+}
+
+std::string whole_configuration() {
+  std::string text = configuration;
+  for (int i = 0; i < jobs_of_batch; ++i)
+    text += job_of_batch + std::to_string(i) + "}\n";
   return text;
 }
 
@@ -84,21 +106,28 @@ class trial_run {
 
   std::string file(const std::string& name) const { return report_.scratch + "/" + name; }
   std::string home() const { return file("home"); }
+  std::string socket() const { return home() + "/run/control.sock"; }
 
   result<void> make_scratch();
   result<ended> boyd(std::vector<std::string> args, milliseconds limit);
-  result<void> cycle_to_the_end();
+  result<void> cycle_to_the_end(const std::string& kernel, milliseconds& usual);
+  result<void> to_the_end();
   result<void> cycle_and_kill();
+  result<void> batch_and_kill();
+  bool wait_until_it_answers(const child& node);
   void hear();
+  void listen();
+  milliseconds random_moment(milliseconds usual);
   result<void> examine();
   void compare(const json& rows);
-  result<void> examine_repository();
+  result<void> examine_repository(const std::string& kernel);
   void found(std::string what) { report_.violations.push_back(std::move(what)); }
   bool is_over() {
     report_.interrupted = report_.interrupted || signals_.interrupted();
     // Without a kill nothing would have been tried, however slow the disk.
     return report_.interrupted || !report_.violations.empty() ||
-           (report_.kills > 0 && ports_.clock->steady() - start_ >= trial_.time);
+           (report_.kills > 0 && report_.batch_kills > 0 &&
+            ports_.clock->steady() - start_ >= trial_.time);
   }
 
   crash_trial trial_;
@@ -107,7 +136,9 @@ class trial_run {
   crash_trial_report report_;
   steady_time start_{};
   milliseconds usual_{0};                   ///< how long a cycle takes here
+  milliseconds usual_batch_{0};             ///< and the batch
   std::map<std::string, std::string> told_; ///< dispatch: status
+  std::map<std::string, std::int64_t> told_fences_;
 };
 
 result<void> trial_run::make_scratch() {
@@ -121,7 +152,7 @@ result<void> trial_run::make_scratch() {
                 "name another directory with --dir");
   std::error_code failed;
   fs::create_directory(home(), failed);
-  std::ofstream(home() + "/boyd.yaml") << with_directory(configuration, report_.scratch);
+  std::ofstream(home() + "/boyd.yaml") << with_directory(whole_configuration(), report_.scratch);
   std::ofstream(file("agent.sh")) << with_directory(agent, report_.scratch);
   std::ofstream(file("effects")) << std::flush; // there, and empty
   auto made = boyd({"init", "--no-input"}, child_limit);
@@ -155,17 +186,40 @@ void trial_run::hear() {
   report_.acknowledged = told_.size();
 }
 
-result<void> trial_run::cycle_to_the_end() {
+/// What a running node acknowledges: the ends that it tells of.
+void trial_run::listen() {
+  const auto answer = adapters::control_call(
+      socket(), {"GET", "/api/v1/dispatches", {{"kernel", "batch"}, {"limit", "100"}}, {}},
+      question_patience);
+  if (!answer)
+    return; // it was not asked in time: nothing was acknowledged
+  for (const auto& row : rows_of(object_of(answer->body), "items")) {
+    const auto status = text_of(row, "status");
+    if (status != "done" && status != "failed")
+      continue;
+    const auto id = text_of(row, "dispatch_id");
+    told_[id] = status;
+    told_fences_[id] = number_of(row, "fence");
+  }
+  report_.acknowledged = told_.size();
+}
+
+milliseconds trial_run::random_moment(milliseconds usual) {
+  const auto most = static_cast<std::uint64_t>(usual.count()) * beyond_percent / 100 + 1;
+  return milliseconds{static_cast<std::int64_t>(ports_.random->next() % most)};
+}
+
+result<void> trial_run::cycle_to_the_end(const std::string& kernel, milliseconds& usual) {
   const auto began = ports_.clock->steady();
-  auto end = boyd({"cycle", "--json"}, child_limit);
+  auto end = boyd({"cycle", "--kernel", kernel, "--json"}, child_limit);
   if (!end)
     return fail(std::move(end.error()));
   if (end->killed && signals_.interrupted()) {
     report_.interrupted = true;
     return {};
   }
-  if (usual_.count() == 0)
-    usual_ = std::chrono::duration_cast<milliseconds>(ports_.clock->steady() - began);
+  if (usual.count() == 0)
+    usual = std::chrono::duration_cast<milliseconds>(ports_.clock->steady() - began);
   hear();
   if (end->code != 0)
     found("a cycle that nobody killed ended with " + std::to_string(end->code) + ": " +
@@ -175,15 +229,68 @@ result<void> trial_run::cycle_to_the_end() {
   return {};
 }
 
+/// What was cut short and one more cycle of each kernel.
+result<void> trial_run::to_the_end() {
+  auto good = cycle_to_the_end("default", usual_);
+  if (good && !report_.interrupted)
+    good = cycle_to_the_end("batch", usual_batch_);
+  return good;
+}
+
 result<void> trial_run::cycle_and_kill() {
-  const auto most = static_cast<std::uint64_t>(usual_.count()) * beyond_percent / 100 + 1;
-  const milliseconds moment{static_cast<std::int64_t>(ports_.random->next() % most)};
-  auto end = boyd({"cycle", "--json"}, moment);
+  auto end = boyd({"cycle", "--json"}, random_moment(usual_));
   if (!end)
     return fail(std::move(end.error()));
   report_.kills += end->killed ? 1 : 0;
   if (!end->killed && end->code != 0)
     found("a cycle ended with " + std::to_string(end->code) + ": " + text_in(file("err")));
+  hear();
+  return {};
+}
+
+/// False: the node ended, or a signal came.
+bool trial_run::wait_until_it_answers(const child& node) {
+  const auto until = ports_.clock->steady() + child_limit;
+  while (!adapters::control_call(socket(), {"GET", "/healthz", {}, {}}, question_patience)) {
+    const auto how = node.wait(listen_every, signals_.descriptor());
+    if (how != child::end::timed_out || ports_.clock->steady() >= until)
+      return false;
+  }
+  return true;
+}
+
+/// A node gets a batch of jobs, tells of those that are done, and is killed in the middle.
+result<void> trial_run::batch_and_kill() {
+  auto node =
+      child::start({this_program, "--home", home(), "node"}, {file("node.out"), file("node.err")});
+  if (!node)
+    return fail(std::move(node.error()));
+  if (!wait_until_it_answers(*node)) {
+    if (!signals_.interrupted())
+      found("a node does not start: " + text_in(file("node.err")));
+    return {};
+  }
+  auto cycle =
+      child::start({this_program, "--home", home(), "cycle", "--kernel", "batch", "--json"},
+                   {file("out"), file("err")});
+  if (!cycle)
+    return fail(std::move(cycle.error()));
+  const auto until = ports_.clock->steady() + random_moment(usual_batch_);
+  auto how = child::end::timed_out;
+  while (how == child::end::timed_out && ports_.clock->steady() < until) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - ports_.clock->steady());
+    how = node->wait(std::min(left, listen_every), signals_.descriptor());
+    if (how == child::end::timed_out)
+      listen();
+  }
+  if (how == child::end::exited)
+    found("a node that nobody killed ended: " + text_in(file("node.err")));
+  // Who waits for the batch has no answer yet: the node is in the middle of it.
+  report_.batch_kills += cycle->wait(milliseconds{0}, -1) == child::end::exited ? 0 : 1;
+  node->kill();
+  // It sees the node go, or has its answer.
+  if (cycle->wait(child_limit, -1) != child::end::exited)
+    found("a cycle whose node was killed does not end");
   hear();
   return {};
 }
@@ -208,13 +315,16 @@ void trial_run::compare(const json& rows) {
     const auto number = std::strtoll(fence.c_str(), nullptr, 10);
     if (!seen.insert({id, number}).second)
       found("dispatch " + id + " ran twice under fence " + fence);
+    if (const auto told = told_fences_.find(id);
+        told != told_fences_.end() && number > told->second)
+      found("dispatch " + id + " ran again, under fence " + fence + ", after its end was told");
     if (const auto it = there.find(id); it == there.end() || it->second.second < number)
       found("dispatch " + id + " ran under fence " + fence + "; the database does not know it");
   }
 }
 
-result<void> trial_run::examine_repository() {
-  auto git = child::start({"git", "-c", "safe.directory=*", "-C", home() + "/kernel/default",
+result<void> trial_run::examine_repository(const std::string& kernel) {
+  auto git = child::start({"git", "-c", "safe.directory=*", "-C", home() + "/kernel/" + kernel,
                            "fsck", "--strict", "--no-dangling", "--no-progress"},
                           {file("out"), file("err")});
   if (!git)
@@ -255,19 +365,23 @@ result<void> trial_run::examine() {
   compare(rows);
   if (auto sound = adapters::check_sqlite_integrity(home() + "/boyd.db"); !sound)
     found(sound.error().what);
-  return examine_repository();
+  auto looked = examine_repository("default");
+  return looked ? examine_repository("batch") : looked;
 }
 
 result<crash_trial_report> trial_run::run() {
   start_ = ports_.clock->steady();
   auto good = make_scratch();
   if (good)
-    good = cycle_to_the_end();
+    good = to_the_end();
   while (good && !is_over()) {
-    for (int i = 0; i < kills_between && good && !is_over(); ++i)
+    for (int i = 0; i < kills_between && good && !is_over(); ++i) {
       good = cycle_and_kill();
+      if (good && !is_over())
+        good = batch_and_kill();
+    }
     if (good && !report_.interrupted)
-      good = cycle_to_the_end();
+      good = to_the_end();
     if (good && !report_.interrupted)
       good = examine();
   }

@@ -18,6 +18,7 @@ json to_json(const crash_trial_report& r, const std::string& directory) {
           {"directory", directory},
           {"seconds", static_cast<double>(r.spent.count()) / 1000.0},
           {"kills", r.kills},
+          {"batch_kills", r.batch_kills},
           {"whole_cycles", r.whole_cycles},
           {"acknowledged", r.acknowledged},
           {"effects", r.effects},
@@ -31,7 +32,8 @@ json to_json(const crash_trial_report& r, const std::string& directory) {
 void show(const crash_trial_report& r, const std::string& directory, const terminal& t) {
   print("crash test in " + directory + ", " + format_duration(r.spent) +
         (r.interrupted ? ", interrupted" : "") + "\n");
-  print("  killed            " + std::to_string(r.kills) + " times in mid-cycle\n");
+  print("  killed            " + std::to_string(r.kills) + " times in mid-cycle, " +
+        std::to_string(r.batch_kills) + " times while a node worked off a batch\n");
   print("  cycles to the end " + std::to_string(r.whole_cycles) + "\n");
   print("  acknowledged      " + std::to_string(r.acknowledged) + " dispatches\n");
   print("  acted outside     " + std::to_string(r.effects) + " times\n");
