@@ -107,13 +107,13 @@ result<curve_point> point_of_finished_rows(dispatching& work, std::size_t rows,
 } // namespace
 
 result<curve_points> cost_by_finished_rows(const curve_settings& s) {
-  auto made = node_in_place::make(s, settings_of(s));
-  if (!made)
-    return fail(std::move(made.error()));
-  made->node->start_claiming();
-  dispatching work(*made->node);
   curve_points points;
   for (std::size_t rows = first_rows; rows <= s.most; rows *= decade) {
+    auto made = node_in_place::make(s, settings_of(s));
+    if (!made)
+      return fail(std::move(made.error()));
+    made->node->start_claiming();
+    dispatching work(*made->node);
     if (auto done = work.up_to(rows); !done)
       return fail(std::move(done.error()));
     auto point = point_of_finished_rows(work, rows, s.window);

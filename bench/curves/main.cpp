@@ -18,7 +18,7 @@ constexpr auto usage =
     "bench_curves --what done|backlog|commits|waiting --store sqlite|postgres://… --json\n"
     "  --most N           rows, commits or runs at the end: 1000000 rows, 10000 commits,\n"
     "                     10000 waiting runs\n"
-    "  --window 5000      dispatches measured at each point (commits: 50 cycles)\n"
+    "  --window 50000     dispatches measured at each point (commits: 50 cycles)\n"
     "  --max-concurrent 1024\n"
     "  --dir /var/tmp     where the homes are made (and removed)\n";
 
@@ -29,7 +29,7 @@ struct curve {
   result<curve_points> (*measure)(const curve_settings&);
 };
 
-constexpr std::array<curve, 4> curves{{{"done", 1'000'000, 5000, cost_by_finished_rows},
+constexpr std::array<curve, 4> curves{{{"done", 1'000'000, 50'000, cost_by_finished_rows},
                                        {"backlog", 1'000'000, 0, cost_by_backlog},
                                        {"commits", 10'000, 50, cost_by_commits},
                                        {"waiting", 10'000, 0, memory_of_waiting_runs}}};
