@@ -114,9 +114,12 @@ function(boyd_room name)
   endif()
 endfunction()
 
+# The programs with the label "threads", in which a race is possible at all.
+add_custom_target(boyd_threaded_tests)
+
 # boyd_test(<target> <directory> DEPENDS targets… [TIMEOUT s] [LABELS …] [PCH header]): one Catch2
 # executable from all sources of a directory, registered with CTest as one test. PCH: another
-# precompiled header than that of all tests.
+# precompiled header than that of all tests. The label "threads": more than one thread runs in it.
 function(boyd_test target directory)
   cmake_parse_arguments(arg "" "TIMEOUT;PCH" "DEPENDS;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cpp)
@@ -133,6 +136,9 @@ function(boyd_test target directory)
     target_precompile_headers(${target} REUSE_FROM boyd_test_pch)
   endif()
   add_test(NAME ${target} COMMAND ${target} --durations no)
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(boyd_threaded_tests ${target})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
