@@ -146,6 +146,7 @@ function(boyd_test target directory)
     # Sanitizers cost three to ten times the time.
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")
   endif()
-  set_tests_properties(${target} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+  # COST: what may take longest begins first, so that no long one is left running alone.
+  set_tests_properties(${target} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} LABELS "${arg_LABELS}"
     ENVIRONMENT "BOYD_SOURCE_DIR=${PROJECT_SOURCE_DIR};BOYD_BINARY=$<$<BOOL:${BOYD_ACTORS}>:$<TARGET_FILE:boyd>>;UBSAN_OPTIONS=print_stacktrace=1;LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0;TSAN_OPTIONS=halt_on_error=1:handle_segv=0:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan-node.supp")
 endfunction()
