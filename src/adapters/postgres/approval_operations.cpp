@@ -116,64 +116,65 @@ class rows final : public queue::approval_rows {
 
   void insert(const approval& row, const std::string& matter) override {
     const auto& m = row.matter;
-    db_.run("INSERT INTO approvals(approval_id, kernel_id, agent_id, dispatch_id, tool, "
-            "arguments_sha256, workspace, before_sha256, shown, matter, hash, reason, node_id, "
-            "fence, held, state, created_at, expires_at, lines) VALUES($1, $2, $3, $4, $5, $6, $7, "
-            "$8, $9, $10, $11, $12, $13, $14::bigint, $15::int, $16, $17::bigint, $18::bigint, "
-            "$19::bigint)",
-            parameters{}
-                .add(row.approval_id)
-                .add(m.kernel_id)
-                .add(m.agent_id)
-                .add(m.dispatch_id)
-                .add(m.tool)
-                .add(m.arguments_sha256)
-                .add(m.workspace)
-                .add(m.before_sha256)
-                .add(m.shown)
-                .add(matter)
-                .add(row.hash)
-                .add(row.reason)
-                .add(row.node_id)
-                .add(row.fence)
-                .add(std::int64_t{row.held ? 1 : 0})
-                .add(queue::name_of(row.state))
-                .add(to_unix_ms(row.created_at))
-                .add(to_unix_ms(row.expires_at))
-                .add(row.lines));
+    db_.later(
+        "INSERT INTO approvals(approval_id, kernel_id, agent_id, dispatch_id, tool, "
+        "arguments_sha256, workspace, before_sha256, shown, matter, hash, reason, node_id, "
+        "fence, held, state, created_at, expires_at, lines) VALUES($1, $2, $3, $4, $5, $6, $7, "
+        "$8, $9, $10, $11, $12, $13, $14::bigint, $15::int, $16, $17::bigint, $18::bigint, "
+        "$19::bigint)",
+        parameters{}
+            .add(row.approval_id)
+            .add(m.kernel_id)
+            .add(m.agent_id)
+            .add(m.dispatch_id)
+            .add(m.tool)
+            .add(m.arguments_sha256)
+            .add(m.workspace)
+            .add(m.before_sha256)
+            .add(m.shown)
+            .add(matter)
+            .add(row.hash)
+            .add(row.reason)
+            .add(row.node_id)
+            .add(row.fence)
+            .add(std::int64_t{row.held ? 1 : 0})
+            .add(queue::name_of(row.state))
+            .add(to_unix_ms(row.created_at))
+            .add(to_unix_ms(row.expires_at))
+            .add(row.lines));
   }
 
   void update(const approval& row) override {
-    db_.run("UPDATE approvals SET fence = $2::bigint, node_id = $3, held = $4::int, state = $5, "
-            "decided_at = nullif($6::bigint, 0), decided_by = $7, note = $8, ended_at = "
-            "nullif($9::bigint, 0), decision_id = $10, use_id = $11, lines = $12::bigint WHERE "
-            "approval_id = $1",
-            parameters{}
-                .add(row.approval_id)
-                .add(row.fence)
-                .add(row.node_id)
-                .add(std::int64_t{row.held ? 1 : 0})
-                .add(queue::name_of(row.state))
-                .add(or_zero(row.decided_at))
-                .add(row.decided_by)
-                .add(row.note)
-                .add(or_zero(row.ended_at))
-                .add(row.decision_id)
-                .add(row.use_id)
-                .add(row.lines));
+    db_.later("UPDATE approvals SET fence = $2::bigint, node_id = $3, held = $4::int, state = $5, "
+              "decided_at = nullif($6::bigint, 0), decided_by = $7, note = $8, ended_at = "
+              "nullif($9::bigint, 0), decision_id = $10, use_id = $11, lines = $12::bigint WHERE "
+              "approval_id = $1",
+              parameters{}
+                  .add(row.approval_id)
+                  .add(row.fence)
+                  .add(row.node_id)
+                  .add(std::int64_t{row.held ? 1 : 0})
+                  .add(queue::name_of(row.state))
+                  .add(or_zero(row.decided_at))
+                  .add(row.decided_by)
+                  .add(row.note)
+                  .add(or_zero(row.ended_at))
+                  .add(row.decision_id)
+                  .add(row.use_id)
+                  .add(row.lines));
   }
 
   void add_line(const std::string& approval_id, const approval_line& line) override {
-    db_.run("INSERT INTO approval_trail(approval_id, number, at, what, outcome, by_whom, detail) "
-            "VALUES($1, $2::bigint, $3::bigint, $4, $5, $6, $7)",
-            parameters{}
-                .add(approval_id)
-                .add(line.number)
-                .add(to_unix_ms(line.at))
-                .add(line.what)
-                .add(queue::name_of(line.outcome))
-                .add(line.by)
-                .add(line.detail));
+    db_.later("INSERT INTO approval_trail(approval_id, number, at, what, outcome, by_whom, detail) "
+              "VALUES($1, $2::bigint, $3::bigint, $4, $5, $6, $7)",
+              parameters{}
+                  .add(approval_id)
+                  .add(line.number)
+                  .add(to_unix_ms(line.at))
+                  .add(line.what)
+                  .add(queue::name_of(line.outcome))
+                  .add(line.by)
+                  .add(line.detail));
   }
 
   std::vector<approval> beginning_with(const std::string& prefix) override {

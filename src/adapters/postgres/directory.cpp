@@ -38,14 +38,15 @@ void directory::ensure(const std::set<name>& agents) {
     }
   if (kernel_ids.empty())
     return;
-  db_.run(
+  db_.later(
       "INSERT INTO kernels(kernel_id) SELECT DISTINCT k FROM unnest($1::text[]) AS k ORDER BY 1 "
       "ON CONFLICT DO NOTHING",
       parameters{}.add(kernel_ids));
-  db_.run("INSERT INTO agents(kernel_no, agent_id) SELECT k.no, i.a FROM unnest($1::text[], "
-          "$2::text[]) WITH ORDINALITY AS i(k, a, place) JOIN kernels k ON k.kernel_id = i.k ORDER "
-          "BY i.place ON CONFLICT DO NOTHING",
-          parameters{}.add(kernel_ids).add(agent_ids));
+  db_.later(
+      "INSERT INTO agents(kernel_no, agent_id) SELECT k.no, i.a FROM unnest($1::text[], "
+      "$2::text[]) WITH ORDINALITY AS i(k, a, place) JOIN kernels k ON k.kernel_id = i.k ORDER "
+      "BY i.place ON CONFLICT DO NOTHING",
+      parameters{}.add(kernel_ids).add(agent_ids));
   load();
 }
 

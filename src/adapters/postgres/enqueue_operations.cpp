@@ -95,17 +95,18 @@ void insert_decisions(session& db, const std::vector<const enqueue_cycle*>& ops)
       details.add(d.detail);
     }
   if (!kernels.empty())
-    db.run("INSERT INTO decisions(kernel_id, cycle_id, agent_id, decided_at, dispatched, reason, "
-           "detail) SELECT k, c, g, now_ms(), d, r, x FROM unnest($1::text[], $2::text[], "
-           "$3::text[], $4::boolean[], $5::text[], $6::text[]) AS i(k, c, g, d, r, x) ON CONFLICT "
-           "DO NOTHING",
-           parameters{}
-               .add(kernels)
-               .add(cycles)
-               .add(agents)
-               .add(dispatched)
-               .add(reasons)
-               .add(details));
+    db.later(
+        "INSERT INTO decisions(kernel_id, cycle_id, agent_id, decided_at, dispatched, reason, "
+        "detail) SELECT k, c, g, now_ms(), d, r, x FROM unnest($1::text[], $2::text[], "
+        "$3::text[], $4::boolean[], $5::text[], $6::text[]) AS i(k, c, g, d, r, x) ON CONFLICT "
+        "DO NOTHING",
+        parameters{}
+            .add(kernels)
+            .add(cycles)
+            .add(agents)
+            .add(dispatched)
+            .add(reasons)
+            .add(details));
 }
 
 stored stored_of(const request& r, utc_time now) {

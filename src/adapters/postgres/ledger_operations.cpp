@@ -70,15 +70,15 @@ any_reply operations::run(const open_occurrence& op) {
 }
 
 any_reply operations::run(const close_occurrence& op) {
-  db_.run("UPDATE occurrences SET state=$1, reason=$2, cycle_id = CASE $3 WHEN '' THEN cycle_id "
-          "ELSE $3 END, finished_at=now_ms() WHERE kernel_id=$4 AND scheduled_at=$5::bigint AND "
-          "state='open'",
-          parameters{}
-              .add(name_of(op.state))
-              .add(op.reason)
-              .add(op.cycle_id)
-              .add(op.kernel_id)
-              .add(to_unix_ms(op.scheduled_at)));
+  db_.later("UPDATE occurrences SET state=$1, reason=$2, cycle_id = CASE $3 WHEN '' THEN cycle_id "
+            "ELSE $3 END, finished_at=now_ms() WHERE kernel_id=$4 AND scheduled_at=$5::bigint AND "
+            "state='open'",
+            parameters{}
+                .add(name_of(op.state))
+                .add(op.reason)
+                .add(op.cycle_id)
+                .add(op.kernel_id)
+                .add(to_unix_ms(op.scheduled_at)));
   return ok{};
 }
 
@@ -122,31 +122,31 @@ void operations::write_cycle(const cycle_record& c, bool finish) {
   sql += finish ? ", status=excluded.status, finished_at=excluded.finished_at, "
                   "node_id=excluded.node_id"
                 : " WHERE t.status='running'";
-  db_.run(sql, parameters{}
-                   .add(c.cycle_id)
-                   .add(c.kernel_id)
-                   .add(to_unix_ms(c.scheduled_at))
-                   .add(name_of(c.status))
-                   .add(c.dispatched)
-                   .add(c.succeeded)
-                   .add(c.failed)
-                   .add(queue::names_to_json(c.failed_agents))
-                   .add(queue::agents_to_json(c.agents))
-                   .add(c.duration_ms)
-                   .add(c.error)
-                   .add(or_now(c.started_at))
-                   .add(or_now(c.finished_at))
-                   .add(c.node_id));
+  db_.later(sql, parameters{}
+                     .add(c.cycle_id)
+                     .add(c.kernel_id)
+                     .add(to_unix_ms(c.scheduled_at))
+                     .add(name_of(c.status))
+                     .add(c.dispatched)
+                     .add(c.succeeded)
+                     .add(c.failed)
+                     .add(queue::names_to_json(c.failed_agents))
+                     .add(queue::agents_to_json(c.agents))
+                     .add(c.duration_ms)
+                     .add(c.error)
+                     .add(or_now(c.started_at))
+                     .add(or_now(c.finished_at))
+                     .add(c.node_id));
 }
 
 any_reply operations::run(const begin_cycle& op) {
   write_cycle(op.cycle, false);
-  db_.run("UPDATE occurrences SET cycle_id=$1 WHERE kernel_id=$2 AND scheduled_at=$3::bigint AND "
-          "cycle_id=''",
-          parameters{}
-              .add(op.cycle.cycle_id)
-              .add(op.cycle.kernel_id)
-              .add(to_unix_ms(op.cycle.scheduled_at)));
+  db_.later("UPDATE occurrences SET cycle_id=$1 WHERE kernel_id=$2 AND scheduled_at=$3::bigint AND "
+            "cycle_id=''",
+            parameters{}
+                .add(op.cycle.cycle_id)
+                .add(op.cycle.kernel_id)
+                .add(to_unix_ms(op.cycle.scheduled_at)));
   return ok{};
 }
 
@@ -194,10 +194,11 @@ any_reply operations::run(const list_decisions& op) {
 }
 
 any_reply operations::run(const set_pause& op) {
-  db_.run("INSERT INTO pauses(kernel_id, agent_id, reason, since) VALUES($1, $2, $3, now_ms()) ON "
-          "CONFLICT (kernel_id, agent_id) DO UPDATE SET reason=excluded.reason, "
-          "since=excluded.since",
-          parameters{}.add(op.pause.kernel_id).add(op.pause.agent_id).add(op.pause.reason));
+  db_.later(
+      "INSERT INTO pauses(kernel_id, agent_id, reason, since) VALUES($1, $2, $3, now_ms()) ON "
+      "CONFLICT (kernel_id, agent_id) DO UPDATE SET reason=excluded.reason, "
+      "since=excluded.since",
+      parameters{}.add(op.pause.kernel_id).add(op.pause.agent_id).add(op.pause.reason));
   return ok{};
 }
 
@@ -219,11 +220,12 @@ any_reply operations::run(const list_pauses& op) {
 
 any_reply operations::run(const put_fact& op) {
   if (op.value.empty())
-    db_.run("DELETE FROM facts WHERE scope=$1 AND key=$2", parameters{}.add(op.scope).add(op.key));
+    db_.later("DELETE FROM facts WHERE scope=$1 AND key=$2",
+              parameters{}.add(op.scope).add(op.key));
   else
-    db_.run("INSERT INTO facts(scope, key, value) VALUES($1, $2, $3) ON CONFLICT (scope, key) DO "
-            "UPDATE SET value=excluded.value",
-            parameters{}.add(op.scope).add(op.key).add(op.value));
+    db_.later("INSERT INTO facts(scope, key, value) VALUES($1, $2, $3) ON CONFLICT (scope, key) DO "
+              "UPDATE SET value=excluded.value",
+              parameters{}.add(op.scope).add(op.key).add(op.value));
   return ok{};
 }
 
@@ -236,10 +238,11 @@ any_reply operations::run(const get_facts& op) {
 }
 
 any_reply operations::run(const beat& op) {
-  db_.run("INSERT INTO nodes(node_id, host, pid, first_seen, last_seen) VALUES($1, $2, $3::bigint, "
-          "now_ms(), now_ms()) ON CONFLICT (node_id) DO UPDATE SET host=excluded.host, "
-          "pid=excluded.pid, last_seen=excluded.last_seen",
-          parameters{}.add(op.node_id).add(op.host).add(op.pid));
+  db_.later(
+      "INSERT INTO nodes(node_id, host, pid, first_seen, last_seen) VALUES($1, $2, $3::bigint, "
+      "now_ms(), now_ms()) ON CONFLICT (node_id) DO UPDATE SET host=excluded.host, "
+      "pid=excluded.pid, last_seen=excluded.last_seen",
+      parameters{}.add(op.node_id).add(op.host).add(op.pid));
   return ok{};
 }
 

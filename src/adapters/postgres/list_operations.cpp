@@ -43,11 +43,19 @@ std::int64_t sql_limit(std::size_t limit) {
   return static_cast<std::int64_t>(limit);
 }
 
+/// The numbers of a kernel's agents; without one, of all.
+std::string agents_of(const std::string& kernel_id) {
+  return "SELECT a.no FROM agents a" +
+         (kernel_id.empty()
+              ? " WHERE true"
+              : " JOIN kernels k ON k.no = a.kernel_no WHERE k.kernel_id = " + kernel_id);
+}
+
 /// The ids of one list. Each way reads no more than what the filters leave, or walks from the
 /// newest on.
 class id_query {
  public:
-  id_query(const list_dispatches& op, const array& agents) : op_(op), agents_(agents) {}
+  explicit id_query(const list_dispatches& op) : op_(op) {}
 
   std::string sql() {
     if (op_.status == dispatch_status::pending)
@@ -71,7 +79,19 @@ class id_query {
     return "$" + std::to_string(values_.values().size()) + "::" + type;
   }
   std::string text(const std::string& value) { return bind(std::string_view{value}, "text"); }
-  std::string agents() { return bind(agents_, "int[]"); }
+  /// Asked for with the rest: agents of other nodes may have come.
+  std::string agents() {
+    std::string sql = agents_of(op_.kernel_id.empty() ? "" : text(op_.kernel_id));
+    if (!op_.agent_id.empty())
+      sql += " AND a.agent_id = " + text(op_.agent_id);
+    if (!op_.not_agent_ids.empty()) {
+      array left_out;
+      for (const auto& id : op_.not_agent_ids)
+        left_out.add(id);
+      sql += " AND a.agent_id <> ALL(" + bind(left_out, "text[]") + ")";
+    }
+    return "ARRAY(" + sql + ")";
+  }
   bool by_agent() const {
     return !op_.kernel_id.empty() || !op_.agent_id.empty() || !op_.not_agent_ids.empty();
   }
@@ -132,7 +152,6 @@ class id_query {
   }
 
   const list_dispatches& op_;
-  const array& agents_;
   parameters values_;
 };
 
@@ -154,12 +173,7 @@ any_reply operations::run(const find_dispatch& op) {
 }
 
 any_reply operations::run(const list_dispatches& op) {
-  array agents;
-  const auto& left_out = op.not_agent_ids;
-  for (const auto* agent : names_.named(op.kernel_id, op.agent_id))
-    if (std::find(left_out.begin(), left_out.end(), agent->agent_id) == left_out.end())
-      agents.add(agent->no);
-  id_query ids(op, agents);
+  id_query ids(op);
   const auto sql = select_rows(ids.sql(), op.with_bodies);
   return all_shown(db_.run(sql, ids.values()), op.with_bodies, names_);
 }
@@ -167,15 +181,13 @@ any_reply operations::run(const list_dispatches& op) {
 any_reply operations::run(const latest_per_agent& op) {
   // One probe of dispatch_requests_newest per agent, whatever the table's size.
   static const auto sql =
-      select_rows("SELECT n.id FROM unnest($1::int[]) AS a(no), LATERAL (SELECT dispatch_id AS id "
-                  "FROM dispatch_requests WHERE agent_no = a.no ORDER BY left(dispatch_id, 12) "
-                  "DESC, dispatch_id "
-                  "DESC LIMIT 1) n",
+      select_rows("SELECT n.id FROM (" + agents_of("$1") +
+                      ") AS a(no), LATERAL (SELECT dispatch_id AS id "
+                      "FROM dispatch_requests WHERE agent_no = a.no ORDER BY left(dispatch_id, 12) "
+                      "DESC, dispatch_id "
+                      "DESC LIMIT 1) n",
                   false);
-  array agents;
-  for (const auto* agent : names_.named(op.kernel_id, {}))
-    agents.add(agent->no);
-  auto out = all_shown(db_.run(sql, parameters{}.add(agents)), false, names_);
+  auto out = all_shown(db_.run(sql, parameters{}.add(op.kernel_id)), false, names_);
   std::sort(out.begin(), out.end(),
             [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   return out;

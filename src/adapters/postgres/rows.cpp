@@ -280,9 +280,9 @@ void operations::close_claims(const locked_claims& claims) {
   if (!ended.empty())
     write_counts(ended);
   if (!kept.empty())
-    db_.run("UPDATE dispatch_running r SET members = i.m::text[] FROM unnest($1::bigint[], "
-            "$2::text[]) AS i(no, m) WHERE r.claim_no = i.no",
-            parameters{}.add(kept).add(rest));
+    db_.later("UPDATE dispatch_running r SET members = i.m::text[] FROM unnest($1::bigint[], "
+              "$2::text[]) AS i(no, m) WHERE r.claim_no = i.no",
+              parameters{}.add(kept).add(rest));
 }
 
 void operations::count(const stored& s, dispatch_status status, std::int64_t by) {
@@ -309,9 +309,9 @@ void operations::write_counts(const array& ended) {
     }
   counts_.clear();
   if (!kernels.empty())
-    db_.run(both, parameters{}.add(ended).add(kernels).add(statuses).add(changes));
+    db_.later(both, parameters{}.add(ended).add(kernels).add(statuses).add(changes));
   else if (!ended.empty())
-    db_.run(remove, parameters{}.add(ended));
+    db_.later(remove, parameters{}.add(ended));
 }
 
 void operations::write_back(const std::vector<const stored*>& rows) {
@@ -352,18 +352,19 @@ void operations::update_results(const std::vector<const stored*>& rows) {
   parameters p;
   for (const auto& v : values)
     p.add(v);
-  db_.run("UPDATE dispatch_results t SET status=i.c3, attempt=i.c4, fence=i.c5, "
-          "settled_fence=i.c6, last_owner=i.c7, started_at=i.c8, finished_at=i.c9, "
-          "execution=i.c10, claim=i.c11, verification=i.c12, failure_class=i.c13, "
-          "exit_code=i.c14, output_cut=i.c15, session_id=i.c16, summary=i.c17, error=i.c18, "
-          "usage=i.c19, output=i.c20, rescues=i.c21, not_before=i.c22, attempts=i.c23::jsonb FROM "
-          "unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], "
-          "$7::text[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[], "
-          "$13::text[], $14::int[], $15::bigint[], $16::text[], $17::text[], $18::text[], "
-          "$19::text[], $20::text[], $21::int[], $22::bigint[], $23::text[]) AS i(c1, c2, c3, c4, "
-          "c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, c22, "
-          "c23) WHERE t.dispatch_id = i.c1",
-          p);
+  db_.later(
+      "UPDATE dispatch_results t SET status=i.c3, attempt=i.c4, fence=i.c5, "
+      "settled_fence=i.c6, last_owner=i.c7, started_at=i.c8, finished_at=i.c9, "
+      "execution=i.c10, claim=i.c11, verification=i.c12, failure_class=i.c13, "
+      "exit_code=i.c14, output_cut=i.c15, session_id=i.c16, summary=i.c17, error=i.c18, "
+      "usage=i.c19, output=i.c20, rescues=i.c21, not_before=i.c22, attempts=i.c23::jsonb FROM "
+      "unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], "
+      "$7::text[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[], "
+      "$13::text[], $14::int[], $15::bigint[], $16::text[], $17::text[], $18::text[], "
+      "$19::text[], $20::text[], $21::int[], $22::bigint[], $23::text[]) AS i(c1, c2, c3, c4, "
+      "c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, c22, "
+      "c23) WHERE t.dispatch_id = i.c1",
+      p);
 }
 
 void operations::put_in(const std::vector<const stored*>& rows) {
@@ -376,11 +377,11 @@ void operations::put_in(const std::vector<const stored*>& rows) {
     times.add(to_unix_ms(s->row.d.not_before));
     woken_.insert(s->row.d.kernel_id);
   }
-  db_.run("INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, "
-          "size, attempted, members) SELECT d.agent_no, d.priority, d.created_at, d.dispatch_id, "
-          "i.t, 1, true, ARRAY[d.dispatch_id] FROM unnest($1::text[], $2::bigint[]) AS i(id, t) "
-          "JOIN dispatch_requests d ON d.dispatch_id = i.id",
-          parameters{}.add(ids).add(times));
+  db_.later("INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, "
+            "size, attempted, members) SELECT d.agent_no, d.priority, d.created_at, d.dispatch_id, "
+            "i.t, 1, true, ARRAY[d.dispatch_id] FROM unnest($1::text[], $2::bigint[]) AS i(id, t) "
+            "JOIN dispatch_requests d ON d.dispatch_id = i.id",
+            parameters{}.add(ids).add(times));
 }
 
 } // namespace boyd::adapters::postgres

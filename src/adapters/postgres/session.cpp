@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <unordered_map>
 
 namespace boyd::adapters::postgres {
@@ -110,8 +111,7 @@ void never_reconnect([[maybe_unused]] pqxx::connection& connection) {
 #endif
 }
 
-#if PQXX_VERSION_MAJOR >= 7
-/// The fields of a line of COPY's text format: libpqxx 7 takes no whole lines.
+/// The fields of a line of COPY's text format.
 std::vector<std::optional<std::string>> fields_of(std::string_view line) {
   std::vector<std::optional<std::string>> out;
   for (const auto raw : split(line, '\t')) {
@@ -131,7 +131,63 @@ std::vector<std::optional<std::string>> fields_of(std::string_view line) {
   }
   return out;
 }
-#endif
+
+std::vector<std::string_view> lines_of(const copy_rows& rows) {
+  return split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n');
+}
+
+/// So many rows are inserted one by one: COPY takes two more ways to the server and back.
+constexpr std::size_t few_rows = 4;
+/// Values up to this size stand in the text of what is sent together.
+constexpr std::size_t short_values = 8'192;
+
+std::string insert_of(const std::string& table, std::string_view columns) {
+  std::string places;
+  for (std::size_t i = 0; i < split(columns, ',').size(); ++i)
+    places += (i == 0 ? "$" : ",$") + std::to_string(i + 1);
+  return "INSERT INTO " + table + "(" + std::string{columns} + ") VALUES(" + places + ")";
+}
+
+/// Values of a statement, which stay their owner's; null stands for NULL. None holds a zero byte.
+using value_list = std::vector<const char*>;
+
+value_list values_of(const parameters& p) {
+  value_list out;
+  out.reserve(p.values().size());
+  for (const auto& v : p.values())
+    out.push_back(v.c_str());
+  return out;
+}
+
+value_list values_of(const std::vector<std::optional<std::string>>& row) {
+  value_list out;
+  for (const auto& v : row)
+    out.push_back(v ? v->c_str() : nullptr);
+  return out;
+}
+
+std::size_t size_of(const value_list& all) {
+  std::size_t size = 0;
+  for (const auto* v : all)
+    size += v == nullptr ? 0 : std::strlen(v);
+  return size;
+}
+
+/// What the server may have done although nobody heard of it.
+[[noreturn]] void throw_in_doubt(failure f) {
+  if (f.connection_lost && f.why.code == errc::store_unavailable)
+    f.why.code = errc::commit_in_doubt;
+  throw f;
+}
+
+constexpr std::string_view begin_statement = "BEGIN;";
+
+/// What is under way on the connection.
+enum class work_kind : std::uint8_t {
+  transaction,
+  questions, ///< each statement by itself, without effects
+  single,    ///< one statement, which commits itself
+};
 
 } // namespace
 
@@ -162,23 +218,66 @@ struct session::impl {
   call_limit limit;
   milliseconds longest_call;
   std::unique_ptr<notice_log> notices;
-  std::unique_ptr<pqxx::transaction_base> work;
+  /// libpqxx's own transactions would go to the server for each begin and end.
+  std::unique_ptr<pqxx::nontransaction> work;
+  std::string unsent; ///< statements, each with its end, that go with the next one
+  work_kind kind = work_kind::transaction;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
+  std::uint64_t names = 0;                               ///< that were given
 
-  pqxx::result exec(pqxx::transaction_base& in, std::string_view sql, const parameters& p) {
-    auto [it, fresh] = prepared.try_emplace(std::string{sql});
-    if (fresh) {
-      it->second = "boyd_" + std::to_string(prepared.size());
-      connection.prepare(it->second, it->first);
-    }
+  const std::string& prepare(std::string_view sql) {
+    std::string key{sql};
+    if (const auto known = prepared.find(key); known != prepared.end())
+      return known->second;
+    // A name is not used again when the server has refused what it stood for.
+    const auto name = "boyd_" + std::to_string(++names);
+    connection.prepare(name, key);
 #if PQXX_VERSION_MAJOR < 7
-    return in.exec_prepared(it->second, pqxx::prepare::make_dynamic_params(p.values()));
-#else
-    pqxx::params values;
-    for (const auto& v : p.values())
-      values.append(v);
-    return in.exec_prepared(it->second, values);
+    connection.prepare_now(name);
 #endif
+    return prepared.emplace(std::move(key), name).first->second;
+  }
+
+  /// A prepared statement with its values, as a text.
+  std::string text_of(std::string_view sql, const value_list& all) {
+    std::string text = "EXECUTE " + prepare(sql);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      text += i == 0 ? '(' : ',';
+      text += all[i] == nullptr ? "NULL" : work->quote(all[i]);
+    }
+    return text + (all.empty() ? ";" : ");");
+  }
+
+  /// What was left unsent, and `more` behind it; the answer to the last statement.
+  pqxx::result send(const std::string& more = {}) {
+    const auto text = std::exchange(unsent, {}) + more;
+    return text.empty() ? pqxx::result{} : work->exec(text);
+  }
+
+  pqxx::result exec(std::string_view sql, const value_list& all) {
+    if (!unsent.empty() && size_of(all) <= short_values)
+      return send(text_of(sql, all));
+    send();
+    return exec_prepared(sql, all);
+  }
+
+  pqxx::result exec_prepared(std::string_view sql, const value_list& all) {
+    const auto& name = prepare(sql);
+#if PQXX_VERSION_MAJOR < 7
+    return work->exec_prepared(name, pqxx::prepare::make_dynamic_params(all));
+#else
+    pqxx::params list;
+    for (const auto* v : all)
+      list.append(v);
+    return work->exec_prepared(name, list);
+#endif
+  }
+
+  void exec_later(std::string_view sql, const value_list& all) {
+    if (size_of(all) <= short_values)
+      unsent += text_of(sql, all);
+    else
+      exec(sql, all);
   }
 
   /// `guarded`, and given up when no answer comes.
@@ -286,46 +385,84 @@ void session::answer_within(milliseconds statement_timeout) {
 }
 
 void session::begin() {
-  impl_->call([&] { impl_->work = std::make_unique<pqxx::work>(impl_->connection); });
+  impl_->work = std::make_unique<pqxx::nontransaction>(impl_->connection);
+  impl_->unsent = begin_statement;
+  impl_->kind = work_kind::transaction;
 }
 
 void session::begin_reading() {
-  impl_->call([&] { impl_->work = std::make_unique<pqxx::nontransaction>(impl_->connection); });
+  begin();
+  impl_->unsent.clear();
+  impl_->kind = work_kind::questions;
+}
+
+void session::begin_single() {
+  begin();
+  impl_->unsent.clear();
+  impl_->kind = work_kind::single;
 }
 
 void session::commit() {
-  const auto work = std::move(impl_->work);
-  impl_->call([&] { work->commit(); });
+  const bool is_empty = impl_->kind != work_kind::transaction || impl_->unsent == begin_statement;
+  try {
+    if (!is_empty)
+      impl_->call([&] { impl_->send("COMMIT"); });
+  } catch (const failure& f) {
+    throw_in_doubt(f);
+  }
+  impl_->unsent.clear();
+  impl_->work.reset();
 }
 
 void session::rollback() noexcept {
   if (!impl_ || !impl_->work)
     return;
-  // Aborting asks the server, too.
-  impl_->limit.begin(impl_->longest_call);
-  impl_->work.reset(); // aborts; libpqxx's destructors do not throw
-  impl_->limit.end();
+  const bool is_begun =
+      impl_->kind == work_kind::transaction && impl_->unsent.rfind(begin_statement, 0) != 0;
+  impl_->unsent.clear();
+  try {
+    if (is_begun)
+      impl_->call([&] { impl_->work->exec("ROLLBACK"); });
+  } catch (...) {
+    // A connection that is lost has no transaction, and the next call says that it is lost.
+  }
+  impl_->work.reset();
 }
 
 answer session::run(std::string_view sql, const parameters& p) {
-  return impl_->call([&] {
-    auto data = std::make_shared<answer::impl>();
-    data->result = impl_->exec(*impl_->work, sql, p);
-    return answer{std::move(data)};
-  });
+  try {
+    return impl_->call([&] {
+      auto data = std::make_shared<answer::impl>();
+      data->result = impl_->exec(sql, values_of(p));
+      return answer{std::move(data)};
+    });
+  } catch (const failure& f) {
+    if (impl_->kind == work_kind::single)
+      throw_in_doubt(f);
+    throw;
+  }
 }
 
-void session::run_alone(std::string_view sql, const parameters& p) {
-  impl_->call([&] {
-    pqxx::nontransaction alone(impl_->connection);
-    impl_->exec(alone, sql, p);
-  });
+void session::later(std::string_view sql, const parameters& p) {
+  if (impl_->kind != work_kind::transaction)
+    run(sql, p);
+  else
+    impl_->call([&] { impl_->exec_later(sql, values_of(p)); });
 }
 
 void session::copy(const std::string& table, std::string_view columns, const copy_rows& rows) {
   if (rows.rows() == 0)
     return;
+  if (rows.rows() <= few_rows) {
+    const auto sql = insert_of(table, columns);
+    impl_->call([&] {
+      for (const auto line : lines_of(rows))
+        impl_->exec_later(sql, values_of(fields_of(line)));
+    });
+    return;
+  }
   impl_->call([&] {
+    impl_->send();
 #if PQXX_VERSION_MAJOR < 7
     const auto names = split(columns, ',');
     const std::vector<std::string> list(names.begin(), names.end());
@@ -339,8 +476,7 @@ void session::copy(const std::string& table, std::string_view columns, const cop
     writer.complete();
 #else
     auto stream = pqxx::stream_to::raw_table(*impl_->work, table, columns);
-    for (const auto line :
-         split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n'))
+    for (const auto line : lines_of(rows))
       stream.write_row(fields_of(line));
     stream.complete();
 #endif
@@ -348,7 +484,7 @@ void session::copy(const std::string& table, std::string_view columns, const cop
 }
 
 void session::script(std::string_view sql) {
-  impl_->call([&] { impl_->work->exec(std::string{sql}); });
+  impl_->call([&] { impl_->send(std::string{sql}); });
 }
 
 std::string session::server_version() const {

@@ -94,6 +94,10 @@ class answer {
 
 /// One connection and at most one transaction on it. A lost connection stays lost: libpqxx's own
 /// reconnecting is off (FAULTS.md fact 9). Every member throws `failure`.
+///
+/// Each way to the server and back costs more than most statements: what needs no answer waits and
+/// goes with the next statement that does, or with the commit. What is wrong with it is told by the
+/// call that it went with.
 class session {
  public:
   explicit session(const postgres_options& options);
@@ -103,19 +107,22 @@ class session {
 
   void begin();
   /// Instead of `begin` for statements that write nothing: each is a transaction of its own, which
-  /// saves the way to the server and back for its begin and its end.
+  /// saves the ways to the server and back for the begin and the end.
   void begin_reading();
+  /// The same for one statement that writes, which `run` commits.
+  void begin_single();
+  /// Error `commit_in_doubt` when the connection is lost meanwhile.
   void commit();
   /// Never throws.
   void rollback() noexcept;
   /// Inside the transaction; the statement is prepared at its first use.
   answer run(std::string_view sql, const parameters& p = {});
-  /// A statement that is a transaction of its own, outside any other.
-  void run_alone(std::string_view sql, const parameters& p);
-  /// COPY into `table`; `columns` separated by commas. A unique index that refuses a row fails the
-  /// transaction with errc::already_exists.
+  /// The same for a statement whose answer nobody needs: it may wait.
+  void later(std::string_view sql, const parameters& p);
+  /// Rows into `table`; `columns` separated by commas. By COPY, or row by row when they are few;
+  /// may wait. A unique index that refuses a row fails the transaction with errc::already_exists.
   void copy(const std::string& table, std::string_view columns, const copy_rows& rows);
-  /// Several statements without parameters, inside the transaction.
+  /// Several statements without parameters, inside the transaction, at once.
   void script(std::string_view sql);
 
   /// Later calls are given up a little after the server should have ended them with this timeout;

@@ -122,15 +122,16 @@ void operations::renew(locked_claims& claims,
       c.left[member] = true;
   }
   if (!whole.empty())
-    db_.run("UPDATE dispatch_running r SET lease_expires_at = now_ms() + i.l FROM "
-            "unnest($1::bigint[], $2::bigint[]) AS i(no, l) WHERE r.claim_no = i.no",
-            parameters{}.add(whole).add(leases));
+    db_.later("UPDATE dispatch_running r SET lease_expires_at = now_ms() + i.l FROM "
+              "unnest($1::bigint[], $2::bigint[]) AS i(no, l) WHERE r.claim_no = i.no",
+              parameters{}.add(whole).add(leases));
   if (!origins.empty())
-    db_.run("INSERT INTO dispatch_running(agent_no, owner, lease_expires_at, started_at, fence, "
-            "attempt, attempted, members) SELECT r.agent_no, r.owner, now_ms() + i.l, "
-            "r.started_at, r.fence, r.attempt, r.attempted, i.m::text[] FROM unnest($1::bigint[], "
-            "$2::text[], $3::bigint[]) AS i(no, m, l) JOIN dispatch_running r ON r.claim_no = i.no",
-            parameters{}.add(origins).add(parts).add(part_leases));
+    db_.later(
+        "INSERT INTO dispatch_running(agent_no, owner, lease_expires_at, started_at, fence, "
+        "attempt, attempted, members) SELECT r.agent_no, r.owner, now_ms() + i.l, "
+        "r.started_at, r.fence, r.attempt, r.attempted, i.m::text[] FROM unnest($1::bigint[], "
+        "$2::text[], $3::bigint[]) AS i(no, m, l) JOIN dispatch_running r ON r.claim_no = i.no",
+        parameters{}.add(origins).add(parts).add(part_leases));
   close_claims(claims);
 }
 
@@ -223,29 +224,31 @@ std::optional<stored> operations::hold(const std::string& dispatch_id) {
 }
 
 void operations::take_out(const stored& s) {
-  db_.run("WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = ANY(members) "
-          "RETURNING *), at AS (SELECT *, array_position(members, $2) AS i FROM w), rest AS "
-          "(SELECT *, members[:i - 1] || members[i + 1:] AS others FROM at WHERE size > 1) INSERT "
-          "INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, size, "
-          "attempted, members, max_attempts, metadata, bodies) SELECT agent_no, priority, "
-          "created_at, others[1], not_before, size - 1, attempted, others, max_attempts, metadata, "
-          "bodies[:i - 1] || bodies[i + 1:] FROM rest",
-          parameters{}.add(s.agent->no).add(s.row.d.dispatch_id));
+  db_.later(
+      "WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = ANY(members) "
+      "RETURNING *), at AS (SELECT *, array_position(members, $2) AS i FROM w), rest AS "
+      "(SELECT *, members[:i - 1] || members[i + 1:] AS others FROM at WHERE size > 1) INSERT "
+      "INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, size, "
+      "attempted, members, max_attempts, metadata, bodies) SELECT agent_no, priority, "
+      "created_at, others[1], not_before, size - 1, attempted, others, max_attempts, metadata, "
+      "bodies[:i - 1] || bodies[i + 1:] FROM rest",
+      parameters{}.add(s.agent->no).add(s.row.d.dispatch_id));
 }
 
 void operations::loosen(const stored& s) {
   const auto& d = s.row.d;
-  db_.run("WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND priority = $2::int "
-          "AND created_at = $3::bigint AND first_id < $4 AND members[size] > $4 RETURNING *) "
-          "INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, "
-          "size, attempted, members, max_attempts, metadata, bodies) SELECT agent_no, "
-          "priority, created_at, members[i], not_before, 1, attempted, members[i:i], max_attempts, "
-          "metadata, bodies[i:i] FROM w, generate_subscripts(members, 1) AS i",
-          parameters{}
-              .add(s.agent->no)
-              .add(d.priority)
-              .add(to_unix_ms(d.created_at))
-              .add(d.dispatch_id));
+  db_.later(
+      "WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND priority = $2::int "
+      "AND created_at = $3::bigint AND first_id < $4 AND members[size] > $4 RETURNING *) "
+      "INSERT INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, "
+      "size, attempted, members, max_attempts, metadata, bodies) SELECT agent_no, "
+      "priority, created_at, members[i], not_before, 1, attempted, members[i:i], max_attempts, "
+      "metadata, bodies[i:i] FROM w, generate_subscripts(members, 1) AS i",
+      parameters{}
+          .add(s.agent->no)
+          .add(d.priority)
+          .add(to_unix_ms(d.created_at))
+          .add(d.dispatch_id));
 }
 
 any_reply operations::run(const retry_dispatch& op) {

@@ -52,10 +52,11 @@ void operations::hold_spend(const std::vector<store::operation>& batch) {
         keys.emplace(utc_day(now()), l.scope);
   }
   if (!keys.empty())
-    db_.run("INSERT INTO spend_totals(day, scope, tokens, cost) SELECT k.day, k.scope, 0, 0 FROM "
-            "unnest($1::text[], $2::text[]) AS k(day, scope) ORDER BY k.day COLLATE \"C\", k.scope "
-            "COLLATE \"C\" ON CONFLICT DO NOTHING",
-            days_and_scopes(keys));
+    db_.later(
+        "INSERT INTO spend_totals(day, scope, tokens, cost) SELECT k.day, k.scope, 0, 0 FROM "
+        "unnest($1::text[], $2::text[]) AS k(day, scope) ORDER BY k.day COLLATE \"C\", k.scope "
+        "COLLATE \"C\" ON CONFLICT DO NOTHING",
+        days_and_scopes(keys));
   if (!settled.empty()) {
     const auto a = db_.run("SELECT DISTINCT s.day, k.scope FROM spend s, unnest(s.scopes) AS "
                            "k(scope) WHERE s.call_id = ANY($1::text[]) AND s.settled_at IS NULL",
@@ -155,10 +156,11 @@ void operations::write_totals() {
     held.changed = false;
   }
   if (!days.empty())
-    db_.run("UPDATE spend_totals t SET tokens = k.tokens, cost = k.cost FROM unnest($1::text[], "
-            "$2::text[], $3::bigint[], $4::bigint[]) AS k(day, scope, tokens, cost) WHERE t.day = "
-            "k.day AND t.scope = k.scope",
-            parameters{}.add(days).add(scopes).add(tokens).add(costs));
+    db_.later(
+        "UPDATE spend_totals t SET tokens = k.tokens, cost = k.cost FROM unnest($1::text[], "
+        "$2::text[], $3::bigint[], $4::bigint[]) AS k(day, scope, tokens, cost) WHERE t.day = "
+        "k.day AND t.scope = k.scope",
+        parameters{}.add(days).add(scopes).add(tokens).add(costs));
 }
 
 namespace {

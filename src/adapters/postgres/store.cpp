@@ -199,19 +199,35 @@ void run_some(operations& run, const std::vector<store::operation>& batch, std::
       batch[first]);
 }
 
-/// Whether the batch is one question whose answer comes from one statement.
-bool is_one_question(const std::vector<store::operation>& batch) {
-  return batch.size() == 1 && (std::holds_alternative<store::due_agents>(batch[0]) ||
-                               std::holds_alternative<store::count_by_status>(batch[0]) ||
-                               std::holds_alternative<store::list_nodes>(batch[0]));
+/// Questions, each of which is answered by one statement that matters: read committed, they see no
+/// more of each other inside a transaction than one after the other.
+bool is_question(const store::operation& op) {
+  return std::holds_alternative<store::due_agents>(op) ||
+         std::holds_alternative<store::count_by_status>(op) ||
+         std::holds_alternative<store::list_nodes>(op) ||
+         std::holds_alternative<store::list_pauses>(op) ||
+         std::holds_alternative<store::get_facts>(op) ||
+         std::holds_alternative<store::list_occurrences>(op) ||
+         std::holds_alternative<store::list_cycles>(op) ||
+         std::holds_alternative<store::list_decisions>(op) ||
+         std::holds_alternative<store::find_dispatch>(op) ||
+         std::holds_alternative<store::list_dispatches>(op) ||
+         std::holds_alternative<store::latest_per_agent>(op);
+}
+
+/// Whether the batch is one statement.
+bool is_single(const std::vector<store::operation>& batch) {
+  return batch.size() == 1 && std::holds_alternative<store::open_occurrence>(batch[0]);
 }
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
                                                   bool careful, std::set<std::string>& woken) {
   std::vector<store::any_reply> replies(batch.size());
   std::vector<bool> done(batch.size());
-  if (is_one_question(batch))
+  if (std::ranges::all_of(batch, is_question))
     db_->begin_reading();
+  else if (is_single(batch))
+    db_->begin_single();
   else
     db_->begin();
   operations operations(*db_, *names_, careful);
@@ -251,9 +267,11 @@ void postgres_store::notify(const std::set<std::string>& kernels) {
     array names;
     for (const auto& k : kernels)
       names.add(k);
-    db_->run_alone("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', "
-                   "k) FROM unnest($1::text[]) AS k",
-                   parameters{}.add(names));
+    db_->begin_single();
+    db_->run("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', "
+             "k) FROM unnest($1::text[]) AS k",
+             parameters{}.add(names));
+    db_->commit();
   } catch (const failure& f) {
     spdlog::warn("database {}: no wake-up sent: {}", place(options_), f.why.what);
     give_up(f.connection_lost);

@@ -221,6 +221,54 @@ TEST_CASE("what the server says beside answers is in the log, and nowhere else")
   REQUIRE(text.find("WARNING:  first line second of 2") != std::string::npos);
 }
 
+TEST_CASE("texts of every kind stand as they were given, whichever way they went to the server") {
+  if (skipped())
+    return;
+  const auto s = opened(shared_postgres()->make_database());
+  const std::string hostile = "'; DROP TABLE facts; --\\'' \"\t\r\n\\N $1 \xc3\xbc";
+  for (const auto& text :
+       {hostile, std::string("\\N"), std::string(100'000, '\''), hostile + "\\"}) {
+    REQUIRE(s->apply({store::put_fact{"s", "before", text},
+                      store::put_fact{"s", text.substr(0, 40), "key"},
+                      store::put_fact{"s", "after", text}}));
+    const auto facts = s->apply({store::get_facts{"s"}});
+    REQUIRE(facts);
+    const auto& all = std::get<store::get_facts::reply>(facts->front());
+    CHECK(all.at("before") == text);
+    CHECK(all.at(text.substr(0, 40)) == "key");
+    CHECK(all.at("after") == text);
+  }
+  // Few rows and many go different ways, as do short prompts and long ones.
+  for (const int count : {1, 4, 5}) {
+    auto op = dispatches(count * 10, count);
+    for (auto& spec : op.specs)
+      spec.prompt = hostile + std::string(static_cast<std::size_t>(count) * 3'000, '\\');
+    REQUIRE(s->apply({op}));
+    store::list_dispatches asked;
+    asked.cycle_id = op.cycle_id;
+    asked.with_bodies = true;
+    const auto rows = s->apply({asked});
+    REQUIRE(rows);
+    const auto& found = std::get<std::vector<dispatch>>(rows->front());
+    REQUIRE(found.size() == op.specs.size());
+    for (const auto& row : found)
+      CHECK(row.prompt == op.specs.front().prompt);
+  }
+}
+
+TEST_CASE("what goes with the commit and is refused leaves nothing, and the session goes on") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  const auto s = opened(uri);
+  shared_postgres()->query(uri, "ALTER TABLE boyd.facts ADD CHECK (value <> 'refused')");
+  CHECK_FALSE(s->apply({store::put_fact{"s", "a", "1"}, store::put_fact{"s", "b", "refused"}}));
+  REQUIRE(s->apply({store::put_fact{"s", "c", "1"}}));
+  const auto facts = s->apply({store::get_facts{"s"}});
+  REQUIRE(facts);
+  CHECK(std::get<store::get_facts::reply>(facts->front()) == store::get_facts::reply{{"c", "1"}});
+}
+
 TEST_CASE("a listener without a server stops when it is told to") {
   if (skipped())
     return;
