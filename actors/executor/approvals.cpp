@@ -120,7 +120,7 @@ void send_wish(self_pointer self, store::approval_matter matter) {
   approval_wish wish;
   wish.ask.approval_id = s.asked->wish;
   wish.ask.matter = std::move(matter);
-  wish.ask.reason = s.asked->reason;
+  wish.ask.reason = config::redact_text(s.asked->reason, s.secrets);
   wish.ask.node_id = s.order.context->node_id;
   wish.ask.fence = s.order.work->row.fence;
   wish.ask.lives = std::clamp<milliseconds>(terms.expires, 1s, queue::longest_approval);

@@ -2,6 +2,7 @@
 
 #include "actors/gateway/survey.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
@@ -145,6 +146,10 @@ void turn_away(const exchange_ptr& x, const std::string& id, bool approve) {
             });
 }
 
+bool holds_secret(const exchange& x, const std::string& note) {
+  return config::redact_text(note, x.self->state.parts.configuration->secrets) != note;
+}
+
 void decide(const exchange_ptr& x, const std::string& id, bool approve) {
   if (!may_decide(*x))
     return turn_away(x, id, approve);
@@ -156,6 +161,11 @@ void decide(const exchange_ptr& x, const std::string& id, bool approve) {
   op.note = body->value("note", "");
   op.approve = approve;
   op.by = x->request.caller->name;
+  if (holds_secret(*x, op.note)) {
+    op.note.clear();
+    op.refused = "the reason holds what looks like a secret, and it stays on record: say it "
+                 "without it";
+  }
   if (op.hash.empty())
     return x->fail_with({errc::invalid_argument, "a decision names the hash of what was seen",
                          "hash", "boyd approvals show " + id + " has it"});

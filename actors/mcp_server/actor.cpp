@@ -108,8 +108,10 @@ void now_usable(self_pointer self) {
   s.usable = true;
   s.refused.clear();
   s.tools = mcp::offer(s.order.definition.name, s.session->tools(), s.session->has_resources());
-  for (auto& t : s.tools)
-    t.definition.description = told(self, t.definition.description);
+  for (auto& t : s.tools) {
+    t.definition.description = told_cut(self, t.definition.description);
+    t.definition.parameters_json = told(self, t.definition.parameters_json);
+  }
   answer_askers(self, server_tools{{}, s.tools});
   send_waiting(self);
 }
@@ -167,7 +169,7 @@ void on_call_done(self_pointer self, mcp::effect::call_done& e) {
     return;
   if (!e.result_json) {
     auto why = std::move(e.result_json.error());
-    why.what = told(self, why.what);
+    why.what = told_cut(self, why.what);
     why.where = s.order.key;
     return answer_call(self, e.key, fail(std::move(why)));
   }
@@ -201,6 +203,10 @@ std::string told(self_pointer self, const std::string& text) {
   return config::redact_text(sanitize_utf8(text), self->state.order.secrets);
 }
 
+std::string told_cut(self_pointer self, const std::string& text) {
+  return config::redact_cut_end(sanitize_utf8(text), self->state.order.secrets);
+}
+
 bool may_log(self_pointer self, said_lines& lines, const char* what) {
   const auto now = now_of(self);
   if (now - lines.since >= 1min) {
@@ -215,13 +221,13 @@ bool may_log(self_pointer self, said_lines& lines, const char* what) {
 void log_note(self_pointer self, bool warn, const std::string& text) {
   if (may_log(self, self->state.notes, "lines about it"))
     spdlog::log(warn ? spdlog::level::warn : spdlog::level::info, "{}: {}", self->state.order.key,
-                told(self, text));
+                told_cut(self, text));
 }
 
 void lost(self_pointer self, const error& why) {
   auto& s = self->state;
   error say = why;
-  say.what = told(self, why.what);
+  say.what = told_cut(self, why.what);
   if (say.where.empty())
     say.where = s.order.key;
   s.problem = say.what;

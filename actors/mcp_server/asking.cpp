@@ -63,6 +63,13 @@ mcp::question_answer accepted(const asked_question& q, const std::string& note) 
                  : mcp::question_answer{"cancel", {}};
 }
 
+/// What a person reads. The server's words are redacted before they are laid out in lines of ours.
+std::string shown(self_pointer self, mcp::question q) {
+  q.message = told(self, q.message);
+  q.schema_json = told(self, q.schema_json);
+  return told(self, mcp::question_text(self->state.order.definition.name, q));
+}
+
 /// Puts it into the inbox, under an id of its own.
 void put(self_pointer self, std::uint64_t number, asked_question q) {
   auto& s = self->state;
@@ -77,7 +84,7 @@ void put(self_pointer self, std::uint64_t number, asked_question q) {
   wish.ask.lives = question_lives;
   wish.wait = question_lives;
   if (q.what.mode != "url")
-    wish.form_json = q.what.schema_json;
+    wish.form_json = told(self, q.what.schema_json); // what is wrong is told with its words
   s.questions[number] = std::move(q);
   self->send(s.order.approvals,
              approval_request{{}, std::move(wish), approval_waiter_actor(server_impl(self))});
@@ -87,12 +94,12 @@ void put(self_pointer self, std::uint64_t number, asked_question q) {
 /// what was wrong.
 void ask_again(self_pointer self, std::uint64_t number, asked_question q, const std::string& why) {
   self->send(self->state.order.approvals,
-             approval_withdrawal{{}, q.wish, "what was said is no answer: " + why});
+             approval_withdrawal{{}, q.wish, told(self, "what was said is no answer: " + why)});
   if (++q.tries >= most_tries)
     return answer_question(self, number, {"cancel", {}});
   q.matter.shown =
-      told(self, "What was said before is no answer: " + tools::visible_text(why) + "\n" +
-                     mcp::question_text(self->state.order.definition.name, q.what));
+      told(self, "What was said before is no answer: " + tools::visible_text(why) + "\n") +
+      shown(self, q.what);
   put(self, number, std::move(q));
 }
 
@@ -116,7 +123,7 @@ void ask_person(self_pointer self, const mcp::effect::ask& e) {
   q.matter.tool = what.tool;
   q.matter.arguments_sha256 = sha256_hex(what.arguments_json);
   q.matter.workspace = what.user.workspace;
-  q.matter.shown = told(self, mcp::question_text(s.order.definition.name, e.what));
+  q.matter.shown = shown(self, e.what);
   put(self, e.number, std::move(q));
 }
 

@@ -112,6 +112,8 @@ inline steady_time now_of(self_pointer self) {
 // actor.cpp
 /// Redacted, for the log and for people.
 std::string told(self_pointer self, const std::string& text);
+/// The same for words of the server that may be cut at their end.
+std::string told_cut(self_pointer self, const std::string& text);
 /// Whether one more line may go to the log in this minute. What was left out is said later; `what`:
 /// a word for it.
 bool may_log(self_pointer self, said_lines& lines, const char* what);

@@ -1,5 +1,6 @@
 #include "actors/mcp_server/parts.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
@@ -113,18 +114,16 @@ void take_err(self_pointer self, const std::string& bytes) {
   s.err_tail += bytes;
   if (s.err_tail.size() > 2 * err_tail_bytes)
     s.err_tail.erase(0, s.err_tail.size() - err_tail_bytes);
-  for (const char c : bytes) {
-    if (c != '\n') {
-      if (s.err_line.size() < 4 * err_characters)
-        s.err_line += c;
-      continue;
-    }
-    const auto line = std::exchange(s.err_line, {});
-    if (trim(line).empty() || !may_log(self, s.err_lines, "lines of its stderr"))
-      continue;
-    spdlog::info("{} (stderr): {}", s.order.key,
-                 told(self, std::string(cut_characters(sanitize_utf8(line), err_characters))));
-  }
+  s.err_line += bytes;
+  const auto end = s.err_line.rfind('\n');
+  if (end == std::string::npos)
+    return s.err_line.resize(std::min(s.err_line.size(), 4 * err_characters));
+  // What came together is redacted together: a key may have several lines.
+  const auto lines = told(self, s.err_line.substr(0, end));
+  s.err_line.erase(0, end + 1);
+  for (const auto line : split(lines, '\n'))
+    if (!trim(line).empty() && may_log(self, s.err_lines, "lines of its stderr"))
+      spdlog::info("{} (stderr): {}", s.order.key, cut_characters(line, err_characters));
 }
 
 void start_exchange(self_pointer self, mcp::http_effect::start& e) {
@@ -170,6 +169,19 @@ void begin_trusted_process(self_pointer self) {
       owner_patience);
 }
 
+/// The newest of what it wrote to stderr, redacted: its beginning is cut off where it was long.
+std::string err_tail(const server_state& s) {
+  auto said = s.err_tail;
+  const bool cut = said.size() >= err_tail_bytes;
+  if (cut)
+    said.erase(0, said.size() - err_tail_bytes);
+  said = sanitize_utf8(said);
+  if (cut)
+    said = config::redact_cut_begin(std::move(said), s.order.secrets);
+  said = config::redact_text(std::move(said), s.order.secrets);
+  return std::string(trim(said));
+}
+
 /// What is left of the process has ended.
 void on_exit(self_pointer self, const process_exit& e) {
   auto& s = self->state;
@@ -178,11 +190,8 @@ void on_exit(self_pointer self, const process_exit& e) {
   if (s.stage != ending::no)
     return self->quit(caf::exit_reason::user_shutdown);
   auto why = end_words(e);
-  const auto said = sanitize_utf8(s.err_tail);
-  const auto tail = trim(said);
-  if (!tail.empty())
-    why += "; it wrote: " +
-           std::string(tail.substr(tail.size() - std::min(tail.size(), err_tail_bytes)));
+  if (const auto tail = err_tail(s); !tail.empty())
+    why += "; it wrote: " + tail;
   const error gone{e.started ? errc::actor_down : errc::spawn_failed, "the server is gone: " + why,
                    s.order.key, e.started ? "try again" : "look at `command` of the server"};
   if (s.session && !s.session->is_over())

@@ -144,12 +144,13 @@ void http_link::impl::ended_badly(const exchange_t& e) {
   if (const auto m = read_message(e.body))
     if (const auto* r = std::get_if<rpc_response>(&*m); r != nullptr && r->error)
       why.error = r->error;
-  if (why.error)
-    why.what += ": " + std::string(cut_characters(why.error->message, 500));
   if (e.head.status == http_unauthorized || e.head.status == http_forbidden)
     why.what += "; it wants a key: `headers: {Authorization: …}` at the server";
   else if (e.head.status >= http_redirect && e.head.status < 400)
     why.what += "; redirections are not followed: give the address that it names";
+  // Last, so that a secret which the cut goes through is found.
+  if (why.error)
+    why.what += "; it says: " + std::string(cut_characters(why.error->message, 500));
   if (e.head.status == http_not_found && !e.session.empty()) {
     why.session_gone = true;
     why.session_renewed = e.session != session_id;

@@ -181,10 +181,11 @@ void session::impl::ask(const std::string& call, std::optional<rpc_id> request,
   const bool too_many = questions.size() > most_questions ||
                         (it != calls.end() && ++it->second.questions > most_questions);
   if (!o.asks || too_long || too_many) {
-    note(true, "asks a person (" + std::string(cut_characters(q.message, 200)) + "): declined, " +
-                   (too_long  ? "the question is too long"
-                    : !o.asks ? "nobody can be asked"
-                              : "a call asks " + std::to_string(most_questions) + " at most"));
+    note(true, "a question is declined, " +
+                   (too_long  ? std::string("it is too long")
+                    : !o.asks ? std::string("nobody can be asked")
+                              : "a call asks " + std::to_string(most_questions) + " at most") +
+                   ". It asks a person: " + std::string(cut_characters(q.message, 200)));
     return answered(number, {"decline", {}}, now);
   }
   out.emplace_back(effect::ask{number, std::move(q)});

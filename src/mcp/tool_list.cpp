@@ -1,5 +1,6 @@
 #include "tool_list.hpp"
 
+#include "boyd/config/secret_shapes.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/mcp/headers.hpp"
 
@@ -23,6 +24,9 @@ std::string problem_of(const json& t, const std::string& name) {
     return "it has no name, or one that is too long";
   if (name == forbidden_name)
     return "no tool may be called so: GOAL.md changes by write_file";
+  // Names go where nothing may be taken out of them: calls, requests for approvals, the trust file.
+  if (config::redact_shapes(name) != name)
+    return "its name looks like a secret";
   const auto& schema = member(t, "inputSchema");
   if (!schema.is_object())
     return "its inputSchema is no object";

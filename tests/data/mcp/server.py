@@ -45,6 +45,8 @@ TOOLS = [
     {"name": "shout", "description": "Many notes", "inputSchema": schema(lines=NUMBER)},
     {"name": "pester", "description": "Asks, and takes it back", "inputSchema": schema(times=NUMBER)},
     {"name": "where", "description": "Its directory and pid", "inputSchema": schema()},
+    {"name": "word", "description": "One of its words", "inputSchema": schema(name=STRING)},
+    {"name": "note", "description": "A line for the log", "inputSchema": schema(name=STRING)},
     {"name": "a.name with spaces", "description": "An odd name", "inputSchema": schema()},
 ]
 
@@ -81,6 +83,12 @@ class Server:
                        for name in options.tool]
         if options.describe:
             self.tools[0] = dict(self.tools[0], description=options.describe)
+        self.words = {}
+        if options.words:
+            with open(options.words, encoding="utf-8") as f:
+                self.words = json.load(f)
+            self.tools = [dict(t, **self.words.get("tools", {}).get(t["name"], {}))
+                          for t in self.tools] + self.words.get("more_tools", [])
         self.send = lambda message: None
         self.listeners = []
         self.lock = threading.Lock()
@@ -143,6 +151,8 @@ class Server:
                                   for uri, r in RESOURCES.items()]}
         if method == "resources/read":
             found = RESOURCES.get(params.get("uri"))
+            if found is not None and "resource" in self.words:
+                found = dict(found, text=self.words["resource"])
             if found is None:
                 raise Failure(-32602, "no such resource")
             return {"contents": [dict(found, uri=params["uri"])]}
@@ -156,7 +166,7 @@ class Server:
 
     def question(self):
         return dict(QUESTION, params=json.loads(self.options.question)) if self.options.question \
-            else QUESTION
+            else dict(QUESTION, params=self.words.get("question", QUESTION["params"]))
 
     def page(self, params):
         begin = int(params.get("cursor") or 0)
@@ -177,9 +187,9 @@ class Server:
         if name == "big":
             return text("x" * (a["bytes"] - 3) + "end")
         if name == "fail":
-            return dict(text("it did not work"), isError=True)
+            return dict(text(self.words.get("fail", "it did not work")), isError=True)
         if name == "refuse":
-            raise Failure(-32000, "not today")
+            raise Failure(-32000, self.words.get(a.get("words", "refuse"), "not today"))
         if name == "parts":
             return {"content": [
                 {"type": "text", "text": "first"},
@@ -188,7 +198,7 @@ class Server:
                 {"type": "resource", "resource": {"uri": "test://two", "text": "inside"}},
             ]}
         if name == "structured":
-            return {"content": [], "structuredContent": {"answer": 42}}
+            return {"content": [], "structuredContent": {"answer": self.words.get("structured", 42)}}
         if name == "hang":
             return None
         if name == "die":
@@ -232,6 +242,12 @@ class Server:
                 self.send({"jsonrpc": "2.0", "method": "notifications/cancelled",
                            "params": {"requestId": asked}})
             return text("pestered")
+        if name == "word":
+            return text(self.words[a["name"]])
+        if name == "note":
+            self.send({"jsonrpc": "2.0", "method": "notifications/message",
+                       "params": {"level": "warning", "data": self.words[a["name"]]}})
+            return text("noted")
         if name == "where":
             return text(os.getcwd() + " " + str(os.getpid()))
         return text("called " + name)
@@ -252,7 +268,7 @@ def serve_stdio(server):
     server.send = send
     if server.options.garbage:
         print("this is no message", flush=True)
-    print("ready on stderr", file=sys.stderr, flush=True)
+    print(server.words.get("stderr", "ready on stderr"), file=sys.stderr, flush=True)
     for line in sys.stdin:
         message = json.loads(line)
         server.log(message)
@@ -352,6 +368,7 @@ def main():
     p.add_argument("--tool", action="append", default=[], metavar="TOOL", help="one more")
     p.add_argument("--without", action="append", default=[], metavar="TOOL")
     p.add_argument("--question", metavar="JSON", help="what `ask` asks")
+    p.add_argument("--words", metavar="FILE", help="JSON: what it says instead, by tool")
     p.add_argument("--pid", metavar="FILE", help="where its process id goes")
     server = Server(p.parse_args())
     if server.options.pid:
