@@ -6,6 +6,7 @@
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/exec/chat_targets.hpp"
 #include "boyd/model/probe.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -19,6 +20,7 @@
 #include <caf/typed_response_promise.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,7 +61,7 @@ struct heard_answer {
 
 struct adviser_state {
   advice_order order;
-  exec::chat_target target;
+  std::vector<exec::chat_target> targets; ///< in the order in which they are asked
   std::vector<std::string> secrets;
   std::optional<exec::chat_loop> loop;
   caf::typed_response_promise<result<advice_reply>> promise;
@@ -118,8 +120,10 @@ void finish(self_pointer self, plan::fallback_reason reason, const std::string& 
   if (s.loop)
     reply.facts = adviser::cost_of(s.loop->usage_json());
   // Also of a question that ended before its first call.
-  reply.facts.provider_id = s.order.settings->provider_id;
-  reply.facts.model = s.target.model;
+  if (reply.facts.provider_id.empty()) {
+    reply.facts.provider_id = s.order.settings->provider_id;
+    reply.facts.model = s.targets.empty() ? s.order.settings->model : s.targets.front().model;
+  }
   reply.facts.fell_back = reason;
   reply.facts.why = config::redact_text(std::string(first_line(why)), s.secrets);
   reply.facts.latency = std::chrono::duration_cast<milliseconds>(now_of(self) - s.began);
@@ -224,7 +228,7 @@ void on_place(self_pointer self, const place_answer& m) {
   auto& s = self->state;
   if (s.over || !s.loop)
     return;
-  if (m.why) {
+  if (m.why && !s.loop->leads_on(m.why->kind)) {
     // Whoever plans does not wait until the provider takes calls again.
     cut_short(self, adviser::reason_of_place(*m.why), m.why->what);
     return;
@@ -247,13 +251,19 @@ void on_call_ended(self_pointer self, const adviser_call_ended& m) {
   perform(self, s.loop->on_call_end(m.call, m.transport));
 }
 
+void take_findings(exec::chat_target& target, const store::get_facts::reply& facts) {
+  if (const auto found = facts.find(target.model); found != facts.end())
+    model::apply(model::found_in(found->second, target.provider.base_url), target.provider);
+}
+
 void begin(self_pointer self) {
   auto& s = self->state;
   if (s.over)
     return;
-  s.secrets = config::with_secrets(s.order.configuration->secrets, {s.target.key});
+  for (const auto& t : s.targets)
+    s.secrets = config::with_secrets(std::move(s.secrets), {t.key});
   exec::conversation c;
-  c.targets = {s.target};
+  c.targets = s.targets;
   c.messages = std::move(s.order.messages);
   c.schema_json = s.order.schema_json;
   c.max_output_tokens = s.order.settings->max_output_tokens;
@@ -276,36 +286,44 @@ void begin(self_pointer self) {
   perform(self, s.loop->begin());
 }
 
-/// What `boyd doctor --provider` found stands for what the configuration leaves open.
+/// What `boyd doctor --provider` found stands for what the configuration leaves open. What cannot
+/// be read is left open.
 void read_findings(self_pointer self) {
-  auto& s = self->state;
-  const auto& said = s.target.provider.said;
-  if (said.tools && said.schema && said.stream && said.stream_usage)
+  store_request request;
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < self->state.targets.size(); ++i)
+    if (const auto& provider = self->state.targets[i].provider; exec::leaves_open(provider)) {
+      request.operations.emplace_back(
+          store::get_facts{model::findings_scope(provider.provider_id)});
+      asked.push_back(i);
+    }
+  if (asked.empty())
     return begin(self);
-  ask_store(
-      self, s.order.store, store::get_facts{model::findings_scope(s.target.provider.provider_id)},
-      [self](const result<store::get_facts::reply>& facts) {
-        auto& target = self->state.target;
-        if (facts)
-          if (const auto found = facts->find(target.model); found != facts->end())
-            model::apply(model::found_in(found->second, target.provider.base_url), target.provider);
-        begin(self);
-      });
+  ask<store_reply>(self, self->state.order.store, std::move(request),
+                   [self, asked](result<store_reply> r) {
+                     for (std::size_t i = 0; r && i < std::min(asked.size(), r->values.size()); ++i)
+                       if (const auto facts = reply_of<store::get_facts>(r->values[i]))
+                         take_findings(self->state.targets[asked[i]], *facts);
+                     begin(self);
+                   });
 }
 
-void read_key(self_pointer self) {
-  auto& s = self->state;
-  const auto& file = s.target.provider.api_key_file;
-  if (file.empty())
+/// The key of each target from `from` on that has one in a file.
+void read_keys(self_pointer self, std::size_t from) {
+  auto& targets = self->state.targets;
+  while (from < targets.size() && targets[from].provider.api_key_file.empty())
+    ++from;
+  if (from == targets.size())
     return read_findings(self);
-  ask<workspace_reply>(self, s.order.workspace,
+  const auto file = targets[from].provider.api_key_file;
+  ask<workspace_reply>(self, self->state.order.workspace,
                        workspace_request{{}, read_text_file{file, key_bytes}},
-                       [self, file](const result<workspace_reply>& r) {
+                       [self, file, from](const result<workspace_reply>& r) {
                          if (!r)
                            return finish(self, plan::fallback_reason::provider,
                                          "the key cannot be read: " + file + ": " + r.error().what);
-                         self->state.target.key = std::string(trim(first_line(r->text)));
-                         read_findings(self);
+                         self->state.targets[from].key = std::string(trim(first_line(r->text)));
+                         read_keys(self, from + 1);
                        });
 }
 
@@ -313,17 +331,16 @@ void open(self_pointer self) {
   auto& s = self->state;
   s.began = now_of(self);
   s.secrets = s.order.configuration->secrets;
-  const auto* provider =
-      config::find_provider(*s.order.configuration, s.order.settings->provider_id);
-  if (provider == nullptr || !s.order.context->ports.http)
-    return finish(self, plan::fallback_reason::provider,
-                  provider == nullptr ? "no such provider: " + s.order.settings->provider_id
-                                      : "this node calls no models");
-  s.target.provider = *provider;
-  s.target.model = s.order.settings->model.empty() ? provider->model : s.order.settings->model;
-  s.target.key = provider->api_key;
+  if (!s.order.context->ports.http)
+    return finish(self, plan::fallback_reason::provider, "this node calls no models");
+  const auto& settings = *s.order.settings;
+  auto targets = exec::chat_targets(*s.order.configuration, settings.provider_id, settings.model,
+                                    settings.fallback);
+  if (!targets)
+    return finish(self, plan::fallback_reason::provider, to_string(targets.error()));
+  s.targets = std::move(*targets);
   self->delayed_send(self, s.order.limit, adviser_overdue{});
-  read_key(self);
+  read_keys(self, 0);
 }
 
 adviser_impl::behavior_type adviser_behavior(self_pointer self, advice_order order) {

@@ -54,6 +54,8 @@ plan::advice cost_of(const std::string& usage_json) {
   const auto j = nlohmann::json::parse(usage_json, nullptr, false);
   if (!j.is_object())
     return a;
+  a.provider_id = j.value("provider", "");
+  a.model = j.value("model", "");
   a.calls = j.value("calls", 0);
   a.input_tokens = j.value("input_tokens", std::int64_t{0});
   a.output_tokens = j.value("output_tokens", std::int64_t{0});

@@ -4,6 +4,7 @@
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/exec/chat_targets.hpp"
 #include "boyd/exec/context_level.hpp"
 #include "boyd/model/probe.hpp"
 #include "boyd/plan/system_prompt.hpp"
@@ -64,10 +65,6 @@ bool says_nothing(const error& e) {
   return e.code == errc::overloaded || e.code == errc::actor_down || e.code == errc::timed_out;
 }
 
-bool leaves_open(const config::provider& p) {
-  return !(p.said.tools && p.said.schema && p.said.stream && p.said.stream_usage);
-}
-
 void take_findings(exec::chat_target& target, const store::get_facts::reply& facts) {
   if (const auto found = facts.find(target.model); found != facts.end())
     model::apply(model::found_in(found->second, target.provider.base_url), target.provider);
@@ -91,7 +88,7 @@ void read_findings(self_pointer self, const preparation_ptr& p) {
   store_request request;
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < p->targets.size(); ++i)
-    if (const auto& provider = p->targets[i].provider; leaves_open(provider)) {
+    if (const auto& provider = p->targets[i].provider; exec::leaves_open(provider)) {
       request.operations.emplace_back(
           store::get_facts{model::findings_scope(provider.provider_id)});
       asked.push_back(i);
@@ -150,34 +147,6 @@ void look_at_workspace(self_pointer self, const preparation_ptr& p) {
                                   failure_class::environment);
         read_next(self, p);
       });
-}
-
-/// The targets of the executor, in order; an error names what the configuration lacks.
-result<std::vector<exec::chat_target>> targets_of(const config::configuration& c,
-                                                  const config::chat_executor& chat) {
-  std::vector<exec::chat_target> targets;
-  const auto add = [&](const std::string& id, const std::string& model,
-                       const std::vector<std::string>& on) -> result<void> {
-    const auto* provider = config::find_provider(c, id);
-    if (provider == nullptr)
-      return fail(errc::invalid_configuration, "no such provider", id);
-    exec::chat_target t;
-    t.provider = *provider;
-    t.model = model.empty() ? provider->model : model;
-    t.key = provider->api_key;
-    t.on = on;
-    if (t.model.empty())
-      return fail(errc::invalid_configuration, "no model is named", id,
-                  "set `model` in the executor or the provider");
-    targets.push_back(std::move(t));
-    return {};
-  };
-  if (auto ok = add(chat.provider_id, chat.model, {}); !ok)
-    return fail(std::move(ok.error()));
-  for (const auto& f : chat.fallback)
-    if (auto ok = add(f.provider_id, f.model, f.on); !ok)
-      return fail(std::move(ok.error()));
-  return targets;
 }
 
 std::vector<store::reserve_spend::limit> scopes_of(const run_order& order) {
@@ -297,7 +266,8 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
   if (!s.order.context->ports.http)
     return finish_unstarted(self, {errc::refused, "this node calls no models", {}, {}},
                             failure_class::environment);
-  auto targets = targets_of(*s.order.configuration, chat);
+  auto targets =
+      exec::chat_targets(*s.order.configuration, chat.provider_id, chat.model, chat.fallback);
   if (!targets)
     return finish_unstarted(self, targets.error(), failure_class::environment);
   auto p = std::make_shared<preparation>();

@@ -27,8 +27,11 @@ std::vector<std::string> models_of(const config::configuration& c, const config:
   };
   add(p.provider_id, p.model);
   for (const auto& k : c.kernels) {
-    add(k.plan.ask.provider_id, k.plan.ask.model);
-    add(k.reduce.ask.provider_id, k.reduce.ask.model);
+    for (const auto* ask : {&k.plan.ask, &k.reduce.ask}) {
+      add(ask->provider_id, ask->model);
+      for (const auto& f : ask->fallback)
+        add(f.provider_id, f.model);
+    }
     for (const auto& a : k.agents)
       if (const auto* chat = std::get_if<config::chat_executor>(&a.run)) {
         add(chat->provider_id, chat->model);

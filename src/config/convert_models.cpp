@@ -89,6 +89,18 @@ provider provider_of(const pass& p, const tree& t) {
   return out;
 }
 
+namespace {
+
+std::vector<model_fallback> fallbacks_of(const tree& t) {
+  std::vector<model_fallback> out;
+  for (const auto& item : get(t, "fallback").items) {
+    out.push_back({text(item, "provider"), text(item, "model"), texts(item, "on")});
+  }
+  return out;
+}
+
+} // namespace
+
 chat_executor chat_executor_of(const pass& p, const tree& t) {
   chat_executor out;
   out.provider_id = text(t, "provider");
@@ -101,9 +113,7 @@ chat_executor chat_executor_of(const pass& p, const tree& t) {
   out.max_output_tokens = number<std::int64_t>(t, "max_output_tokens");
   out.max_turns = number<int>(t, "max_turns");
   out.schema_json = schema_of(p, t);
-  for (const auto& item : get(t, "fallback").items) {
-    out.fallback.push_back({text(item, "provider"), text(item, "model"), texts(item, "on")});
-  }
+  out.fallback = fallbacks_of(t);
   out.output_bytes = size(t, "output_bytes");
   return out;
 }
@@ -149,6 +159,7 @@ adviser adviser_of(const tree& t) {
   }
   out.provider_id = text(t, "provider");
   out.model = text(t, "model");
+  out.fallback = fallbacks_of(t);
   out.timeout = duration(t, "timeout");
   out.max_output_tokens = number<std::int64_t>(t, "max_output_tokens");
   out.instructions = text(t, "instructions");

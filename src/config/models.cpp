@@ -69,7 +69,7 @@ bool is_map(const tree& t) {
   return t.kind == tree::kind_t::map;
 }
 
-/// A chat executor or one of its fallbacks.
+/// Who asks a model: an executor, a planner, a reducer, or one of their fallbacks.
 struct use {
   const tree& at;
   std::string path;
@@ -201,6 +201,16 @@ class model_checks {
     return nullptr;
   }
 
+  /// Whom `t` asks: its own provider and its fallbacks.
+  static std::vector<use> uses_of(const tree& t, const std::string& path) {
+    std::vector<use> uses{{t, path}};
+    const auto* fallback = list(&t, "fallback");
+    for (std::size_t i = 0; fallback != nullptr && i < fallback->items.size(); ++i) {
+      uses.push_back({fallback->items[i], child_path(path + ".fallback", i)});
+    }
+    return uses;
+  }
+
   // -- the kernel's own questions --
 
   void adviser(const std::string& path, const tree* t) {
@@ -221,8 +231,10 @@ class model_checks {
                 "the provider_id of one of the providers");
       return;
     }
-    const std::vector<use> uses{{*t, path}};
-    model_of(uses.front());
+    const auto uses = uses_of(*t, path);
+    for (const auto& u : uses) {
+      model_of(u);
+    }
     priced(scalar(map(t, "budget_day"), "cost"), path + ".budget_day.cost", uses);
     priced(node_cost_, "node.budget_day.cost", uses);
   }
@@ -251,12 +263,7 @@ class model_checks {
   }
 
   void chat(const std::string& path, const tree& t, const tree& executor) {
-    std::vector<use> uses{{executor, path + ".executor"}};
-    if (const auto* fallback = list(&executor, "fallback")) {
-      for (std::size_t i = 0; i < fallback->items.size(); ++i) {
-        uses.push_back({fallback->items[i], child_path(path + ".executor.fallback", i)});
-      }
-    }
+    const auto uses = uses_of(executor, path + ".executor");
     for (const auto& u : uses) {
       model_of(u);
     }

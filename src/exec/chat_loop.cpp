@@ -240,6 +240,10 @@ bool chat_loop::waits_for_others() const {
   return impl_->now != impl::phase::calling && impl_->now != impl::phase::over;
 }
 
+bool chat_loop::leads_on(model::trouble_kind kind) const {
+  return impl_->next_target(kind).has_value();
+}
+
 bool chat_loop::waits_for_place() const {
   return impl_->now == impl::phase::placing;
 }

@@ -33,7 +33,9 @@ TEST_CASE("adviser: every end of a conversation has its class", "[llm]") {
 
 TEST_CASE("adviser: what a question cost is read from the conversation's usage", "[llm]") {
   const auto a = adviser::cost_of(
-      R"({"calls":2,"input_tokens":10,"output_tokens":3,"cost_microusd":7,"model":"m"})");
+      R"({"calls":2,"input_tokens":10,"output_tokens":3,"cost_microusd":7,"provider":"p","model":"m"})");
+  CHECK(a.provider_id == "p");
+  CHECK(a.model == "m");
   CHECK(a.calls == 2);
   CHECK(a.input_tokens == 10);
   CHECK(a.output_tokens == 3);

@@ -73,6 +73,10 @@ struct fixture : simulated_node {
     p.capabilities.stream = false;
     p.said = {true, true, true, true};
     p.max_retries = 1;
+    auto spare = p;
+    spare.provider_id = "spare";
+    spare.model = "other";
+    configuration->providers.push_back(std::move(spare));
     for (const char* id : {"a", "b"}) {
       config::agent agent;
       agent.agent_id = id;
@@ -205,6 +209,31 @@ TEST_CASE("llm planner: an open breaker is not waited for", "[llm]") {
   CHECK(agents_of(open) == both); // at once
   CHECK(f.record("c9")->asked.fell_back == plan::fallback_reason::breaker_open);
   CHECK(f.models->started() == 5);
+}
+
+TEST_CASE("llm planner: a provider that is not called at present leads to the fallback at once",
+          "[llm]") {
+  fixture f;
+  f.configuration->providers.front().max_retries = 0;
+  for (int i = 0; i < 5; ++i) {
+    sim::sim_http_answer fails;
+    fails.status = 500;
+    fails.delay = 1s;
+    f.answers.push_back(fails);
+  }
+  for (int i = 0; i < 5; ++i) {
+    f.plan("c" + std::to_string(i));
+    f.actors.advance(2s);
+  }
+  CHECK(f.record("c4")->asked.fell_back == plan::fallback_reason::provider);
+  f.kernel().plan.ask.fallback = {{"spare", "", {}}};
+  f.answers = {choosing("b")};
+  const auto planned = f.plan("c5");
+  f.actors.advance(3s);
+  CHECK(agents_of(planned) == only_b);
+  CHECK(f.record("c5")->asked.provider_id == "spare");
+  CHECK(f.record("c5")->asked.model == "other");
+  CHECK(f.record("c5")->asked.calls == 1);
 }
 
 TEST_CASE("llm planner: a call that cannot be begun, and an adviser that fails", "[llm]") {

@@ -378,3 +378,60 @@ TEST_CASE("planning: an agent whose budget is spent is skipped, not run to fail"
   CHECK(decisions["alpha"]["dispatched"] == true);
   CHECK_THAT(home.run({"why", "talker"}).out, Contains("because its budget was spent"));
 }
+
+TEST_CASE("llm planner, llm reducer: another model is asked where their own does not serve",
+          "[e2e][llm]") {
+  model_endpoint endpoint([](const model_request&) { return overloaded(); });
+  model_endpoint spare([](const model_request& r) {
+    const std::string asked = r.json["messages"].back()["content"];
+    const auto question = json::parse(asked);
+    if (!question.contains("outcomes"))
+      return stream_answer(plan_of({wish("beta", 30, "it is its turn")}), 2);
+    json lines = json::array();
+    for (const auto& o : question["outcomes"])
+      lines.push_back({{"dispatch_id", o["dispatch_id"]}, {"text", "Worded by the spare one."}});
+    return stream_answer(json{{"lines", lines}}.dump(), 2);
+  });
+  const std::string fallback = "fallback: [{provider: spare, model: spare-model}]";
+  more m;
+  m.provider = "  - {provider_id: spare, base_url: \"" + spare.base_url() + "\"}\n";
+  m.planner = "      " + fallback + "\n";
+  m.kernel = "    reducer: {type: llm, provider: local, " + fallback + "}\n";
+  const home_of_boyd home(yaml_of(endpoint, m));
+  const auto cycle = home.run({"cycle"});
+  INFO(cycle.out << cycle.err);
+  REQUIRE(cycle.code == 0);
+  CHECK(ran(home) == std::vector<std::string>{"beta"});
+  CHECK(spare.requests().front().json["model"] == "spare-model");
+  // Each asked its own first, and who answered is on record.
+  CHECK(endpoint.requests_count() == 2);
+  for (const auto* voice : {"kernel:planner", "kernel:reducer"}) {
+    const auto record = record_of(home, voice);
+    CHECK(record["used"] == "model");
+    CHECK(record["provider"] == "spare");
+    CHECK(record["model"] == "spare-model");
+    CHECK(record["calls"] == 2);
+  }
+  CHECK_THAT(home.run({"why"}).out, Contains("1 followed; model spare/spare-model, 2 calls"));
+  CHECK_THAT(read_file(home.file("kernel/default/STATE.md")), Contains("Worded by the spare one."));
+  CHECK_THAT(home.run({"cost", "--by", "model"}).out, Contains("spare-model"));
+}
+
+TEST_CASE(
+    "llm planner: the static plan is used when no fallback serves either, or none is for that "
+    "trouble",
+    "[e2e][llm]") {
+  model_endpoint endpoint([](const model_request&) { return bad_key(); });
+  model_endpoint spare([](const model_request&) { return overloaded(); });
+  const bool named = GENERATE(true, false);
+  more m;
+  m.provider = "  - {provider_id: spare, base_url: \"" + spare.base_url() +
+               "\", model: s, max_retries: 0}\n";
+  m.planner = "      fallback: [{provider: spare" +
+              std::string(named ? ", on: [unauthorized]" : "") + "}]\n";
+  const home_of_boyd home(yaml_of(endpoint, m));
+  const auto record = fallback_of(home);
+  CHECK(record["fallback"] == "provider");
+  CHECK(record["provider"] == (named ? "spare" : "local"));
+  CHECK(spare.requests_count() == (named ? 1 : 0));
+}

@@ -161,8 +161,9 @@ struct quiet_hours {
 /// A model that the kernel asks on its own behalf.
 struct adviser {
   std::string provider_id;
-  std::string model;           ///< empty: the provider's
-  milliseconds timeout = 1min; ///< of one question, its repetitions included
+  std::string model;                    ///< empty: the provider's
+  std::vector<model_fallback> fallback; ///< who is asked when the provider does not serve
+  milliseconds timeout = 1min;          ///< of one question, repetitions and fallbacks included
   std::int64_t max_output_tokens = 2000;
   std::string instructions; ///< the operator's, after Boyd's own
   agent_budget budget;      ///< of one question, and of a day; the node's holds besides

@@ -213,6 +213,8 @@ class chat_loop {
   bool waits_for_others() const;
   /// In the provider's queue, where the calls of others keep it.
   bool waits_for_place() const;
+  /// Whether trouble of this kind leads to another of the targets.
+  bool leads_on(model::trouble_kind kind) const;
   /// What it does or waits for, in words; empty: nothing.
   std::string doing() const;
   /// A tool was used, and it ended well.

@@ -52,12 +52,12 @@ TEST_CASE("advisers: the schema's defaults are those of the values", "[config]")
 }
 
 TEST_CASE("advisers: every key arrives where it belongs", "[config]") {
-  const auto c =
-      load_text(with("    planner:\n      type: llm\n      provider: local\n      timeout: 7s\n"
-                     "      max_output_tokens: 99\n      instructions: Be quick.\n"
-                     "      budget_day: {tokens: 5, cost: '0.25'}\n      max_dispatches: 1\n"
-                     "      cooldown: 3m\n",
-                     ", model: m"));
+  const auto c = load_text(
+      with("    planner:\n      type: llm\n      provider: local\n      timeout: 7s\n"
+           "      max_output_tokens: 99\n      instructions: Be quick.\n"
+           "      budget_day: {tokens: 5, cost: '0.25'}\n      max_dispatches: 1\n"
+           "      cooldown: 3m\n      fallback: [{provider: local, model: n, on: [quota]}]\n",
+           ", model: m"));
   INFO(texts(c));
   REQUIRE(c.value.has_value());
   const auto& p = c.value->kernels.at(0).plan;
@@ -69,6 +69,7 @@ TEST_CASE("advisers: every key arrives where it belongs", "[config]") {
   CHECK(p.ask.budget.day.cost == 250'000);
   CHECK(p.max_dispatches == 1);
   CHECK(p.cooldown == 3min);
+  CHECK(p.ask.fallback == std::vector<model_fallback>{{"local", "n", {"quota"}}});
 }
 
 TEST_CASE("advisers: what does not fit is a finding with the nearest name", "[config]") {
@@ -80,6 +81,12 @@ TEST_CASE("advisers: what does not fit is a finding with the nearest name", "[co
   CHECK(wrong(with("    planner: {type: llm, provider: local, model: m, max_dispatch: 2}\n"),
               "kernels[0].planner.max_dispatch")
             .nearest == "max_dispatches");
+  CHECK(wrong(with("    reducer: {type: llm, provider: local, model: m, fallback: [{provider: "
+                   "locl}]}\n"),
+              "kernels[0].reducer.fallback[0].provider")
+            .nearest == "local");
+  wrong(with("    planner: {type: static, fallback: [{provider: local}]}\n"),
+        "kernels[0].planner.fallback");
   wrong(with("    planner: {type: llm}\n"), "kernels[0].planner.provider");
   wrong(with("    planner: {type: llm, provider: local}\n"), "kernels[0].planner.model");
   wrong(with("    planner: {provider: local}\n"), "kernels[0].planner.provider");

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "boyd/config/configuration.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/exec/chat_loop.hpp"
+
+#include <string>
+#include <vector>
+
+namespace boyd::exec {
+
+/// Where a conversation may be led: the provider's model (empty: its own), then the fallbacks in
+/// their order. Keys are those of the configuration; whoever needs one from a file reads it. Fails
+/// with `invalid_configuration` for a provider that is not there and for one without a model. Pure.
+result<std::vector<chat_target>> chat_targets(const config::configuration& c,
+                                              const std::string& provider_id,
+                                              const std::string& model,
+                                              const std::vector<config::model_fallback>& fallback);
+
+/// Whether the configuration leaves open what the models can do, which `boyd doctor --provider` may
+/// have found.
+bool leaves_open(const config::provider& p);
+
+} // namespace boyd::exec
