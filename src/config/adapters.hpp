@@ -19,6 +19,9 @@ const tree* inline_adapter(const tree& root, std::string_view name);
 /// keeps what executors use, filled, in `p.adapters`.
 void check_adapters(pass& p, const tree& root);
 
+/// Whether the executor `t` is an agent CLI that confines its commands itself.
+bool brings_own_sandbox(const pass& p, const tree& root, const tree& t);
+
 /// A valid, filled adapter as values.
 cli_adapter adapter_of(const tree& t);
 

@@ -98,6 +98,8 @@ load_result build(const std::string& path, parsed source, const environment_look
     out.findings = tidy(std::move(source.findings), secrets);
     return out;
   }
+  find_doubts(p, root);
+  out.warnings = tidy(std::move(source.findings), secrets);
   out.unset = std::move(p.unset);
   fill_defaults(root);
   auto value = convert(p, root);

@@ -143,19 +143,6 @@ class converter {
     return out;
   }
 
-  /// An agent CLI that confines its commands itself.
-  bool brings_own_sandbox(const tree& executor) const {
-    if (text(executor, "type") != "agent_cli") {
-      return false;
-    }
-    const auto name = text(executor, "adapter");
-    if (const auto* own = inline_adapter(root_, name)) {
-      return text(*own, "sandbox") == "own";
-    }
-    const auto found = p_.adapters.find(name);
-    return found != p_.adapters.end() && text(found->second, "sandbox") == "own";
-  }
-
   agent agent_of(const tree& t, const std::string& zone, const nlohmann::json& metadata) const {
     agent out;
     out.agent_id = text(t, "agent_id");
@@ -188,7 +175,7 @@ class converter {
       out.budget = budget_of(*own);
     }
     out.sandbox = sandbox_of(p_, get(get(root_, "node"), "sandbox"), {});
-    if (brings_own_sandbox(get(t, "executor")) &&
+    if (brings_own_sandbox(p_, root_, get(t, "executor")) &&
         out.sandbox.mode != sandbox_settings::mode_t::required) {
       out.sandbox.mode = sandbox_settings::mode_t::off;
     }

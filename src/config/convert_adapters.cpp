@@ -104,6 +104,18 @@ cli_adapter adapter_of(const tree& t) {
   return out;
 }
 
+bool brings_own_sandbox(const pass& p, const tree& root, const tree& t) {
+  if (text(t, "type") != "agent_cli") {
+    return false;
+  }
+  const auto name = text(t, "adapter");
+  if (const auto* own = inline_adapter(root, name)) {
+    return text(*own, "sandbox") == "own";
+  }
+  const auto found = p.adapters.find(name);
+  return found != p.adapters.end() && text(found->second, "sandbox") == "own";
+}
+
 agent_cli_executor agent_cli_executor_of(const pass& p, const tree& root, const tree& t) {
   agent_cli_executor out;
   const auto name = text(t, "adapter");

@@ -62,6 +62,9 @@ void check_mcp(pass& p, const tree& root);
 /// there.
 void check_policies(pass& p, const tree& root);
 
+/// What is valid and still almost surely wrong, in a tree without any finding: warnings.
+void find_doubts(pass& p, const tree& root);
+
 /// Why `text` is no name of a tool, or, with `pattern`, no pattern for one; with a suggestion in
 /// `next` where there is one.
 result<void> check_tool(std::string_view text, bool pattern);

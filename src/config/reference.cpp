@@ -31,7 +31,7 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"script_executor", "executor: {type: script}"},
     {"answer", "executor: {type: script} answers[]"},
     {"chat_executor", "executor: {type: chat}"},
-    {"fallback", "executor: {type: chat} fallback[]"},
+    {"fallback", "fallback[] of executor: {type: chat}, planner, reducer"},
     {"agent_cli_executor", "executor: {type: agent_cli}"},
     {"worktree", "executor: {type: agent_cli} worktree"},
     {"adapter", "adapters[]"},
@@ -100,6 +100,12 @@ constexpr std::string_view introduction =
     "One YAML file, `boyd.yaml`, validated as a whole before anything starts. Every error is "
     "reported at once, with\nfile, line, column, key, what was expected and the nearest valid key. "
     "Unknown keys are errors.\n\n"
+    "**Warnings** of `boyd config validate` (on stderr, and under `warnings` with `--json`) leave "
+    "the file valid and the exit code 0.\nThey name what is almost surely not meant: a rule of a "
+    "`policy` that another decision above it keeps from ever being\nreached, or about tools that "
+    "the agent does not have; programs driven by a model with the sandbox `off`; a limit of `0`\n"
+    "tokens or dollars where there is a standard one, which takes it away; a `fallback` to the "
+    "model that has just not served.\n\n"
     "**Environment.** `${VAR}` is replaced in values (an unset variable is an error), "
     "`${VAR:-default}` gives a default\nfor an unset or empty one, `$${` is a literal `${`. "
     "Replacement happens after the file was parsed: a value cannot\nadd keys. Values of variables "

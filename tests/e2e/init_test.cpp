@@ -222,6 +222,41 @@ kernels:
   CHECK(checked.json()["findings"].size() >= 2);
 }
 
+TEST_CASE("config validate warns of what is valid and not meant", "[e2e]") {
+  const temp_dir dir;
+  write_file(dir.file("boyd.yaml"), R"(version: 1
+providers:
+  - {provider_id: local, base_url: "http://127.0.0.1:1/v1", model: m}
+kernels:
+  - agents:
+      - agent_id: a
+        prompt: p
+        executor: {type: chat, provider: local, fallback: [{provider: local}]}
+        tools: [write_file]
+        policy:
+          rules:
+            - {tool: write_file, decision: allow}
+            - {tool: write_file, path: "secret/**", decision: deny}
+)");
+  const std::vector<std::string> asked{"--config", dir.file("boyd.yaml"), "config", "validate"};
+  const auto said = boyd_run(asked);
+  CHECK(said.code == 0);
+  CHECK_THAT(said.out, Contains("valid, 1 kernel, 1 agent"));
+  CHECK_THAT(said.err,
+             Contains("warning: " + dir.file("boyd.yaml") +
+                      ":13:15: kernels[0].agents[0].policy.rules[1]: this rule is never reached") &&
+                 Contains("executor.fallback[0]: it names local/m") &&
+                 Contains("expected the narrower rule above the wider one"));
+  auto json = asked;
+  json.emplace_back("--json");
+  const auto told = boyd_run(json).json();
+  CHECK(told["valid"] == true);
+  CHECK(told["findings"].empty());
+  REQUIRE(told["warnings"].size() == 2);
+  CHECK(told["warnings"][1]["key"] == "kernels[0].agents[0].policy.rules[1]");
+  CHECK(told["warnings"][1]["line"] == 13);
+}
+
 TEST_CASE("init inside another work tree is refused and leaves nothing", "[e2e]") {
   const temp_dir root;
   std::filesystem::create_directories(root.file("project/.git"));

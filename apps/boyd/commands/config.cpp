@@ -48,7 +48,10 @@ int validate(const arguments& args, const place& where, const config::load_resul
     print(dump({{"schema", "boyd.config_validate/1"},
                 {"path", where.config_path},
                 {"valid", valid},
-                {"findings", findings_json(loaded.findings)}}));
+                {"findings", findings_json(loaded.findings)},
+                {"warnings", findings_json(loaded.warnings)}}));
+  for (const auto& w : loaded.warnings)
+    print_note("warning: " + w.text());
   if (!valid)
     print_error(error_of(loaded, where.config_path));
   else if (!args.json)

@@ -47,6 +47,9 @@ using file_reader = std::function<result<std::string>(const std::string& path)>;
 struct load_result {
   std::optional<configuration> value; ///< set only when `findings` is empty
   std::vector<finding> findings;
+  /// What is valid and almost surely not what was meant, in the order of the file: a rule that is
+  /// never reached, a limit of 0, a fallback to the same model. Only with a `value`.
+  std::vector<finding> warnings{};
   /// Variables whose reference stayed as text, each once, in the order of the file.
   std::vector<std::string> unset{};
 };

@@ -1,0 +1,212 @@
+#include "adapters.hpp"
+#include "boyd/core/money.hpp"
+#include "passes.hpp"
+#include "patterns.hpp"
+#include "schema.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <utility>
+
+namespace boyd::config {
+namespace {
+
+/// Comparisons of patterns in one file: beyond them no rule is said to be dead.
+constexpr std::size_t most_steps = 4'000'000;
+constexpr std::string_view command_tool = "run_command";
+
+const tree* part(const tree* t, std::string_view key, tree::kind_t kind) {
+  const auto* found = t == nullptr ? nullptr : t->find(key);
+  return found != nullptr && found->kind == kind ? found : nullptr;
+}
+const tree* list(const tree* t, std::string_view key) {
+  return part(t, key, tree::kind_t::sequence);
+}
+const tree* map(const tree* t, std::string_view key) {
+  return part(t, key, tree::kind_t::map);
+}
+std::string text_of(const tree* t, std::string_view key) {
+  const auto* found = part(t, key, tree::kind_t::scalar);
+  return found == nullptr ? std::string() : found->text;
+}
+
+/// What a key of a rule is compared as.
+struct rule_part {
+  std::string_view key;
+  pattern_text kind;
+};
+constexpr std::array<rule_part, 3> rule_parts{{{"path", pattern_text::path},
+                                               {"command", pattern_text::plain},
+                                               {"host", pattern_text::plain}}};
+
+std::string tool_of(const tree& rule) {
+  const auto tool = text_of(&rule, "tool");
+  return tool.empty() ? "*" : tool;
+}
+
+/// What is valid, and still almost surely not what was meant.
+class doubts {
+ public:
+  doubts(pass& p, const tree& root) : p_(p), root_(root), compare_(most_steps) {
+    const auto* kernels = list(&root, "kernels");
+    for (std::size_t i = 0; kernels != nullptr && i < kernels->items.size(); ++i) {
+      const auto path = child_path("kernels", i);
+      const auto& kernel = kernels->items[i];
+      for (const auto* who : {"planner", "reducer"}) {
+        const auto at = child_path(path, std::string_view(who));
+        fallbacks(at, map(&kernel, who));
+        budget(at + ".budget_day", map(map(&kernel, who), "budget_day"));
+      }
+      const auto* agents = list(&kernel, "agents");
+      for (std::size_t j = 0; agents != nullptr && j < agents->items.size(); ++j) {
+        agent(child_path(path + ".agents", j), agents->items[j]);
+      }
+    }
+  }
+
+ private:
+  void agent(const std::string& path, const tree& t) {
+    fallbacks(path + ".executor", map(&t, "executor"));
+    for (const auto* of : {"run", "day"}) {
+      budget(path + ".budget." + of, map(map(&t, "budget"), of));
+    }
+    sandbox(path, t);
+    const auto* rules = list(map(&t, "policy"), "rules");
+    if (rules != nullptr) {
+      unused_rules(path, t, *rules);
+      dead_rules(path + ".policy.rules", *rules);
+    }
+  }
+
+  /// `0` reads like "nothing", and is "no limit".
+  void budget(const std::string& path, const tree* t) {
+    for (const auto* key : {"tokens", "cost"}) {
+      const auto* limit = part(t, key, tree::kind_t::scalar);
+      if (limit != nullptr && parse_dollars(limit->text).value_or(1) == 0) {
+        p_.report(limit->at, child_path(path, std::string_view(key)),
+                  "0 takes the limit away, it forbids nothing",
+                  "a limit, or no " + std::string(key) +
+                      " for the standard one; enabled: false keeps an agent from running");
+      }
+    }
+  }
+
+  void fallbacks(const std::string& path, const tree* asker) {
+    const auto* all = list(asker, "fallback");
+    std::set<std::pair<std::string, std::string>> before{target_of(asker)};
+    for (std::size_t i = 0; all != nullptr && i < all->items.size(); ++i) {
+      const auto target = target_of(&all->items[i]);
+      if (!before.insert(target).second) {
+        p_.report(all->items[i].at, child_path(path + ".fallback", i),
+                  "it names " + target.first + "/" + target.second +
+                      ", which has not served by then",
+                  "another model or another provider");
+      }
+    }
+  }
+
+  /// The provider and the model that are asked.
+  std::pair<std::string, std::string> target_of(const tree* asker) const {
+    auto provider = text_of(asker, "provider");
+    auto model = text_of(asker, "model");
+    const auto* providers = list(&root_, "providers");
+    for (std::size_t i = 0; model.empty() && providers != nullptr && i < providers->items.size();
+         ++i) {
+      if (text_of(&providers->items[i], "provider_id") == provider) {
+        model = text_of(&providers->items[i], "model");
+      }
+    }
+    return {std::move(provider), std::move(model)};
+  }
+
+  /// Programs that a model drives, with nothing around them.
+  void sandbox(const std::string& path, const tree& t) {
+    const auto* own = part(map(&t, "sandbox"), "mode", tree::kind_t::scalar);
+    const auto* nodes = part(map(map(&root_, "node"), "sandbox"), "mode", tree::kind_t::scalar);
+    const auto* mode = own == nullptr ? nodes : own;
+    const auto* executor = map(&t, "executor");
+    const auto type = text_of(executor, "type");
+    const bool drives = type == "chat"        ? runs_programs(t)
+                        : type == "agent_cli" ? !brings_own_sandbox(p_, root_, *executor)
+                                              : false;
+    if (mode != nullptr && mode->text == "off" && drives) {
+      p_.report(own == nullptr ? t.at : own->at, path + ".sandbox.mode",
+                "a model drives programs here that nothing confines",
+                "mode: auto, or required; `writable`, `readable` and `network` open what is "
+                "needed");
+    }
+  }
+
+  bool runs_programs(const tree& t) {
+    const auto* tools = list(&t, "tools");
+    return text_of(&t, "mcp_json") == "true" ||
+           (tools != nullptr && std::ranges::any_of(tools->items, [&](const tree& tool) {
+              return compare_.covers(tool.text, command_tool, pattern_text::plain);
+            }));
+  }
+
+  /// Rules about tools that the agent does not have.
+  void unused_rules(const std::string& path, const tree& t, const tree& rules) {
+    const auto* tools = list(&t, "tools");
+    for (std::size_t i = 0; i < rules.items.size(); ++i) {
+      const auto& rule = rules.items[i];
+      const auto tool = tool_of(rule);
+      const bool has = tools != nullptr && std::ranges::any_of(tools->items, [&](const tree& one) {
+                         return compare_.may_meet(one.text, tool);
+                       });
+      if (!has) {
+        const auto* at = rule.find("tool");
+        p_.report(at == nullptr ? rule.at : at->at,
+                  child_path(child_path(path + ".policy.rules", i), "tool"),
+                  tools == nullptr || tools->items.empty()
+                      ? "the agent has no tools, this rule is never asked"
+                      : "the agent has no such tool, this rule is never asked",
+                  "a tool of the agent's `tools`, or no rule");
+      }
+    }
+  }
+
+  /// The first rule that fits decides: what another one before it fits as a whole is never reached.
+  void dead_rules(const std::string& path, const tree& rules) {
+    for (std::size_t later = 1; later < rules.items.size(); ++later) {
+      for (std::size_t first = 0; first < later; ++first) {
+        const auto decides = text_of(&rules.items[first], "decision");
+        if (!covers(rules.items[first], rules.items[later])) {
+          continue;
+        }
+        if (decides != text_of(&rules.items[later], "decision")) {
+          p_.report(rules.items[later].at, child_path(path, later),
+                    "this rule is never reached: rule " + std::to_string(first + 1) + " (" +
+                        decides + ") fits all that it fits, and comes first",
+                    "the narrower rule above the wider one");
+        }
+        break;
+      }
+    }
+  }
+
+  bool covers(const tree& first, const tree& later) {
+    if (!compare_.covers(tool_of(first), tool_of(later), pattern_text::plain)) {
+      return false;
+    }
+    return std::ranges::all_of(rule_parts, [&](const rule_part& part) {
+      const auto general = text_of(&first, part.key);
+      const auto special = text_of(&later, part.key);
+      return general.empty() || (!special.empty() && compare_.covers(general, special, part.kind));
+    });
+  }
+
+  pass& p_;
+  const tree& root_;
+  pattern_comparer compare_;
+};
+
+} // namespace
+
+void find_doubts(pass& p, const tree& root) {
+  (void)doubts(p, root);
+}
+
+} // namespace boyd::config

@@ -1,0 +1,164 @@
+#include "src/config/patterns.hpp"
+#include "support/pch.hpp"
+#include "unit/config/loading.hpp"
+
+#include <filesystem>
+
+using namespace boyd;
+using namespace boyd::config;
+using namespace boyd::config::testing;
+
+namespace {
+
+/// Warnings of a valid file, by key, as "problem; what to do".
+std::map<std::string, std::string> warnings(const std::string& yaml) {
+  const auto c = load_text(yaml);
+  INFO(yaml << texts(c));
+  REQUIRE(c.value.has_value());
+  std::map<std::string, std::string> all;
+  for (const auto& w : c.warnings) {
+    CHECK(w.line > 0);
+    all[w.key] = w.problem + "; " + w.expected;
+  }
+  return all;
+}
+
+/// One agent that chats with these keys.
+std::string chat(const std::string& keys, const std::string& executor = {},
+                 const std::string& kernel = {}, const std::string& top = {}) {
+  return "version: 1\n" + top +
+         "providers:\n  - {provider_id: local, base_url: 'http://127.0.0.1:1/v1', model: m}\n"
+         "  - {provider_id: other, base_url: 'http://127.0.0.1:2/v1', model: m}\n"
+         "kernels:\n  - kernel_id: default\n" +
+         kernel + "    agents:\n      - agent_id: a\n        prompt: p\n" +
+         "        executor: {type: chat, provider: local" + executor + "}\n" + keys;
+}
+
+std::string rules(const std::string& all,
+                  const std::string& tools = "[read_file, write_file, run_command]") {
+  return chat("        tools: " + tools + "\n        policy: {rules: [" + all + "]}\n");
+}
+
+const std::string first_agent = "kernels[0].agents[0].";
+
+} // namespace
+
+TEST_CASE("warnings: a rule that another one above it keeps from being reached", "[config]") {
+  const auto dead = first_agent + "policy.rules[1]";
+  for (const auto& [first, later] : std::vector<std::pair<std::string, std::string>>{
+           {"tool: write_file", "tool: write_file, path: 'secret/**'"},
+           {"path: '**'", "tool: read_file, path: 'a/*.md'"},
+           {"tool: write_file, path: 'docs/**'", "tool: write_file, path: 'docs/a/**'"},
+           {"tool: run_command, command: '**'", "tool: run_command, command: 'rm *'"},
+           {"tool: run_command, command: 'make *'", "tool: run_command, command: 'make clean*'"},
+           {"tool: '*'", "tool: run_command"}}) {
+    for (const auto& [one, other] :
+         std::vector<std::pair<std::string, std::string>>{{"allow", "deny"}, {"deny", "allow"}}) {
+      const auto found = warnings(rules("{" + first + ", decision: " + one + "}, {" + later +
+                                        ", decision: " + other + "}"));
+      INFO(first << " above " << later);
+      REQUIRE(found.contains(dead));
+      CHECK(found.at(dead) == "this rule is never reached: rule 1 (" + one +
+                                  ") fits all that it fits, and comes first; the narrower rule "
+                                  "above the wider one");
+      CHECK(found.size() == 1);
+    }
+  }
+}
+
+TEST_CASE("warnings: a rule that may be reached, or changes nothing, has none", "[config]") {
+  for (const auto* both : {"{tool: write_file, path: 'a/*', decision: allow}, "
+                           "{tool: write_file, path: 'a/**', decision: deny}",
+                           "{tool: write_file, path: 'a/**', decision: allow}, "
+                           "{tool: write_file, decision: ask}",
+                           "{tool: run_command, command: 'make *', decision: allow}, "
+                           "{tool: run_command, command: 'make*', decision: deny}",
+                           "{tool: read_file, decision: allow}, {decision: ask}",
+                           "{tool: write_file, decision: deny}, "
+                           "{tool: write_file, path: b, decision: deny}"}) {
+    INFO(both);
+    CHECK(warnings(rules(both)).empty());
+  }
+}
+
+TEST_CASE("warnings: a rule about a tool that the agent does not have", "[config]") {
+  const auto key = first_agent + "policy.rules[0].tool";
+  CHECK(warnings(rules("{tool: write_file, decision: deny}", "[read_file]")).at(key) ==
+        "the agent has no such tool, this rule is never asked; a tool of the agent's `tools`, or "
+        "no rule");
+  CHECK(warnings(rules("{decision: deny}", "[]")).contains(key));
+  CHECK(warnings(rules("{tool: '*', decision: ask}", "[read_file]")).empty());
+}
+
+TEST_CASE("warnings: programs that a model drives without a sandbox", "[config]") {
+  const auto key = first_agent + "sandbox.mode";
+  const std::string commands = "        tools: [run_command]\n";
+  const std::string off = "        sandbox: {mode: \"off\"}\n";
+  CHECK(warnings(chat(commands + off)).contains(key));
+  CHECK(warnings(chat(commands, {}, {}, "node: {sandbox: {mode: \"off\"}}\n")).contains(key));
+  CHECK(warnings(chat(commands)).empty());
+  CHECK(warnings(chat(commands + "        sandbox: {mode: auto}\n", {}, {},
+                      "node: {sandbox: {mode: \"off\"}}\n"))
+            .empty());
+  // File tools are confined by themselves.
+  CHECK(warnings(chat("        tools: [read_file, write_file]\n" + off)).empty());
+  const auto cli = [&](const std::string& adapter) {
+    return "version: 1\nkernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n"
+           "        executor: {type: agent_cli, adapter: " +
+           adapter + "}\n" + off;
+  };
+  CHECK(warnings(cli("gemini")).contains(key));
+  CHECK(warnings(cli("codex")).empty());
+}
+
+TEST_CASE("warnings: a limit of 0 is no limit", "[config]") {
+  const auto found = warnings(chat("        budget: {run: {tokens: 0}, day: {cost: '0.00'}}\n", {},
+                                   "    planner: {type: llm, provider: local, "
+                                   "budget_day: {tokens: 0}}\n"));
+  CHECK(found.size() == 3);
+  CHECK_THAT(found.at(first_agent + "budget.run.tokens"),
+             Catch::Matchers::StartsWith("0 takes the limit away, it forbids nothing"));
+  CHECK(found.contains(first_agent + "budget.day.cost"));
+  CHECK(found.contains("kernels[0].planner.budget_day.tokens"));
+  CHECK(warnings(chat("        budget: {run: {tokens: 1, turns: 0}}\n")).empty());
+}
+
+TEST_CASE("warnings: a fallback to the model that has not served", "[config]") {
+  CHECK(warnings(chat({}, ", fallback: [{provider: local}]"))
+            .at(first_agent + "executor.fallback[0]") ==
+        "it names local/m, which has not served by then; another model or another provider");
+  CHECK(warnings(chat({}, ", fallback: [{provider: other}, {provider: other, model: m}]"))
+            .contains(first_agent + "executor.fallback[1]"));
+  CHECK(warnings(chat({}, {},
+                      "    reducer: {type: llm, provider: local, model: n, "
+                      "fallback: [{provider: local, model: n}]}\n"))
+            .contains("kernels[0].reducer.fallback[0]"));
+  CHECK(warnings(chat({}, ", fallback: [{provider: other}, {provider: local, model: n}]")).empty());
+}
+
+TEST_CASE("warnings: what Boyd itself writes has none", "[config]") {
+  CHECK(load_text(default_yaml()).warnings.empty());
+}
+
+TEST_CASE("patterns: one covers another, or may meet it, and in doubt neither is said",
+          "[config]") {
+  pattern_comparer c(1'000'000);
+  CHECK(c.covers("a/**", "a/b/*.md", pattern_text::path));
+  CHECK(c.covers("**/*.md", "a/b*.md", pattern_text::path));
+  CHECK(c.covers("a?c", "a?c", pattern_text::path));
+  CHECK(c.covers("a?c", "abc", pattern_text::path));
+  CHECK_FALSE(c.covers("a/*", "a/b/c", pattern_text::path));
+  CHECK_FALSE(c.covers("a/*", "a/**", pattern_text::path));
+  CHECK_FALSE(c.covers("a?c", "a*c", pattern_text::path));
+  CHECK_FALSE(c.covers("abc", "ab", pattern_text::path));
+  CHECK(c.covers("a *", "a b/c *", pattern_text::plain));
+  CHECK(c.covers("mcp__*__*", "mcp__files__read_*", pattern_text::plain));
+  CHECK(c.may_meet("mcp__*__*", "mcp__files__*"));
+  CHECK(c.may_meet("*", "x"));
+  CHECK(c.may_meet("a*b", "*c*b"));
+  CHECK_FALSE(c.may_meet("mcp__*__*", "read_file"));
+  CHECK_FALSE(c.may_meet("a*b", "a*c"));
+  pattern_comparer tired(1);
+  CHECK_FALSE(tired.covers("**x", "abcdefg", pattern_text::path));
+  CHECK(tired.may_meet("a", "b"));
+}
