@@ -9,8 +9,9 @@ using namespace boyd::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// The real programs, when the environment names them (BOYD_REAL_CLAUDE, BOYD_REAL_CODEX), against
-// an endpoint on loopback. `npm install @anthropic-ai/claude-code @openai/codex` brings them.
+// The real programs, when the environment names them (BOYD_REAL_CLAUDE, BOYD_REAL_CODEX,
+// BOYD_REAL_GEMINI, BOYD_REAL_OPENCODE), against an endpoint on loopback. `npm install
+// @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai` brings them.
 
 namespace {
 
@@ -89,6 +90,51 @@ model_answer responses(const model_request& request) {
             {"output_tokens", 12},
             {"output_tokens_details", {{"reasoning_tokens", 5}}},
             {"total_tokens", 132}}}}}}});
+}
+
+/// The dialect of gemini.
+model_answer contents(const model_request& request, const std::string& path) {
+  const bool done = has_result(request.json, "contents", "functionResponse");
+  const json part = done ? json{{"text", "Done: hello.txt is written."}}
+                         : json{{"functionCall",
+                                 {{"name", "write_file"},
+                                  {"args", {{"file_path", path}, {"content", "hello\n"}}}}}};
+  const json answer{
+      {"candidates",
+       json::array({{{"index", 0},
+                     {"finishReason", "STOP"},
+                     {"content", {{"role", "model"}, {"parts", json::array({part})}}}}})},
+      {"usageMetadata",
+       {{"promptTokenCount", 120},
+        {"cachedContentTokenCount", 40},
+        {"candidatesTokenCount", 12},
+        {"totalTokenCount", 132}}}};
+  if (request.path.find(":streamGenerateContent") == std::string::npos)
+    return json_answer(answer);
+  model_answer out;
+  out.header("content-type", "text/event-stream");
+  return out.send("data: " + answer.dump() + "\r\n\r\n");
+}
+
+/// Chat completions, as opencode asks for them; without tools it wants a title.
+model_answer completions(const model_request& request, const std::string& path) {
+  const token_figures used{.prompt = 120, .completion = 12, .cached = 40, .reasoning = 5};
+  if (!request.json.contains("tools"))
+    return stream_answer("A title", 1, used);
+  if (request.json["messages"].back()["role"] == "tool")
+    return stream_answer("Done: hello.txt is written.", 3, used);
+  return chat_stream()
+      .role()
+      .tool_call(0, "call_1", "write", json{{"filePath", path}, {"content", "hello\n"}}.dump(), 2)
+      .finish("tool_calls")
+      .usage(used)
+      .done();
+}
+
+/// Lets a program that was installed somewhere read what belongs to it.
+std::string readable_modules(const std::string& program) {
+  return "        sandbox: {readable: [\"" +
+         fs::path(program).parent_path().parent_path().string() + "\"]}\n";
 }
 
 std::string real(const char* variable) {
@@ -180,6 +226,93 @@ TEST_CASE("agent CLI: the real codex", "[e2e][agent_cli][real]") {
   CHECK(row["status"] == "done");
   CHECK(row["summary"] == "Done: hello.txt is written.");
   CHECK(row["usage"]["input_tokens"] == 240);
+  CHECK(row["usage"]["reasoning_tokens"] == 10);
+  CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
+  const auto again = run(home, executor);
+  INFO(again.dump(1));
+  CHECK(again["status"] == "done");
+  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+}
+
+TEST_CASE("agent CLI: the real gemini", "[e2e][agent_cli][real]") {
+  const auto program = real("BOYD_REAL_GEMINI");
+  if (program.empty())
+    return;
+  const temp_dir work;
+  fs::create_directories(work.file("repo"));
+  fs::create_directories(work.file(".gemini"));
+  write_file(work.file(".gemini/settings.json"),
+             R"({"security":{"auth":{"selectedType":"gemini-api-key"}},)"
+             R"("privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false}})");
+  model_endpoint endpoint([&](const model_request& r) {
+    return r.path.find("enerateContent") == std::string::npos
+               ? json_answer(json::object(), 404)
+               : contents(r, work.file("repo/hello.txt"));
+  });
+  const home_of_boyd home("version: 1\nkernels: [{agents: []}]\n");
+  const auto executor =
+      "          type: agent_cli\n          adapter: gemini\n          program: " + program +
+      "\n          model: gemini-2.5-pro\n          permission: auto_edit\n" +
+      "          resume: agent\n          cwd: " + work.file("repo") +
+      "\n          env:\n            HOME: " + work.path() +
+      "\n            GEMINI_API_KEY: k\n            GOOGLE_GEMINI_BASE_URL: " + endpoint.origin() +
+      "\n" + readable_modules(program);
+  const auto row = run(home, executor);
+  INFO(row.dump(1));
+  CHECK(row["status"] == "done");
+  CHECK(row["summary"] == "Done: hello.txt is written.");
+  CHECK(row["usage"]["input_tokens"] == 240);
+  CHECK(row["usage"]["cached_tokens"] == 80);
+  CHECK(row["usage"]["output_tokens"] == 24);
+  CHECK(row["usage"]["model"] == "gemini-2.5-pro");
+  CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
+  const auto again = run(home, executor);
+  INFO(again.dump(1));
+  CHECK(again["status"] == "done");
+  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+}
+
+TEST_CASE("agent CLI: the real opencode", "[e2e][agent_cli][real]") {
+  const auto program = real("BOYD_REAL_OPENCODE");
+  if (program.empty())
+    return;
+  const bool asks = GENERATE(false, true);
+  const temp_dir work;
+  fs::create_directories(work.file("repo"));
+  model_endpoint endpoint([&](const model_request& r) {
+    return r.path.find("/chat/completions") == std::string::npos
+               ? json_answer(json::object(), 404)
+               : completions(r, work.file("repo/hello.txt"));
+  });
+  json settings{{"autoupdate", false},
+                {"share", "disabled"},
+                {"provider",
+                 {{"local",
+                   {{"npm", "@ai-sdk/openai-compatible"},
+                    {"options", {{"baseURL", endpoint.base_url()}, {"apiKey", "k"}}},
+                    {"models", {{"m", {{"name", "m"}}}}}}}}}};
+  if (asks)
+    settings["permission"] = {{"edit", "ask"}};
+  fs::create_directories(work.file(".config/opencode"));
+  write_file(work.file(".config/opencode/opencode.json"), settings.dump());
+  const home_of_boyd home("version: 1\nkernels: [{agents: []}]\n");
+  const auto executor =
+      "          type: agent_cli\n          adapter: opencode\n          program: " + program +
+      "\n          model: local/m\n          resume: agent\n          cwd: " + work.file("repo") +
+      "\n          env:\n            HOME: " + work.path() +
+      "\n            OPENCODE_DISABLE_MODELS_FETCH: 1\n" + readable_modules(program);
+  const auto row = run(home, executor);
+  INFO(row.dump(1));
+  if (asks) {
+    CHECK(row["status"] == "failed");
+    CHECK(row["failure_class"] == "policy");
+    CHECK_FALSE(fs::exists(work.file("repo/hello.txt")));
+    return;
+  }
+  CHECK(row["status"] == "done");
+  CHECK(row["output"] == "Done: hello.txt is written.");
+  CHECK(row["usage"]["input_tokens"] == 240);
+  CHECK(row["usage"]["cached_tokens"] == 80);
   CHECK(row["usage"]["reasoning_tokens"] == 10);
   CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
   const auto again = run(home, executor);

@@ -137,6 +137,15 @@ TEST_CASE("a failure that events tell beats exit code 0", "[agent_cli]") {
   CHECK(gemini.end("gemini_error", 41).failure == f::environment);
 }
 
+TEST_CASE("opencode: what would have to be asked for is rejected, and ends the run",
+          "[agent_cli]") {
+  bench b("opencode");
+  const auto& o = b.end("opencode_rejected", 0);
+  CHECK(o.execution == v::failed);
+  CHECK(o.failure == f::policy);
+  CHECK(o.error.find("rejected permission") != std::string::npos);
+}
+
 TEST_CASE("what was too long for its model may be tried again, with less", "[agent_cli]") {
   auto told = transcript("codex_error");
   const std::string refusal = "the local endpoint refuses";

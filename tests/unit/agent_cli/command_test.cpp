@@ -80,7 +80,11 @@ TEST_CASE("gemini, goose, opencode: the exact calls", "[agent_cli]") {
   auto gemini = built_in("gemini");
   gemini.permission = "auto_edit";
   CHECK(build(gemini, {.prompt = "p", .session = "s", .directory = {}})->process.argv ==
-        argv{"gemini", "--output-format=stream-json", "--approval-mode=auto_edit", "--resume=s"});
+        argv{"gemini", "--output-format=stream-json", "--approval-mode=auto_edit", "--skip-trust",
+             "--resume=s"});
+  gemini.permission.clear();
+  CHECK(build(gemini, {.prompt = "p", .session = {}, .directory = {}})->process.argv ==
+        argv{"gemini", "--output-format=stream-json"});
   auto goose = built_in("goose");
   auto plan = build(goose, {.prompt = "p", .session = {}, .directory = {}});
   CHECK(plan->process.argv ==

@@ -107,6 +107,9 @@ TEST_CASE("gemini, goose, opencode: parts of an answer are put together", "[agen
   CHECK(opencode.reasoning == 5);
   const auto rejected = read_all(built_in("opencode").adapter, transcript("opencode_denied"));
   CHECK(rejected.denials == std::vector<std::string>{"bash"});
+  const auto ended = read_all(built_in("opencode").adapter, transcript("opencode_rejected"));
+  CHECK(ended.denials == std::vector<std::string>{"write"});
+  CHECK_FALSE(ended.final);
 }
 
 TEST_CASE("a transcript without its last line has no final event", "[agent_cli]") {
