@@ -36,7 +36,7 @@ TEST_CASE("faults: an unknown point or action is a finding with its place and th
   REQUIRE(strange != nullptr);
   CHECK(strange->line == 9);
   CHECK(strange->nearest.empty());
-  CHECK_THAT(strange->text(), Contains("expected one of control.accept, control.reply,"));
+  CHECK_THAT(strange->text(), Contains("expected one of approvals.answer, approvals.ask,"));
   const auto* action = about(r, "faults[2].action");
   REQUIRE(action != nullptr);
   CHECK(action->line == 10);
