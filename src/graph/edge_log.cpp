@@ -3,6 +3,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
+#include "plain_line_internal.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -118,6 +119,9 @@ bool is_edge_type(std::string_view type) noexcept {
 }
 
 result<logged_edge> parse_edge(std::string_view line) {
+  if (auto plain = read_plain_line(line)) {
+    return std::move(*plain);
+  }
   auto object = parse_object(line);
   if (!object) {
     return fail(errc::parse_error, object.error().what);

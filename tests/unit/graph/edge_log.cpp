@@ -259,3 +259,38 @@ TEST_CASE("a foreign line between two others takes neither of them away", "[grap
   CHECK(read.served == std::vector<std::string_view>{lines[0], lines[2], lines[3]});
   CHECK(read.damaged == std::vector<std::string_view>{lines[1]});
 }
+
+TEST_CASE("a plain line reads as the same line that is not plain", "[graph]") {
+  const auto general = [](const std::string& line) { return parse_edge("{ " + line.substr(1)); };
+  edge_chain chain;
+  for (const auto* meta :
+       {"{}", R"({"a":"b"})", R"({"agent":"w","attempt":1,"status":"done"})", R"({"n":0,"m":""})",
+        R"({"n":-1})", R"({"n":1.0})", R"({"a":{"b":1}})", R"({"a":[]})", R"({"a":true})",
+        R"({"a":"\u00fc\"\\"})", R"({"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9})",
+        R"({"n":12345678901234567890})"}) {
+    auto fact = used_in(1);
+    fact.meta_json = meta;
+    const auto line = chain.append(fact).value();
+    CHECK(parse_edge(line).value() == general(line).value());
+  }
+  // One byte of a line away from what is written.
+  const auto line = chain.append(used_in(2)).value();
+  for (std::size_t i = 1; i < line.size(); ++i)
+    for (const char other : {'"', '\\', '{', '}', ',', ':', '0', '1', ' ', 'a', '\x7f', '\n'}) {
+      auto changed = line;
+      changed[i] = other;
+      CAPTURE(changed);
+      const auto read = parse_edge(changed);
+      const auto expected = general(changed);
+      REQUIRE(read.has_value() == expected.has_value());
+      if (read)
+        CHECK(*read == *expected);
+    }
+}
+
+TEST_CASE("keys that stand twice are read as JSON has them", "[graph]") {
+  edge_chain chain;
+  auto line = chain.append(used_in(1)).value();
+  line.replace(line.find("{}"), 2, R"({"a":1,"a":2})");
+  CHECK(parse_edge(line).value() == parse_edge("{ " + line.substr(1)).value());
+}
