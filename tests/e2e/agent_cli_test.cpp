@@ -252,6 +252,41 @@ TEST_CASE("agent CLI: a worktree that cannot be made fails the run", "[e2e][agen
   CHECK_FALSE(fs::exists(f.calls()));
 }
 
+TEST_CASE("fault points: a worktree that fails, is late or takes its run with it",
+          "[e2e][agent_cli][faults]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  const fake f("claude", "echo new > b.txt\ncat '" + data("claude_success") + "'",
+               "          worktree: {repo: " + repo + "}\n",
+               "        retry: {max_attempts: 2, base: 1ms, cap: 1ms}\n", other.path());
+  const auto cycle_with = [&](const std::string& faults) {
+    const auto ended = boyd_run({"--home", f.home.path(), "cycle"}, {{"BOYD_FAULTS", faults}});
+    INFO(ended.err);
+    return f.last();
+  };
+  for (const std::string point : {"worktrees.make", "worktrees.close"}) {
+    INFO(point);
+    const auto failed = cycle_with(point + "=error,count=2");
+    INFO(failed.dump(1));
+    CHECK(failed["status"] == "failed");
+    CHECK(failed["failure_class"] == "environment");
+    CHECK_THAT(failed["error"].get<std::string>(), Contains("fault point " + point));
+    CHECK(cycle_with(point + "=delay,delay=50ms")["status"] == "done");
+    const auto repeated = cycle_with(point + "=crash");
+    INFO(repeated.dump(1));
+    CHECK(repeated["status"] == "done");
+    CHECK(repeated["attempt"] == 2);
+    REQUIRE(repeated["attempts"].size() == 1); // the earlier ones
+    CHECK_THAT(repeated["attempts"][0]["error"].get<std::string>(),
+               Contains("fault point " + point + ": crash"));
+    CHECK_THAT(read_file(patches_of(f.home, repeated).back()), Contains("+new"));
+    CHECK(
+        (!fs::exists(f.home.file("run/worktrees")) || fs::is_empty(f.home.file("run/worktrees"))));
+  }
+  CHECK(git(repo, "branch --list 'boyd/*'").empty());
+}
+
 TEST_CASE("agent CLI: kill -9 during a run in a worktree", "[e2e][agent_cli]") {
   const temp_dir other;
   const auto repo = other.file("repo");

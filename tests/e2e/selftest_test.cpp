@@ -17,6 +17,7 @@ TEST_CASE("selftest kills a scratch node, finds nothing lost, and leaves nothing
   CHECK(said["schema"] == "boyd.selftest/1");
   CHECK(said["ok"] == true);
   CHECK(said["kills"] > 0);
+  CHECK(said["batch_kills"] > 0);
   CHECK(said["acknowledged"] > 0);
   CHECK(said["effects"] > 0);
   CHECK(said["examinations"] > 0);
