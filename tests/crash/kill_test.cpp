@@ -84,10 +84,15 @@ void kill_each(proving_ground& ground, const effort& e) {
 /// its leases, its control socket and its end make calls that a cycle of its own does not.
 void kill_nodes_along(proving_ground& ground, const effort& e) {
   constexpr std::uint64_t cycles = 3;
+  // On a slow machine the time can be up before a chosen call was reached at all.
+  constexpr std::uint64_t tries_for_one = 60;
   ground.begin_anew();
   const auto calls = ground.calls_of(kind::all) * cycles;
   tally points(e);
-  for (std::uint64_t round = 1; !points.enough(); ++round) {
+  const auto go_on = [&](std::uint64_t round) {
+    return !points.enough() || (points.done() == 0 && round <= tries_for_one);
+  };
+  for (std::uint64_t round = 1; go_on(round); ++round) {
     const fault f{.what = round % 2 == 0 ? action::kill : action::kill_group,
                   .at = ground.random(calls)};
     const auto node = ground.start({"node"}, f);
