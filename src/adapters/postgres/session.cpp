@@ -385,7 +385,8 @@ void session::answer_within(milliseconds statement_timeout) {
 }
 
 void session::begin() {
-  impl_->work = std::make_unique<pqxx::nontransaction>(impl_->connection);
+  // A connection that is known to be lost says so here already.
+  impl_->call([&] { impl_->work = std::make_unique<pqxx::nontransaction>(impl_->connection); });
   impl_->unsent = begin_statement;
   impl_->kind = work_kind::transaction;
 }
