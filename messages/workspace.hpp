@@ -4,6 +4,7 @@
 #include "boyd/core/result.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/tools/call.hpp"
+#include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/perform.hpp"
 #include "boyd/tools/result_text.hpp"
 #include "messages/message.hpp"
@@ -75,11 +76,19 @@ struct run_tool {
   tools::result_place place;
 };
 
+/// What stands at paths of a workspace that an action is about to meet (tools::look_at_files). Done
+/// by the workers of run_tool.
+struct look_at_workspace {
+  std::string workspace; ///< absolute
+  std::vector<std::string> paths;
+};
+
 /// File work on behalf of agents, apart from the state files, so that a slow mount in somebody's
 /// workspace never delays STATE.md.
 struct workspace_request : message {
   std::variant<write_private_file, write_durable_file, remove_file, inspect_files, read_text_file,
-               hash_inputs, append_record, run_tool, keep_result, read_configuration>
+               hash_inputs, append_record, run_tool, look_at_workspace, keep_result,
+               read_configuration>
       what;
 };
 
@@ -87,6 +96,7 @@ struct workspace_reply {
   std::vector<file_info> files;
   std::string text;            ///< content or hash
   tools::tool_outcome outcome; ///< of run_tool and keep_result
+  std::vector<tools::file_print> prints;
   /// Of read_configuration: valid, or why it is not. The reply itself is an error only when the
   /// file cannot be read.
   result<std::shared_ptr<const config::configuration>> configuration = nullptr;

@@ -3,6 +3,7 @@
 #include "actors/dispatcher/core.hpp"
 #include "actors/executor/actor.hpp"
 #include "actors/script_batch/actor.hpp"
+#include "actors/supervision/shell.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -16,6 +17,7 @@
 
 #include <charconv>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -29,12 +31,14 @@ struct grace_over : message {};
 
 using dispatcher_impl =
     dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>,
-                             caf::reacts_to<runs_finished>>;
+                             caf::reacts_to<runs_finished>, caf::replies_to<ping>::with<pong>,
+                             caf::reacts_to<pong>>;
 
 /// An execution worker and what it has not reported yet, by dispatch.
 struct worker {
   executor_actor handle;
   std::map<std::string, std::int64_t> fences;
+  std::optional<steady_time> pinged_at; ///< the first ping that it has not answered
 };
 
 struct dispatcher_state {
@@ -69,6 +73,9 @@ struct dispatcher_state {
   }
 };
 
+/// Rows of one page of those that run.
+constexpr std::size_t listed_rows = 200;
+
 using self_pointer = dispatcher_impl::stateful_pointer<dispatcher_state>;
 
 /// Whose rows are running here that this dispatcher does not run.
@@ -79,7 +86,7 @@ enum class unknown_rows : std::uint8_t {
 
 void step(self_pointer self);
 void keep_ticking(self_pointer self);
-void give_back(self_pointer self, unknown_rows which);
+void give_back(self_pointer self, unknown_rows which, std::string before = {});
 
 steady_time now_of(self_pointer self) {
   return self->state.parts.context->ports.clock->steady();
@@ -116,6 +123,9 @@ void settle(self_pointer self, std::vector<settlement> items) {
                        keep_ticking(self);
                      } else {
                        core.settled(items);
+                       // The results are in the spool, what counts them is not.
+                       if (r->values.size() > 1 && std::holds_alternative<error>(r->values[1]))
+                         self->state.runs_kept = 0;
                        for (std::size_t i = 0; i < done->size() && i < items.size(); ++i)
                          if ((*done)[i] == settle_result::stale)
                            spdlog::warn("dispatcher {}: the result of {} under fence {} came from "
@@ -324,6 +334,30 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   step(self);
 }
 
+/// The pool's ping goes on to the workers: one that spins ends its run by no time limit, which is a
+/// message to itself, and would keep its lease for ever. It counts as a keeper's worker that does
+/// not come back, so that the watchdog ends the process.
+pong answer_ping(self_pointer self) {
+  const auto now = now_of(self);
+  pong answer;
+  for (auto& [address, w] : self->state.workers) {
+    if (!w.pinged_at)
+      self->send<caf::message_priority::high>(caf::actor_cast<pinged_actor>(w.handle), ping{});
+    w.pinged_at = w.pinged_at.value_or(now);
+    answer.worker_busy = std::max<milliseconds>(answer.worker_busy, now - *w.pinged_at);
+  }
+  return answer;
+}
+
+void on_pong(self_pointer self) {
+  const auto sender = self->current_sender();
+  if (!sender)
+    return;
+  const auto it = self->state.workers.find(caf::actor_cast<caf::actor_addr>(sender));
+  if (it != self->state.workers.end())
+    it->second.pinged_at.reset();
+}
+
 void restore_run_count(self_pointer self) {
   auto& s = self->state;
   const auto* script = std::get_if<config::script_executor>(&s.agent->run);
@@ -372,13 +406,16 @@ settlement settlement_of(self_pointer self, dispatch row, unknown_rows which) {
 }
 
 /// Rows that run here as far as the store knows and that nobody runs: nobody else looks after them
-/// while this node lives, but for the sweep after their lease.
-void give_back(self_pointer self, unknown_rows which) {
+/// while this node lives, but for the sweep after their lease. Page by page, from `before` on: the
+/// store answers in order, so that a page never shows what a claim that is not answered yet takes.
+void give_back(self_pointer self, unknown_rows which, std::string before) {
   auto& s = self->state;
   store::list_dispatches op;
   op.kernel_id = s.parts.kernel_id;
   op.agent_id = s.parts.agent_id;
   op.status = dispatch_status::running;
+  op.before = std::move(before);
+  op.limit = listed_rows;
   ask_store(self, s.parts.services.store, std::move(op),
             [self, which](result<std::vector<dispatch>> rows) {
               auto& st = self->state;
@@ -388,21 +425,23 @@ void give_back(self_pointer self, unknown_rows which) {
                 return keep_ticking(self);
               }
               st.store_failed = false;
+              const auto next = rows->size() == listed_rows ? rows->back().dispatch_id : "";
               std::vector<settlement> items;
               for (auto& row : *rows) {
                 if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
                   continue;
                 items.push_back(settlement_of(self, std::move(row), which));
               }
-              if (items.empty())
-                return;
               // To be claimed behind the settlement; the pool would look only after a long while.
               const auto count = items.size();
-              settle(self, std::move(items));
-              if (which == unknown_rows::of_claim) {
+              if (count > 0)
+                settle(self, std::move(items));
+              if (count > 0 && which == unknown_rows::of_claim) {
                 st.core->due(count, st.last_due.priority);
                 step(self);
               }
+              if (!next.empty())
+                give_back(self, which, next);
             });
 }
 
@@ -516,6 +555,8 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
           finished(self, end);
         step(self);
       },
+      [self](ping&) { return answer_ping(self); },
+      [self](pong&) { on_pong(self); },
   };
 }
 

@@ -76,9 +76,12 @@ void start(self_pointer self, exec::run_index run, process_spec spec) {
   auto clock = s.order.context->ports.clock;
   caf::actor_addr me = self->address();
   process_events events;
-  events.on_output = [shared, clock, run](output_stream stream, std::string_view bytes) {
-    std::lock_guard lock(shared->mutex);
-    shared->core.on_output(run, stream, bytes, clock->steady());
+  events.on_output = [shared, clock, run, me](output_stream stream, std::string_view bytes) {
+    std::unique_lock lock(shared->mutex);
+    const bool news = shared->core.on_output(run, stream, bytes, clock->steady());
+    lock.unlock();
+    if (auto strong = news ? caf::actor_cast<caf::actor>(me) : caf::actor())
+      caf::anon_send(strong, figures_told{});
   };
   events.on_exit = [me, run](const process_exit& e) {
     if (auto strong = caf::actor_cast<caf::actor>(me))
@@ -378,6 +381,9 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         step(self, [&](exec::attempt_core& core, steady_time now) {
           return core.on_exit(m.run, m.exit, now);
         });
+      },
+      [self](figures_told&) {
+        step(self, [](exec::attempt_core& core, steady_time now) { return core.on_figures(now); });
       },
       [self](run_tick&) { on_tick(self); },
       [self](place_answer& m) { on_place(self, m); },

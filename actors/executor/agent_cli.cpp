@@ -1,6 +1,7 @@
 #include "actors/executor/options.hpp"
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/cli_command.hpp"
 #include "boyd/exec/context_level.hpp"
@@ -48,9 +49,14 @@ worktree_order order_of(self_pointer self, const config::worktree_settings& sett
   // The fence, so that no two runs of a dispatch ever meet.
   const auto name = row.dispatch_id + "-" + std::to_string(row.fence);
   const auto& home = self->state.order.context->home;
-  return {settings.repo, settings.base, home + "/run/worktrees/" + name,
+  return {settings.repo,
+          settings.base,
+          home + "/run/worktrees/" + name,
           "boyd/" + row.agent_id + "/" + name,
-          home + "/executions/" + row.dispatch_id + "/" + patch_name(row)};
+          home + "/executions/" + row.dispatch_id + "/" + patch_name(row),
+          [secrets = self->state.secrets](const std::string& patch) {
+            return config::redact_text(patch, secrets) != patch;
+          }};
 }
 
 /// The repository itself, whose commits a worktree shares. Named by the configuration, not by a
@@ -59,13 +65,16 @@ std::string git_of(const std::string& repo) {
   return repo.ends_with(".git") ? repo : repo + "/.git";
 }
 
-/// What a commit in the worktree writes there. Not its hooks and configuration: programs that
-/// people run later stand in them.
+/// What a commit in the worktree writes there: objects, and the agent's own branches, whose
+/// directories git puts its locks in. Not other people's references, hooks and configuration:
+/// these are followed later, by people and their programs.
 void add_git_of(const run_tree& tree, std::vector<std::string>& writable) {
   const auto git = git_of(tree.order.repo);
   const auto name = tree.order.path.substr(tree.order.path.rfind('/') + 1);
+  const auto branches = "refs/heads/" + tree.order.branch.substr(0, tree.order.branch.rfind('/'));
+  // With a slash at the end they are made where they are missing.
   for (const auto& part :
-       {std::string("objects"), std::string("refs"), std::string("logs"), "worktrees/" + name})
+       {std::string("objects"), branches + "/", "logs/" + branches + "/", "worktrees/" + name})
     writable.push_back(git + "/" + part);
 }
 
@@ -105,7 +114,9 @@ void start_program(self_pointer self) {
   // The adapter lives as long as the configuration, which the alias holds.
   options.cli = exec::cli_contract{
       std::shared_ptr<const config::cli_adapter>(s.order.configuration, &cli.adapter),
-      cli.denials_fail, cli.startup_timeout.value_or(cli.adapter.startup_timeout)};
+      cli.denials_fail, cli.startup_timeout.value_or(cli.adapter.startup_timeout),
+      s.order.agent->budget.run};
+  options.wall_budget = s.order.agent->budget.run.wall;
   for (const auto& r : s.order.agent->require) {
     if (r.kind != config::requirement::kind_t::command)
       continue;
@@ -155,6 +166,18 @@ void prepare(self_pointer self) {
     start_program(self);
 }
 
+/// Of the repository's references: who moved them is not known, a person may have.
+std::string moved_in_words(const worktree_change& c) {
+  if (c.moved == 0)
+    return {};
+  std::string names;
+  for (const auto& name : c.moved_references)
+    names += (names.empty() ? "" : ", ") + name;
+  const auto more = c.moved - c.moved_references.size();
+  return "--- changed during the run, by it or by others: " + names +
+         (more == 0 ? "" : " and " + std::to_string(more) + " more") + " ---\n";
+}
+
 /// Beside the numbers of the run: what it changed.
 void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
                  const dispatch& row) {
@@ -163,17 +186,21 @@ void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
                            : fmt::format("--- worktree: {} {} changed, +{} -{}, {}{} ---\n",
                                          c.files, c.files == 1 ? "file" : "files", c.added,
                                          c.removed, patch, c.cut ? ", cut" : "");
+  if (c.has_secret)
+    text += "--- the patch holds what looks like a secret, as it is ---\n";
   if (c.has_commits)
     text += "--- its commits are on the branch " + tree.order.branch + " ---\n";
+  text += moved_in_words(c);
   if (!o.output.empty() && o.output.back() != '\n')
     o.output += '\n';
   o.output += text;
   if (o.usage_json.ends_with('}'))
     o.usage_json.insert(
         o.usage_json.size() - 1,
-        fmt::format(R"({}"worktree":{{"files":{},"added":{},"removed":{},"cut":{},"commits":{}}})",
-                    o.usage_json.size() > 2 ? "," : "", c.files, c.added, c.removed, c.cut,
-                    c.has_commits));
+        fmt::format(
+            R"({}"worktree":{{"files":{},"added":{},"removed":{},"cut":{},"commits":{},"moved":{}}})",
+            o.usage_json.size() > 2 ? "," : "", c.files, c.added, c.removed, c.cut, c.has_commits,
+            c.moved));
 }
 
 } // namespace
@@ -203,6 +230,7 @@ void on_tree_made(self_pointer self, tree_made& m) {
                             busy ? failure_class::transient : failure_class::environment);
   }
   s.tree->base = std::move(m.made->base);
+  s.tree->order.references = std::move(m.made->references);
   start_program(self);
 }
 

@@ -5,9 +5,13 @@
 #include "boyd/config/redact.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/sha256.hpp"
+#include "boyd/core/workspace_path.hpp"
+#include "boyd/mcp/trust.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/tools/call.hpp"
+#include "boyd/tools/definitions.hpp"
 #include "boyd/tools/describe.hpp"
+#include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/policy.hpp"
 
 #include <caf/send.hpp>
@@ -22,8 +26,8 @@ namespace {
 
 using json = nlohmann::json;
 
-/// A file that cannot be read for so long is not asked about: its disk hangs.
-constexpr milliseconds touch_patience = 2min;
+/// Files that cannot be read for so long are not asked about: their disk hangs.
+constexpr milliseconds look_patience = 2min;
 
 /// A denial, or the word of a person, for the conversation.
 void answer(self_pointer self, std::uint64_t number, bool approved, const std::string& why) {
@@ -55,53 +59,70 @@ void record(self_pointer self, std::uint64_t number, const char* what, const sto
   note_turn(self, line.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-/// The file that the call would replace; empty: none.
-std::string replaced_by(self_pointer self, const model::tool_call& call) {
+/// What a call is about to meet.
+struct meeting {
+  std::vector<std::string> paths; ///< absolute, below the workspace
+  bool replaces = false;          ///< the one path is a file that is written
+};
+
+/// The file that is written, or those that a command's words name.
+meeting met_by(self_pointer self, const model::tool_call& call) {
   const auto read = tools::read_call(call.name, call.arguments);
   if (!read)
     return {};
-  const auto* file = std::get_if<tools::file_call>(&*read);
-  if (file == nullptr || !std::holds_alternative<tools::write_file_call>(*file))
-    return {};
   const auto workspace = workspace_of(self->state.order);
   const auto action = tools::action_of(*read, workspace);
-  return action ? workspace + "/" + action->path : std::string();
+  if (!action)
+    return {};
+  if (const auto* command = std::get_if<tools::run_command_call>(&*read)) {
+    config::mcp_server words;
+    words.command = command->argv.empty() ? "/bin/sh" : command->argv.front();
+    if (command->argv.empty())
+      words.args = {command->command};
+    else
+      words.args.assign(command->argv.begin() + 1, command->argv.end());
+    const auto cwd = workspace_path(workspace, command->cwd);
+    return {mcp::named_paths(words, workspace + "/" + cwd.value_or("."), workspace), false};
+  }
+  if (call.name != tools::write_file_name)
+    return {};
+  return {{workspace + "/" + action->path}, true};
 }
 
-/// What the call is about to meet is part of what a person approves. The file is touched first
-/// where a disk that hangs holds up nobody else.
+struct looked {
+  std::string hash;                  ///< of all; empty: nothing is met
+  std::optional<std::string> before; ///< tools::permission::before
+};
+
+result<looked> looked_of(const meeting& what, const result<workspace_reply>& r) {
+  if (!r)
+    return fail(r.error());
+  looked out{tools::hash_of(r->prints), std::nullopt};
+  if (!what.replaces)
+    return out;
+  const auto& print = r->prints.front();
+  if (print.state.starts_with("size:"))
+    return fail(errc::limit_exceeded,
+                "the file has more than " + std::to_string(tools::print_bytes >> 20) + " MiB");
+  out.before = tools::content_hash(print);
+  return out;
+}
+
+/// What the call is about to meet is part of what a person approves. It is looked at where the tool
+/// itself would meet it, so that a disk that hangs holds up nobody else.
 template <class Done>
 void look_before(self_pointer self, const model::tool_call& call, Done done) {
-  const auto path = replaced_by(self, call);
-  if (path.empty())
-    return done(result<std::string>(std::string()));
-  const auto& workspace = self->state.order.services.workspace;
-  const auto root = workspace_of(self->state.order);
-  tools::read_file_call touch;
-  touch.path = path.substr(root.size() + 1);
-  touch.limit = 1;
-  const auto look = [self, workspace, path, done] {
-    ask<workspace_reply>(self, workspace, workspace_request{{}, hash_inputs{{path}}},
-                         [done](result<workspace_reply> r) {
-                           done(r ? result<std::string>(std::move(r->text))
-                                  : result<std::string>(fail(std::move(r.error()))));
-                         });
-  };
+  auto what = met_by(self, call);
+  if (what.paths.empty())
+    return done(result<looked>(looked{}));
+  look_at_workspace look{workspace_of(self->state.order), what.paths};
   ask<workspace_reply>(
-      self, workspace,
-      workspace_request{{}, boyd::run_tool{tools::file_call{std::move(touch)}, root, {}, {}}},
-      [look, done](const result<workspace_reply>& r) {
-        // What it said of the file does not matter: there may be none yet.
-        if (r)
-          look();
-        else
-          done(result<std::string>(fail(r.error())));
-      },
-      touch_patience);
+      self, self->state.order.services.workspace, workspace_request{{}, std::move(look)},
+      [what, done](const result<workspace_reply>& r) { done(looked_of(what, r)); }, look_patience);
 }
 
 store::approval_matter matter_of(self_pointer self, const model::tool_call& call,
-                                 std::string before) {
+                                 std::string before, std::string shown) {
   const auto& s = self->state;
   const auto& row = s.order.work->row;
   return {row.kernel_id,
@@ -111,7 +132,7 @@ store::approval_matter matter_of(self_pointer self, const model::tool_call& call
           sha256_hex(call.arguments),
           workspace_of(s.order),
           std::move(before),
-          config::redact_text(tools::describe_call(call.name, call.arguments), s.secrets)};
+          std::move(shown)};
 }
 
 void send_wish(self_pointer self, store::approval_matter matter) {
@@ -158,15 +179,19 @@ void use(self_pointer self, const store::approval& row) {
   s.asked->row = row;
   if (const auto why = forbidden_now(self, s.asked->call); !why.empty())
     return answer(self, s.asked->step, false, why);
-  look_before(self, s.asked->call, [self, wish = s.asked->wish](result<std::string> before) {
+  look_before(self, s.asked->call, [self, wish = s.asked->wish](result<looked> before) {
     if (!is_asked(self, wish))
       return;
     auto& present = self->state;
     if (!before)
       return answer(self, present.asked->step, false,
-                    "what would be replaced cannot be read: " + to_string(before.error()));
+                    "what it is about to meet cannot be looked at: " + to_string(before.error()));
+    present.asked->before = std::move(before->before);
     // Made anew from what is about to be done.
-    const auto matter = matter_of(self, present.asked->call, std::move(*before));
+    const auto& call = present.asked->call;
+    const auto matter =
+        matter_of(self, call, std::move(before->hash),
+                  tools::show_call(call.name, call.arguments, present.secrets).text);
     const auto& approved = *present.asked->row;
     self->send(present.order.services.approvals,
                approval_use_request{
@@ -186,25 +211,32 @@ void ask_person(self_pointer self, const exec::effect::ask_person& question) {
       make_uuid_v7(s.order.context->ports.clock->now(), *s.order.context->ports.random),
       question.reason,
       std::nullopt,
+      std::nullopt,
       false};
   if (!s.order.services.approvals)
     return answer(self, question.step, false, "nobody can be asked here");
-  look_before(self, question.call, [self, wish = s.asked->wish](result<std::string> before) {
-    if (!is_asked(self, wish))
-      return;
-    auto& present = *self->state.asked;
-    if (!before)
-      return answer(self, present.step, false,
-                    "what would be replaced cannot be read: " + to_string(before.error()));
-    auto matter = matter_of(self, present.call, std::move(*before));
-    if (matter.shown.size() > queue::most_shown_bytes)
-      return answer(self, present.step, false,
-                    "a person would have to read " + std::to_string(matter.shown.size()) +
-                        " bytes to decide about this; at most " +
-                        std::to_string(queue::most_shown_bytes) +
-                        " are asked for: make it in smaller steps");
-    send_wish(self, std::move(matter));
-  });
+  auto shown = tools::show_call(question.call.name, question.call.arguments, s.secrets);
+  if (!shown.refused.empty())
+    return answer(self, question.step, false, shown.refused);
+  look_before(self, question.call,
+              [self, wish = s.asked->wish, text = std::move(shown.text)](result<looked> before) {
+                if (!is_asked(self, wish))
+                  return;
+                auto& present = *self->state.asked;
+                if (!before)
+                  return answer(self, present.step, false,
+                                "what it is about to meet cannot be looked at: " +
+                                    to_string(before.error()));
+                auto matter = matter_of(self, present.call, std::move(before->hash), text);
+                if (matter.shown.size() > queue::most_shown_bytes)
+                  return answer(self, present.step, false,
+                                "a person would have to read " +
+                                    std::to_string(matter.shown.size()) +
+                                    " bytes to decide about this; at most " +
+                                    std::to_string(queue::most_shown_bytes) +
+                                    " are asked for: make it in smaller steps");
+                send_wish(self, std::move(matter));
+              });
 }
 
 void on_approval_answer(self_pointer self, const approval_answer& m) {
@@ -221,6 +253,8 @@ void on_approval_answer(self_pointer self, const approval_answer& m) {
     return use(self, row);
   case approval_word::granted:
     record(self, number, "used", row, m.why);
+    if (self->state.asked->before)
+      self->state.replaces.emplace(number, std::move(*self->state.asked->before));
     return answer(self, number, true, m.why);
   case approval_word::denied:
     record(self, number, "denied", row, m.why);

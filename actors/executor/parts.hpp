@@ -33,6 +33,9 @@ struct process_ended : message {
   process_exit exit;
 };
 
+/// A program told of figures that are near its budget, or beyond it.
+struct figures_told : message {};
+
 struct run_tick : message {};
 
 struct begin_run : message {};
@@ -84,7 +87,9 @@ struct asked_action {
   std::string wish; ///< approval_wish::ask.approval_id
   std::string reason;
   std::optional<store::approval> row; ///< that was approved
-  bool ends_run = false;              ///< when nobody decides
+  /// Of a file that would be replaced: what is there, for tools::permission.
+  std::optional<std::string> before{};
+  bool ends_run = false; ///< when nobody decides
 };
 
 /// Told why the record could not be written, if so.
@@ -104,13 +109,12 @@ struct tool_command {
   std::optional<steady_time> unreported{}; ///< ended, as its runner says, since then
 };
 
-using executor_impl =
-    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
-                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
-                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
-                           caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
-                           caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
-                           caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
+using executor_impl = executor_actor::extend<
+    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<figures_told>,
+    caf::reacts_to<run_tick>, caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>,
+    caf::reacts_to<talk_again>, caf::reacts_to<tool_command_ended>,
+    caf::reacts_to<tool_command_overdue>, caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
+    caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.
@@ -140,6 +144,8 @@ struct executor_state {
   std::optional<std::pair<std::uint64_t, http_handle>> model_call;
   std::optional<tool_command> command;
   std::optional<asked_action> asked;
+  /// The step that a person allowed last, and asked_action::before of it.
+  std::optional<std::pair<std::uint64_t, std::string>> replaces;
   bool has_asked = false; ///< there may be something to withdraw
   std::optional<run_tree> tree;
   std::optional<run_outcome> closing;       ///< waits for the worktree's end

@@ -65,11 +65,15 @@ void ask_workspace(self_pointer self, std::uint64_t step, workspace_request requ
 }
 
 void run_file_tool(self_pointer self, std::uint64_t step, const tools::tool_call& call) {
+  auto permission = permission_of(self, call);
+  auto& replaces = self->state.replaces;
+  if (replaces && replaces->first == step)
+    permission.before = std::move(replaces->second);
   ask_workspace(self, step,
                 workspace_request{{},
                                   boyd::run_tool{std::get<tools::file_call>(call),
                                                  workspace_of(self->state.order),
-                                                 permission_of(self, call), place_of(self, step)}});
+                                                 std::move(permission), place_of(self, step)}});
 }
 
 /// A command of a tool, shared with the process runner's thread.

@@ -1,6 +1,7 @@
 #include "actors/gateway/survey.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/day.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/plan/advice.hpp"
 #include "boyd/ports/clock.hpp"
@@ -23,8 +24,6 @@ constexpr std::size_t most_rows = 1000;
 constexpr std::size_t most_days = 4000;
 /// Days that are shown by themselves when nobody says which: this one and those before it.
 constexpr std::chrono::days usual_days{29};
-/// From here on a budget is worth a warning.
-constexpr int warning_percent = 80;
 constexpr int whole = 100;
 
 constexpr std::array<std::pair<std::string_view, sum_spend::group>, 3> groups{
@@ -202,7 +201,7 @@ json budgets_json(const gateway_parts& p, const survey& all) {
 std::vector<std::string> budget_problems(const gateway_parts& p, const survey& all) {
   std::vector<std::string> lines;
   for (const auto& b : budgets_of(p, all)) {
-    if (b.percent() < warning_percent)
+    if (b.percent() < limits::budget_warning)
       continue;
     const bool tokens =
         percent_of(b.used.tokens(), b.limit.tokens) >= percent_of(b.used.cost, b.limit.cost);

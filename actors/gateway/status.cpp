@@ -113,11 +113,13 @@ void add_process_host(const gateway_parts& p, json& rows) {
   if (!host.has_host)
     return;
   rows.push_back({{"name", "process_host"},
-                  {"state", host.alive ? "running" : "restarting"},
+                  {"state", !host.alive            ? "restarting"
+                            : host.problem.empty() ? "running"
+                                                   : "silent"},
                   {"restarts", host.restarts},
                   {"last_error", host.last_error},
                   {"depth", 1},
-                  {"reason", ""}});
+                  {"reason", host.problem}});
 }
 
 /// Without a node the parts are only those that answer this question: none of the node's lives. The

@@ -276,6 +276,16 @@ void add_absent(survey& all) {
     }
 }
 
+/// Programs of agents can only be started through it.
+void add_process_host(const gateway_parts& p, survey& all) {
+  const auto host = p.context->ports.processes->host();
+  if (!host.has_host || host.problem.empty())
+    return;
+  auto& h = all.health["process_host"];
+  h.ok = false;
+  h.reason = h.last_error = host.problem;
+}
+
 } // namespace
 
 bool survey::draining() const {
@@ -291,8 +301,9 @@ std::size_t survey::running_attempts() const {
 
 void take_survey(const exchange_ptr& x, std::function<void(survey&)> done) {
   auto all = std::make_shared<survey>();
-  all->done = [done = std::move(done)](survey& taken) {
+  all->done = [x, done = std::move(done)](survey& taken) {
     add_absent(taken);
+    add_process_host(x->self->state.parts, taken);
     add_store_problem(taken);
     done(taken);
   };

@@ -18,6 +18,7 @@ git_committer_actor spawn_git_committer(caf::actor_system& system, node_context_
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.restarts = context->restarts;
+  parts.roll = context->workers;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -17,6 +17,7 @@ graph_recorder_actor spawn_graph_recorder(caf::actor_system& system, node_contex
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.restarts = context->restarts;
+  parts.roll = context->workers;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -4,7 +4,9 @@
 #include "actors/supervision/restart.hpp"
 #include "actors/support/handlers.hpp"
 #include "actors/support/past_faults.hpp"
+#include "boyd/core/long_work.hpp"
 #include "boyd/core/restart_log.hpp"
+#include "boyd/core/worker_roll.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "messages/health.hpp"
@@ -21,6 +23,7 @@
 #include <caf/typed_response_promise.hpp>
 #include <spdlog/spdlog.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -95,6 +98,7 @@ using worker_actor = caf::typed_actor<caf::reacts_to<run_batch<Request, Reply>>>
 
 template <class Request, class Reply>
 struct worker_state {
+  std::shared_ptr<void> on_the_roll; ///< until the thread's last work is done
   std::unique_ptr<performer<Request, Reply>> doer;
   std::uint64_t performed = 0; ///< the newest batch, by its sequence number
   static inline const char* name = "worker";
@@ -105,11 +109,13 @@ template <class Request, class Reply>
 typename worker_actor<Request, Reply>::behavior_type keeper_worker(
     typename worker_actor<Request, Reply>::template stateful_pointer<worker_state<Request, Reply>>
         self,
-    batch_listener_actor keeper, std::uint64_t incarnation,
-    performer_factory<Request, Reply> make) {
+    batch_listener_actor keeper, std::uint64_t incarnation, performer_factory<Request, Reply> make,
+    std::shared_ptr<void> on_the_roll) {
   install_handlers(self, "worker");
+  self->state.on_the_roll = std::move(on_the_roll);
   return {[self, keeper, incarnation, make](run_batch<Request, Reply>& order) {
-    auto& [doer, performed] = self->state;
+    auto& doer = self->state.doer;
+    auto& performed = self->state.performed;
     // A keeper that hears nothing says it again: each batch is performed once.
     if (order.batch && order.sequence < performed)
       return;
@@ -140,7 +146,11 @@ struct keeper_parts {
   std::shared_ptr<clock_port> clock;
   std::shared_ptr<entropy> random;
   std::shared_ptr<restart_log> restarts; ///< hears of every death of the worker; null: nobody does
-  bool detached = true;                  ///< false in simulation: the worker runs inline
+  std::shared_ptr<worker_roll> roll;     ///< has the worker while it lives; null: nobody has
+  std::shared_ptr<boyd::long_work> long_work{}; ///< of the worker, as it says; null: never
+  /// Deaths of the worker beyond it end the keeper: its supervisor then parks it, or gives up.
+  restart_intensity worker_intensity{};
+  bool detached = true; ///< false in simulation: the worker runs inline
   keeper_limits limits;
   milliseconds probe_interval = 1s;       ///< while the worker is not well
   milliseconds idle_probe_interval = 30s; ///< while it is
@@ -161,6 +171,10 @@ class keeper {
 
   /// Answers everybody who still waits (FAULTS 3) and ends the worker.
   ~keeper() {
+    if (flying_ && worker_busy() >= order_patience)
+      spdlog::warn("{}: ends while its worker is at one batch for {}; what comes of it nobody will "
+                   "be told",
+                   parts_.name, format_duration(worker_busy()));
     for (auto& p : core_.drain())
       p.deliver(result<Reply>(fail(errc::actor_down, "the part is going down", parts_.name)));
     if (worker_)
@@ -243,7 +257,11 @@ class keeper {
       probe();
     part_health h = health_;
     h.worker_restarts = restarts_;
-    if (!worker_) {
+    const auto work = long_work_of_worker();
+    if (work) {
+      h.ok = false;
+      h.reason = work->what + ", for " + format_duration(parts_.clock->steady() - work->since);
+    } else if (!worker_) {
       h.ok = false;
       h.reason = "worker is being restarted: " + h.last_error;
     } else if (const auto busy = worker_busy(); busy >= limits::worker_patience) {
@@ -265,9 +283,11 @@ class keeper {
     probing_ = false;
     auto me = batch_listener_actor(self_);
     auto* f = &keeper_worker<Request, Reply>;
+    auto listed = parts_.roll ? parts_.roll->enter(parts_.name) : nullptr;
     worker_ = parts_.detached
-                  ? self_->template spawn<caf::detached>(f, me, incarnation_, parts_.make_performer)
-                  : self_->spawn(f, me, incarnation_, parts_.make_performer);
+                  ? self_->template spawn<caf::detached>(f, me, incarnation_, parts_.make_performer,
+                                                         std::move(listed))
+                  : self_->spawn(f, me, incarnation_, parts_.make_performer, std::move(listed));
     self_->monitor(worker_);
     pump();
     tick_in(parts_.probe_interval);
@@ -298,7 +318,14 @@ class keeper {
       order(0, nullptr);
   }
 
+  std::optional<long_work::report> long_work_of_worker() const {
+    return parts_.long_work ? parts_.long_work->read() : std::nullopt;
+  }
+
   milliseconds worker_busy() const {
+    if (const auto work = long_work_of_worker();
+        work && parts_.clock->steady() - work->since < limits::long_work)
+      return milliseconds{0};
     return busy_since_ ? parts_.clock->steady() - *busy_since_ : milliseconds{0};
   }
 
@@ -310,8 +337,12 @@ class keeper {
     if (!worker_ || m.source != worker_.address())
       return false;
     worker_ = nullptr;
-    busy_since_.reset();
+    if (parts_.long_work)
+      parts_.long_work->end();
     flying_.reset();
+    // Until one has done something, there is none that works.
+    const auto now = parts_.clock->steady();
+    busy_since_ = busy_since_.value_or(now);
     ++restarts_;
     health_.last_error = text_of(m.reason);
     spdlog::error("{}: worker ended: {}", parts_.name, health_.last_error);
@@ -320,9 +351,18 @@ class keeper {
           {std::string(parts_.name) + " worker", health_.last_error, parts_.clock->now()});
     for (auto& a : core_.worker_died(health_.last_error))
       a.ticket.deliver(std::move(a.reply));
-    const auto delay = policy_.failed(parts_.clock->steady(), parts_.random->unit());
-    self_->delayed_send(self_, delay, restart_worker{{}, incarnation_});
+    if (spend_restart(deaths_, now, parts_.worker_intensity))
+      give_up();
+    else
+      self_->delayed_send(self_, policy_.failed(now, parts_.random->unit()),
+                          restart_worker{{}, incarnation_});
     return true;
+  }
+
+  void give_up() {
+    self_->quit(exhausted_error("its worker failed " + std::to_string(deaths_.size()) +
+                                " times within " + format_duration(parts_.worker_intensity.period) +
+                                ": " + health_.last_error));
   }
 
   void note(const part_health& h) {
@@ -370,12 +410,13 @@ class keeper {
   bool probing_ = false;
   steady_time probed_at_{};
   steady_time ordered_at_{};              ///< the newest batch or probe, or its repeat
-  std::optional<steady_time> busy_since_; ///< the worker has had something to do without a word
+  std::optional<steady_time> busy_since_; ///< there was something to do, and no worker has done it
   std::uint64_t tick_generation_ = 0;
   part_health health_;
   std::string told_reason_; ///< the newest that is in the log
   steady_time told_at_{};
   restart_backoff policy_;
+  std::deque<steady_time> deaths_; ///< of workers, within their intensity
 };
 
 } // namespace boyd

@@ -34,34 +34,65 @@ std::string new_cycle_id(self_pointer self) {
 /// A slot that has come due may be begun this much later: the store is asked first.
 constexpr milliseconds start_margin = 2s;
 
+/// Nothing is in the way of a cycle whose slot is opened now.
+bool begins_at_once(self_pointer self) {
+  const auto& s = self->state;
+  return !s.cycle && !s.opening && !s.stopping && s.loaded && !s.resuming && !s.settling &&
+         s.to_resume.empty() && s.admitted.empty() && s.owed.empty();
+}
+
+/// The request for a slot, and for its cycle's row when that begins at once.
+store::open_occurrence slot_request(self_pointer self, occurrence slot,
+                                    const std::string& cycle_id) {
+  const auto& s = self->state;
+  store::open_occurrence op{std::move(slot), {}};
+  if (op.slot.state != occurrence_state::open || !begins_at_once(self))
+    return op;
+  op.slot.cycle_id = cycle_id;
+  op.cycle =
+      cycle_core(*s.settings, cycle_id, s.parts.context->node_id, op.slot, s.since, now_of(self))
+          .record();
+  return op;
+}
+
+admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id) {
+  if (op.cycle)
+    return {op.slot, op.cycle->cycle_id, op.cycle->started_at};
+  return {op.slot, std::move(cycle_id), {}};
+}
+
 /// Writes the decided rows; what the store accepted as open is to be run, in order.
 void open_rows(self_pointer self, plan::slot_decision decision) {
   auto& s = self->state;
   if (decision.rows.empty())
     return look_at(self, decision.look_again);
   store_request request;
+  std::vector<store::open_occurrence> asked;
   for (auto& row : decision.rows) {
     row.node_id = s.parts.context->node_id;
     row.created_at = now_of(self);
-    row = s.unanswered.try_emplace(row.scheduled_at, row).first->second;
+    const bool is_last = &row == &decision.rows.back();
+    auto op =
+        is_last ? slot_request(self, row, new_cycle_id(self)) : store::open_occurrence{row, {}};
+    asked.push_back(s.unanswered.try_emplace(row.scheduled_at, std::move(op)).first->second);
     if (s.unanswered.size() > limits::caught_up_slots + 1)
       s.unanswered.erase(s.unanswered.begin());
-    request.operations.emplace_back(store::open_occurrence{row});
+    request.operations.emplace_back(asked.back());
   }
   ask<store_reply>(
-      self, s.parts.store, std::move(request), [self, decision](result<store_reply> r) {
+      self, s.parts.store, std::move(request), [self, decision, asked](result<store_reply> r) {
         auto& st = self->state;
         if (!r) {
           st.problem = to_string(r.error());
           return look_at(self, now_of(self) + look_retry);
         }
         st.unanswered.clear();
-        for (std::size_t i = 0; i < decision.rows.size(); ++i) {
-          const auto& row = decision.rows[i];
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+          const auto& row = asked[i].slot;
           st.last_slot = std::max(st.last_slot.value_or(row.scheduled_at), row.scheduled_at);
           auto opened = reply_of<store::open_occurrence>(r->values[i]);
           if (opened && opened->opened && row.state == occurrence_state::open)
-            st.admitted.push_back({row, {}});
+            st.admitted.push_back(admitted(asked[i], {}));
           else if (opened && !opened->opened)
             st.progress = now_of(self); // another node has it
         }
@@ -131,8 +162,10 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
   // The asker is told this id and may wait for it: it holds after a crash, too.
   if (refusal.empty())
     a.slot.cycle_id = a.cycle_id;
+  auto op = slot_request(self, a.slot, a.cycle_id);
   s.opening = s.opening || refusal.empty();
-  ask_store(self, s.parts.store, store::open_occurrence{a.slot},
+  a = admitted(op, std::move(a.cycle_id));
+  ask_store(self, s.parts.store, std::move(op),
             [self, a, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {
               if (refusal.empty())
                 self->state.opening = false;
@@ -291,7 +324,10 @@ void start_next(self_pointer self) {
   s.admitted.pop_front();
   s.resumed = false;
   s.cycle = cycle_core(*s.settings, next.cycle_id.empty() ? new_cycle_id(self) : next.cycle_id,
-                       s.parts.context->node_id, next.slot, s.since, now_of(self));
+                       s.parts.context->node_id, next.slot, s.since,
+                       next.begun_at.value_or(now_of(self)));
+  if (next.begun_at)
+    s.cycle->begin({});
   s.progress = now_of(self);
   s.cycle->carry(std::exchange(s.carried, {}));
   s.told.clear();

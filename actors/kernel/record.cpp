@@ -394,19 +394,32 @@ void finished(self_pointer self) {
     answer<finish_reply>(*promise, finish_reply{});
 }
 
+/// The next start makes good what is missing; but whoever reads the home now is to know.
+void warn_unfinished(self_pointer self, const char* what, const error& why) {
+  spdlog::warn("kernel {}: at the end of the node {}: {}", self->state.settings->kernel_id, what,
+               to_string(why));
+}
+
 /// STATE.md with the cycle that is cut short, and the commit of it.
 void render_cut_short(self_pointer self, const cycle_record& running,
                       const std::vector<cycle_record>& rows) {
-  ask<state_reply>(self, self->state.parts.state_writer, state_request{{}, block_of(self, rows)},
-                   [self, running](result<state_reply>) {
-                     // Not called `cycle …`: that one is the record, and there is one for each
-                     // cycle.
-                     auto what = boundary(self, "stopped in cycle " + running.cycle_id,
-                                          running.cycle_id, {}, false);
-                     ask<repository_reply>(self, self->state.parts.git_committer,
-                                           repository_request{{}, std::move(what)},
-                                           [self](result<repository_reply>) { finished(self); });
-                   });
+  ask<state_reply>(
+      self, self->state.parts.state_writer, state_request{{}, block_of(self, rows)},
+      [self, running](result<state_reply> rendered) {
+        if (!rendered)
+          warn_unfinished(self, "STATE.md was not written", rendered.error());
+        // Not called `cycle …`: that one is the record, and there is one for each
+        // cycle.
+        auto what =
+            boundary(self, "stopped in cycle " + running.cycle_id, running.cycle_id, {}, false);
+        ask<repository_reply>(self, self->state.parts.git_committer,
+                              repository_request{{}, std::move(what)},
+                              [self](result<repository_reply> r) {
+                                if (!r)
+                                  warn_unfinished(self, "nothing was committed", r.error());
+                                finished(self);
+                              });
+      });
 }
 
 } // namespace
@@ -427,9 +440,10 @@ void write_final_block(self_pointer self) {
       store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history});
   ask<store_reply>(self, s.parts.store, std::move(request), [self, running](result<store_reply> r) {
     std::vector<cycle_record> rows{running};
-    if (r)
-      if (auto history = reply_of<store::list_cycles>(r->values.back()))
-        rows.insert(rows.end(), history->begin(), history->end());
+    if (!r)
+      warn_unfinished(self, "its cycle's row does not say how far it got", r.error());
+    else if (auto history = reply_of<store::list_cycles>(r->values.back()))
+      rows.insert(rows.end(), history->begin(), history->end());
     rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
     render_cut_short(self, running, rows);
   });

@@ -49,6 +49,7 @@ using kernel_self =
 struct admitted_slot {
   occurrence slot;
   std::string cycle_id;
+  std::optional<utc_time> begun_at{}; ///< its row was made with the slot
 };
 
 /// A trigger that came before the kernel knew where it stands.
@@ -76,7 +77,7 @@ struct kernel_state {
   std::string paused;
   /// Slots whose row was asked for without an answer: the store may have it. Asked for again as it
   /// was, it is known as our own; in any other form it would be nobody's.
-  std::map<utc_time, occurrence> unanswered;
+  std::map<utc_time, store::open_occurrence> unanswered;
   std::deque<admitted_slot> admitted;
   std::vector<waiting_trigger> triggers;
   std::deque<cycle_record> to_resume;

@@ -293,6 +293,9 @@ void look_into(self_pointer self, const std::string& workspace, view_taker then)
           read_trust_list(self, [self, workspace, view, then](result<trust_list> list) {
             if (!list)
               return then(fail(std::move(list.error())));
+            for (auto& f : view->found)
+              if (f.problem.empty())
+                f.problem = mcp::unseen_problem(f, self->state.configuration->secrets);
             view->trusted = std::move(*list);
             std::erase_if(view->trusted,
                           [&](const auto& t) { return t.file != mcp_core::file_of(workspace); });

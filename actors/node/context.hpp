@@ -5,6 +5,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/pulse.hpp"
 #include "boyd/core/restart_log.hpp"
+#include "boyd/core/worker_roll.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
@@ -67,6 +68,8 @@ struct node_context {
   std::shared_ptr<pulse> heartbeat;
   /// Restarts that are not in the store yet.
   std::shared_ptr<restart_log> restarts = std::make_shared<restart_log>();
+  /// The keepers' workers that live.
+  std::shared_ptr<worker_roll> workers = std::make_shared<worker_roll>();
 
   std::string kernel_home(const std::string& kernel_id) const {
     return home + "/kernel/" + kernel_id;

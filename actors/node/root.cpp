@@ -317,8 +317,7 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
   s.on_reload = std::move(on_reload);
   arm_faults(*context, *configuration);
   s.shell = std::make_unique<supervisor_shell<root_impl::base>>(
-      self, "root", context->ports.clock, context->ports.random,
-      restart_intensity{limits::root_restart_intensity, limits::root_restart_period});
+      self, "root", context->ports.clock, context->ports.random, vital_intensity);
   s.shell->record_in(context->restarts);
   if (context->after_crash)
     context->restarts->note({"root", "the node before this one ended by a fault of its own",

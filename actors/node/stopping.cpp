@@ -35,10 +35,20 @@ void finish_kernels(self_pointer self) {
     if (--*waiting == 0)
       self->send(self, kernels_stopped{});
   };
-  for (const auto& k : kernels_of(self)) {
+  for (const auto& k : self->state.configuration->kernels) {
+    const auto kernel = child<kernel_actor>(self, kernel_child(k.kernel_id));
+    if (!kernel)
+      continue;
     ++*waiting;
     ask<finish_reply>(
-        self, k, finish_order{}, [one_less](result<finish_reply>) { one_less(); },
+        self, kernel, finish_order{},
+        [id = k.kernel_id, one_less](result<finish_reply> r) {
+          if (!r)
+            spdlog::warn("node: kernel {} made no final record: {}; the next start finds out how "
+                         "far it got",
+                         id, to_string(r.error()));
+          one_less();
+        },
         final_record_limit);
   }
   // What has brought the node down is known afterwards, too.

@@ -18,6 +18,8 @@ state_writer_actor spawn_state_writer(caf::actor_system& system, node_context_pt
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.restarts = context->restarts;
+  parts.roll = context->workers;
+  parts.worker_intensity = vital_intensity;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <variant>
 
 namespace boyd {
@@ -19,11 +20,11 @@ using store_keeper = keeper<store_impl::base, store_request, store_reply>;
 
 class store_performer : public performer<store_request, store_reply> {
  public:
-  explicit store_performer(const node_context_ptr& context)
+  store_performer(const node_context_ptr& context, std::shared_ptr<long_work> work)
       : context_(with_fault_points(context, faults::spool_files)),
         session_(context->ports.make_store(),
                  queue::settlement_spool(context_->ports.files, context->home + "/run/spool.jsonl"),
-                 *context->ports.clock) {}
+                 *context->ports.clock, std::move(work)) {}
 
   void perform(std::vector<job<store_request, store_reply>>& batch) override {
     session_.perform(batch);
@@ -116,10 +117,15 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
   install_handlers(self, "store");
   keeper_parts<store_request, store_reply> parts;
   parts.name = "store";
-  parts.make_performer = [context] { return std::make_unique<store_performer>(context); };
+  parts.long_work = std::make_shared<long_work>();
+  parts.make_performer = [context, work = parts.long_work] {
+    return std::make_unique<store_performer>(context, work);
+  };
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.restarts = context->restarts;
+  parts.roll = context->workers;
+  parts.worker_intensity = vital_intensity;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -58,6 +58,17 @@ std::pair<some_jobs, some_jobs> apart(const some_jobs& all) {
   return parts;
 }
 
+/// Results of finished work, alone or with a fact that counts them.
+bool brings_results(const store_request& request) {
+  const auto is_result = [](const store::operation& op) {
+    return std::holds_alternative<store::settle>(op);
+  };
+  return std::ranges::any_of(request.operations, is_result) &&
+         std::ranges::all_of(request.operations, [&](const store::operation& op) {
+           return is_result(op) || std::holds_alternative<store::put_fact>(op);
+         });
+}
+
 bool is_outage(const error& e) {
   return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
          e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
@@ -127,10 +138,17 @@ result<bool> pass_points(const std::vector<store::operation>& operations) {
   if (!faults::any_armed())
     return false;
   std::vector<faults::point> points{"store.apply"};
-  for (const auto& op : operations)
-    if (const auto p = point_of(op);
-        p && std::ranges::find(points, p->index(), &faults::point::index) == points.end())
-      points.push_back(*p);
+  const auto pass = [&points](faults::point p) {
+    if (std::ranges::find(points, p.index(), &faults::point::index) == points.end())
+      points.push_back(p);
+  };
+  for (const auto& op : operations) {
+    if (const auto p = point_of(op))
+      pass(*p);
+    const auto* slot = std::get_if<store::open_occurrence>(&op);
+    if (slot != nullptr && slot->cycle)
+      pass(faults::point("store.begin"));
+  }
   bool unheard = false;
   for (const auto p : points) {
     auto met = faults::meet(p);
@@ -146,8 +164,14 @@ result<bool> pass_points(const std::vector<store::operation>& operations) {
 } // namespace
 
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
-                             const clock_port& clock)
-    : store_(std::move(store)), spool_(std::move(spool)), clock_(clock) {}
+                             const clock_port& clock, std::shared_ptr<long_work> work)
+    : store_(std::move(store)), spool_(std::move(spool)), clock_(clock), work_(std::move(work)) {
+  store_->tell_migrations([work = work_, &clock](const std::string& what) {
+    if (work)
+      work->begin("migrates the database: " + what, clock.steady());
+    return faults::pass("store.migrate");
+  });
+}
 
 void store_session::perform(jobs& batch) {
   some_jobs all;
@@ -251,33 +275,32 @@ void store_session::distribute(const some_jobs& batch, store_reply replies) {
 
 void store_session::answer_during_outage(const some_jobs& batch, const error& why) {
   for (auto* j : batch) {
-    const bool only_settlements =
-        !j->request.operations.empty() &&
-        std::ranges::all_of(j->request.operations, [](const store::operation& op) {
-          return std::holds_alternative<store::settle>(op);
-        });
-    if (!only_settlements) {
+    if (!brings_results(j->request)) {
       j->reply = fail(why);
       continue;
     }
-    store_reply replies;
-    for (const auto& op : j->request.operations) {
-      const auto& settle = std::get<store::settle>(op);
-      if (auto kept = spool_.append(settle.node_id, settle.items); !kept) {
-        replies.values.clear();
-        j->reply = fail(kept.error());
-        break;
-      }
-      spooled_ += settle.items.size();
-      replies.values.emplace_back(
-          std::vector<settle_result>(settle.items.size(), settle_result::accepted));
-    }
-    if (!replies.values.empty()) {
-      if (!std::exchange(spooling_told_, true))
-        spdlog::warn("store: away, results are kept in the spool until it is back");
-      j->reply = std::move(replies);
-    }
+    j->reply = spooled(j->request, why);
+    if (j->reply && !std::exchange(spooling_told_, true))
+      spdlog::warn("store: away, results are kept in the spool until it is back");
   }
+}
+
+/// A fact that comes with results is refused by itself.
+result<store_reply> store_session::spooled(const store_request& request, const error& why) {
+  store_reply replies;
+  for (const auto& op : request.operations) {
+    const auto* settle = std::get_if<store::settle>(&op);
+    if (settle == nullptr) {
+      replies.values.emplace_back(why);
+      continue;
+    }
+    if (auto kept = spool_.append(settle->node_id, settle->items); !kept)
+      return fail(std::move(kept.error()));
+    spooled_ += settle->items.size();
+    replies.values.emplace_back(
+        std::vector<settle_result>(settle->items.size(), settle_result::accepted));
+  }
+  return replies;
 }
 
 result<void> store_session::ensure_open() {
@@ -292,6 +315,8 @@ result<void> store_session::open_now() {
   auto opened = faults::pass("store.open");
   if (opened)
     opened = store_->open();
+  if (work_)
+    work_->end();
   if (!opened) {
     lost(opened.error());
     return fail(opened.error());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/keeper/core.hpp"
+#include "boyd/core/long_work.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/queue/spool.hpp"
 #include "messages/health.hpp"
@@ -19,13 +20,15 @@ class clock_port;
 class store_session {
  public:
   /// `store` is not opened yet. `clock` outlives the session.
+  /// `work` hears of migrations; null: nobody does.
   store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
-                const clock_port& clock);
+                const clock_port& clock, std::shared_ptr<long_work> work = {});
 
-  /// Answers every job. While the store is away: settlements are spooled and count as accepted,
-  /// everything else is answered at once with why: `store_unavailable`, or `corrupt`. After a write
-  /// for which the disk had no room, or which it failed, the same holds for requests that write
-  /// until a write of some size has succeeded; questions are answered as long as they can be read.
+  /// Answers every job. While the store is away: settlements are spooled and count as accepted (a
+  /// fact in the same request is answered with why), everything else is answered at once with why:
+  /// `store_unavailable`, or `corrupt`. After a write for which the disk had no room, or which it
+  /// failed, the same holds for requests that write until a write of some size has succeeded;
+  /// questions are answered as long as they can be read.
   void perform(std::vector<job<store_request, store_reply>>& batch);
 
   /// Tries to reconnect, and to write again, when it is time, and to record what was spooled.
@@ -49,6 +52,7 @@ class store_session {
   result<store_reply> apply(const std::vector<store::operation>& operations);
   void distribute(const some_jobs& batch, store_reply replies);
   void answer_during_outage(const some_jobs& batch, const error& why);
+  result<store_reply> spooled(const store_request& request, const error& why);
   void look_for_concerns();
   void lost(const error& why);
   void restored();
@@ -56,6 +60,7 @@ class store_session {
   std::unique_ptr<dispatch_store> store_;
   queue::settlement_spool spool_;
   const clock_port& clock_;
+  std::shared_ptr<long_work> work_;
   bool open_ = false;
   bool write_failed_ = false; ///< only a write of some size proves that the disk takes them again
   bool spool_loaded_ = false;

@@ -1,20 +1,9 @@
 #include "actors/supervision/core.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace boyd {
-
-namespace {
-
-/// Adds a failure; true when that is one too many.
-bool spend(std::deque<steady_time>& failures, steady_time now, const restart_intensity& allowed) {
-  failures.push_back(now);
-  while (now - failures.front() > allowed.period)
-    failures.pop_front();
-  return failures.size() > static_cast<std::size_t>(allowed.restarts);
-}
-
-} // namespace
 
 supervisor_core::supervisor_core(std::vector<child_rule> rules, restart_intensity intensity)
     : intensity_(intensity) {
@@ -108,22 +97,34 @@ void supervisor_core::failed(child& c, const std::string& why, steady_time now, 
   ++c.restarts;
   c.last_error = why;
   c.restart_at = now + c.backoff.failed(now, unit);
-  const bool subtree_spent = c.rule.vital && spend(failures_, now, intensity_);
+  const bool subtree_spent = c.rule.vital && spend_restart(failures_, now, intensity_);
   const auto own = c.rule.intensity.value_or(c.rule.vital ? intensity_ : restart_intensity{});
-  const bool spent = spend(c.failures, now, own);
+  const bool spent = spend_restart(c.failures, now, own);
   if (spent || subtree_spent)
-    exhaust(c, why);
+    exhaust(c, why,
+            "failed " + std::to_string(c.failures.size()) + " times within " +
+                format_duration(own.period) + ": " + why);
 }
 
-void supervisor_core::exhaust(child& c, const std::string& why) {
+void supervisor_core::gave_up(const std::string& id, const std::string& why, steady_time now) {
+  auto* c = find(id);
+  if (c == nullptr || !c->wanted || c->stopping || shutting_down_)
+    return down(id, true, why, now, 0);
+  c->alive = false;
+  c->restart_at = now;
+  ++c->restarts;
+  c->last_error = why;
+  exhaust(*c, why, why);
+}
+
+void supervisor_core::exhaust(child& c, const std::string& why, std::string parked_because) {
   if (c.rule.vital || is_last_of_group(c)) {
     exhausted_ = true;
     exhausted_by_ = c.rule.id + ": " + why;
     return;
   }
   c.parked = true;
-  c.reason = "failed " + std::to_string(c.failures.size()) + " times within " +
-             format_duration(c.rule.intensity.value_or(restart_intensity{}).period) + ": " + why;
+  c.reason = std::move(parked_because);
 }
 
 bool supervisor_core::is_last_of_group(const child& c) const {

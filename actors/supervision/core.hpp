@@ -18,12 +18,6 @@ enum class restart_kind : std::uint8_t {
   temporary, ///< never
 };
 
-/// At most `restarts` failures within `period`; one more exhausts.
-struct restart_intensity {
-  int restarts = limits::restart_intensity;
-  milliseconds period = limits::restart_period;
-};
-
 /// A child as data, without its factory.
 struct child_rule {
   std::string id;
@@ -84,6 +78,9 @@ class supervisor_core {
   /// `id` is gone. `failure`: it did not end by itself in peace.
   void down(const std::string& id, bool failure, const std::string& why, steady_time now,
             double unit);
+  /// `id` is gone since it has itself spent the restarts of what it supervises: it escalates or is
+  /// parked at once.
+  void gave_up(const std::string& id, const std::string& why, steady_time now);
   /// An ordered end is near: until `begin_shutdown`, `reconcile` starts nothing, stops nothing and
   /// does not escalate, so that what lives can finish its work.
   void hold();
@@ -118,7 +115,7 @@ class supervisor_core {
   child* find(const std::string& id);
   const child* find(const std::string& id) const;
   void failed(child& c, const std::string& why, steady_time now, double unit);
-  void exhaust(child& c, const std::string& why);
+  void exhaust(child& c, const std::string& why, std::string parked_because);
   bool is_last_of_group(const child& c) const;
   bool has_living_dependents(const child& c) const;
   void mark_stale();

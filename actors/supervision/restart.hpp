@@ -4,8 +4,29 @@
 #include "boyd/core/time.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <deque>
 
 namespace boyd {
+
+/// At most `restarts` failures within `period`; one more exhausts.
+struct restart_intensity {
+  int restarts = limits::restart_intensity;
+  milliseconds period = limits::restart_period;
+};
+
+/// Of the parts without which nothing goes, and of their workers.
+inline constexpr restart_intensity vital_intensity{limits::root_restart_intensity,
+                                                   limits::root_restart_period};
+
+/// Adds a failure; true when that is one too many.
+inline bool spend_restart(std::deque<steady_time>& failures, steady_time now,
+                          const restart_intensity& allowed) {
+  failures.push_back(now);
+  while (now - failures.front() > allowed.period)
+    failures.pop_front();
+  return failures.size() > static_cast<std::size_t>(allowed.restarts);
+}
 
 /// How long to wait before the next restart: at once for the first failure, then 100 ms doubling to
 /// 30 s with jitter (SPEC §9). A quiet `restart_period` without failure forgets the past. CAF-free.

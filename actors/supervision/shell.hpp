@@ -187,7 +187,10 @@ class supervisor_shell {
         spdlog::error("{}: {} ended: {}", name_, id, why);
         note_restart(id, why);
       }
-      core_.down(id, failure, why, clock_->steady(), random_->unit());
+      if (is_exhausted(m.reason))
+        core_.gave_up(id, why, clock_->steady());
+      else
+        core_.down(id, failure, why, clock_->steady(), random_->unit());
       tell_if_parked(id);
       return true;
     }

@@ -5,6 +5,8 @@
 #include <caf/to_string.hpp>
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
+
 namespace boyd {
 
 std::string text_of(const std::exception_ptr& e) {
@@ -32,6 +34,24 @@ std::string text_of(const caf::error& reason) {
 
 caf::error crash_error(const std::string& text) {
   return caf::make_error(caf::sec::runtime_error, text);
+}
+
+namespace {
+
+constexpr std::uint8_t exhausted = 1;
+
+auto own_category() {
+  return caf::atom("boyd");
+}
+
+} // namespace
+
+caf::error exhausted_error(const std::string& text) {
+  return {exhausted, own_category(), caf::make_message(text)};
+}
+
+bool is_exhausted(const caf::error& reason) {
+  return reason.category() == own_category() && reason.code() == exhausted;
 }
 
 void log_dropped(const char* actor, const std::string& what) {

@@ -24,6 +24,11 @@ std::string text_of(const caf::error& reason);
 /// CAF drops an exception's text on the way to the supervisor; this keeps it in the exit reason.
 caf::error crash_error(const std::string& text);
 
+/// As crash_error, of a part that has spent the restarts which whatever it supervises may need: to
+/// start it anew would not help.
+caf::error exhausted_error(const std::string& text);
+bool is_exhausted(const caf::error& reason);
+
 /// Logs what would otherwise end the actor or vanish.
 void log_dropped(const char* actor, const std::string& what);
 

@@ -51,7 +51,8 @@ class counted_session final : public session {
   living_workers living_;
 };
 
-/// A keeper of one worker for run_tool; made when first needed, since most nodes never do.
+/// A keeper of one worker for run_tool and look_at_workspace; made when first needed, since most
+/// nodes never do.
 struct tool_slot {
   workspace_actor keeper;
   living_workers living;
@@ -94,6 +95,7 @@ tool_slot& tool_slot_of(self_pointer self, const std::string& workspace, const p
   auto of_tools = parts;
   of_tools.name = "workspace tools";
   of_tools.limits = {.queue = tool_queue, .group = 1, .reserve = 0};
+  of_tools.worker_intensity = {};
   of_tools.make_performer = [own, living = slot.living] {
     return std::make_unique<counted_session>(own, living);
   };
@@ -119,6 +121,14 @@ void give_up(self_pointer self, tool_slot& slot, const std::string& workspace) {
   self->send_exit(slot.keeper, caf::exit_reason::kill);
   slot.keeper = nullptr;
   slot.under_way.clear();
+}
+
+/// The workspace of what the workers of the file tools do; empty for everything else.
+std::string tool_workspace_of(const workspace_request& r) {
+  if (const auto* tool = std::get_if<run_tool>(&r.what))
+    return tool->workspace;
+  const auto* look = std::get_if<look_at_workspace>(&r.what);
+  return look != nullptr ? look->workspace : std::string();
 }
 
 result<void> may_begin(self_pointer self, const std::string& workspace) {
@@ -191,16 +201,19 @@ impl::behavior_type workspace_keeper(self_pointer self, parts_type parts, node_c
                                      milliseconds hangs_after) {
   self->state.hangs_after = hangs_after;
   install_handlers(self, parts.name);
+  // What agents ask of the file tools costs one restart of this part, and not at once the node.
+  self->set_exit_handler([self](caf::exit_msg& m) {
+    self->quit(is_exhausted(m.reason) ? crash_error(text_of(m.reason)) : m.reason);
+  });
   self->state.keep = std::make_unique<keeper_type>(self, parts);
   self->state.keep->start();
   return {
       [self, parts, own](workspace_request& r) -> keeper_type::promise {
-        const auto* tool = std::get_if<run_tool>(&r.what);
+        const auto workspace = tool_workspace_of(r);
         const bool is_record = std::holds_alternative<append_record>(r.what);
-        if (tool == nullptr)
+        if (workspace.empty())
           return self->state.keep->accept(std::move(r), is_record);
         auto promise = self->make_response_promise<result<workspace_reply>>();
-        const auto workspace = tool->workspace;
         run_file_tool(
             self, parts, own,
             {std::make_shared<const workspace_request>(std::move(r)), promise, workspace});
@@ -224,6 +237,8 @@ workspace_actor spawn_workspace(caf::actor_system& system, node_context_ptr cont
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
   parts.restarts = context->restarts;
+  parts.roll = context->workers;
+  parts.worker_intensity = vital_intensity;
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;

@@ -310,4 +310,16 @@ result<workspace_reply> workspace_session::carry_out(const run_tool& what) {
   return reply;
 }
 
+result<workspace_reply> workspace_session::carry_out(const look_at_workspace& what) {
+  const auto& ports = context_->ports;
+  if (!ports.workspaces)
+    return fail(errc::refused, "this node has no file tools", what.workspace);
+  auto prints = tools::look_at_files(*ports.workspaces, what.workspace, what.paths);
+  if (!prints)
+    return fail(std::move(prints.error()));
+  workspace_reply reply;
+  reply.prints = std::move(*prints);
+  return reply;
+}
+
 } // namespace boyd

@@ -47,6 +47,7 @@ class workspace_session {
   result<workspace_reply> carry_out(const read_text_file& what);
   result<workspace_reply> carry_out(const hash_inputs& what);
   result<workspace_reply> carry_out(const run_tool& what);
+  result<workspace_reply> carry_out(const look_at_workspace& what);
   result<workspace_reply> carry_out(const keep_result& what);
   result<workspace_reply> carry_out(const append_record& what);
   result<workspace_reply> carry_out(const read_configuration& what);

@@ -1,5 +1,6 @@
 #include "crash_note.hpp"
 
+#include "adapters/posix/signal_stack.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
 
@@ -64,6 +65,9 @@ class strict_store final : public dispatch_store {
                std::shared_ptr<file_system> files)
       : inner_(std::move(inner)), note_(std::move(note)), files_(std::move(files)) {}
 
+  void tell_migrations(migration_step before) override {
+    inner_->tell_migrations(std::move(before));
+  }
   result<void> open() override { return inner_->open(); }
   std::string describe() const override { return inner_->describe(); }
 
@@ -100,10 +104,11 @@ void leave_crash_note(const std::string& home) {
   if (path.size() >= note_file.size())
     return;
   std::memcpy(note_file.data(), path.c_str(), path.size() + 1);
+  adapters::give_signal_stack();
   for (const int number : faults) {
     struct sigaction action {};
     action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND) | SA_NODEFER;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | static_cast<int>(SA_RESETHAND) | SA_NODEFER;
     ::sigemptyset(&action.sa_mask);
     ::sigaction(number, &action, &earlier_actions[static_cast<std::size_t>(number)]);
   }

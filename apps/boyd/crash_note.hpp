@@ -14,7 +14,8 @@ namespace boyd::app {
 
 /// From here on a fault of this process (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) leaves
 /// HOME/run/crash behind before the process ends as it would have. Once per process, before other
-/// threads start. An overflow of the stack leaves none: the handler has no stack then, either.
+/// threads start. A thread whose stack overflows leaves one, too, when it has another one for
+/// signals, as those of the actor system and the caller have (signal_stack_hook.hpp).
 void leave_crash_note(const std::string& home);
 
 using store_factory = std::function<std::unique_ptr<dispatch_store>()>;

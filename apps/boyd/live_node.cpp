@@ -17,6 +17,7 @@
 #include "boyd_version.hpp"
 #include "crash_note.hpp"
 #include "lost_database.hpp"
+#include "signal_stack_hook.hpp"
 
 #include <caf/actor_clock.hpp>
 #include <caf/actor_system.hpp>
@@ -56,6 +57,7 @@ void configure(caf::actor_system_config& c) {
   // Work stealing looks for work all the time, an idle node's threads a thousand times a second.
   c.set("scheduler.policy", caf::atom("sharing"));
   c.set("logger.verbosity", caf::atom("quiet"));
+  c.add_thread_hook<signal_stack_hook>();
 }
 
 std::string host_name() {
@@ -79,16 +81,6 @@ void remove_left_scratch(const ports& all, const std::string& home) {
   const auto removed = remove_leftover_scratch(*all.files, *all.processes, home);
   if (!removed)
     spdlog::warn("node: temporary files of an earlier node stay: {}", to_string(removed.error()));
-}
-
-/// Not for commands that only ask: what a run of a killed node changed is kept first, which takes
-/// its time.
-void remove_left_worktrees(const std::string& home) {
-  const auto removed = adapters::sweep_worktrees(home + "/run/worktrees");
-  if (!removed)
-    spdlog::warn("node: worktrees of an earlier node stay: {}", to_string(removed.error()));
-  else if (*removed > 0)
-    spdlog::info("node: removed {} worktrees of an earlier node", *removed);
 }
 
 /// Descriptors of a node at rest, and of a run: a call of a model has one, a program three.
@@ -205,7 +197,8 @@ struct live_node::parts {
   caf::actor sentinel; ///< an actor that nobody holds ends as unreachable
 };
 
-live_node::live_node(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+live_node::live_node(std::unique_ptr<parts> p)
+    : parts_(std::move(p)), workers_(parts_->context->workers) {}
 
 result<std::unique_ptr<live_node>>
 live_node::start(const place& where, std::shared_ptr<const config::configuration> configuration,
@@ -239,8 +232,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   if (!asks) {
     ports.web = adapters::make_web_caller();
     ports.workspaces = adapters::make_confined_files({where.home});
-    ports.trees = adapters::make_worktrees();
-    remove_left_worktrees(where.home);
+    ports.trees = adapters::make_worktrees(where.home + "/run/worktrees");
   }
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
     return fail(std::move(added.error()));

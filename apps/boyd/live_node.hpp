@@ -4,6 +4,7 @@
 #include "boyd/core/pulse.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/core/worker_roll.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "home.hpp"
 #include "messages/api.hpp"
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace boyd::app {
 
@@ -77,6 +79,9 @@ class live_node {
   /// the process must leave by _exit.
   bool release(milliseconds limit);
 
+  /// Workers that live, by their parts; also after `release`. Threads: any.
+  std::vector<std::string> living_workers() const { return workers_->names(); }
+
   /// Reads the configuration file again; the same as POST /api/v1/reload does.
   result<std::shared_ptr<const config::configuration>> load_again() const;
 
@@ -90,6 +95,7 @@ class live_node {
   struct parts;
   explicit live_node(std::unique_ptr<parts> p);
   std::unique_ptr<parts> parts_;
+  std::shared_ptr<const worker_roll> workers_; ///< outlives the parts
 };
 
 /// False once an actor system could not be freed in time: the process must leave by _exit, because

@@ -52,7 +52,6 @@ struct whole_node::parts {
   caf::actor_system_config configuration;
   std::unique_ptr<caf::actor_system> system;
   root_actor root;
-  std::optional<caf::scoped_actor> me;
 
   result<json> ask(const char* method, const std::string& path, const std::string& body) {
     api_request request;
@@ -62,8 +61,10 @@ struct whole_node::parts {
       request.query = {{"kernel", bench_kernel}, {"wait", "1"}};
     request.body = body;
     result<json> reply = fail(errc::bug, "no answer");
-    (*me)
-        ->request(root, longest_wait, std::move(request))
+    // One for each request: the timer of an answered one comes all the same and stays in the
+    // mailbox of a blocking actor, which reads it anew for every answer.
+    caf::scoped_actor me(*system);
+    me->request(root, longest_wait, std::move(request))
         .receive(
             [&](result<api_response>& r) {
               if (!r)
@@ -85,16 +86,15 @@ whole_node::whole_node(node_context_ptr context, std::size_t agents, millisecond
   configure_actors(p.configuration);
   p.system = std::make_unique<caf::actor_system>(p.configuration);
   p.root = spawn_root(*p.system, std::move(context), make_configuration(agents, keep_rows));
-  p.me.emplace(*p.system);
   caf::anon_send(p.root, start_claiming{});
 }
 
 whole_node::~whole_node() {
   auto& p = *parts_;
   caf::anon_send(p.root, shutdown_order{{}, milliseconds{0}});
-  (*p.me)->wait_for(p.root);
+  caf::scoped_actor me(*p.system);
+  me->wait_for(p.root);
   p.root = nullptr;
-  p.me.reset();
 }
 
 result<void> whole_node::cycle() {

@@ -38,7 +38,8 @@ constexpr double kibibyte = 1024.0;
 result<configuration_ptr> make_configuration(std::size_t n, const std::string& base_url) {
   const auto most = "max_concurrent: " + std::to_string(n);
   const auto yaml =
-      "version: 1\nnode: {" + most + "}\nproviders:\n  - {provider_id: slow, base_url: \"" +
+      "version: 1\nnode: {" + most +
+      ", budget_day: {tokens: 0, cost: 0}}\nproviders:\n  - {provider_id: slow, base_url: \"" +
       base_url + "\", model: bench, " + most + "}\nkernels:\n  - kernel_id: " + bench_kernel_id +
       "\n    agents:\n      - agent_id: agent\n        " + most +
       "\n        executor: {type: chat, provider: slow}\n"

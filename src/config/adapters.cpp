@@ -87,8 +87,12 @@ class adapter_checks {
       const auto& agents = get(kernels.items[k], "agents");
       for (std::size_t a = 0; a < agents.items.size(); ++a) {
         const auto& executor = get(agents.items[a], "executor");
-        if (text(executor, "type") == "agent_cli")
-          this->executor(child_path(path, a) + ".executor", executor);
+        if (text(executor, "type") != "agent_cli")
+          continue;
+        this->executor(child_path(path, a) + ".executor", executor);
+        if (const auto* adapter = adapter_of_executor(p_, root_, executor))
+          budget(child_path(path, a) + ".budget", get(agents.items[a], "budget"), *adapter,
+                 text(executor, "adapter"));
       }
     }
   }
@@ -210,6 +214,23 @@ class adapter_checks {
       p_.report(cwd->at, path + ".cwd", "worktree is given too", "one of cwd and worktree");
   }
 
+  /// A limit that is asked for must hold: what the program never tells would not reach it.
+  void budget(const std::string& path, const tree& t, const tree& adapter,
+              const std::string& name) {
+    for (const auto* of : {"run", "day"})
+      for (const auto* figure : {"turns", "tokens", "cost"}) {
+        const auto& limit = get(get(t, of), figure);
+        if (limit.text.empty() || limit.unusable ||
+            limit.text.find_first_not_of("0.") == std::string::npos)
+          continue;
+        if (!tells_figure(adapter, figure))
+          p_.report(limit.at, path + "." + of + "." + figure,
+                    "this would not hold: " + name + " never tells its " + figure,
+                    std::string("no limit of ") + figure +
+                        "; what it tells and budget.run.wall can be limited");
+      }
+  }
+
   void permission(const std::string& path, const tree& t, const tree& adapter) {
     const auto& given = get(t, "permission");
     if (given.text.empty() || given.unusable)
@@ -306,6 +327,27 @@ const tree* inline_adapter(const tree& root, std::string_view name) {
     if (text(one, "name") == name)
       return &one;
   return nullptr;
+}
+
+bool tells_figure(const tree& adapter, std::string_view figure) {
+  return std::ranges::any_of(get(adapter, "events").items, [&](const tree& event) {
+    const auto told = [](const tree& places) {
+      return !places.items.empty() || !places.text.empty();
+    };
+    const auto& usage = get(event, "usage");
+    return figure == "tokens" ? told(get(usage, "input")) || told(get(usage, "output"))
+                              : told(get(event, figure));
+  });
+}
+
+const tree* adapter_of_executor(const pass& p, const tree& root, const tree& t) {
+  if (text(t, "type") != "agent_cli")
+    return nullptr;
+  const auto name = text(t, "adapter");
+  if (const auto* own = inline_adapter(root, name))
+    return own;
+  const auto found = p.adapters.find(name);
+  return found == p.adapters.end() ? nullptr : &found->second;
 }
 
 std::string_view pointer_problem(std::string_view text) noexcept {

@@ -19,7 +19,15 @@ const tree* inline_adapter(const tree& root, std::string_view name);
 /// keeps what executors use, filled, in `p.adapters`.
 void check_adapters(pass& p, const tree& root);
 
-/// Whether the executor `t` is an agent CLI that confines its commands itself.
+/// Whether runs of this adapter's program tell `figure`: "turns", "tokens" or "cost".
+bool tells_figure(const tree& adapter, std::string_view figure);
+
+/// The adapter of the executor `t`, an agent CLI, once check_adapters was there; null when there is
+/// none.
+const tree* adapter_of_executor(const pass& p, const tree& root, const tree& t);
+
+/// Whether the executor `t` is an agent CLI that confines its commands itself, and is not told to
+/// leave it (`unconfined` of its adapter).
 bool brings_own_sandbox(const pass& p, const tree& root, const tree& t);
 
 /// A valid, filled adapter as values.

@@ -105,15 +105,16 @@ cli_adapter adapter_of(const tree& t) {
 }
 
 bool brings_own_sandbox(const pass& p, const tree& root, const tree& t) {
-  if (text(t, "type") != "agent_cli") {
+  const auto* adapter = adapter_of_executor(p, root, t);
+  if (adapter == nullptr || text(*adapter, "sandbox") != "own")
     return false;
-  }
-  const auto name = text(t, "adapter");
-  if (const auto* own = inline_adapter(root, name)) {
-    return text(*own, "sandbox") == "own";
-  }
-  const auto found = p.adapters.find(name);
-  return found != p.adapters.end() && text(found->second, "sandbox") == "own";
+  auto words = texts(t, "args");
+  words.push_back(text(t, "permission"));
+  words.push_back(text(*adapter, "permission"));
+  return std::ranges::none_of(texts(*adapter, "unconfined"), [&](const std::string& leaves) {
+    return std::ranges::any_of(
+        words, [&](const std::string& word) { return word.find(leaves) != std::string::npos; });
+  });
 }
 
 agent_cli_executor agent_cli_executor_of(const pass& p, const tree& root, const tree& t) {

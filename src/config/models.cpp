@@ -100,11 +100,6 @@ class model_checks {
  private:
   // -- providers --
 
-  static bool is_loopback(const tree& t) {
-    const auto address = parse_web_address(text_of(&t, "base_url"));
-    return address && is_loopback_host(address->host);
-  }
-
   void provider(const std::string& path, const tree& t) {
     const auto* url = scalar(&t, "base_url");
     if (url == nullptr) {
@@ -378,18 +373,17 @@ class model_checks {
     for (const auto& u : uses) {
       const auto id = text_of(&u.at, "provider");
       const auto* provider = find_provider(id);
-      if (provider == nullptr || is_loopback(*provider)) {
+      if (provider == nullptr) {
         continue;
       }
       auto model = text_of(&u.at, "model");
       model = model.empty() ? text_of(provider, "model") : model;
-      const auto* prices = map(provider, "prices");
-      if (prices == nullptr || (prices->find(model) == nullptr && prices->find("*") == nullptr)) {
+      if (!has_price(*provider, model)) {
         p_.report(cost->at, path,
                   "this would not hold: provider " + id + " has no price for " +
                       (model.empty() ? "its models" : model),
                   "prices with " + (model.empty() ? "\"*\"" : model + " or \"*\"") +
-                      " at the provider, or no limit of cost");
+                      " at the provider (0 for what is free), or no limit of cost");
         return;
       }
     }
@@ -401,6 +395,16 @@ class model_checks {
 };
 
 } // namespace
+
+bool is_loopback(const tree& provider) {
+  const auto address = parse_web_address(text_of(&provider, "base_url"));
+  return address && is_loopback_host(address->host);
+}
+
+bool has_price(const tree& provider, std::string_view model) {
+  const auto* prices = map(&provider, "prices");
+  return prices != nullptr && (prices->find(model) != nullptr || prices->find("*") != nullptr);
+}
 
 void check_models(pass& p, const tree& root) {
   (void)model_checks(p, root);

@@ -55,6 +55,10 @@ void check_combinations(pass& p, const tree& root);
 /// The part of check_meaning about providers and who uses them. Reads the files of `schema_file`.
 void check_models(pass& p, const tree& root);
 
+/// Whether the provider of that tree is on this machine, and whether it says what `model` costs.
+bool is_loopback(const tree& provider);
+bool has_price(const tree& provider, std::string_view model);
+
 /// The part of check_meaning about servers of tools.
 void check_mcp(pass& p, const tree& root);
 

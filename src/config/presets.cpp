@@ -81,6 +81,23 @@ void add_key(pass& p, const preset& from, tree& t, mark at, const environment_lo
   add(t, "api_key", std::move(value));
 }
 
+/// What runs on this machine costs nothing, unless it is said.
+void add_no_price(const preset& from, tree& t, mark at) {
+  if (!from.key_variable.empty() || !is_loopback(t) || t.find("prices") != nullptr) {
+    return;
+  }
+  tree price;
+  price.kind = tree::kind_t::map;
+  price.at = at;
+  add(price, "input", scalar("0", at));
+  add(price, "output", scalar("0", at));
+  tree prices;
+  prices.kind = tree::kind_t::map;
+  prices.at = at;
+  add(prices, "*", std::move(price));
+  add(t, "prices", std::move(prices));
+}
+
 void apply(pass& p, tree& t, const environment_lookup& environment) {
   const auto* name = t.find("preset");
   const auto* known =
@@ -93,6 +110,7 @@ void apply(pass& p, tree& t, const environment_lookup& environment) {
   if (t.find("base_url") == nullptr) {
     add(t, "base_url", scalar(known->base_url, at));
   }
+  add_no_price(*known, t, at);
   if (!known->lacks.empty()) {
     add_capability(*known, t, at);
   }

@@ -23,10 +23,14 @@ std::string upper_case(std::string_view text) {
   return upper;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
+/// How often it was there.
+std::size_t replace_all(std::string& text, std::string_view from, std::string_view to) {
+  std::size_t found = 0;
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
+    ++found;
   }
+  return found;
 }
 
 } // namespace
@@ -80,14 +84,24 @@ std::string_view uri_password(std::string_view text, std::size_t from) {
 
 namespace {
 
-std::string redact_known(std::string text, const std::vector<std::string>& secrets) {
-  for (auto password = uri_password(text); !password.empty() && password != mask;) {
+std::string redact_known(std::string text, const std::vector<std::string>& secrets,
+                         std::vector<hidden_part>* hidden = nullptr) {
+  for (std::size_t from = 0;;) {
+    const auto password = uri_password(text, from);
+    if (password.empty())
+      break;
     const auto at = static_cast<std::size_t>(password.data() - text.data());
+    from = at + mask.size();
+    if (password == mask) // redacted before
+      continue;
+    if (hidden != nullptr)
+      hidden->push_back({std::string(password), false});
     text.replace(at, password.size(), mask);
-    password = uri_password(text, at + mask.size());
   }
   for (const auto& secret : secrets) {
-    replace_all(text, secret, mask);
+    const auto found = replace_all(text, secret, mask);
+    if (hidden != nullptr)
+      hidden->insert(hidden->end(), found, {secret, true});
   }
   return text;
 }
@@ -121,6 +135,15 @@ std::string redact_known_at_begin(std::string text, const std::vector<std::strin
 // What is known comes first: where it is a part of a longer word, that word has no known shape.
 std::string redact_text(std::string text, const std::vector<std::string>& secrets) {
   return redact_shapes(redact_known(std::move(text), secrets));
+}
+
+std::string redact_text(std::string text, const std::vector<std::string>& secrets,
+                        std::vector<hidden_part>& hidden) {
+  std::vector<std::string> taken;
+  text = redact_shapes(redact_known(std::move(text), secrets, &hidden), cut_at::nowhere, &taken);
+  for (auto& part : taken)
+    hidden.push_back({std::move(part), false});
+  return text;
 }
 
 std::string redact_cut_end(std::string text, const std::vector<std::string>& secrets) {

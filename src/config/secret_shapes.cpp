@@ -4,6 +4,7 @@
 #include "secret_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,9 @@ constexpr std::size_t longest_pem_label = 40;
 /// A line of a PEM block that stands by itself has 64 characters or 76; the last one has fewer.
 constexpr std::size_t pem_line = 40;
 constexpr std::size_t pem_last_line = 16;
+/// What may stand before a key in its block (RFC 1421 §4.6, RFC 9580 §6.2.2).
+constexpr std::array<std::string_view, 6> pem_headers{
+    "Proc-Type:", "DEK-Info:", "Version:", "Comment:", "Charset:", "Hash:"};
 constexpr std::size_t jwt_part = 10;
 constexpr std::size_t aws_key = 16;
 constexpr std::size_t google_key = 35;
@@ -42,6 +46,77 @@ bool equals_ignoring_case(std::string_view text, std::string_view lower_word) {
       return false;
   return true;
 }
+
+bool is_pem_header(std::string_view line) {
+  return std::ranges::any_of(pem_headers, [&](auto h) { return line.starts_with(h); }) &&
+         std::ranges::all_of(line, [](char c) {
+           return is_letter_or_digit(c) ||
+                  std::string_view(" ,.:-_/()@").find(c) != std::string_view::npos;
+         });
+}
+
+/// Reads what stands between the labels of a private key, word for word: anybody can write the
+/// labels, around anything, so nothing but a key may be taken with them.
+class key_body {
+ public:
+  /// Whether there are lines of a key, and nothing that could be more than that.
+  static bool is_key(std::string_view body) {
+    key_body read;
+    while (!body.empty()) {
+      const auto end = std::min(body.find_first_of("\n\r\\"), body.size());
+      if (!read.line(body.substr(0, end)))
+        return false;
+      body.remove_prefix(end);
+      if (!skip_break(body))
+        return false;
+    }
+    return read.has_lines_;
+  }
+
+ private:
+  /// Past a line break, also one that is escaped: "\n" as in JSON, once or several times.
+  static bool skip_break(std::string_view& rest) {
+    const auto signs = std::min(rest.find_first_not_of('\\'), rest.size());
+    if (signs == 0) {
+      rest.remove_prefix(rest.empty() ? 0 : 1);
+      return true;
+    }
+    rest.remove_prefix(signs);
+    if (rest.empty() || std::string_view("nr\n\r").find(rest.front()) == std::string_view::npos)
+      return false;
+    rest.remove_prefix(1);
+    return true;
+  }
+
+  bool line(std::string_view text) {
+    if (!has_lines_ && is_pem_header(text))
+      return true;
+    while (!text.empty()) {
+      const auto end = std::min(text.find_first_of(" \t"), text.size());
+      if (end > 0 && !word(text.substr(0, end)))
+        return false;
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return true;
+  }
+
+  bool word(std::string_view text) {
+    constexpr std::size_t checksum = 5; // of OpenPGP: "=" and four characters
+    if (!std::ranges::all_of(text, is_base64))
+      return false;
+    if (text.size() >= pem_line)
+      return has_lines_ = !over_;
+    // A short word alone could be the name of a program.
+    const bool sum = text.size() == checksum && text.front() == '=';
+    if (!has_lines_ || (over_ && !sum) ||
+        (!sum && text.size() < pem_last_line && !text.ends_with('=')))
+      return false;
+    return over_ = true;
+  }
+
+  bool has_lines_ = false;
+  bool over_ = false; ///< the last line was there
+};
 
 class scanner {
  public:
@@ -262,7 +337,8 @@ class scanner {
     const bool whole = end != std::string_view::npos && next_pem_end_ - at <= longest_pem &&
                        is_one_block(text_.substr(body, end - body));
     end = whole ? end + pem_dashes.size() : std::min(text_.size(), body + longest_pem);
-    if (whole && text_.substr(at, end - at).find('"') == std::string_view::npos)
+    const auto key = std::min(body + pem_dashes.size(), next_pem_end_);
+    if (whole && key_body::is_key(text_.substr(key, next_pem_end_ - key)))
       return take(at, end);
     take_lines(body, end, whole);
   }
@@ -273,8 +349,8 @@ class scanner {
            rest.find(pem_begin) == std::string_view::npos;
   }
 
-  /// Lines of a key that stands in the strings of a program, or that has no end: then they end with
-  /// the first word that is none of them.
+  /// Lines of a key that stands in the strings of a program or among other words, or that has no
+  /// end: then they end with the first word that is none of them.
   void take_lines(std::size_t at, std::size_t end, bool whole) {
     at = std::max(at, lines_done_);
     bool after_line = false;
@@ -413,7 +489,7 @@ class scanner {
 
 } // namespace
 
-std::string redact_shapes(std::string text, cut_at cut) {
+std::string redact_shapes(std::string text, cut_at cut, std::vector<std::string>* taken) {
   const auto places = scanner(text, cut).run();
   if (places.empty())
     return text;
@@ -423,6 +499,8 @@ std::string redact_shapes(std::string text, cut_at cut) {
   for (const auto& [begin, end] : places) {
     out.append(text, from, begin - from);
     out += mask;
+    if (taken != nullptr)
+      taken->push_back(text.substr(begin, end - begin));
     from = end;
   }
   return out.append(text, from);

@@ -57,6 +57,7 @@ class doubts {
       for (const auto* who : {"planner", "reducer"}) {
         const auto at = child_path(path, std::string_view(who));
         fallbacks(at, map(&kernel, who));
+        unpriced(map(&kernel, who));
         budget(at + ".budget_day", map(map(&kernel, who), "budget_day"));
       }
       const auto* agents = list(&kernel, "agents");
@@ -69,6 +70,10 @@ class doubts {
  private:
   void agent(const std::string& path, const tree& t) {
     fallbacks(path + ".executor", map(&t, "executor"));
+    if (text_of(map(&t, "executor"), "type") == "chat") {
+      unpriced(map(&t, "executor"));
+    }
+    uncounted(path, map(&t, "executor"));
     for (const auto* of : {"run", "day"}) {
       budget(path + ".budget." + of, map(map(&t, "budget"), of));
     }
@@ -105,6 +110,45 @@ class doubts {
                   "another model or another provider");
       }
     }
+  }
+
+  /// What costs something and has no price: budgets, also the standard ones, count its tokens
+  /// alone.
+  void unpriced(const tree* asker) {
+    unpriced_model(target_of(asker));
+    const auto* all = list(asker, "fallback");
+    for (std::size_t i = 0; all != nullptr && i < all->items.size(); ++i) {
+      unpriced_model(target_of(&all->items[i]));
+    }
+  }
+
+  void unpriced_model(const std::pair<std::string, std::string>& target) {
+    const auto* providers = list(&root_, "providers");
+    for (std::size_t i = 0; providers != nullptr && i < providers->items.size(); ++i) {
+      const auto& provider = providers->items[i];
+      if (text_of(&provider, "provider_id") != target.first || is_loopback(provider) ||
+          has_price(provider, target.second) || !unpriced_.insert(target).second) {
+        continue;
+      }
+      p_.report(provider.at, child_path("providers", i) + ".prices",
+                "there is no price for " + target.second +
+                    ": no limit of cost counts it, those of tokens do",
+                "prices with " + target.second + " or \"*\" (0 for what is free)");
+    }
+  }
+
+  /// A limit of the node's cost that a program will never reach: it tells none.
+  void uncounted(const std::string& path, const tree* executor) {
+    const auto* limit = part(map(map(&root_, "node"), "budget_day"), "cost", tree::kind_t::scalar);
+    const auto* adapter = executor == nullptr ? nullptr : adapter_of_executor(p_, root_, *executor);
+    if (adapter == nullptr || limit == nullptr || parse_dollars(limit->text).value_or(0) == 0 ||
+        tells_figure(*adapter, "cost")) {
+      return;
+    }
+    p_.report(limit->at, path + ".executor.adapter",
+              text_of(executor, "adapter") +
+                  " never tells its cost: node.budget_day.cost does not count it",
+              "node.budget_day.tokens beside it");
   }
 
   /// The provider and the model that are asked.
@@ -201,6 +245,7 @@ class doubts {
   pass& p_;
   const tree& root_;
   pattern_comparer compare_;
+  std::set<std::pair<std::string, std::string>> unpriced_; ///< that were told of
 };
 
 } // namespace

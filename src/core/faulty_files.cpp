@@ -151,6 +151,11 @@ class watched_confined_files final : public confined_files {
                      std::string_view content) override {
     return after("file_tools.write", path, [&] { return inner_->write(root, path, content); });
   }
+  result<void> write_over(const std::string& root, const std::string& path,
+                          std::string_view content, const may_replace& may) override {
+    return after("file_tools.write", path,
+                 [&] { return inner_->write_over(root, path, content, may); });
+  }
   result<listing> list(const std::string& root, const std::string& path,
                        std::size_t most) override {
     return after("file_tools.read", path, [&] { return inner_->list(root, path, most); });

@@ -1,5 +1,6 @@
 #include "boyd/exec/attempt.hpp"
 
+#include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/exit_class.hpp"
 #include "json_text.hpp"
@@ -18,8 +19,6 @@ constexpr std::size_t stderr_share = 4;
 constexpr std::string_view stderr_title = "--- stderr ---\n";
 /// Output of a check that is kept for its message.
 constexpr std::size_t check_output_bytes = 8u << 10;
-/// Of its budget of time a run is warned when so much of it is over.
-constexpr int warn_percent_of_wall = 80;
 /// A shorter wait for places is not worth a word.
 constexpr milliseconds told_wait = 1s;
 
@@ -98,31 +97,30 @@ void attempt_core::set_deadline() {
 void attempt_core::arm_deadline(attempt_effects& effects) const {
   effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
   if (wall_ends_)
-    effects.push_back(
-        effect::arm_timer{timer_kind::budget,
-                          *wall_ends_ - options_.wall_budget * (100 - warn_percent_of_wall) / 100});
+    effects.push_back(effect::arm_timer{timer_kind::budget,
+                                        *wall_ends_ - options_.wall_budget *
+                                                          (100 - limits::budget_warning) / 100});
 }
 
-void attempt_core::on_output(run_index run, output_stream stream, std::string_view bytes,
+bool attempt_core::on_output(run_index run, output_stream stream, std::string_view bytes,
                              steady_time now) {
   if (run != run_ || phase_ == phase::finished)
-    return;
-  if (run > 0)
-    return check_out_.append(bytes);
+    return false;
+  if (run > 0) {
+    check_out_.append(bytes);
+    return false;
+  }
   const bool is_out = stream == output_stream::out;
   (is_out ? out_ : err_).append(bytes);
-  if (events_) {
-    // What it says beside its events does not show that it moves on.
-    if (!is_out)
-      return err_lines_.append(bytes);
-    if (events_->append(bytes))
-      last_progress_ = now;
-    if (events_->report().final && !final_at_)
-      final_at_ = now;
-    return;
-  }
-  last_progress_ = now;
-  (is_out ? out_lines_ : err_lines_).append(bytes);
+  // What a program says beside its events does not show that it moves on.
+  const bool moves_on = !events_ || (is_out && events_->append(bytes));
+  if (moves_on)
+    last_progress_ = now;
+  if (events_ && events_->report().final && !final_at_)
+    final_at_ = now;
+  if (!events_ || !is_out)
+    (is_out ? out_lines_ : err_lines_).append(bytes);
+  return is_out && has_news_of_budget();
 }
 
 attempt_effects attempt_core::on_exit(run_index run, const process_exit& e, steady_time now) {
@@ -406,7 +404,7 @@ attempt_effects attempt_core::warn_of_wall() {
   if (phase_ != phase::running || !wall_ends_)
     return {};
   return {effect::talk{effect::warn{"the budget of the run (wall) is used up to " +
-                                    std::to_string(warn_percent_of_wall) + " %"}}};
+                                    std::to_string(limits::budget_warning) + " %"}}};
 }
 
 std::string attempt_core::timed_out() const {

@@ -1,7 +1,15 @@
+#include "boyd/core/limits.hpp"
+#include "boyd/core/money.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/exit_class.hpp"
 #include "boyd/model/error_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <utility>
 
 /// The part of attempt_core about agents with a command line of their own.
 namespace boyd::exec {
@@ -16,7 +24,79 @@ std::string describe_denials(const cli_report& r) {
   return r.denied == 1 ? out : out + " (" + std::to_string(r.denied) + " times)";
 }
 
+/// More is no figure but a mistake of the program's.
+constexpr std::int64_t most_told = std::int64_t{1} << 50;
+
+/// One figure that a program tells, and its limit; without one it is 0.
+struct figure {
+  std::string name;
+  std::int64_t used = 0;
+  std::int64_t limit = 0;
+
+  bool is_near() const { return limit > 0 && percent() >= limits::budget_warning; }
+  bool is_passed() const { return limit > 0 && used > limit; }
+  /// With a limit only.
+  std::int64_t percent() const { return used * 100 / limit; }
+};
+
+std::array<figure, 3> figures_of(const cli_report& told, const config::budget_limit& budget) {
+  const auto least = [](std::int64_t n) { return std::min(n, most_told); };
+  return {{{"turns", least(told.turns), budget.turns},
+           {"tokens", least(told.input) + least(told.output), budget.tokens},
+           {"cost", least(told.cost), budget.cost}}};
+}
+
+/// "the run's budget of 2 turns is used up, the program told of 40 (budget.run.turns)"; empty: none
+/// is.
+std::string passed_budget(const cli_report& told, const config::budget_limit& budget) {
+  for (const auto& f : figures_of(told, budget)) {
+    if (!f.is_passed())
+      continue;
+    const bool money = f.name == "cost";
+    const auto words = [&](std::int64_t n) {
+      return money ? format_dollars(n) : std::to_string(n);
+    };
+    return "the run's budget of " + words(f.limit) + (money ? " dollars" : " " + f.name) +
+           " is used up, the program told of " + words(f.used) + " (budget.run." + f.name + ")";
+  }
+  return {};
+}
+
 } // namespace
+
+/// Once for each step: a program may tell its figures with every line.
+bool attempt_core::has_news_of_budget() {
+  if (!events_ || phase_ != phase::running)
+    return false;
+  const auto figures = figures_of(events_->report(), options_.cli->budget);
+  const int reached = std::ranges::any_of(figures, &figure::is_passed) ? 2
+                      : std::ranges::any_of(figures, &figure::is_near) ? 1
+                                                                       : 0;
+  return reached > std::exchange(figures_told_, std::max(figures_told_, reached));
+}
+
+attempt_effects attempt_core::warn_of_figures() {
+  attempt_effects effects;
+  for (const auto& f : figures_of(events_->report(), options_.cli->budget))
+    if (f.is_near() && figures_warned_.insert(f.name).second)
+      effects.emplace_back(
+          effect::talk{effect::warn{"the budget of the run (" + f.name + ") is used up to " +
+                                    std::to_string(f.percent()) + " %"}});
+  return effects;
+}
+
+attempt_effects attempt_core::on_figures(steady_time now) {
+  if (!events_ || phase_ != phase::running)
+    return {};
+  auto effects = warn_of_figures();
+  // After its final event it only has to end, and is judged then.
+  auto why = final_at_ ? std::string() : passed_budget(events_->report(), options_.cli->budget);
+  if (why.empty())
+    return effects;
+  auto end = end_run(execution_verdict::failed, std::move(why), now, failure_class::policy);
+  std::ranges::move(end, std::back_inserter(effects));
+  return effects;
+}
 
 /// The answer takes the place of the events, which stay where there is no answer to show.
 void attempt_core::end_events() {
@@ -46,12 +126,24 @@ attempt_effects attempt_core::fail_by_events(failure_class failure, std::string 
 }
 
 attempt_effects attempt_core::judge_events(const process_exit& e, steady_time now) {
+  auto effects = warn_of_figures();
+  auto end = judge_told(e, now);
+  std::ranges::move(end, std::back_inserter(effects));
+  return effects;
+}
+
+attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now) {
   const auto& report = events_->report();
   const auto exit_class =
       lingered_ ? failure_class::none : classify_exit(e, options_.cli->adapter->exit_codes);
   const bool plain = options_.cli->adapter->parser == config::cli_adapter::parser_t::text;
   read_claim();
   outcome_.execution = execution_verdict::failed;
+  if (auto why = passed_budget(report, options_.cli->budget); !why.empty()) {
+    outcome_.failure = failure_class::policy; // also when it says that it failed: once is enough
+    outcome_.error = std::move(why);
+    return finish();
+  }
   if (report.failed)
     return fail_by_events(report.failure.value_or(exit_class == failure_class::none
                                                       ? failure_class::deterministic

@@ -1,5 +1,7 @@
 #include "chat_record.hpp"
 
+#include "boyd/core/sha256.hpp"
+
 namespace boyd::exec {
 
 using nlohmann::json;
@@ -106,6 +108,8 @@ std::string action_json(const model::tool_call& call, int turn, std::uint64_t st
                {"step", step},
                {"id", call.id},
                {"tool", call.name},
+               // Of the bytes as they came: the message that holds them is redacted.
+               {"arguments_sha256", sha256_hex(call.arguments)},
                {"decision", name_of(j.decision)},
                {"reason", j.reason}});
 }

@@ -1,3 +1,4 @@
+#include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/model/bounded_message.hpp"
 #include "boyd/tools/call.hpp"
@@ -21,9 +22,6 @@ constexpr std::int64_t least_output_tokens = 16;
 bool has_long_arguments(const model::tool_call& call) {
   return call.arguments.size() > tools::argument_bytes;
 }
-
-/// A budget is warned of from this share on.
-constexpr int warn_percent = 80;
 
 constexpr std::array<std::string_view, 3> usual_fallbacks{"overloaded", "rate_limited",
                                                           "unavailable"};
@@ -52,7 +50,8 @@ std::string next_after(model::trouble_kind kind, const std::string& provider_id)
 }
 
 bool is_near(std::int64_t used, std::int64_t limit) {
-  return limit > 0 && static_cast<double>(used) * 100 >= static_cast<double>(limit) * warn_percent;
+  return limit > 0 &&
+         static_cast<double>(used) * 100 >= static_cast<double>(limit) * limits::budget_warning;
 }
 
 /// Of one figure of one call: more is no usage but a mistake of the provider's (queue/spend.hpp).

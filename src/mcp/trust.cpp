@@ -1,5 +1,6 @@
 #include "boyd/mcp/trust.hpp"
 
+#include "boyd/config/redact.hpp"
 #include "boyd/core/json_depth.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
@@ -236,6 +237,15 @@ std::string pin_text(const found_server& s) {
   for (const auto& [path, hash] : s.programs)
     out += line_of("file", path + " sha256:" + hash);
   return out;
+}
+
+std::string unseen_problem(const found_server& s, const std::vector<std::string>& secrets) {
+  const auto text = pin_text(s);
+  if (config::redact_text(text, secrets) == text)
+    return {};
+  return "its definition holds what looks like a secret, which would not be shown to whoever is to "
+         "trust it: put the secret into an environment variable and write ${NAME} in its place, or "
+         "rename what only looks like one";
 }
 
 std::vector<std::string> named_paths(const config::mcp_server& s, const std::string& cwd,

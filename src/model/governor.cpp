@@ -47,10 +47,12 @@ void governor_core::set_limits(const config::provider& settings) {
   requests_left_ += settings.requests_per_minute - limits_.requests_per_minute;
   tokens_left_ += static_cast<double>(settings.tokens_per_minute - limits_.tokens_per_minute);
   limits_ = settings;
-  if (limits_.requests_per_minute <= 0)
-    requests_left_ = 0;
-  if (limits_.tokens_per_minute <= 0)
-    tokens_left_ = 0;
+  // Under a much smaller limit that would be the work of hours: a minute is enough.
+  const auto of_a_minute = [](double left, double limit) {
+    return limit <= 0 ? 0 : std::max(left, -limit);
+  };
+  requests_left_ = of_a_minute(requests_left_, limits_.requests_per_minute);
+  tokens_left_ = of_a_minute(tokens_left_, static_cast<double>(limits_.tokens_per_minute));
 }
 
 std::int64_t governor_core::places() const {
@@ -140,9 +142,11 @@ void governor_core::done(ticket_id ticket, std::int64_t used, const std::optiona
   fill(now);
   const held had = place->second;
   free_place(place);
-  const auto more = static_cast<double>(std::max<std::int64_t>(used, 0) - had.tokens);
-  if (limits_.tokens_per_minute > 0)
-    tokens_left_ = std::min(static_cast<double>(limits_.tokens_per_minute), tokens_left_ - more);
+  if (limits_.tokens_per_minute > 0) {
+    const auto more = static_cast<double>(std::max<std::int64_t>(used, 0) - had.tokens);
+    const auto most = static_cast<double>(limits_.tokens_per_minute);
+    tokens_left_ = std::clamp(tokens_left_ - more, std::min(tokens_left_, -most), most);
+  }
   learn_nonsense(had.agent, t, now);
   learn(had.model, t, had.trying, now);
 }
@@ -182,8 +186,11 @@ void governor_core::learn(const std::string& model, const std::optional<trouble>
     return;
   }
   const auto pause = t->retry_after.value_or(limited ? rate_limit_pause : milliseconds{0});
-  if (pause.count() > 0)
-    paused_until_ = std::max(paused_until_, now + std::min(pause, longest_closure));
+  if (pause.count() > 0) {
+    std::erase_if(pauses_, [&](const auto& p) { return p.second.until <= now; });
+    if (auto& p = pauses_[model]; p.until < now + std::min(pause, longest_closure))
+      p = {now + std::min(pause, longest_closure), t->what};
+  }
   if (limited && trying) // it answers again
     circuits_.erase(model);
   if (limited || !moves)
@@ -236,32 +243,36 @@ std::optional<trouble> governor_core::closed_because(const std::string& model,
   return why;
 }
 
-std::optional<trouble> governor_core::pause_because(steady_time now) const {
-  if (paused_until_ <= now || paused_until_ - now <= longest_pause)
+std::optional<trouble> governor_core::pause_because(const std::string& model,
+                                                    steady_time now) const {
+  const auto& p = pauses_.at(model);
+  if (p.until <= now || p.until - now <= longest_pause)
     return std::nullopt;
   auto why = refusal(trouble_kind::rate_limited,
-                     "provider " + limits_.provider_id + " asks for a pause of " +
-                         format_duration(paused_until_ - now) +
-                         (last_trouble_.empty() ? "" : "; the last: ") + last_trouble_);
-  why.retry_after = paused_until_ - now;
+                     "provider " + limits_.provider_id + (model.empty() ? "" : ", " + model) +
+                         ": it asks for a pause of " + format_duration(p.until - now) +
+                         (p.last.empty() ? "" : "; the last: ") + p.last);
+  why.retry_after = p.until - now;
   return why;
 }
 
-/// Those who wait for a model that is closed, or all, when the provider asks for a long pause.
+/// Those who wait for a model that is closed, or that is to have a long pause.
 void governor_core::refuse_closed(steady_time now, std::vector<decision>& out) {
-  const auto pause = pause_because(now);
   std::map<std::string, trouble> closed;
   for (const auto& [model, c] : circuits_)
     if (auto why = closed_because(model, now))
       closed.emplace(model, std::move(*why));
-  if (!pause && closed.empty())
+  for (const auto& [model, p] : pauses_)
+    if (auto why = pause_because(model, now))
+      closed.emplace(model, std::move(*why));
+  if (closed.empty())
     return;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     std::erase_if(it->second, [&](const call& c) {
       const auto why = closed.find(c.model);
-      if (!pause && why == closed.end())
+      if (why == closed.end())
         return false;
-      out.push_back({c.ticket, false, why != closed.end() ? why->second : *pause});
+      out.push_back({c.ticket, false, why->second});
       agent_of_.erase(c.ticket);
       --waiting_count_;
       return true;
@@ -271,18 +282,31 @@ void governor_core::refuse_closed(steady_time now, std::vector<decision>& out) {
   std::erase_if(turn_, [&](const std::string& agent) { return waiting_.count(agent) == 0; });
 }
 
-bool governor_core::is_tried(const std::string& model) const {
+/// In a pause, or while another call tries whether it is there again.
+bool governor_core::has_to_wait(const std::string& model, steady_time now) const {
   const auto c = circuits_.find(model);
-  return c != circuits_.end() && c->second.opened_at && c->second.trying;
+  const auto p = pauses_.find(model);
+  return (c != circuits_.end() && c->second.opened_at && c->second.trying) ||
+         (p != pauses_.end() && p->second.until > now);
+}
+
+/// When somebody who waits for the end of a pause need not wait any more, at the earliest.
+std::optional<steady_time> governor_core::first_pause_over() const {
+  std::optional<steady_time> first;
+  for (const auto& [agent, queue] : waiting_)
+    if (const auto p = pauses_.find(queue.front().model);
+        p != pauses_.end() && p->second.until > *filled_at_ && (!first || p->second.until < *first))
+      first = p->second.until;
+  return first;
 }
 
 /// The agent whose next call is to have the next place; the end: nobody's.
-governor_core::line::const_iterator governor_core::next_in_line() const {
+governor_core::line::const_iterator governor_core::next_in_line(steady_time now) const {
   auto best = turn_.end();
   auto fewest = std::numeric_limits<std::size_t>::max();
   std::size_t compared = 0;
   for (auto it = turn_.begin(); it != turn_.end() && compared < compared_agents; ++it) {
-    if (is_tried(waiting_.at(*it).front().model))
+    if (has_to_wait(waiting_.at(*it).front().model, now))
       continue;
     ++compared;
     const auto count = holds_.find(*it);
@@ -340,8 +364,8 @@ std::vector<governor_core::decision> governor_core::decide(steady_time now) {
   fill(now);
   auto out = std::exchange(refused_, {});
   refuse_closed(now, out);
-  while (static_cast<std::int64_t>(granted_.size()) < places() && paused_until_ <= now) {
-    const auto whose = next_in_line();
+  while (static_cast<std::int64_t>(granted_.size()) < places()) {
+    const auto whose = next_in_line(now);
     if (whose == turn_.end() || !fits(waiting_.at(*whose).front()))
       break;
     out.push_back({waiting_.at(*whose).front().ticket, true, std::nullopt});
@@ -353,10 +377,13 @@ std::vector<governor_core::decision> governor_core::decide(steady_time now) {
 std::optional<steady_time> governor_core::next_look() const {
   if (!refused_.empty())
     return filled_at_;
-  const auto whose = next_in_line();
-  if (whose == turn_.end() || static_cast<std::int64_t>(granted_.size()) >= places() || !filled_at_)
+  if (turn_.empty() || static_cast<std::int64_t>(granted_.size()) >= places() || !filled_at_)
     return std::nullopt;
-  auto when = std::max(*filled_at_, paused_until_);
+  const auto over = first_pause_over();
+  const auto whose = next_in_line(*filled_at_);
+  if (whose == turn_.end())
+    return over;
+  auto when = *filled_at_;
   const auto& next = waiting_.at(*whose).front();
   if (limits_.requests_per_minute > 0 && requests_left_ + grain < 1)
     when =
@@ -367,7 +394,7 @@ std::optional<steady_time> governor_core::next_look() const {
     if (tokens_left_ + grain < need)
       when = std::max(when, *filled_at_ + time_to_fill(need - tokens_left_, most));
   }
-  return when;
+  return over ? std::min(when, *over) : when;
 }
 
 } // namespace boyd::model

@@ -47,6 +47,11 @@ std::size_t json_depth(std::string_view text) {
 problem check(const open_occurrence& op) {
   if (op.slot.kernel_id.empty())
     return wrong("a slot needs a kernel_id");
+  if (op.cycle &&
+      (op.cycle->cycle_id.empty() || op.cycle->cycle_id != op.slot.cycle_id ||
+       op.cycle->kernel_id != op.slot.kernel_id || op.cycle->scheduled_at != op.slot.scheduled_at ||
+       op.slot.state != occurrence_state::open))
+    return wrong("a cycle begins with its own open slot only");
   return {};
 }
 

@@ -1,10 +1,13 @@
 #include "boyd/tools/describe.hpp"
 
+#include "boyd/config/redact.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/tools/call.hpp"
+#include "boyd/tools/definitions.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -114,6 +117,36 @@ std::string words_of(const run_command_call& c) {
          "\n";
 }
 
+/// One word to a shell as to a person: nothing in it begins another command, or is replaced.
+bool is_plain_word(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-+/=.,:@%^#~").find(c) != std::string_view::npos;
+  });
+}
+
+/// A block of a private key holds nothing else (config::redact_shapes), but a line of it may still
+/// be the name of a program.
+bool is_mere_secret(std::string_view tool, const config::hidden_part& part) {
+  return part.known || is_plain_word(part.text) ||
+         (tool != run_command_name && part.text.starts_with("-----BEGIN "));
+}
+
+std::string words_of(const std::vector<config::hidden_part>& hidden) {
+  const bool one = hidden.size() == 1;
+  std::string out =
+      "NOT ALL OF THIS IS SHOWN: " + std::to_string(hidden.size()) +
+      (one ? " part looks like a secret and stands" : " parts look like secrets and stand") +
+      " here as [redacted]\n";
+  for (const auto& part : hidden)
+    out += "  " + std::to_string(part.text.size()) + " bytes, " +
+           // Its hash would help whoever guesses a short one.
+           (part.known ? std::string("a secret of the node's configuration")
+                       : "sha256 " + sha256_hex(part.text)) +
+           "\n";
+  return out + "\n";
+}
+
 } // namespace
 
 std::string visible_text(std::string_view text) {
@@ -139,6 +172,20 @@ std::string describe_call(std::string_view tool, std::string_view arguments_json
   else
     out += "arguments:\n\n" + std::string(arguments_json);
   return visible_text(out);
+}
+
+shown_call show_call(std::string_view tool, std::string_view arguments_json,
+                     const std::vector<std::string>& secrets) {
+  std::vector<config::hidden_part> hidden;
+  auto text = config::redact_text(describe_call(tool, arguments_json), secrets, hidden);
+  const auto odd = std::ranges::find_if_not(
+      hidden, [&](const auto& part) { return is_mere_secret(tool, part); });
+  if (odd != hidden.end())
+    return {std::move(text), "a person would not see all of what they decide about: a part of " +
+                                 std::to_string(odd->text.size()) +
+                                 " bytes looks like a secret and may be more than that; leave "
+                                 "the secret out, or read it from a file or a variable"};
+  return {hidden.empty() ? std::move(text) : words_of(hidden) + text, {}};
 }
 
 } // namespace boyd::tools

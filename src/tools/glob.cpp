@@ -84,6 +84,7 @@ class places {
   }
 
   bool at_end() const { return now_.back(); }
+  bool any() const { return std::ranges::find(now_, true) != now_.end(); }
 
  private:
   using set = std::vector<bool>;
@@ -146,17 +147,28 @@ class places {
   set next_;
 };
 
+void read_all(places& where, std::string_view text) {
+  while (!text.empty() && where.any()) {
+    const auto character = first_character(text);
+    where.read(character);
+    text.remove_prefix(character.size());
+  }
+}
+
 } // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view text, glob_text kind) {
   const auto parts = parts_of(pattern, kind);
   places where(parts, kind);
-  while (!text.empty()) {
-    const auto character = first_character(text);
-    where.read(character);
-    text.remove_prefix(character.size());
-  }
+  read_all(where, text);
   return where.at_end();
+}
+
+bool glob_continues(std::string_view pattern, std::string_view beginning, glob_text kind) {
+  const auto parts = parts_of(pattern, kind);
+  places where(parts, kind);
+  read_all(where, beginning);
+  return where.any(); // from each of them some text leads to the end
 }
 
 } // namespace boyd::tools

@@ -1,5 +1,6 @@
 #include "boyd/tools/perform.hpp"
 
+#include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/core/workspace_path.hpp"
 #include "boyd/tools/definitions.hpp"
@@ -67,7 +68,13 @@ class performer {
 
   tool_outcome operator()(const write_file_call& call) {
     // No link is followed here, so the path that was decided about is the one that is written.
-    if (auto ok = inside_.write(workspace_, call.path, call.content); !ok)
+    const auto& before = permission_.before;
+    const auto is_as_before = [&](const std::string* now) {
+      return *before == (now != nullptr ? sha256_hex(*now) : std::string());
+    };
+    if (auto ok = before ? inside_.write_over(workspace_, call.path, call.content, is_as_before)
+                         : inside_.write(workspace_, call.path, call.content);
+        !ok)
       return failed_outcome(ok.error());
     return fitted("wrote " + std::to_string(call.content.size()) + " bytes to " + call.path);
   }

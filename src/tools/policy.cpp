@@ -3,6 +3,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/glob.hpp"
+#include "shell_words.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -94,8 +95,11 @@ bool command_matches(const config::policy_rule& rule, const action& a) {
     return fits && means_program(pattern, a) &&
            !(a.shell && a.command.find_first_of(starts_another_command) != std::string::npos);
   // What forbids is tried on every way to read it.
-  return fits || (a.shell && a_piece_matches(pattern, a.command)) ||
-         (!a.argv.empty() && glob_matches(pattern, joined(a.argv), glob_text::command));
+  if (fits || (!a.argv.empty() && glob_matches(pattern, joined(a.argv), glob_text::command)))
+    return true;
+  if (a.shell)
+    return a_piece_matches(pattern, a.command) || fits_line(pattern, a.command);
+  return fits_command(pattern, {a.argv, false});
 }
 
 bool matches(const config::policy_rule& rule, const action& a) {

@@ -4,6 +4,8 @@
 
 #include <regex>
 
+namespace boyd::agents_text_test {
+
 using namespace boyd::test;
 
 namespace {
@@ -117,3 +119,5 @@ TEST_CASE("line 6: what a person writes while agents run is kept", "[acceptance]
   INFO(told(wrong));
   CHECK(wrong.empty());
 }
+
+} // namespace boyd::agents_text_test

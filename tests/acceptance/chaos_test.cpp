@@ -13,6 +13,8 @@
 #include <set>
 #include <thread>
 
+namespace boyd::chaos_test {
+
 using namespace boyd::test;
 using nlohmann::json;
 
@@ -88,18 +90,19 @@ way way_to(const std::string& point) {
 }
 
 /// Passed only where a cycle does not come: another node's wake-up, packing after 500 objects, a
-/// look for old rows after a minute, the start of a node (tests/e2e/chaos_test.cpp), a chat
+/// look for old rows after a minute, the start of a node (tests/e2e/chaos_test.cpp,
+/// tests/e2e/supervision_test.cpp), a chat
 /// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp), a run that asks a person
 /// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
 /// a run or another durable file (tests/actor/workspace_test.cpp).
 bool out_of_reach(const std::string& point) {
   static const std::set<std::string> points{
-      "approvals.answer", "approvals.ask",           "approvals.end",
-      "approvals.notify", "approvals.use",           "governor.answer",
-      "governor.place",   "governor.release",        "home.lock",
-      "models.call",      "repository.pack",         "retention.run",
-      "store.wakeup",     "workspace.rename",        "workspace.repair",
-      "workspace.sync",   "workspace.sync_directory"};
+      "approvals.answer", "approvals.ask",    "approvals.end",
+      "approvals.notify", "approvals.use",    "governor.answer",
+      "governor.place",   "governor.release", "home.lock",
+      "models.call",      "repository.pack",  "retention.run",
+      "store.migrate",    "store.wakeup",     "workspace.rename",
+      "workspace.repair", "workspace.sync",   "workspace.sync_directory"};
   return points.contains(point) || point.starts_with("mcp.") || point.starts_with("file_tools.") ||
          point.starts_with("worktrees.");
 }
@@ -328,3 +331,5 @@ TEST_CASE("chaos: a running node loses nothing at any fault point", "[acceptance
   INFO(told(found));
   CHECK(found.empty());
 }
+
+} // namespace boyd::chaos_test

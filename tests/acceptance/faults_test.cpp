@@ -5,6 +5,8 @@
 #include <csignal>
 #include <set>
 
+namespace boyd::faults_test {
+
 using namespace boyd::test;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("faults: each part crashes alone, comes again, and the cycle is record
   INFO(told(wrong));
   CHECK(wrong.empty());
 }
+
+} // namespace boyd::faults_test

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::honest_answers_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
@@ -77,8 +79,9 @@ TEST_CASE("without a node a damaged database is no empty queue", "[acceptance]")
   const site s(one_worker());
   REQUIRE(s.run({"cycle"}).code == 0);
   damage(s.home() + "/boyd.db");
-  check_unknown(s, "the database is damaged");
-  check_refused_cycle(s, "the database is damaged", "stop the node and restore");
+  check_unknown(s, "the database could not be read or is damaged");
+  check_refused_cycle(s, "the database could not be read or is damaged",
+                      "try again and check the disk");
 }
 
 TEST_CASE("without a node a PostgreSQL that is down is no empty queue", "[acceptance]") {
@@ -183,3 +186,5 @@ TEST_CASE("without a node there is no process and no start", "[acceptance]") {
   CHECK(node.at("pid").is_null());
   CHECK(node.at("started_at").is_null());
 }
+
+} // namespace boyd::honest_answers_test

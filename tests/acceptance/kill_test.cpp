@@ -12,6 +12,8 @@
 #include <random>
 #include <set>
 
+namespace boyd::kill_test {
+
 using namespace boyd::test;
 using nlohmann::json;
 
@@ -225,3 +227,5 @@ TEST_CASE("line 3: killed again and again at points of quick cycles, the home st
     CHECK(row.at("status") == "done");
   CHECK(s.state().find(agents_text) != std::string::npos);
 }
+
+} // namespace boyd::kill_test

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <csignal>
 
+namespace boyd::limits_test {
+
 using namespace boyd::test;
 
 namespace {
@@ -78,3 +80,5 @@ TEST_CASE("line 5: the number of threads does not depend on how many runs wait",
   CHECK(many == few);
   CHECK(many < most_threads);
 }
+
+} // namespace boyd::limits_test

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <set>
 
+namespace boyd::shared_store_test {
+
 using namespace boyd::test;
 
 TEST_CASE("PostgreSQL: the main job does the same", "[acceptance]") {
@@ -54,3 +56,5 @@ TEST_CASE("PostgreSQL: two nodes on one database never run one dispatch twice", 
     CHECK(row.at("rescues") == 0);
   }
 }
+
+} // namespace boyd::shared_store_test

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <set>
 
+namespace boyd::signals_test {
+
 using namespace boyd::test;
 
 namespace {
@@ -214,3 +216,5 @@ TEST_CASE("a second node on the same home ends with 5 and names the owner", "[ac
   CHECK(second.err.find("started 20") != std::string::npos);
   CHECK(s.status().at("node").at("pid") == node.pid());
 }
+
+} // namespace boyd::signals_test

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::taken_away_test {
+
 using namespace boyd::test;
 namespace fs = std::filesystem;
 
@@ -319,3 +321,5 @@ TEST_CASE("line 4: a busy node loses everything in turn and goes on", "[acceptan
   CHECK(s.fsck().empty());
   CHECK(s.git({"status", "--porcelain"}).empty());
 }
+
+} // namespace boyd::taken_away_test

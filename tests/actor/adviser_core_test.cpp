@@ -1,6 +1,8 @@
 #include "actors/adviser/core.hpp"
 #include "pch.hpp"
 
+namespace boyd::adviser_core_test {
+
 using namespace boyd;
 using plan::fallback_reason;
 
@@ -42,3 +44,5 @@ TEST_CASE("adviser: what a question cost is read from the conversation's usage",
   CHECK(a.cost == 7);
   CHECK(adviser::cost_of("nonsense") == plan::advice{});
 }
+
+} // namespace boyd::adviser_core_test

@@ -14,6 +14,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+namespace boyd::approvals_actor_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using store::approval_outcome;
@@ -560,3 +562,5 @@ TEST_CASE("approvals: people are told of what is asked, without what it is", "[a
     CHECK(f.heard->back().word == approval_word::approved);
   }
 }
+
+} // namespace boyd::approvals_actor_test

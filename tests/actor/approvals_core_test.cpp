@@ -2,6 +2,8 @@
 #include "boyd/queue/approvals.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::approvals_core_test {
+
 using namespace boyd;
 using namespace boyd::approving;
 using store::approval_outcome;
@@ -254,3 +256,5 @@ TEST_CASE("approvals: the form of a question is known while it waits", "[approva
   CHECK(r.room.form_of("w1") == "{}");
   CHECK(r.room.form_of("w2").empty());
 }
+
+} // namespace boyd::approvals_core_test

@@ -7,6 +7,8 @@
 
 #include <stdexcept>
 
+namespace boyd::contract_errors_test {
+
 using namespace boyd;
 using boyd::test::deterministic_system;
 
@@ -192,3 +194,5 @@ TEST_CASE("contract 12: quit drops pending response handlers", "[contract]") {
   CHECK(node.ended(asker));
   CHECK_FALSE(*called);
 }
+
+} // namespace boyd::contract_errors_test

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+namespace boyd::contract_lifetime_test {
+
 using namespace boyd;
 using boyd::test::deterministic_system;
 
@@ -226,3 +228,5 @@ TEST_CASE("contract: the coordinator lets one actor go on until its mail is hand
 TEST_CASE("contract 15: an actor may run without end unless it is limited", "[contract]") {
   CHECK(caf::defaults::scheduler::max_throughput == std::numeric_limits<std::size_t>::max());
 }
+
+} // namespace boyd::contract_lifetime_test

@@ -1,6 +1,8 @@
 #include "actors/kernel/cycle_core.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::cycle_core_test {
+
 using namespace boyd;
 
 namespace {
@@ -259,3 +261,5 @@ TEST_CASE("cycle: the status of SPEC 3") {
   CHECK(status_of(2, 0, false) == cycle_status::failed);
   CHECK(status_of(0, 0, true) == cycle_status::error);
 }
+
+} // namespace boyd::cycle_core_test

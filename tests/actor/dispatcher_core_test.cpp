@@ -2,6 +2,8 @@
 #include "boyd/queue/transitions.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::dispatcher_core_test {
+
 using namespace boyd;
 
 namespace {
@@ -257,3 +259,5 @@ TEST_CASE("dispatcher: new lease times hold for the next lease when nothing is h
   core.claimed({claimed("b")}, t0 + 12s);
   CHECK(core.decide(t0 + 30s).renew.empty());
 }
+
+} // namespace boyd::dispatcher_core_test

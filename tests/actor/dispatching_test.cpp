@@ -8,8 +8,16 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+#include <caf/event_based_actor.hpp>
+#include <caf/local_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+
+namespace boyd::dispatching_test {
 
 using namespace boyd;
 using boyd::test::simulated_node;
@@ -52,20 +60,24 @@ struct fixture : simulated_node {
   }
   ~fixture() { faults::disarm(); }
 
+  /// A cycle with one dispatch.
+  store::enqueue_cycle enqueueing(const std::string& agent) {
+    store::enqueue_cycle op;
+    op.kernel_id = kernel().kernel_id;
+    op.cycle_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
+    dispatch_spec spec;
+    spec.dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
+    spec.kernel_id = op.kernel_id;
+    spec.cycle_id = op.cycle_id;
+    spec.agent_id = agent;
+    op.specs.push_back(spec);
+    return op;
+  }
+
   void enqueue(const std::string& agent, int count) {
     store_request request;
-    for (int i = 0; i < count; ++i) {
-      store::enqueue_cycle op;
-      op.kernel_id = kernel().kernel_id;
-      op.cycle_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
-      dispatch_spec spec;
-      spec.dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
-      spec.kernel_id = op.kernel_id;
-      spec.cycle_id = op.cycle_id;
-      spec.agent_id = agent;
-      op.specs.push_back(spec);
-      request.operations.emplace_back(std::move(op));
-    }
+    for (int i = 0; i < count; ++i)
+      request.operations.emplace_back(enqueueing(agent));
     const auto taken = actors.ask_now<store_reply>(store, std::move(request));
     REQUIRE(taken.ok());
   }
@@ -160,6 +172,88 @@ TEST_CASE("a crash in a batch costs its attempts one try, and no other agent's",
     CHECK(row.attempt == (row.agent_id == "a" ? 2 : 1));
   }
   CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("whatever a crashed dispatcher left running is given back, more than one page of it",
+          "[dispatching]") {
+  constexpr int left = 450;
+  fixture f({scripted("quick", {0ms})});
+  store_request request;
+  for (int i = 0; i < left; ++i)
+    request.operations.emplace_back(f.enqueueing("quick"));
+  // Claimed behind the dispatcher's back: it does not run them.
+  request.operations.emplace_back(
+      store::claim{f.context->node_id, f.kernel().kernel_id, "quick", left, 1h});
+  REQUIRE(f.actors.ask_now<store_reply>(f.store, std::move(request)).ok());
+  f.actors.advance(2s);
+  REQUIRE(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, left}});
+  REQUIRE(faults::arm({{"dispatcher.claim", faults::action::crash, 1, 1.0, 0ms}}, 1));
+  f.enqueue("quick", 1);
+  f.actors.advance(1min);
+  CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::done, left + 1}});
+}
+
+namespace {
+
+/// As `advance`, but the executors get no turn: as if one of their handlers did not end.
+void advance_without_executors(fixture& f, milliseconds by) {
+  auto& scheduler = f.actors.scheduler();
+  const auto is_executor = [](caf::resumable* job) {
+    auto* actor = dynamic_cast<caf::local_actor*>(job);
+    return actor != nullptr && std::string_view(actor->name()) == "executor";
+  };
+  for (milliseconds passed{0}; passed < by; passed += 1s) {
+    f.actors.clock()->advance(1s);
+    f.actors.catch_up();
+    for (;;) {
+      auto& jobs = scheduler.jobs;
+      const auto next = std::ranges::find_if_not(jobs, is_executor);
+      if (next == jobs.end())
+        break;
+      std::rotate(jobs.begin(), next, next + 1);
+      scheduler.run_once();
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("case 10 stuck-actor: a run whose worker spins is told of, and is for the watchdog",
+          "[dispatching]") {
+  fixture f({scripted("slow", {1h})});
+  f.context->housekeeping.heartbeat = limits::heartbeat;
+  f.enqueue("slow", 1);
+  f.actors.advance(1s);
+  REQUIRE(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, 1}});
+  pong heard;
+  const auto beat = [&] {
+    f.actors.system().spawn([&heard, pool = f.pool](caf::event_based_actor* self) {
+      self->request(caf::actor_cast<caf::actor>(pool), std::chrono::minutes{60}, ping{})
+          .then([&heard](pong& p) { heard = std::move(p); }, [](caf::error&) {});
+    });
+  };
+  for (int i = 0; i < 30; ++i) {
+    beat();
+    f.actors.advance(limits::heartbeat);
+  }
+  CHECK(heard.silent.empty()); // it runs for long, and answers
+  for (milliseconds stuck{0}; stuck <= limits::stuck_worker; stuck += limits::heartbeat) {
+    beat();
+    advance_without_executors(f, limits::heartbeat);
+  }
+  beat();
+  advance_without_executors(f, 1s);
+  REQUIRE(heard.silent.size() == 1);
+  CHECK(heard.silent[0].name == "dispatcher:default/slow");
+  CHECK(heard.silent[0].missed == 0);
+  CHECK(heard.silent[0].worker_busy >= limits::stuck_worker);
+  beat();
+  f.actors.advance(1s);
+  beat();
+  f.actors.advance(1s);
+  beat();
+  f.actors.advance(1s);
+  CHECK(heard.silent.empty());
 }
 
 TEST_CASE("an injected error of an attempt is its own", "[dispatching]") {
@@ -288,3 +382,5 @@ TEST_CASE("who listens hears of a cancelled dispatch, not of one that could not 
   f.actors.run_all();
   CHECK(*heard == std::vector{waiting});
 }
+
+} // namespace boyd::dispatching_test

@@ -9,6 +9,8 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::fault_points_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using faults::action;
@@ -227,3 +229,5 @@ TEST_CASE("fault points: requests to the governor and to the servers of tools", 
   strike_requests<mcp_tools_reply>(f, "mcp.request", mcp,
                                    mcp_tools_query{{}, {"default", "a", "/ws"}}, false);
 }
+
+} // namespace boyd::fault_points_test

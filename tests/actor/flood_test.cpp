@@ -24,6 +24,8 @@
 #include <fmt/format.h>
 #include <fstream>
 
+namespace boyd::flood_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -351,3 +353,5 @@ TEST_CASE(
   if (!test::sanitized())
     CHECK(flooded->peak - before <= growth_mib);
 }
+
+} // namespace boyd::flood_test

@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+namespace boyd::git_committer_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -220,3 +222,5 @@ TEST_CASE("a committer that is killed between any two messages is followed by on
     CHECK(f.subjects() == std::vector<std::string>{"pre-cycle c1"});
   }
 }
+
+} // namespace boyd::git_committer_test

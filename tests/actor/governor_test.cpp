@@ -7,6 +7,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+namespace boyd::governor_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -193,3 +195,5 @@ TEST_CASE("fault points: places at providers come late, or not, and none is lost
     CHECK(f.actors.ended(f.governor));
   }
 }
+
+} // namespace boyd::governor_test

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace boyd::graph_recorder_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -213,3 +215,5 @@ TEST_CASE("a log that is taken away is not begun anew", "[graph_recorder]") {
   CHECK(again.ok());
   CHECK(f.report().chained == 2);
 }
+
+} // namespace boyd::graph_recorder_test

@@ -15,6 +15,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace boyd::keeper_actor_test {
+
 using namespace boyd;
 using boyd::test::deterministic_system;
 
@@ -68,14 +70,22 @@ class echo_performer : public performer<echo_request, echo_reply> {
   std::shared_ptr<world> world_;
 };
 
+/// For what a keeper does as long as it does not give up.
+constexpr restart_intensity endless{1'000'000, 30s};
+
 struct fixture {
   deterministic_system node;
+  std::shared_ptr<long_work> work = std::make_shared<long_work>();
+  std::shared_ptr<worker_roll> roll = std::make_shared<worker_roll>();
   std::shared_ptr<world> outside = std::make_shared<world>();
   echo_actor keeper;
 
-  explicit fixture(keeper_limits l = {}) {
+  explicit fixture(keeper_limits l = {}, restart_intensity intensity = endless) {
     keeper_parts<echo_request, echo_reply> parts;
     parts.name = "echo";
+    parts.worker_intensity = intensity;
+    parts.long_work = work;
+    parts.roll = roll;
     parts.clock = node.clock();
     parts.random = std::make_shared<sim::seeded_entropy>(1);
     parts.detached = false;
@@ -87,6 +97,17 @@ struct fixture {
 
   test::asked<echo_reply> ask(const std::string& text) {
     return node.ask<echo_reply>(keeper, echo_request{{}, text});
+  }
+
+  /// How long its worker has been busy by its pong, after `most_jobs` messages.
+  milliseconds busy(std::size_t most_jobs = 1000) {
+    const auto told = std::make_shared<milliseconds>(-1);
+    node.system().spawn([told, k = keeper](caf::event_based_actor* self) {
+      self->request(caf::actor_cast<caf::actor>(k), std::chrono::minutes{1440}, ping{})
+          .then([told](pong& p) { *told = p.worker_busy; }, [](caf::error&) {});
+    });
+    node.run_all(most_jobs);
+    return *told;
   }
 
   part_health health() {
@@ -288,28 +309,111 @@ TEST_CASE("an outage of ten minutes costs no worker (promise: a database outage 
 
 TEST_CASE("a keeper's pong tells for how long its worker has been away", "[keeper][actor]") {
   fixture f;
-  const auto pinged = [&](std::size_t most_jobs) {
-    milliseconds busy{-1};
-    f.node.system().spawn([&, k = f.keeper](caf::event_based_actor* self) {
-      self->request(caf::actor_cast<caf::actor>(k), std::chrono::minutes{60}, ping{})
-          .then([&](pong& p) { busy = p.worker_busy; }, [](caf::error&) {});
-    });
-    f.node.run_all(most_jobs);
-    return busy;
-  };
   f.node.advance(1min);
-  CHECK(pinged(1000) == 0ms);
+  CHECK(f.busy() == 0ms);
   // The newest job first: the worker, which got its batch before, has to wait.
   auto answer = f.ask("slow");
   CHECK(f.node.run_one());
   CHECK(f.node.run_one());
   f.node.choose_by([](std::size_t count) { return count - 1; });
   f.node.clock()->advance(25s);
-  CHECK(pinged(3) == 25s);
+  CHECK(f.busy(3) == 25s);
   CHECK_FALSE(answer.answered());
   f.node.run_all();
   CHECK(answer.ok());
-  CHECK(pinged(1000) == 0ms);
+  CHECK(f.busy() == 0ms);
+}
+
+TEST_CASE("a worker that dies with each batch is as good as one that does not come back",
+          "[keeper][actor]") {
+  fixture f;
+  f.node.advance(1min);
+  f.outside->crashes_left = 1'000'000;
+  const auto from = f.node.clock()->steady();
+  while (f.node.clock()->steady() - from < limits::stuck_worker) {
+    static_cast<void>(f.ask("a"));
+    f.node.advance(900ms);
+  }
+  CHECK(f.busy() >= limits::stuck_worker - limits::backoff_cap);
+  f.outside->crashes_left = 0;
+  f.node.advance(limits::backoff_cap);
+  auto answer = f.ask("b");
+  f.node.run_all();
+  CHECK(answer.ok());
+  CHECK(f.busy() == 0ms);
+}
+
+TEST_CASE("case 8 crash-loop: a keeper ends when its worker has died too often",
+          "[keeper][actor]") {
+  const restart_intensity intensity{3, 60s};
+  fixture f({}, intensity);
+  f.outside->crashes_left = 3;
+  auto poison = f.ask("a");
+  f.node.advance(5s);
+  auto next = f.ask("b");
+  f.node.advance(5s);
+  REQUIRE_FALSE(deterministic_system::ended(f.keeper));
+  CHECK(next.ok());
+  CHECK(f.outside->performers == 4); // after three restarts
+  f.node.advance(intensity.period);
+  f.outside->crashes_left = 1;
+  auto later = f.ask("c");
+  f.node.advance(5s);
+  CHECK(later.ok()); // the others are forgotten
+  std::string why;
+  f.node.own(caf::actor(
+      f.node.system().spawn([&why, k = f.keeper](caf::event_based_actor* self) -> caf::behavior {
+        self->monitor(caf::actor_cast<caf::actor>(k));
+        self->set_down_handler([&why](caf::down_msg& m) {
+          why = is_exhausted(m.reason) ? text_of(m.reason) : "failed";
+        });
+        return {[](int) {}};
+      })));
+  f.outside->crashes_left = 3;
+  auto lost = f.ask("d");
+  auto waits = f.ask("e");
+  f.node.advance(5s);
+  CHECK(deterministic_system::ended(f.keeper));
+  CHECK(why == "its worker failed 4 times within 1m: worker down");
+  CHECK(lost.answered());
+  CHECK(waits.answered()); // nobody waits for a keeper that is gone
+}
+
+TEST_CASE("a keeper whose worker does long work says what, and is not taken for stuck",
+          "[keeper][actor]") {
+  const auto busy_after = [](milliseconds passed) {
+    fixture f;
+    f.outside->crashes_left = 2;
+    static_cast<void>(f.ask("a")); // no worker is there for a moment
+    f.node.run_all();
+    f.work->begin("moves house", f.node.clock()->steady());
+    f.node.clock()->advance(passed);
+    return f.busy();
+  };
+  CHECK(busy_after(10min) == 0ms);
+  CHECK(busy_after(limits::long_work + 10min) >= limits::long_work + 10min);
+  fixture f;
+  f.node.advance(1s);
+  f.work->begin("moves house", f.node.clock()->steady());
+  f.node.clock()->advance(3min);
+  CHECK_FALSE(f.health().ok);
+  CHECK(f.health().reason == "moves house, for 3m");
+  f.work->end();
+  CHECK(f.health().ok);
+}
+
+TEST_CASE("who asks which workers live is told their part's name until they end",
+          "[keeper][actor]") {
+  fixture f;
+  f.node.advance(1s);
+  CHECK(f.roll->names() == std::vector<std::string>{"echo"});
+  f.outside->crashes_left = 1;
+  auto answer = f.ask("a");
+  f.node.advance(1s);
+  CHECK(f.roll->names() == std::vector<std::string>{"echo"});
+  f.node.kill(f.keeper);
+  f.node.run_all();
+  CHECK(f.roll->names().empty());
 }
 
 TEST_CASE("case 3 promise-orphan: a keeper that ends answers everybody who waits",
@@ -366,3 +470,5 @@ TEST_CASE("a detached worker ends with its keeper", "[keeper][actor]") {
   caf::anon_send_exit(keeper, caf::exit_reason::user_shutdown);
   CHECK(closed.wait());
 }
+
+} // namespace boyd::keeper_actor_test

@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::keeper_core_test {
+
 using namespace boyd;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("every ticket is answered once, whatever workers do", "[keeper]") {
     RC_ASSERT(core.waiting() == 0u);
   }));
 }
+
+} // namespace boyd::keeper_core_test

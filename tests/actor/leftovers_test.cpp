@@ -2,6 +2,8 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::leftovers_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -29,3 +31,5 @@ TEST_CASE("one start removes a bounded number of prompt files", "[leftovers]") {
   CHECK(remove_leftover_prompts(*n.files, "/boyd").value() == prompt_files_at_start);
   CHECK(remove_leftover_prompts(*n.files, "/boyd").value() == 1);
 }
+
+} // namespace boyd::leftovers_test

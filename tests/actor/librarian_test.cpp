@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <csignal>
 
+namespace boyd::librarian_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -320,3 +322,5 @@ TEST_CASE("what is remembered of a sense reads back", "[librarian]") {
   CHECK(is_due(s, m, utc_time{65s}));
   CHECK(is_due(s, m, utc_time{4s})); // the clock went back
 }
+
+} // namespace boyd::librarian_test

@@ -13,6 +13,8 @@
 
 #include <deque>
 
+namespace boyd::llm_planner_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -364,3 +366,5 @@ TEST_CASE("cycle: a model words the outcomes before they are rendered", "[llm]")
   CHECK(without.outcomes().front().summary == "fine");
   CHECK(without.problems().empty());
 }
+
+} // namespace boyd::llm_planner_test

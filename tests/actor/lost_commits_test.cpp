@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace boyd::lost_commits_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -72,3 +74,5 @@ TEST_CASE("commits of cycles that no branch has any more are made up for, in the
   CHECK_FALSE(n.commits().back().second);
   CHECK(n.commits().back().first.starts_with("cycle " + fourth + ": "));
 }
+
+} // namespace boyd::lost_commits_test

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 
+namespace boyd::mcp_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using nlohmann::json;
@@ -260,3 +262,5 @@ TEST_CASE(
   CHECK(key_for(closed) == "mcp:s@/ws#closed");
   CHECK(key_for(closed_too) == key_for(closed));
 }
+
+} // namespace boyd::mcp_test

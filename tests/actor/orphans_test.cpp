@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace boyd::orphans_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -95,3 +97,5 @@ TEST_CASE("case 3 promise-orphan: whichever part ends with questions open, who w
       CHECK(json::parse(again.value().body).at("status") == "success");
     }
 }
+
+} // namespace boyd::orphans_test

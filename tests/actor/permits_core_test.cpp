@@ -5,6 +5,8 @@
 
 #include <map>
 
+namespace boyd::permits_core_test {
+
 using namespace boyd;
 
 TEST_CASE("permits: the best priority first, then who waited longest") {
@@ -120,3 +122,5 @@ TEST_CASE("permits: no sequence of events exceeds a limit or leaks") {
     }
   }));
 }
+
+} // namespace boyd::permits_core_test

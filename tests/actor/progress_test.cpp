@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace boyd::progress_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -144,3 +146,5 @@ TEST_CASE("heartbeat: without an address nobody is called", "[progress][heartbea
   f.actors.advance(5min);
   CHECK(f.web->called.empty());
 }
+
+} // namespace boyd::progress_test

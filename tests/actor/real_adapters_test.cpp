@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
+namespace boyd::real_adapters_test {
+
 using namespace boyd;
 
 namespace {
@@ -184,3 +186,5 @@ TEST_CASE("case 35 enospc-wal: a database on a full disk is read, is degraded fo
   REQUIRE(ask(store::put_fact{"s", "small", "two"}));
   CHECK(std::get<store::get_facts::reply>(ask(store::get_facts{"store:proof"})->values[0]).empty());
 }
+
+} // namespace boyd::real_adapters_test

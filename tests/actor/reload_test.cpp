@@ -8,6 +8,8 @@
 
 #include <tuple>
 
+namespace boyd::reload_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -230,3 +232,5 @@ TEST_CASE("what a request says that nobody would read is refused with the neares
   REQUIRE(asked.ok());
   CHECK(asked.value().status == 200);
 }
+
+} // namespace boyd::reload_test

@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+namespace boyd::state_writer_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -357,3 +359,5 @@ TEST_CASE("a writer that is killed between any two messages leaves the old text 
     check_whole(f);
   }
 }
+
+} // namespace boyd::state_writer_test

@@ -7,6 +7,8 @@
 #include <deque>
 #include <stdexcept>
 
+namespace boyd::store_session_test {
+
 using namespace boyd;
 
 namespace {
@@ -167,6 +169,32 @@ TEST_CASE("a batch that fails twice is answered and stays whole", "[store]") {
   CHECK_FALSE(f.session.health().ok);
 }
 
+TEST_CASE("results are spooled also when a count comes with them, which is refused by itself",
+          "[store]") {
+  fixture f;
+  f.plan->steps = {script::step::lose_it, script::step::lose_it};
+  settlement item;
+  item.dispatch_id = "dispatch-1";
+  item.fence = 1;
+  item.to = settle_to::done;
+  store_request request = request_of({"runs"});
+  request.operations.insert(request.operations.begin(), store::settle{"node-1", {item}});
+  jobs batch;
+  batch.emplace_back(std::move(request));
+  f.session.perform(batch);
+  REQUIRE(batch[0].reply);
+  const auto& values = batch[0].reply->values;
+  REQUIRE(values.size() == 2);
+  CHECK(std::get<std::vector<settle_result>>(values[0]) ==
+        std::vector<settle_result>{settle_result::accepted});
+  CHECK(std::get<error>(values[1]).code == errc::commit_in_doubt);
+  queue::settlement_spool next(adapters::make_posix_file_system(), f.directory.file("spool.jsonl"));
+  const auto kept = next.load();
+  REQUIRE(kept);
+  REQUIRE(kept->items.size() == 1);
+  CHECK(kept->items[0].item.dispatch_id == "dispatch-1");
+}
+
 TEST_CASE("an error that is no outage is everybody's answer, without a repeat", "[store]") {
   fixture f;
   f.plan->steps = {script::step::refuse_it};
@@ -266,3 +294,5 @@ TEST_CASE("case 35 enospc: writing itself finds out that there is room again, wi
   CHECK(batch.front().reply);
   CHECK(f.session.health().ok);
 }
+
+} // namespace boyd::store_session_test

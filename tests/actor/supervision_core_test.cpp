@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+namespace boyd::supervision_core_test {
+
 using namespace boyd;
 
 namespace {
@@ -406,3 +408,23 @@ TEST_CASE("a restart that an operator wants does not wait for the back-off", "[s
   core.renew("a");
   CHECK(core.reconcile(t0).start == ids{"a"});
 }
+
+TEST_CASE("case 8 crash-loop: a part that has given up is not tried again", "[supervision][core]") {
+  supervisor_core core({rule("vital"), dispensable("other")}, {.restarts = 3, .period = 60s});
+  start_all(core);
+  core.gave_up("other", "its worker failed 6 times", t0);
+  auto todo = core.reconcile(t0);
+  CHECK(todo.start.empty());
+  CHECK_FALSE(todo.escalate);
+  CHECK(view_of(core.view(), "other").state == "parked");
+  CHECK(view_of(core.view(), "other").reason == "its worker failed 6 times");
+  CHECK(core.unpark("other"));
+  CHECK(core.reconcile(t0).start == ids{"other"});
+  core.started("other");
+  core.gave_up("vital", "its worker failed 4 times", t0);
+  todo = core.reconcile(t0);
+  CHECK(todo.escalate);
+  CHECK(todo.reason == "vital: its worker failed 4 times");
+}
+
+} // namespace boyd::supervision_core_test

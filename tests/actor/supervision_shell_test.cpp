@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+namespace boyd::supervision_shell_test {
+
 using namespace boyd;
 using boyd::test::deterministic_system;
 using boyd::test::heard_log;
@@ -305,3 +307,5 @@ TEST_CASE("a ping overtakes 100,000 waiting messages", "[supervision]") {
   CHECK(answered);
   f.node.run_all();
 }
+
+} // namespace boyd::supervision_shell_test

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+namespace boyd::supervision_tree_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -130,6 +132,47 @@ TEST_CASE("case 8 crash-loop: a part that is not vital is parked, and the cycle 
         json{{"schema", "boyd.actor_unpark/1"}, {"name", "librarian"}, {"was", "parked"}});
   CHECK(f.part("librarian").state == "running");
   CHECK(f.part("librarian").reason.empty());
+  CHECK(f.call("GET", "/readyz").status == 200);
+}
+
+TEST_CASE("case 8 crash-loop: a worker that dies for ever ends the node when its part is vital",
+          "[supervision][tree]") {
+  fixture f;
+  const auto before = faults::triggered("store.apply");
+  fixture::crash("store.apply");
+  f.actors.advance(2min);
+  CHECK(f.ended());
+  CHECK(faults::triggered("store.apply") - before ==
+        static_cast<std::uint64_t>(limits::root_restart_intensity) + 1);
+  CHECK(f.context->heartbeat->read().giving_up ==
+        "too many restarts: store: its worker failed 4 times within 1m: fault point store.apply: "
+        "crash");
+}
+
+TEST_CASE("case 8 crash-loop: a worker that dies for ever has its part parked when it is not",
+          "[supervision][tree]") {
+  fixture f;
+  const auto before = faults::triggered("graph_recorder.append");
+  fixture::crash("graph_recorder.append");
+  for (int cycle = 0; cycle < 4; ++cycle)
+    f.trigger();
+  f.actors.advance(10s);
+  REQUIRE_FALSE(f.ended());
+  const auto parked = f.part("graph_recorder");
+  CHECK(parked.state == "parked");
+  CHECK(parked.reason.find("its worker failed 6 times within 30s: fault point") == 0);
+  CHECK(faults::triggered("graph_recorder.append") - before ==
+        static_cast<std::uint64_t>(limits::restart_intensity) + 1);
+  const auto done = f.done();
+  f.trigger();
+  f.actors.advance(1min);
+  CHECK(f.done() > done); // it goes on without
+  CHECK(f.call("GET", "/readyz").body.find("graph_recorder: parked: its worker failed 6 times") !=
+        std::string::npos);
+
+  faults::disarm();
+  CHECK(f.call("POST", "/api/v1/actors/graph_recorder/unpark").status == 200);
+  CHECK(f.part("graph_recorder").state == "running");
   CHECK(f.call("GET", "/readyz").status == 200);
 }
 
@@ -340,3 +383,5 @@ TEST_CASE("recorded restarts are bounded, and a store that is away costs only th
   CHECK(rows.front().at("name") == "late-9");
   CHECK(rows.at(10).at("name") == "part-" + std::to_string(2 * restart_log::most - 1));
 }
+
+} // namespace boyd::supervision_tree_test

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace boyd::untold_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 using nlohmann::json;
@@ -76,3 +78,5 @@ TEST_CASE("who waits for a cycle hears of its refused commit, also when the stor
   CHECK(*refusals == 0);
   CHECK_FALSE(json::parse(waited.value().body).at("problems").empty());
 }
+
+} // namespace boyd::untold_test

@@ -1,6 +1,8 @@
 #include "actors/node/watchdog.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::watchdog_test {
+
 using namespace boyd;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("looking more often than the heart beats is no fault", "[watchdog]") {
       REQUIRE(v.stuck.empty());
     }
 }
+
+} // namespace boyd::watchdog_test

@@ -5,6 +5,8 @@
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::workspace_test {
+
 using namespace boyd;
 using boyd::test::simulated_node;
 
@@ -216,3 +218,5 @@ TEST_CASE("the planner decides about every agent", "[planner]") {
   REQUIRE(none.answered());
   CHECK(none.why().code == errc::not_found);
 }
+
+} // namespace boyd::workspace_test

@@ -14,6 +14,8 @@
 #include <condition_variable>
 #include <mutex>
 
+namespace boyd::workspace_tools_test {
+
 using namespace boyd;
 
 namespace {
@@ -39,6 +41,10 @@ class hanging_files final : public confined_files {
     const std::lock_guard lock(mutex_);
     ++written_;
     return {};
+  }
+  result<void> write_over(const std::string& root, const std::string& path,
+                          std::string_view content, const may_replace&) override {
+    return write(root, path, content);
   }
   result<listing> list(const std::string&, const std::string&, std::size_t) override {
     return fail(errc::refused, "not here");
@@ -266,3 +272,5 @@ TEST_CASE("fault points: a file tool that fails is told to the model; late or af
   CHECK_FALSE(outcome_of(faults::action::crash).is_error);
   CHECK(f.files->written() == (point == "file_tools.write" ? 2 : 0));
 }
+
+} // namespace boyd::workspace_tools_test

@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 #include <optional>
 
+namespace boyd::database_faults_test {
+
 using namespace boyd::test;
 using steady = std::chrono::steady_clock;
 
@@ -364,3 +366,5 @@ TEST_CASE("a dead node's work runs elsewhere soon after its lease", "[chaos]") {
   CHECK(times.front() > 0);
   CHECK(percentile(times, 0.99) <= rescue_bound_s(lease));
 }
+
+} // namespace boyd::database_faults_test

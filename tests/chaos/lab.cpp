@@ -20,6 +20,7 @@ const std::string node_killed = "node killed";
 const std::string node_stopped = "node stopped";
 const std::string host_killed = "process host killed";
 const std::string session_ended = "session terminated";
+const std::string ended_in_commit = "session terminated in COMMIT";
 const std::string network_broken = "network broken";
 const std::string server_restarted = "server restarted";
 constexpr auto look_every = 20ms;
@@ -39,12 +40,13 @@ const std::string slow = "say began-$BOYD_FENCE\n"
                          "then say effect; else say absorbed; fi\n"
                          "sleep 1; say ended; echo done";
 
-/// A session in the middle of its COMMIT is ended, if one is met in so many looks.
+/// A session in the middle of its COMMIT, or of what was sent together with it, is ended, if one is
+/// met in so many looks.
 const std::string terminate_in_commit = R"sql(DO $$ DECLARE victim integer; BEGIN
   FOR i IN 1..2000 LOOP
     PERFORM pg_stat_clear_snapshot();
     SELECT pid INTO victim FROM pg_stat_activity
-      WHERE application_name = 'boyd' AND state = 'active' AND query = 'COMMIT' LIMIT 1;
+      WHERE application_name = 'boyd' AND state = 'active' AND query LIKE '%COMMIT' LIMIT 1;
     IF victim IS NOT NULL THEN
       PERFORM pg_terminate_backend(victim);
       RAISE NOTICE 'ended in COMMIT';
@@ -104,8 +106,8 @@ std::int64_t now_ms() {
 chaos_lab::chaos_lab(postgres_server& server, std::uint64_t seed, int lease_s)
     : server_(server), direct_(server.make_database()), proxy_(port_in(direct_)), random_(seed),
       lease_s_(lease_s) {
-  record_.never = {node_killed,   node_stopped,   host_killed,
-                   session_ended, network_broken, server_restarted};
+  record_.never = {node_killed,     node_stopped,   host_killed,     session_ended,
+                   ended_in_commit, network_broken, server_restarted};
   const auto settings = settings_for(through(direct_, proxy_.port()), lease_s, true);
   for (std::size_t i = 0; i < nodes; ++i)
     members_.push_back(std::make_unique<member>(
@@ -205,8 +207,7 @@ bool chaos_lab::end_sessions(bool in_commit) {
   if (!said)
     return false;
   if (in_commit)
-    return said->find("ended in COMMIT") != std::string::npos &&
-           count("session terminated in COMMIT");
+    return said->find("ended in COMMIT") != std::string::npos && count(ended_in_commit);
   return *said != "0" && count("sessions terminated");
 }
 
@@ -239,8 +240,8 @@ bool chaos_lab::restart_server() {
 bool chaos_lab::act_on(const std::string& kind) {
   constexpr int of_network = 3;
   const auto any = static_cast<int>(random_() % (2 * of_network));
-  if (kind == session_ended)
-    return end_sessions(false);
+  if (kind == session_ended || kind == ended_in_commit)
+    return end_sessions(kind == ended_in_commit);
   if (kind == network_broken)
     return break_network(any % of_network);
   if (kind == server_restarted)
@@ -256,8 +257,10 @@ bool chaos_lab::act_on(const std::string& kind) {
 void chaos_lab::act() {
   constexpr int of_nodes = 5;
   constexpr int of_database = 7;
-  // Each main kind once, in any order; then what comes.
+  // Each main kind once, in any order, and a COMMIT cut meanwhile; then what comes.
   if (!record_.never.empty()) {
+    if (proxy_.commits_cut() == 0)
+      proxy_.cut_at_commit(random_() % 2 == 0);
     std::swap(record_.never.back(), record_.never[random_() % record_.never.size()]);
     if (act_on(record_.never.back()))
       record_.never.pop_back();

@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace boyd::process_faults_test {
+
 using namespace boyd::test;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
@@ -303,3 +305,5 @@ TEST_CASE("case 51 tool-forks-daemon: a daemon that a run leaves behind is ended
   node.signal(SIGTERM);
   CHECK(node.wait_end() == 0);
 }
+
+} // namespace boyd::process_faults_test

@@ -29,8 +29,9 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t most_buffered = 1u << 20;
 constexpr int backlog = 64;
-/// A simple query "COMMIT" of PostgreSQL's protocol (manual, Message Formats): type, length, text.
-constexpr std::string_view commit_message = "Q\0\0\0\013COMMIT\0"sv;
+/// How a simple query of PostgreSQL's protocol ends (manual, Message Formats) that is a COMMIT, or
+/// statements sent together with it.
+constexpr std::string_view commit_end = "COMMIT\0"sv;
 
 constexpr std::string_view listen_words = "LISTEN boyd_work";
 
@@ -148,7 +149,7 @@ struct tcp_proxy::impl {
 
   /// Looks for a COMMIT in what goes up, when one is to be cut.
   void cut_commit(link& l) {
-    if (at_commit == commit_cut::none || !l.up.bytes.ends_with(commit_message))
+    if (at_commit == commit_cut::none || !l.up.bytes.ends_with(commit_end))
       return;
     const auto how = at_commit.exchange(commit_cut::none);
     ++commits;

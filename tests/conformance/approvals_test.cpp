@@ -4,6 +4,8 @@
 
 #include <thread>
 
+namespace boyd::approvals_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using store::approval_outcome;
@@ -409,3 +411,5 @@ TEST_CASE("lists are newest first, and what is over is removed with its trail") 
   }));
   CHECK(ask(s, list_approvals{}).size() == 2);
 }
+
+} // namespace boyd::approvals_test

@@ -5,6 +5,8 @@
 #include <set>
 #include <thread>
 
+namespace boyd::concurrency_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -88,3 +90,5 @@ TEST_CASE("two connections never both open one slot") {
   REQUIRE(promised(opened <= slots, "no slot is opened twice"));
   REQUIRE(opened == slots);
 }
+
+} // namespace boyd::concurrency_test

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+namespace boyd::faults_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -123,3 +125,5 @@ TEST_CASE("case 27 rescue-page-full: ten thousand long jobs do not hide the one 
   REQUIRE(ask(s, op).returned.empty());
   REQUIRE(ask(s, store::count_by_status{}).at(dispatch_status::running) == long_jobs);
 }
+
+} // namespace boyd::faults_test

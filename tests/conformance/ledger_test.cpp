@@ -1,5 +1,7 @@
 #include "harness.hpp"
 
+namespace boyd::ledger_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -83,6 +85,35 @@ TEST_CASE("a repeated request opens its own slot again until a cycle begins in i
   REQUIRE(ask(s, store::open_occurrence{own}).opened);
   ask(s, store::close_occurrence{"k", from_unix_ms(2000), occurrence_state::missed, "late", ""});
   REQUIRE(!ask(s, store::open_occurrence{own}).opened);
+}
+
+TEST_CASE("a slot is opened with its cycle's row, or neither is written") {
+  const auto w = any_world();
+  auto& s = w->store();
+  auto slot = slot_at(1000);
+  slot.created_at = from_unix_ms(1001);
+  slot.cycle_id = "c1";
+  const store::open_occurrence own{slot, cycle_at("c1", 1000)};
+  REQUIRE(ask(s, own).opened);
+  const auto rows = [&] { return ask(s, store::list_cycles{"k", true, 5}); };
+  REQUIRE(rows() == std::vector{cycle_at("c1", 1000)});
+  REQUIRE(ask(s, store::list_occurrences{"k", {}, 10}) == std::vector{slot});
+  // Repeated after an answer that was not heard.
+  REQUIRE(ask(s, own).opened);
+  REQUIRE(rows() == std::vector{cycle_at("c1", 1000)});
+
+  auto other = own;
+  other.slot.node_id = "n2";
+  other.slot.cycle_id = "c2";
+  other.cycle = cycle_at("c2", 1000);
+  REQUIRE(!ask(s, other).opened);
+  REQUIRE(rows() == std::vector{cycle_at("c1", 1000)});
+
+  other.cycle->scheduled_at = from_unix_ms(2000);
+  REQUIRE(refusal(s, other) == errc::invalid_argument);
+  other = {slot_at(2000), cycle_at("c3", 2000)};
+  REQUIRE(refusal(s, other) == errc::invalid_argument);
+  REQUIRE(ask(s, store::list_occurrences{"k", {}, 10}).size() == 1);
 }
 
 TEST_CASE("a cycle's row is made, finished and listed newest first") {
@@ -231,3 +262,5 @@ TEST_CASE("a store that is not open says so") {
   REQUIRE(!reply);
   REQUIRE(reply.error().code == errc::store_unavailable);
 }
+
+} // namespace boyd::ledger_test

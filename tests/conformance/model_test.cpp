@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace boyd::model_test {
+
 // Random operations on the simulated store and on a real one must be answered alike. Times differ
 // (PostgreSQL has its own clock), so the comparison leaves them out, and leases and delays are
 // chosen far beyond the length of the test.
@@ -241,3 +243,5 @@ TEST_CASE("random operations are answered alike by every store") {
     if (kind != "sim")
       REQUIRE(rc::check(kind + " answers as the model", [&] { run_alike(kind); }));
 }
+
+} // namespace boyd::model_test

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace boyd::queue_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -334,3 +336,5 @@ TEST_CASE("what a dispatch said before an operator's retry stays readable") {
   REQUIRE(earlier[0]["output"] == half);
   REQUIRE(earlier[0]["output_cut"] == item.outcome.output.size() - half.size() + 7);
 }
+
+} // namespace boyd::queue_test

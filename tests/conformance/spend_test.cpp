@@ -9,6 +9,8 @@
 #include <map>
 #include <thread>
 
+namespace boyd::spend_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using store::reserve_spend;
@@ -438,3 +440,5 @@ TEST_CASE("connections that spend at the same time never go beyond a limit") {
   CHECK(stands[1] == sum);
   CHECK(stands[3] == sum);
 }
+
+} // namespace boyd::spend_test

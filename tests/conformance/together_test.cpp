@@ -1,5 +1,7 @@
 #include "harness.hpp"
 
+namespace boyd::together_test {
+
 // Dispatches that came in together, were claimed together and then go different ways: a store may
 // keep them in one place until they do.
 
@@ -255,3 +257,5 @@ TEST_CASE("a batch that repeats what stands already inserts what is new") {
   REQUIRE(got == strings{id_of(2), id_of(101), id_of(3), id_of(103), id_of(103)});
   REQUIRE(due(s) == 5);
 }
+
+} // namespace boyd::together_test

@@ -11,14 +11,15 @@ namespace boyd::crash {
 /// The environment variable that names the file.
 inline constexpr const char* control_variable = "BOYD_CRASH_CONTROL";
 
-/// Kinds of calls that change the disk; a mask chooses which are counted.
+/// Kinds of calls; a mask chooses which are counted.
 namespace kind {
 inline constexpr std::uint32_t open = 1;  ///< open that makes or empties a file, mkstemp
 inline constexpr std::uint32_t write = 2; ///< write, pwrite, writev, copy_file_range
 inline constexpr std::uint32_t sync = 4;  ///< fsync, fdatasync, sync_file_range, msync
 inline constexpr std::uint32_t name = 8;  ///< rename, unlink, mkdir, rmdir, link, symlink
 inline constexpr std::uint32_t size = 16; ///< truncate, fallocate
-inline constexpr std::uint32_t all = 31;
+inline constexpr std::uint32_t all = 31;  ///< what changes the disk
+inline constexpr std::uint32_t read = 32; ///< read, pread, readv, preadv
 } // namespace kind
 
 /// What happens instead of the call.

@@ -6,6 +6,8 @@
 #include <set>
 #include <sys/wait.h>
 
+namespace boyd::io_error_test {
+
 using namespace boyd::crash;
 using namespace std::chrono_literals;
 
@@ -105,6 +107,13 @@ TEST_CASE("case 34 eio-fsync-once: any one fsync of a cycle fails", "[crash]") {
   fail_once_along(ground, e, {action::eio}, kind::sync, "fsync calls failed once with EIO");
 }
 
+TEST_CASE("case 34 eio-read-once: any one read of a cycle fails", "[crash]") {
+  const auto e = effort_of(100, 6s);
+  proving_ground ground;
+  ground.seed(e.seed);
+  fail_once_along(ground, e, {action::eio}, kind::read, "reads failed once with EIO");
+}
+
 TEST_CASE("case 34 eio-fsync-for-ever: with no fsync nothing is acknowledged and nothing runs",
           "[crash]") {
   proving_ground ground;
@@ -147,3 +156,5 @@ TEST_CASE("case 35 enospc: the disk is full from any call on until there is room
   fail_for_a_while_along(ground, e, {action::enospc}, kind::open | kind::write | kind::size,
                          "times the disk was full for a while");
 }
+
+} // namespace boyd::io_error_test

@@ -3,6 +3,8 @@
 #include "support/pch.hpp"
 #include "support/telling.hpp"
 
+namespace boyd::power_cut_test {
+
 using namespace boyd::crash;
 using namespace std::chrono_literals;
 
@@ -72,3 +74,5 @@ TEST_CASE("case 33 cut-every-io: the ledger finds out a disk that lies about fsy
   CHECK_THROWS_AS(cut_along(ground, disk, e, true, points), broken);
   CHECK(points.done() > 0);
 }
+
+} // namespace boyd::power_cut_test

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+namespace boyd::agent_budget_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -113,6 +115,27 @@ TEST_CASE("agent CLI: a program that is not there costs nothing; the node's budg
   CHECK_THAT(node.home.run({"why", "coder"}).out, Contains("the node's budget"));
 }
 
+TEST_CASE("agent CLI: a run is held to its budget by what its program tells, and by the clock",
+          "[e2e][agent_budget]") {
+  const auto ended = [](const std::string& body, const std::string& budget) {
+    const coder c(body, "        budget: {run: {" + budget + "}}\n");
+    c.home.run({"cycle"});
+    CHECK(c.runs() == 1);
+    const auto row = c.row();
+    INFO(row.dump(1));
+    CHECK(row["status"] == "failed");
+    CHECK(row["failure_class"] == "policy");
+    return row["error"].get<std::string>();
+  };
+  const auto told = "cat '" + transcript("claude_success") + "'";
+  CHECK_THAT(ended(told, "cost: 0.001"), Contains("told of 0.001374 (budget.run.cost)"));
+  CHECK_THAT(ended(told, "turns: 1"), Contains("(budget.run.turns)"));
+  CHECK_THAT(ended(told, "tokens: 100"), Contains("(budget.run.tokens)"));
+  // Nobody would wait for this one.
+  CHECK_THAT(ended("head -1 '" + transcript("claude_success") + "'; exec sleep 3600", "wall: 1s"),
+             Contains("(budget.run.wall)"));
+}
+
 TEST_CASE("chat: actions in a minute are counted for the agent, not for each run",
           "[e2e][agent_budget]") {
   model_endpoint endpoint([](const model_request& r) {
@@ -160,3 +183,5 @@ TEST_CASE("chat: trouble with a provider says what to do next", "[e2e][agent_bud
   const auto cycle = home.run({"cycle", "--json"});
   CHECK_THAT(cycle.out, Contains("boyd doctor --provider local"));
 }
+
+} // namespace boyd::agent_budget_test

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+namespace boyd::agent_cli_real_test {
+
 using namespace boyd::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -320,3 +322,5 @@ TEST_CASE("agent CLI: the real opencode", "[e2e][agent_cli][real]") {
   CHECK(again["status"] == "done");
   CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
 }
+
+} // namespace boyd::agent_cli_real_test

@@ -1,11 +1,14 @@
 #include "program.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 #include "support/wait.hpp"
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <sys/wait.h>
+
+namespace boyd::agent_cli_test {
 
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -240,6 +243,64 @@ TEST_CASE("agent CLI: a run in a worktree leaves a patch", "[e2e][agent_cli]") {
   CHECK_THAT(git(repo, "worktree list"), !Contains("run/worktrees"));
 }
 
+TEST_CASE("case 56 secret-in-answer: a patch keeps the secret that a run wrote, and the run tells",
+          "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  const auto key = std::string("gh") + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+  const fake f("claude",
+               "echo '" + key + "' > key.txt\necho 'it is " + key + "'\ncat '" +
+                   data("claude_success") + "'",
+               "          worktree: {repo: " + repo + "}\n", {}, other.path());
+  const auto row = f.cycle();
+  INFO(row.dump(1));
+  const auto patch = patches_of(f.home, row).back();
+  CHECK_THAT(read_file(patch), Contains("+" + key)); // it must apply
+  CHECK_THAT(row["output"].get<std::string>(),
+             Contains("the patch holds what looks like a secret, as it is"));
+  for (const auto& entry : fs::recursive_directory_iterator(f.home.path())) {
+    INFO(entry.path());
+    if (entry.is_regular_file() && entry.path() != patch)
+      CHECK_THAT(read_file(entry.path()), !Contains(key));
+  }
+}
+
+TEST_CASE("agent CLI: a run in a worktree moves no reference but its agent's", "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  const std::string run = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=a "
+                          "-c user.email=a@example.org ";
+  // What came of each goes into the patch.
+  const auto each = [](const std::string& command) {
+    return "(" + command + ") >> said 2>&1 && printf 'ok ' >> codes || printf 'no ' >> codes\n";
+  };
+  const fake f("claude",
+               "echo two >> a.txt\n" + each(run + "commit -q -a -m second") +
+                   each(run + "update-ref refs/heads/main HEAD") + each(run + "tag later") +
+                   each(run + "replace HEAD~1 HEAD") +
+                   each(run + "update-ref refs/heads/boyd/other/x HEAD") +
+                   each("echo x > '" + repo + "/.git/packed-refs'") + "cat '" +
+                   data("claude_success") + "'",
+               "          worktree: {repo: " + repo + ", base: main}\n");
+  if (f.home.run({"doctor"}).out.find("Landlock ABI") == std::string::npos)
+    return tell_skipped("references of a worktree", "no Landlock on this machine");
+  const auto before = git(repo, "rev-parse main");
+  const auto row = f.cycle();
+  INFO(row.dump(1));
+  const auto patch = read_file(patches_of(f.home, row).back());
+  INFO(patch);
+  CHECK(row["status"] == "done");
+  CHECK(row["usage"]["worktree"]["commits"] == true);
+  CHECK(row["usage"]["worktree"]["moved"] == 0);
+  CHECK_THAT(patch, Contains("+two"));
+  CHECK_THAT(patch, Contains("+ok no no no no no "));
+  CHECK(git(repo, "rev-parse main") == before);
+  const auto all = git(repo, "for-each-ref --format='%(refname)'");
+  CHECK_THAT(all, Catch::Matchers::Matches("refs/heads/boyd/coder/[^\n]*\nrefs/heads/main\n"));
+}
+
 TEST_CASE("agent CLI: a worktree that cannot be made fails the run", "[e2e][agent_cli]") {
   const temp_dir other;
   make_repository(other.file("repo"));
@@ -318,3 +379,5 @@ TEST_CASE("agent CLI: kill -9 during a run in a worktree", "[e2e][agent_cli]") {
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::agent_cli_test

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::answers_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
@@ -278,3 +280,5 @@ TEST_CASE("the parts are the same ones with and without a node", "[e2e]") {
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::answers_test

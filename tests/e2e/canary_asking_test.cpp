@@ -5,6 +5,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::canary_asking_test {
+
 using namespace boyd::test;
 using namespace boyd::test::canary_lab;
 using Catch::Matchers::Contains;
@@ -238,3 +240,5 @@ TEST_CASE("case 56 secret-in-answer: fifty secrets through servers of tools and 
     CHECK_THAT(r.path, Contains(environment.at("HOOK_KEY")));
   CHECK_THAT(notices, Contains("see [redacted]") && Contains("a server of tools asks: told"));
 }
+
+} // namespace boyd::canary_asking_test

@@ -3,6 +3,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::canary_test {
+
 using namespace boyd::test;
 using namespace boyd::test::canary_lab;
 using Catch::Matchers::Contains;
@@ -215,3 +217,5 @@ TEST_CASE("case 56 secret-in-answer: fifty secrets, every way in, are in no log,
   CHECK_THAT(objects, Contains("it is [redacted]"));
   CHECK_THAT(status, Contains("holds what looks like a secret"));
 }
+
+} // namespace boyd::canary_test

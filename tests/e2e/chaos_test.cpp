@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+namespace boyd::chaos_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -140,3 +142,5 @@ TEST_CASE("chaos: BOYD_FAULTS arms at the start, or stops it with the nearest na
         0);
   CHECK(home.run({"cycle"}).code == 0);
 }
+
+} // namespace boyd::chaos_test

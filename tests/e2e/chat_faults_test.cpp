@@ -1,6 +1,8 @@
 #include "boyd/core/time.hpp"
 #include "chat_home.hpp"
 
+namespace boyd::chat_faults_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -142,3 +144,5 @@ TEST_CASE("chat: what a command printed and was not kept is said", "[e2e][chat]"
   // 1,288,895 bytes came, a mebibyte of them is kept.
   CHECK_THAT(text, Contains("240319 bytes more came"));
 }
+
+} // namespace boyd::chat_faults_test

@@ -2,6 +2,8 @@
 #include "support/model_answers.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::chat_schema_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -63,3 +65,5 @@ TEST_CASE("chat: a schema's patterns take an answer of any length, and the node 
                  Contains("does not match the pattern") || Contains("is no valid date"));
   }
 }
+
+} // namespace boyd::chat_schema_test

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+namespace boyd::chat_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -191,3 +193,5 @@ TEST_CASE("chat: a provider's key is nowhere but in the request", "[e2e][chat]")
       CHECK(read_file(entry.path()).find("canary-key-4711") == std::string::npos);
     }
 }
+
+} // namespace boyd::chat_test

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <sys/stat.h>
 
+namespace boyd::command_line_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -369,3 +371,5 @@ TEST_CASE("a reader that is gone is no error", "[e2e]") {
     CHECK(r.err.empty());
   }
 }
+
+} // namespace boyd::command_line_test

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+namespace boyd::cost_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -96,3 +98,5 @@ TEST_CASE("cost: a running node says the same, and status warns of a budget", "[
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::cost_test

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::cycle_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -269,3 +271,5 @@ TEST_CASE("another command that holds the home is waited for", "[e2e]") {
     CHECK(r.json()["schema"] == "boyd.status/1");
   }
 }
+
+} // namespace boyd::cycle_test

@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+namespace boyd::doctor_provider_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -162,3 +164,5 @@ TEST_CASE("doctor --provider: what is wrong is said in words, and no key with it
   CHECK(home.run({"doctor", "--providers", "--provider", "local"}).code == 2);
   CHECK(home.run({"doctor", "--model", "m"}).code == 2);
 }
+
+} // namespace boyd::doctor_provider_test

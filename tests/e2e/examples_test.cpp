@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+namespace boyd::examples_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -235,3 +237,5 @@ TEST_CASE("the example of a coder keeps what it changed as a patch", "[e2e][exam
   CHECK_THAT(read_file(patch), Contains("+asks http://127.0.0.1:1"));
   CHECK(read_file(repository + "/README.md") == "one\n");
 }
+
+} // namespace boyd::examples_test

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace boyd::init_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -432,3 +434,5 @@ TEST_CASE("a home that may not be looked at is not reported as missing", "[e2e]"
   CHECK_THAT(r.err, Contains("next: run boyd as the owner of the home"));
   CHECK_THAT(r.err, !Contains("init"));
 }
+
+} // namespace boyd::init_test

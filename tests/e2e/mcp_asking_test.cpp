@@ -3,6 +3,8 @@
 
 #include <csignal>
 
+namespace boyd::mcp_asking_test {
+
 using namespace boyd::test;
 using namespace boyd::test::mcp_lab;
 using Catch::Matchers::Contains;
@@ -173,3 +175,5 @@ TEST_CASE("mcp: a server that talks without end does not fill the node's log", "
   CHECK(said > 0);
   CHECK(said <= 60);
 }
+
+} // namespace boyd::mcp_asking_test

@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+namespace boyd::mcp_json_test {
+
 using namespace boyd::test;
 using namespace boyd::test::mcp_lab;
 using Catch::Matchers::Contains;
@@ -124,6 +126,29 @@ TEST_CASE("case 55 mcp-json: other tools than were trusted are refused, saying w
   endpoint.then(stream_answer("done"));
   home.run({"cycle"});
   CHECK(last_dispatch(home)["status"] == "done");
+}
+
+TEST_CASE("case 55 mcp-json: a definition of which something would not be shown is not trusted",
+          "[e2e][mcp]") {
+  model_endpoint endpoint;
+  const home_of_boyd home(open_yaml(endpoint));
+  const auto key = std::string("gh") + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+  const std::string script =
+      GENERATE_COPY(as<std::string>(), "true https://a:;id>>x;@b", "x " + key);
+  write_entry(home, {{"command", "sh"}, {"args", {"-c", script}}});
+  const auto trusted = home.run({"tools", "trust", "found"});
+  CHECK(trusted.code != 0);
+  CHECK_THAT(trusted.err, Contains("would not be shown") && Contains("${NAME}"));
+  CHECK_FALSE(fs::exists(home.file("trust/mcp.json")));
+  // The labels of a key hide nothing: all of it is shown, and can be trusted.
+  const std::string dashes(5, '-');
+  write_entry(home, {{"command", "sh"},
+                     {"args",
+                      {"-c", "true # " + dashes + "BEGIN PRIVATE KEY" + dashes +
+                                 "\nid >> pwned\n: " + dashes + "END PRIVATE KEY" + dashes}}});
+  const auto whole = home.run({"tools", "trust", "found"});
+  CHECK(whole.code == 0);
+  CHECK_THAT(whole.out, Contains("id >> pwned"));
 }
 
 TEST_CASE("mcp: a .mcp.json that an agent may not use is not read", "[e2e][mcp]") {
@@ -308,3 +333,5 @@ TEST_CASE("mcp-json: what a definition takes from the environment is told to nob
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::mcp_json_test

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-/// Servers of the Model Context Protocol as npm has them. Opt-in: install them where you like,
-///   npm install --prefix DIR @modelcontextprotocol/server-filesystem
-///     @modelcontextprotocol/server-everything
-/// and name the directory: BOYD_MCP_SERVERS=DIR.
+namespace boyd::mcp_real_test {
+
+/// Servers of the Model Context Protocol as npm has them, where BOYD_MCP_SERVERS names the
+/// directory that scripts/mcp-servers made.
 
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -112,3 +112,5 @@ TEST_CASE("mcp: the server of npm with everything", "[e2e][mcp][real]") {
   CHECK_THAT(call("get-resource-links", R"({"count":2})"), Contains("resource "));
   CHECK_THAT(call("list_resources"), Contains("://"));
 }
+
+} // namespace boyd::mcp_real_test

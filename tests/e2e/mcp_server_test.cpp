@@ -6,6 +6,8 @@
 #include <csignal>
 #include <sstream>
 
+namespace boyd::mcp_server_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -78,6 +80,9 @@ TEST_CASE("boyd mcp: another program sees the running node and asks it for a cyc
   CHECK(got.at(6)["result"]["isError"] == true);
   CHECK_THAT(names_of(got.at(8)), !Catch::VectorContains(std::string("approve")));
   CHECK_THAT(names_of(got.at(8)), Catch::VectorContains(std::string("enqueue")));
+  for (const auto& t : got.at(8)["result"]["tools"])
+    if (t["name"] == "enqueue")
+      CHECK_THAT(t["description"].get<std::string>(), Contains("one agent alone cannot"));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
@@ -178,3 +183,5 @@ TEST_CASE("boyd mcp: a node's own client speaks with it in the stateless era") {
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::mcp_server_test

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::mcp_test {
+
 using namespace boyd::test;
 using namespace boyd::test::mcp_lab;
 using Catch::Matchers::Contains;
@@ -308,3 +310,5 @@ TEST_CASE("case 14 spawner-ends: no server outlives a killed node", "[e2e][mcp]"
   cycle.signal(SIGKILL);
   CHECK(wait_until([&] { return ::kill(pid, 0) != 0; }));
 }
+
+} // namespace boyd::mcp_test

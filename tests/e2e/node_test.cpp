@@ -6,6 +6,8 @@
 #include <csignal>
 #include <filesystem>
 
+namespace boyd::node_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -326,3 +328,5 @@ TEST_CASE("requests of the control API leave nothing in the node's memory", "[e2
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::node_test

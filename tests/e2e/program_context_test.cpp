@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+namespace boyd::program_context_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -81,3 +83,5 @@ TEST_CASE("programs: after an attempt that took too long or was too long the nex
   CHECK(row["attempt"] == 3);
   CHECK(row["usage"]["context"] == "minimal");
 }
+
+} // namespace boyd::program_context_test

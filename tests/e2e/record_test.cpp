@@ -5,6 +5,8 @@
 #include <csignal>
 #include <string>
 
+namespace boyd::record_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -63,3 +65,5 @@ TEST_CASE("a monitor that is away is a warning without the address's path") {
   CHECK_THAT(ran.err, Contains("its heartbeat was not taken"));
   CHECK_THAT(ran.err, !Contains("secret"));
 }
+
+} // namespace boyd::record_test

@@ -13,6 +13,8 @@
 #include <sstream>
 #include <unistd.h>
 
+namespace boyd::sandbox_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -359,3 +361,5 @@ TEST_CASE("chat: a reload lets runs finish, and its stricter policy holds at onc
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
+
+} // namespace boyd::sandbox_test

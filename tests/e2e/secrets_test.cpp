@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+namespace boyd::secrets_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -136,3 +138,5 @@ TEST_CASE("a secret is in no file of the home, no log and no answer", "[e2e]") {
   CHECK_THAT(read_file(home.file("boyd.db")) + read_file(home.file("boyd.db-wal")),
              Contains("canary-prompt-2"));
 }
+
+} // namespace boyd::secrets_test

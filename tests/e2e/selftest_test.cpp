@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+namespace boyd::selftest_test {
+
 using namespace boyd::test;
 using Catch::Matchers::Contains;
 
@@ -36,3 +38,5 @@ TEST_CASE("selftest says what it needs", "[e2e]") {
   CHECK(help.code == 0);
   CHECK_THAT(help.out, Catch::Matchers::StartsWith("Example:\n  boyd selftest --crash"));
 }
+
+} // namespace boyd::selftest_test

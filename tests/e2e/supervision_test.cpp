@@ -15,9 +15,12 @@
 #include <map>
 #include <memory>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
+
+namespace boyd::supervision_test {
 
 using namespace boyd::test;
 using namespace std::chrono_literals;
@@ -204,6 +207,26 @@ TEST_CASE("case 8 crash-loop: a vital part ends the node with 6 after exactly it
   CHECK(again.finish().code == 0);
 }
 
+TEST_CASE(
+    "case 8 crash-loop: a store whose worker dies for ever ends the node; nobody is told that "
+    "it runs",
+    "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo done"));
+  const temp_dir directory;
+  notify_socket systemd(directory.file("notify"));
+  program node(home.node(), {{"BOYD_FAULTS", "store.apply=crash,count=-1"},
+                             {"NOTIFY_SOCKET", systemd.path()},
+                             {"WATCHDOG_USEC", "20000000"}});
+  const auto ended = node.finish();
+  static_cast<void>(systemd.hears("STOPPING=1"));
+  INFO(ended.err << systemd.heard);
+  CHECK(ended.code == 6);
+  CHECK(count_of(ended.err, "store: worker ended: ") == 4);
+  CHECK_THAT(ended.err, Contains("gives up: too many restarts: store: its worker failed 4 times"));
+  CHECK(count_of(systemd.heard, "WATCHDOG=1") <= 1);
+  CHECK(home.run({"cycle"}).code == 0);
+}
+
 TEST_CASE("case 8 crash-loop: a part that is not vital is parked, seen, and started again by hand",
           "[e2e][supervision]") {
   const home_of_boyd home(
@@ -292,6 +315,46 @@ TEST_CASE("a stop that takes too long ends with 7 and names what is left", "[e2e
   CHECK_THAT(wrong.err, Contains("BOYD_STOP_MARGIN") && Contains("leave it unset"));
 }
 
+TEST_CASE("a worker that hangs at the end is waited for, then named, and the exit is 7",
+          "[e2e][supervision]") {
+  auto yaml = yaml_of("echo done");
+  const std::string command = "\"echo done\"";
+  yaml.replace(yaml.find(command), command.size(), command + ", \"{prompt_file}\"");
+  const home_of_boyd home(yaml);
+  // Nobody waits for it: all actors end in order.
+  program node(home.node(), {{"BOYD_STOP_MARGIN", "200ms"},
+                             {"BOYD_FAULTS", "workspace.unlink=delay,delay=10m,after=1"}});
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(home.run({"cycle"}).code == 0);
+  REQUIRE(node.wait_for_stderr("workspace.unlink: strikes"));
+  node.signal(SIGTERM);
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 7);
+  CHECK_THAT(ended.err, Contains("did not come to its end: the workers of workspace"));
+  CHECK_THAT(ended.err, !Contains("node: ended"));
+  CHECK(home.run({"cycle"}).code == 0); // its lock is free
+}
+
+TEST_CASE("a migration of the database that takes long is no stuck part", "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo done"));
+  for (const auto* file : {"boyd.db", "boyd.db-wal", "boyd.db-shm"})
+    fs::remove(home.file(file)); // of `boyd init`
+  // The watchdog ends a node whose worker is at one batch for 600 ms.
+  program node(home.node(), {{"BOYD_HEARTBEAT", "50ms"},
+                             {"BOYD_FAULTS", "store.migrate=delay,delay=2s,count=1"}});
+  REQUIRE(node.wait_for_stderr("store.migrate: strikes"));
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto ready = get(home.file("run/control.sock"), "/readyz");
+  CHECK_THAT(ready, Contains("migrates the database: schema version 1 (tables), for "));
+  CHECK(wait_until([&] {
+    return get(home.file("run/control.sock"), "/readyz").find("200 OK") != std::string::npos;
+  }));
+  CHECK(home.run({"cycle"}).code == 0);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
 TEST_CASE("case 12 shutdown-during-start: SIGTERM at each step of the start leaves nothing behind",
           "[e2e][supervision]") {
   const home_of_boyd home(yaml_of("echo done"));
@@ -312,6 +375,9 @@ TEST_CASE("case 12 shutdown-during-start: SIGTERM at each step of the start leav
   std::chrono::milliseconds longest{0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     INFO("step " << i);
+    // What a killed node left is looked at beside all this: here a pipe that nobody writes into.
+    fs::create_directories(home.file("run/worktrees"));
+    ::mkfifo(home.file("run/worktrees/left.boyd").c_str(), 0600);
     program node(home.node());
     CHECK(steps[i](node));
     node.signal(SIGTERM);
@@ -404,3 +470,5 @@ TEST_CASE("both units are what systemd understands", "[e2e][supervision]") {
     CHECK(said.err.empty());
   }
 }
+
+} // namespace boyd::supervision_test

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <stdexcept>
 
+namespace boyd::corpus_test {
+
 using namespace boyd;
 namespace fs = std::filesystem;
 
@@ -61,3 +63,5 @@ TEST_CASE("fuzz targets: a broken rule is told", "[fuzz]") {
   fuzz::require(false, "is broken");
   CHECK(told == "is broken");
 }
+
+} // namespace boyd::corpus_test

@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+namespace boyd::approvals_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 using store::approval_outcome;
@@ -230,3 +232,5 @@ TEST_CASE("case 57 approval-double: one effect at most, whatever crashes between
     CHECK(ends[state] > 0);
   CHECK(ends[approval_state::voided] == 0);
 }
+
+} // namespace boyd::approvals_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace boyd::inspector_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -141,3 +143,5 @@ TEST_CASE("the inspector compares all of the graph and the queue after a crash")
   w.crash();
   CHECK(says(w, "an acknowledged edge is gone from the graph"));
 }
+
+} // namespace boyd::inspector_test

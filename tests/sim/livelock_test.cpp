@@ -6,6 +6,8 @@
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 
+namespace boyd::livelock_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -54,3 +56,5 @@ TEST_CASE("an actor that answers itself without an end fails its seed and is nam
     CHECK(w.messages() - before < 2 * machine::most_at_once + 10'000);
   }
 }
+
+} // namespace boyd::livelock_test

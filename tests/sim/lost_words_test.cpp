@@ -2,6 +2,8 @@
 #include "tests/sim/fixture.hpp"
 #include "tests/sim/lab/world.hpp"
 
+namespace boyd::lost_words_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -62,3 +64,5 @@ TEST_CASE("a heartbeat that is not made is no reason to fail anything") {
   for (const auto what : {faults::action::drop, faults::action::error})
     CHECK(day("kernel.heartbeat", what).tried_again().empty());
 }
+
+} // namespace boyd::lost_words_test

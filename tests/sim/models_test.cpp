@@ -7,6 +7,8 @@
 
 #include <set>
 
+namespace boyd::models_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -46,3 +48,5 @@ TEST_CASE("models plan and word outcomes under all faults, and their nonsense mo
   CHECK(words.contains(plan::fallback_reason::none));
   CHECK(words.size() > 1);
 }
+
+} // namespace boyd::models_test

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+namespace boyd::node_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -92,3 +94,5 @@ TEST_CASE("the same seed gives the same run") {
     CHECK(run_seed(seed + 100).trace != first);
   }
 }
+
+} // namespace boyd::node_test

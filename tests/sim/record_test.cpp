@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace boyd::record_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -263,3 +265,5 @@ TEST_CASE("actors and nodes that die at random cost no cycle its commits, and do
     CHECK(w.kills() + w.crashes() > 3);
   }
 }
+
+} // namespace boyd::record_test

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+namespace boyd::recovery_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -200,3 +202,5 @@ TEST_CASE("case 23 clock-step: an hour on, an hour back and a suspend cost no sl
     CHECK(w.crashes() == 0);
   }
 }
+
+} // namespace boyd::recovery_test

@@ -64,8 +64,8 @@ class loopback_server {
   }
 
   void talk(int client) {
-    constexpr timeval patience{2, 0};
-    ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    constexpr timeval longest{2, 0};
+    ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
     std::string text;
     std::array<char, 4096> part{};
     while (text.find("\r\n\r\n") == std::string::npos) {

@@ -119,8 +119,9 @@ std::vector<offer> changes() {
                      {"note", text("For the record")}};
   return {
       {{"enqueue", "Enqueue a cycle",
-        "Asks for a cycle now: the planner decides which agents are dispatched. Refused with a "
-        "reason while one runs or the kernel is paused.",
+        "Asks for a cycle of a whole kernel now: the planner decides which agents are dispatched; "
+        "one agent alone cannot be asked for. Refused with a reason while a cycle runs or the "
+        "kernel is paused.",
         schema({{"kernel", text(which_kernel)}}), true},
        [](const json& given) {
          const json body{{"kernel", text_of(given, "kernel")}, {"trigger", "api"}};

@@ -18,12 +18,15 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
+#include <fstream>
 #include <malloc.h>
 #include <memory>
-#include <optional>
 #include <poll.h>
+#include <ratio>
 #include <unistd.h>
+#include <utility>
 
 namespace boyd::app {
 
@@ -34,6 +37,10 @@ constexpr milliseconds hard_margin = 40s;
 constexpr milliseconds release_limit = 2s;
 /// After this time the start is over, with what follows it.
 constexpr milliseconds settling = 2s;
+/// From then on it is looked at this often whether the node idles, which takes no more processor.
+constexpr milliseconds idle_look = 60s;
+constexpr milliseconds idle_processor = 200ms;
+constexpr std::uint64_t worth_a_release = std::uint64_t{4} << 20;
 constexpr milliseconds least_trial = 50ms;
 
 /// Settings of the process itself, which follow a reload.
@@ -59,6 +66,41 @@ void reload(live_node& node) {
   node.reload(std::move(*loaded));
 }
 
+/// Of this process, in bytes.
+std::uint64_t resident_memory() {
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident; // proc(5): in pages
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// A node runs for months without what its start, or its latest work, took: it is given back when
+/// the start is over, and when the node idles and has taken more since.
+class memory_care {
+ public:
+  std::chrono::steady_clock::time_point next_look() const { return next_look_; }
+
+  void look() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_)
+      return;
+    next_look_ = now + idle_look;
+    const auto used = std::clock();
+    const auto since = used - std::exchange(at_last_look_, used);
+    const bool idles = since < idle_processor.count() * CLOCKS_PER_SEC / std::milli::den;
+    if (after_release_ != 0 && (!idles || resident_memory() < after_release_ + worth_a_release))
+      return;
+    ::malloc_trim(0);
+    adapters::release_resident_code();
+    after_release_ = resident_memory();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::now() + settling;
+  std::clock_t at_last_look_ = 0; ///< processor time of the process
+  std::uint64_t after_release_ = 0;
+};
+
 /// Follows signals until the root has ended; returns why it gave up, empty after an ordered end.
 class service_loop {
  public:
@@ -72,7 +114,7 @@ class service_loop {
         {signals_.descriptor(), POLLIN, 0}, { node_.ended_descriptor(), POLLIN, 0 }
       };
       ::poll(waits, std::size(waits), wait_ms());
-      give_back_memory();
+      memory_.look();
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
       if (!guard_.look().empty() && !stopping_)
@@ -83,22 +125,18 @@ class service_loop {
     return *node_.ended();
   }
 
+  /// What the end may still take when all actors have ended: nothing of the grace.
+  milliseconds time_left() const {
+    const auto left = std::chrono::ceil<milliseconds>(deadline_ - std::chrono::steady_clock::now());
+    return std::max(std::min(left, margin_), release_limit);
+  }
+
  private:
   int wait_ms() const {
     auto until = stopping_ ? std::min(deadline_, guard_.next_look()) : guard_.next_look();
-    if (settled_at_)
-      until = std::min(until, *settled_at_);
+    until = std::min(until, memory_.next_look());
     const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
     return static_cast<int>(std::max(left, milliseconds{0}).count());
-  }
-
-  /// A node runs for months without what its start took.
-  void give_back_memory() {
-    if (!settled_at_ || std::chrono::steady_clock::now() < *settled_at_)
-      return;
-    settled_at_.reset();
-    ::malloc_trim(0);
-    adapters::release_resident_code();
   }
 
   void on_signal(int signal) {
@@ -147,8 +185,7 @@ class service_loop {
   bool stopping_ = false;
   bool hurries_ = false;
   std::chrono::steady_clock::time_point deadline_{};
-  std::optional<std::chrono::steady_clock::time_point> settled_at_ =
-      std::chrono::steady_clock::now() + settling;
+  memory_care memory_;
 };
 
 /// A time that an environment variable shortens for a trial of what happens when it is over.
@@ -186,6 +223,20 @@ result<service_surroundings> surroundings_of(const arguments& args) {
   return service_surroundings{std::move(*manager), *heartbeat, *margin, args.verbose};
 }
 
+/// The actors have ended; what they have set to work may hang. False, and told, when it does.
+bool end_whole(live_node& node, milliseconds limit) {
+  if (node.release(limit))
+    return true;
+  const auto names = node.living_workers();
+  std::string hang;
+  for (const auto& name : names)
+    hang += (hang.empty() ? "" : ", ") + name;
+  spdlog::critical("node: the process ends although this did not come to its end: {}",
+                   hang.empty() ? "a worktree, a program or a call of a model"
+                                : "the workers of " + hang);
+  return false;
+}
+
 int serve_until_told(const place& where, std::shared_ptr<const config::configuration> settings,
                      adapters::home_lock lock, signal_watch& signals,
                      const service_surroundings& around) {
@@ -211,15 +262,18 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
                where.home, where.socket_path());
   node_guard guard(**node, around.manager, around.heartbeat);
   guard.say_ready();
-  const auto why = service_loop(**node, signals, guard, *process, around.stop_margin).run();
+  service_loop loop(**node, signals, guard, *process, around.stop_margin);
+  const auto why = loop.run();
   (*server)->stop();
-  (*node)->release(release_limit);
-  if (why.empty()) {
-    spdlog::info("node: ended");
-    return exit_code::ok;
+  const bool whole = end_whole(**node, loop.time_left());
+  if (!why.empty()) {
+    spdlog::critical("node: gave up: {}", why);
+    return exit_code::gave_up;
   }
-  spdlog::critical("node: gave up: {}", why);
-  return exit_code::gave_up;
+  if (!whole)
+    return exit_code::overdue;
+  spdlog::info("node: ended");
+  return exit_code::ok;
 }
 
 } // namespace

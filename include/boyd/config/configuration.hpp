@@ -239,8 +239,9 @@ struct node {
   milliseconds drain_grace = limits::drain_grace;
   std::string log_level = "info";
   sandbox_settings sandbox;
-  budget_limit budget_day; ///< of all agents together, per day; all 0: no limit of its own
-  bool chaos = false;      ///< `boyd chaos` may arm faults in this node
+  /// Of all agents together, per day; all 0: no limit of its own.
+  budget_limit budget_day{.tokens = limits::node_day_tokens, .cost = limits::node_day_cost};
+  bool chaos = false; ///< `boyd chaos` may arm faults in this node
 
   bool operator==(const node&) const = default;
 };

@@ -10,6 +10,17 @@ namespace boyd::config {
 /// secret (redact_shapes). Pure.
 std::string redact_text(std::string text, const std::vector<std::string>& secrets);
 
+/// Something that redact_text does not show.
+struct hidden_part {
+  std::string text;
+  bool known = false; ///< one of the configuration's secrets; otherwise it only looks like one
+};
+
+/// The same, adding to `hidden` what it took: whoever is shown the rest can be told how much is
+/// missing. In no particular order.
+std::string redact_text(std::string text, const std::vector<std::string>& secrets,
+                        std::vector<hidden_part>& hidden);
+
 /// The same for a text whose end was cut off somewhere: the beginning of a secret that is left
 /// there is replaced, too.
 std::string redact_cut_end(std::string text, const std::vector<std::string>& secrets);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace boyd::config {
 
@@ -12,7 +13,8 @@ enum class cut_at { nowhere, begin, end };
 /// that are named a password or a key and look random. docs/security.md lists the forms. The text
 /// stays valid JSON when it was: quotes and escapes are never taken. At a cut what only begins like
 /// a secret is taken, too. Pure; time is linear in the text, and a text without a form is not
-/// copied.
-std::string redact_shapes(std::string text, cut_at cut = cut_at::nowhere);
+/// copied. What was taken is added to `taken`.
+std::string redact_shapes(std::string text, cut_at cut = cut_at::nowhere,
+                          std::vector<std::string>* taken = nullptr);
 
 } // namespace boyd::config

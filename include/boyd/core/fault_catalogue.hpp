@@ -166,6 +166,7 @@ inline constexpr std::array catalogue{
     point_info{"store.close", "store", "a transaction that ends a slot", unheard},
     point_info{"store.enqueue", "store", "a transaction that enqueues a cycle", unheard},
     point_info{"store.finish", "store", "a transaction that records a cycle", unheard},
+    point_info{"store.migrate", "store", "a migration of the database begins", waits},
     point_info{"store.open", "store", "the store is opened", waits},
     point_info{"store.renew", "store", "a transaction that renews leases", unheard},
     point_info{"store.request", "requests", "somebody asks the store", unheard},

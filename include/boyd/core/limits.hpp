@@ -62,6 +62,8 @@ inline constexpr std::int64_t run_tokens = 500'000;
 inline constexpr std::int64_t run_cost = 2'000'000;
 inline constexpr std::int64_t day_tokens = 5'000'000;
 inline constexpr std::int64_t day_cost = 20'000'000;
+inline constexpr std::int64_t node_day_tokens = 200'000'000;
+inline constexpr std::int64_t node_day_cost = 200'000'000;
 
 // -- supervision (SPEC §9) --
 inline constexpr int restart_intensity = 5;
@@ -80,6 +82,8 @@ inline constexpr milliseconds worker_patience = 20s;
 inline constexpr int stuck_pings = 4;
 inline constexpr int stuck_looks = 6;
 inline constexpr milliseconds stuck_worker = 2min;
+/// One step of what is known to take long, a migration of the database, before it counts as silent.
+inline constexpr milliseconds long_work = 1h;
 inline constexpr milliseconds backoff_base = 100ms;
 inline constexpr milliseconds backoff_cap = 30s;
 inline constexpr milliseconds drain_grace = 30s;
@@ -106,6 +110,10 @@ inline constexpr std::size_t pack_objects = 200'000;
 inline constexpr std::size_t history_search = 100'000;
 /// The largest file read out of a commit, and the largest diff.
 inline constexpr std::size_t revision_bytes = 64u << 20;
+
+// -- budgets (SPEC §8) --
+/// Of a budget, in per cent, from which on its use is warned of.
+inline constexpr int budget_warning = 80;
 
 // -- control socket (FAULTS.md) --
 inline constexpr std::size_t http_head_bytes = 16u << 10;

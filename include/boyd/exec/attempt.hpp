@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,6 +30,9 @@ struct cli_contract {
   std::shared_ptr<const config::cli_adapter> adapter;
   bool denials_fail = true;
   milliseconds startup_timeout{0}; ///< 0: off
+  /// budget.run: what the program may tell of its turns, tokens and cost. What is 0 has no limit;
+  /// `wall` stands in attempt_options.
+  config::budget_limit budget{};
 };
 
 /// What an attempt runs and under which limits.
@@ -144,14 +148,18 @@ using attempt_effects = std::vector<attempt_effect>;
 /// Summary: the last BOYD_SUMMARY line, else the claim's, else (failed) the error, else the first
 /// non-blank line of stdout, else "completed". An agent's own command line (`cli`) is judged by its
 /// events: one that says it failed, then that there is no final one (`indeterminate`, whatever the
-/// exit code), then the exit code, then what was denied; its answer takes the place of stdout.
+/// exit code), then the exit code, then what was denied; its answer takes the place of stdout. One
+/// that told of more than its budget has failed by policy, whatever else it says.
 /// Output: stdout, then stderr (at most a quarter of the cap) under a line "--- stderr ---".
 class attempt_core {
  public:
   explicit attempt_core(attempt_options options);
 
   attempt_effects begin(steady_time now);
-  void on_output(run_index run, output_stream stream, std::string_view bytes, steady_time now);
+  /// True: what it told of its figures has come near a budget or passed it, call on_figures.
+  bool on_output(run_index run, output_stream stream, std::string_view bytes, steady_time now);
+  /// Warns of a budget that a program's own figures have come near; ends a run that passed one.
+  attempt_effects on_figures(steady_time now);
   attempt_effects on_exit(run_index run, const process_exit& e, steady_time now);
   /// The process has ended and nobody will say how: the attempt may be tried again.
   attempt_effects on_lost_exit(run_index run);
@@ -183,6 +191,9 @@ class attempt_core {
   attempt_effects judge_answer(steady_time now);
   attempt_effects judge_talk(steady_time now);
   attempt_effects judge_events(const process_exit& e, steady_time now);
+  attempt_effects judge_told(const process_exit& e, steady_time now);
+  bool has_news_of_budget();
+  attempt_effects warn_of_figures();
   attempt_effects fail_by_events(failure_class failure, std::string why);
   std::string without_final_event(const process_exit& e) const;
   void end_events();
@@ -237,6 +248,8 @@ class attempt_core {
   bool events_ended_ = false;
   bool lingered_ = false; ///< ended after its final event
   bool too_long_ = false; ///< its model says so: the next attempt gets less
+  int figures_told_ = 0;  ///< of its budget: 1, near was told of to the caller; 2, passed
+  std::set<std::string> figures_warned_;
   std::optional<steady_time> final_at_;
   steady_time startup_at_{};
   process_exit exit_;

@@ -41,6 +41,11 @@ std::string pin_of(const found_server& s);
 /// All that pin_of is about, in lines.
 std::string pin_text(const found_server& s);
 
+/// Why a person could not see all that they would trust: something in pin_text is a secret, or
+/// looks like one, and would be shown as "[redacted]". Empty: they can. `secrets` as
+/// config::redact_text takes them.
+std::string unseen_problem(const found_server& s, const std::vector<std::string>& secrets);
+
 /// The paths that a server's command line names: the command, the arguments, and the parts of
 /// arguments between blanks, quotes and signs; absolute, below `workspace` by their names, whatever
 /// is there. A command without a slash is looked for where a PATH of its own leads. `s` without

@@ -22,7 +22,7 @@ inline constexpr milliseconds breaker_wait = 30s;
 /// one, calls are refused (`rate_limited`) until it is over, as with an open breaker.
 inline constexpr milliseconds rate_limit_pause = 1s;
 inline constexpr milliseconds longest_pause = 120s;
-/// A provider cannot close itself for longer than this.
+/// A model cannot be closed by what its provider asks for longer than this.
 inline constexpr milliseconds longest_closure = 1h;
 /// Calls that may wait for a place; beyond, a call is refused as overloaded.
 inline constexpr std::size_t governor_queue = 16'384;
@@ -33,11 +33,11 @@ inline constexpr std::size_t compared_agents = 256;
 
 enum class breaker_state : std::uint8_t { closed, open, half_open };
 
-/// One provider's limits: how many at once, requests and tokens per minute, pauses the provider
-/// asks for, and the circuit breakers. Places are leases that end with their holder. Whose turn it
-/// is: of the agents that wait, the one with the fewest places; of several, in turn (round robin);
-/// each agent's calls in order. So one agent's many calls, also those that hang, never starve
-/// another. CAF-free; callers are opaque numbers. Not thread-safe.
+/// One provider's limits: how many at once, requests and tokens per minute, and by model the pauses
+/// the provider asks for and the circuit breakers. Places are leases that end with their holder.
+/// Whose turn it is: of the agents that wait, the one with the fewest places; of several, in turn
+/// (round robin); each agent's calls in order. So one agent's many calls, also those that hang,
+/// never starve another. CAF-free; callers are opaque numbers. Not thread-safe.
 ///
 /// Each model has a breaker of its own: behind one address may be many models, of which one is
 /// missing. It counts trouble of the provider alone: unavailable, overloaded. A bad answer may be
@@ -45,10 +45,14 @@ enum class breaker_state : std::uint8_t { closed, open, half_open };
 /// that agent alone, for as long (`bad_answer`), and say nothing to the others. Any other answer
 /// (also a refusal, a wrong request or key, a missing model, no money) shows that it is there and
 /// begins the count anew; rate limits pause and neither count nor clear, cancellations say nothing.
+/// A pause, too, is of the model whose call was answered so: a limit that the whole account has is
+/// told to each model by one call of its own.
 /// Calls granted before a breaker opened do not move it: the one that tries does.
 ///
 /// Tokens: a call passes when the minute's rest covers its estimate, or is full; what it used in
 /// the end takes the estimate's place. Calls wait in their order even if a later one would fit.
+/// What is used beyond the estimate takes at most the next minute: a count is the provider's word,
+/// and a wrong one must not close it for ever.
 ///
 /// Invariants: in_use() never exceeds max_concurrent by a grant; a ticket is granted or refused at
 /// most once; of a model in the state half_open at most one call is under way that tries.
@@ -122,15 +126,16 @@ class governor_core {
 
   std::int64_t places() const;
   void fill(steady_time now);
-  line::const_iterator next_in_line() const;
+  line::const_iterator next_in_line(steady_time now) const;
   call take(line::const_iterator whose);
   void grant(line::const_iterator whose);
   void free_place(std::map<ticket_id, held>::iterator place);
   bool remove_waiting(ticket_id ticket);
   void refuse_closed(steady_time now, std::vector<decision>& out);
   std::optional<trouble> closed_because(const std::string& model, steady_time now) const;
-  std::optional<trouble> pause_because(steady_time now) const;
-  bool is_tried(const std::string& model) const;
+  std::optional<trouble> pause_because(const std::string& model, steady_time now) const;
+  bool has_to_wait(const std::string& model, steady_time now) const;
+  std::optional<steady_time> first_pause_over() const;
   bool fits(const call& next) const;
   void learn(const std::string& model, const std::optional<trouble>& t, bool trying,
              steady_time now);
@@ -144,12 +149,17 @@ class governor_core {
   std::map<std::string, std::size_t> holds_; ///< places of each agent that has one
   std::vector<decision> refused_;            ///< at once, when they asked
   // Token buckets: filled evenly, at most one minute's worth. Tokens may go below 0: a call that
-  // used more than it said is paid for by those that come later.
+  // used more than it said is paid for by those that come later, up to a minute's worth.
   double requests_left_ = 0;
   double tokens_left_ = 0;
   std::optional<steady_time> filled_at_;
-  steady_time paused_until_ = steady_time::min(); ///< Retry-After
-  std::map<std::string, circuit> circuits_;       ///< by model
+  /// What a provider asked for (Retry-After).
+  struct asked_pause {
+    steady_time until = steady_time::min();
+    std::string last; ///< its words
+  };
+  std::map<std::string, asked_pause> pauses_; ///< by model; those that are over go with the next
+  std::map<std::string, circuit> circuits_;   ///< by model
   std::string last_trouble_;
   /// Of agents whose last answer was a bad one.
   struct nonsense {

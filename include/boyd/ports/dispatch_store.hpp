@@ -37,6 +37,9 @@ struct open_occurrence {
     bool opened = false;
   };
   occurrence slot; ///< state open, or final at once (skipped, missed, coalesced)
+  /// Begun with the slot when that is opened, as begin_cycle would; the slot has its cycle_id. It
+  /// spares a cycle that begins at once a transaction of its own.
+  std::optional<cycle_record> cycle{};
 };
 
 /// Ends a slot. Idempotent; the first ending wins.
@@ -459,13 +462,21 @@ struct any_reply : reply_alternatives {
 
 namespace boyd {
 
+/// Called by an opening store before each migration with its name, "schema version 10 (spend)": one
+/// may take many minutes. An error ends the open with it.
+using migration_step = std::function<result<void>(const std::string&)>;
+
 /// The durable store. Blocking: called by the store worker only. Not thread-safe.
 class dispatch_store {
  public:
   virtual ~dispatch_store() = default;
 
-  /// Connects and applies the numbered migrations under a lock. Called again after
-  /// `store_unavailable`; every limit (connect, lock wait) is finite.
+  /// Whom `open` tells of its migrations; called at most once, before the first `open`.
+  virtual void tell_migrations(migration_step /*before*/) {}
+
+  /// Connects and applies the numbered migrations under a lock, each with a commit of its own, so
+  /// that an end in the middle costs one of them. Called again after `store_unavailable`; every
+  /// limit (connect, lock wait) is finite.
   virtual result<void> open() = 0;
 
   /// All operations in one transaction; when this returns a value, every write in it is durable.

@@ -60,6 +60,7 @@ struct process_host_status {
   bool alive = true;      ///< false: it died, and the next start makes a new one
   int restarts = 0;       ///< new ones since the runner was made
   std::string last_error; ///< of the newest death or failed restart; empty: none yet
+  std::string problem;    ///< why nothing can be started just now; empty: all is well
 };
 
 /// What may wait to be written to the stdin of one process, bytes.

@@ -5,12 +5,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace boyd {
 
 /// Longest patch that is kept of a run.
 inline constexpr std::uint64_t patch_limit = std::uint64_t{16} << 20;
+
+/// Moved references that are told by name; the rest is counted.
+inline constexpr std::size_t moved_references_named = 16;
+
+/// What references lead to (a hash, or another reference), by name.
+using reference_list = std::map<std::string, std::string>;
 
 /// A git worktree for one run.
 struct worktree_order {
@@ -19,10 +28,16 @@ struct worktree_order {
   std::string path;   ///< where the worktree comes to stand; absolute, its parent is Boyd's
   std::string branch; ///< that is checked out there; made anew
   std::string patch;  ///< file that takes what was changed; absolute
+  /// Asked about the whole patch, on the thread that wrote it; empty: nobody wants to know.
+  std::function<bool(const std::string& patch)> holds_secret{};
+  /// As worktree_made has them, for close(); null: they are not compared.
+  std::shared_ptr<const reference_list> references{};
 };
 
 struct worktree_made {
   std::string base; ///< hash of the commit
+  /// Of the repository, without branches of runs; null where there are too many.
+  std::shared_ptr<const reference_list> references{};
 };
 
 /// What a run changed, files that git does not know yet included, ignored ones not.
@@ -33,6 +48,10 @@ struct worktree_change {
   std::uint64_t patch_bytes = 0;
   bool cut = false;         ///< the patch is longer than patch_limit
   bool has_commits = false; ///< the branch has commits and stays; else it is removed
+  bool has_secret = false;  ///< as worktree_order::holds_secret said
+  /// References that are not what they were before, made or gone, by the run or by others.
+  std::size_t moved = 0;
+  std::vector<std::string> moved_references{}; ///< the first of them
 };
 
 /// Worktrees of repositories that belong to somebody, for runs that must not meet each other. Not

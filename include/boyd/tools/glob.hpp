@@ -18,4 +18,7 @@ enum class glob_text : std::uint8_t {
 bool glob_matches(std::string_view pattern, std::string_view text,
                   glob_text kind = glob_text::path);
 
+/// Whether `pattern` matches some text that begins with `beginning`.
+bool glob_continues(std::string_view pattern, std::string_view beginning, glob_text kind);
+
 } // namespace boyd::tools

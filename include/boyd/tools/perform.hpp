@@ -9,6 +9,7 @@
 #include "boyd/tools/policy.hpp"
 #include "boyd/tools/result_text.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,9 @@ struct permission {
   config::action_policy policy;
   std::vector<std::string> tools;
   int rule = 0; ///< of the decision about the call itself; what it lets through is not asked again
+  /// Of a file that is written: the SHA-256 of what a person's word was about; empty: of no file.
+  /// Something else that stands there by now is not replaced.
+  std::optional<std::string> before{};
 };
 
 /// Carries out a call of a file tool below `workspace` (absolute). Blocking, at most for some tens

@@ -41,8 +41,11 @@ bool is_listed(const std::string& tool, const std::vector<std::string>& patterns
 ///
 /// A shell's line is more than one command: a rule that allows by a pattern of commands (other than
 /// `*` or `**`) does not match a line that could start a second one (; & | ` $ ( ) < > { } \ or a
-/// line break), and a rule that denies or asks is tried on each of the line's pieces, too. All the
-/// same, only a list of what is allowed is a boundary: a denied command has other names.
+/// line break). A rule that denies or asks is tried on each command of the line as a shell would
+/// read it, without quotes, by the program's whole name and the last part of it, and on what
+/// programs such as env, timeout, xargs or sh -c would start; where only the shell knows what
+/// stands in a line, it fits. All the same, only a list of what is allowed is a boundary: a denied
+/// command has other names (git -C . push).
 ///
 /// An argument with blanks or quotes stands in quotes for a rule that allows: it is no run of words
 /// that the pattern spells out. Such a rule takes a program by the pattern's first word alone: as

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sys/stat.h>
 #include <utility>
 
@@ -111,8 +112,10 @@ void forget(git_repository* repo, const std::string& path) {
   git_worktree_prune(found.get(), &options);
 }
 
-/// A branch with commits stays; true then.
+/// A branch with commits stays; true then. One at a time: each takes a lock of the repository.
 bool keep_or_remove_branch(git_repository* repo, const worktree_order& order, const git_oid& base) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   reference_ptr branch;
   if (fill(branch,
            [&](auto** out) { return git_reference_lookup(out, repo, ref_of(order).c_str()); }) != 0)
@@ -177,7 +180,7 @@ result<worktree_made> make_worktree(const worktree_order& order) {
     return fail(std::move(added.error()));
   }
   ::chmod(order.path.c_str(), private_folder);
-  return worktree_made{hex(base)};
+  return worktree_made{hex(base), references_of(repo->get())};
 }
 
 result<worktree_change> close_worktree(const worktree_order& order, const std::string& base) {
@@ -190,6 +193,9 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
     change = fail(repo.error());
   else if (git_oid_fromstr(&id, base.c_str()) == 0)
     change = compare_worktree(repo->get(), order, id);
+  if (repo && change && order.references)
+    if (const auto now = references_of(repo->get()))
+      tell_moved(*order.references, *now, *change);
   const auto removed = remove_tree(order.path);
   if (repo) {
     forget(repo->get(), order.path);

@@ -3,6 +3,7 @@
 #include "boyd/ports/worktrees.hpp"
 #include "git_internal.hpp"
 
+#include <memory>
 #include <string>
 
 /// The work behind worktrees.hpp; blocking.
@@ -14,6 +15,13 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
 /// Writes what changed between `base` and the files at `order.path` into `order.patch`.
 result<worktree_change> compare_worktree(git_repository* repo, const worktree_order& order,
                                          const git_oid& base);
+
+/// The references of a repository but the branches of runs; null: they cannot be read, or are too
+/// many.
+std::shared_ptr<const reference_list> references_of(git_repository* repo);
+
+/// What is another one in `after`, into `change`.
+void tell_moved(const reference_list& before, const reference_list& after, worktree_change& change);
 
 /// A directory and all below it, whatever its permissions; links are not followed.
 result<void> remove_tree(const std::string& path);

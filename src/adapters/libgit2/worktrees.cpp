@@ -6,11 +6,16 @@
 
 #include <condition_variable>
 #include <deque>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -18,20 +23,68 @@ namespace boyd::adapters {
 
 namespace {
 
-namespace fs = std::filesystem;
+/// As note_of has it.
+constexpr std::string_view note_end = ".boyd";
+/// Longer than any note.
+constexpr std::size_t note_bytes = std::size_t{32} << 10;
+
+/// What a note says; nothing when it is none, or torn: then it is from before its worktree. Beside
+/// the notes there may stand anything, a pipe that would block its reader for ever, too.
+std::optional<std::string> read_note(const std::string& path) {
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct ::stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return std::nullopt;
+  std::string text(note_bytes, '\0');
+  std::size_t size = 0;
+  ssize_t n = 0;
+  while (size < text.size() && (n = ::read(file.get(), text.data() + size, text.size() - size)) > 0)
+    size += static_cast<std::size_t>(n);
+  text.resize(size);
+  return text;
+}
+
+/// Removes one left-over worktree by its note.
+void sweep_one(const std::string& note) {
+  std::istringstream in(read_note(note).value_or(std::string()));
+  worktree_order order;
+  std::string base;
+  if (!std::getline(in, order.repo) || !std::getline(in, base) || !std::getline(in, order.branch) ||
+      !std::getline(in, order.patch)) {
+    (void)git::remove_tree(note);
+    return;
+  }
+  order.base = base;
+  order.path = note.substr(0, note.size() - note_end.size());
+  if (const auto closed = git::close_worktree(order, base); !closed)
+    spdlog::warn("worktree {} of an ended node: {}", order.path, to_string(closed.error()));
+}
 
 /// Does one job after another, on a thread that the first one starts; what is queued at its end is
-/// still done.
+/// still done. Removes what was left over on a second thread: a file system that does not answer
+/// any more holds up nobody else.
 class git_worktrees final : public worktrees {
  public:
+  /// `left_over`: paths of notes and of what else stands there.
+  explicit git_worktrees(std::vector<std::string> left_over) : left_over_(std::move(left_over)) {
+    if (left_over_.empty())
+      return;
+    try {
+      sweeper_ = std::thread([this] { sweep(); });
+    } catch (const std::system_error& e) {
+      spdlog::warn("worktrees of an earlier node stay: no thread: {}", e.what());
+    }
+  }
+
   ~git_worktrees() override {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_all();
-    if (thread_.joinable())
-      thread_.join();
+    for (auto* thread : {&thread_, &sweeper_})
+      if (thread->joinable())
+        thread->join();
   }
 
   void make(worktree_order order, std::function<void(result<worktree_made>)> done) override {
@@ -90,58 +143,53 @@ class git_worktrees final : public worktrees {
     }
   }
 
+  bool is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+
+  void sweep() {
+    std::size_t removed = 0;
+    for (const auto& path : left_over_)
+      if (path.ends_with(note_end) && !is_stopping()) {
+        sweep_one(path);
+        ++removed;
+      }
+    for (const auto& path : left_over_)
+      if (!path.ends_with(note_end) && !is_stopping())
+        (void)git::remove_tree(path); // without a note: nobody's
+    if (removed > 0)
+      spdlog::info("node: removed {} worktrees of an earlier node", removed);
+  }
+
+  const std::vector<std::string> left_over_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> jobs_;
   bool stopping_ = false;
   std::thread thread_;
+  std::thread sweeper_;
 };
 
-/// Removes one left-over worktree by its note.
-bool sweep_one(const fs::path& note) {
-  std::ifstream in(note, std::ios::binary);
-  worktree_order order;
-  std::string base;
-  if (!std::getline(in, order.repo) || !std::getline(in, base) || !std::getline(in, order.branch) ||
-      !std::getline(in, order.patch))
-    return false;
-  order.base = base;
-  order.path = note.string().substr(0, note.string().size() - note.extension().string().size());
-  if (const auto closed = git::close_worktree(order, base); !closed)
-    spdlog::warn("worktree {} of an ended node: {}", order.path, to_string(closed.error()));
-  return true;
+std::vector<std::string> left_over_in(const std::string& directory) {
+  std::error_code failed;
+  std::vector<std::string> entries;
+  for (auto at = std::filesystem::directory_iterator(directory, failed);
+       !failed && at != std::filesystem::directory_iterator() &&
+       entries.size() < worktrees_at_start;
+       at.increment(failed))
+    entries.push_back(at->path().string());
+  if (failed && failed != std::errc::no_such_file_or_directory)
+    spdlog::warn("worktrees of an earlier node stay: cannot list {}: {}", directory,
+                 failed.message());
+  return entries;
 }
 
 } // namespace
 
-std::shared_ptr<worktrees> make_worktrees() {
-  return std::make_shared<git_worktrees>();
-}
-
-result<std::size_t> sweep_worktrees(const std::string& directory) {
-  std::error_code failed;
-  std::vector<fs::path> entries;
-  for (auto at = fs::directory_iterator(directory, failed);
-       !failed && at != fs::directory_iterator() && entries.size() < worktrees_at_start;
-       at.increment(failed))
-    entries.push_back(at->path());
-  if (failed == std::errc::no_such_file_or_directory)
-    return std::size_t{0};
-  if (failed)
-    return fail(git::system_failure(failed.value(), "cannot list the worktrees", directory));
-  std::size_t removed = 0;
-  for (const auto& path : entries) {
-    if (path.extension() != ".boyd")
-      continue;
-    // A note that is torn is from before its worktree.
-    if (!sweep_one(path))
-      fs::remove(path, failed);
-    ++removed;
-  }
-  for (const auto& path : entries)
-    if (path.extension() != ".boyd")
-      (void)git::remove_tree(path.string()); // without a note: nobody's
-  return removed;
+std::shared_ptr<worktrees> make_worktrees(const std::string& left_over) {
+  return std::make_shared<git_worktrees>(left_over.empty() ? std::vector<std::string>{}
+                                                           : left_over_in(left_over));
 }
 
 } // namespace boyd::adapters

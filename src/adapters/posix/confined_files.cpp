@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
+#include <optional>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -130,6 +131,43 @@ result<mode_t> mode_for(const confined_target& target) {
   return info.st_mode & kept_bits;
 }
 
+/// The content; nothing: nothing stands there.
+result<std::optional<std::string>> content_of(const confined_target& target) {
+  const unique_fd fd(retry([&] {
+    return ::openat(target.parent.fd.get(), target.name.c_str(),
+                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  }));
+  if (!fd && errno == ENOENT)
+    return std::optional<std::string>();
+  struct ::stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0)
+    return failed("open");
+  std::string content;
+  content.resize(static_cast<std::size_t>(info.st_size) + 1); // one more: it may grow
+  std::size_t filled = 0;
+  while (filled < content.size()) {
+    const auto count =
+        retry([&] { return ::read(fd.get(), content.data() + filled, content.size() - filled); });
+    if (count < 0)
+      return failed("read");
+    if (count == 0)
+      break;
+    filled += static_cast<std::size_t>(count);
+  }
+  content.resize(filled);
+  return std::optional(std::move(content));
+}
+
+result<void> check(const confined_target& target, const confined_files::may_replace& may) {
+  const auto now = content_of(target);
+  if (!now)
+    return fail(now.error());
+  if (!may(*now ? &**now : nullptr))
+    return fail(errc::conflict, "what stands there is not what was to be replaced", {},
+                "look at it again");
+  return {};
+}
+
 /// The descriptor again, for reading: what was checked is what is opened.
 result<unique_fd> reopened(int fd) {
   const auto path = "/proc/self/fd/" + std::to_string(fd);
@@ -152,7 +190,12 @@ class posix_confined_files final : public confined_files {
 
   result<void> write(const std::string& root, const std::string& path,
                      std::string_view content) override {
-    return at(path, replace(root, path, content));
+    return at(path, replace(root, path, content, nullptr));
+  }
+
+  result<void> write_over(const std::string& root, const std::string& path,
+                          std::string_view content, const may_replace& may) override {
+    return at(path, replace(root, path, content, may));
   }
 
   result<listing> list(const std::string& root, const std::string& path,
@@ -217,7 +260,8 @@ class posix_confined_files final : public confined_files {
     return part;
   }
 
-  result<void> replace(const std::string& root, const std::string& path, std::string_view content) {
+  result<void> replace(const std::string& root, const std::string& path, std::string_view content,
+                       const may_replace& may) {
     auto clean = workspace_path(root, path);
     if (!clean)
       return fail(std::move(clean.error()));
@@ -234,6 +278,9 @@ class posix_confined_files final : public confined_files {
       return ok;
     if (auto ok = file.fill(content, *mode); !ok)
       return ok;
+    if (may)
+      if (auto same = check(*target, may); !same)
+        return same;
     return file.take_place();
   }
 

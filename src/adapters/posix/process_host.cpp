@@ -122,6 +122,7 @@ class host {
   void spawn(received& message);
   void refuse(std::uint64_t handle, wire::spawn_step step, int error_number);
   void signal(std::uint64_t handle, int number);
+  void answer_ping();
   void reap();
   void note_end(run& r, int status, const rusage& usage);
   void end_remains();
@@ -197,10 +198,17 @@ bool host::take_requests() {
       return true;
     if (got == receive_result::closed)
       return false;
-    if (message.request.kind == wire::request::kind_t::spawn)
+    switch (message.request.kind) {
+    case wire::request::kind_t::spawn:
       spawn(message);
-    else
+      break;
+    case wire::request::kind_t::signal:
       signal(message.request.handle, message.request.signal);
+      break;
+    case wire::request::kind_t::ping:
+      answer_ping();
+      break;
+    }
   }
   return true;
 }
@@ -251,6 +259,12 @@ void host::signal(std::uint64_t handle, int number) {
     for (const pid_t below : descendants_of(found->second))
       ::kill(below, SIGKILL);
   ::kill(-found->second, number);
+}
+
+void host::answer_ping() {
+  wire::reply pong;
+  pong.kind = wire::reply::kind_t::pong;
+  send(pong);
 }
 
 void host::reap() {

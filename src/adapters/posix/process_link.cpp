@@ -27,6 +27,8 @@ constexpr int above_targets = 10;
 /// The host has this long to end everything before it is ended itself.
 constexpr milliseconds stop_limit = 10s;
 constexpr milliseconds lost_limit = 1s;
+/// Pings in a row that a living host may leave unanswered.
+constexpr int most_owed = 3;
 /// Killed processes may have forked while they were looked up.
 constexpr int sweep_passes = 5;
 
@@ -79,7 +81,7 @@ void prepare(spawn_setup& setup, int control, int lock) {
 
 host_link::host_link(const process_runner_options& options, unique_fd lock)
     : executable_(options.executable), open_files_(std::to_string(options.open_files)),
-      lock_(std::move(lock)), nonce_(make_nonce()) {}
+      lock_(std::move(lock)), nonce_(make_nonce()), ping_(options.host_ping) {}
 
 host_link::~host_link() {
   stop();
@@ -110,6 +112,8 @@ result<void> host_link::start() {
                 executable_);
   host_ = pid;
   control_ = std::move(ours);
+  looked_at_ = std::chrono::steady_clock::now();
+  owed_ = 0;
   return {};
 }
 
@@ -137,10 +141,28 @@ int host_link::send(const outgoing& message) {
   return 0;
 }
 
+int host_link::look(std::chrono::steady_clock::time_point now, bool busy) {
+  if (!alive() || now < next_look(busy))
+    return owed_;
+  looked_at_ = now;
+  if (owed_ == most_owed) {
+    spdlog::error("the process host lives, but has not answered {} pings: it is ended", owed_);
+    ::kill(host_, SIGKILL);
+    return owed_;
+  }
+  outgoing ping;
+  ping.request.kind = wire::request::kind_t::ping;
+  (void)send(ping); // when it could not be sent it is not answered
+  return ++owed_;
+}
+
 host_link::received host_link::receive(wire::reply& into) {
-  const auto n = ::recv(control_.get(), &into, sizeof into, 0);
-  if (n == sizeof into)
-    return received::reply;
+  auto n = ::recv(control_.get(), &into, sizeof into, 0);
+  for (; n == sizeof into; n = ::recv(control_.get(), &into, sizeof into, 0)) {
+    owed_ = 0;
+    if (into.kind != wire::reply::kind_t::pong)
+      return received::reply;
+  }
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return received::nothing;
   return received::closed;

@@ -6,6 +6,7 @@
 #include "process_wire.hpp"
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -39,6 +40,15 @@ class host_link {
   /// 0, or errno: EAGAIN (full: wait for EPOLLOUT), EPIPE and the like: the host is gone.
   int send(const outgoing& message);
 
+  /// Pings the host when it is time to; `busy`: somebody waits for what it does. How many pings it
+  /// owes an answer to; one that owes too many is ended, and `receive` says closed. Pings are
+  /// counted, not time: a process that was stopped with its host does not take it for stuck.
+  int look(std::chrono::steady_clock::time_point now, bool busy);
+  /// When to look again.
+  std::chrono::steady_clock::time_point next_look(bool busy) const {
+    return looked_at_ + (busy || owed_ > 0 ? ping_ : ping_ * idle_factor);
+  }
+
   enum class received { nothing, reply, closed };
   received receive(wire::reply& into);
 
@@ -49,6 +59,8 @@ class host_link {
   void stop();
 
  private:
+  static constexpr int idle_factor = 6;
+
   bool reap(milliseconds limit);
   void sweep() const;
 
@@ -58,6 +70,9 @@ class host_link {
   std::string nonce_;
   unique_fd control_;
   pid_t host_ = -1;
+  milliseconds ping_;
+  std::chrono::steady_clock::time_point looked_at_{};
+  int owed_ = 0;
   bool lost_ = false; ///< what the last host left behind is looked for once more
 };
 

@@ -1,6 +1,7 @@
 #include "process_runner.hpp"
 
 #include "../signals_blocked.hpp"
+#include "host_record.hpp"
 #include "process_job.hpp"
 #include "process_link.hpp"
 #include "sandbox_child.hpp"
@@ -15,7 +16,6 @@
 #include <fcntl.h>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <system_error>
@@ -38,7 +38,7 @@ constexpr std::size_t max_commands = 65536;
 constexpr milliseconds healthy_after = 60s;
 
 /// The loop's turns are at most this far apart while it waits for a time.
-constexpr milliseconds longest_wait = 10s;
+constexpr milliseconds longest_wait = 30s;
 
 /// What an epoll event belongs to: (handle << slot_bits) | slot.
 constexpr unsigned slot_bits = 2;
@@ -63,7 +63,7 @@ class posix_process_runner final : public process_runner {
   void signal(process_handle handle, int signal) override;
   std::size_t running() const override;
   bool runs(process_handle handle) const override;
-  process_host_status host() const override;
+  process_host_status host() const override { return record_.read(); }
   sandbox_abilities sandbox() const override { return abilities_; }
 
  private:
@@ -78,7 +78,6 @@ class posix_process_runner final : public process_runner {
   void take_input(process_command& c);
   int make_pipes(process_job& e, process_handle handle, outgoing& message);
   bool ensure_host();
-  void note_host(bool alive, std::string problem = {});
   void flush();
   void watch_control(bool also_write);
   void handle_event(const epoll_event& event);
@@ -101,13 +100,14 @@ class posix_process_runner final : public process_runner {
   unique_fd wake_;
   std::thread thread_;
 
-  mutable std::mutex mutex_; ///< guards the five below
+  mutable std::mutex mutex_; ///< guards the four below
   std::deque<process_command> commands_;
   std::unordered_set<process_handle> running_;
   process_handle last_handle_ = 0;
   bool stopping_ = false;
-  process_host_status host_status_{true, true, 0, {}};
   waiting_input inputs_; ///< of stdins that stay open
+
+  host_record record_;
 
   // The runner's thread only.
   entries entries_;
@@ -218,20 +218,6 @@ bool posix_process_runner::runs(process_handle handle) const {
   return running_.contains(handle);
 }
 
-process_host_status posix_process_runner::host() const {
-  const std::lock_guard lock(mutex_);
-  return host_status_;
-}
-
-void posix_process_runner::note_host(bool alive, std::string problem) {
-  const std::lock_guard lock(mutex_);
-  if (alive && !host_status_.alive)
-    ++host_status_.restarts;
-  host_status_.alive = alive;
-  if (!problem.empty())
-    host_status_.last_error = std::move(problem);
-}
-
 void posix_process_runner::wake() {
   const std::uint64_t one = 1;
   // A full counter means that the thread is woken already.
@@ -254,6 +240,7 @@ void posix_process_runner::loop() {
     // Not left to the next start: who asks for the status meanwhile should see it well again.
     ensure_host();
     const auto now = clock::now();
+    record_.owes(link_.look(now, !entries_.empty()));
     for (auto it = entries_.begin(); it != entries_.end();) {
       const auto current = it++;
       if (current->second.end && current->second.drain_by <= now)
@@ -264,15 +251,11 @@ void posix_process_runner::loop() {
 }
 
 int posix_process_runner::next_timeout() const {
-  std::optional<clock::time_point> first;
-  if (!link_.alive())
-    first = host_not_before_;
+  auto first = link_.alive() ? link_.next_look(!entries_.empty()) : host_not_before_;
   for (const auto& [handle, e] : entries_)
-    if (e.end && (!first || e.drain_by < *first))
-      first = e.drain_by;
-  if (!first)
-    return -1;
-  const auto left = std::chrono::ceil<milliseconds>(*first - clock::now());
+    if (e.end)
+      first = std::min(first, e.drain_by);
+  const auto left = std::chrono::ceil<milliseconds>(first - clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longest_wait.count()));
 }
 
@@ -374,11 +357,11 @@ bool posix_process_runner::ensure_host() {
   host_backoff_ = std::min(host_backoff_ * 2, limits::backoff_cap);
   if (const auto started = link_.start(); !started) {
     spdlog::error("{}", to_string(started.error()));
-    note_host(false, to_string(started.error()));
+    record_.died(to_string(started.error()));
     return false;
   }
   spdlog::warn("the process host was started again");
-  note_host(true);
+  record_.started();
   host_started_ = now;
   waits_for_room_ = false;
   watch(link_.control(), key_control, EPOLLIN);
@@ -451,7 +434,7 @@ void posix_process_runner::host_lost() {
   const auto what =
       "the process host died; " + std::to_string(entries_.size()) + " processes are ended";
   spdlog::error("{}", what);
-  note_host(false, what);
+  record_.died(what);
   link_.lost();
   const auto now = clock::now();
   if (now - host_started_ >= healthy_after)

@@ -18,6 +18,9 @@ struct process_runner_options {
   /// The program that is executed as the process host. It must link this adapter: the host starts
   /// before its main() (see process_host.hpp).
   std::string executable = "/proc/self/exe";
+  /// Between pings of the host while something runs; six times as long while nothing does. A host
+  /// that has answered none of three is ended.
+  milliseconds host_ping{5'000};
 };
 
 /// The real process runner: one thread with epoll over all pipes, and one process host (see
@@ -30,6 +33,7 @@ struct process_runner_options {
 ///   left the process group are found and ended with their run.
 /// * When a descriptor, memory or process limit is reached, on_exit says started == false with that
 ///   errno: transient.
+/// * A host that lives but does not answer for 15 s, while something runs, is ended.
 /// * When the host dies, its processes are reported as ended by SIGKILL; the host is started again
 ///   at the next start(), not more often than a backoff allows (limits::backoff_base doubling to
 ///   limits::backoff_cap); until then starts fail with EAGAIN.

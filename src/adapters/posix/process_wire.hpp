@@ -17,7 +17,7 @@ inline constexpr int lock_fd = 4;
 /// Node → host. `spawn` carries four descriptors (SCM_RIGHTS): the payload (a memfd, so that argv
 /// and environment have no size limit here) and the child's stdin, stdout, stderr.
 struct request {
-  enum class kind_t : std::uint32_t { spawn = 1, signal = 2 };
+  enum class kind_t : std::uint32_t { spawn = 1, signal = 2, ping = 3 };
   kind_t kind = kind_t::spawn;
   std::int32_t signal = 0;
   std::uint64_t handle = 0;
@@ -60,9 +60,9 @@ enum class spawn_step : std::uint32_t {
 };
 
 /// Host → node, once per spawn: the process could not start, or it ended and nothing of its run is
-/// left.
+/// left; and once per ping.
 struct reply {
-  enum class kind_t : std::uint32_t { failed = 1, exited = 2 };
+  enum class kind_t : std::uint32_t { failed = 1, exited = 2, pong = 3 };
   kind_t kind = kind_t::exited;
   spawn_step step = spawn_step::exec;
   std::uint64_t handle = 0;

@@ -66,7 +66,10 @@ any_reply operations::run(const open_occurrence& op) {
           .add(o.node_id)
           .add(or_now(o.created_at))
           .add(or_now(o.finished_at)));
-  return open_occurrence::reply{a.affected() > 0};
+  const bool opened = a.affected() > 0;
+  if (opened && op.cycle)
+    write_cycle(*op.cycle, false);
+  return open_occurrence::reply{opened};
 }
 
 any_reply operations::run(const close_occurrence& op) {

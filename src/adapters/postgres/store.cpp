@@ -33,6 +33,7 @@ class postgres_store final : public dispatch_store {
  public:
   explicit postgres_store(postgres_options options) : options_(std::move(options)) {}
 
+  void tell_migrations(migration_step before) override { before_migration_ = std::move(before); }
   result<void> open() override;
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
   result<std::vector<std::string>> concerns() override;
@@ -40,7 +41,7 @@ class postgres_store final : public dispatch_store {
 
  private:
   void choose_schema();
-  result<void> migrate();
+  result<bool> migrate_once();
   void look_for_losses();
   std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful,
                                     std::set<std::string>& woken);
@@ -48,6 +49,7 @@ class postgres_store final : public dispatch_store {
   void notify(const std::set<std::string>& kernels);
 
   postgres_options options_;
+  migration_step before_migration_;
   std::unique_ptr<session> db_;
   std::unique_ptr<directory> names_; ///< of db_
   std::string server_ = "not connected";
@@ -71,10 +73,10 @@ void postgres_store::choose_schema() {
   db_->commit();
 }
 
-result<void> postgres_store::migrate() {
+/// The next migration with its commit; false: there is none left. Whoever waits for the lock has
+/// the ordinary limits, and comes again.
+result<bool> postgres_store::migrate_once() {
   db_->begin();
-  db_->script("SET LOCAL statement_timeout=" + std::to_string(migration_timeout.count()) +
-              ";SET LOCAL lock_timeout=" + std::to_string(migration_timeout.count()));
   db_->run("SELECT pg_advisory_xact_lock($1::bigint)", parameters{}.add(migration_lock));
   db_->script("SET LOCAL client_min_messages=warning;"
               "CREATE TABLE IF NOT EXISTS schema_migrations(version integer PRIMARY KEY, name text "
@@ -88,19 +90,29 @@ result<void> postgres_store::migrate() {
                     ", this build knows " + std::to_string(postgres_schema_version()),
                 place(options_), "run the newer boyd, or restore a backup made before the upgrade");
   }
-  for (const auto& m : migrations()) {
-    if (m.version <= version_ || (options_.migrate_to > 0 && m.version > options_.migrate_to))
-      continue;
-    db_->answer_within(migration_timeout);
-    db_->script(m.sql);
-    db_->run("INSERT INTO schema_migrations(version, name) VALUES($1::int, $2)",
-             parameters{}.add(m.version).add(m.name));
-    version_ = m.version;
-    spdlog::info("database {}: schema version {} ({})", place(options_), m.version, m.name);
+  const auto next = std::ranges::find_if(migrations(), [&](const migration& m) {
+    return m.version > version_ && (options_.migrate_to == 0 || m.version <= options_.migrate_to);
+  });
+  if (next == migrations().end()) {
+    db_->commit();
+    return false;
   }
+  if (before_migration_)
+    if (auto may = before_migration_(next->title()); !may) {
+      db_->rollback();
+      return fail(std::move(may.error()));
+    }
+  db_->script("SET LOCAL statement_timeout=" + std::to_string(migration_timeout.count()) +
+              ";SET LOCAL lock_timeout=" + std::to_string(migration_timeout.count()));
+  db_->answer_within(migration_timeout);
+  db_->script(next->sql);
+  db_->run("INSERT INTO schema_migrations(version, name) VALUES($1::int, $2)",
+           parameters{}.add(next->version).add(next->name));
   db_->commit();
   db_->answer_within(options_.statement_timeout);
-  return {};
+  version_ = next->version;
+  spdlog::info("database {}: {}", place(options_), next->title());
+  return true;
 }
 
 /// Whether the server that answers now has what another one, or this one, acknowledged before.
@@ -121,9 +133,12 @@ result<void> postgres_store::open() {
     names_ = std::make_unique<directory>(*db_);
     server_ = db_->server_version();
     choose_schema();
-    if (auto migrated = migrate(); !migrated) {
+    auto migrated = migrate_once();
+    while (migrated && *migrated)
+      migrated = migrate_once();
+    if (!migrated) {
       give_up(true);
-      return migrated;
+      return fail(std::move(migrated.error()));
     }
     look_for_losses();
     return {};
@@ -217,7 +232,8 @@ bool is_question(const store::operation& op) {
 
 /// Whether the batch is one statement.
 bool is_single(const std::vector<store::operation>& batch) {
-  return batch.size() == 1 && std::holds_alternative<store::open_occurrence>(batch[0]);
+  const auto* slot = batch.size() == 1 ? std::get_if<store::open_occurrence>(&batch[0]) : nullptr;
+  return slot != nullptr && !slot->cycle;
 }
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,

@@ -29,8 +29,11 @@ error to_error(const failure& f, const std::string& path) {
     return {errc::io_error, "the database file failed: " + text, path, "check the disk"};
   case SQLITE_CORRUPT:
   case SQLITE_NOTADB:
-    return {errc::corrupt, "the database is damaged: " + text, path,
-            "stop the node and restore the file from a backup"};
+    // A read that failed once (EIO) is called corruption by SQLite as well (os_unix.c, unixRead):
+    // only the check tells whether the file itself is damaged.
+    return {errc::corrupt, "the database could not be read or is damaged: " + text, path,
+            "try again and check the disk; if it stays, stop the node and look with: sqlite3 " +
+                path + " 'PRAGMA integrity_check'; only if that finds damage, restore a backup"};
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
     return {errc::locked, "another process holds the database: " + text, path,

@@ -49,7 +49,10 @@ any_reply operations::run(const open_occurrence& op) {
   s.bind(o.kernel_id).bind(o.scheduled_at).bind(o.trigger).bind(name_of(o.state));
   s.bind(o.late ? 1 : 0).bind(o.reason).bind(o.cycle_id).bind(o.node_id).bind(created);
   s.bind(finished).bind(repeatable ? 1 : 0).run();
-  return open_occurrence::reply{db_.changes() > 0};
+  const bool opened = db_.changes() > 0;
+  if (opened && op.cycle)
+    write_cycle(*op.cycle, false);
+  return open_occurrence::reply{opened};
 }
 
 any_reply operations::run(const close_occurrence& op) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,11 @@ struct migration {
   int version = 0;
   std::string_view name;
   std::string_view sql;
+
+  /// For people: "schema version 3 (spend)".
+  std::string title() const {
+    return "schema version " + std::to_string(version) + " (" + std::string(name) + ")";
+  }
 };
 
 /// All steps, versions 1, 2, … without gaps.

@@ -74,6 +74,7 @@ class sqlite_store final : public dispatch_store {
  public:
   explicit sqlite_store(sqlite_options options) : options_(std::move(options)) {}
 
+  void tell_migrations(migration_step before) override { before_migration_ = std::move(before); }
   result<void> open() override;
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
   result<std::vector<std::string>> concerns() override;
@@ -95,6 +96,7 @@ class sqlite_store final : public dispatch_store {
   result<std::vector<store::any_reply>> run(const std::vector<store::operation>& batch);
 
   sqlite_options options_;
+  migration_step before_migration_;
   std::unique_ptr<sqlite::connection> db_;
   std::unique_ptr<sqlite::directory> names_;
   identity file_;
@@ -191,6 +193,9 @@ result<void> sqlite_store::migrate() {
   for (const auto& m : sqlite::migrations()) {
     if (m.version <= version_ || (options_.migrate_to > 0 && m.version > options_.migrate_to))
       continue;
+    if (before_migration_)
+      if (auto may = before_migration_(m.title()); !may)
+        return may;
     db_->execute("BEGIN IMMEDIATE");
     db_->execute(std::string{m.sql});
     db_->prepare("INSERT INTO schema_migrations(version, name, applied_at) VALUES(?,?,?)")
@@ -200,7 +205,7 @@ result<void> sqlite_store::migrate() {
         .run();
     db_->execute("COMMIT");
     version_ = m.version;
-    spdlog::info("database {}: schema version {} ({})", options_.path, m.version, m.name);
+    spdlog::info("database {}: {}", options_.path, m.title());
   }
   return {};
 }

@@ -240,6 +240,27 @@ int shim_mkstemp64(char* pattern) {
   return shim_mkostemp(pattern, 0);
 }
 
+ssize_t shim_read(int fd, void* bytes, std::size_t count) __asm__("read");
+ssize_t shim_read(int fd, void* bytes, std::size_t count) {
+  return fails(judge_file(kind::read, "read", fd)) ? -1 : ::syscall(SYS_read, fd, bytes, count);
+}
+
+ssize_t shim_pread(int fd, void* bytes, std::size_t count, off_t at) __asm__("pread");
+ssize_t shim_pread(int fd, void* bytes, std::size_t count, off_t at) {
+  return fails(judge_file(kind::read, "pread", fd)) ? -1
+                                                    : ::syscall(SYS_pread64, fd, bytes, count, at);
+}
+
+ssize_t shim_pread64(int fd, void* bytes, std::size_t count, off_t at) __asm__("pread64");
+ssize_t shim_pread64(int fd, void* bytes, std::size_t count, off_t at) {
+  return shim_pread(fd, bytes, count, at);
+}
+
+ssize_t shim_readv(int fd, const iovec* parts, int count) __asm__("readv");
+ssize_t shim_readv(int fd, const iovec* parts, int count) {
+  return fails(judge_file(kind::read, "readv", fd)) ? -1 : ::syscall(SYS_readv, fd, parts, count);
+}
+
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) __asm__("write");
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) {
   const auto a = judge_file(kind::write, "write", fd);

@@ -31,7 +31,6 @@ CALLS = {
         ("test_mrtr_no_state", {}),
         ("test_mrtr_no_result_type", {}),
     ],
-    "elicitation-sep1034-client-defaults": [("test_client_elicitation_defaults", {})],
 }
 LOOK_ONLY = ["initialize", "request-metadata", "json-schema-ref-no-deref"]
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+namespace boyd::crash_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -254,3 +256,5 @@ TEST_CASE("the cost of a commit does not grow with the number of commits") {
   REQUIRE(h.repo->pack());
   CHECK(steps("packed").steps <= early.steps + 6);
 }
+
+} // namespace boyd::crash_test

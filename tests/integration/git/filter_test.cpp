@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+namespace boyd::filter_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -50,3 +52,5 @@ TEST_CASE("a file that is too large for the filter is kept as it is") {
   CHECK(h.repo->filtered().empty());
   h.check_clean();
 }
+
+} // namespace boyd::filter_test

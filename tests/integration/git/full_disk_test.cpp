@@ -7,6 +7,8 @@
 
 #include <spdlog/spdlog.h>
 
+namespace boyd::full_disk_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -131,3 +133,5 @@ TEST_CASE(
   CHECK(shell(home, "git status --porcelain").text.empty());
   spdlog::set_level(level);
 }
+
+} // namespace boyd::full_disk_test

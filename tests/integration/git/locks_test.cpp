@@ -7,6 +7,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace boyd::locks_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using adapters::git::index_lock;
@@ -307,3 +309,5 @@ TEST_CASE(
   other.join();
   CHECK(exists(h.file(".git/index.lock")));
 }
+
+} // namespace boyd::locks_test

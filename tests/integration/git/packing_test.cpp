@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <thread>
 
+namespace boyd::packing_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -135,3 +137,5 @@ TEST_CASE("a repository that is taken away is noticed, and used again when it is
   CHECK((*again)->commit({{"a", change_kind::modified}}, "two", at(noon)).value());
   h.check_clean();
 }
+
+} // namespace boyd::packing_test

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <thread>
 
+namespace boyd::people_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -208,3 +210,5 @@ TEST_CASE("a person's commits are seen at once by an opening that is a moment ol
   h.check_clean();
   h.check_sound();
 }
+
+} // namespace boyd::people_test

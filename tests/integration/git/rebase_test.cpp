@@ -6,6 +6,8 @@
 #include <sstream>
 #include <thread>
 
+namespace boyd::rebase_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -183,3 +185,5 @@ TEST_CASE("case 42 user-git-parallel: a cycle's commit that no branch has any mo
     CHECK(s.lost().empty());
   }
 }
+
+} // namespace boyd::rebase_test

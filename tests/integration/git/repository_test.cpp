@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace boyd::repository_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -295,3 +297,5 @@ TEST_CASE("history, points in time, versions and differences") {
   put(h.file("new"), "n\n");
   CHECK(h.repo->diff(*c3, "").value().find("+n\n") != std::string::npos);
 }
+
+} // namespace boyd::repository_test

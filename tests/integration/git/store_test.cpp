@@ -8,6 +8,8 @@
 
 #include <random>
 
+namespace boyd::store_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using state::versioned_store;
@@ -341,3 +343,5 @@ TEST_CASE("conformance: simulated and real repositories agree") {
   CHECK(repo.diff(two->later, nothing->later).value().empty());
   CHECK(repo.history("", 9).value()[2].hash == two->later);
 }
+
+} // namespace boyd::store_test

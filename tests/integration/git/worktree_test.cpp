@@ -1,8 +1,12 @@
 #include "boyd/ports/worktrees.hpp"
 #include "integration/git/fixture.hpp"
 #include "src/adapters/libgit2/worktrees.hpp"
+#include "support/wait.hpp"
 
 #include <future>
+#include <sys/stat.h>
+
+namespace boyd::worktree_test {
 
 using namespace boyd;
 using namespace boyd::test;
@@ -79,6 +83,38 @@ struct bench {
 
 } // namespace
 
+TEST_CASE("worktree: references that changed meanwhile are told, those of runs are not",
+          "[worktree]") {
+  const bench b;
+  b.git("tag old");
+  b.git("branch gone");
+  auto o = b.order("d1");
+  const auto first = b.make(o);
+  REQUIRE(first);
+  REQUIRE(first->references);
+  o.references = first->references;
+  b.git("branch boyd/other/x");
+  SECTION("none") {
+    const auto change = b.closed(o, first->base);
+    CHECK(change.moved == 0);
+    CHECK(change.moved_references.empty());
+  }
+  SECTION("made, moved and gone") {
+    put(o.path + "/a.txt", "one\n");
+    bench::git_in(o.path, "commit -q -a -m second");
+    bench::git_in(o.path, "update-ref refs/heads/main HEAD");
+    bench::git_in(o.path, "replace HEAD~1 HEAD");
+    b.git("branch -D gone");
+    const auto change = b.closed(o, first->base);
+    CHECK(change.moved == 3);
+    CHECK(change.has_commits);
+    REQUIRE(change.moved_references.size() == 3);
+    CHECK(change.moved_references[0] == "refs/heads/main");
+    CHECK(change.moved_references[1].starts_with("refs/replace/"));
+    CHECK(change.moved_references[2] == "refs/heads/gone");
+  }
+}
+
 TEST_CASE("worktree: what a run changes becomes a patch that applies", "[worktree]") {
   const bench b;
   const auto o = b.order("d1");
@@ -108,6 +144,22 @@ TEST_CASE("worktree: what a run changes becomes a patch that applies", "[worktre
   CHECK(get(b.repo + "/new/c.txt") == "c\nd\n");
   CHECK(get(b.repo + "/blob") == std::string("\0\1\2", 3));
   CHECK_FALSE(fs::exists(b.repo + "/sub/b.txt"));
+}
+
+TEST_CASE("worktree: whoever wants to know is told whether a patch holds a secret", "[worktree]") {
+  const bench b;
+  std::string seen;
+  for (const auto* word : {"swordfish", "salmon"}) {
+    auto o = b.order(word);
+    o.holds_secret = [&](const std::string& patch) {
+      seen = patch;
+      return patch.find("swordfish") != std::string::npos;
+    };
+    const auto base = b.made(o);
+    put(o.path + "/a.txt", std::string(word) + "\n");
+    CHECK(b.closed(o, base).has_secret == (std::string_view(word) == "swordfish"));
+    CHECK(seen == get(o.patch));
+  }
 }
 
 TEST_CASE("worktree: nothing changed leaves no patch", "[worktree]") {
@@ -230,14 +282,17 @@ TEST_CASE("worktree: what a killed node left is kept as a patch and removed", "[
   const auto folder = b.root.file("home/run/worktrees");
   put(folder + "/torn.boyd", "no note");
   put(folder + "/stray/file", "nobody's");
-  const auto swept = adapters::sweep_worktrees(folder);
-  REQUIRE(swept);
-  CHECK(*swept == 2);
+  // Nobody writes into it: who opened it to read would wait for ever.
+  REQUIRE(::mkfifo((folder + "/pipe.boyd").c_str(), 0600) == 0);
+  fs::create_symlink(folder + "/pipe.boyd", folder + "/link.boyd");
+  {
+    const auto next = adapters::make_worktrees(folder);
+    REQUIRE(wait_until([&] { return fs::is_empty(folder); }));
+  }
   CHECK(get(o.patch).find("+half done") != std::string::npos);
   CHECK(fs::is_empty(folder));
   b.check_clean();
-  CHECK(*adapters::sweep_worktrees(folder) == 0);
-  CHECK(*adapters::sweep_worktrees(b.root.file("none")) == 0);
+  CHECK(adapters::make_worktrees(b.root.file("none")) != nullptr);
 }
 
 TEST_CASE("worktree: the repository may be gone before the run ends", "[worktree]") {
@@ -250,3 +305,5 @@ TEST_CASE("worktree: the repository may be gone before the run ends", "[worktree
   CHECK(r.error().code == errc::not_found);
   CHECK_FALSE(fs::exists(o.path));
 }
+
+} // namespace boyd::worktree_test

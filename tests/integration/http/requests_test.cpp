@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+namespace boyd::requests_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -231,3 +233,5 @@ TEST_CASE("errors travel as the contract's JSON", "[http]") {
   CHECK(adapters::error_of({404, "text/html", "<html>"}).code == errc::not_found);
   CHECK(adapters::error_of({503, "", std::string(100'000, '[')}).code == errc::actor_down);
 }
+
+} // namespace boyd::requests_test

@@ -15,6 +15,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace boyd::robustness_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -293,6 +295,7 @@ TEST_CASE("stop does not wait for a client that does not read", "[http][stop]") 
 
 TEST_CASE("case 46 fd-exhaustion: the server waits, says so once, and then goes on",
           "[http][caps]") {
+  const heard_log log; // before the server's thread, which logs, and until after it
   served node;
   raw_client early(node.path());
   REQUIRE(early.send(get("/a")));
@@ -300,7 +303,6 @@ TEST_CASE("case 46 fd-exhaustion: the server waits, says so once, and then goes 
   raw_client late;
   const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(next);
-  const heard_log log;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit none = before;
@@ -392,3 +394,5 @@ TEST_CASE("random bytes do not hurt the server", "[http][property]") {
     RC_ASSERT(node.is_well());
   }));
 }
+
+} // namespace boyd::robustness_test

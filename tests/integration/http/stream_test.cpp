@@ -2,6 +2,8 @@
 
 #include <thread>
 
+namespace boyd::stream_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -136,3 +138,5 @@ TEST_CASE("a reader ends when told", "[http][stream]") {
   REQUIRE_FALSE(none);
   CHECK(none.error().what == "no node is running");
 }
+
+} // namespace boyd::stream_test

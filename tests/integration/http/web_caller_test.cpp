@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+namespace boyd::web_caller_test {
+
 using namespace boyd;
 using boyd::test::loopback_server;
 
@@ -87,3 +89,5 @@ TEST_CASE("web caller: calls are bounded, and the caller's end does not wait for
   for (auto& w : waiting)
     CHECK(w.get().error().code == errc::cancelled);
 }
+
+} // namespace boyd::web_caller_test

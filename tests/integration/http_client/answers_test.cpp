@@ -1,6 +1,8 @@
 #include "integration/http_client/fixture.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::answers_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -149,3 +151,5 @@ TEST_CASE("http client: packed answers come unpacked", "[http_client]") {
   REQUIRE(a.end);
   CHECK(a.body == text);
 }
+
+} // namespace boyd::answers_test

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+namespace boyd::cancel_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -163,3 +165,5 @@ TEST_CASE("http client: no callbacks at all", "[http_client]") {
   REQUIRE(endpoint.wait_for_requests(1));
   CHECK(wait_until([&] { return client->running() == 0; }));
 }
+
+} // namespace boyd::cancel_test

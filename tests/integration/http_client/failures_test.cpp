@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+namespace boyd::failures_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -226,3 +228,5 @@ TEST_CASE("http client: loopback never goes through a proxy, others do when the 
   CHECK(a.body.find("from the proxy") != std::string::npos);
   CHECK(proxy.requests()[0].path == "http://model.invalid/v1");
 }
+
+} // namespace boyd::failures_test

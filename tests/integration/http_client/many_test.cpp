@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace boyd::many_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -158,3 +160,5 @@ TEST_CASE("http client: nothing is left open", "[http_client]") {
   }
   CHECK(descriptors_of_process() == before);
 }
+
+} // namespace boyd::many_test

@@ -1,6 +1,8 @@
 #include "src/adapters/curl/place_gate_internal.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::place_gate_test {
+
 using boyd::http_handle;
 using boyd::adapters::curl_detail::place_gate;
 using namespace std::chrono_literals;
@@ -68,3 +70,5 @@ TEST_CASE("place gate: who waits too long is named", "[http_client]") {
   (void)gate.ended("a", 2, false);
   CHECK_FALSE(gate.next_due());
 }
+
+} // namespace boyd::place_gate_test

@@ -2,6 +2,8 @@
 #include "integration/http_client/tls_server.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::tls_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -88,3 +90,5 @@ TEST_CASE("http client: HTTP/2: one request is cancelled, the others go on", "[h
   CHECK(call(*client, post(server.origin())).end);
   CHECK(server.connections() == 1);
 }
+
+} // namespace boyd::tls_test

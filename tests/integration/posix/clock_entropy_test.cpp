@@ -6,6 +6,8 @@
 #include <set>
 #include <thread>
 
+namespace boyd::clock_entropy_test {
+
 using namespace boyd;
 
 TEST_CASE("the clocks agree with the machine's and do not run backwards", "[posix][clock]") {
@@ -48,3 +50,5 @@ TEST_CASE("random numbers differ, also between threads", "[posix][entropy]") {
     REQUIRE((unit >= 0.0 && unit < 1.0));
   }
 }
+
+} // namespace boyd::clock_entropy_test

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace boyd::confined_files_test {
+
 using namespace boyd;
 using boyd::test::confined_fixture;
 using boyd::test::plenty;
@@ -66,6 +68,30 @@ TEST_CASE("confined files are read in parts, written whole and listed", "[confin
   CHECK(place->kind == file_kind::directory);
   CHECK(place->where == "src/deep");
   CHECK(place->absolute == fs::canonical(f.root).string() + "/src/deep");
+}
+
+TEST_CASE("case 50 patch-base-moved: a file is replaced if it is what it was", "[confined]") {
+  confined_fixture f;
+  std::vector<std::string> seen;
+  const auto expecting = [&](const std::string& what) {
+    return [&seen, what](const std::string* now) {
+      seen.push_back(now == nullptr ? "nothing" : *now);
+      return seen.back() == what;
+    };
+  };
+  CHECK(code_of(f.files->write_over(f.root, "plan", "x", expecting("before"))) == "conflict");
+  CHECK_FALSE(fs::exists(f.root + "/plan"));
+  REQUIRE(f.files->write_over(f.root, "plan", "before", expecting("nothing")));
+  CHECK(code_of(f.files->write_over(f.root, "plan", "mine", expecting("nothing"))) == "conflict");
+  CHECK(f.get(f.root + "/plan") == "before");
+  REQUIRE(f.files->write_over(f.root, "plan", "mine", expecting("before")));
+  CHECK(f.get(f.root + "/plan") == "mine");
+  CHECK(seen == std::vector<std::string>{"nothing", "nothing", "before", "before"});
+  CHECK(entries_in(f.root) == 2); // nothing temporary stays
+  f.put(f.root + "/empty", "");
+  REQUIRE(f.files->write_over(f.root, "empty", "full", expecting("")));
+  fs::create_symlink(f.dir.file("outside/secret"), f.root + "/link");
+  CHECK(code_of(f.files->write_over(f.root, "link", "x", expecting("SECRET"))) == "refused");
 }
 
 TEST_CASE("a file that is replaced keeps its permissions, a new one is private", "[confined]") {
@@ -303,3 +329,5 @@ TEST_CASE("case 49 patch-half-applied: a kill at any moment leaves the old conte
   REQUIRE(files::remove_leftover_temporaries(*real, f.root));
   CHECK(entries_in(f.root) == 2);
 }
+
+} // namespace boyd::confined_files_test

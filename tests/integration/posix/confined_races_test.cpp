@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <thread>
 
+namespace boyd::confined_races_test {
+
 using namespace boyd;
 using boyd::test::confined_fixture;
 using boyd::test::plenty;
@@ -154,3 +156,5 @@ TEST_CASE("a file that is replaced all the time is there all the time", "[confin
   CHECK(missing == 0);
   CHECK(torn == 0);
 }
+
+} // namespace boyd::confined_races_test

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sys/stat.h>
 
+namespace boyd::file_system_test {
+
 using namespace boyd;
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("atomic files and journals work on a real disk", "[posix][files]") {
   REQUIRE(std::filesystem::remove(log));
   CHECK(journal.append({"{}"}).error().code == errc::conflict);
 }
+
+} // namespace boyd::file_system_test

@@ -15,6 +15,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace boyd::home_lock_test {
+
 using namespace boyd;
 using adapters::home_lock;
 
@@ -263,3 +265,5 @@ TEST_CASE("a garbled lock file hinders nobody", "[posix][lock]") {
   std::ofstream(home.file("run/lock")) << "{\"pid\": \"x\"";
   CHECK(take(home.path()));
 }
+
+} // namespace boyd::home_lock_test

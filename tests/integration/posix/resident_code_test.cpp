@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+namespace boyd::resident_code_test {
+
 namespace {
 
 /// Kibibytes of mapped files in memory (/proc/self/status).
@@ -25,3 +27,5 @@ TEST_CASE("code that has run is given back, and runs again") {
   CHECK(resident_files() < before);
   CHECK(std::to_string(before).size() > 1);
 }
+
+} // namespace boyd::resident_code_test

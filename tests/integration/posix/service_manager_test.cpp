@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+namespace boyd::service_manager_test {
+
 using namespace boyd;
 using adapters::service_manager;
 
@@ -103,3 +105,5 @@ TEST_CASE("a service manager that is not there is an error, not a hang", "[servi
     CHECK(refused.error().code == errc::invalid_argument);
   }
 }
+
+} // namespace boyd::service_manager_test

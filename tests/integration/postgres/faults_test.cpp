@@ -13,6 +13,8 @@
 #include <libpq-fe.h>
 #include <thread>
 
+namespace boyd::faults_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -425,3 +427,5 @@ TEST_CASE("a server that is gone is told of in one plain sentence") {
   CHECK(what.find_first_of("\t\n") == std::string::npos);
   CHECK(what.find("Is the server") == std::string::npos);
 }
+
+} // namespace boyd::faults_test

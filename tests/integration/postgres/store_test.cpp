@@ -14,6 +14,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace boyd::store_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -293,6 +295,36 @@ TEST_CASE("nodes that start together migrate once") {
   REQUIRE(good == 3);
 }
 
+TEST_CASE("migrations that are ended in the middle go on where they were") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  std::vector<std::string> begun;
+  constexpr std::size_t allowed = 3;
+  {
+    auto s = adapters::make_postgres_store(options_for(uri));
+    s->tell_migrations([&](const std::string& what) -> result<void> {
+      if (begun.size() == allowed)
+        return fail(errc::store_unavailable, "the node ends");
+      begun.push_back(what);
+      return {};
+    });
+    const auto ended = s->open();
+    REQUIRE_FALSE(ended);
+    CHECK(ended.error().what == "the node ends");
+  }
+  auto s = adapters::make_postgres_store(options_for(uri));
+  s->tell_migrations([&](const std::string& what) -> result<void> {
+    begun.push_back(what);
+    return {};
+  });
+  REQUIRE(s->open());
+  CHECK(begun.size() == static_cast<std::size_t>(adapters::postgres_schema_version()));
+  CHECK(begun.front() == "schema version 1 (tables)");
+  CHECK(begun.back().find("schema version " + std::to_string(adapters::postgres_schema_version()) +
+                          " (") == 0);
+}
+
 TEST_CASE("dispatches of every status are carried over from every earlier schema") {
   if (skipped())
     return;
@@ -351,3 +383,5 @@ TEST_CASE("a newer schema is refused and no password is shown") {
   REQUIRE(to_string(refused.error()).find("hidden-word") == std::string::npos);
   REQUIRE(s->describe().find("hidden-word") == std::string::npos);
 }
+
+} // namespace boyd::store_test

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+namespace boyd::ancestry_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -56,3 +58,5 @@ TEST_CASE("what a run starts is found, whatever it forks and forgets") {
   runner->signal(*handle, SIGKILL);
   REQUIRE(seen.wait());
 }
+
+} // namespace boyd::ancestry_test

@@ -9,6 +9,8 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
+namespace boyd::death_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -119,6 +121,36 @@ TEST_CASE("a dead host is reported as killed processes and is started again") {
   CHECK(next.exit().exit_code == 0);
 }
 
+TEST_CASE("case 10 stuck-actor: a host that lives but does not answer is ended and started again") {
+  const bool busy = GENERATE(true, false);
+  const auto made = adapters::make_process_runner({.host_ping = 50ms});
+  REQUIRE(made);
+  const auto& runner = *made;
+  const process_mark mark;
+  recorder seen;
+  if (busy) {
+    REQUIRE(runner->start(shell("echo ready; sleep 100", mark), seen.events()).has_value());
+    REQUIRE(seen.wait_for_output("ready"));
+  }
+  CHECK(runner->host().problem.empty());
+  const pid_t host = host_pid();
+  REQUIRE(host > 0);
+  ::kill(host, SIGSTOP);
+  CHECK(wait_until([&] { return runner->host().problem.find("has not answered") == 0; }));
+  CHECK(wait_until([&] { return runner->host().restarts == 1; }));
+  if (busy) {
+    REQUIRE(seen.wait());
+    CHECK(seen.exit().signal == SIGKILL);
+    CHECK(seen.exits() == 1);
+    CHECK(mark.living() == 0);
+  }
+  CHECK(wait_until([&] { return runner->host().problem.empty(); }));
+  recorder next;
+  REQUIRE(runner->start(shell("true"), next.events()).has_value());
+  REQUIRE(next.wait());
+  CHECK(next.exit().exit_code == 0);
+}
+
 TEST_CASE("a start without a host fails as transient, and the next ones work") {
   const auto runner = make_runner();
   const pid_t host = host_pid();
@@ -140,3 +172,5 @@ TEST_CASE("a host that cannot be executed is an error of the start") {
   REQUIRE_FALSE(made.has_value());
   CHECK(made.error().code == errc::spawn_failed);
 }
+
+} // namespace boyd::death_test

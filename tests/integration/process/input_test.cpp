@@ -3,6 +3,8 @@
 
 #include <csignal>
 
+namespace boyd::input_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -87,3 +89,5 @@ TEST_CASE("a child that closes its stdin, or ends, is no trouble") {
   CHECK_FALSE(runner->write(*other, "it has no such stdin"));
   REQUIRE(ended.wait());
 }
+
+} // namespace boyd::input_test

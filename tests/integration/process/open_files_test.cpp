@@ -4,6 +4,8 @@
 
 #include <sys/resource.h>
 
+namespace boyd::open_files_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -30,3 +32,5 @@ TEST_CASE("children get the limit of open files that the node was started with")
       before.rlim_max == RLIM_INFINITY ? std::string("unlimited") : std::to_string(before.rlim_max);
   CHECK(r.out() == "200\n" + hard + "\n");
 }
+
+} // namespace boyd::open_files_test

@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <thread>
 
+namespace boyd::runner_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -297,3 +299,5 @@ TEST_CASE("limits are those of the spec") {
   REQUIRE(seen.wait());
   CHECK(seen.out() == "77\n");
 }
+
+} // namespace boyd::runner_test

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace boyd::sandbox_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -391,3 +393,5 @@ TEST_CASE("sandbox: a program that cannot be confined is not started", "[sandbox
   CHECK(seen.exit().start_error.starts_with("sandbox for /bin/sh: "));
   CHECK(seen.out().empty());
 }
+
+} // namespace boyd::sandbox_test

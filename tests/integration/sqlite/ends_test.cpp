@@ -5,6 +5,8 @@
 
 #include <set>
 
+namespace boyd::ends_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -163,3 +165,5 @@ TEST_CASE("what ended since a time is found where ranges of several times lie in
     CHECK(w.count_of("dispatch_requests") == std::to_string(cycles * 3 - all.size()));
   }
 }
+
+} // namespace boyd::ends_test

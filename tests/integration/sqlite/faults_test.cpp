@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 
+namespace boyd::faults_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -218,3 +220,5 @@ TEST_CASE("case 47 wal-grows: a pinned reader is named, the log has a limit, and
   REQUIRE(std::get<store::get_facts::reply>(facts->front()).size() ==
           static_cast<std::size_t>(written));
 }
+
+} // namespace boyd::faults_test

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdio>
 
+namespace boyd::many_rows_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -154,3 +156,5 @@ TEST_CASE("what ran under the schema that had leases by text ends under its fenc
   REQUIRE(count_of(*s) ==
           store::count_by_status::reply{{dispatch_status::pending, 2}, {dispatch_status::done, 1}});
 }
+
+} // namespace boyd::many_rows_test

@@ -3,6 +3,8 @@
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 
+namespace boyd::ranges_test {
+
 // What waits alike is one row, what was claimed together is one row; whoever goes another way
 // leaves it. The database is read with another program: its view must say the same.
 
@@ -191,3 +193,5 @@ TEST_CASE("a repeat in the midst of what is new leaves rows of one kind together
   CHECK(w.claim(4) == ids({1, 2, 3, 4}));
   CHECK(w.claim(4) == ids({5}));
 }
+
+} // namespace boyd::ranges_test

@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace boyd::scarce_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -149,3 +151,5 @@ TEST_CASE("case 35 enospc-wal: without room a settlement is refused whole, with 
   for (const auto& row : rows)
     REQUIRE(settle(*s, row) == settle_result::already_settled);
 }
+
+} // namespace boyd::scarce_test

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace boyd::store_test {
+
 using namespace boyd;
 using namespace boyd::test;
 namespace fs = std::filesystem;
@@ -384,3 +386,5 @@ TEST_CASE("what was acknowledged is there after kill -9") {
   }
   REQUIRE(sqlite_cli(path, "PRAGMA integrity_check") == "ok");
 }
+
+} // namespace boyd::store_test

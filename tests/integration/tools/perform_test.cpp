@@ -1,10 +1,14 @@
+#include "boyd/core/sha256.hpp"
 #include "boyd/tools/definitions.hpp"
+#include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/perform.hpp"
 #include "integration/posix/confined_fixture.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "support/pch.hpp"
 
 #include <nlohmann/json.hpp>
+
+namespace boyd::perform_test {
 
 using namespace boyd;
 using namespace boyd::tools;
@@ -50,6 +54,52 @@ std::string lines(int from, int to) {
 }
 
 } // namespace
+
+TEST_CASE("what an action is about to meet is looked at, and nothing beyond the workspace",
+          "[tools][perform]") {
+  fixture f;
+  f.put(f.root + "/run.sh", "echo a\n");
+  fs::create_symlink(f.dir.file("outside/secret"), f.root + "/out");
+  fs::create_symlink("run.sh", f.root + "/in");
+  const std::vector<std::string> paths{f.root + "/run.sh", "none",       "src", "out", "in",
+                                       "run.sh/x",         "/etc/passwd"};
+  const auto look = [&] { return look_at_files(*f.files, f.root, paths).value(); };
+  const auto before = look();
+  REQUIRE(before.size() == paths.size());
+  std::vector<std::string> states;
+  for (const auto& p : before)
+    states.push_back(p.state);
+  const auto hash = "sha256:" + sha256_hex("echo a\n");
+  CHECK(states ==
+        std::vector<std::string>{hash, "missing", "other", "closed", hash, "closed", "closed"});
+  CHECK(content_hash(before[0]) == sha256_hex("echo a\n"));
+  CHECK(content_hash(before[1]).empty());
+  CHECK(content_hash(before[3]) == "closed");
+  CHECK(hash_of(look()) == hash_of(before));
+  f.put(f.dir.file("outside/secret"), "ANOTHER");
+  CHECK(hash_of(look()) == hash_of(before));
+  f.put(f.root + "/run.sh", "echo b\n");
+  CHECK(hash_of(look()) != hash_of(before));
+  CHECK(hash_of({}).empty());
+  fs::resize_file(f.root + "/run.sh", print_bytes + 1);
+  CHECK(look().front().state == "size:" + std::to_string(print_bytes + 1));
+  CHECK_FALSE(look_at_files(*f.files, f.root, std::vector<std::string>(most_prints + 1, "x")));
+}
+
+TEST_CASE("case 50 patch-base-moved: another file than a person's word was about is not replaced",
+          "[tools][perform]") {
+  fixture f;
+  const nlohmann::json call{{"path", "plan"}, {"content", "mine"}};
+  f.granted.before = sha256_hex("before");
+  CHECK(mentions(f.trouble("write_file", call), "not what was to be replaced"));
+  f.put(f.root + "/plan", "another");
+  CHECK(mentions(f.trouble("write_file", call), "not what was to be replaced"));
+  f.put(f.root + "/plan", "before");
+  f.text("write_file", call);
+  CHECK(f.get(f.root + "/plan") == "mine");
+  f.granted.before = "";
+  CHECK(mentions(f.trouble("write_file", call), "not what was to be replaced"));
+}
 
 TEST_CASE("read_file gives lines, and says what is missing and how to go on", "[tools][perform]") {
   fixture f;
@@ -234,3 +284,5 @@ TEST_CASE("a rule about a path holds also behind a link", "[tools][perform]") {
   f.granted.rule = 1;
   CHECK(f.text("read_file", {{"path", "public"}}) == "SECRET\n");
 }
+
+} // namespace boyd::perform_test

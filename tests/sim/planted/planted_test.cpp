@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+namespace boyd::planted_test {
+
 using namespace boyd;
 using namespace boyd::sim;
 
@@ -63,3 +65,5 @@ TEST_CASE("without a planted bug the same seeds find nothing") {
     CHECK(r.violations.empty());
   }
 }
+
+} // namespace boyd::planted_test

@@ -28,6 +28,7 @@ struct options {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   int days = 1;
   bool verbose = false;
+  std::string program; ///< as it was called
 };
 
 constexpr const char* usage =
@@ -37,6 +38,7 @@ constexpr const char* usage =
 
 std::optional<options> parse(int argc, char** argv) {
   options o;
+  o.program = argv[0];
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (name == "--verbose") {
@@ -82,7 +84,7 @@ void show(const seed_report& r, const options& o) {
   for (const auto& e : r.events)
     std::printf("  %s\n", e.c_str());
   if (!r.violations.empty())
-    std::printf("replay: boyd-sim --first %llu --seeds 1 --days %d --verbose\n",
+    std::printf("replay: %s --first %llu --seeds 1 --days %d --verbose\n", o.program.c_str(),
                 static_cast<unsigned long long>(r.seed), o.days);
   std::fflush(stdout);
 }

@@ -18,6 +18,8 @@ any_reply sim_transaction::run(const open_occurrence& op) {
                    stands.state == occurrence_state::open && stands.cycle_id == slot.cycle_id &&
                    stands.node_id == slot.node_id && stands.trigger == slot.trigger &&
                    stands.created_at == slot.created_at;
+  if ((added || own) && op.cycle)
+    run(begin_cycle{*op.cycle});
   return open_occurrence::reply{added || own};
 }
 

@@ -1,5 +1,7 @@
 #include "support.hpp"
 
+namespace boyd::adapter_test {
+
 using namespace boyd;
 using namespace boyd::agent_cli_testing;
 
@@ -93,6 +95,20 @@ TEST_CASE("what is wrong with an adapter is told with its place", "[agent_cli]")
              "did you mean jsonl?"));
 }
 
+TEST_CASE("a budget of what a program never tells is refused", "[agent_cli]") {
+  const auto with = [](const std::string& adapter, const std::string& budget) {
+    return load_text(with_executor("{type: agent_cli, adapter: " + adapter + "}") +
+                     "        budget: {" + budget + "}\n");
+  };
+  CHECK(says(with("codex", "run: {cost: 1}"),
+             "budget.run.cost: this would not hold: codex never tells its cost"));
+  CHECK(says(with("codex", "day: {cost: '0.50'}"), "budget.day.cost: this would not hold"));
+  CHECK(says(with("opencode", "run: {turns: 3}"), "opencode never tells its turns"));
+  for (const auto* fine : {"run: {cost: 0}", "run: {tokens: 5, wall: 1m}, day: {tokens: 9}"})
+    executor_of(with("codex", fine));
+  executor_of(with("claude", "run: {turns: 3, tokens: 5, cost: 1, wall: 1m}, day: {cost: 1}"));
+}
+
 TEST_CASE("what does not fit an adapter is told", "[agent_cli]") {
   CHECK(says(load_text(with_executor("{type: agent_cli, adapter: claude, permission: acceptEdit}")),
              "did you mean acceptEdits?"));
@@ -110,3 +126,5 @@ TEST_CASE("what does not fit an adapter is told", "[agent_cli]") {
   CHECK(fine.worktree->repo == "/etc/boyd/r");
   CHECK(fine.resume);
 }
+
+} // namespace boyd::adapter_test

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+namespace boyd::attempt_test {
+
 using namespace boyd;
 using namespace boyd::agent_cli_testing;
 using exec::timer_kind;
@@ -18,20 +20,26 @@ struct bench {
   std::optional<run_outcome> outcome;
   std::map<timer_kind, steady_time> timers;
   std::vector<int> signals;
+  std::vector<std::string> warnings;
 
-  static exec::attempt_options options_of(const config::cli_adapter& adapter, bool denials_fail) {
+  static exec::attempt_options options_of(const config::cli_adapter& adapter, bool denials_fail,
+                                          const config::budget_limit& budget) {
     exec::attempt_options o;
     o.work = process_spec{};
     o.timeout = 10min;
     o.no_output_timeout = 2min;
-    o.cli = exec::cli_contract{std::make_shared<config::cli_adapter>(adapter), denials_fail, 60s};
+    o.cli = exec::cli_contract{std::make_shared<config::cli_adapter>(adapter), denials_fail, 60s,
+                               budget};
+    o.wall_budget = budget.wall;
     return o;
   }
 
-  explicit bench(const std::string& adapter, bool denials_fail = true)
-      : bench(built_in(adapter).adapter, denials_fail) {}
-  explicit bench(const config::cli_adapter& adapter, bool denials_fail = true)
-      : core(options_of(adapter, denials_fail)) {
+  explicit bench(const std::string& adapter, bool denials_fail = true,
+                 const config::budget_limit& budget = {})
+      : bench(built_in(adapter).adapter, denials_fail, budget) {}
+  explicit bench(const config::cli_adapter& adapter, bool denials_fail = true,
+                 const config::budget_limit& budget = {})
+      : core(options_of(adapter, denials_fail, budget)) {
     take(core.begin(now));
   }
 
@@ -43,10 +51,15 @@ struct bench {
         timers[t->kind] = t->at;
       else if (auto* s = std::get_if<exec::effect::signal_process>(&e))
         signals.push_back(s->signal);
+      else if (auto* talk = std::get_if<exec::effect::talk>(&e))
+        warnings.push_back(std::get<exec::effect::warn>(talk->what).text);
     }
   }
 
-  void print(std::string_view text) { core.on_output(0, output_stream::out, text, now); }
+  void print(std::string_view text) {
+    if (core.on_output(0, output_stream::out, text, now))
+      take(core.on_figures(now));
+  }
   void complain(std::string_view text) { core.on_output(0, output_stream::err, text, now); }
 
   /// Lets time pass, with the timers that are due on the way.
@@ -238,6 +251,78 @@ TEST_CASE("a program that stays after its final event is ended and judged by it"
   CHECK(late.exit(0).execution == v::succeeded);
 }
 
+TEST_CASE("a run whose program tells of more than its budget has failed by policy", "[agent_cli]") {
+  const auto usage = nlohmann::json::parse(bench("claude").end("claude_success", 0).usage_json);
+  const int turns = usage["turns"];
+  const std::int64_t tokens =
+      usage["input_tokens"].get<std::int64_t>() + usage["output_tokens"].get<std::int64_t>();
+  SECTION("as much as the budget is well, and warned of") {
+    bench b("claude", true, {.tokens = tokens, .cost = 1374, .turns = turns});
+    CHECK(b.end("claude_success", 0).execution == v::succeeded);
+    CHECK(b.warnings ==
+          std::vector<std::string>{"the budget of the run (turns) is used up to 100 %",
+                                   "the budget of the run (tokens) is used up to 100 %",
+                                   "the budget of the run (cost) is used up to 100 %"});
+  }
+  SECTION("less than four fifths is no word") {
+    bench b("claude", true, {.tokens = tokens * 2, .cost = 2748, .turns = turns * 2});
+    CHECK(b.end("claude_success", 0).execution == v::succeeded);
+    CHECK(b.warnings.empty());
+  }
+  const auto passed = [](const config::budget_limit& budget) {
+    bench b("claude", true, budget);
+    const auto& o = b.end("claude_success", 0);
+    CHECK(b.signals.empty()); // its end was told: nothing is left to stop
+    CHECK(o.execution == v::failed);
+    CHECK(o.failure == f::policy);
+    CHECK(o.summary == o.error);
+    return o.error;
+  };
+  SECTION("more is not") {
+    CHECK(passed({.turns = turns - 1}) == "the run's budget of " + std::to_string(turns - 1) +
+                                              " turns is used up, the program told of " +
+                                              std::to_string(turns) + " (budget.run.turns)");
+    CHECK(passed({.tokens = tokens - 1}).find("(budget.run.tokens)") != std::string::npos);
+    CHECK(passed({.cost = 1000}) == "the run's budget of 0.001 dollars is used up, the program "
+                                    "told of 0.001374 (budget.run.cost)");
+  }
+}
+
+TEST_CASE("a program that tells its figures on the way is stopped when they pass its budget",
+          "[agent_cli]") {
+  const std::string step = R"({"type":"step_finish","part":{"reason":"tool-calls","cost":0.5,)"
+                           R"("tokens":{"input":10,"output":1}}})"
+                           "\n";
+  bench b("opencode", true, {.cost = 2'000'000});
+  for (int i = 0; i < 3; ++i)
+    b.print(step);
+  CHECK(b.warnings.empty());
+  b.print(step);
+  CHECK(b.warnings == std::vector<std::string>{"the budget of the run (cost) is used up to 100 %"});
+  CHECK(b.signals.empty());
+  b.print(step);
+  b.print(step);
+  CHECK(b.warnings.size() == 1);
+  CHECK(b.signals == std::vector<int>{SIGTERM});
+  const auto& o = b.exit(0, SIGTERM);
+  CHECK(o.execution == v::failed);
+  CHECK(o.failure == f::policy);
+  CHECK(o.error == "the run's budget of 2.00 dollars is used up, the program told of 2.50 "
+                   "(budget.run.cost)");
+}
+
+TEST_CASE("a program whose budget of time is over is ended", "[agent_cli]") {
+  bench b("claude", true, {.wall = 10s});
+  b.print("{\"type\":\"system\"}\n");
+  b.wait(8s);
+  CHECK(b.warnings == std::vector<std::string>{"the budget of the run (wall) is used up to 80 %"});
+  b.wait(2s);
+  CHECK(b.signals == std::vector<int>{SIGTERM});
+  const auto& o = b.exit(0, SIGTERM);
+  CHECK(o.failure == f::policy);
+  CHECK(o.error.find("(budget.run.wall)") != std::string::npos);
+}
+
 TEST_CASE("plain text: the exit code judges", "[agent_cli]") {
   config::cli_adapter plain;
   plain.parser = config::cli_adapter::parser_t::text;
@@ -262,3 +347,5 @@ TEST_CASE("a program that cannot start is told as ever", "[agent_cli]") {
   CHECK(b.outcome->execution == v::failed);
   CHECK(b.outcome->failure == f::environment);
 }
+
+} // namespace boyd::attempt_test

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace boyd::command_test {
+
 using namespace boyd;
 using namespace boyd::agent_cli_testing;
 
@@ -128,3 +130,5 @@ TEST_CASE("the prompt as JSON, and as a file", "[agent_cli]") {
   CHECK(by_file->prompt->content == "p");
   CHECK(by_file->process.argv == argv{"mine", by_file->prompt->path});
 }
+
+} // namespace boyd::command_test

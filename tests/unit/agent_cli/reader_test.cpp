@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
+namespace boyd::reader_test {
+
 using namespace boyd;
 using namespace boyd::agent_cli_testing;
 
@@ -231,3 +233,5 @@ TEST_CASE("any bytes are read", "[agent_cli][property]") {
     }
   }));
 }
+
+} // namespace boyd::reader_test

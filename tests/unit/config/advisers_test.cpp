@@ -1,6 +1,8 @@
 #include "support/pch.hpp"
 #include "unit/config/loading.hpp"
 
+namespace boyd::advisers_test {
+
 using namespace boyd;
 using namespace boyd::config;
 using namespace boyd::config::testing;
@@ -57,7 +59,7 @@ TEST_CASE("advisers: every key arrives where it belongs", "[config]") {
            "      max_output_tokens: 99\n      instructions: Be quick.\n"
            "      budget_day: {tokens: 5, cost: '0.25'}\n      max_dispatches: 1\n"
            "      cooldown: 3m\n      fallback: [{provider: local, model: n, on: [quota]}]\n",
-           ", model: m"));
+           ", model: m, prices: {'*': {input: 0, output: 0}}"));
   INFO(texts(c));
   REQUIRE(c.value.has_value());
   const auto& p = c.value->kernels.at(0).plan;
@@ -104,3 +106,5 @@ TEST_CASE("advisers: a limit of cost that is asked for needs prices", "[config]"
       "budget_day: {cost: '1.00'}}\n";
   wrong(yaml, "kernels[0].planner.budget_day.cost");
 }
+
+} // namespace boyd::advisers_test

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace boyd::bomb_test {
+
 using namespace boyd::config::testing;
 using boyd::adapters::parse_yaml;
 
@@ -164,3 +166,5 @@ TEST_CASE("yaml: what people write is read", "[yaml]") {
   CHECK_FALSE(t.find("e")->plain);
   CHECK(t.keys[1].at == boyd::config::mark{3, 1});
 }
+
+} // namespace boyd::bomb_test

@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::cron_test {
+
 using boyd::config::cron_fields;
 using boyd::config::parse_cron;
 
@@ -137,3 +139,5 @@ TEST_CASE("cron: any text gives fields or an error", "[cron][property]") {
     }
   }));
 }
+
+} // namespace boyd::cron_test

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace boyd::faults_test {
+
 using namespace boyd;
 using namespace boyd::config;
 using namespace boyd::config::testing;
@@ -91,3 +93,5 @@ TEST_CASE("faults: the schema knows the points that the program has", "[config]"
     CHECK(with_faults("  - {point: " + std::string(point) + ", action: " + action + "}\n").value);
   }
 }
+
+} // namespace boyd::faults_test

@@ -3,6 +3,8 @@
 
 #include <string>
 
+namespace boyd::heartbeat_test {
+
 using namespace boyd::config;
 using namespace boyd::config::testing;
 
@@ -27,3 +29,5 @@ TEST_CASE("heartbeat_url: an address of the web, or nothing", "[config]") {
     CHECK(found->expected.find("https://") != std::string::npos);
   }
 }
+
+} // namespace boyd::heartbeat_test

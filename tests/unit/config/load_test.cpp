@@ -1,6 +1,8 @@
 #include "loading.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::load_test {
+
 using namespace boyd::config;
 using namespace boyd::config::testing;
 using namespace std::chrono_literals;
@@ -174,7 +176,7 @@ kernels:
       - {agent_id: z, executor: {type: script, file: answers.yaml}}
 )yaml");
   CHECK(c.node_settings ==
-        node{2, "postgres://b@db/boyd", "/etc/boyd/pw", 24h, 1min, 5s, 9s, "debug", {}, {}});
+        node{2, "postgres://b@db/boyd", "/etc/boyd/pw", 24h, 1min, 5s, 9s, "debug", {}});
   const auto& k = c.kernels.at(0);
   CHECK(k.when == schedule{"@every 30s", "Europe/Berlin", 3s, overlap_policy::queue_one,
                            misfire_policy::all, 2min});
@@ -450,3 +452,5 @@ TEST_CASE("a command that only asks keeps references to unset variables as text"
   CHECK_FALSE(lenient(with_agent("        prompt: \"${FIRST} ${\"\n")).value);
   CHECK(load_text(with_agent("        prompt: \"${FIRST}\"\n")).unset.empty());
 }
+
+} // namespace boyd::load_test

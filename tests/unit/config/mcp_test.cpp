@@ -1,6 +1,8 @@
 #include "loading.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::mcp_test {
+
 using namespace boyd;
 using namespace boyd::config;
 using namespace boyd::config::testing;
@@ -109,3 +111,5 @@ TEST_CASE("mcpServers: names", "[config]") {
   CHECK(is_mcp_name(std::string(mcp_name_bytes, 'x')));
   CHECK_FALSE(is_mcp_name(std::string(mcp_name_bytes + 1, 'x')));
 }
+
+} // namespace boyd::mcp_test

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace boyd::models_test {
+
 using namespace boyd;
 using namespace boyd::config;
 using namespace boyd::config::testing;
@@ -388,7 +390,16 @@ TEST_CASE("models: a limit of cost that is asked for needs prices", "[config]") 
              Contains("provider p has no price for m"));
   bad(chat_with(remote, {}, "        budget: {day: {cost: 1}}\n"), key(a0, "budget.day.cost"));
   good(chat_with(remote, {}, "        budget: {run: {cost: 0}}\n"));
+  // What runs here is free where a preset says so; behind any other address may be a proxy.
+  const std::string here = "base_url: 'http://127.0.0.1:1/v1', model: m";
   good(chat_with(local, {}, budget));
+  good(chat_with(here));
+  bad(chat_with(here, {}, budget), key(a0, "budget.run.cost"));
+  good(chat_with(local + std::string(", base_url: 'http://127.0.0.1:1/v1'"), {}, budget));
+  bad(chat_with(local + std::string(", base_url: 'https://h/v1', api_key: k"), {}, budget),
+      key(a0, "budget.run.cost"));
+  good(chat_with(here + ", prices: {'*': {input: 0, output: 0}}", {}, budget));
+  bad("node: {budget_day: {cost: 5}}\n" + chat_with(here), "node.budget_day.cost");
   good(chat_with(remote + ", prices: {m: {input: 1, output: 2}}", {}, budget));
   good(chat_with(remote + ", prices: {'*': {input: 1, output: 2}}", {}, budget));
   bad(chat_with(remote + ", prices: {m: {input: 1, output: 2}}", "model: n", budget),
@@ -489,3 +500,5 @@ TEST_CASE("secrets that come later are kept as those of the configuration", "[co
   CHECK(with_secrets({"longer-secret"}, {"two\nlines", "abc", "longer-secret"}) ==
         std::vector<std::string>{"longer-secret", "two\nlines", "lines"});
 }
+
+} // namespace boyd::models_test

@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::property_test {
+
 using namespace boyd::config;
 using namespace boyd::config::testing;
 
@@ -136,3 +138,5 @@ TEST_CASE("yaml: what is written is read back", "[yaml][property]") {
     }
   }));
 }
+
+} // namespace boyd::property_test

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace boyd::reference_test {
+
 using namespace boyd::config;
 using namespace boyd::config::testing;
 using nlohmann::json;
@@ -64,3 +66,5 @@ TEST_CASE("schema: the reference names every key", "[config]") {
     });
   }
 }
+
+} // namespace boyd::reference_test

@@ -1,6 +1,8 @@
 #include "loading.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::sandbox_test {
+
 using namespace boyd::config;
 using namespace boyd::config::testing;
 
@@ -72,3 +74,25 @@ TEST_CASE("sandbox: a program that brings its own is in none of Boyd's", "[confi
   CHECK(mode("node: {sandbox: {mode: required}}\n", "") == settings::mode_t::required);
   CHECK(mode("", "        sandbox: {network: none}\n") == settings::mode_t::automatic);
 }
+
+TEST_CASE("sandbox: a program that is told to leave its own is in Boyd's", "[config]") {
+  const auto mode = [](const std::string& more) {
+    return good("version: 1\nkernels:\n  - agents:\n      - agent_id: a\n"
+                "        executor: {type: agent_cli, adapter: codex" +
+                more + "}\n")
+        .kernels[0]
+        .agents[0]
+        .sandbox.mode;
+  };
+  CHECK(mode("") == settings::mode_t::off);
+  CHECK(mode(", permission: workspace-write") == settings::mode_t::off);
+  for (const auto* more :
+       {", permission: danger-full-access", ", args: [--yolo]",
+        ", args: [--dangerously-bypass-approvals-and-sandbox]",
+        ", permission: read-only, args: [-c, 'sandbox_mode=\"danger-full-access\"']"}) {
+    INFO(more);
+    CHECK(mode(more) == settings::mode_t::automatic);
+  }
+}
+
+} // namespace boyd::sandbox_test

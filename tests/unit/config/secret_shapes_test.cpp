@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
+namespace boyd::secret_shapes_test {
+
 using namespace boyd::config;
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -175,6 +177,68 @@ TEST_CASE("shapes: the keys of a private key in a program's strings disappear", 
         std::count(program.begin(), program.end(), '"'));
 }
 
+TEST_CASE("shapes: the labels of a private key hide nothing but a key", "[secrets]") {
+  const std::string dashes(5, '-');
+  const auto between = [&](const std::string& body) {
+    return "echo tidy # " + dashes + "BEGIN PRIVATE KEY" + dashes + body + dashes +
+           "END PRIVATE KEY" + dashes + "\n";
+  };
+  for (const auto* body :
+       {"\necho pwned > pwned.txt; id >> pwned.txt\n: ", "\\necho pwned > pwned.txt\\n: ",
+        "\nreboot\n", "\npoweroff\nhalt\n", "\n/usr/sbin/reboot\n", " id ", "\nComment: x\nid\n",
+        "\nProc-Type: 4; id\n", "\n\n", ""}) {
+    INFO(body);
+    CHECK(redact_shapes(between(body)) == between(body));
+  }
+  // Around and among the lines of a key everything else is shown, too.
+  secret_maker make(13);
+  const auto line = make.key(64, "+/");
+  for (const auto* words : {"id >> pwned.txt", "reboot", "a\\b", "rm -r ."}) {
+    INFO(words);
+    for (const auto& body :
+         {"\n" + line + "\n" + words + "\n" + line + "\n",
+          "\n" + std::string(words) + "\n" + line + "\n", "\n" + line + "\n" + words + "\n"}) {
+      const auto told = redact_shapes(between(body));
+      CHECK_THAT(told, Contains(words) && Contains("BEGIN") && Contains("END"));
+      CHECK_FALSE(shows_part_of(told, line));
+    }
+  }
+}
+
+TEST_CASE("shapes: a private key disappears as it is written elsewhere, too", "[secrets]") {
+  secret_maker make(17);
+  const std::string dashes(5, '-');
+  const auto line = make.key(64, "+/");
+  const auto last = make.key(22, "+/") + "==";
+  const auto key = [&](const std::string& between, const std::string& headers = {}) {
+    return dashes + "BEGIN RSA PRIVATE KEY" + dashes + between + headers + line + between + line +
+           between + last + between + dashes + "END RSA PRIVATE KEY" + dashes;
+  };
+  for (const auto& text :
+       {key("\n"), key("\r\n"), key("\\n"), key("\\\\n"), key("\\r\\n"), key(" "), key("\n    "),
+        key("\n", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B2C3D\n\n"),
+        key("\n", "Version: GnuPG v2\nComment: made here (2026)\n\n")}) {
+    INFO(text);
+    CHECK(redact_shapes("a " + text + " b") == "a [redacted] b");
+  }
+}
+
+TEST_CASE("shapes: what was taken is told", "[secrets]") {
+  secret_maker make(19);
+  const auto key = make.with_prefix(std::string("gh") + "p_", 36).text;
+  std::vector<hidden_part> hidden;
+  const auto told =
+      redact_text("say swordfish to https://me:hush@a.example with " + key, {"swordfish"}, hidden);
+  CHECK(told == "say [redacted] to https://me:[redacted]@a.example with [redacted]");
+  REQUIRE(hidden.size() == 3);
+  CHECK((hidden[0].text == "hush" && !hidden[0].known));
+  CHECK((hidden[1].text == "swordfish" && hidden[1].known));
+  CHECK((hidden[2].text == key && !hidden[2].known));
+  // One that was redacted before ends the search for no other.
+  CHECK(redact_text("a://b:[redacted]@c d://e:hush@f", {}) ==
+        "a://b:[redacted]@c d://e:[redacted]@f");
+}
+
 TEST_CASE("shapes: no part of a secret is left at a cut", "[secrets]") {
   secret_maker make(11);
   for (const auto& s : make.all()) {
@@ -215,3 +279,5 @@ TEST_CASE("shapes: texts made to be slow are not", "[secrets]") {
     CHECK(redact_shapes(text, cut_at::end).size() <= text.size() * 11);
   }
 }
+
+} // namespace boyd::secret_shapes_test

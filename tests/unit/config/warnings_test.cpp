@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+namespace boyd::warnings_test {
+
 using namespace boyd;
 using namespace boyd::config;
 using namespace boyd::config::testing;
@@ -109,6 +111,43 @@ TEST_CASE("warnings: programs that a model drives without a sandbox", "[config]"
   };
   CHECK(warnings(cli("gemini")).contains(key));
   CHECK(warnings(cli("codex")).empty());
+  CHECK(warnings(cli("codex, permission: danger-full-access")).contains(key));
+}
+
+TEST_CASE("warnings: a model elsewhere that has no price", "[config]") {
+  const auto far = [](const std::string& prices, const std::string& executor,
+                      const std::string& kernel = {}) {
+    return warnings("version: 1\nproviders:\n"
+                    "  - {provider_id: local, base_url: 'http://127.0.0.1:1/v1', model: m}\n"
+                    "  - {provider_id: far, base_url: 'https://models.example/v1', "
+                    "api_key: k0123456789, model: m" +
+                    prices + "}\nkernels:\n  - kernel_id: default\n" + kernel +
+                    "    agents:\n      - agent_id: a\n        executor: {type: chat, provider: " +
+                    executor + "}\n");
+  };
+  const std::string key = "providers[1].prices";
+  CHECK(far({}, "far").at(key) ==
+        "there is no price for m: no limit of cost counts it, those of tokens do; prices with m or "
+        "\"*\" (0 for what is free)");
+  CHECK(far({}, "local, fallback: [{provider: far}]").contains(key));
+  CHECK(far({}, "local", "    planner: {type: llm, provider: far}\n").contains(key));
+  CHECK(far(", prices: {n: {input: 1, output: 1}}", "far").contains(key));
+  CHECK(far(", prices: {n: {input: 1, output: 1}}", "far, model: n").empty());
+  CHECK(far(", prices: {'*': {input: 0, output: 0}}", "far").empty());
+  CHECK(far({}, "local").empty());
+}
+
+TEST_CASE("warnings: a limit of the node's cost that an adapter does not know", "[config]") {
+  const auto cli = [](const std::string& node, const std::string& adapter) {
+    return warnings("version: 1\n" + node +
+                    "kernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n"
+                    "        executor: {type: agent_cli, adapter: " +
+                    adapter + "}\n");
+  };
+  const std::string limit = "node: {budget_day: {cost: 5}}\n";
+  CHECK(cli(limit, "codex").contains(first_agent + "executor.adapter"));
+  CHECK(cli(limit, "claude").empty());
+  CHECK(cli({}, "codex").empty());
 }
 
 TEST_CASE("warnings: a limit of 0 is no limit", "[config]") {
@@ -162,3 +201,5 @@ TEST_CASE("patterns: one covers another, or may meet it, and in doubt neither is
   CHECK_FALSE(tired.covers("**x", "abcdefg", pattern_text::path));
   CHECK(tired.may_meet("a", "b"));
 }
+
+} // namespace boyd::warnings_test

@@ -1,6 +1,8 @@
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::zones_test {
+
 using namespace std::chrono;
 using boyd::local_seconds;
 using boyd::time_zone;
@@ -67,3 +69,5 @@ TEST_CASE("zones: an unknown name suggests the nearest", "[tz]") {
     CHECK_FALSE(all->find(name).has_value());
   }
 }
+
+} // namespace boyd::zones_test

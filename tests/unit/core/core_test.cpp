@@ -8,6 +8,8 @@
 
 #include <set>
 
+namespace boyd::core_test {
+
 using namespace boyd;
 
 namespace {
@@ -109,3 +111,5 @@ TEST_CASE("sha256_hex gives the digests of FIPS 180-4") {
   CHECK(sha256_hex(std::string(1'000'000, 'a')) ==
         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
+
+} // namespace boyd::core_test

@@ -1,6 +1,8 @@
 #include "boyd/core/day.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::day_test {
+
 using namespace boyd;
 
 TEST_CASE("days are those of UTC", "[time]") {
@@ -14,3 +16,5 @@ TEST_CASE("days are those of UTC", "[time]") {
     CHECK_FALSE(is_day(text));
   }
 }
+
+} // namespace boyd::day_test

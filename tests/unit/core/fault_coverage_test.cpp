@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+namespace boyd::fault_coverage_test {
+
 using namespace boyd;
 
 namespace {
@@ -75,10 +77,12 @@ const coverage methods{
     {"confined_files::read", "file_tools.read"},
     {"confined_files::walk", "file_tools.read"},
     {"confined_files::write", "file_tools.write"},
+    {"confined_files::write_over", "file_tools.write"},
     {"dispatch_store::apply", "store.apply"},
     {"dispatch_store::concerns", "- what a store is concerned about"},
     {"dispatch_store::describe", "- what cannot fail"},
     {"dispatch_store::open", "store.open"},
+    {"dispatch_store::tell_migrations", "store.migrate"},
     {"entropy::next", "- entropy"},
     {"file_system::list", "state_writer.read"},
     {"file_system::make_directories", "state_writer.open"},
@@ -266,3 +270,5 @@ TEST_CASE("faults: the parts ask each other past the points", "[faults]") {
     CHECK((askers.contains(path) || !std::regex_search(source_text(path), request)));
   }
 }
+
+} // namespace boyd::fault_coverage_test

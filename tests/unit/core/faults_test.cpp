@@ -16,6 +16,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace boyd::faults_test {
+
 using namespace boyd;
 using Catch::Matchers::Contains;
 
@@ -395,3 +397,5 @@ TEST_CASE("faults: every point of the catalogue is passed somewhere", "[faults]"
     CHECK(row.says.find('\n') == std::string_view::npos);
   }
 }
+
+} // namespace boyd::faults_test

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+namespace boyd::money_test {
+
 using namespace boyd;
 
 TEST_CASE("money: dollars are read exactly, or not at all", "[money]") {
@@ -36,3 +38,5 @@ TEST_CASE("money: what is shown is all of it", "[money]") {
     RC_ASSERT(*back == (negative ? -amount : amount));
   }));
 }
+
+} // namespace boyd::money_test

@@ -5,6 +5,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::text_test {
+
 using namespace boyd;
 
 namespace {
@@ -106,3 +108,5 @@ TEST_CASE("is_uuid and is_valid_name refuse everything else") {
     CHECK_FALSE(is_valid_name(name));
   CHECK_FALSE(is_valid_name(std::string(65, 'a')));
 }
+
+} // namespace boyd::text_test

@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::time_test {
+
 using namespace boyd;
 
 TEST_CASE("RFC 3339 times render and read back") {
@@ -69,3 +71,5 @@ TEST_CASE("malformed durations are refused with an example") {
     CHECK_FALSE(d.error().next.empty());
   }
 }
+
+} // namespace boyd::time_test

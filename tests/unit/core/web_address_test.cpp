@@ -3,6 +3,8 @@
 
 #include <string>
 
+namespace boyd::web_address_test {
+
 using namespace boyd;
 
 TEST_CASE("web addresses: what can be called", "[web]") {
@@ -47,3 +49,5 @@ TEST_CASE("web address: hosts that are this machine", "[web]") {
     CHECK_FALSE(is_loopback_host(host));
   }
 }
+
+} // namespace boyd::web_address_test

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace boyd::workspace_path_test {
+
 using namespace boyd;
 
 TEST_CASE("paths below a workspace are made plain by their names", "[workspace_path]") {
@@ -123,3 +125,5 @@ TEST_CASE("in the node's home agents write what is theirs and read no secret", "
   CHECK_FALSE(written("."));
   CHECK(read("."));
 }
+
+} // namespace boyd::workspace_path_test

@@ -1,6 +1,8 @@
 #include "boyd/exec/attempt.hpp"
 #include "chat_talk.hpp"
 
+namespace boyd::attempt_talk_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 using namespace boyd::exec::chat_test;
@@ -117,3 +119,5 @@ TEST_CASE("attempt: of its budget of time a run is warned") {
     CHECK_FALSE(armed(q.begin(), timer_kind::budget));
   }
 }
+
+} // namespace boyd::attempt_talk_test

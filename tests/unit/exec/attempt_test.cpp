@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 
+namespace boyd::attempt_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 
@@ -517,3 +519,5 @@ TEST_CASE("random events: one end at most, nothing after it, and an end always c
     RC_ASSERT(!is_success(*b.outcome) || (p.exit_code == 0 && !p.hang));
   }));
 }
+
+} // namespace boyd::attempt_test

@@ -1,4 +1,7 @@
+#include "boyd/core/sha256.hpp"
 #include "chat_talk.hpp"
+
+namespace boyd::chat_loop_test {
 
 using namespace boyd;
 using namespace boyd::exec;
@@ -58,6 +61,7 @@ TEST_CASE("chat: tools run one after another, a denied one is answered with its 
   // The decision stands in the record before anything comes of it.
   CHECK(c.record.at(2)["event"] == "action");
   CHECK(c.record.at(2)["decision"] == "allow");
+  CHECK(c.record.at(2)["arguments_sha256"] == sha256_hex(R"({"path":"a"})"));
   CHECK(c.record.at(3)["result"] == "text of a");
   CHECK(c.record.at(4)["decision"] == "deny");
   CHECK(c.record.at(5)["ok"] == false);
@@ -319,3 +323,5 @@ TEST_CASE("chat: a refusal and a cut answer are no success") {
   CHECK(c.loop.outcome().execution == execution_verdict::failed);
   CHECK(c.loop.outcome().failure == failure_class::deterministic);
 }
+
+} // namespace boyd::chat_loop_test

@@ -1,5 +1,7 @@
 #include "chat_talk.hpp"
 
+namespace boyd::chat_trouble_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 using namespace boyd::exec::chat_test;
@@ -204,3 +206,5 @@ TEST_CASE("chat: an answer that is no JSON is said once to be none") {
   CHECK_THAT(c.request["messages"].back()["content"].get<std::string>(),
              Contains("the answer is not valid JSON") && !Contains("no JSON: not"));
 }
+
+} // namespace boyd::chat_trouble_test

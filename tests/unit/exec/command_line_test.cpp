@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace boyd::command_line_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 
@@ -158,3 +160,5 @@ TEST_CASE("scripts: an array or lines") {
   CHECK_FALSE(parse_script(std::string(200'000, '['), "f").has_value());
   CHECK_FALSE(parse_script(std::string(max_script_bytes + 1, ' '), "f").has_value());
 }
+
+} // namespace boyd::command_line_test

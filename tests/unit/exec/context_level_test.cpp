@@ -1,6 +1,8 @@
 #include "boyd/exec/context_level.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::context_level_test {
+
 using namespace boyd::exec;
 
 TEST_CASE("context: only failures of time and size take something away") {
@@ -32,3 +34,5 @@ TEST_CASE("context: what is left out is said, what stays is whole") {
         prompt);
   CHECK(shrink_prompt(prompt, "{}", context_level::minimal) == prompt);
 }
+
+} // namespace boyd::context_level_test

@@ -1,6 +1,8 @@
 #include "boyd/exec/immediate.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::immediate_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 
@@ -61,3 +63,5 @@ TEST_CASE("an immediate attempt is judged like any other", "[exec][immediate]") 
     CHECK(run_immediate(options, now).error().code == errc::bug);
   }
 }
+
+} // namespace boyd::immediate_test

@@ -3,6 +3,8 @@
 #include "boyd/exec/redact_outcome.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::redact_outcome_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 
@@ -62,3 +64,5 @@ TEST_CASE("a cut text keeps what is no part of a secret") {
   CHECK(config::redact_cut_begin("gth of it", secrets) == "gth of it");
   CHECK(config::redact_cut_end("", {}).empty());
 }
+
+} // namespace boyd::redact_outcome_test

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+namespace boyd::sandbox_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 using Catch::Matchers::Contains;
@@ -172,3 +174,5 @@ TEST_CASE("sandbox: one line about a machine") {
   CHECK(describe(nothing) == "no Landlock, no seccomp, bubblewrap is not installed; as root the "
                              "number of processes is not bound");
 }
+
+} // namespace boyd::sandbox_test

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace boyd::schema_check_test {
+
 using namespace boyd;
 using namespace boyd::exec;
 using Catch::Matchers::Contains;
@@ -104,3 +106,5 @@ TEST_CASE("schemas: a step into the value is no circle") {
   CHECK(found(tree, {{"next", {{"next", {{"n", 1}}}}}}).empty());
   CHECK_FALSE(found(tree, {{"next", {{"next", {{"n", "1"}}}}}}).empty());
 }
+
+} // namespace boyd::schema_check_test

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <utility>
 
+namespace boyd::help_test {
+
 namespace {
 
 /// The exit code and the words of a script of the source tree.
@@ -43,3 +45,5 @@ TEST_CASE("scripts that measure tell what they can, and refuse what they do not 
     CHECK(text.find("nonsense") != std::string::npos);
   }
 }
+
+} // namespace boyd::help_test

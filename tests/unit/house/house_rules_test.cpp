@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+namespace boyd::house_rules_test {
+
 namespace {
 
 const house::source_tree& tree() {
@@ -55,3 +57,5 @@ TEST_CASE("comments and literals are not code", "[house]") {
   CHECK(without_comments_and_literals("R\"y(a\")\")y\"+b") == "           +b");
   CHECK(without_comments_and_literals("\"open\nnext") == "     \nnext");
 }
+
+} // namespace boyd::house_rules_test

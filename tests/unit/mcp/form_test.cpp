@@ -1,6 +1,8 @@
 #include "boyd/mcp/form.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::form_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using Catch::Matchers::Contains;
@@ -76,3 +78,5 @@ TEST_CASE("form: every line of the server's own words is marked as such", "[mcp]
   q.url = "https://e.example/\nfine";
   CHECK_THAT(question_text("s", q), Contains("\n| https://e.example/\n| fine\n"));
 }
+
+} // namespace boyd::form_test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+namespace boyd::http_link_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using Catch::Matchers::Contains;
@@ -263,3 +265,5 @@ TEST_CASE("http link: an event without end is given up", "[mcp]") {
   REQUIRE(w.undelivered.size() == 1);
   CHECK(w.cancelled == std::vector{n});
 }
+
+} // namespace boyd::http_link_test

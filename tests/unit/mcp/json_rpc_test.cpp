@@ -4,6 +4,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::json_rpc_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 
@@ -90,3 +92,5 @@ TEST_CASE("lines: the cut does not matter, and a line has an end", "[mcp]") {
   CHECK(taken == 1);
   CHECK(small.pending() == 0);
 }
+
+} // namespace boyd::json_rpc_test

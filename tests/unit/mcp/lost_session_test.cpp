@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+namespace boyd::lost_session_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using Catch::Matchers::Contains;
@@ -217,3 +219,5 @@ TEST_CASE("lost session: a server that answers each call with 404 is asked twice
   CHECK(c.heard["tools/call"] == 4);
   CHECK_FALSE(c.done.at("b"));
 }
+
+} // namespace boyd::lost_session_test

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
+namespace boyd::server_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using nlohmann::json;
@@ -131,3 +133,5 @@ TEST_CASE("mcp server: any bytes are answered or read over", "[mcp]") {
     }
   }));
 }
+
+} // namespace boyd::server_test

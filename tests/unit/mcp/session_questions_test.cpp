@@ -1,5 +1,7 @@
 #include "session_lab.hpp"
 
+namespace boyd::session_questions_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using namespace boyd::mcp::lab;
@@ -146,3 +148,5 @@ TEST_CASE("session: a question of the handshake era is answered as such, withdra
     CHECK(t.sent.back()["result"]["action"] == "cancel");
   }
 }
+
+} // namespace boyd::session_questions_test

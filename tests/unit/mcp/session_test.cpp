@@ -1,5 +1,7 @@
 #include "session_lab.hpp"
 
+namespace boyd::session_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using namespace boyd::mcp::lab;
@@ -371,3 +373,5 @@ TEST_CASE("session: a server without tools is ready at once", "[mcp]") {
   CHECK(t.last("resources/read")["params"]["uri"] == "test://one");
   CHECK(t.sends.back().name == "test://one");
 }
+
+} // namespace boyd::session_test

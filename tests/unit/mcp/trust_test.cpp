@@ -1,7 +1,11 @@
 #include "boyd/mcp/trust.hpp"
 #include "support/pch.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+
+namespace boyd::trust_test {
 
 using namespace boyd;
 using namespace boyd::mcp;
@@ -100,6 +104,31 @@ TEST_CASE("trust: all of a definition is shown, and nothing in it looks like ano
   CHECK(longer.words.ends_with("…"));
 }
 
+TEST_CASE("trust: what would not be shown whole is not trusted", "[mcp]") {
+  const std::string dashes(5, '-');
+  const auto text_of = [](const std::vector<std::string>& args) {
+    return nlohmann::json{{"command", "sh"}, {"args", args}}.dump();
+  };
+  const std::string key = std::string("gh") + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+  for (const auto& args : std::vector<std::vector<std::string>>{{"-c", "run --token " + key},
+                                                                {"-c", "true https://a:;id>>x;@b"},
+                                                                {"-c", "say swordfish"}}) {
+    const auto s = one(text_of(args));
+    CHECK(s.problem.empty());
+    CHECK_THAT(unseen_problem(s, {"swordfish"}),
+               Contains("would not be shown") && Contains("${NAME}"));
+  }
+  // Words between the labels of a key are shown like all others.
+  const auto odd = one(text_of({"-c", "true # " + dashes + "BEGIN PRIVATE KEY" + dashes +
+                                          "\nid >> x\n: " + dashes + "END PRIVATE KEY" + dashes}));
+  CHECK(unseen_problem(odd, {}).empty());
+  CHECK_THAT(odd.shown, Contains("id >> x"));
+  CHECK(unseen_problem(one(R"({"command":"a","env":{"API_TOKEN":"${TOKEN}"}})"), {}).empty());
+  auto file = one(R"({"command":"a"})");
+  file.programs["/w/" + key] = "1";
+  CHECK_FALSE(unseen_problem(file, {}).empty());
+}
+
 TEST_CASE("trust: the files that a command line names are part of what is trusted", "[mcp]") {
   config::mcp_server s;
   s.command = "python3";
@@ -143,3 +172,5 @@ TEST_CASE("trust: the files that a command line names are part of what is truste
                                "the file d was not there, or not looked at", "the file c is gone"});
   CHECK(program_changes({{"a", "1"}}, {{"a", "1"}}).empty());
 }
+
+} // namespace boyd::trust_test

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <set>
 
+namespace boyd::words_test {
+
 using namespace boyd;
 using namespace boyd::mcp;
 using Catch::Matchers::Contains;
@@ -151,3 +153,5 @@ TEST_CASE("headers: marks in schemas, and what they are filled with", "[mcp]") {
                           "b":{"type":"string","x-mcp-header":"a"}}})"})
     CHECK_FALSE(read_param_headers(wrong));
 }
+
+} // namespace boyd::words_test

@@ -1,5 +1,7 @@
 #include "unit/model/answers.hpp"
 
+namespace boyd::answer_test {
+
 using namespace boyd;
 using namespace boyd::model_test;
 using model::stop_reason;
@@ -329,3 +331,5 @@ TEST_CASE("answer: portable for another provider", "[answer]") {
   for (const std::string same : {R"({"role":"user","content":"x"})", "garbage", ""})
     CHECK(model::portable_message(same) == same);
 }
+
+} // namespace boyd::answer_test

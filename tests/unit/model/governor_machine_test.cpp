@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+namespace boyd::governor_machine_test {
+
 using namespace boyd;
 using model::breaker_state;
 using model::governor_core;
@@ -220,3 +222,5 @@ TEST_CASE("governor machine: agents are served in turn", "[governor][machine]") 
     RC_ASSERT(std::count(order.begin(), end, "many") <= 1);
   }));
 }
+
+} // namespace boyd::governor_machine_test

@@ -1,6 +1,8 @@
 #include "boyd/model/governor.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::governor_test {
+
 using namespace boyd;
 using model::breaker_state;
 using model::governor_core;
@@ -330,7 +332,7 @@ TEST_CASE("governor: calls from before the breaker do not move it", "[governor]"
   CHECK(granted(g, at(34s)) == tickets{61});
 }
 
-TEST_CASE("governor: Retry-After pauses the provider for everyone", "[governor]") {
+TEST_CASE("governor: Retry-After pauses the model for everyone", "[governor]") {
   governor_core g(with_places(10));
   call(g, 1, of(kind::rate_limited, 20s), at(0s));
   g.ask(2, "other", 0, at(1s));
@@ -345,6 +347,64 @@ TEST_CASE("governor: Retry-After pauses the provider for everyone", "[governor]"
   g.ask(4, "a", 0, at(20s));
   CHECK(granted(g, at(119s)).empty());
   CHECK(granted(g, at(120s)) == tickets{4});
+}
+
+TEST_CASE("governor: a pause of one model is none of another", "[governor]") {
+  governor_core g(with_places(10));
+  governor_core::ticket_id next = 0;
+  const auto ask = [&](const std::string& agent, const std::string& model, steady_time now) {
+    g.ask(++next, agent, 0, now, model);
+    return granted(g, now) == tickets{next};
+  };
+  REQUIRE(ask("a", "bad", at(0s)));
+  SECTION("one that is waited for") {
+    g.done(next, 0, of(kind::rate_limited, 20s), at(0s));
+    CHECK_FALSE(ask("b", "bad", at(1s)));
+    const auto waits = next;
+    CHECK(ask("c", "good", at(1s)));
+    CHECK(ask("b2", "good", at(2s)));
+    CHECK(*g.next_look() == at(20s));
+    // The other one's has an end of its own.
+    g.done(next, 0, of(kind::overloaded, 5s), at(2s));
+    CHECK_FALSE(ask("c", "good", at(3s)));
+    CHECK(*g.next_look() == at(7s));
+    CHECK(granted(g, at(7s)) == tickets{next});
+    CHECK(*g.next_look() == at(20s));
+    CHECK(granted(g, at(20s)) == tickets{waits});
+  }
+  SECTION("one that refuses") {
+    g.done(next, 0, of(kind::rate_limited, 10min), at(0s));
+    CHECK(ask("c", "good", at(1s)));
+    g.ask(++next, "b", 0, at(1s), "bad");
+    const auto refused = g.decide(at(1s));
+    REQUIRE(refused.size() == 1);
+    REQUIRE(refused[0].why);
+    CHECK(refused[0].why->retry_after == 10min - 1s);
+    CHECK(refused[0].why->what.find("provider p, bad: it asks for a pause of") == 0);
+  }
+}
+
+TEST_CASE("governor: no count of a provider closes it for longer than a minute or two",
+          "[governor]") {
+  auto p = with_places(100);
+  p.tokens_per_minute = 6000;
+  governor_core g(p);
+  g.ask(1, "a", 10, at(0s));
+  REQUIRE(granted(g, at(0s)) == tickets{1});
+  SECTION("what a call is said to have used") {
+    g.done(1, 1'000'000'000'000, std::nullopt, at(0s));
+    g.ask(2, "b", 6000, at(0s));
+    CHECK(granted(g, at(119s)).empty());
+    CHECK(granted(g, at(121s)) == tickets{2});
+  }
+  SECTION("a limit that a reload makes much smaller") {
+    g.done(1, 5990, std::nullopt, at(0s));
+    p.tokens_per_minute = 6;
+    g.set_limits(p);
+    g.ask(2, "b", 6, at(0s));
+    CHECK(granted(g, at(119s)).empty());
+    CHECK(granted(g, at(121s)) == tickets{2});
+  }
 }
 
 TEST_CASE("governor: a pause that is too long to wait for refuses", "[governor]") {
@@ -437,3 +497,5 @@ TEST_CASE("governor: a model that fails closes nothing to another", "[governor]"
   CHECK(g.breaker(at(32s)) == breaker_state::closed);
   CHECK(granted(g, at(32s)) == tickets{next - 1});
 }
+
+} // namespace boyd::governor_test

@@ -3,6 +3,8 @@
 
 #include <functional>
 
+namespace boyd::probe_test {
+
 using namespace boyd;
 using namespace boyd::model;
 using boyd::model_test::stream;
@@ -221,3 +223,5 @@ TEST_CASE("probe: what was found is of one address, and garbage is nothing", "[p
   CHECK(found_in(text, "http://b/v1") == found_capabilities{});
   CHECK(found_in("[1", "http://a/v1") == found_capabilities{});
 }
+
+} // namespace boyd::probe_test

@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::request_test {
+
 using namespace boyd;
 using namespace boyd::model_test;
 using model::chat_request;
@@ -209,3 +211,5 @@ TEST_CASE("usage: a bill is exact", "[usage]") {
     RC_ASSERT(model::cost_of(p, "m", u) == (exact + 999'999) / 1'000'000);
   }));
 }
+
+} // namespace boyd::request_test

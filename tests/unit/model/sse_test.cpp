@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::sse_test {
+
 using namespace boyd;
 using model::sse_event;
 using model::sse_reader;
@@ -106,3 +108,5 @@ TEST_CASE("sse: where a stream can be taken up again, and when", "[sse]") {
   feed(std::string_view("id: a\0b\n\n", 9));
   CHECK(reader.last_id() == "two");
 }
+
+} // namespace boyd::sse_test

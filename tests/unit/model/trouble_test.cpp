@@ -2,6 +2,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::trouble_test {
+
 using namespace boyd;
 using namespace boyd::model_test;
 using model::may_repeat;
@@ -458,3 +460,5 @@ TEST_CASE("case 53 llm-garbage, deep-json, huge, wrong-charset: a bad answer wit
     CHECK(reason(wide) == "the stream ended before an answer");
   }
 }
+
+} // namespace boyd::trouble_test

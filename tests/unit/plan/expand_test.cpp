@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::expand_test {
+
 using namespace boyd;
 using plan::expand;
 
@@ -71,3 +73,5 @@ TEST_CASE("an expansion is bounded before it is made") {
   CHECK(out.error().code == errc::limit_exceeded);
   CHECK(expand(text, v, 1'000'000)->size() == 1'000'000);
 }
+
+} // namespace boyd::expand_test

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <set>
 
+namespace boyd::llm_planner_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using Catch::Matchers::Contains;
@@ -247,3 +249,5 @@ TEST_CASE("llm planner: its record is read as it was written", "[llm_planner]") 
   for (const char* bad : {"", "{}", "[]", "x", "{\"used\":\"model\"}"})
     CHECK_FALSE(plan::read_plan_record(bad).has_value());
 }
+
+} // namespace boyd::llm_planner_test

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+namespace boyd::llm_reducer_test {
+
 using namespace boyd;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -89,3 +91,5 @@ TEST_CASE("llm reducer: the question is bounded and without secrets", "[llm_redu
   CHECK(text.size() < 64 * 400);
   CHECK_THAT(text, !Contains("hunter22"));
 }
+
+} // namespace boyd::llm_reducer_test

@@ -2,6 +2,8 @@
 #include "support/pch.hpp"
 #include "unit/plan/fake_zones.hpp"
 
+namespace boyd::next_run_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -73,3 +75,5 @@ TEST_CASE("an agent's own schedule and quiet hours are waited for") {
   f.quiet.push_back({rule_of("* * * * *"), std::chrono::hours{2}, "for ever"});
   CHECK(f.next() == "never");
 }
+
+} // namespace boyd::next_run_test

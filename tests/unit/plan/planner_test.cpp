@@ -6,6 +6,8 @@
 
 #include <set>
 
+namespace boyd::planner_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -306,3 +308,5 @@ TEST_CASE("every agent gets exactly one decision, and specs are those dispatched
     }
   }));
 }
+
+} // namespace boyd::planner_test

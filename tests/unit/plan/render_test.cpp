@@ -3,6 +3,8 @@
 #include "support/pch.hpp"
 #include "unit/plan/fake_zones.hpp"
 
+namespace boyd::render_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -83,3 +85,5 @@ TEST_CASE("empty parts of the system prompt are left out") {
   parts.goal = "g";
   CHECK(plan::make_system_prompt(parts).text == "## Kernel Objective\n\ng\n");
 }
+
+} // namespace boyd::render_test

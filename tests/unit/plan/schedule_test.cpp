@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+namespace boyd::schedule_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -144,3 +146,5 @@ TEST_CASE("times at the ends of the calendar are answered, not overflowed") {
   CHECK_FALSE(rule.latest_at_or_before(utc_time::min()).has_value());
   CHECK(every.latest_at_or_before(utc_time::max()).has_value());
 }
+
+} // namespace boyd::schedule_test

@@ -3,6 +3,8 @@
 #include "unit/plan/cron_oracle.hpp"
 #include "unit/plan/fake_zones.hpp"
 
+namespace boyd::schedule_zones_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using namespace std::chrono;
@@ -94,3 +96,5 @@ TEST_CASE("case 24 dst-change: 02:30 in Berlin and New York, 01:45 on Lord Howe,
   CHECK(next("0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00Z") == "2018-11-04T03:00:00Z");
   CHECK(next("0 12 30 12 *", "Pacific/Apia", "2011-12-30T00:00:00Z") == "2011-12-30T10:00:00Z");
 }
+
+} // namespace boyd::schedule_zones_test

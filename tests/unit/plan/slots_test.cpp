@@ -7,6 +7,8 @@
 
 #include <set>
 
+namespace boyd::slots_test {
+
 using namespace boyd;
 using namespace boyd::test;
 using boyd::config::misfire_policy;
@@ -246,3 +248,5 @@ TEST_CASE("case 23 clock-step: under any clock each slot gets one row, and none 
       RC_ASSERT(ledger.contains(*slot));
   }));
 }
+
+} // namespace boyd::slots_test

@@ -7,6 +7,8 @@
 #include <climits>
 #include <rapidcheck.h>
 
+namespace boyd::wake_quiet_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -76,3 +78,5 @@ TEST_CASE("what is remembered of wake checks reads back") {
   for (const char* text : {"", "1", "1 2", "x 2 h", "1 x h", "-1 2 h", "1  h"})
     CHECK_FALSE(plan::read_wake_memory(text).has_value());
 }
+
+} // namespace boyd::wake_quiet_test

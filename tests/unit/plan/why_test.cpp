@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace boyd::why_test {
+
 using namespace boyd;
 using namespace boyd::test;
 
@@ -167,3 +169,5 @@ TEST_CASE("why: a sentence is one line, whatever people wrote") {
   // The rows' own words are not touched.
   CHECK(nlohmann::json::parse(answer.json)["pauses"][0]["reason"] == "back on\nMonday");
 }
+
+} // namespace boyd::why_test

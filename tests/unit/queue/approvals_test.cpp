@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 
+namespace boyd::approvals_test {
+
 using namespace boyd;
 using namespace boyd::queue;
 using store::approval_outcome;
@@ -171,3 +173,5 @@ TEST_CASE(
     RC_ASSERT(granted.size() <= 1);
   }));
 }
+
+} // namespace boyd::approvals_test

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
+namespace boyd::json_test {
+
 using namespace boyd;
 using namespace boyd::queue;
 
@@ -148,3 +150,5 @@ TEST_CASE("what did not exit by itself has no exit code") {
   d.outcome.exit_code = 0;
   CHECK(nlohmann::json::parse(dispatch_to_json(d, false))["exit_code"] == 0);
 }
+
+} // namespace boyd::json_test

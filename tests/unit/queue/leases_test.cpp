@@ -1,6 +1,8 @@
 #include "boyd/queue/leases.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::leases_test {
+
 using namespace boyd;
 using namespace boyd::queue;
 
@@ -47,3 +49,5 @@ TEST_CASE("a settled lease is forgotten under its own fence only") {
   l.released("d", 2);
   REQUIRE(l.size() == 0);
 }
+
+} // namespace boyd::leases_test

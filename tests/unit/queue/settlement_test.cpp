@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::settlement_test {
+
 using namespace boyd;
 using namespace boyd::queue;
 
@@ -79,3 +81,5 @@ TEST_CASE("back-off is exponential with full jitter under a cap") {
     RC_ASSERT(d <= limits.cap);
   }));
 }
+
+} // namespace boyd::settlement_test

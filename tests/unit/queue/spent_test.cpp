@@ -2,6 +2,8 @@
 #include "boyd/queue/spent.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::spent_test {
+
 using namespace boyd;
 using Catch::Matchers::Contains;
 
@@ -70,6 +72,7 @@ TEST_CASE("spent: the node's budget holds whoever calls models, and nobody else"
 TEST_CASE("spent: without a limit nothing is spent", "[spent]") {
   house h;
   h.kernel().agents[0].budget.day = {};
+  h.c.node_settings.budget_day = {};
   CHECK(h.spent(1'000'000'000'000, 1'000'000'000'000, 1'000'000'000'000).empty());
   CHECK(queue::has_budgets(h.kernel()));
   h.kernel().agents.erase(h.kernel().agents.begin());
@@ -84,3 +87,5 @@ TEST_CASE("spent: the run of an agent's own program is reserved as a whole", "[s
   CHECK(h.spent(6'000).empty());
   CHECK(h.spent(6'001).contains("writer"));
 }
+
+} // namespace boyd::spent_test

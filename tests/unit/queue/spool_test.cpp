@@ -7,6 +7,8 @@
 
 #include <memory>
 
+namespace boyd::spool_test {
+
 using namespace boyd;
 using namespace boyd::queue;
 
@@ -84,3 +86,5 @@ TEST_CASE("a spool without check sums, of an earlier version, is read") {
   REQUIRE(spool.append("n1", {result_of(2)}));
   CHECK(ids(spool.load().value()) == std::vector<std::string>{"d1", "d2"});
 }
+
+} // namespace boyd::spool_test

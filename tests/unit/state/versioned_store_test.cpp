@@ -6,6 +6,8 @@
 #include "support/sim/repository.hpp"
 #include "support/sim/seeded_entropy.hpp"
 
+namespace boyd::versioned_store_test {
+
 using namespace boyd;
 using namespace boyd::state;
 
@@ -398,3 +400,5 @@ TEST_CASE("an edit before a cycle's commits takes a snapshot of what it overwrit
   REQUIRE(render(w.store, "three\n", false));
   CHECK(w.commits().size() == 1);
 }
+
+} // namespace boyd::versioned_store_test

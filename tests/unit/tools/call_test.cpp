@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+namespace boyd::call_test {
+
 using namespace boyd;
 using namespace boyd::tools;
 
@@ -177,3 +179,5 @@ TEST_CASE("a command is made of its call and nothing else", "[tools][call]") {
   end.start_error = "no such file";
   CHECK(command_text(end, "", false) == "not started: no such file\n");
 }
+
+} // namespace boyd::call_test

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <rapidcheck.h>
 
+namespace boyd::describe_test {
+
 using namespace boyd;
 using namespace boyd::tools;
 using Catch::Matchers::Contains;
@@ -37,6 +39,51 @@ TEST_CASE("what would be done is told as the tool reads it", "[tools][describe]"
   }
 }
 
+TEST_CASE("whoever decides is told how much they do not see", "[tools][describe]") {
+  const std::string dashes(5, '-');
+  const std::string key = std::string("gh") + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+  const auto shown =
+      show_call("run_command", R"({"command":"push )" + key + " hush99\"}", {"hush99"});
+  CHECK(shown.refused.empty());
+  CHECK(shown.text.starts_with(
+      "NOT ALL OF THIS IS SHOWN: 2 parts look like secrets and stand here as [redacted]\n"));
+  CHECK_THAT(shown.text, Contains("  40 bytes, sha256 " + sha256_hex(key) + "\n") &&
+                             Contains("  6 bytes, a secret of the node's configuration\n") &&
+                             Contains("push [redacted] [redacted]"));
+  CHECK(shown.text.find(sha256_hex("hush99")) == std::string::npos);
+  const std::string plain = R"({"command":"make"})";
+  CHECK(show_call("run_command", plain, {}).text == describe_call("run_command", plain));
+}
+
+TEST_CASE("nobody is asked about what redaction could hide more of than a secret",
+          "[tools][describe]") {
+  const std::string dashes(5, '-');
+  const auto block = [&](const std::string& body) {
+    return dashes + "BEGIN PRIVATE KEY" + dashes + body + dashes + "END PRIVATE KEY" + dashes;
+  };
+  const auto of_command = [](const std::string& line) {
+    return show_call("run_command", nlohmann::json{{"command", line}}.dump(), {});
+  };
+  const std::string line = "/tmp/a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6";
+  CHECK_THAT(of_command("true # " + block("\n" + line + "\n")).refused,
+             Contains("would not see all"));
+  CHECK_FALSE(of_command("echo a://b:;id>>x;@c").refused.empty());
+  CHECK_FALSE(of_command("echo password=aB3$(id)x9Y8z7W6v5U4").text.find("$(id)") ==
+              std::string::npos);
+  // What hides nothing is shown, whatever it resembles.
+  const auto harmless = of_command("true # " + block("\necho pwned; id\n: "));
+  CHECK(harmless.refused.empty());
+  CHECK_THAT(harmless.text, Contains("echo pwned; id"));
+  // A file may hold a key: it runs nothing.
+  const auto file = show_call(
+      "write_file",
+      nlohmann::json{{"path", "key.pem"}, {"content", block("\n" + line + line + "\n")}}.dump(),
+      {});
+  CHECK(file.refused.empty());
+  CHECK_THAT(file.text,
+             Contains("NOT ALL OF THIS IS SHOWN: 1 part looks like a secret and stands"));
+}
+
 TEST_CASE("nothing in it moves the cursor, hides or reorders", "[tools][describe]") {
   CHECK(visible_text("plain äöü 漢字 😀\n\tx") == "plain äöü 漢字 😀\n\tx");
   CHECK(visible_text("a\x1b[2Jb\rc\b") == "a\\x1B[2Jb\\x0Dc\\x08");
@@ -65,3 +112,5 @@ TEST_CASE("any bytes become text that can be shown, and shown again", "[tools][d
     RC_ASSERT(visible_text(text) == text);
   }));
 }
+
+} // namespace boyd::describe_test

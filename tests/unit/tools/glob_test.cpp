@@ -3,6 +3,8 @@
 
 #include <rapidcheck.h>
 
+namespace boyd::glob_test {
+
 using namespace boyd::tools;
 
 namespace {
@@ -93,6 +95,10 @@ TEST_CASE("patterns match whole paths by their documented rules", "[tools][glob]
     CHECK_FALSE(glob_matches(pattern, text));
   }
   CHECK(glob_matches("git *", "git log a/b", glob_text::command));
+  for (const auto* beginning : {"", "g", "git", "git ", "git log"})
+    CHECK(glob_continues("git *", beginning, glob_text::command));
+  CHECK_FALSE(glob_continues("git *", "go", glob_text::command));
+  CHECK_FALSE(glob_continues("git", "git ", glob_text::command));
   CHECK(glob_matches("?", "/", glob_text::command));
   CHECK_FALSE(glob_matches("git/**", "git", glob_text::command));
 }
@@ -120,3 +126,5 @@ TEST_CASE("hostile patterns cost no more than their length times the text's", "[
   CHECK(glob_matches(directories + "x", "a/b/x"));
   CHECK_FALSE(glob_matches(directories + "x", "a/b/y"));
 }
+
+} // namespace boyd::glob_test

@@ -3,6 +3,8 @@
 #include "boyd/tools/policy.hpp"
 #include "support/pch.hpp"
 
+namespace boyd::policy_test {
+
 using namespace boyd;
 using namespace boyd::tools;
 using config::policy_decision;
@@ -103,6 +105,70 @@ TEST_CASE("a line for the shell is more than one command", "[tools][policy]") {
   CHECK(what(line("ls | wc")) == policy_decision::allow);
 }
 
+TEST_CASE("what is forbidden is found however a line spells it", "[tools][policy]") {
+  config::action_policy p;
+  p.rules = {rule(policy_decision::deny, "run_command", "", "git push *"),
+             rule(policy_decision::ask, "run_command", "", "rm *"),
+             rule(policy_decision::allow, "run_command", "", "*")};
+  const auto what = [&](const action& a) { return decide(a, p, everything).what; };
+  for (const auto* hostile :
+       {"git  push origin x", "git\tpush origin x", "git pu''sh origin x", "\"git\" push x",
+        "g\\it push x", "git pu\\\nsh x", "/usr/bin/git push x", "\"/usr/bin/git\" 'push' x",
+        "cd a && git  push x", "true;git 'push' x", "(git  push x)", "{ git  push x; }",
+        "A=1 B=\"$C\" git push x", "2>&1 git  push x", "2>&- git  push x", ">out git push x",
+        "if true; then git  push x; fi", "! git  push x", "env -i git  push x",
+        "timeout -k 1 5 nice git  push x", "sh -c 'git  push x'", "bash -ec \"git push x\"",
+        "env sh -c \"git 'push' x\"", "eval git  push x", "eval 'git  ' push x",
+        "echo $(git  push x)", "echo \"$(git  push x)\"", "echo `git  push x`",
+        "echo ${A:-$(git  push x)}", "find . -exec git  push x ';'", "xargs git  push x",
+        "echo x | xargs -n1 git  push", "su -c 'git  push x'", "cat <<E\n$(git  push x)\nE",
+        // Only the shell knows what these are.
+        "git $A origin", "$A", "git p* x", "g?t push x", "git pu{sh,ll} x", "\"$DIR/git\" x",
+        "sh -c \"echo $A\"", "git $'push' x", "git 'push x", "echo \"x"}) {
+    INFO(hostile);
+    CHECK(what(line(hostile)) == policy_decision::deny);
+  }
+  for (const auto* harmless :
+       {"git pull origin x", "echo git push x", "echo 'git push x'", "git commit -m 'git push x'",
+        "true # git  push x", "echo $HOME", "ls *.c", "[ -f x ] && ls",
+        "for f in *.c; do wc $f; done", "find . -name '*.c'", "git log --format='%h; git  push x'",
+        "echo \"it's $A\" > $B", "sh build.sh \"$A\"", "sh -c 'git pull x'", "nice make all"}) {
+    INFO(harmless);
+    CHECK(what(line(harmless)) == policy_decision::allow);
+  }
+  for (const auto* asked : {"/bin/rm x", "\"rm\" x", "env rm x", "rm\tx", "ls; r\\m x", "./rm x",
+                            "command -p rm x", "if ! rm x; then ls; fi"}) {
+    INFO(asked);
+    CHECK(what(line(asked)) == policy_decision::ask);
+  }
+  const auto argv = [&](std::string_view arguments) {
+    return what(action_of(read_call("run_command", arguments).value(), "/w").value());
+  };
+  for (const auto* asked : {R"({"argv":["/bin/rm","x"]})", R"({"argv":["env","-i","rm","x"]})",
+                            R"({"argv":["sh","-c","rm  x"]})",
+                            R"({"argv":["timeout","5","sh","-c","true; r''m x"]})"}) {
+    INFO(asked);
+    CHECK(argv(asked) == policy_decision::ask);
+  }
+  CHECK(argv(R"x({"argv":["echo","$(rm x)"]})x") == policy_decision::allow);
+  CHECK(argv(R"({"argv":["sh","x.sh","rm x"]})") == policy_decision::allow);
+}
+
+TEST_CASE("lines made to be slow to read are not", "[tools][policy]") {
+  config::action_policy p;
+  p.rules = {rule(policy_decision::deny, "run_command", "", "rm *"),
+             rule(policy_decision::deny, "run_command", "", "*x*y*z*rm"),
+             rule(policy_decision::allow, "run_command", "", "*")};
+  for (const auto* piece :
+       {"$(", "env ", "sh -c '", "`", "\"", "a b ", "((", "eval ", "\\", "<", "'"}) {
+    std::string text;
+    while (text.size() < command_bytes)
+      text += piece;
+    INFO(piece);
+    (void)decide(line(text), p, everything);
+  }
+}
+
 TEST_CASE("an allowed pattern allows its own program and no other", "[tools][policy]") {
   config::action_policy p;
   const auto what = [&](std::string_view arguments) {
@@ -170,3 +236,5 @@ TEST_CASE("case 55 injected-context: words of a file or a model change no decisi
   CHECK(a->command.empty());
   CHECK(a->host.empty());
 }
+
+} // namespace boyd::policy_test
