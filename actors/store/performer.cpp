@@ -106,29 +106,30 @@ class joined_operations {
   std::vector<store::operation> all_;
 };
 
-/// The transaction's point, by what it does; nothing for questions and small facts.
-std::optional<faults::point> point_of(const store::operation& op) {
+/// The transaction's points, by what it does; none for questions and small facts.
+std::vector<faults::point> points_of(const store::operation& op) {
   using faults::point;
   return std::visit(
-      []<class Operation>(const Operation&) -> std::optional<point> {
+      []<class Operation>(const Operation& what) -> std::vector<point> {
         if constexpr (std::is_same_v<Operation, store::open_occurrence>)
-          return point("store.admit");
+          return what.cycle ? std::vector{point("store.admit"), point("store.begin")}
+                            : std::vector{point("store.admit")};
         else if constexpr (std::is_same_v<Operation, store::begin_cycle>)
-          return point("store.begin");
+          return {point("store.begin")};
         else if constexpr (std::is_same_v<Operation, store::enqueue_cycle>)
-          return point("store.enqueue");
+          return {point("store.enqueue")};
         else if constexpr (std::is_same_v<Operation, store::claim>)
-          return point("store.claim");
+          return {point("store.claim")};
         else if constexpr (std::is_same_v<Operation, store::settle>)
-          return point("store.settle");
+          return {point("store.settle")};
         else if constexpr (std::is_same_v<Operation, store::renew_leases>)
-          return point("store.renew");
+          return {point("store.renew")};
         else if constexpr (std::is_same_v<Operation, store::finish_cycle>)
-          return point("store.finish");
+          return {point("store.finish")};
         else if constexpr (std::is_same_v<Operation, store::close_occurrence>)
-          return point("store.close");
+          return {point("store.close")};
         else
-          return std::nullopt;
+          return {};
       },
       op);
 }
@@ -138,17 +139,10 @@ result<bool> pass_points(const std::vector<store::operation>& operations) {
   if (!faults::any_armed())
     return false;
   std::vector<faults::point> points{"store.apply"};
-  const auto pass = [&points](faults::point p) {
-    if (std::ranges::find(points, p.index(), &faults::point::index) == points.end())
-      points.push_back(p);
-  };
-  for (const auto& op : operations) {
-    if (const auto p = point_of(op))
-      pass(*p);
-    const auto* slot = std::get_if<store::open_occurrence>(&op);
-    if (slot != nullptr && slot->cycle)
-      pass(faults::point("store.begin"));
-  }
+  for (const auto& op : operations)
+    for (const auto p : points_of(op))
+      if (std::ranges::find(points, p.index(), &faults::point::index) == points.end())
+        points.push_back(p);
   bool unheard = false;
   for (const auto p : points) {
     auto met = faults::meet(p);

@@ -249,7 +249,8 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   context->host = host_name();
   context->pid = ::getpid();
   context->version = program_version;
-  context->started_at = ports.clock->now();
+  // What the lock tells those whom it refuses is what status tells.
+  context->started_at = p->lock->started_at();
   context->environment = environment();
   context->scheduled = mode == node_mode::service;
   context->passive = asks;

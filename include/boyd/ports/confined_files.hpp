@@ -44,10 +44,12 @@ class confined_files {
   /// not written through.
   virtual result<void> write(const std::string& root, const std::string& path,
                              std::string_view content) = 0;
+  /// The largest file whose content is looked at before it is replaced, bytes.
+  static constexpr std::uint64_t compared_bytes = std::uint64_t{64} << 20;
   /// Gets the content of what would be replaced; nullptr: nothing stands there.
   using may_replace = std::function<bool(const std::string* content)>;
   /// As `write`, if `may` says so of what stands there just before the rename; otherwise
-  /// `conflict`, and it stays.
+  /// `conflict`, and it stays; `limit_exceeded` for more than `compared_bytes`.
   virtual result<void> write_over(const std::string& root, const std::string& path,
                                   std::string_view content, const may_replace& may) = 0;
 

@@ -12,7 +12,7 @@
 namespace boyd::tools {
 
 /// Of one file, and of all of one look, bytes; what is larger is known by its size alone.
-inline constexpr std::uint64_t print_bytes = std::uint64_t{64} << 20;
+inline constexpr auto print_bytes = confined_files::compared_bytes;
 inline constexpr std::uint64_t all_print_bytes = std::uint64_t{256} << 20;
 /// Paths of one look.
 inline constexpr std::size_t most_prints = 10'000;

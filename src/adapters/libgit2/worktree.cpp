@@ -1,9 +1,12 @@
 #include "worktree_internal.hpp"
 
+#include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace boyd::adapters::git {
@@ -207,6 +210,25 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
   if (removed)
     fs::remove(note_of(order.path), failed);
   return change;
+}
+
+std::optional<std::string> read_regular(const std::string& path, std::size_t most) {
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct ::stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return std::nullopt;
+  std::string text(most, '\0');
+  std::size_t filled = 0;
+  while (filled < text.size()) {
+    const auto n = ::read(file.get(), text.data() + filled, text.size() - filled);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      break;
+    filled += static_cast<std::size_t>(n);
+  }
+  text.resize(filled);
+  return text;
 }
 
 } // namespace boyd::adapters::git

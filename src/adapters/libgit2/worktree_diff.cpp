@@ -68,24 +68,6 @@ result<patch_file> open_patch(const std::string& path) {
   return out;
 }
 
-/// What was written.
-std::string text_of(const std::string& path, std::uint64_t bytes) {
-  std::string text;
-  const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  text.resize(fd.get() < 0 ? 0 : static_cast<std::size_t>(bytes));
-  std::size_t filled = 0;
-  while (filled < text.size()) {
-    const auto n = ::read(fd.get(), text.data() + filled, text.size() - filled);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n <= 0)
-      break;
-    filled += static_cast<std::size_t>(n);
-  }
-  text.resize(filled);
-  return text;
-}
-
 result<diff_ptr> differences(git_repository* repo, const git_oid& base, const std::string& path) {
   commit_ptr commit;
   tree_ptr tree;
@@ -141,7 +123,10 @@ result<worktree_change> compare_worktree(git_repository* repo, const worktree_or
   }
   change.patch_bytes = out->bytes;
   change.cut = out->cut;
-  change.has_secret = order.holds_secret && order.holds_secret(text_of(order.patch, out->bytes));
+  change.has_secret =
+      order.holds_secret &&
+      order.holds_secret(
+          read_regular(order.patch, static_cast<std::size_t>(out->bytes)).value_or(""));
   return change;
 }
 

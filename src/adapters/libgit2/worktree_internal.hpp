@@ -3,7 +3,9 @@
 #include "boyd/ports/worktrees.hpp"
 #include "git_internal.hpp"
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 /// The work behind worktrees.hpp; blocking.
@@ -25,6 +27,10 @@ void tell_moved(const reference_list& before, const reference_list& after, workt
 
 /// A directory and all below it, whatever its permissions; links are not followed.
 result<void> remove_tree(const std::string& path);
+
+/// The first `most` bytes of a regular file; nothing when it is none (where notes and patches are
+/// there may stand anything, a pipe that would block its reader for ever, too) or cannot be opened.
+std::optional<std::string> read_regular(const std::string& path, std::size_t most);
 
 /// Where the note about a worktree is.
 std::string note_of(const std::string& path);

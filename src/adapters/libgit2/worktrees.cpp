@@ -6,13 +6,11 @@
 
 #include <condition_variable>
 #include <deque>
-#include <fcntl.h>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -28,25 +26,10 @@ constexpr std::string_view note_end = ".boyd";
 /// Longer than any note.
 constexpr std::size_t note_bytes = std::size_t{32} << 10;
 
-/// What a note says; nothing when it is none, or torn: then it is from before its worktree. Beside
-/// the notes there may stand anything, a pipe that would block its reader for ever, too.
-std::optional<std::string> read_note(const std::string& path) {
-  const unique_fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  struct ::stat info {};
-  if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return std::nullopt;
-  std::string text(note_bytes, '\0');
-  std::size_t size = 0;
-  ssize_t n = 0;
-  while (size < text.size() && (n = ::read(file.get(), text.data() + size, text.size() - size)) > 0)
-    size += static_cast<std::size_t>(n);
-  text.resize(size);
-  return text;
-}
-
 /// Removes one left-over worktree by its note.
 void sweep_one(const std::string& note) {
-  std::istringstream in(read_note(note).value_or(std::string()));
+  // A torn one is from before its worktree.
+  std::istringstream in(git::read_regular(note, note_bytes).value_or(std::string()));
   worktree_order order;
   std::string base;
   if (!std::getline(in, order.repo) || !std::getline(in, base) || !std::getline(in, order.branch) ||

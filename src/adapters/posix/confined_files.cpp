@@ -142,6 +142,14 @@ result<std::optional<std::string>> content_of(const confined_target& target) {
   struct ::stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0)
     return failed("open");
+  if (!S_ISREG(info.st_mode))
+    return fail(errc::conflict, "no regular file stands there any more", {}, "look at it again");
+  if (static_cast<std::uint64_t>(info.st_size) > confined_files::compared_bytes)
+    return fail(errc::limit_exceeded,
+                "what stands there has " + std::to_string(info.st_size) +
+                    " bytes; it is compared before it is replaced, up to " +
+                    std::to_string(confined_files::compared_bytes),
+                {}, "remove or shorten it first");
   std::string content;
   content.resize(static_cast<std::size_t>(info.st_size) + 1); // one more: it may grow
   std::size_t filled = 0;

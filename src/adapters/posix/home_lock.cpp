@@ -304,7 +304,7 @@ result<home_lock> home_lock::acquire(const std::string& home, utc_time started_a
     if (auto written = write_owner(fd->get(), self, path); !written) {
       return fail(std::move(written.error()));
     }
-    return home_lock(std::move(*fd));
+    return home_lock(std::move(*fd), started_at);
   }
   return fail(errc::conflict, "the lock file is removed again and again", path,
               "find out which program removes it");

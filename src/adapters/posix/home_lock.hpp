@@ -47,9 +47,14 @@ class home_lock {
   /// unlocking what a child inherited.
   int descriptor() const noexcept { return fd_.get(); }
 
+  /// What is recorded of this process.
+  utc_time started_at() const noexcept { return started_at_; }
+
  private:
-  explicit home_lock(unique_fd fd) noexcept : fd_(std::move(fd)) {}
+  home_lock(unique_fd fd, utc_time started_at) noexcept
+      : fd_(std::move(fd)), started_at_(started_at) {}
   unique_fd fd_;
+  utc_time started_at_;
 };
 
 /// Whether statfs' `f_type` is that of a file system on which other machines may work, and flock

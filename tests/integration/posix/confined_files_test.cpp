@@ -92,6 +92,11 @@ TEST_CASE("case 50 patch-base-moved: a file is replaced if it is what it was", "
   REQUIRE(f.files->write_over(f.root, "empty", "full", expecting("")));
   fs::create_symlink(f.dir.file("outside/secret"), f.root + "/link");
   CHECK(code_of(f.files->write_over(f.root, "link", "x", expecting("SECRET"))) == "refused");
+  // One that has grown beyond all measure (here: a hole) is not read into memory.
+  constexpr std::uintmax_t terabyte = std::uintmax_t{1} << 40;
+  fs::resize_file(f.root + "/plan", terabyte);
+  CHECK(code_of(f.files->write_over(f.root, "plan", "x", expecting("mine"))) == "limit_exceeded");
+  CHECK(fs::file_size(f.root + "/plan") == terabyte);
 }
 
 TEST_CASE("a file that is replaced keeps its permissions, a new one is private", "[confined]") {
