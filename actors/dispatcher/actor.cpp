@@ -3,7 +3,7 @@
 #include "actors/dispatcher/core.hpp"
 #include "actors/executor/actor.hpp"
 #include "actors/script_batch/actor.hpp"
-#include "actors/supervision/shell.hpp"
+#include "actors/supervision/helpers.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -38,7 +38,6 @@ using dispatcher_impl =
 struct worker {
   executor_actor handle;
   std::map<std::string, std::int64_t> fences;
-  std::optional<steady_time> pinged_at; ///< the first ping that it has not answered
 };
 
 struct dispatcher_state {
@@ -47,6 +46,7 @@ struct dispatcher_state {
   std::shared_ptr<present_agent> present; ///< the same, for attempts under way
   std::unique_ptr<dispatcher_core> core;
   std::map<caf::actor_addr, worker> workers;
+  helper_pings pings;                                         ///< of the workers
   std::unordered_map<std::string, caf::actor_addr> worker_of; ///< by dispatch
   /// Runs that are told to end, and are told again at each tick until they have.
   std::map<std::string, cancel_cause> cancelling;
@@ -193,6 +193,7 @@ void watch(self_pointer self, const executor_actor& handle, const dispatch& row)
   if (fresh) {
     it->second.handle = handle;
     self->monitor(handle);
+    s.pings.add(handle);
   }
   it->second.fences[row.dispatch_id] = row.fence;
   s.worker_of[row.dispatch_id] = handle.address();
@@ -317,6 +318,7 @@ void finished(self_pointer self, const run_finished& end) {
 
 /// A worker that died without a word: its attempts failed by Boyd's fault and may be tried again.
 void on_down(self_pointer self, const caf::down_msg& m) {
+  self->state.pings.forget(m.source);
   auto it = self->state.workers.find(m.source);
   if (it == self->state.workers.end())
     return;
@@ -332,30 +334,6 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   for (const auto& [id, fence] : left)
     finished(self, {{}, id, fence, o});
   step(self);
-}
-
-/// The pool's ping goes on to the workers: one that spins ends its run by no time limit, which is a
-/// message to itself, and would keep its lease for ever. It counts as a keeper's worker that does
-/// not come back, so that the watchdog ends the process.
-pong answer_ping(self_pointer self) {
-  const auto now = now_of(self);
-  pong answer;
-  for (auto& [address, w] : self->state.workers) {
-    if (!w.pinged_at)
-      self->send<caf::message_priority::high>(caf::actor_cast<pinged_actor>(w.handle), ping{});
-    w.pinged_at = w.pinged_at.value_or(now);
-    answer.worker_busy = std::max<milliseconds>(answer.worker_busy, now - *w.pinged_at);
-  }
-  return answer;
-}
-
-void on_pong(self_pointer self) {
-  const auto sender = self->current_sender();
-  if (!sender)
-    return;
-  const auto it = self->state.workers.find(caf::actor_cast<caf::actor_addr>(sender));
-  if (it != self->state.workers.end())
-    it->second.pinged_at.reset();
 }
 
 void restore_run_count(self_pointer self) {
@@ -555,8 +533,8 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
           finished(self, end);
         step(self);
       },
-      [self](ping&) { return answer_ping(self); },
-      [self](pong&) { on_pong(self); },
+      [self](ping&) { return self->state.pings.answer(self, now_of(self)); },
+      [self](pong&) { self->state.pings.heard(self->current_sender()); },
   };
 }
 

@@ -106,8 +106,13 @@ void reserve_run(self_pointer self, const config::agent_cli_executor& cli) {
               auto& state = self->state;
               if (state.over)
                 return;
-              if (!r) // no run without its reservation: the budgets fail closed
+              if (!r) { // no run without its reservation: the budgets fail closed
+                // It may stand all the same, or be made when the store is back.
+                store_request unused;
+                unused.operations.emplace_back(store::settle_spend{call_of(self, 1), {}});
+                send(self, std::move(unused));
                 return finish_unstarted(self, r.error(), failure_class::transient);
+              }
               if (!r->granted)
                 return finish_unstarted(self, over_day(*state.order.agent, *r),
                                         failure_class::policy);

@@ -252,10 +252,11 @@ void tell_watchers(self_pointer self, const cycle_event& e) {
 
 namespace {
 
-gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
-                                              gateway_parts parts) {
+gateway_impl::gateway_part::behavior_type gateway_behavior(gateway_impl::self_pointer self,
+                                                           gateway_parts parts) {
   using namespace gateway_impl;
   install_handlers(self, "gateway");
+  self->set_down_handler([self](caf::down_msg& m) { self->state.probers.forget(m.source); });
   self->state.parts = std::move(parts);
   for (const auto& [id, k] : self->state.parts.kernels)
     self->send(k, subscribe_events{{}, event_listener_actor(gateway_actor(self))});
@@ -277,6 +278,11 @@ gateway_actor::behavior_type gateway_behavior(gateway_impl::self_pointer self,
       [self](cycle_event& m) { tell_watchers(self, m); },
       [self](reload_order& m) { self->state.parts.configuration = std::move(m.configuration); },
       [](health_query&) -> result<part_health> { return part_health{}; },
+      [self](ping&) {
+        auto& s = self->state;
+        return s.probers.answer(self, s.parts.context->ports.clock->steady());
+      },
+      [self](pong&) { self->state.probers.heard(self->current_sender()); },
   };
 }
 

@@ -125,6 +125,8 @@ void probe_provider(exchange_ptr x, const std::string& id) {
   order.workspace = parts.workspace;
   order.asker = x->self->address();
   const auto prober = spawn_prober(x->self->system(), std::move(order));
+  x->self->monitor(prober);
+  x->self->state.probers.add(prober);
   ask<probe_reply>(
       x->self, prober, probe_query{},
       [x, provider, model, prober](result<probe_reply> r) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/gateway/actor.hpp"
+#include "actors/supervision/helpers.hpp"
 #include "boyd/core/errc.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -25,6 +26,7 @@ struct exchange;
 struct gateway_state {
   gateway_parts parts;
   std::vector<watcher> watchers;
+  helper_pings probers; ///< until their end
   /// Requests on their way. Held here, too: CAF drops an ending actor's handlers, which hold them
   /// otherwise, before its state.
   std::vector<std::shared_ptr<exchange>> open;
@@ -34,7 +36,9 @@ struct gateway_state {
   ~gateway_state();
 };
 
-using self_pointer = gateway_actor::stateful_pointer<gateway_state>;
+using gateway_part = gateway_actor::extend<caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
+
+using self_pointer = gateway_part::stateful_pointer<gateway_state>;
 using api_promise = caf::typed_response_promise<result<api_response>>;
 
 /// One request on its way: who asked, what, and how to answer. Answers once.

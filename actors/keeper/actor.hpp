@@ -23,6 +23,7 @@
 #include <caf/typed_response_promise.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -148,12 +149,16 @@ struct keeper_parts {
   std::shared_ptr<restart_log> restarts; ///< hears of every death of the worker; null: nobody does
   std::shared_ptr<worker_roll> roll;     ///< has the worker while it lives; null: nobody has
   std::shared_ptr<boyd::long_work> long_work{}; ///< of the worker, as it says; null: never
-  /// Deaths of the worker beyond it end the keeper: its supervisor then parks it, or gives up.
+  /// Deaths of the worker beyond it end the keeper, within its period or, however far apart,
+  /// without work done in between: its supervisor then parks it, or gives up.
   restart_intensity worker_intensity{};
   bool detached = true; ///< false in simulation: the worker runs inline
   keeper_limits limits;
   milliseconds probe_interval = 1s;       ///< while the worker is not well
   milliseconds idle_probe_interval = 30s; ///< while it is
+  /// A batch with such a request shows, once performed, that the worker can do its work; null: each
+  /// batch does. A probe never does.
+  std::function<bool(const Request&)> is_proof{};
 };
 
 /// The shell of every keeper: owns the queue, the worker's life and its health. An actor embeds it
@@ -221,6 +226,8 @@ class keeper {
       return; // said again
     busy_since_.reset();
     policy_.succeeded(parts_.clock->steady());
+    if (proves_work(*flying_))
+      fruitless_deaths_ = 0;
     // Held to the end: to free a large batch takes as long as the worker's next one may begin
     // sooner.
     const auto batch = std::move(flying_);
@@ -351,18 +358,25 @@ class keeper {
           {std::string(parts_.name) + " worker", health_.last_error, parts_.clock->now()});
     for (auto& a : core_.worker_died(health_.last_error))
       a.ticket.deliver(std::move(a.reply));
+    ++fruitless_deaths_;
     if (spend_restart(deaths_, now, parts_.worker_intensity))
-      give_up();
+      give_up(std::to_string(deaths_.size()) + " times within " +
+              format_duration(parts_.worker_intensity.period));
+    else if (fruitless_deaths_ > parts_.worker_intensity.restarts)
+      give_up(std::to_string(fruitless_deaths_) + " times and did no work in between");
     else
       self_->delayed_send(self_, policy_.failed(now, parts_.random->unit()),
                           restart_worker{{}, incarnation_});
     return true;
   }
 
-  void give_up() {
-    self_->quit(exhausted_error("its worker failed " + std::to_string(deaths_.size()) +
-                                " times within " + format_duration(parts_.worker_intensity.period) +
-                                ": " + health_.last_error));
+  void give_up(const std::string& how_often) {
+    self_->quit(exhausted_error("its worker failed " + how_often + ": " + health_.last_error));
+  }
+
+  bool proves_work(const std::vector<job<Request, Reply>>& batch) const {
+    return !parts_.is_proof ||
+           std::ranges::any_of(batch, [&](const auto& j) { return parts_.is_proof(j.request); });
   }
 
   void note(const part_health& h) {
@@ -417,6 +431,9 @@ class keeper {
   steady_time told_at_{};
   restart_backoff policy_;
   std::deque<steady_time> deaths_; ///< of workers, within their intensity
+  /// Deaths of workers since one did its work. What is asked for seldom kills them seldom, too: of
+  /// these no time makes forget.
+  int fruitless_deaths_ = 0;
 };
 
 } // namespace boyd

@@ -42,6 +42,8 @@ void start_helpers(pointer self) {
     auto probe = spawn_probe(self->system(), s.context->ports.processes);
     auto handle = caf::actor_cast<caf::actor>(probe);
     s.probes.insert(handle);
+    self->monitor(probe);
+    s.pings.add(probe);
     ask<probe_outcome>(
         self, probe, run_probe{{}, std::move(next.spec), next.timeout, next.output_bytes},
         [self, handle, done = std::move(next.done)](result<probe_outcome> outcome) {
@@ -140,6 +142,7 @@ librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
                                        state_writer_actor state_writer, workspace_actor workspace,
                                        store_actor store) {
   install_handlers(self, "librarian");
+  self->set_down_handler([self](caf::down_msg& m) { self->state.pings.forget(m.source); });
   auto& s = self->state;
   s.context = std::move(context);
   s.configuration = std::move(configuration);
@@ -161,6 +164,10 @@ librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
       [self](health_query&) { return health_of(self->state); },
       [self](reload_order& m) { self->state.configuration = m.configuration; },
       [self](helper_overdue& m) { give_up_waiting(self, m.id); },
+      [self](ping&) {
+        return self->state.pings.answer(self, self->state.context->ports.clock->steady());
+      },
+      [self](pong&) { self->state.pings.heard(self->current_sender()); },
   };
 }
 

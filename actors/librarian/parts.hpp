@@ -2,6 +2,7 @@
 
 #include "actors/librarian/core.hpp"
 #include "actors/node/context.hpp"
+#include "actors/supervision/helpers.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/actor.hpp>
@@ -71,7 +72,11 @@ struct helper_overdue : message {
 
 using librarian_impl = librarian_actor::extend<
     // See helper_overdue.
-    caf::reacts_to<helper_overdue>>;
+    caf::reacts_to<helper_overdue>,
+    // The supervisor: do you still answer, and your probes?
+    caf::replies_to<ping>::with<pong>,
+    // A probe's answer to the same.
+    caf::reacts_to<pong>>;
 
 struct state {
   node_context_ptr context;
@@ -82,6 +87,7 @@ struct state {
   std::map<std::string, gathering_ptr> gatherings; ///< by kernel
   std::set<wake_check_ptr> checks;
   std::set<caf::actor> probes; ///< one for each helper that runs; at most helpers_at_once
+  helper_pings pings;          ///< of probes, until their end
   std::deque<helper> waiting;  ///< first come, first served
   std::uint64_t last_helper = 0;
   /// By kernel: what senses said last, for the time when the store is away.

@@ -53,6 +53,11 @@ planner_impl::behavior_type planner_behavior(self_pointer self, planner_parts pa
       },
       [](health_query&) -> result<part_health> { return part_health{}; },
       [self](record_again& m) { keep_record(self, m.number); },
+      [self](ping&) {
+        auto& s = self->state;
+        return s.advisers.answer(self, s.parts.context->ports.clock->steady());
+      },
+      [self](pong&) { self->state.advisers.heard(self->current_sender()); },
   };
 }
 

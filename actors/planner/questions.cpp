@@ -60,6 +60,7 @@ void put_question(self_pointer self, question& q, const config::adviser& setting
   q.adviser = spawn_adviser(self->system(), std::move(order));
   q.done = std::move(done);
   self->monitor(q.adviser);
+  self->state.advisers.add(q.adviser);
   ask<advice_reply>(
       self, q.adviser, advice_query{},
       [self, number = q.number](const result<advice_reply>& r) {
@@ -74,6 +75,7 @@ void adviser_down(self_pointer self, const caf::actor_addr& who) {
     return each.second.adviser && each.second.adviser.address() == who;
   };
   auto& s = self->state;
+  s.advisers.forget(who);
   if (auto plan = std::ranges::find_if(s.plans, asks); plan != s.plans.end())
     return answered(plan->second, gone("it has ended without an answer"));
   if (auto words = std::ranges::find_if(s.reductions, asks); words != s.reductions.end())

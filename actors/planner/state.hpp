@@ -2,6 +2,7 @@
 
 #include "actors/adviser/actor.hpp"
 #include "actors/planner/actor.hpp"
+#include "actors/supervision/helpers.hpp"
 #include "boyd/plan/llm_planner.hpp"
 #include "boyd/plan/llm_reducer.hpp"
 
@@ -24,7 +25,8 @@ struct record_again : message {
   std::uint64_t number = 0;
 };
 
-using planner_impl = planner_actor::extend<caf::reacts_to<record_again>>;
+using planner_impl = planner_actor::extend<caf::reacts_to<record_again>,
+                                           caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
 
 /// A question of a kernel that is under way. A kernel has at most one of each kind.
 struct question {
@@ -58,6 +60,7 @@ struct planner_state {
   std::map<std::string, plan_question> plans; ///< by kernel
   std::map<std::string, reduce_question> reductions;
   std::uint64_t questions = 0;
+  helper_pings advisers; ///< until their end, also of those whose answer nobody awaits any more
   static inline const char* name = "planner";
 };
 

@@ -93,6 +93,11 @@ bool is_essential(const store_request& request) {
   });
 }
 
+/// A store that can be read and ends its worker with each write does not work.
+bool changes_something(const store_request& request) {
+  return !std::ranges::all_of(request.operations, is_question);
+}
+
 void tell(store_impl::stateful_pointer<store_state> self, const queue_news& news) {
   for (const auto& l : self->state.listeners) {
     if (!news.settled.empty() && !faults::lost("queue.settled"))
@@ -129,6 +134,7 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
   parts.detached = context->detached_workers;
   parts.probe_interval = context->housekeeping.probe;
   parts.idle_probe_interval = context->housekeeping.idle_probe;
+  parts.is_proof = changes_something;
   parts.limits = {limits::store_queue, limits::store_group, limits::store_queue};
   auto& state = self->state;
   state.keep = std::make_unique<store_keeper>(self, std::move(parts));

@@ -14,22 +14,6 @@
 
 namespace boyd {
 
-namespace {
-
-/// Work goes on within a few seconds after the store is back (FAULTS 21).
-constexpr milliseconds longest_backoff = 1s;
-
-/// What is written, as a fact that is taken away again, to prove that the disk takes writes: more
-/// than the room that a full one may still have here and there.
-constexpr std::size_t proof_bytes = std::size_t{256} << 10;
-constexpr const char* proof_scope = "store:proof";
-
-/// The disk, not the connection to the store.
-bool is_failed_write(const error& e) {
-  return e.code == errc::no_space || e.code == errc::io_error;
-}
-
-/// Questions change nothing: they are answered also while nothing can be written.
 bool is_question(const store::operation& op) {
   return std::holds_alternative<store::list_occurrences>(op) ||
          std::holds_alternative<store::list_cycles>(op) ||
@@ -45,6 +29,21 @@ bool is_question(const store::operation& op) {
          std::holds_alternative<store::sum_spend>(op) ||
          std::holds_alternative<store::find_approval>(op) ||
          std::holds_alternative<store::list_approvals>(op);
+}
+
+namespace {
+
+/// Work goes on within a few seconds after the store is back (FAULTS 21).
+constexpr milliseconds longest_backoff = 1s;
+
+/// What is written, as a fact that is taken away again, to prove that the disk takes writes: more
+/// than the room that a full one may still have here and there.
+constexpr std::size_t proof_bytes = std::size_t{256} << 10;
+constexpr const char* proof_scope = "store:proof";
+
+/// The disk, not the connection to the store.
+bool is_failed_write(const error& e) {
+  return e.code == errc::no_space || e.code == errc::io_error;
 }
 
 using some_jobs = std::vector<job<store_request, store_reply>*>;

@@ -3,6 +3,7 @@
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -83,6 +84,7 @@ class online_client final : public client {
     const auto open = std::make_shared<std::promise<void>>();
     auto opened = open->get_future();
     watcher_ = std::thread([this, open, on_line = std::move(on_line)] {
+      give_signal_stack();
       bool told = false;
       const auto tell = [&] {
         if (!std::exchange(told, true))

@@ -1,6 +1,6 @@
 #include "crash_note.hpp"
 
-#include "adapters/posix/signal_stack.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
 
@@ -104,7 +104,7 @@ void leave_crash_note(const std::string& home) {
   if (path.size() >= note_file.size())
     return;
   std::memcpy(note_file.data(), path.c_str(), path.size() + 1);
-  adapters::give_signal_stack();
+  give_signal_stack();
   for (const int number : faults) {
     struct sigaction action {};
     action.sa_sigaction = on_fault;

@@ -116,21 +116,23 @@ result<place> place_of(const arguments& args) {
 
 namespace {
 
-/// A place that may not be looked at is not one that is missing.
-result<void> check_permission(const std::string& path) {
+/// A place that may not or cannot be looked at is not one that is missing.
+result<void> check_seen(const std::string& path) {
   std::error_code failed;
-  (void)std::filesystem::status(path, failed);
-  if (failed != std::errc::permission_denied)
+  if (std::filesystem::status(path, failed).type() != std::filesystem::file_type::none)
     return {};
-  return fail(errc::refused, "permission denied", path,
-              "run boyd as the owner of the home, or choose another one: --home DIR");
+  if (failed == std::errc::permission_denied)
+    return fail(errc::refused, "permission denied", path,
+                "run boyd as the owner of the home, or choose another one: --home DIR");
+  return fail(errc::io_error, "it cannot be looked at: " + failed.message(), path,
+              "look for errors of the disk in the system's log, then try again");
 }
 
 } // namespace
 
 result<void> require_home(const place& where) {
   for (const auto& path : {where.home, where.run_directory(), where.config_path})
-    if (auto seen = check_permission(path); !seen)
+    if (auto seen = check_seen(path); !seen)
       return seen;
   std::error_code ignored;
   if (std::filesystem::exists(where.home, ignored) &&
@@ -235,8 +237,12 @@ load_configuration_to_ask(const std::string& path, file_system& files, const tim
 result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,
                                entropy& random) {
   const auto path = where.run_directory() + "/node_id";
-  if (auto text = files.read(path, node_id_bytes); text && is_uuid(trim(*text)))
+  const auto text = files.read(path, node_id_bytes);
+  if (text && is_uuid(trim(*text)))
     return std::string(trim(*text));
+  // It is there, perhaps: with another name the node would not know its own rows any more.
+  if (!text && text.error().code == errc::io_error)
+    return fail(text.error());
   if (auto made = files.make_directories(where.run_directory()); !made)
     return fail(std::move(made.error()));
   auto id = make_uuid_v7(clock.now(), random);

@@ -11,6 +11,7 @@
 #include "adapters/posix/open_files.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -359,6 +360,7 @@ bool live_node::release(milliseconds limit) {
   // The configuration is used by the system until its end: both go together.
   auto* whole = parts_.release();
   std::thread([whole, s] {
+    give_signal_stack();
     whole->system.reset();
     delete whole;
     const std::lock_guard lock(s->mutex);

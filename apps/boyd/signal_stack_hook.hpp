@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/adapters/posix/signal_stack.hpp"
+#include "boyd/core/signal_stack.hpp"
 
 #include <caf/thread_hook.hpp>
 
@@ -12,7 +12,7 @@ class signal_stack_hook final : public caf::thread_hook {
   void init(caf::actor_system&) override {
     // nop
   }
-  void thread_started() override { adapters::give_signal_stack(); }
+  void thread_started() override { give_signal_stack(); }
   void thread_terminates() override {
     // nop
   }

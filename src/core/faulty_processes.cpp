@@ -1,4 +1,5 @@
 #include "boyd/core/faulty_ports.hpp"
+#include "boyd/core/signal_stack.hpp"
 
 #include <condition_variable>
 #include <deque>
@@ -47,6 +48,7 @@ class late_deliveries {
   };
 
   void run() {
+    give_signal_stack();
     // The node's end need not wait for what is late.
     constexpr milliseconds longest_look = 100ms;
     std::unique_lock lock(mutex_);

@@ -72,6 +72,8 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
   // No call without its reservation: the budgets fail closed.
   if (!r || !r->granted) {
     effects.emplace_back(back);
+    if (!r) // it may stand all the same, or be made when the store is back
+      effects.emplace_back(s.settlement({}));
     auto end = !r ? s.failed(failure_class::transient, chat_end::store,
                              "the budgets cannot be read: " + to_string(r.error()))
                   : s.failed(failure_class::policy, chat_end::budget, s.over_day(*r));
@@ -197,8 +199,11 @@ chat_effects chat_loop::stop(const std::string& why) {
   chat_effects effects;
   switch (was) {
   case impl::phase::placing:
+    effects.emplace_back(effect::drop_place{s.call, provider});
+    break;
   case impl::phase::reserving:
     effects.emplace_back(effect::drop_place{s.call, provider});
+    effects.emplace_back(s.settlement({})); // nobody hears whether it was made
     break;
   case impl::phase::calling: {
     const auto used = s.guess(true);

@@ -193,31 +193,6 @@ TEST_CASE("whatever a crashed dispatcher left running is given back, more than o
   CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::done, left + 1}});
 }
 
-namespace {
-
-/// As `advance`, but the executors get no turn: as if one of their handlers did not end.
-void advance_without_executors(fixture& f, milliseconds by) {
-  auto& scheduler = f.actors.scheduler();
-  const auto is_executor = [](caf::resumable* job) {
-    auto* actor = dynamic_cast<caf::local_actor*>(job);
-    return actor != nullptr && std::string_view(actor->name()) == "executor";
-  };
-  for (milliseconds passed{0}; passed < by; passed += 1s) {
-    f.actors.clock()->advance(1s);
-    f.actors.catch_up();
-    for (;;) {
-      auto& jobs = scheduler.jobs;
-      const auto next = std::ranges::find_if_not(jobs, is_executor);
-      if (next == jobs.end())
-        break;
-      std::rotate(jobs.begin(), next, next + 1);
-      scheduler.run_once();
-    }
-  }
-}
-
-} // namespace
-
 TEST_CASE("case 10 stuck-actor: a run whose worker spins is told of, and is for the watchdog",
           "[dispatching]") {
   fixture f({scripted("slow", {1h})});
@@ -239,10 +214,10 @@ TEST_CASE("case 10 stuck-actor: a run whose worker spins is told of, and is for 
   CHECK(heard.silent.empty()); // it runs for long, and answers
   for (milliseconds stuck{0}; stuck <= limits::stuck_worker; stuck += limits::heartbeat) {
     beat();
-    advance_without_executors(f, limits::heartbeat);
+    f.actors.advance_without("executor", limits::heartbeat);
   }
   beat();
-  advance_without_executors(f, 1s);
+  f.actors.advance_without("executor", 1s);
   REQUIRE(heard.silent.size() == 1);
   CHECK(heard.silent[0].name == "dispatcher:default/slow");
   CHECK(heard.silent[0].missed == 0);

@@ -80,10 +80,12 @@ struct fixture {
   std::shared_ptr<world> outside = std::make_shared<world>();
   echo_actor keeper;
 
-  explicit fixture(keeper_limits l = {}, restart_intensity intensity = endless) {
+  explicit fixture(keeper_limits l = {}, restart_intensity intensity = endless,
+                   std::function<bool(const echo_request&)> is_proof = {}) {
     keeper_parts<echo_request, echo_reply> parts;
     parts.name = "echo";
     parts.worker_intensity = intensity;
+    parts.is_proof = std::move(is_proof);
     parts.long_work = work;
     parts.roll = roll;
     parts.clock = node.clock();
@@ -377,6 +379,48 @@ TEST_CASE("case 8 crash-loop: a keeper ends when its worker has died too often",
   CHECK(why == "its worker failed 4 times within 1m: worker down");
   CHECK(lost.answered());
   CHECK(waits.answered()); // nobody waits for a keeper that is gone
+}
+
+TEST_CASE("case 8 crash-loop: probes that go well do not hide that each batch ends the worker",
+          "[keeper][actor]") {
+  const restart_intensity intensity{3, 60s};
+  fixture f({}, intensity);
+  f.outside->crashes_left = 1'000'000;
+  for (int asked = 0; asked < 2; ++asked) {
+    REQUIRE_FALSE(deterministic_system::ended(f.keeper));
+    auto answer = f.ask("a"); // each ends two workers
+    f.node.advance(10min);
+    CHECK(answer.answered());
+  }
+  CHECK(f.outside->probes > 0);
+  CHECK(deterministic_system::ended(f.keeper));
+}
+
+TEST_CASE("deaths that are far apart are forgotten once the worker has done its work",
+          "[keeper][actor]") {
+  fixture f({}, {3, 60s});
+  for (int asked = 0; asked < 10; ++asked) {
+    f.outside->crashes_left = 1;
+    auto answer = f.ask("a");
+    f.node.advance(10min);
+    CHECK(answer.ok());
+  }
+  CHECK_FALSE(deterministic_system::ended(f.keeper));
+}
+
+TEST_CASE("work that is no proof does not hide that other work ends the worker",
+          "[keeper][actor]") {
+  fixture f({}, {3, 60s}, [](const echo_request& r) { return r.text != "question"; });
+  f.outside->poison = "write";
+  for (int asked = 0; asked < 2; ++asked) {
+    REQUIRE_FALSE(deterministic_system::ended(f.keeper));
+    static_cast<void>(f.ask("write"));
+    f.node.advance(10min);
+    static_cast<void>(f.ask("question"));
+    f.node.advance(10min);
+  }
+  CHECK(f.outside->done == std::vector<std::string>{"question"});
+  CHECK(deterministic_system::ended(f.keeper));
 }
 
 TEST_CASE("a keeper whose worker does long work says what, and is not taken for stuck",

@@ -45,7 +45,7 @@ int end_of(place where) {
   action.sa_handler = on_overflow;
   action.sa_flags = SA_ONSTACK;
   ::sigaction(SIGSEGV, &action, nullptr);
-  adapters::give_signal_stack();
+  give_signal_stack();
   if (where == place::caller)
     ::_exit(dig(0) > 0 ? 1 : 2);
   caf::actor_system_config configuration;

@@ -114,6 +114,26 @@ TEST_CASE("case 34 eio-read-once: any one read of a cycle fails", "[crash]") {
   fail_once_along(ground, e, {action::eio}, kind::read, "reads failed once with EIO");
 }
 
+TEST_CASE("case 34 eio-read: a command that asks reads a file once more, and tells when that fails",
+          "[crash]") {
+  proving_ground ground;
+  ground.begin_anew();
+  const auto name = ground.home() + "/run/node_id";
+  const auto before = boyd::test::read_file(name);
+  for (const bool for_ever : {false, true}) {
+    // The node's name is the first file that is read.
+    const fault f{.what = action::eio, .at = 1, .for_ever = for_ever, .kinds = kind::read};
+    const auto ended = ground.run({"status", "--json"}, f);
+    INFO(ground.faults().where() << "\n" << ended.err << ended.out);
+    CHECK(ground.faults().struck());
+    CHECK(ended.code == (for_ever ? 1 : 0));
+    CHECK((ended.err.find("Input/output error") != std::string::npos) == for_ever);
+    CHECK((ended.err.find("try again") != std::string::npos) == for_ever);
+    CHECK(boyd::test::read_file(name) == before);
+  }
+  ground.settle("failed reads");
+}
+
 TEST_CASE("case 34 eio-fsync-for-ever: with no fsync nothing is acknowledged and nothing runs",
           "[crash]") {
   proving_ground ground;

@@ -1,6 +1,7 @@
 #include "http_client.hpp"
 
 #include "../signals_blocked.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "engine_internal.hpp"
 #include "request_internal.hpp"
 #include "transfer_internal.hpp"
@@ -118,6 +119,7 @@ class client final : public http_client {
   }
 
   void run() {
+    give_signal_stack();
     while (wait_for_work()) {
       auto made = engine::make(options_.ca_file, [this](http_handle h) { forget(h); });
       if (made)

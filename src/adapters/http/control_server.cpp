@@ -2,6 +2,7 @@
 
 #include "../signals_blocked.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "connection_internal.hpp"
 #include "mailbox_internal.hpp"
 #include "socket_place_internal.hpp"
@@ -84,6 +85,7 @@ class server final : public control_server, public http_detail::connection_host 
 };
 
 void server::run() {
+  give_signal_stack();
   const auto keep_running =
       asio::require(io_.get_executor(), asio::execution::outstanding_work.tracked);
   while (!io_.stopped()) {

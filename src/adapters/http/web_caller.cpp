@@ -1,5 +1,6 @@
 #include "web_caller.hpp"
 
+#include "boyd/core/signal_stack.hpp"
 #include "boyd/core/web_address.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -183,6 +184,7 @@ class beast_caller final : public web_caller {
       return done(fail(errc::overloaded, "too many calls are under way", address->origin()));
     try {
       std::thread([all = calls_, to = *address, limit, done] {
+        give_signal_stack();
         done(call(*all, to, limit).run());
         all->end();
       }).detach();

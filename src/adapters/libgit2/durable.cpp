@@ -1,47 +1,113 @@
-#include "../signals_blocked.hpp"
 #include "durable_internal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <fcntl.h>
-#include <system_error>
-#include <thread>
+#include <libaio.h>
+#include <mutex>
+#include <span>
 #include <unistd.h>
 
 namespace boyd::adapters::git {
 
 namespace {
 
-/// So many are waited for at the same time.
-constexpr std::size_t most_at_once = 8;
+using named_file = std::pair<int, std::string>;
+
+/// A file whose fsync was not asked for yet; errno values are positive.
+constexpr int not_asked = -1;
+
+/// The kernel's queues of requests (io_setup(2)) of this process. Each serves one thread at a time;
+/// they are kept, for the end of one takes milliseconds. Threads: any.
+class request_queues {
+ public:
+  /// So many requests fit into one.
+  static constexpr std::size_t length = 32;
+
+  request_queues() = default;
+  request_queues(const request_queues&) = delete;
+  request_queues& operator=(const request_queues&) = delete;
+  ~request_queues() {
+    for (auto* queue : free_)
+      end(queue);
+  }
+
+  /// Null: the system has none, or no more.
+  io_context_t take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        auto* queue = free_.back();
+        free_.pop_back();
+        return queue;
+      }
+    }
+    io_context_t queue = nullptr;
+    return ::io_setup(static_cast<int>(length), &queue) == 0 ? queue : nullptr;
+  }
+
+  static void end(io_context_t queue) { ::io_destroy(queue); }
+
+  void give_back(io_context_t queue) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(queue);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<io_context_t> free_;
+};
+
+request_queues& queues() {
+  static request_queues all;
+  return all;
+}
+
+/// fsync of each at the same time, as far as the kernel takes them; at most `length` files. False:
+/// the queue is not to be used again.
+bool ask_together(io_context_t queue, std::span<const named_file> files, std::span<int> codes) {
+  std::array<iocb, request_queues::length> requests{};
+  std::array<iocb*, request_queues::length> asked{};
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    ::io_prep_fsync(&requests[i], files[i].first);
+    requests[i].data = &codes[i];
+    asked[i] = &requests[i];
+  }
+  const int taken = ::io_submit(queue, static_cast<long>(files.size()), asked.data());
+  std::array<io_event, request_queues::length> ends{};
+  for (int left = taken; left > 0;) {
+    const int n = ::io_getevents(queue, left, left, ends.data(), nullptr);
+    for (int i = 0; i < n; ++i) {
+      const auto code = static_cast<long>(ends[static_cast<std::size_t>(i)].res);
+      *static_cast<int*>(ends[static_cast<std::size_t>(i)].data) =
+          code < 0 ? static_cast<int>(-code) : 0;
+    }
+    if (n < 0 && n != -EINTR)
+      return false;
+    left -= std::max(n, 0);
+  }
+  return true;
+}
 
 /// fsync of each; their errno values or 0. A file system that has written its journal for the first
 /// of them flushes the disk's cache once more for every other one that comes only then. Those that
-/// are under way together share the journal and the flush: hence threads, for as long as it takes.
-std::vector<int> fsync_all(const std::vector<std::pair<int, std::string>>& files) {
-  std::vector<int> codes(files.size(), 0);
-  const auto lanes = std::min(files.size(), most_at_once);
-  const auto sync_lane = [&](std::size_t lane) {
-    for (auto i = lane; i < files.size(); i += lanes)
-      codes[i] = ::fsync(files[i].first) == 0 ? 0 : errno;
-  };
-  std::vector<std::thread> helpers;
-  helpers.reserve(lanes);
-  std::size_t taken = 1;
-  try {
-    const signals_blocked none;
-    for (; taken < lanes; ++taken)
-      helpers.emplace_back(sync_lane, taken);
-  } catch (const std::system_error&) {
-    // No more threads: the rest waits in this one.
+/// are under way together share the journal and the flush. What the kernel's queue does not take
+/// is asked for one after the other.
+std::vector<int> fsync_all(std::span<const named_file> files) {
+  std::vector<int> codes(files.size(), not_asked);
+  if (auto* queue = files.size() > 1 ? queues().take() : nullptr) {
+    bool works = true;
+    for (std::size_t at = 0; works && at < files.size(); at += request_queues::length) {
+      const auto count = std::min(request_queues::length, files.size() - at);
+      works = ask_together(queue, files.subspan(at, count), std::span(codes).subspan(at, count));
+    }
+    works ? queues().give_back(queue) : request_queues::end(queue);
   }
-  if (lanes > 0)
-    sync_lane(0);
-  for (auto lane = taken; lane < lanes; ++lane)
-    sync_lane(lane);
-  for (auto& helper : helpers)
-    helper.join();
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (codes[i] == not_asked)
+      codes[i] = ::fsync(files[i].first) == 0 ? 0 : errno;
   return codes;
 }
 

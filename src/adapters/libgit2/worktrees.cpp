@@ -1,5 +1,6 @@
 #include "worktrees.hpp"
 
+#include "boyd/core/signal_stack.hpp"
 #include "worktree_internal.hpp"
 
 #include <spdlog/spdlog.h>
@@ -113,6 +114,7 @@ class git_worktrees final : public worktrees {
   }
 
   void work() {
+    give_signal_stack();
     std::unique_lock lock(mutex_);
     for (;;) {
       wake_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
@@ -132,6 +134,7 @@ class git_worktrees final : public worktrees {
   }
 
   void sweep() {
+    give_signal_stack();
     std::size_t removed = 0;
     for (const auto& path : left_over_)
       if (path.ends_with(note_end) && !is_stopping()) {

@@ -33,6 +33,8 @@ std::string advice_for(int number) {
   case EACCES:
   case EPERM:
     return "check the owner and the permissions";
+  case EIO:
+    return "look for errors of the disk in the system's log, then try again";
   case EROFS:
     return "the file system is mounted read-only";
   case ELOOP:

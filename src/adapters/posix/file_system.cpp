@@ -192,6 +192,14 @@ result<std::string> read_all(result<unique_fd> fd, const std::string& path, std:
               "the file is larger than " + std::to_string(max_bytes) + " bytes", path);
 }
 
+/// A disk may fail one read and serve the next, and a read changes nothing: it is made once more,
+/// so that a command that asks once does not end by it. What fails twice is told.
+template <class Read>
+result<std::string> read_patiently(Read read) {
+  auto bytes = read();
+  return bytes || bytes.error().code != errc::io_error ? bytes : read();
+}
+
 file_kind kind_of(mode_t mode) {
   return S_ISREG(mode)   ? file_kind::regular
          : S_ISDIR(mode) ? file_kind::directory
@@ -207,12 +215,13 @@ std::string parent_of(const std::string& path) {
 class posix_file_system final : public file_system {
  public:
   result<std::string> read(const std::string& path, std::size_t max_bytes) override {
-    return read_all(open_regular(path, O_RDONLY), path, max_bytes);
+    return read_patiently([&] { return read_all(open_regular(path, O_RDONLY), path, max_bytes); });
   }
 
   result<std::string> read_below(const std::string& root, const std::string& file,
                                  std::size_t max_bytes) override {
-    return read_all(open_below(root, file), root + "/" + file, max_bytes);
+    return read_patiently(
+        [&] { return read_all(open_below(root, file), root + "/" + file, max_bytes); });
   }
 
   result<file_info> stat(const std::string& path) override {

@@ -1,6 +1,7 @@
 #include "process_runner.hpp"
 
 #include "../signals_blocked.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "host_record.hpp"
 #include "process_job.hpp"
 #include "process_link.hpp"
@@ -225,6 +226,7 @@ void posix_process_runner::wake() {
 }
 
 void posix_process_runner::loop() {
+  give_signal_stack();
   for (;;) {
     epoll_event events[events_per_turn];
     const int n = ::epoll_wait(epoll_.get(), events, events_per_turn, next_timeout());

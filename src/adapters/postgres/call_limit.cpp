@@ -1,5 +1,7 @@
 #include "call_limit.hpp"
 
+#include "boyd/core/signal_stack.hpp"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,6 +46,7 @@ bool call_limit::struck() const {
 }
 
 void call_limit::watch() {
+  give_signal_stack();
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (idle_) {

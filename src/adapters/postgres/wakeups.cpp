@@ -1,4 +1,5 @@
 #include "boyd/core/limits.hpp"
+#include "boyd/core/signal_stack.hpp"
 #include "notices.hpp"
 #include "session.hpp"
 #include "store.hpp"
@@ -121,6 +122,7 @@ class listener final : public wakeup_source {
   }
 
   void run() const {
+    give_signal_stack();
     int failures = 0;
     for (;;) {
       if (auto c = connect(); c && listen(c.get())) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <libaio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -306,6 +307,55 @@ ssize_t shim_copy(int in, off_t* from, int out, off_t* to, std::size_t count, un
 int shim_fsync(int fd) __asm__("fsync");
 int shim_fsync(int fd) {
   return sync_with("fsync", SYS_fsync, fd);
+}
+
+/// The kernel's queue of requests, whose only use is fsync: done when asked for, each judged as a
+/// call of its own. The answers wait in here.
+struct request_queue {
+  static constexpr int length = 64;
+  io_event ends[length];
+  int count;
+};
+
+int shim_io_setup(int length, io_context_t* queue) __asm__("io_setup");
+int shim_io_setup(int length, io_context_t* queue) {
+  if (length > request_queue::length)
+    return -EAGAIN;
+  *queue = static_cast<io_context_t>(std::calloc(1, sizeof(request_queue)));
+  return *queue != nullptr ? 0 : -ENOMEM;
+}
+
+int shim_io_destroy(io_context_t queue) __asm__("io_destroy");
+int shim_io_destroy(io_context_t queue) {
+  std::free(queue);
+  return 0;
+}
+
+int shim_io_submit(io_context_t queue, long count, iocb** requests) __asm__("io_submit");
+int shim_io_submit(io_context_t queue, long count, iocb** requests) {
+  auto* waiting = reinterpret_cast<request_queue*>(queue);
+  long taken = 0;
+  for (; taken < count && waiting->count < request_queue::length; ++taken) {
+    const auto* request = requests[taken];
+    const int rc = request->aio_lio_opcode == IO_CMD_FSYNC
+                       ? sync_with("fsync", SYS_fsync, request->aio_fildes)
+                       : (errno = EINVAL, -1);
+    auto& end = waiting->ends[waiting->count++];
+    end.data = request->data;
+    end.res = rc == 0 ? 0UL : static_cast<unsigned long>(-static_cast<long>(errno));
+  }
+  return static_cast<int>(taken);
+}
+
+int shim_io_getevents(io_context_t queue, long least, long most, io_event* ends,
+                      timespec* limit) __asm__("io_getevents");
+int shim_io_getevents(io_context_t queue, long /*least*/, long most, io_event* ends,
+                      timespec* /*limit*/) {
+  auto* waiting = reinterpret_cast<request_queue*>(queue);
+  const int count = most < waiting->count ? static_cast<int>(most) : waiting->count;
+  for (int i = 0; i < count; ++i)
+    ends[i] = waiting->ends[--waiting->count];
+  return count;
 }
 
 int shim_fdatasync(int fd) __asm__("fdatasync");

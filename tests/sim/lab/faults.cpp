@@ -10,10 +10,10 @@ namespace boyd::sim {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> names{
-    "power_cut",   "node_kill",    "actor_kill",   "disk_error", "disk_sick",       "disk_full",
-    "disconnect",  "in_doubt",     "store_outage", "slow_store", "repository_away", "clock_step",
-    "lost_wakeup", "run_hangs",    "run_fails",    "run_late",   "start_refused",   "reload",
-    "restart",     "node_stopped", "fault_point"};
+    "power_cut",   "node_kill",    "actor_kill",   "disk_error",   "disk_sick",       "disk_full",
+    "disconnect",  "in_doubt",     "store_outage", "slow_store",   "repository_away", "clock_step",
+    "lost_wakeup", "run_hangs",    "run_fails",    "run_late",     "start_refused",   "reload",
+    "restart",     "node_stopped", "fault_point",  "model_trouble"};
 
 /// A fault at a point of the product.
 struct point_fault {
@@ -109,6 +109,8 @@ void world::strike(fault f) {
     return strike_runs(f);
   case fault::fault_point:
     return arm_point();
+  case fault::model_trouble:
+    return strike_models();
   }
 }
 
@@ -137,7 +139,11 @@ void world::arm_point() {
   if (auto armed = faults::arm({a}, 0); !armed)
     inspector_->violated("a fault that cannot be armed: " + to_string(armed.error()));
   troubled_until_ = std::max(troubled_until_, elapsed() + armed_for + recovery());
-  at(elapsed() + armed_for, [] { faults::disarm(); });
+  point_armed_ = true;
+  at(elapsed() + armed_for, [this] {
+    faults::disarm();
+    point_armed_ = false;
+  });
 }
 
 void world::strike_node(fault f, machine& m) {
@@ -200,6 +206,8 @@ void world::step_clock(machine& m) {
 }
 
 void world::strike_disk(fault f, machine& m) {
+  if (f != fault::repository_away)
+    inspector_->disk_struck(m);
   switch (f) {
   case fault::disk_error: {
     constexpr std::array kinds{disk_fault::io_error, disk_fault::no_space, disk_fault::short_write};
@@ -243,6 +251,13 @@ void world::strike_store(fault f, machine& m) {
     return m.slow_store(n, each);
   }
   }
+}
+
+void world::strike_models() {
+  const auto act = models_.draw_trouble();
+  tell("models: " + std::string(name_of(act)));
+  models_.trouble(act);
+  at(elapsed() + draw_ms(10s, 15min), [this] { models_.trouble(std::nullopt); });
 }
 
 void world::strike_runs(fault f) {

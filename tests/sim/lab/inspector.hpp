@@ -15,7 +15,6 @@ namespace boyd::sim {
 /// What may be relied on in a world: the faults on its menu decide.
 struct expectations {
   int permits = 1;          ///< of each machine
-  bool sound_disks = true;  ///< a write that was acknowledged in order is there after a power cut
   bool both_commits = true; ///< nothing keeps a repository from its two commits a cycle
   bool one_machine = true;
   std::size_t most_chosen = 0; ///< dispatches of a cycle that a model planned
@@ -38,6 +37,8 @@ class inspector {
 
   /// A run is about to start on the machine.
   void starting(machine& m, const process_spec& spec);
+  /// Its disk has begun to fail: until the next crash, what is acknowledged need not last.
+  void disk_struck(machine& m) { known_of(m).disk_in_doubt = true; }
   /// Its repository has a new commit.
   void committed(machine& m);
   /// A message has been handled that changed a file or made a commit: judges what is new.
@@ -63,6 +64,7 @@ class inspector {
   struct known {
     std::uint64_t state_seen = 0;  ///< inode of STATE.md that was looked at
     std::uint64_t state_acked = 0; ///< inode of STATE.md that is surely durable
+    bool disk_in_doubt = false;
     std::size_t commits_seen = 0;
     std::map<std::string, commits_of_cycle> cycles;
     graph_watch graph;

@@ -4,7 +4,7 @@
 #include "boyd/ports/web_caller.hpp"
 #include "messages/node.hpp"
 #include "src/adapters/tz/zones.hpp"
-#include "support/sim/empty_workspaces.hpp"
+#include "support/sim/workspaces.hpp"
 
 #include <caf/detail/pretty_type_name.hpp>
 #include <caf/scheduled_actor.hpp>
@@ -123,7 +123,7 @@ std::shared_ptr<node_context> machine::make_context() {
   context->ports.files = disk_;
   context->ports.repositories = repositories_;
   context->ports.processes = processes_;
-  context->ports.workspaces = std::make_shared<empty_workspaces>();
+  context->ports.workspaces = std::make_shared<disk_workspaces>(disk_);
   context->ports.zones = zones;
   context->ports.web = std::make_shared<absent_monitor>();
   if (parts_.answer)

@@ -51,6 +51,7 @@ config::configuration configuration_of(seeded_entropy& draw, milliseconds slot) 
 fault_menu menu_of(seeded_entropy& draw, int machines) {
   const auto all = all_faults();
   std::vector<fault> left(all.begin(), all.end());
+  std::erase(left, fault::model_trouble); // strikes where chats are
   // What needs another node to show itself.
   if (machines == 1)
     std::erase(left, fault::lost_wakeup);
@@ -92,6 +93,63 @@ void ask_models(std::uint64_t seed, config::configuration& c) {
   }
 }
 
+config::provider model_host(const std::string& id, int port, seeded_entropy& draw) {
+  config::provider p;
+  p.provider_id = id;
+  p.base_url = "http://127.0.0.1:" + std::to_string(port) + "/v1";
+  p.model = "m";
+  p.capabilities.stream = draw.next() % 3 != 0;
+  p.capabilities.stream_usage = draw.next() % 4 != 0;
+  p.capabilities.schema = draw.next() % 2 == 0;
+  p.said = {true, true, true, true};
+  p.prices["*"] = {.input = 1'000'000, .cached_input = 1'000'000, .output = 4'000'000};
+  p.max_concurrent = 1 + static_cast<int>(draw.next() % 2);
+  p.requests_per_minute = draw.next() % 4 == 0 ? 6 : 0;
+  p.request_timeout = draw.next() % 2 == 0 ? 1min : 10min;
+  p.max_retries = static_cast<int>(draw.next() % 3);
+  return p;
+}
+
+void make_chat(config::agent& a, seeded_entropy& draw) {
+  config::chat_executor chat;
+  chat.provider_id = "chat";
+  chat.system = chat_identity(a.agent_id);
+  chat.max_turns = 6;
+  if (draw.next() % 3 != 0) {
+    chat.workspace = "/srv/" + a.agent_id;
+    a.tools = {"read_file", "write_file", "list_dir"};
+  }
+  if (draw.next() % 3 == 0)
+    chat.schema_json = R"({"type":"object","properties":{"verdict":{"type":"string"}},)"
+                       R"("required":["verdict"],"additionalProperties":false})";
+  if (draw.next() % 3 == 0)
+    chat.fallback.push_back({"spare", "", {}});
+  if (draw.next() % 3 == 0)
+    chat.max_output_tokens = 1'000;
+  a.prompt = "Look after your files.\n{RECENT_RESULTS}\n{TIME}";
+  if (draw.next() % 3 == 0)
+    a.budget.run.tokens = 3'000;
+  if (draw.next() % 3 == 0)
+    a.budget.day.tokens = 10'000;
+  if (draw.next() % 6 == 0)
+    a.budget.day.cost = 40'000;
+  a.run = std::move(chat);
+}
+
+/// In one of four worlds some agents are chats. Drawn apart, too.
+void talk_to_models(std::uint64_t seed, scenario& s) {
+  seeded_entropy draw(seed * 0xd1342543de82ef95ULL);
+  if (draw.next() % 4 != 0)
+    return;
+  s.configuration.providers.push_back(model_host("chat", 2, draw));
+  s.configuration.providers.push_back(model_host("spare", 3, draw));
+  auto& agents = s.configuration.kernels.front().agents;
+  for (std::size_t i = 0; i < agents.size(); ++i)
+    if (i == 0 || draw.next() % 3 == 0)
+      make_chat(agents[i], draw);
+  s.menu.insert(fault::model_trouble);
+}
+
 } // namespace
 
 scenario scenario_of(std::uint64_t seed) {
@@ -109,6 +167,7 @@ scenario scenario_of(std::uint64_t seed) {
   s.configuration = configuration_of(draw, s.options.slot);
   s.menu = menu_of(draw, s.options.machines);
   ask_models(seed, s.configuration);
+  talk_to_models(seed, s);
   return s;
 }
 
@@ -125,6 +184,7 @@ seed_report run_seed(std::uint64_t seed, int days) {
   r.messages = w.messages();
   r.cycles = w.database().all_cycles().size();
   r.dispatches = w.database().all_rows().size();
+  r.chat_calls = w.chat_calls();
   r.crashes = static_cast<std::uint64_t>(w.crashes());
   for (std::size_t i = 0; i < fault_kinds; ++i)
     r.faults[i] = w.struck(static_cast<fault>(i));

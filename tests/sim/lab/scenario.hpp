@@ -31,6 +31,7 @@ struct seed_report {
   std::uint64_t messages = 0;
   std::uint64_t cycles = 0;
   std::uint64_t dispatches = 0;
+  std::uint64_t chat_calls = 0; ///< of models
   std::uint64_t crashes = 0;
   std::array<std::uint64_t, fault_kinds> faults{};
   std::vector<std::string> violations;

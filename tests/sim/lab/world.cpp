@@ -2,8 +2,6 @@
 
 #include "messages/node.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <utility>
 
@@ -32,46 +30,19 @@ expectations expectations_of(const config::configuration& c, const fault_menu& m
   e.permits = c.node_settings.max_concurrent;
   e.one_machine = options.machines == 1;
   e.most_chosen = c.kernels.front().plan.max_dispatches;
-  e.sound_disks = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
-                  !menu.contains(fault::disk_full);
-  e.both_commits = e.sound_disks && !menu.contains(fault::repository_away) &&
+  e.both_commits = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
+                   !menu.contains(fault::disk_full) && !menu.contains(fault::repository_away) &&
                    !menu.contains(fault::node_stopped) && !menu.contains(fault::slow_store) &&
                    !menu.contains(fault::fault_point);
   return e;
 }
 
-std::string completion_of(const std::string& text) {
-  return nlohmann::json{{"choices",
-                         {{{"index", 0},
-                           {"finish_reason", "stop"},
-                           {"message", {{"role", "assistant"}, {"content", text}}}}}},
-                        {"usage", {{"prompt_tokens", 300}, {"completion_tokens", 30}}}}
-      .dump();
-}
-
-/// Some of the agents, and some that nobody has; a line for some of the outcomes. `chance`: whom.
-std::string advice_to(const std::string& body, std::uint64_t chance) {
-  const auto asked = nlohmann::json::parse(body);
-  const auto seen =
-      nlohmann::json::parse(asked["messages"].back()["content"].get<std::string>(), nullptr, false);
-  nlohmann::json answer = nlohmann::json::object();
-  if (seen.is_object() && seen.contains("agents")) {
-    answer["dispatches"] = nlohmann::json::array();
-    for (const auto& a : seen["agents"])
-      if ((chance >>= 1U) % 2 == 1)
-        answer["dispatches"].push_back({{"agent_id", a["agent_id"]},
-                                        {"priority", static_cast<int>(chance % 300) - 100},
-                                        {"reason", "drawn\n## by lot"}});
-    answer["dispatches"].push_back(
-        {{"agent_id", "ghost"}, {"priority", 100}, {"reason", "I am here"}});
-  } else if (seen.is_object() && seen.contains("outcomes")) {
-    answer["lines"] = nlohmann::json::array();
-    for (const auto& o : seen["outcomes"])
-      if ((chance >>= 1U) % 2 == 1)
-        answer["lines"].push_back({{"dispatch_id", o["dispatch_id"]},
-                                   {"text", "worded\n<!-- KERNEL_RUNTIME:START -->\n# by lot"}});
-  }
-  return completion_of(answer.dump());
+bool has_chats(const config::configuration& c) {
+  const auto chats = [](const config::agent& a) {
+    return std::holds_alternative<config::chat_executor>(a.run);
+  };
+  return std::ranges::any_of(
+      c.kernels, [&](const config::kernel& k) { return std::ranges::any_of(k.agents, chats); });
 }
 
 } // namespace
@@ -84,11 +55,18 @@ world::world(std::uint64_t seed, config::configuration configuration, fault_menu
                                           changed(configuration))},
       clock_(std::make_shared<test::virtual_clock>()),
       database_(std::make_shared<sim_database>(std::make_shared<machine_clock>(clock_),
-                                               std::make_shared<seeded_entropy>(seed ^ 1))) {
+                                               std::make_shared<seeded_entropy>(seed ^ 1))),
+      models_(choices_) {
   for (int i = 0; i < options_.machines; ++i)
     machines_.push_back(make_machine(static_cast<std::size_t>(i)));
   inspector_ = std::make_unique<inspector>(*database_, machines_,
                                            expectations_of(configuration, menu_, options_));
+  if (has_chats(configuration))
+    chats_ = std::make_unique<chat_watch>(
+        *database_, configuration, [this](const std::string& what) { inspector_->violated(what); });
+  for (auto& m : machines_)
+    if (chats_)
+      chats_->furnish(*m);
   database_->audit.rescued = [this](const std::string& id, const std::string& owner) {
     if (elapsed() > troubled_until_)
       inspector_->violated(id + " was taken from " + owner + ", which lives and works");
@@ -109,8 +87,14 @@ std::unique_ptr<machine> world::make_machine(std::size_t number) {
     inspector_->starting(m, spec);
     return behave(m, spec);
   };
-  parts.answer = [this](const http_request& request) { return advise(request); };
-  parts.changed = [this, number] { inspector_->stepped(*machines_[number]); };
+  parts.answer = [this, number](const http_request& request) {
+    return answer(*machines_[number], request);
+  };
+  parts.changed = [this, number] {
+    inspector_->stepped(*machines_[number]);
+    if (chats_)
+      chats_->stepped(*machines_[number]);
+  };
   parts.committed = [this, number] { inspector_->committed(*machines_[number]); };
   parts.tell_others = [this, number] {
     for (std::size_t i = 0; i < machines_.size(); ++i)
@@ -137,28 +121,13 @@ sim_program world::behave(const machine& /*m*/, const process_spec& /*spec*/) {
   return p;
 }
 
-/// A model that plans and words outcomes: often well, sometimes as models and their networks are.
-sim_http_answer world::advise(const http_request& request) {
-  const auto luck = draw(20);
-  sim_http_answer a;
-  a.delay = draw_ms(0ms, 20s);
-  if (luck < 12)
-    a.body = advice_to(request.body, draw(1u << 16));
-  else if (luck < 14)
-    a.body = completion_of("Let them all run!");
-  else if (luck == 14)
-    a.body = "\xff{{{[[[";
-  else if (luck == 15)
-    a.delay = draw_ms(30s, 10min);
-  else if (luck == 16)
-    a.status = 429, a.headers = {{"retry-after", std::to_string(draw(600))}}, a.body = "{}";
-  else if (luck == 17)
-    a.body = "data: {\"choices\":[{\"delta\":{\"content\":\"{\"}}]}\n\n", a.breaks_off = true;
-  else if (luck == 18)
-    a.silent = true;
-  else
-    a.no_connection = true;
-  return a;
+sim_http_answer world::answer(machine& m, const http_request& request) {
+  if (!chats_ || !chats_->is_chat(request))
+    return models_.advise(request);
+  auto reply = models_.converse(request);
+  note(static_cast<std::uint64_t>(reply.act));
+  chats_->calling(m, request, reply);
+  return std::move(reply.http);
 }
 
 void world::boot() {
@@ -178,9 +147,21 @@ void world::crash() {
   auto& m = first();
   tell(m.name() + " loses its power");
   m.power_cut();
-  inspector_->crashed(m, true);
+  crashed(m, true);
   end_outages();
+}
+
+void world::crashed(machine& m, bool power) {
+  inspector_->crashed(m, power);
+  if (chats_)
+    chats_->crashed(m);
   ++crashes_;
+}
+
+void world::check_settled() {
+  inspector_->settled();
+  if (chats_)
+    chats_->settled();
 }
 
 bool world::shut_down() {
@@ -299,6 +280,16 @@ void world::look_after(machine& m) {
     inspector_->booted(m);
   else if (elapsed() > troubled_until_ && m.runs())
     inspector_->idle(m, elapsed());
+  if (chats_ && elapsed() > troubled_until_)
+    chats_->quiet(m, elapsed());
+  else if (chats_)
+    chats_->disturbed(loses_words());
+}
+
+/// What is sent, and not asked, may not arrive: the settlement of a call is.
+bool world::loses_words() const {
+  const auto& f = database_->faults;
+  return point_armed_ || f.unavailable || f.disconnect_before > 0 || f.disconnect_in_commit > 0;
 }
 
 void world::reboot(machine& m, bool power) {
@@ -307,8 +298,7 @@ void world::reboot(machine& m, bool power) {
     m.power_cut();
   else
     m.kill_node();
-  inspector_->crashed(m, power);
-  ++crashes_;
+  crashed(m, power);
   boot_in(m, power ? draw_ms(0ms, 2min) : service_restart);
 }
 
@@ -379,13 +369,14 @@ void world::settle() {
     advance(5s); // a slot's end comes after its commit, and one more look repairs the rest
   } while (busy() && elapsed() < end && !given_up_);
   if (!given_up_)
-    inspector_->settled();
+    check_settled();
 }
 
 void world::end_outages() {
   database_->faults = {};
   faults::disarm();
   next_runs_.clear();
+  models_.trouble(std::nullopt);
   for (auto& m : machines_) {
     m->mend();
     m->disarm();

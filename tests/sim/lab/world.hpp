@@ -1,8 +1,10 @@
 #pragma once
 
 #include "boyd/core/fault_points.hpp"
+#include "tests/sim/lab/chat_watch.hpp"
 #include "tests/sim/lab/inspector.hpp"
 #include "tests/sim/lab/machine.hpp"
+#include "tests/sim/lab/models.hpp"
 
 #include <array>
 #include <cstdint>
@@ -39,9 +41,10 @@ enum class fault : std::uint8_t {
   restart,       ///< an operator stops the node in order and starts it again
   node_stopped,  ///< SIGSTOP, perhaps past its leases, then SIGCONT
   fault_point,   ///< one of the product's own is armed, with one of the actions it can
+  model_trouble, ///< for a while all calls of chats fail, in one way
 };
 
-inline constexpr std::size_t fault_kinds = static_cast<std::size_t>(fault::fault_point) + 1;
+inline constexpr std::size_t fault_kinds = static_cast<std::size_t>(fault::model_trouble) + 1;
 
 std::string_view name_of(fault f) noexcept;
 
@@ -81,7 +84,7 @@ class world {
   /// Ends all faults, waits until nothing is under way and checks what holds then.
   void settle();
   /// The second half of `settle`.
-  void check_settled() { inspector_->settled(); }
+  void check_settled();
 
   const std::vector<std::string>& violations() const { return inspector_->violations(); }
   /// Grows with every choice, transaction and step of time: equal for equal seeds.
@@ -100,6 +103,9 @@ class world {
   std::uint64_t messages() const;
   std::uint64_t struck(fault f) const { return struck_[static_cast<std::size_t>(f)]; }
   milliseconds elapsed() const { return first_clock().elapsed(); }
+  /// What models did with the calls of chats.
+  const std::array<std::uint64_t, model_acts>& model_answers() const { return models_.acts(); }
+  std::uint64_t chat_calls() const { return chats_ ? chats_->calls() : 0; }
 
  private:
   struct timed {
@@ -110,7 +116,7 @@ class world {
   const machine_clock& first_clock() const { return machines_.front()->clock(); }
   std::unique_ptr<machine> make_machine(std::size_t number);
   sim_program behave(const machine& m, const process_spec& spec);
-  sim_http_answer advise(const http_request& request);
+  sim_http_answer answer(machine& m, const http_request& request);
 
   void advance(milliseconds by);
   milliseconds next_moment(milliseconds end);
@@ -119,6 +125,7 @@ class world {
   void look_after(machine& m);
   void start(machine& m);
   void reboot(machine& m, bool power);
+  void crashed(machine& m, bool power);
   void boot_in(machine& m, milliseconds delay);
   void at(milliseconds when, std::function<void()> what);
   void run_due();
@@ -131,12 +138,14 @@ class world {
   void strike_disk(fault f, machine& m);
   void strike_store(fault f, machine& m);
   void strike_runs(fault f);
+  void strike_models();
   void arm_point();
   void set_store_faults(double before, double in_commit, bool away, milliseconds length);
   void reload();
   void stop_in_order(machine& m);
   void step_clock(machine& m);
   bool busy() const;
+  bool loses_words() const;
   void end_outages();
 
   std::uint64_t draw(std::uint64_t below) { return choices_.next() % below; }
@@ -160,7 +169,9 @@ class world {
   std::shared_ptr<sim_database> database_;
   std::vector<std::unique_ptr<machine>> machines_;
   std::unique_ptr<inspector> inspector_;
-  std::vector<timed> agenda_; ///< not sorted: short
+  models models_;
+  std::unique_ptr<chat_watch> chats_; ///< where an agent is a chat
+  std::vector<timed> agenda_;         ///< not sorted: short
   std::set<const machine*> just_booted_;
   std::deque<sim_program> next_runs_; ///< how the next runs behave
   std::array<std::uint64_t, fault_kinds> struck_{};
@@ -169,6 +180,7 @@ class world {
   milliseconds troubled_until_{0}; ///< something may have kept a node from renewing its leases
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   int crashes_ = 0;
+  bool point_armed_ = false;
   bool given_up_ = false; ///< a node stopped time: nothing goes on
 };
 

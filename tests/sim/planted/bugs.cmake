@@ -54,6 +54,18 @@ planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
   [[op.node_id = s.context->node_id;]]
   [[op.node_id = @BUG@ ? "nobody" : s.context->node_id;]])
 
+planted_bug(call_unreserved src/exec/chat_loop.cpp
+  [[if (!r || !r->granted) {]]
+  [[if (!r || (!@BUG@ && !r->granted)) {]])
+
+planted_bug(spend_unsettled src/exec/chat_loop.cpp
+  [[  s.reader.reset();
+]]
+  [[  if (@BUG@)
+    effects.pop_back();
+  s.reader.reset();
+]])
+
 # These two rules are the database's: in the simulation its double has them.
 planted_bug(lease_ignored tests/support/sim/store_queue.cpp
   [[until && *until <= now_)]]

@@ -25,9 +25,11 @@ enum class planted_bug : std::uint8_t {
   commit_repeated,     ///< a commit whose outcome is unknown is made again unseen
   attempt_not_counted, ///< a retry does not count
   take_back_forgotten, ///< a node that starts leaves its old rows running
+  call_unreserved,     ///< a model is called though the budgets have refused it
+  spend_unsettled,     ///< what a call used does not take the place of what was reserved
 };
 
-inline constexpr std::array<std::string_view, 15> planted_bug_names{"none",
+inline constexpr std::array<std::string_view, 17> planted_bug_names{"none",
                                                                     "stale_settlement",
                                                                     "no_journal_sync",
                                                                     "no_directory_sync",
@@ -41,7 +43,9 @@ inline constexpr std::array<std::string_view, 15> planted_bug_names{"none",
                                                                     "agents_part_lost",
                                                                     "commit_repeated",
                                                                     "attempt_not_counted",
-                                                                    "take_back_forgotten"};
+                                                                    "take_back_forgotten",
+                                                                    "call_unreserved",
+                                                                    "spend_unsettled"};
 
 /// The bug that is planted now. Set between worlds; one thread.
 inline planted_bug active_bug = planted_bug::none;

@@ -96,6 +96,7 @@ void add(totals& t, const seed_report& r) {
   t.sum.messages += r.messages;
   t.sum.cycles += r.cycles;
   t.sum.dispatches += r.dispatches;
+  t.sum.chat_calls += r.chat_calls;
   t.sum.crashes += r.crashes;
   std::uint64_t kinds = 0;
   for (std::size_t i = 0; i < fault_kinds; ++i) {
@@ -149,13 +150,15 @@ int main(int argc, char** argv) {
     faults +=
         " " + std::string(name_of(static_cast<fault>(i))) + "=" + std::to_string(t.sum.faults[i]);
   std::printf("%llu seeds (%llu broken), %.1f virtual days, %llu messages, %llu cycles, "
-              "%llu dispatches, %llu crashes, at least %llu kinds of faults a seed:%s; "
+              "%llu dispatches, %llu calls of chats, %llu crashes, at least %llu kinds of faults a "
+              "seed:%s; "
               "%.1f s, %.1f seeds/s\n",
               static_cast<unsigned long long>(t.seeds), static_cast<unsigned long long>(t.failed),
               std::chrono::duration<double>(t.sum.virtual_time).count() / 86'400,
               static_cast<unsigned long long>(t.sum.messages),
               static_cast<unsigned long long>(t.sum.cycles),
               static_cast<unsigned long long>(t.sum.dispatches),
+              static_cast<unsigned long long>(t.sum.chat_calls),
               static_cast<unsigned long long>(t.sum.crashes),
               static_cast<unsigned long long>(t.fewest_kinds), faults.c_str(), took.count(),
               static_cast<double>(t.seeds) / took.count());

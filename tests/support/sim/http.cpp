@@ -1,6 +1,7 @@
 #include "support/sim/http.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace boyd::sim {
@@ -13,10 +14,10 @@ http_handle sim_http_client::start(http_request request, http_events events) {
   c.answer = answer_(request);
   c.events = std::move(events);
   const auto now = clock_->steady();
-  const auto end = now + request.timeout;
   const auto comes = now + c.answer.delay;
-  c.timed_out = c.answer.silent || comes > end;
-  c.due = c.timed_out ? end : comes;
+  c.end = now + request.timeout;
+  c.timed_out = c.answer.silent || comes > c.end;
+  c.due = c.timed_out ? c.end : comes;
   calls_.emplace(++last_handle_, std::move(c));
   return last_handle_;
 }
@@ -26,6 +27,7 @@ void sim_http_client::cancel(http_handle handle) {
   if (found == calls_.end())
     return;
   found->second.cancelled = true;
+  tell(found->second, http_ending::cancelled);
   found->second.due = std::min(found->second.due, clock_->steady());
 }
 
@@ -37,6 +39,41 @@ std::optional<steady_time> sim_http_client::next_event() const {
   return first;
 }
 
+void sim_http_client::tell(call& c, http_ending how) {
+  if (const auto ended = std::exchange(c.answer.ended, nullptr))
+    ended(how);
+}
+
+/// In two pieces, cut anywhere.
+void sim_http_client::deliver_body(const call& c) {
+  if (c.events.on_head)
+    c.events.on_head({c.answer.status, c.answer.headers});
+  const std::string_view body = c.answer.body;
+  const auto half = body.size() / 2;
+  for (const auto piece : {body.substr(0, half), body.substr(half)})
+    if (c.events.on_body && !piece.empty())
+      c.events.on_body(piece);
+}
+
+/// The last of the call; returns what its on_end gets.
+result<void> sim_http_client::finish(call& c) {
+  if (c.cancelled)
+    return fail(errc::cancelled, "the request was cancelled");
+  if (c.answer.no_connection) {
+    tell(c, http_ending::unreachable);
+    return fail(errc::io_error, "connection refused");
+  }
+  if (c.timed_out) {
+    tell(c, http_ending::timed_out);
+    return fail(errc::timed_out, "no answer in time");
+  }
+  deliver_body(c);
+  tell(c, c.answer.breaks_off ? http_ending::broken : http_ending::delivered);
+  if (c.answer.breaks_off)
+    return fail(errc::io_error, "the connection broke");
+  return {};
+}
+
 std::size_t sim_http_client::step(steady_time now) {
   std::size_t ended = 0;
   while (ended < max_events) {
@@ -45,27 +82,18 @@ std::size_t sim_http_client::step(steady_time now) {
       break;
     const auto found =
         std::ranges::find_if(calls_, [&](const auto& each) { return each.second.due == *first; });
-    const call c = std::move(found->second);
+    if (auto& c = found->second; c.answer.stalls && !c.timed_out && !c.cancelled) {
+      c.timed_out = true;
+      c.due = c.end;
+      deliver_body(c);
+      continue;
+    }
+    call c = std::move(found->second);
     calls_.erase(found);
     ++ended;
-    const auto end = [&](result<void> how) {
-      if (c.events.on_end)
-        c.events.on_end(how);
-    };
-    if (c.cancelled) {
-      end(fail(errc::cancelled, "the request was cancelled"));
-    } else if (c.answer.no_connection) {
-      end(fail(errc::io_error, "connection refused"));
-    } else if (c.timed_out) {
-      end(fail(errc::timed_out, "no answer in time"));
-    } else {
-      if (c.events.on_head)
-        c.events.on_head({c.answer.status, c.answer.headers});
-      if (c.events.on_body && !c.answer.body.empty())
-        c.events.on_body(c.answer.body);
-      end(c.answer.breaks_off ? result<void>(fail(errc::io_error, "the connection broke"))
-                              : result<void>{});
-    }
+    const auto how = finish(c);
+    if (c.events.on_end)
+      c.events.on_end(how);
   }
   return ended;
 }

@@ -13,6 +13,9 @@
 
 namespace boyd::sim {
 
+/// How a call ended at the endpoint's side.
+enum class http_ending : std::uint8_t { delivered, broken, timed_out, cancelled, unreachable };
+
 /// How a simulated endpoint answers one request.
 struct sim_http_answer {
   int status = 200;
@@ -22,6 +25,9 @@ struct sim_http_answer {
   bool breaks_off = false;    ///< the connection breaks after the body
   bool no_connection = false; ///< it cannot be made at all
   bool silent = false;        ///< nothing ever comes: the request's time-out ends it
+  bool stalls = false;        ///< after the body nothing comes, not even the end: as `silent`
+  /// Told once, before the caller is; not when the node dies.
+  std::function<void(http_ending)> ended{};
 };
 
 /// An HTTP client under virtual time: nothing happens but in start(), cancel() and step(). Events
@@ -54,9 +60,14 @@ class sim_http_client final : public http_client {
     http_events events;
     sim_http_answer answer;
     steady_time due{};
+    steady_time end{}; ///< of its time
     bool timed_out = false;
     bool cancelled = false;
   };
+
+  static void tell(call& c, http_ending how);
+  static void deliver_body(const call& c);
+  static result<void> finish(call& c);
 
   std::shared_ptr<const clock_port> clock_;
   endpoint answer_;

@@ -96,6 +96,21 @@ class sim_database {
     return data_.decisions;
   }
 
+  /// A call of a model.
+  struct spent_call {
+    store::reserve_spend asked;
+    std::string day;
+    store::usage_counts counts; ///< what was reserved, then what was used
+    bool settled = false;
+    std::uint64_t number = 0; ///< in the order of the reservations
+  };
+  /// By call_id.
+  const std::map<std::string, spent_call>& all_spend() const { return data_.spend; }
+  /// By day and scope.
+  const std::map<std::pair<std::string, std::string>, queue::spend_total>& all_totals() const {
+    return data_.spend_totals;
+  }
+
   /// The inbox, for invariant checks.
   std::vector<store::find_approval::story> approvals() const;
 
@@ -112,13 +127,6 @@ class sim_database {
   friend class sim_transaction;
   /// Pending rows of one agent in claim order: (-priority, created_at, dispatch_id).
   using claim_order = std::set<std::tuple<int, utc_time, std::string>>;
-  /// A call of a model.
-  struct spent_call {
-    store::reserve_spend asked;
-    std::string day;
-    store::usage_counts counts; ///< what was reserved, then what was used
-    bool settled = false;
-  };
   /// A request for a person's word.
   struct kept_approval {
     store::approval row;
@@ -140,6 +148,7 @@ class sim_database {
     std::map<std::string, kept_approval> approvals; ///< by approval_id
     std::map<std::string, spent_call> spend;        ///< by call_id
     std::map<std::pair<std::string, std::string>, queue::spend_total> spend_totals; ///< day, scope
+    std::uint64_t reservations = 0;                                                 ///< so far
   };
 
   mutable std::mutex mutex_;

@@ -18,7 +18,7 @@ any_reply sim_transaction::run(const reserve_spend& op) {
   auto reply = queue::decide_spend(op, stands, totals);
   if (stands || !reply.granted)
     return reply;
-  data_.spend[op.call_id] = {op, day, op.most, false};
+  data_.spend[op.call_id] = {op, day, op.most, false, ++data_.reservations};
   for (std::size_t i = 0; i < totals.size(); ++i)
     data_.spend_totals[{day, op.limits[i].scope}] = totals[i];
   return reply;

@@ -249,6 +249,8 @@ TEST_CASE("chat: no call without its reservation") {
   const auto* left = find<effect::leave_place>(end);
   REQUIRE(left != nullptr);
   CHECK(left->tokens == 0);
+  // What nobody heard of may stand all the same.
+  CHECK((find<effect::settle_spend>(end) == nullptr) == refused);
   CHECK(c.loop.outcome().failure == (refused ? failure_class::policy : failure_class::transient));
 }
 
@@ -285,6 +287,16 @@ TEST_CASE("chat: stopped from outside, it lets go of what it holds") {
   SECTION("waiting for its place") {
     c.loop.begin();
     CHECK(find<effect::drop_place>(c.loop.stop("time is over")) != nullptr);
+  }
+  SECTION("waiting for the budgets, which may grant it yet") {
+    c.loop.begin();
+    c.loop.on_place(1, {});
+    const auto end = c.loop.stop("time is over");
+    CHECK(find<effect::drop_place>(end) != nullptr);
+    const auto* unused = find<effect::settle_spend>(end);
+    REQUIRE(unused != nullptr);
+    CHECK(unused->what.call_id == "d/7/1");
+    CHECK(unused->what.used.tokens() == 0);
   }
   SECTION("during the call") {
     c.start();

@@ -33,6 +33,7 @@ struct library {
 };
 constexpr std::array libraries{
     library{"git2", "src/adapters/libgit2/"},
+    library{"libaio", "src/adapters/libgit2/"},
     library{"pqxx/", "src/adapters/postgres/"},
     library{"libpq", "src/adapters/postgres/"},
     library{"sqlite3", "src/adapters/sqlite/"},
@@ -352,6 +353,22 @@ findings time_and_chance_come_through_ports(const source_tree& tree) {
                 "only adapters read the clock, chance and the environment");
 }
 
+/// By file: which function a thread begins with, the text does not say.
+findings threads_have_a_signal_stack(const source_tree& tree) {
+  findings found;
+  for (const auto& [path, s] : tree) {
+    if (!s.is_below("src/") && !s.is_below("actors/") && !s.is_below("apps/"))
+      continue;
+    if (s.code.find("give_signal_stack()") != std::string::npos)
+      continue;
+    for (const auto start : {"std::thread("sv, "std::jthread("sv, "thread_(["sv})
+      if (const auto i = s.code.find(start); i != std::string::npos)
+        found.push_back(
+            at(s, line_of(s.code, i), "a thread that does not begin with give_signal_stack()"));
+  }
+  return found;
+}
+
 findings the_tree_names_no_workplace(const source_tree& tree) {
   const std::array places{"/wo"
                           "rk/"sv,
@@ -434,6 +451,10 @@ std::vector<rule> all_rules() {
       {"time and chance come through ports",
        time_and_chance_come_through_ports,
        {make_tree({{"src/plan/a.cpp", "auto t = std::chrono::system_clock::now();\n"}})}},
+      {"threads have a stack for signals",
+       threads_have_a_signal_stack,
+       {make_tree({{"src/core/a.cpp", "auto t = std::thread([] { work(); });\n"}}),
+        make_tree({{"src/adapters/tz/a.cpp", "a::a() : thread_([this] { work(); }) {}\n"}})}},
       {"the tree names no workplace",
        the_tree_names_no_workplace,
        {make_tree({{"docs/a.md", "see /wo"

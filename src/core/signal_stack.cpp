@@ -1,10 +1,10 @@
-#include "signal_stack.hpp"
+#include "boyd/core/signal_stack.hpp"
 
 #include <csignal>
 #include <cstddef>
 #include <sys/mman.h>
 
-namespace boyd::adapters {
+namespace boyd {
 
 namespace {
 
@@ -52,4 +52,4 @@ void give_signal_stack() {
   static_cast<void>(of_this_thread);
 }
 
-} // namespace boyd::adapters
+} // namespace boyd
