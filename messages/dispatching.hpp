@@ -14,6 +14,7 @@ namespace boyd {
 struct work_due : message {
   int priority = 0;
   std::uint64_t count = 0;
+  bool more = false; ///< beside what was told before; else it is all that there is
 };
 
 /// An execution worker is through with its attempt.

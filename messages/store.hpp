@@ -18,8 +18,20 @@ struct store_reply {
   std::vector<store::any_reply> values;
 };
 
+/// Work that this node has just enqueued for one agent, due at once.
+struct queued_work {
+  std::string kernel_id;
+  std::string agent_id;
+  int priority = 0; ///< the best of it
+  std::uint64_t count = 0;
+};
+
 /// Work may have become due: something was enqueued, retried or released, here or on another node.
-struct queue_changed : message {};
+struct queue_changed : message {
+  /// All that has changed, when that is known and little: who hears it need not ask the store.
+  /// (What was enqueued before is counted once more.) Empty: the store has to be asked.
+  std::vector<queued_work> queued;
+};
 
 /// These dispatches have reached a new state here; rows say which.
 struct dispatches_settled : message {

@@ -58,7 +58,7 @@ struct dispatcher_state {
   bool orphans_left = false; ///< the predecessor's rows could not be listed
   bool in_doubt = false;     ///< no claim has succeeded since one failed
   bool unheard_left = false; ///< nor what a claim without an answer may have taken
-  work_due last_due;         ///< what the pool said last
+  work_due last_due;         ///< all that was due when the pool spoke last
   bool due_left = false;     ///< a claim of it failed: it is tried again by the next tick
   bool removed = false;      ///< by a reload; not while the node shuts down
   int worker_restarts = 0;
@@ -482,8 +482,12 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
     give_back(self, unknown_rows::of_crashed);
   return {
       [self](work_due& m) {
-        self->state.last_due = m;
-        self->state.core->due(m.count, m.priority);
+        auto& core = *self->state.core;
+        if (m.more)
+          core.more_due(m.count, m.priority);
+        else
+          core.due(m.count, m.priority);
+        self->state.last_due = {{}, core.priority(), core.waiting(), false};
         step(self);
       },
       [self](permit_grant& m) {

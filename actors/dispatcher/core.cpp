@@ -9,6 +9,11 @@ namespace boyd {
 
 namespace {
 
+/// A full claim of more than this means that there may be as many more and again as many, whatever
+/// the last count said; the first short one ends the series. Of fewer the count is believed, for
+/// whatever comes is told of: a claim for nothing would stand in the way of what the one before it
+/// brought.
+constexpr std::size_t counted_claim = 16;
 /// Cancels of unknown ids kept during one claim; the pool tells every dispatcher of every cancel.
 constexpr std::size_t most_early_cancels = 256;
 /// A store that is away answers at once; asking it again in the same moment would never end.
@@ -39,6 +44,11 @@ void dispatcher_core::due(std::uint64_t count, int priority) {
   priority_ = priority;
 }
 
+void dispatcher_core::more_due(std::uint64_t count, int priority) {
+  priority_ = due_ == 0 ? priority : std::max(priority_, priority);
+  due_ += count;
+}
+
 void dispatcher_core::granted(int permits) {
   permits_ += permits;
   wished_ = std::max(0, wished_ - permits);
@@ -50,12 +60,11 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   // New lease times hold from the next lease on, once those of the old kind are gone.
   if (leases_.size() == 0)
     leases_ = queue::held_leases(limits_.renewal, limits_.lease / 10);
-  // A full batch means that there may be as many more and again as many, whatever the last count
-  // said; the first short one ends the series.
-  due_ = rows.size() < claim_size_
-             ? 0
-             : std::max<std::uint64_t>(due_ - std::min<std::uint64_t>(due_, rows.size()),
-                                       2 * rows.size());
+  const auto left = due_ - std::min<std::uint64_t>(due_, rows.size());
+  if (rows.size() < claim_size_)
+    due_ = 0;
+  else
+    due_ = claim_size_ <= counted_claim ? left : std::max<std::uint64_t>(left, 2 * rows.size());
   for (auto& r : rows) {
     if (draining_) {
       give_back(r);

@@ -48,6 +48,8 @@ class dispatcher_core {
 
   /// The pool's word on due work.
   void due(std::uint64_t count, int priority);
+  /// There is so much beside what is known.
+  void more_due(std::uint64_t count, int priority);
   void granted(int permits);
   /// The answer to a claim that was begun at `call_started`.
   void claimed(std::vector<claimed_dispatch> rows, steady_time call_started);

@@ -212,21 +212,33 @@ void poll_in(self_pointer self, milliseconds delay) {
   self->delayed_send(self, delay, poll_tick{{}, ++self->state.poll_generation});
 }
 
-void tell_due(self_pointer self, const store::due_agents::reply& r) {
-  for (const auto& row : r.due) {
-    const auto id = child_id(row.kernel_id, row.agent_id);
-    if (is_removed(self, id) || self->state.retired.count({row.kernel_id, row.agent_id}) > 0) {
-      cancel_unknown(self, row.kernel_id, row.agent_id);
-    } else if (auto d = handle_of(self, id)) {
-      if (!faults::lost("dispatcher.due"))
-        self->send(d, work_due{{}, row.priority, row.count});
-    }
+void tell_one(self_pointer self, const std::string& kernel, const std::string& agent,
+              const work_due& due) {
+  const auto id = child_id(kernel, agent);
+  if (is_removed(self, id) || self->state.retired.count({kernel, agent}) > 0) {
+    cancel_unknown(self, kernel, agent);
+  } else if (auto d = handle_of(self, id)) {
+    if (!faults::lost("dispatcher.due"))
+      self->send(d, due);
   }
+}
+
+void tell_due(self_pointer self, const store::due_agents::reply& r) {
+  for (const auto& row : r.due)
+    tell_one(self, row.kernel_id, row.agent_id, {{}, row.priority, row.count, false});
   const auto& context = *self->state.context;
   const auto longest = context.shared_store ? context.housekeeping.queue_poll
                                             : context.housekeeping.queue_poll_alone;
   const auto next = std::min(r.next_in.value_or(longest), longest);
   poll_in(self, std::max(next, milliseconds{1}));
+}
+
+/// What was enqueued here needs no question.
+void tell_queued(self_pointer self, const std::vector<queued_work>& queued) {
+  if (!self->state.claiming || self->state.draining)
+    return;
+  for (const auto& w : queued)
+    tell_one(self, w.kernel_id, w.agent_id, {{}, w.priority, w.count, true});
 }
 
 void ask_due(self_pointer self) {
@@ -486,7 +498,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
         if (!self->state.claiming)
           recover(self);
       },
-      [self](queue_changed&) { ask_due(self); },
+      [self](queue_changed& m) { m.queued.empty() ? ask_due(self) : tell_queued(self, m.queued); },
       [](dispatches_settled&) {
         // nop
       },

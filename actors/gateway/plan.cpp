@@ -96,7 +96,8 @@ void read_rows(const dry_run_ptr& run) {
   const auto& id = run->kernel->kernel_id;
   store::list_dispatches recent;
   recent.kernel_id = id;
-  recent.limit = limits::recent_results + run->kernel->agents.size();
+  recent.ended_only = true;
+  recent.limit = limits::recent_results;
   store_request request;
   request.operations.emplace_back(store::latest_per_agent{id});
   request.operations.emplace_back(recent);

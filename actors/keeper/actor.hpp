@@ -48,6 +48,9 @@ class performer {
   /// How the outside world is doing; sent to the keeper after every batch and probe.
   virtual part_health health() = 0;
 
+  /// What may wait until the answers of a batch are out.
+  virtual void tidy() {}
+
   /// Background work and recovery when nothing is asked: about every second while health() is not
   /// ok, rarely while it is.
   virtual void probe() {}
@@ -130,6 +133,8 @@ typename worker_actor<Request, Reply>::behavior_type keeper_worker(
     }
     send_past_faults(self, keeper, faults::point("keeper.done"),
                      batch_done{{}, incarnation, order.sequence, doer->health()});
+    if (order.batch)
+      doer->tidy();
   }};
 }
 

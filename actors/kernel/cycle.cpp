@@ -33,11 +33,15 @@ result<void> as_void(const result<store_reply>& r) {
   return {};
 }
 
-/// Three answers, in any order.
+store_request orient_request(self_pointer self);
+void take_orientation(self_pointer self, result<store_reply> r);
+
+/// Answers in any order.
 struct perception {
   result<std::string> state = fail(errc::timed_out, "no answer");
   result<gathered_context> context = fail(errc::timed_out, "no answer");
   result<void> begun;
+  std::optional<result<store_reply>> orientation; ///< where it was asked for at once
   int missing = 2;
 };
 
@@ -48,7 +52,10 @@ void perceived(self_pointer self, perception& p) {
   if (!p.begun)
     return retry_step(self, p.begun.error());
   s.cycle->perceive(std::move(p.state), std::move(p.context));
-  run_step(self);
+  if (p.orientation)
+    take_orientation(self, std::move(*p.orientation));
+  else
+    run_step(self);
 }
 
 /// A new cycle's row is written meanwhile: reading has no effects, and waits for nothing.
@@ -81,6 +88,14 @@ void perceive(self_pointer self) {
         perceived(self, *all);
       },
       gather_limit(*s.settings));
+  // Files are read at once: the rows are no older for it. Senses may take minutes.
+  if (!s.settings->senses.empty())
+    return;
+  ++all->missing;
+  ask<store_reply>(self, s.parts.store, orient_request(self), [self, all](result<store_reply> r) {
+    all->orientation = std::move(r);
+    perceived(self, *all);
+  });
 }
 
 result<orientation> read_orientation(result<store_reply>& r) {
@@ -111,12 +126,12 @@ result<void> read_spent(self_pointer self, store_reply& r, orientation& into) {
   return {};
 }
 
-void orient(self_pointer self) {
+store_request orient_request(self_pointer self) {
   auto& s = self->state;
   store::list_dispatches recent;
   recent.kernel_id = s.settings->kernel_id;
-  // Some of the newest rows may not be final; read enough to fill the list.
-  recent.limit = limits::recent_results + s.settings->agents.size();
+  recent.ended_only = true;
+  recent.limit = limits::recent_results;
   store_request request;
   request.operations.emplace_back(store::latest_per_agent{s.settings->kernel_id});
   request.operations.emplace_back(recent);
@@ -124,22 +139,29 @@ void orient(self_pointer self) {
   request.operations.emplace_back(store::get_facts{"slots:" + s.settings->kernel_id});
   if (queue::has_budgets(*s.settings))
     request.operations.emplace_back(queue::todays_totals());
-  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
-    auto& st = self->state;
-    auto seen = read_orientation(r);
-    if (seen)
-      if (auto spent = read_spent(self, *r, *seen); !spent)
-        seen = fail(spent.error());
-    const auto failed = seen ? std::optional<error>{} : seen.error();
-    auto context = st.parts.context;
-    st.cycle->orient(
-        std::move(seen), plan::is_quiet(st.quiet, now_of(self)), st.agent_rules,
-        [context] { return make_uuid_v7(context->ports.clock->now(), *context->ports.random); },
-        now_of(self));
-    if (failed)
-      return retry_step(self, *failed);
-    run_step(self);
-  });
+  return request;
+}
+
+void take_orientation(self_pointer self, result<store_reply> r) {
+  auto& s = self->state;
+  auto seen = read_orientation(r);
+  if (seen)
+    if (auto spent = read_spent(self, *r, *seen); !spent)
+      seen = fail(spent.error());
+  const auto failed = seen ? std::optional<error>{} : seen.error();
+  auto context = s.parts.context;
+  s.cycle->orient(
+      std::move(seen), plan::is_quiet(s.quiet, now_of(self)), s.agent_rules,
+      [context] { return make_uuid_v7(context->ports.clock->now(), *context->ports.random); },
+      now_of(self));
+  if (failed)
+    return retry_step(self, *failed);
+  run_step(self);
+}
+
+void orient(self_pointer self) {
+  ask<store_reply>(self, self->state.parts.store, orient_request(self),
+                   [self](result<store_reply> r) { take_orientation(self, std::move(r)); });
 }
 
 void wake(self_pointer self) {
@@ -213,6 +235,9 @@ void act(self_pointer self) {
                d.dispatched
                    ? "dispatched"
                    : "skipped (" + d.reason + ")" + (d.detail.empty() ? "" : ": " + d.detail));
+    // What was queued just now is not final yet: its end is told, and looked for by the poll.
+    if (!st.cycle->plan().specs.empty() && !st.finishing && !st.cycle->cancel_requested())
+      return retry_in(self, rows_poll);
     run_step(self);
   });
 }

@@ -29,6 +29,7 @@ class store_performer : public performer<store_request, store_reply> {
   void perform(std::vector<job<store_request, store_reply>>& batch) override {
     session_.perform(batch);
   }
+  void tidy() override { session_.tidy(); }
   void probe() override { session_.probe(); }
   part_health health() override { return session_.health(); }
 
@@ -46,9 +47,40 @@ struct store_state {
 
 /// What listeners want to know of a finished request.
 struct queue_news {
-  bool work = false;
+  bool work = false;               ///< more than `queued` tells
+  std::vector<queued_work> queued; ///< each agent once
   std::vector<std::string> settled;
 };
+
+/// So much is told of; for more a question to the store is cheaper.
+constexpr std::size_t most_told = 16;
+
+void tell_one_more(const dispatch_spec& spec, queue_news& news) {
+  const auto same = std::ranges::find_if(news.queued, [&](const queued_work& w) {
+    return w.agent_id == spec.agent_id && w.kernel_id == spec.kernel_id;
+  });
+  if (same == news.queued.end()) {
+    news.queued.push_back({spec.kernel_id, spec.agent_id, spec.priority, 1});
+    return;
+  }
+  ++same->count;
+  same->priority = std::max(same->priority, spec.priority);
+}
+
+void collect(const store::enqueue_cycle& op, const store::any_reply& any, queue_news& news) {
+  const auto* reply = std::get_if<store::enqueue_cycle::reply>(&any);
+  if (reply == nullptr || news.work)
+    return;
+  std::uint64_t told = op.specs.size();
+  for (const auto& w : news.queued)
+    told += w.count;
+  if (told > most_told || reply->inserted < op.specs.size() ||
+      std::ranges::any_of(op.specs, [](const auto& spec) { return spec.delay.count() > 0; }))
+    news.work = true;
+  else
+    for (const auto& spec : op.specs)
+      tell_one_more(spec, news);
+}
 
 void collect(const store::settle& op, const store::any_reply& any, queue_news& news) {
   const auto* results = std::get_if<std::vector<settle_result>>(&any);
@@ -77,8 +109,9 @@ void collect(const job<store_request, store_reply>& j, queue_news& news) {
       collect(*s, j.reply->values[i], news);
     else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
       collect(*c, j.reply->values[i], news);
-    else if (std::holds_alternative<store::enqueue_cycle>(op) ||
-             std::holds_alternative<store::retry_dispatch>(op) ||
+    else if (const auto* e = std::get_if<store::enqueue_cycle>(&op))
+      collect(*e, j.reply->values[i], news);
+    else if (std::holds_alternative<store::retry_dispatch>(op) ||
              std::holds_alternative<store::take_back>(op) ||
              std::holds_alternative<store::rescue_expired>(op))
       news.work = true;
@@ -102,8 +135,8 @@ void tell(store_impl::stateful_pointer<store_state> self, const queue_news& news
   for (const auto& l : self->state.listeners) {
     if (!news.settled.empty() && !faults::lost("queue.settled"))
       self->send(l, dispatches_settled{{}, news.settled});
-    if (news.work && !faults::lost("queue.changed"))
-      self->send(l, queue_changed{});
+    if ((news.work || !news.queued.empty()) && !faults::lost("queue.changed"))
+      self->send(l, queue_changed{{}, news.work ? std::vector<queued_work>{} : news.queued});
   }
 }
 
@@ -153,7 +186,7 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
       },
       [self](external_wakeup&) {
         if (!faults::lost("store.wakeup"))
-          tell(self, {.work = true, .settled = {}});
+          tell(self, {.work = true, .queued = {}, .settled = {}});
       },
       [self](health_query&) { return self->state.keep->health(); },
       [self](batch_done& m) {

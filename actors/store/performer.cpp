@@ -395,6 +395,11 @@ result<void> store_session::record_spool() {
   return {};
 }
 
+void store_session::tidy() {
+  if (open_)
+    store_->tidy();
+}
+
 void store_session::probe() {
   if (!open_) {
     (void)ensure_open(); // its outcome is in health()

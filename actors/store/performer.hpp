@@ -34,6 +34,9 @@ class store_session {
   /// questions are answered as long as they can be read.
   void perform(std::vector<job<store_request, store_reply>>& batch);
 
+  /// What the store has to do when a batch is answered.
+  void tidy();
+
   /// Tries to reconnect, and to write again, when it is time, and to record what was spooled.
   void probe();
 

@@ -69,6 +69,7 @@ class strict_store final : public dispatch_store {
     inner_->tell_migrations(std::move(before));
   }
   result<void> open() override { return inner_->open(); }
+  void tidy() override { inner_->tidy(); }
   std::string describe() const override { return inner_->describe(); }
 
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {

@@ -274,6 +274,7 @@ result<void> add_store(ports& to, const place& where, const config::configuratio
   auto options = postgres_of(to, configuration);
   if (!options)
     return fail(std::move(options.error()));
+  options->speaker = make_uuid_v7(to.clock->now(), *to.random);
   to.make_store = [o = *options] { return adapters::make_postgres_store(o); };
   if (listening)
     to.listen = [o = *options](std::function<void()> wake) {

@@ -36,6 +36,7 @@ void wire_store(ports& p, const std::string& home, const std::string& store) {
   adapters::postgres_options options;
   options.uri = store;
   options.random = p.random;
+  options.speaker = make_uuid_v7(p.clock->now(), *p.random);
   p.make_store = [options] { return adapters::make_postgres_store(options); };
   p.listen = [options](std::function<void()> wake) {
     return adapters::make_postgres_wakeups(options, std::move(wake));

@@ -143,8 +143,21 @@ TEST_CASE("dispatcher: unsettled results take the place of new work") {
 }
 
 TEST_CASE("dispatcher: a full claim means that there may be more, a short one that there is none") {
-  auto core = running({"a", "b"});
-  CHECK(core.waiting() > 0);
+  auto limits = two_at_once();
+  limits.max_concurrent = 100;
+  for (const std::size_t count : {std::size_t{2}, std::size_t{20}}) {
+    dispatcher_core core(limits);
+    core.due(count, 10);
+    (void)core.decide(t0);
+    core.granted(static_cast<int>(count));
+    REQUIRE(core.decide(t0).claim == count);
+    std::vector<claimed_dispatch> rows;
+    for (std::size_t i = 0; i < count; ++i)
+      rows.push_back(claimed("row " + std::to_string(i)));
+    core.claimed(std::move(rows), t0);
+    // The count of a few is believed.
+    CHECK(core.waiting() == (count == 2 ? 0 : 2 * count));
+  }
   dispatcher_core other(two_at_once());
   other.due(5, 1);
   (void)other.decide(t0);
@@ -152,6 +165,19 @@ TEST_CASE("dispatcher: a full claim means that there may be more, a short one th
   (void)other.decide(t0);
   other.claimed({claimed("a")}, t0);
   CHECK(other.waiting() == 0);
+}
+
+TEST_CASE("dispatcher: what is told beside the rest is added to it") {
+  dispatcher_core core(two_at_once());
+  core.more_due(1, 3);
+  CHECK(core.waiting() == 1);
+  CHECK(core.priority() == 3);
+  core.more_due(2, 1);
+  CHECK(core.waiting() == 3);
+  CHECK(core.priority() == 3);
+  core.due(1, 1);
+  CHECK(core.waiting() == 1);
+  CHECK(core.priority() == 1);
 }
 
 TEST_CASE("dispatcher: draining claims nothing, gives back what it just got, and says when empty") {

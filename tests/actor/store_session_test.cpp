@@ -62,6 +62,9 @@ class scripted_store final : public dispatch_store {
   }
 
   result<std::vector<std::string>> concerns() override { return script_->concerns; }
+  void tidy() override {
+    // nop
+  }
   std::string describe() const override { return "scripted"; }
 
  private:

@@ -25,6 +25,7 @@ class forgetful_store final : public dispatch_store {
       : inner_(std::move(inner)), refusals_(std::move(refusals)) {}
 
   result<void> open() override { return inner_->open(); }
+  void tidy() override { inner_->tidy(); }
   std::string describe() const override { return inner_->describe(); }
 
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {

@@ -163,6 +163,7 @@ class script {
     op.before = set() ? some_id() : "";
     if (set())
       op.finished_since = from_unix_ms(1);
+    op.ended_only = set();
     op.with_bodies = set();
     op.limit = *rc::gen::inRange<std::size_t>(1, 8);
     op.not_cycle_id = set() ? cycle() : "";

@@ -275,6 +275,12 @@ TEST_CASE("lists filter, page and leave long texts out") {
       ask(s, store::count_by_status{"k"}) ==
       store::count_by_status::reply{{dispatch_status::pending, 2}, {dispatch_status::failed, 1}});
   REQUIRE(ask(s, store::count_by_status{"other"}).empty());
+  store::list_dispatches ended;
+  ended.kernel_id = "k";
+  ended.ended_only = true;
+  rows = ask(s, ended);
+  REQUIRE(rows.size() == 1);
+  REQUIRE(rows[0].dispatch_id == id_of(2));
   store::list_dispatches others;
   others.kernel_id = "k";
   // Long enough that its text has memory of its own: a store must keep it while it reads.

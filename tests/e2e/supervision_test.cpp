@@ -340,9 +340,9 @@ TEST_CASE("a migration of the database that takes long is no stuck part", "[e2e]
   const home_of_boyd home(yaml_of("echo done"));
   for (const auto* file : {"boyd.db", "boyd.db-wal", "boyd.db-shm"})
     fs::remove(home.file(file)); // of `boyd init`
-  // The watchdog ends a node whose worker is at one batch for 600 ms.
-  program node(home.node(), {{"BOYD_HEARTBEAT", "50ms"},
-                             {"BOYD_FAULTS", "store.migrate=delay,delay=2s,count=1"}});
+  // The watchdog ends a node whose worker is at one batch for 2.4 s.
+  program node(home.node(), {{"BOYD_HEARTBEAT", "200ms"},
+                             {"BOYD_FAULTS", "store.migrate=delay,delay=4s,count=1"}});
   REQUIRE(node.wait_for_stderr("store.migrate: strikes"));
   REQUIRE(node.wait_for_stderr("ready: node "));
   const auto ready = get(home.file("run/control.sock"), "/readyz");

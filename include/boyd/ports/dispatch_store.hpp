@@ -206,6 +206,7 @@ struct list_dispatches {
   /// Rows of agents with these ids are left out, without being read: a long queue of known agents
   /// must not slow down the search for unknown ones.
   std::vector<std::string> not_agent_ids{};
+  bool ended_only = false; ///< only done, failed and cancelled ones
 };
 
 /// The newest dispatch of each agent of the kernel (bodies left out).
@@ -484,6 +485,10 @@ class dispatch_store {
   /// caller opens again and repeats (every operation is idempotent or fenced).
   virtual result<std::vector<store::any_reply>>
   apply(const std::vector<store::operation>& batch) = 0;
+
+  /// What may come after the answers of the latest batch: waking other nodes. Called when they are
+  /// out, or never; finite. What fails is logged or made good by others.
+  virtual void tidy() = 0;
 
   /// What an operator should look after although the store works (a transaction of somebody else's
   /// that stays open, a log that cannot be cut back), one line each; empty when all is well.

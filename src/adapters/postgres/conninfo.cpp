@@ -62,6 +62,10 @@ result<std::string> connection_string(const postgres_options& options) {
   return out;
 }
 
+std::string spoken_by(const postgres_options& options) {
+  return options.speaker + " ";
+}
+
 std::string place(const postgres_options& options) {
   auto parts = parse(options.uri);
   if (!parts)

@@ -24,6 +24,59 @@ std::int64_t sql_limit(std::size_t limit) {
   return static_cast<std::int64_t>(limit);
 }
 
+/// $1 to $10: the slot.
+constexpr std::string_view open_slot =
+    "INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
+    "node_id, created_at, finished_at) VALUES($1, $2::bigint, $3, $4, $5::boolean, $6, $7, $8, "
+    "coalesce(nullif($9::bigint, 0), now_ms()), coalesce(nullif($10::bigint, 0), CASE $4 WHEN "
+    "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT (kernel_id, scheduled_at) DO UPDATE SET "
+    "state='open' WHERE $4='open' AND $9::bigint<>0 AND occurrences.state='open' AND "
+    "occurrences.cycle_id=excluded.cycle_id AND occurrences.node_id=excluded.node_id AND "
+    "occurrences.trigger=excluded.trigger AND occurrences.created_at=excluded.created_at";
+
+/// The row of a cycle, whose values are the parameters from `first` on; only where `condition` (a
+/// query; empty: none) has a row.
+std::string write_cycle_sql(bool finish, int first, const std::string& condition) {
+  const auto at = [first](int i) { return "$" + std::to_string(first + i); };
+  std::string sql =
+      "INSERT INTO cycles AS t(cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
+      "failed, failed_agents, agents, duration_ms, error, started_at, finished_at, node_id) "
+      "SELECT " +
+      at(0) + "::text, " + at(1) + "::text, " + at(2) + "::bigint, " + at(3) + "::text, " + at(4) +
+      "::int, " + at(5) + "::int, " + at(6) + "::int, " + at(7) + "::jsonb, " + at(8) +
+      "::jsonb, " + at(9) + "::bigint, " + at(10) + "::text, coalesce(nullif(" + at(11) +
+      "::bigint, 0), now_ms()), ";
+  sql += finish ? "coalesce(nullif(" + at(12) + "::bigint, 0), now_ms())"
+                : "nullif(" + at(12) + "::bigint, 0)";
+  sql += ", " + at(13) + "::text";
+  if (!condition.empty())
+    sql += " WHERE EXISTS (" + condition + ")";
+  sql += " ON CONFLICT(cycle_id) DO UPDATE SET dispatched=excluded.dispatched, "
+         "succeeded=excluded.succeeded, failed=excluded.failed, "
+         "failed_agents=excluded.failed_agents, agents=excluded.agents, "
+         "duration_ms=excluded.duration_ms, error=excluded.error";
+  return sql + (finish ? ", status=excluded.status, finished_at=excluded.finished_at, "
+                         "node_id=excluded.node_id"
+                       : " WHERE t.status='running'");
+}
+
+void add_cycle(parameters& to, const cycle_record& c) {
+  to.add(c.cycle_id)
+      .add(c.kernel_id)
+      .add(to_unix_ms(c.scheduled_at))
+      .add(name_of(c.status))
+      .add(c.dispatched)
+      .add(c.succeeded)
+      .add(c.failed)
+      .add(queue::names_to_json(c.failed_agents))
+      .add(queue::agents_to_json(c.agents))
+      .add(c.duration_ms)
+      .add(c.error)
+      .add(or_now(c.started_at))
+      .add(or_now(c.finished_at))
+      .add(c.node_id);
+}
+
 cycle_record read_cycle(const answer& a, int r) {
   cycle_record c;
   c.cycle_id = text_of(a, r, 0);
@@ -47,29 +100,26 @@ cycle_record read_cycle(const answer& a, int r) {
 
 any_reply operations::run(const open_occurrence& op) {
   const auto& o = op.slot;
-  const auto a = db_.run(
-      "INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
-      "node_id, created_at, finished_at) VALUES($1, $2::bigint, $3, $4, $5::boolean, $6, $7, $8, "
-      "coalesce(nullif($9::bigint, 0), now_ms()), coalesce(nullif($10::bigint, 0), CASE $4 WHEN "
-      "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT (kernel_id, scheduled_at) DO UPDATE SET "
-      "state='open' WHERE $4='open' AND $9::bigint<>0 AND occurrences.state='open' AND "
-      "occurrences.cycle_id=excluded.cycle_id AND occurrences.node_id=excluded.node_id AND "
-      "occurrences.trigger=excluded.trigger AND occurrences.created_at=excluded.created_at",
-      parameters{}
-          .add(o.kernel_id)
-          .add(to_unix_ms(o.scheduled_at))
-          .add(o.trigger)
-          .add(name_of(o.state))
-          .add(o.late ? "t" : "f")
-          .add(o.reason)
-          .add(o.cycle_id)
-          .add(o.node_id)
-          .add(or_now(o.created_at))
-          .add(or_now(o.finished_at)));
-  const bool opened = a.affected() > 0;
-  if (opened && op.cycle)
-    write_cycle(*op.cycle, false);
-  return open_occurrence::reply{opened};
+  parameters p;
+  p.add(o.kernel_id)
+      .add(to_unix_ms(o.scheduled_at))
+      .add(o.trigger)
+      .add(name_of(o.state))
+      .add(o.late ? "t" : "f")
+      .add(o.reason)
+      .add(o.cycle_id)
+      .add(o.node_id)
+      .add(or_now(o.created_at))
+      .add(or_now(o.finished_at));
+  if (!op.cycle)
+    return open_occurrence::reply{db_.run(open_slot, p).affected() > 0};
+  // In one statement: one way to the server.
+  static const std::string sql =
+      "WITH slot AS (" + std::string{open_slot} + " RETURNING 1), row AS (" +
+      write_cycle_sql(false, static_cast<int>(p.values().size()) + 1, "SELECT 1 FROM slot") +
+      ") SELECT count(*) FROM slot";
+  add_cycle(p, *op.cycle);
+  return open_occurrence::reply{db_.run(sql, p).integer(0, 0) > 0};
 }
 
 any_reply operations::run(const close_occurrence& op) {
@@ -112,34 +162,9 @@ any_reply operations::run(const list_occurrences& op) {
 }
 
 void operations::write_cycle(const cycle_record& c, bool finish) {
-  std::string sql =
-      "INSERT INTO cycles AS t(cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
-      "failed, failed_agents, agents, duration_ms, error, started_at, finished_at, node_id) "
-      "VALUES($1, $2, $3::bigint, $4, $5::int, $6::int, $7::int, $8::jsonb, $9::jsonb, "
-      "$10::bigint, $11, coalesce(nullif($12::bigint, 0), now_ms()), ";
-  sql += finish ? "coalesce(nullif($13::bigint, 0), now_ms())" : "nullif($13::bigint, 0)";
-  sql += ", $14) ON CONFLICT(cycle_id) DO UPDATE SET dispatched=excluded.dispatched, "
-         "succeeded=excluded.succeeded, failed=excluded.failed, "
-         "failed_agents=excluded.failed_agents, agents=excluded.agents, "
-         "duration_ms=excluded.duration_ms, error=excluded.error";
-  sql += finish ? ", status=excluded.status, finished_at=excluded.finished_at, "
-                  "node_id=excluded.node_id"
-                : " WHERE t.status='running'";
-  db_.later(sql, parameters{}
-                     .add(c.cycle_id)
-                     .add(c.kernel_id)
-                     .add(to_unix_ms(c.scheduled_at))
-                     .add(name_of(c.status))
-                     .add(c.dispatched)
-                     .add(c.succeeded)
-                     .add(c.failed)
-                     .add(queue::names_to_json(c.failed_agents))
-                     .add(queue::agents_to_json(c.agents))
-                     .add(c.duration_ms)
-                     .add(c.error)
-                     .add(or_now(c.started_at))
-                     .add(or_now(c.finished_at))
-                     .add(c.node_id));
+  parameters p;
+  add_cycle(p, c);
+  db_.later(write_cycle_sql(finish, 1, ""), p);
 }
 
 any_reply operations::run(const begin_cycle& op) {

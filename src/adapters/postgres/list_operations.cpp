@@ -101,13 +101,15 @@ class id_query {
 
   /// What is asked of a request d and its result s, but for its agent.
   std::string rest() {
-    const bool final_only = op_.status || op_.finished_since;
+    const bool final_only = op_.status || op_.finished_since || op_.ended_only;
     std::string sql =
         final_only ? " JOIN dispatch_results s USING (dispatch_id) WHERE true" : " WHERE true";
     if (!op_.cycle_id.empty())
       sql += " AND d.cycle_id = " + text(op_.cycle_id);
     if (!op_.not_cycle_id.empty())
       sql += " AND d.cycle_id <> " + text(op_.not_cycle_id);
+    if (op_.ended_only)
+      sql += " AND s.status <> 'pending'"; // as it is while an attempt after the first one runs
     if (op_.status)
       sql += " AND s.status = " + bind(name_of(*op_.status), "text");
     if (!op_.before.empty())
@@ -139,7 +141,7 @@ class id_query {
     const bool by_cycle = !op_.cycle_id.empty() || !op_.not_cycle_id.empty();
     if (by_cycle)
       sql += " JOIN dispatch_requests d ON d.dispatch_id = m.id";
-    sql += op_.finished_since ? " WHERE false" : " WHERE true";
+    sql += op_.finished_since || op_.ended_only ? " WHERE false" : " WHERE true";
     if (!op_.cycle_id.empty())
       sql += " AND d.cycle_id = " + text(op_.cycle_id);
     if (!op_.not_cycle_id.empty())

@@ -185,8 +185,9 @@ constexpr std::string_view begin_statement = "BEGIN;";
 /// What is under way on the connection.
 enum class work_kind : std::uint8_t {
   transaction,
-  questions, ///< each statement by itself, without effects
-  single,    ///< one statement, which commits itself
+  questions,  ///< each statement by itself, without effects
+  single,     ///< one statement, which commits itself
+  committing, ///< the commit is unsent, and goes with a question
 };
 
 } // namespace
@@ -404,10 +405,13 @@ void session::begin_single() {
 }
 
 void session::commit() {
-  const bool is_empty = impl_->kind != work_kind::transaction || impl_->unsent == begin_statement;
+  // What was to commit with a question has found none.
+  const bool is_late = impl_->kind == work_kind::committing;
+  const bool is_empty =
+      !is_late && (impl_->kind != work_kind::transaction || impl_->unsent == begin_statement);
   try {
     if (!is_empty)
-      impl_->call([&] { impl_->send("COMMIT"); });
+      impl_->call([&] { impl_->send(is_late ? "" : "COMMIT"); });
   } catch (const failure& f) {
     throw_in_doubt(f);
   }
@@ -415,11 +419,23 @@ void session::commit() {
   impl_->work.reset();
 }
 
+void session::commit_with_next() {
+  if (impl_->kind != work_kind::transaction)
+    return;
+  if (impl_->unsent == begin_statement)
+    impl_->unsent.clear();
+  else
+    impl_->unsent += "COMMIT;";
+  impl_->kind = impl_->unsent.empty() ? work_kind::questions : work_kind::committing;
+}
+
 void session::rollback() noexcept {
   if (!impl_ || !impl_->work)
     return;
+  // A begin that was not sent has begun nothing.
   const bool is_begun =
-      impl_->kind == work_kind::transaction && impl_->unsent.rfind(begin_statement, 0) != 0;
+      (impl_->kind == work_kind::transaction || impl_->kind == work_kind::committing) &&
+      impl_->unsent.rfind(begin_statement, 0) != 0;
   impl_->unsent.clear();
   try {
     if (is_begun)
@@ -431,14 +447,18 @@ void session::rollback() noexcept {
 }
 
 answer session::run(std::string_view sql, const parameters& p) {
+  const bool commits = impl_->kind == work_kind::single || impl_->kind == work_kind::committing;
   try {
-    return impl_->call([&] {
+    auto a = impl_->call([&] {
       auto data = std::make_shared<answer::impl>();
       data->result = impl_->exec(sql, values_of(p));
       return answer{std::move(data)};
     });
+    if (impl_->kind == work_kind::committing)
+      impl_->kind = work_kind::questions;
+    return a;
   } catch (const failure& f) {
-    if (impl_->kind == work_kind::single)
+    if (commits)
       throw_in_doubt(f);
     throw;
   }

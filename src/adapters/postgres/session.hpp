@@ -113,6 +113,9 @@ class session {
   void begin_single();
   /// Error `commit_in_doubt` when the connection is lost meanwhile.
   void commit();
+  /// The same, on the way with the next statement, which is a question and is answered behind it;
+  /// `commit` follows as ever. Statements after this one are for themselves.
+  void commit_with_next();
   /// Never throws.
   void rollback() noexcept;
   /// Inside the transaction; the statement is prepared at its first use.
@@ -138,6 +141,8 @@ class session {
 
 /// The options as a libpq connection string, time limits included; contains the password.
 result<std::string> connection_string(const postgres_options& options);
+/// How the payload of a wake-up begins.
+std::string spoken_by(const postgres_options& options);
 /// host:port/database of the options, without user and password.
 std::string place(const postgres_options& options);
 

@@ -36,6 +36,7 @@ class postgres_store final : public dispatch_store {
   void tell_migrations(migration_step before) override { before_migration_ = std::move(before); }
   result<void> open() override;
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
+  void tidy() override { notify(); }
   result<std::vector<std::string>> concerns() override;
   std::string describe() const override;
 
@@ -43,10 +44,9 @@ class postgres_store final : public dispatch_store {
   void choose_schema();
   result<bool> migrate_once();
   void look_for_losses();
-  std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful,
-                                    std::set<std::string>& woken);
+  std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful);
   void give_up(bool connection_lost);
-  void notify(const std::set<std::string>& kernels);
+  void notify();
 
   postgres_options options_;
   migration_step before_migration_;
@@ -54,6 +54,7 @@ class postgres_store final : public dispatch_store {
   std::unique_ptr<directory> names_; ///< of db_
   std::string server_ = "not connected";
   int version_ = 0;
+  std::set<std::string> woken_;    ///< kernels whose work other nodes have not been told of
   std::optional<witness> witness_; ///< of earlier sessions, too
   std::string loss_;               ///< what was acknowledged and is gone; kept for who reads status
 };
@@ -230,14 +231,17 @@ bool is_question(const store::operation& op) {
          std::holds_alternative<store::latest_per_agent>(op);
 }
 
-/// Whether the batch is one statement.
+/// Whether each statement of the batch may stand for itself: a slot with its cycle is one; of
+/// claims each is a step of its own, and one whose answer is lost is found by its claimer.
 bool is_single(const std::vector<store::operation>& batch) {
-  const auto* slot = batch.size() == 1 ? std::get_if<store::open_occurrence>(&batch[0]) : nullptr;
-  return slot != nullptr && !slot->cycle;
+  return (batch.size() == 1 && std::holds_alternative<store::open_occurrence>(batch[0])) ||
+         std::ranges::all_of(batch, [](const store::operation& op) {
+           return std::holds_alternative<store::claim>(op);
+         });
 }
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
-                                                  bool careful, std::set<std::string>& woken) {
+                                                  bool careful) {
   std::vector<store::any_reply> replies(batch.size());
   std::vector<bool> done(batch.size());
   if (std::ranges::all_of(batch, is_question))
@@ -248,7 +252,15 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
     db_->begin();
   operations operations(*db_, *names_, careful);
   operations.hold_spend(batch);
+  // The questions at the end of a batch are asked behind its commit, on one way with it.
+  const auto last_change = std::ranges::find_if_not(batch.rbegin(), batch.rend(), is_question);
+  const auto questions = static_cast<std::size_t>(batch.rend() - last_change);
   for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (i == questions) {
+      operations.write_totals();
+      operations.write_counts();
+      db_->commit_with_next();
+    }
     if (done[i])
       continue;
     if (auto problem = queue::check_operation(batch[i]))
@@ -259,7 +271,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   operations.write_totals();
   operations.write_counts();
   db_->commit();
-  woken = operations.woken();
+  woken_.insert(operations.woken().begin(), operations.woken().end());
   return replies;
 }
 
@@ -276,13 +288,14 @@ void postgres_store::give_up(bool connection_lost) {
 
 /// After the commit and on its own: NOTIFY takes a database-wide lock when it commits. A lost one
 /// is repaired by the other nodes' poll: nothing waits until it is on the disk.
-void postgres_store::notify(const std::set<std::string>& kernels) {
-  if (kernels.empty())
+void postgres_store::notify() {
+  const auto kernels = std::exchange(woken_, {});
+  if (kernels.empty() || !db_)
     return;
   try {
     array names;
     for (const auto& k : kernels)
-      names.add(k);
+      names.add(spoken_by(options_) + k);
     db_->begin_single();
     db_->run("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', "
              "k) FROM unnest($1::text[]) AS k",
@@ -301,11 +314,9 @@ postgres_store::apply(const std::vector<store::operation>& batch) {
     if (!db_)
       return fail(errc::store_unavailable, "the database is not connected", place(options_));
     try {
-      std::set<std::string> woken;
-      auto replies = run(batch, careful, woken);
+      auto replies = run(batch, careful);
       if (auto newest = witness_of(batch, replies))
         witness_ = std::move(newest);
-      notify(woken);
       return replies;
     } catch (const failure& f) {
       give_up(f.connection_lost);

@@ -16,6 +16,9 @@ struct postgres_options {
   std::optional<std::string> password; ///< overrides the URI's; never shown anywhere
   std::shared_ptr<entropy> random;     ///< jitter of reconnects
   std::string application_name = "boyd";
+  /// Whose wake-ups a listener with the same name leaves out, for they are its own; empty:
+  /// nobody's.
+  std::string speaker;
   milliseconds connect_timeout{5'000}; ///< rounded up to seconds, at least 2 (libpq)
   milliseconds statement_timeout{15'000};
   milliseconds lock_timeout{5'000};
@@ -33,8 +36,8 @@ struct postgres_options {
 /// operations of one kind in a batch share one statement.
 std::unique_ptr<dispatch_store> make_postgres_store(postgres_options options);
 
-/// LISTENs on its own thread and calls `wake` (from that thread) for each notification and after
-/// each reconnect, since some may have been lost meanwhile. Reconnects with back-off; the
+/// LISTENs on its own thread and calls `wake` (from that thread) for notifications of others and
+/// after each reconnect, since some may have been lost meanwhile. Reconnects with back-off; the
 /// destructor returns promptly at any time.
 std::unique_ptr<wakeup_source> make_postgres_wakeups(postgres_options options,
                                                      std::function<void()> wake);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <libpq-fe.h>
 #include <poll.h>
+#include <string_view>
 #include <sys/eventfd.h>
 #include <thread>
 #include <unistd.h>
@@ -96,6 +97,10 @@ class listener final : public wakeup_source {
     }
   }
 
+  bool is_own(std::string_view payload) const {
+    return !options_.speaker.empty() && payload.starts_with(postgres::spoken_by(options_));
+  }
+
   /// Returns true when it was stopped, false when the connection broke.
   bool serve(PGconn* c) const {
     for (;;) {
@@ -105,7 +110,7 @@ class listener final : public wakeup_source {
         return false;
       bool any = false;
       while (PGnotify* n = PQnotifies(c)) {
-        any = true;
+        any = any || !is_own(n->extra);
         PQfreemem(n);
       }
       if (any)

@@ -71,6 +71,8 @@ std::string row_filter(const list_dispatches& op) {
     sql += " AND r.first_id IS NOT NULL";
   else if (op.status)
     sql += " AND r.first_id IS NULL AND coalesce(s.status, 'pending') = ?5";
+  if (op.ended_only)
+    sql += " AND r.first_id IS NULL AND coalesce(s.status, 'pending') <> 'pending'";
   // The plus keeps the selective index of the other ways from being passed over for this one.
   if (!op.before.empty())
     sql += std::string{way_of(op) == list_by::agent || way_of(op) == list_by::age ? " AND "

@@ -77,6 +77,9 @@ class sqlite_store final : public dispatch_store {
   void tell_migrations(migration_step before) override { before_migration_ = std::move(before); }
   result<void> open() override;
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override;
+  void tidy() override {
+    // nop: nobody else reads this file
+  }
   result<std::vector<std::string>> concerns() override;
   std::string describe() const override;
 

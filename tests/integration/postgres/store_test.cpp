@@ -185,12 +185,42 @@ TEST_CASE("case 22 notify-lost: wake-ups come, and come again after the listener
   auto source = adapters::make_postgres_wakeups(options_for(uri), [&] { woken.signal(); });
   REQUIRE(woken.wait(1));
   REQUIRE(s->apply({dispatches(1, 2)}));
+  s->tidy();
   REQUIRE(woken.wait(2));
   kill_sessions(uri);
   REQUIRE(woken.wait(3));
   REQUIRE(s->open());
   REQUIRE(s->apply({dispatches(10, 2)}));
+  s->tidy();
   REQUIRE(woken.wait(4));
+}
+
+TEST_CASE("a node is not woken by its own words") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto options = options_for(uri);
+  options.speaker = "one";
+  const auto speaker = adapters::make_postgres_store(options);
+  REQUIRE(speaker->open());
+  event_latch own;
+  const auto own_source = adapters::make_postgres_wakeups(options, [&] { own.signal(); });
+  event_latch other;
+  options.speaker = "another";
+  const auto other_source = adapters::make_postgres_wakeups(options, [&] { other.signal(); });
+  // Each once for the beginning.
+  REQUIRE(own.wait(1));
+  REQUIRE(other.wait(1));
+  REQUIRE(speaker->apply({dispatches(1, 2)}));
+  speaker->tidy();
+  REQUIRE(other.wait(2));
+  // Behind it on the same connections: when this has come, the first one would have.
+  const auto third = adapters::make_postgres_store(options);
+  REQUIRE(third->open());
+  REQUIRE(third->apply({dispatches(10, 2)}));
+  third->tidy();
+  REQUIRE(own.wait(2));
+  CHECK(own.count() == 2);
 }
 
 TEST_CASE("what the server says beside answers is in the log, and nowhere else") {

@@ -70,6 +70,7 @@ class gated_store final : public dispatch_store {
     return replies;
   }
 
+  void tidy() override { inner_->tidy(); }
   std::string describe() const override { return inner_->describe(); }
 
  private:

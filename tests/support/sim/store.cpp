@@ -80,6 +80,9 @@ class sim_store final : public dispatch_store {
     return database_->run(batch);
   }
 
+  void tidy() override {
+    // nop
+  }
   std::string describe() const override { return "simulated"; }
 
  private:

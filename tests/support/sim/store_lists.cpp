@@ -25,7 +25,7 @@ bool matches(const list_dispatches& op, const dispatch& d) {
          (op.agent_id.empty() || d.agent_id == op.agent_id) &&
          std::find(op.not_agent_ids.begin(), op.not_agent_ids.end(), d.agent_id) ==
              op.not_agent_ids.end() &&
-         (!op.status || d.status == *op.status) &&
+         (!op.status || d.status == *op.status) && (!op.ended_only || is_final(d.status)) &&
          (op.before.empty() || d.dispatch_id < op.before) &&
          (!op.finished_since || (d.finished_at && *d.finished_at >= *op.finished_since));
 }

@@ -83,6 +83,7 @@ const coverage methods{
     {"dispatch_store::describe", "- what cannot fail"},
     {"dispatch_store::open", "store.open"},
     {"dispatch_store::tell_migrations", "store.migrate"},
+    {"dispatch_store::tidy", "store.wakeup"},
     {"entropy::next", "- entropy"},
     {"file_system::list", "state_writer.read"},
     {"file_system::make_directories", "state_writer.open"},
