@@ -522,6 +522,8 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](actor_order& m) -> result<actor_order_reply> {
         auto done = self->state.shell->obey(m);
         reconcile(self);
+        // Who was just started has not heard of its work.
+        ask_due(self);
         return done;
       },
       [self](health_query&) -> result<part_health> { return health_of(self); },

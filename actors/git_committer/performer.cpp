@@ -138,6 +138,7 @@ result<repository_reply> repository_session::committed(home& h, result<std::stri
     if (!h.since)
       h.since = context_->ports.clock->now();
     h.failed_commit = to_string(commit.error());
+    h.failed_at = context_->ports.clock->steady();
     // A repository that can be read proves nothing about a disk that took no commit.
     h.may_pass = category_of(commit.error()) == error_category::transient &&
                  commit.error().code != errc::no_space && commit.error().code != errc::io_error;
@@ -171,8 +172,10 @@ void repository_session::probe() {
   const auto now = context_->ports.clock->steady();
   for (auto& [id, h] : homes_) {
     if (h.store->health().degraded || (h.may_pass && !h.failed_commit.empty())) {
-      // What was not committed stays in the work tree and goes into the next commit.
-      if (h.store->has_changes() && !h.store->health().degraded) {
+      // What was not committed stays in the work tree and goes into the next commit. While somebody
+      // tries again and again, the trouble goes on.
+      if (now - h.failed_at >= failure_memory && h.store->has_changes() &&
+          !h.store->health().degraded) {
         h.failed_commit.clear();
         h.since.reset();
       }

@@ -15,6 +15,8 @@ namespace boyd {
 
 /// How often each repository is looked at for packing.
 inline constexpr milliseconds packing_interval = 5min;
+/// A commit that failed and may well be made now is told of for so long after the latest attempt.
+inline constexpr milliseconds failure_memory = 10s;
 
 /// The git committer worker's side without actors: cycle boundaries and questions about the past,
 /// with versioned stores of its own, so that a long commit never delays a write of STATE.md.
@@ -38,6 +40,7 @@ class repository_session {
     std::string failed_commit; ///< why the latest commit failed; empty: it did not
     bool may_pass = false;     ///< that failure can go away without another commit
     std::optional<utc_time> since;
+    steady_time failed_at{}; ///< the latest failure
     steady_time pack_at{};
   };
 

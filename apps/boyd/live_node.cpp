@@ -8,6 +8,7 @@
 #include "adapters/http/web_caller.hpp"
 #include "adapters/libgit2/worktrees.hpp"
 #include "adapters/posix/confined_files.hpp"
+#include "adapters/posix/left_runs.hpp"
 #include "adapters/posix/open_files.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -222,6 +223,9 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   } else {
     adapters::process_runner_options options;
     options.inherit_descriptor = p->lock->descriptor();
+    if (!asks)
+      if (const auto left = adapters::end_left_runs(where.home); left > 0)
+        spdlog::warn("node: {} processes that an earlier node's agents had left were ended", left);
     if (!asks)
       options.open_files = make_room_for_files(*configuration);
     auto runner = adapters::make_process_runner(options);

@@ -10,14 +10,18 @@ result<void> check_database_is_there(const place& where, const config::configura
   if (settings.node_settings.store != "sqlite")
     return {};
   const auto info = files.stat(where.database_path());
-  if (!info || info->kind != file_kind::missing)
+  // One without a byte has lost its content.
+  if (!info || (info->kind != file_kind::missing && info->size > 0))
     return {};
   for (const auto& k : settings.kernels) {
     const auto path = where.kernel_home(k.kernel_id) + "/STATE.md";
     const auto text = files.read(path, limits::revision_bytes);
     const auto block = text ? state::parse_runtime_block(*text) : std::nullopt;
     if (block && !block->history.empty())
-      return fail(errc::refused, "the database is missing, though " + path + " tells of its cycles",
+      return fail(errc::refused,
+                  std::string("the database is ") +
+                      (info->kind == file_kind::missing ? "missing" : "empty") + ", though " +
+                      path + " tells of its cycles",
                   where.database_path(),
                   "put it back, with its -wal, or accept a new one: boyd --home " + where.home +
                       (where.has_own_config() ? " --config " + where.config_path : "") + " init");

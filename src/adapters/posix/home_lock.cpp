@@ -261,6 +261,37 @@ result<void> lock_with_patience(int descriptor, const std::string& path, millise
   return {};
 }
 
+unique_fd open_home(const std::string& home) {
+  return unique_fd(::open(home.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/// The second lock, on the home's directory, which cannot be removed as a file can. A process that
+/// ends may hold it for a moment longer than the first one.
+result<unique_fd> lock_directory(const std::string& home) {
+  auto fd = open_home(home);
+  if (!fd) {
+    return failed("open", home);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return failed("flock", home);
+    }
+    if (std::chrono::steady_clock::now() - begin >= unnamed_patience) {
+      return fail(errc::locked, "a node or command uses this home, though its run/lock was removed",
+                  home, "stop it (it is a process called boyd), then try again");
+    }
+    wait_a_step();
+  }
+  return fd;
+}
+
+/// Somebody holds the home although no file says who.
+bool is_directory_locked(const std::string& home) {
+  const auto fd = open_home(home);
+  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 } // namespace
 
 bool is_network_file_system(long type) noexcept {
@@ -300,11 +331,15 @@ result<home_lock> home_lock::acquire(const std::string& home, utc_time started_a
     if (!is_current(directory->get(), fd->get())) {
       continue;
     }
+    auto whole = lock_directory(home);
+    if (!whole) {
+      return fail(std::move(whole.error()));
+    }
     const lock_owner self{::getpid(), started_at, node_id, start_ticks_of(::getpid())};
     if (auto written = write_owner(fd->get(), self, path); !written) {
       return fail(std::move(written.error()));
     }
-    return home_lock(std::move(*fd), started_at);
+    return home_lock(std::move(*fd), std::move(*whole), started_at);
   }
   return fail(errc::conflict, "the lock file is removed again and again", path,
               "find out which program removes it");
@@ -315,7 +350,7 @@ result<std::optional<lock_owner>> read_home_owner(const std::string& home) {
   const unique_fd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     if (errno == ENOENT || errno == ENOTDIR) {
-      return std::optional<lock_owner>{};
+      return is_directory_locked(home) ? std::optional(lock_owner{}) : std::nullopt;
     }
     return failed("open", path);
   }

@@ -31,7 +31,9 @@ bool is_alive(const lock_owner& owner);
 
 /// The exclusive right to run a node on a home: an flock on HOME/run/lock, whose content names the
 /// owner. Held until the last descriptor of it is closed: a child process that inherited
-/// `descriptor()` keeps the home locked until it has cleaned up. Move-only. Threads: one at a time.
+/// `descriptor()` keeps the home locked until it has cleaned up. The home itself is locked as well,
+/// by this process alone: somebody may remove the file of a node that runs. Move-only. Threads: one
+/// at a time.
 class home_lock {
  public:
   /// Takes the lock for this process and records {pid, started_at, node_id}. `home` must exist.
@@ -51,9 +53,10 @@ class home_lock {
   utc_time started_at() const noexcept { return started_at_; }
 
  private:
-  home_lock(unique_fd fd, utc_time started_at) noexcept
-      : fd_(std::move(fd)), started_at_(started_at) {}
+  home_lock(unique_fd fd, unique_fd home, utc_time started_at) noexcept
+      : fd_(std::move(fd)), home_(std::move(home)), started_at_(started_at) {}
   unique_fd fd_;
+  unique_fd home_;
   utc_time started_at_;
 };
 

@@ -98,6 +98,24 @@ TEST_CASE("a second node is refused with the owner's pid and start", "[posix][lo
   CHECK(second.error().what.find("2026-02-13T10:00:00Z") != std::string::npos);
 }
 
+TEST_CASE("a home whose lock was removed stays its owner's", "[posix][lock]") {
+  const test::temp_dir home;
+  {
+    const auto mine = take(home.path());
+    REQUIRE(mine);
+    for (const char* left : {"run/lock", "run"}) {
+      std::filesystem::remove_all(home.file(left));
+      const auto second = take(home.path());
+      REQUIRE_FALSE(second);
+      CHECK(second.error().code == errc::locked);
+      CHECK_THAT(second.error().what, Catch::Matchers::Contains("its run/lock was removed"));
+    }
+    std::filesystem::remove_all(home.file("run"));
+    CHECK(adapters::read_home_owner(home.path()).value());
+  }
+  CHECK(take(home.path()));
+}
+
 TEST_CASE("a lock survives its move and is free after its end", "[posix][lock]") {
   const test::temp_dir home;
   {
