@@ -148,7 +148,7 @@ result<void> make_durable(const session& s, index_draft& index, const ref_move* 
     ref->add_to(group);
   if (const int code = group.sync(); code != 0)
     return fail(system_failure(code, "cannot sync what is new", group.failed()));
-  if (auto named = s.objects->name(s.at->git_dir, beside); !named)
+  if (auto named = s.objects->name(s.at->git_dir, beside, s.at->unsynced); !named)
     return named;
   return index.publish(s);
 }

@@ -84,8 +84,12 @@ bool ask_together(io_context_t queue, std::span<const named_file> files, std::sp
       *static_cast<int*>(ends[static_cast<std::size_t>(i)].data) =
           code < 0 ? static_cast<int>(-code) : 0;
     }
-    if (n < 0 && n != -EINTR)
+    if (n < 0 && n != -EINTR) {
+      // What failed of those that have no answer would not fail once more: the kernel tells a
+      // descriptor of an error only once.
+      std::ranges::replace(codes.first(static_cast<std::size_t>(taken)), not_asked, EIO);
       return false;
+    }
     left -= std::max(n, 0);
   }
   return true;

@@ -73,6 +73,9 @@ struct location {
   dev_t device = 0;      ///< of git_dir, to notice that it was exchanged
   ino_t inode = 0;
   git_identity who;
+  /// Directories of objects in which names were made that are not known to be durable. A commit
+  /// that finds such an object there does not write it once more, so they outlive an opening.
+  mutable std::vector<std::string> unsynced{};
 };
 
 /// One opening of the repository, for a few calls of the port.

@@ -247,7 +247,8 @@ result<void> object_batch::write_one(const std::string& objects, object& o) {
   return {};
 }
 
-result<void> object_batch::name_one(const std::string& objects, object& o) {
+result<void> object_batch::name_one(const std::string& objects, object& o,
+                                    std::vector<std::string>& unsynced) {
   const auto id = hex(o.id);
   const auto directory = objects + "/" + id.substr(0, fan_out_characters);
   const auto path = directory + "/" + id.substr(fan_out_characters);
@@ -262,24 +263,25 @@ result<void> object_batch::name_one(const std::string& objects, object& o) {
   if (code != 0)
     return fail(system_failure(code, "cannot name an object", path));
   o.temporary.clear();
-  unsynced_.push_back(directory);
+  unsynced.push_back(directory);
   return {};
 }
 
-result<void> object_batch::name(const std::string& git_dir, const std::string& beside) {
+result<void> object_batch::name(const std::string& git_dir, const std::string& beside,
+                                std::vector<std::string>& unsynced) {
   for (auto& o : objects_)
-    if (auto named = name_one(git_dir + "/objects", o); !named)
+    if (auto named = name_one(git_dir + "/objects", o, unsynced); !named)
       return named;
-  std::ranges::sort(unsynced_);
-  const auto same = std::ranges::unique(unsynced_);
-  unsynced_.erase(same.begin(), same.end());
+  std::ranges::sort(unsynced);
+  const auto same = std::ranges::unique(unsynced);
+  unsynced.erase(same.begin(), same.end());
   std::string failed;
-  auto directories = unsynced_;
+  auto directories = unsynced;
   if (!beside.empty())
     directories.push_back(beside);
   if (const int code = sync_directories(directories, failed); code != 0)
     return fail(system_failure(code, "cannot sync what is new", failed));
-  unsynced_.clear();
+  unsynced.clear();
   forget();
   return {};
 }

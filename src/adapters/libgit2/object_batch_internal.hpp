@@ -43,8 +43,9 @@ class object_batch {
   result<void> write(const std::string& git_dir, sync_group& group);
 
   /// Gives the files their names, durably, and forgets them. `beside`: a directory whose names must
-  /// be durable then as well; empty: none.
-  result<void> name(const std::string& git_dir, const std::string& beside);
+  /// be durable then as well; empty: none. `unsynced`: as location's; empty when all are durable.
+  result<void> name(const std::string& git_dir, const std::string& beside,
+                    std::vector<std::string>& unsynced);
 
  private:
   struct object {
@@ -70,7 +71,8 @@ class object_batch {
   bool has_room_for(std::size_t bytes) const;
   void take(const git_oid& id, git_object_t type, std::string bytes);
   result<void> write_one(const std::string& objects, object& o);
-  result<void> name_one(const std::string& objects, object& o);
+  static result<void> name_one(const std::string& objects, object& o,
+                               std::vector<std::string>& unsynced);
 
   static object_batch& of(git_odb_backend* b) { return *reinterpret_cast<backend*>(b)->batch; }
   static int on_read(void** data, std::size_t* size, git_object_t* type, git_odb_backend* b,
@@ -86,8 +88,6 @@ class object_batch {
   static void on_free(git_odb_backend* b);
 
   std::vector<object> objects_;
-  /// Where names were made that are not known to be durable: a commit may rely on them later.
-  std::vector<std::string> unsynced_;
   std::size_t bytes_ = 0;
 };
 

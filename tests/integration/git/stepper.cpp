@@ -33,6 +33,21 @@ bool changes_files(const user_regs_struct& regs) {
   return std::find(calls.begin(), calls.end(), call) != calls.end();
 }
 
+/// What a child does not get, so that it does everything in one order and each call is seen:
+/// threads, and the kernel's queue of requests, whose fsyncs are no calls of their own. The program
+/// has to do without. 0: it is something else.
+int refusal(long call) {
+  switch (call) {
+  case SYS_clone:
+  case SYS_clone3:
+  case SYS_io_setup:
+  case SYS_io_submit:
+    return EAGAIN;
+  default:
+    return 0;
+  }
+}
+
 [[noreturn]] void be_traced(const std::function<int()>& child) {
   if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
     ::_exit(cannot_trace);
@@ -79,9 +94,8 @@ stepped run_stepped(const std::function<int()>& child,
     ::ptrace(PTRACE_GETREGS, pid, nullptr, &regs);
     const long call = static_cast<long>(regs.orig_rax);
     step_choice choice = step_choice::go;
-    // The child gets no threads: what it does, it does in one order, and each call of it is seen.
-    const bool thread = call == SYS_clone || call == SYS_clone3;
-    if (thread)
+    const int refused = refusal(call);
+    if (refused != 0)
       choice = step_choice::refuse;
     else if (changes_files(regs))
       choice = choose({out.steps++, call == SYS_fsync || call == SYS_fdatasync});
@@ -98,7 +112,7 @@ stepped run_stepped(const std::function<int()>& child,
       break;
     if (choice == step_choice::refuse) {
       ::ptrace(PTRACE_GETREGS, pid, nullptr, &regs);
-      regs.rax = static_cast<unsigned long long>(thread ? -EAGAIN : -EIO);
+      regs.rax = static_cast<unsigned long long>(refused != 0 ? -refused : -EIO);
       ::ptrace(PTRACE_SETREGS, pid, nullptr, &regs);
     }
   }

@@ -27,7 +27,8 @@ struct stepped {
 
 /// Runs `child` in a forked process under ptrace, asking `choose` before each of its calls that
 /// change files (open for writing, write, rename, link, unlink, mkdir, fsync, …). `child` runs in
-/// the forked process and its value is the exit code.
+/// the forked process and its value is the exit code. It gets no threads and no queue of requests
+/// of the kernel's (libaio).
 stepped run_stepped(const std::function<int()>& child,
                     const std::function<step_choice(const disk_step&)>& choose);
 
