@@ -110,13 +110,12 @@ bool tally::enough() const {
 
 void tally::report(const std::string& what, const proving_ground& ground) const {
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-  const auto& w = ground.ledger();
   std::cout << "crash matrix: " << done_
             << (done_ < effort_.points && !effort_.all
                     ? " (time was up before " + std::to_string(effort_.points) + ") "
                     : " ")
             << what << " in " << spent.count() << " s; seed " << effort_.seed
-            << "; acknowledged: " << w.cycles() << " cycles, " << w.outcomes()
+            << "; acknowledged: " << ground.cycles() << " cycles, " << ground.outcomes()
             << " outcomes; the disk was examined " << ground.examined() << " times, "
             << ground.wrong() << " things were wrong\n";
 }
@@ -131,6 +130,10 @@ std::vector<std::string> proving_ground::argv(std::vector<std::string> args) con
 }
 
 void proving_ground::begin_anew() {
+  past_cycles_ += witness_.cycles();
+  past_outcomes_ += witness_.outcomes();
+  witness_ = witness(outside_.file("effects"));
+  fs::remove(outside_.file("effects"));
   fs::remove_all(home_);
   fs::create_directory(home_);
   fs::permissions(home_, fs::perms::owner_all);
@@ -144,6 +147,15 @@ void proving_ground::begin_anew() {
   make_durable(home_);
   settle("the first cycle");
   settle("the second cycle");
+}
+
+void proving_ground::renew_sometimes(std::uint64_t round, const std::string& about) {
+  constexpr std::uint64_t rounds_of_a_home = 150;
+  if (round == 0 || round % rounds_of_a_home != 0)
+    return;
+  settle(about);
+  check_nothing_lives(about);
+  begin_anew();
 }
 
 void proving_ground::keep() {

@@ -55,13 +55,20 @@ class proving_ground {
   const std::string& home() const { return home_; }
   witness& ledger() { return witness_; }
   const witness& ledger() const { return witness_; }
+  /// What was acknowledged, on all homes so far.
+  std::size_t cycles() const { return past_cycles_ + witness_.cycles(); }
+  std::size_t outcomes() const { return past_outcomes_ + witness_.outcomes(); }
   /// How often the disk was examined, and how much was wrong.
   std::uint64_t examined() const { return examined_; }
   std::uint64_t wrong() const { return wrong_; }
   shim& faults() { return shim_; }
 
-  /// A fresh home: init, the agents' text, two cycles.
+  /// A fresh home: init, the agents' text, two cycles. What was heard of an earlier one is
+  /// forgotten.
   void begin_anew();
+  /// The same now and then, after a cycle without faults: a history of thousands of cycles would
+  /// take longer to be examined than all else. `round`: of the case.
+  void renew_sometimes(std::uint64_t round, const std::string& about);
   /// Sets the home as it is now aside; `restore` brings it back, with what was acknowledged then.
   void keep();
   void restore();
@@ -103,7 +110,7 @@ class proving_ground {
   std::vector<std::string> told_as_broken(std::vector<std::string> violations,
                                           const std::string& about) const;
 
-  test::temp_dir outside_;
+  test::temp_dir outside_{fast_place()};
   std::string home_;
   std::string told_; ///< what the latest runs said
   shim shim_;
@@ -111,6 +118,8 @@ class proving_ground {
   witness kept_;
   std::mt19937_64 random_;
   bool expects_losses_ = false;
+  std::size_t past_cycles_ = 0;
+  std::size_t past_outcomes_ = 0;
   std::uint64_t examined_ = 0;
   std::uint64_t wrong_ = 0;
 };

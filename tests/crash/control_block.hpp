@@ -15,11 +15,12 @@ inline constexpr const char* control_variable = "BOYD_CRASH_CONTROL";
 namespace kind {
 inline constexpr std::uint32_t open = 1;  ///< open that makes or empties a file, mkstemp
 inline constexpr std::uint32_t write = 2; ///< write, pwrite, writev, copy_file_range
-inline constexpr std::uint32_t sync = 4;  ///< fsync, fdatasync, sync_file_range, msync
+inline constexpr std::uint32_t sync = 4;  ///< fsync, fdatasync, msync
 inline constexpr std::uint32_t name = 8;  ///< rename, unlink, mkdir, rmdir, link, symlink
 inline constexpr std::uint32_t size = 16; ///< truncate, fallocate
 inline constexpr std::uint32_t all = 31;  ///< what changes the disk
 inline constexpr std::uint32_t read = 32; ///< read, pread, readv, preadv
+inline constexpr std::uint32_t hint = 64; ///< sync_file_range, on which nothing depends
 } // namespace kind
 
 /// What happens instead of the call.
@@ -45,6 +46,9 @@ struct control_block {
   std::atomic<std::uint32_t> fired;     ///< how often it struck
   std::atomic<std::uint32_t> cut_flags; ///< of EXT4_IOC_SHUTDOWN
   std::atomic<std::uint32_t> lies;      ///< fsync and fdatasync say yes and do nothing
+  /// The file whose fsync failed with EIO. As a kernel, which takes its pages for clean then, a
+  /// further fsync says yes and does nothing until the file is written to again.
+  std::atomic<std::uint64_t> unsynced_inode;
   std::atomic<std::int32_t> leader; ///< the first process with the shim; leads a group of its own
   std::array<char, longest_path>
       below; ///< only paths below this directory count; no '/' at its end

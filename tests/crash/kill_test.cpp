@@ -55,6 +55,7 @@ void kill_along(proving_ground& ground, const effort& e) {
       pause_or_resume(ground, round / pause_every);
     if (round % settle_every == 0)
       ground.settle(about(e, points.done(), f));
+    ground.renew_sometimes(round, about(e, points.done(), f));
   }
   ground.settle("the end");
   ground.check_nothing_lives("the end");
@@ -111,6 +112,7 @@ void kill_nodes_along(proving_ground& ground, const effort& e) {
     ground.check(about(e, points.done(), f));
     if (round % settle_every == 0)
       ground.settle(about(e, points.done(), f));
+    ground.renew_sometimes(round, about(e, points.done(), f));
   }
   ground.settle("the end");
   ground.check_nothing_lives("the end");

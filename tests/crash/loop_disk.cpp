@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <stdexcept>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,6 +96,17 @@ bool loop_disk::is_free() const {
   if (fd >= 0)
     ::close(fd);
   return fd >= 0;
+}
+
+void loop_disk::cut(std::uint32_t flags) const {
+  // linux/ext4.h is not installed everywhere.
+  constexpr unsigned long ext4_ioc_shutdown = _IOR('X', 125, std::uint32_t);
+  const int fd = ::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool cut = fd >= 0 && ::ioctl(fd, ext4_ioc_shutdown, &flags) == 0;
+  if (fd >= 0)
+    ::close(fd);
+  if (!cut)
+    throw std::runtime_error(std::string("cannot cut the power: ") + std::strerror(errno));
 }
 
 void loop_disk::restart() {

@@ -10,9 +10,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// EXT4_GOING_FLAGS_LOGFLUSH: the journal still reaches the disk; NOLOGFLUSH: nothing does.
-constexpr std::uint32_t log_flush = 1;
-constexpr std::uint32_t no_log_flush = 2;
 constexpr std::uint64_t calls_percent = 140;
 constexpr std::uint64_t settle_every = 10;
 
@@ -43,6 +40,7 @@ void cut_along(proving_ground& ground, loop_disk& disk, const effort& e, bool li
     ground.check(about(e, points.done(), f));
     if (round % settle_every == 0)
       ground.settle(about(e, points.done(), f));
+    ground.renew_sometimes(round, about(e, points.done(), f));
   }
   ground.settle("the end");
 }

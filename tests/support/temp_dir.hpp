@@ -11,8 +11,9 @@ namespace boyd::test {
 /// A fresh directory of its own (0700), removed with everything in it at the end of the scope.
 class temp_dir {
  public:
-  temp_dir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "boyd-test-XXXXXX").string();
+  temp_dir() : temp_dir(std::filesystem::temp_directory_path()) {}
+  explicit temp_dir(const std::filesystem::path& below) {
+    std::string pattern = (below / "boyd-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
       throw std::runtime_error("mkdtemp failed: " + pattern);
     }

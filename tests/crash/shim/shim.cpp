@@ -150,10 +150,32 @@ int open_at(const char* call, int directory, const char* path, int flags, mode_t
     va_end(rest);                                                                                  \
   }
 
+/// 0: not a regular file. Directories have nothing that could be written to again.
+std::uint64_t inode_of(int fd) {
+  struct ::stat info {};
+  const int kept = errno;
+  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  errno = kept;
+  return regular ? info.st_ino : 0;
+}
+
 int sync_with(const char* call, long number, int fd) {
-  if (fails(judge_file(kind::sync, call, fd)))
+  const auto a = judge_file(kind::sync, call, fd);
+  if (a == action::eio)
+    g_block->unsynced_inode = inode_of(fd);
+  if (fails(a))
     return -1;
-  return g_block != nullptr && g_block->lies != 0 ? 0 : static_cast<int>(::syscall(number, fd));
+  const bool forgotten =
+      g_block != nullptr && g_block->unsynced_inode != 0 && g_block->unsynced_inode == inode_of(fd);
+  const bool lies = g_block != nullptr && (g_block->lies != 0 || forgotten);
+  return lies ? 0 : static_cast<int>(::syscall(number, fd));
+}
+
+/// What a write to a file meets.
+action judge_write(const char* call, int fd) {
+  if (g_block != nullptr && g_block->unsynced_inode != 0 && g_block->unsynced_inode == inode_of(fd))
+    g_block->unsynced_inode = 0;
+  return judge_file(kind::write, call, fd);
 }
 
 /// How many of `count` bytes, or of the vectors of a writev, are to be written. A single one
@@ -264,13 +286,13 @@ ssize_t shim_readv(int fd, const iovec* parts, int count) {
 
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) __asm__("write");
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) {
-  const auto a = judge_file(kind::write, "write", fd);
+  const auto a = judge_write("write", fd);
   return fails(a) ? -1 : ::syscall(SYS_write, fd, bytes, allowed(a, count));
 }
 
 ssize_t shim_pwrite(int fd, const void* bytes, std::size_t count, off_t at) __asm__("pwrite");
 ssize_t shim_pwrite(int fd, const void* bytes, std::size_t count, off_t at) {
-  const auto a = judge_file(kind::write, "pwrite", fd);
+  const auto a = judge_write("pwrite", fd);
   return fails(a) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, allowed(a, count), at);
 }
 
@@ -281,13 +303,13 @@ ssize_t shim_pwrite64(int fd, const void* bytes, std::size_t count, off_t at) {
 
 ssize_t shim_writev(int fd, const iovec* parts, int count) __asm__("writev");
 ssize_t shim_writev(int fd, const iovec* parts, int count) {
-  const auto a = judge_file(kind::write, "writev", fd);
+  const auto a = judge_write("writev", fd);
   return fails(a) ? -1 : ::syscall(SYS_writev, fd, parts, allowed(a, count));
 }
 
 ssize_t shim_pwritev(int fd, const iovec* parts, int count, off_t at) __asm__("pwritev");
 ssize_t shim_pwritev(int fd, const iovec* parts, int count, off_t at) {
-  const auto a = judge_file(kind::write, "pwritev", fd);
+  const auto a = judge_write("pwritev", fd);
   return fails(a) ? -1 : ::syscall(SYS_pwritev, fd, parts, allowed(a, count), at, 0);
 }
 
@@ -299,7 +321,7 @@ ssize_t shim_pwritev64(int fd, const iovec* parts, int count, off_t at) {
 ssize_t shim_copy(int in, off_t* from, int out, off_t* to, std::size_t count,
                   unsigned flags) __asm__("copy_file_range");
 ssize_t shim_copy(int in, off_t* from, int out, off_t* to, std::size_t count, unsigned flags) {
-  const auto a = judge_file(kind::write, "copy_file_range", out);
+  const auto a = judge_write("copy_file_range", out);
   return fails(a) ? -1
                   : ::syscall(SYS_copy_file_range, in, from, out, to, allowed(a, count), flags);
 }
@@ -366,7 +388,7 @@ int shim_fdatasync(int fd) {
 int shim_sync_file_range(int fd, off_t from, off_t count,
                          unsigned flags) __asm__("sync_file_range");
 int shim_sync_file_range(int fd, off_t from, off_t count, unsigned flags) {
-  return fails(judge_file(kind::sync, "sync_file_range", fd))
+  return fails(judge_file(kind::hint, "sync_file_range", fd))
              ? -1
              : static_cast<int>(::syscall(SYS_sync_file_range, fd, from, count, flags));
 }
