@@ -5,6 +5,7 @@
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "child.hpp"
+#include "crash_promises.hpp"
 #include "home.hpp"
 #include "json_view.hpp"
 
@@ -38,6 +39,8 @@ constexpr milliseconds listen_every{20};
 constexpr milliseconds question_patience{5000};
 /// Rows that are read at a time: the most that one answer has.
 constexpr std::size_t rows_at_once = 1000;
+/// The only agent that does nothing outside of the home.
+constexpr const char* idle_agent = "script";
 
 const char* configuration = R"(version: 1
 node: {max_concurrent: 4}
@@ -84,13 +87,6 @@ std::string whole_configuration() {
   return text;
 }
 
-std::string text_in(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 class trial_run {
  public:
   trial_run(const crash_trial& trial, signal_watch& signals)
@@ -118,8 +114,10 @@ class trial_run {
   void hear();
   void listen();
   milliseconds random_moment(milliseconds usual);
+  void remember_fences();
   result<void> examine();
   void compare(const json& rows);
+  result<int> git(const std::string& kernel, std::vector<std::string> args);
   result<void> examine_repository(const std::string& kernel);
   void found(std::string what) { report_.violations.push_back(std::move(what)); }
   bool is_over() {
@@ -139,6 +137,8 @@ class trial_run {
   milliseconds usual_batch_{0};             ///< and the batch
   std::map<std::string, std::string> told_; ///< dispatch: status
   std::map<std::string, std::int64_t> told_fences_;
+  crash_promises promises_;
+  std::map<std::string, std::set<std::string>> commits_; ///< subjects, by kernel
 };
 
 result<void> trial_run::make_scratch() {
@@ -183,7 +183,21 @@ void trial_run::hear() {
     if (status == "done" || status == "failed")
       told_[text_of(a, "dispatch_id")] = status;
   }
+  promises_.heard(answer);
+  remember_fences();
   report_.acknowledged = told_.size();
+}
+
+/// The answer about a cycle has no fences: what a dispatch did until its end was told, it did under
+/// this one at most.
+void trial_run::remember_fences() {
+  std::istringstream effects(text_in(file("effects")));
+  std::map<std::string, std::int64_t> acted;
+  for (std::string id, fence; effects >> id >> fence;)
+    acted[id] = std::max<std::int64_t>(acted[id], std::strtoll(fence.c_str(), nullptr, 10));
+  for (const auto& [id, status] : told_)
+    if (const auto it = acted.find(id); it != acted.end())
+      told_fences_.emplace(id, it->second);
 }
 
 /// What a running node acknowledges: the ends that it tells of.
@@ -297,10 +311,12 @@ result<void> trial_run::batch_and_kill() {
 
 void trial_run::compare(const json& rows) {
   std::map<std::string, std::pair<std::string, std::int64_t>> there;
+  std::map<std::string, std::string> agents;
   for (const auto& row : rows) {
     const auto status = text_of(row, "status");
     const auto id = text_of(row, "dispatch_id");
     there[id] = {status, number_of(row, "fence")};
+    agents[id] = text_of(row, "agent_id");
     if (status == "pending" || status == "running")
       found("dispatch " + id + " is left over as " + status);
   }
@@ -309,10 +325,12 @@ void trial_run::compare(const json& rows) {
       found("dispatch " + id + " was told to be " + status + "; the database says " +
             (it == there.end() ? "nothing" : it->second.first));
   std::set<std::pair<std::string, std::int64_t>> seen;
+  std::set<std::string> acted;
   std::istringstream effects(text_in(file("effects")));
   report_.effects = 0;
   for (std::string id, fence; effects >> id >> fence; ++report_.effects) {
     const auto number = std::strtoll(fence.c_str(), nullptr, 10);
+    acted.insert(id);
     if (!seen.insert({id, number}).second)
       found("dispatch " + id + " ran twice under fence " + fence);
     if (const auto told = told_fences_.find(id);
@@ -321,29 +339,52 @@ void trial_run::compare(const json& rows) {
     if (const auto it = there.find(id); it == there.end() || it->second.second < number)
       found("dispatch " + id + " ran under fence " + fence + "; the database does not know it");
   }
+  for (const auto& [id, status] : told_)
+    if (status == "done" && agents[id] != idle_agent && acted.count(id) == 0)
+      found("dispatch " + id + " was told to be done; it never acted");
+}
+
+/// Its exit code; what it said is in the files "out" and "err".
+result<int> trial_run::git(const std::string& kernel, std::vector<std::string> args) {
+  // What a shell says when there is no such program.
+  constexpr int no_such_program = 127;
+  args.insert(args.begin(), {"git", "-c", "safe.directory=*", "-C", home() + "/kernel/" + kernel});
+  auto started = child::start(std::move(args), {file("out"), file("err")});
+  if (!started)
+    return no_such_program;
+  if (started->wait(child_limit, -1) != child::end::exited)
+    return fail(errc::timed_out, "git does not end", home());
+  const int code = started->code();
+  report_.git_was_there = report_.git_was_there || code != no_such_program;
+  return code;
 }
 
 result<void> trial_run::examine_repository(const std::string& kernel) {
-  auto git = child::start({"git", "-c", "safe.directory=*", "-C", home() + "/kernel/" + kernel,
-                           "fsck", "--strict", "--no-dangling", "--no-progress"},
-                          {file("out"), file("err")});
-  if (!git)
+  auto checked = git(kernel, {"fsck", "--strict", "--no-dangling", "--no-progress"});
+  if (!checked)
+    return fail(std::move(checked.error()));
+  if (!report_.git_was_there)
     return {};
-  if (git->wait(child_limit, -1) != child::end::exited)
-    return fail(errc::timed_out, "git fsck does not end", home());
-  const int code = git->code();
-  // What the shell's searchers of PATH say when there is no such program.
-  constexpr int no_such_program = 127;
-  if (code == no_such_program)
-    return {};
-  report_.git_was_there = true;
-  if (const auto said = text_in(file("out")) + text_in(file("err")); code != 0 || !said.empty())
+  if (const auto said = text_in(file("out")) + text_in(file("err")); *checked != 0 || !said.empty())
     found("git fsck: " + said);
+  auto listed = git(kernel, {"log", "--format=%s"});
+  if (!listed)
+    return fail(std::move(listed.error()));
+  if (*listed != 0)
+    found("git log: " + text_in(file("err")));
+  auto& subjects = commits_[kernel];
+  subjects.clear();
+  std::istringstream lines(text_in(file("out")));
+  for (std::string line; std::getline(lines, line);)
+    subjects.insert(line);
   return {};
 }
 
 result<void> trial_run::examine() {
   ++report_.examinations;
+  for (const char* kernel : {"default", "batch"})
+    if (auto looked = examine_repository(kernel); !looked)
+      return looked;
   json rows = json::array();
   for (auto page = rows_at_once; page == rows_at_once;) {
     std::vector<std::string> args{"dispatches", "ls", "--json", "--limit",
@@ -365,8 +406,9 @@ result<void> trial_run::examine() {
   compare(rows);
   if (auto sound = adapters::check_sqlite_integrity(home() + "/boyd.db"); !sound)
     found(sound.error().what);
-  auto looked = examine_repository("default");
-  return looked ? examine_repository("batch") : looked;
+  for (auto& broken : promises_.broken(home(), commits_))
+    found(std::move(broken));
+  return {};
 }
 
 result<crash_trial_report> trial_run::run() {

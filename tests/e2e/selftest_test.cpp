@@ -27,6 +27,36 @@ TEST_CASE("selftest kills a scratch node, finds nothing lost, and leaves nothing
   CHECK(std::filesystem::is_empty(dir.path()));
 }
 
+TEST_CASE("selftest finds out what is taken away of a cycle that was told to be whole", "[e2e]") {
+  struct loss {
+    const char* command; ///< in the scratch home, after a good cycle
+    const char* told;
+  };
+  const auto [command, told] = GENERATE(
+      loss{"sed -i 1d knowledge/graph.jsonl", "the graph does not know dispatch "},
+      loss{"$GIT update-ref HEAD $($GIT rev-list --max-parents=0 HEAD)", "its commit is not there"},
+      loss{"rm kernel/default/STATE.md", "STATE.md does not know it"},
+      loss{"sed -i 1d ../effects", "was told to be done; it never acted"});
+  // What examines the repository comes first: in front of it, once, something is taken away.
+  const temp_dir dir;
+  const temp_dir programs;
+  write_file(programs.file("git"), "#!/bin/sh\n"
+                                   "GIT='/usr/bin/git -c safe.directory=* -C kernel/default'\n"
+                                   "if mkdir " +
+                                       programs.file("once") + " 2>/dev/null; then (cd " +
+                                       dir.path() + "/boyd-selftest-*/home && " + command +
+                                       ") || exit 1; fi\n" + "exec /usr/bin/git \"$@\"\n");
+  std::filesystem::permissions(programs.file("git"), std::filesystem::perms::owner_all);
+  const auto r = boyd_run({"--home", dir.file("home"), "selftest", "--crash", "--seconds", "1",
+                           "--dir", dir.path(), "--json"},
+                          {{"PATH", programs.path() + ":/usr/local/bin:/usr/bin:/bin"}});
+  INFO(command << "\n" << r.err << r.out);
+  CHECK(r.code == 1);
+  CHECK(r.json()["ok"] == false);
+  CHECK_THAT(r.json()["violations"].dump(), Contains(told));
+  CHECK(std::filesystem::exists(programs.file("once")));
+}
+
 TEST_CASE("selftest says what it needs", "[e2e]") {
   const auto nothing = boyd_run({"selftest"});
   CHECK(nothing.code == 2);

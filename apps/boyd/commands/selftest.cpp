@@ -38,8 +38,9 @@ void show(const crash_trial_report& r, const std::string& directory, const termi
   print("  acknowledged      " + std::to_string(r.acknowledged) + " dispatches\n");
   print("  acted outside     " + std::to_string(r.effects) + " times\n");
   print("  examined          " + std::to_string(r.examinations) +
-        " times: rows, effects, integrity_check" +
-        (r.git_was_there ? ", git fsck" : "; git is not installed, so its fsck was not run") +
+        " times: rows, effects, graph, STATE.md, integrity_check" +
+        (r.git_was_there ? ", commits, git fsck"
+                         : "; git is not installed, so commits and fsck were not looked at") +
         "\n");
   for (const auto& v : r.violations)
     print(t.paint(colour::bad, "  ! " + printable(v)) + "\n");
