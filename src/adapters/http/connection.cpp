@@ -214,8 +214,10 @@ void connection::handle() {
     return open_stream(std::exchange(request_, {}));
   const auto wait = request_.query.find("wait");
   const bool waits = wait != request_.query.end() && wait->second == "1";
-  if (!waits && options.answer_timeout > 0ms)
-    arm(options.answer_timeout);
+  const bool health = request_.path == "/healthz" || request_.path == "/readyz";
+  if (const auto limit = health ? options.health_timeout : options.answer_timeout;
+      !waits && limit > 0ms)
+    arm(limit);
   watch_peer();
   call_handler(std::exchange(request_, {}));
 }

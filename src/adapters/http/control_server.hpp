@@ -22,6 +22,8 @@ inline constexpr milliseconds http_body_timeout = 30s;
 inline constexpr milliseconds http_write_timeout = 30s;
 /// How long a handler may take over a request without `wait=1`.
 inline constexpr milliseconds http_answer_timeout = 60s;
+/// The same for /healthz and /readyz: whoever watches a node has to hear that it hangs.
+inline constexpr milliseconds http_health_timeout = 5s;
 /// What `stop` grants to responses on their way.
 inline constexpr milliseconds http_stop_grace = 1s;
 /// Bytes that wait for one reader of events.
@@ -68,6 +70,7 @@ struct control_server_options {
   milliseconds write_timeout = http_write_timeout;
   /// After it the client gets 503 timed_out. Requests with `wait=1` are exempt. Zero: no limit.
   milliseconds answer_timeout = http_answer_timeout;
+  milliseconds health_timeout = http_health_timeout; ///< as above
   std::size_t max_connections = limits::http_connections;
 };
 
