@@ -3,6 +3,7 @@
 #include "support/heard_log.hpp"
 #include "support/pch.hpp"
 #include "support/sim/seeded_entropy.hpp"
+#include "support/telling.hpp"
 
 #include <caf/all.hpp>
 
@@ -21,7 +22,9 @@ struct shared_view {
   std::vector<child_view> children;
   std::map<std::string, caf::actor> handles;
   std::vector<std::string> starts;
-  int failing_starts = 0; ///< the next starts of "b" throw
+  int failing_starts = 0;       ///< the next starts of "b" throw
+  int failing_constructors = 0; ///< the next "c" throw in their own state's constructor
+  int failing_behaviours = 0;   ///< the next "c" throw while they make their behaviour
   std::vector<silent_part> silent;
   bool stopped = false;
 };
@@ -45,6 +48,26 @@ caf::behavior child(caf::event_based_actor* self) {
       [](const std::string&) {},
   };
 }
+
+/// As `child`; throws in its own constructor, within spawn, or when it makes its behaviour, which
+/// is when it first runs.
+class brittle : public caf::event_based_actor {
+ public:
+  brittle(caf::actor_config& c, view_ptr seen) : caf::event_based_actor(c), seen_(std::move(seen)) {
+    if (seen_->failing_constructors > 0 && seen_->failing_constructors-- > 0)
+      throw std::runtime_error("constructor threw");
+  }
+
+  caf::behavior make_behavior() override {
+    auto made = child(this); // as every part: first the handlers, which keep the reason
+    if (seen_->failing_behaviours > 0 && seen_->failing_behaviours-- > 0)
+      throw std::runtime_error("behaviour threw");
+    return made;
+  }
+
+ private:
+  view_ptr seen_;
+};
 
 /// Lives, takes its mail, but never answers a ping.
 struct mute_state {
@@ -94,7 +117,10 @@ caf::behavior tiny(caf::stateful_actor<tiny_state>* self, std::shared_ptr<clock_
                                 throw std::runtime_error("no start");
                               }
                               seen->starts.emplace_back(id);
-                              return self->system().spawn(child);
+                              auto& system = self->system();
+                              return std::string(id) == "c"
+                                         ? caf::actor(system.spawn<brittle>(seen))
+                                         : caf::actor(system.spawn(child));
                             }});
   }
   self->set_down_handler([self, seen](caf::down_msg& m) {
@@ -117,8 +143,11 @@ struct fixture {
   view_ptr seen = std::make_shared<shared_view>();
   caf::actor supervisor;
 
-  explicit fixture(int failing_starts = 0) {
+  explicit fixture(int failing_starts = 0, int failing_constructors = 0,
+                   int failing_behaviours = 0) {
     seen->failing_starts = failing_starts;
+    seen->failing_constructors = failing_constructors;
+    seen->failing_behaviours = failing_behaviours;
     supervisor = node.own(node.system().spawn(tiny, node.clock(), seen));
     node.run_all();
   }
@@ -177,6 +206,32 @@ TEST_CASE("case 2 init-throws: a factory that throws is repeated with a back-off
   f.node.advance(1s);
   CHECK(f.view("b").state == "running");
   CHECK(f.view("b").restarts == 2);
+}
+
+TEST_CASE("case 2 init-throws: a part that throws in its constructor or its behaviour is repeated",
+          "[supervision]") {
+  const auto [constructors, behaviours, text] =
+      GENERATE(std::tuple{2, 0, "constructor threw"}, std::tuple{0, 2, "behaviour threw"},
+               std::tuple{1, 1, "behaviour threw"});
+  fixture f(0, constructors, behaviours);
+  f.node.advance(1min);
+  CHECK(f.view("c").state == "running");
+  CHECK(f.view("c").restarts == 2);
+  CHECK(f.view("c").last_error == text);
+  CHECK_FALSE(f.node.ended(f.supervisor));
+  CHECK_FALSE(f.node.ended(f.seen->handles["c"]));
+  CHECK(f.view("a").restarts == 0);
+}
+
+TEST_CASE("case 2 init-throws: a part that never starts uses up the restarts, and no more",
+          "[supervision]") {
+  fixture f(0, 1000, 0);
+  f.node.advance(1min);
+  CHECK(f.node.ended(f.supervisor));
+  const auto starts = 1000 - f.seen->failing_constructors;
+  CHECK(starts == 4);
+  test::tell_figure("case 2: a constructor that throws for ever: " + std::to_string(starts) +
+                    " starts, then the supervisor ends with the reason");
 }
 
 TEST_CASE("too many failures end the supervisor with the reason", "[supervision]") {

@@ -275,6 +275,9 @@ TEST_CASE("case 22 notify-lost: without wake-ups the poll finds the work", "[cha
   REQUIRE(eventually([&] { return a.said("effect") == 2; }));
   const auto took = seconds_since(asked);
   tell_figure(fmt::format("case 22: found by the poll after {:.2f} s", took));
+  // The time that the request itself takes comes on top.
+  constexpr double poll = 5;
+  CHECK(took <= (strict_times() ? poll + 0.5 : poll + 15));
   a.open_gate("go");
   CHECK(cycle.finish().code == 0);
   CHECK(proxy.muted() > 0);
