@@ -1,5 +1,6 @@
 #include "program.hpp"
 #include "support/pch.hpp"
+#include "support/sanitized.hpp"
 #include "support/strict_times.hpp"
 #include "support/telling.hpp"
 #include "support/wait.hpp"
@@ -47,7 +48,7 @@ std::string yaml_of(const std::string& command, const std::string& faults = {}, 
 
 /// 2 and 5 s are promised for an end, and the drain's grace here is an hour: between them lies
 /// what a machine with other work, and a sanitizer that looks for leaks at the end, may add.
-constexpr std::chrono::seconds soon{15};
+const std::chrono::seconds soon{sanitized() ? 15 : 5};
 
 struct timed_end {
   finished left;
@@ -166,7 +167,9 @@ TEST_CASE("case 7 blocking-tool-call: the node answers while twice as many tools
   constexpr int pings = 200;
   for (int i = 0; i < pings; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    CHECK_THAT(get(home.file("run/control.sock"), "/healthz"), Contains("\"ok\":true"));
+    // Every part is asked, the kernel among them.
+    CHECK_THAT(get(home.file("run/control.sock"), "/api/v1/status"),
+               Contains("\"kernel_id\":\"default\"") && !Contains("\"state\":\"silent\""));
     took.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
         std::chrono::steady_clock::now() - begin));
   }

@@ -114,6 +114,8 @@ TEST_CASE(
   CHECK(moved_in_spite);
   CHECK(point > 20);
   h.check_sound();
+  tell_figure("case 43: " + std::to_string(point - 1) +
+              " calls of a commit failed, each once: 0 second commits, 0 false answers");
 }
 
 TEST_CASE("one failing call, or a kill, in two commits leaves both of them or none") {
@@ -164,6 +166,7 @@ TEST_CASE("case 44 fault-during-recovery: opening what a crash has left may be k
   // A commit that dies before this call leaves locks and loose ends behind.
   constexpr int crash_point = 30;
   int cleared = 0;
+  int points = 0;
   for (const auto how : {step_choice::kill, step_choice::refuse}) {
     int point = 0;
     for (bool all = false; !all && point < most_steps; ++point) {
@@ -197,8 +200,11 @@ TEST_CASE("case 44 fault-during-recovery: opening what a crash has left may be k
       h.check_clean();
     }
     CHECK(point < most_steps);
+    points += point - 1;
   }
   CHECK(cleared > 0);
+  tell_figure("case 44: a repository opened after a crash, killed or failing at " +
+              std::to_string(points) + " calls: the next commit works after each");
 }
 
 TEST_CASE("killed before any call of packing: every commit stays readable") {
