@@ -51,6 +51,11 @@ void perceived(self_pointer self, perception& p) {
     return;
   if (!p.begun)
     return retry_step(self, p.begun.error());
+  // When it has just died, this part is about to be started anew with it, and asks again: agents
+  // are not to run without their goal. One that is parked is waited for once.
+  if (!p.context && p.context.error().code == errc::actor_down &&
+      std::exchange(s.waited_for_context, s.cycle->id()) != s.cycle->id())
+    return retry_step(self, p.context.error());
   s.cycle->perceive(std::move(p.state), std::move(p.context));
   if (p.orientation)
     take_orientation(self, std::move(*p.orientation));

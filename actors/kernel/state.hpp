@@ -99,6 +99,7 @@ struct kernel_state {
   bool repairing = false;
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
+  std::string waited_for_context;          ///< the cycle that has waited for the librarian
 
   std::uint64_t look_generation = 0;
   std::uint64_t step_generation = 0;
