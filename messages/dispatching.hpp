@@ -2,6 +2,7 @@
 
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/dispatch.hpp"
+#include "boyd/ports/dispatch_store.hpp"
 #include "messages/message.hpp"
 
 #include <memory>
@@ -31,6 +32,12 @@ struct cancel_run : message {
   std::string dispatch_id;
   cancel_cause cause = cancel_cause::operator_request;
   std::int64_t fence = 0; ///< 0: whichever attempt runs; else that one only: for repeats
+};
+
+/// The pool tells a dispatcher of its rows that this node holds although their lease has run out:
+/// the answer to their claim may have been lost.
+struct expired_rows : message {
+  std::vector<store::rescue_expired::own_row> rows;
 };
 
 /// To the pool: stop claiming; running attempts get `grace`, then they are cancelled and given

@@ -297,6 +297,8 @@ using dispatcher_actor = caf::typed_actor<
     caf::reacts_to<run_finished>,
     // End this attempt, if you have it.
     caf::reacts_to<cancel_run>,
+    // Give back those that you do not run.
+    caf::reacts_to<expired_rows>,
     // Stop claiming; then cancel what runs after the grace.
     caf::reacts_to<drain_order>,
     // Cancel what runs, now.

@@ -278,10 +278,11 @@ void keep_ticking(self_pointer self) {
 void step(self_pointer self) {
   auto& s = self->state;
   auto todo = s.core->decide(now_of(self));
-  for (auto& [id, cause] : todo.cancel)
-    cancel(self, id, cause);
   if (!todo.start.empty())
     run(self, std::move(todo.start));
+  // After the starts: a claim whose answer slept with us brings a lease that is over.
+  for (auto& [id, cause] : todo.cancel)
+    cancel(self, id, cause);
   if (!todo.settle.empty())
     settle(self, std::move(todo.settle));
   if (!todo.renew.empty())
@@ -406,21 +407,34 @@ void give_back(self_pointer self, unknown_rows which, std::string before) {
               const auto next = rows->size() == listed_rows ? rows->back().dispatch_id : "";
               std::vector<settlement> items;
               for (auto& row : *rows) {
-                if (row.lease_owner != st.parts.context->node_id || st.core->has(row.dispatch_id))
+                if (row.lease_owner != st.parts.context->node_id ||
+                    st.core->has(row.dispatch_id, row.fence))
                   continue;
                 items.push_back(settlement_of(self, std::move(row), which));
               }
               // To be claimed behind the settlement; the pool would look only after a long while.
               const auto count = items.size();
-              if (count > 0)
-                settle(self, std::move(items));
-              if (count > 0 && which == unknown_rows::of_claim) {
+              st.core->settle(std::move(items));
+              if (count > 0 && which == unknown_rows::of_claim)
                 st.core->due(count, st.last_due.priority);
-                step(self);
-              }
+              step(self);
               if (!next.empty())
                 give_back(self, which, next);
             });
+}
+
+/// The same for rows that the store tells of by itself.
+void give_back(self_pointer self, const std::vector<store::rescue_expired::own_row>& rows) {
+  auto& s = self->state;
+  std::vector<settlement> items;
+  for (const auto& row : rows)
+    if (!s.core->has(row.dispatch_id, row.fence))
+      items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
+  if (items.empty())
+    return;
+  s.core->due(items.size(), s.last_due.priority);
+  s.core->settle(std::move(items));
+  step(self);
 }
 
 /// What runs keeps the configuration it was started with, but for what its next actions may be: a
@@ -502,6 +516,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         self->state.core->cancel(m.dispatch_id, m.cause, m.fence);
         step(self);
       },
+      [self](expired_rows& m) { give_back(self, m.rows); },
       [self](drain_order& m) { drain(self, m.grace); },
       [self](hurry_order&) {
         self->state.removed = false;

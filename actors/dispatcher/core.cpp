@@ -3,6 +3,7 @@
 #include "boyd/queue/transitions.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace boyd {
@@ -79,6 +80,10 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
           queue::decide_settlement(r, *refusal, limits_.retry, 0, queue::stop_cause::none));
       continue;
     }
+    if (const auto older = running_.find(r.row.dispatch_id); older != running_.end()) {
+      stand_behind(std::move(r), older->second, call_started);
+      continue;
+    }
     leases_.granted(r.row.dispatch_id, r.row.fence, call_started, r.lease);
     auto work = std::make_shared<const claimed_dispatch>(std::move(r));
     running_[work->row.dispatch_id] = {work, std::nullopt};
@@ -87,14 +92,33 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   }
 }
 
+/// A row that was taken from us while we slept comes to us again: the older attempt has lost its
+/// fence. It is ended, and the new one begins when it is: one row never runs twice at a time here.
+void dispatcher_core::stand_behind(claimed_dispatch r, const run& older, steady_time call_started) {
+  const auto id = r.row.dispatch_id;
+  if (r.row.fence <= older.work->row.fence)
+    return; // told again
+  leases_.granted(id, r.row.fence, call_started, r.lease);
+  auto& place = behind_[id];
+  if (!place)
+    --permits_;
+  place = std::make_shared<const claimed_dispatch>(std::move(r));
+  cancel(id, cancel_cause::lease_lost, older.work->row.fence);
+}
+
+void dispatcher_core::drop_behind(const std::string& dispatch_id, cancel_cause cause) {
+  const auto it = behind_.find(dispatch_id);
+  if (it == behind_.end())
+    return;
+  settle_unstarted(*it->second, cause);
+  leases_.released(dispatch_id, it->second->row.fence);
+  behind_.erase(it);
+  ++permits_back_;
+}
+
 void dispatcher_core::give_back(const claimed_dispatch& r) {
-  settlement back;
-  back.dispatch_id = r.row.dispatch_id;
-  back.fence = r.row.fence;
-  back.to = settle_to::release;
-  back.outcome.execution = execution_verdict::cancelled;
-  back.outcome.error = "given back before it was started";
-  to_settle_.push_back(std::move(back));
+  to_settle_.push_back(
+      queue::released(r.row.dispatch_id, r.row.fence, "given back before it was started"));
 }
 
 void dispatcher_core::settle_unstarted(const claimed_dispatch& r, cancel_cause cause) {
@@ -122,6 +146,10 @@ void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fenc
   running_.erase(it);
   // Back to the broker, even when more is due: somebody else's work may be more urgent.
   ++permits_back_;
+  if (auto next = behind_.extract(dispatch_id)) {
+    running_[dispatch_id] = {next.mapped(), std::nullopt};
+    to_start_.push_back(std::move(next.mapped()));
+  }
 }
 
 void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause,
@@ -132,18 +160,38 @@ void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause,
       early_cancels_.emplace(dispatch_id, cause);
     return;
   }
+  const auto behind = behind_.find(dispatch_id);
+  if (behind != behind_.end() && (fence == 0 || fence == behind->second->row.fence))
+    drop_behind(dispatch_id, cause);
   if (it->second.cancelled || (fence != 0 && fence != it->second.work->row.fence))
     return;
   it->second.cancelled = cause;
   to_cancel_.emplace_back(dispatch_id, cause);
 }
 
+bool dispatcher_core::has(const std::string& dispatch_id, std::int64_t fence) const {
+  const auto is_it = [&](const settlement& s) {
+    return s.dispatch_id == dispatch_id && s.fence == fence;
+  };
+  const auto it = running_.find(dispatch_id);
+  const auto next = behind_.find(dispatch_id);
+  return (it != running_.end() && it->second.work->row.fence == fence) ||
+         (next != behind_.end() && next->second->row.fence == fence) ||
+         settling_.contains({dispatch_id, fence}) || std::ranges::any_of(to_settle_, is_it);
+}
+
+void dispatcher_core::settle(std::vector<settlement> items) {
+  std::ranges::move(items, std::back_inserter(to_settle_));
+}
+
 void dispatcher_core::settled(const std::vector<settlement>& items) {
-  settling_ -= std::min(settling_, items.size());
+  for (const auto& item : items)
+    if (auto it = settling_.find({item.dispatch_id, item.fence}); it != settling_.end())
+      settling_.erase(it);
 }
 
 void dispatcher_core::settle_failed(const std::vector<settlement>& items) {
-  settling_ -= std::min(settling_, items.size());
+  settled(items);
   to_settle_.insert(to_settle_.end(), items.begin(), items.end());
 }
 
@@ -161,6 +209,9 @@ void dispatcher_core::renew_failed(steady_time now) {
 void dispatcher_core::drain() {
   draining_ = true;
   told_drained_ = false;
+  // What waits for an older attempt's end has not begun.
+  for (const auto& [id, next] : std::map(behind_))
+    drop_behind(id, cancel_cause::shutdown);
 }
 
 bool dispatcher_core::resume() {
@@ -176,8 +227,8 @@ void dispatcher_core::cancel_all(cancel_cause cause) {
 }
 
 int dispatcher_core::free_places() const {
-  return std::max(0, limits_.max_concurrent - running() - static_cast<int>(to_settle_.size()) -
-                         static_cast<int>(settling_));
+  const auto taken = running_.size() + behind_.size() + to_settle_.size() + settling_.size();
+  return std::max(0, limits_.max_concurrent - static_cast<int>(taken));
 }
 
 void dispatcher_core::take_lost(steady_time now, dispatcher_actions& todo) {
@@ -186,7 +237,7 @@ void dispatcher_core::take_lost(steady_time now, dispatcher_actions& todo) {
     if (!limits_.shared_store)
       leases_.granted(lost.dispatch_id, lost.fence, now, limits_.lease);
     else
-      cancel(lost.dispatch_id, cancel_cause::lease_lost);
+      cancel(lost.dispatch_id, cancel_cause::lease_lost, lost.fence);
   }
   todo.cancel = std::exchange(to_cancel_, {});
 }
@@ -196,7 +247,8 @@ dispatcher_actions dispatcher_core::decide(steady_time now) {
   todo.start = std::exchange(to_start_, {});
   take_lost(now, todo);
   todo.settle = std::exchange(to_settle_, {});
-  settling_ += todo.settle.size();
+  for (const auto& item : todo.settle)
+    settling_.emplace(item.dispatch_id, item.fence);
   if (!renewing_ && now >= renew_again_) {
     todo.renew = leases_.due(now);
     renewing_ = !todo.renew.empty();
@@ -220,7 +272,7 @@ dispatcher_actions dispatcher_core::decide(steady_time now) {
     wished_ = wish;
     todo.wish = wish;
   }
-  if (draining_ && !told_drained_ && running_.empty() && settling_ == 0 && !claiming_) {
+  if (draining_ && !told_drained_ && running_.empty() && settling_.empty() && !claiming_) {
     told_drained_ = true;
     todo.drained = true;
   }

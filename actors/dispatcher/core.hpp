@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd {
@@ -62,6 +64,8 @@ class dispatcher_core {
   /// the store has it running before we know.
   /// A fence that is not 0 names the attempt: another one goes on.
   void cancel(const std::string& dispatch_id, cancel_cause cause, std::int64_t fence = 0);
+  /// Ends of attempts that did not run here.
+  void settle(std::vector<settlement> items);
   /// The store took (or refused for good) these settlements.
   void settled(const std::vector<settlement>& items);
   /// The store could not take them: they are offered again by the next tick.
@@ -81,7 +85,8 @@ class dispatcher_core {
   /// What to do now; call after every event and at least every second while something runs.
   dispatcher_actions decide(steady_time now);
 
-  bool has(const std::string& dispatch_id) const { return running_.count(dispatch_id) > 0; }
+  /// Whether this attempt runs here, is to begin, or has an end that the store has not taken yet.
+  bool has(const std::string& dispatch_id, std::int64_t fence) const;
   int running() const { return static_cast<int>(running_.size()); }
   int limit() const { return limits_.max_concurrent; }
   std::uint64_t waiting() const { return due_; }
@@ -96,16 +101,20 @@ class dispatcher_core {
   int free_places() const;
   void give_back(const claimed_dispatch& r);
   void settle_unstarted(const claimed_dispatch& r, cancel_cause cause);
+  void stand_behind(claimed_dispatch r, const run& older, steady_time call_started);
+  void drop_behind(const std::string& dispatch_id, cancel_cause cause);
   void take_lost(steady_time now, dispatcher_actions& todo);
 
   dispatcher_limits limits_;
   queue::held_leases leases_;
   std::map<std::string, run> running_;
+  /// Later claims of rows whose attempt here has not ended, each with its permit and lease.
+  std::map<std::string, std::shared_ptr<const claimed_dispatch>> behind_;
   std::vector<std::shared_ptr<const claimed_dispatch>> to_start_;
   std::vector<std::pair<std::string, cancel_cause>> to_cancel_;
   std::map<std::string, cancel_cause> early_cancels_; ///< of unknown ids, while claiming
   std::vector<settlement> to_settle_;
-  std::size_t settling_ = 0; ///< handed to the store, not answered
+  std::multiset<std::pair<std::string, std::int64_t>> settling_; ///< with the store, not answered
   std::uint64_t due_ = 0;
   int priority_ = 0;
   int permits_ = 0;      ///< in hand for the claim that is under way or comes next

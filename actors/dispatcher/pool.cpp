@@ -5,6 +5,7 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/queue/settlement.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -12,6 +13,7 @@
 #include <caf/typed_response_promise.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -309,6 +311,43 @@ void recover(self_pointer self) {
             });
 }
 
+/// This node's rows with a lease that has run out, as after a suspend: their dispatchers know which
+/// of them run. Where there is none, and none is to come, nobody else would give them back.
+void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_row> rows) {
+  auto& s = self->state;
+  std::map<std::string, expired_rows> by_member;
+  for (auto& row : rows)
+    by_member[child_id(row.kernel_id, row.agent_id)].rows.push_back(std::move(row));
+  store::settle left{s.context->node_id, {}};
+  const auto children = by_member.empty() ? std::vector<child_view>{} : s.shell->view();
+  for (auto& [id, told] : by_member) {
+    const auto child = std::ranges::find(children, id, &child_view::id);
+    if (auto d = handle_of(self, id))
+      self->send(d, std::move(told));
+    else if (child == children.end() || child->state == "parked")
+      for (const auto& row : told.rows)
+        left.items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
+  }
+  if (!left.items.empty())
+    ask_store(self, s.services.store, std::move(left), [](result<store::settle::reply>) {
+      // The next sweep repairs a lost one.
+    });
+}
+
+/// Page by page, at once: a node that died may have left many, and each waits for the one before.
+void rescue(self_pointer self) {
+  store::rescue_expired op{self->state.context->node_id, limits::max_rescues};
+  ask_store(self, self->state.services.store, op,
+            [self, limit = op.limit](result<store::rescue_expired::reply> r) {
+              if (!r)
+                return;
+              log_recovered("expired", *r);
+              look_after_own(self, std::move(r->own));
+              if (r->returned.size() + r->poisoned.size() >= limit)
+                rescue(self);
+            });
+}
+
 void sweep(self_pointer self) {
   auto& s = self->state;
   const auto& every = s.context->housekeeping;
@@ -320,12 +359,7 @@ void sweep(self_pointer self) {
             [](result<store::ok>) {
               // Membership only; the next beat repairs a lost one.
             });
-  store::rescue_expired op;
-  op.max_rescues = limits::max_rescues;
-  ask_store(self, s.services.store, op, [](result<store::take_back::reply> r) {
-    if (r)
-      log_recovered("expired", *r);
-  });
+  rescue(self);
 }
 
 // -- reload and drain

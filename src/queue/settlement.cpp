@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace boyd::queue {
 
@@ -32,6 +33,16 @@ milliseconds backoff_delay(const retry_limits& limits, int attempt, double unit_
                                 std::ldexp(static_cast<double>(limits.base.count()), exponent));
   const auto unit = std::clamp(unit_random, 0.0, 1.0);
   return milliseconds{static_cast<std::int64_t>(std::max(0.0, ceiling * unit))};
+}
+
+settlement released(std::string dispatch_id, std::int64_t fence, std::string why) {
+  settlement s;
+  s.dispatch_id = std::move(dispatch_id);
+  s.fence = fence;
+  s.to = settle_to::release;
+  s.outcome.execution = execution_verdict::cancelled;
+  s.outcome.error = std::move(why);
+  return s;
 }
 
 settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome& outcome,

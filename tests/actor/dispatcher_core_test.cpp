@@ -241,6 +241,121 @@ TEST_CASE("dispatcher: on a shared store an attempt ends when its lease does") {
   CHECK(alone.decide(t0 + 40s).cancel.empty());
 }
 
+TEST_CASE("dispatcher: a row that comes again begins when its older attempt has ended") {
+  auto core = running({"a"}, true);
+  core.due(1, 10);
+  (void)core.decide(t0);
+  core.granted(1);
+  REQUIRE(core.decide(t0).claim == 1);
+  core.claimed({claimed("a", 2)}, t0);
+  auto todo = core.decide(t0);
+  CHECK(todo.start.empty());
+  CHECK(todo.permits_back == 0);
+  REQUIRE(todo.cancel.size() == 1);
+  CHECK(todo.cancel[0].second == cancel_cause::lease_lost);
+  CHECK(core.has("a", 1));
+  CHECK(core.has("a", 2));
+  // It holds a place: with two at once there is none left.
+  core.due(5, 10);
+  CHECK_FALSE(core.decide(t0).wish.value_or(0) > 0);
+
+  SECTION("the older one ends") {
+    core.finished("a", 1, good(), 0);
+    todo = core.decide(t0);
+    REQUIRE(todo.start.size() == 1);
+    CHECK(todo.start[0]->row.fence == 2);
+    CHECK(todo.permits_back == 1);
+    REQUIRE(todo.settle.size() == 1); // for the store to refuse, and to log
+    CHECK(todo.settle[0].fence == 1);
+    core.settled(todo.settle);
+    // The lease of the new one is kept.
+    todo = core.decide(t0 + 10s);
+    REQUIRE(todo.renew.size() == 1);
+    CHECK(todo.renew[0].fence == 2);
+    core.finished("a", 2, good(), 0);
+    todo = core.decide(t0 + 11s);
+    CHECK(todo.permits_back == 1);
+    CHECK(core.running() == 0);
+  }
+  SECTION("an operator's cancel ends both") {
+    core.cancel("a", cancel_cause::operator_request);
+    todo = core.decide(t0);
+    REQUIRE(todo.settle.size() == 1);
+    CHECK(todo.settle[0].fence == 2);
+    CHECK(todo.settle[0].to == settle_to::cancelled);
+    CHECK(todo.permits_back == 1);
+    core.finished("a", 1, good(), 0);
+    todo = core.decide(t0);
+    CHECK(todo.start.empty());
+    CHECK(todo.permits_back == 1);
+  }
+  SECTION("a drain gives it back unstarted") {
+    core.drain();
+    todo = core.decide(t0);
+    REQUIRE(todo.settle.size() == 1);
+    CHECK(todo.settle[0].fence == 2);
+    CHECK(todo.settle[0].to == settle_to::release);
+    CHECK(todo.permits_back == 1);
+    CHECK_FALSE(todo.drained);
+    core.settled(todo.settle);
+    core.finished("a", 1, good(), 0);
+    todo = core.decide(t0);
+    CHECK(todo.start.empty());
+    CHECK(todo.permits_back == 1);
+    core.settled(todo.settle);
+    CHECK(core.decide(t0).drained);
+  }
+  SECTION("its lease is lost, too, before the older one has ended") {
+    todo = core.decide(t0 + 30s);
+    REQUIRE(todo.settle.size() == 1);
+    CHECK(todo.settle[0].fence == 2);
+    CHECK(todo.settle[0].to == settle_to::release);
+    CHECK(todo.permits_back == 1);
+    CHECK_FALSE(core.has("a", 3));
+  }
+  SECTION("it comes a third time") {
+    core.settled({});
+    core.finished("a", 1, good(), 0);
+    (void)core.decide(t0);
+    core.claimed({claimed("a", 2)}, t0); // told again
+    CHECK(core.decide(t0).cancel.empty());
+    CHECK(core.running() == 1);
+  }
+}
+
+TEST_CASE("dispatcher: an end belongs to it until the store has taken it") {
+  auto core = running({"a"});
+  CHECK(core.has("a", 1));
+  CHECK_FALSE(core.has("a", 2));
+  core.finished("a", 1, good(), 0);
+  CHECK(core.has("a", 1));
+  const auto todo = core.decide(t0);
+  CHECK(core.has("a", 1));
+  core.settle_failed(todo.settle);
+  CHECK(core.has("a", 1));
+  CHECK(core.decide(t0).settle.size() == 1);
+  core.settled(todo.settle);
+  CHECK_FALSE(core.has("a", 1));
+}
+
+TEST_CASE("dispatcher: what others' attempts came to takes part in places and in the drain") {
+  auto core = running({"a"});
+  settlement left;
+  left.dispatch_id = "left";
+  left.fence = 7;
+  core.settle({left});
+  CHECK(core.has("left", 7));
+  core.finished("a", 1, good(), 0);
+  core.drain();
+  auto todo = core.decide(t0);
+  REQUIRE(todo.settle.size() == 2);
+  const std::vector<settlement> own{todo.settle.back()};
+  core.settled(own);
+  CHECK_FALSE(core.decide(t0).drained);
+  core.settled({todo.settle.front()});
+  CHECK(core.decide(t0).drained);
+}
+
 TEST_CASE("dispatcher: a cancel that overtakes the claim's answer ends the row unstarted") {
   dispatcher_core core(two_at_once());
   core.cancel("a", cancel_cause::operator_request); // nothing is under way: not ours

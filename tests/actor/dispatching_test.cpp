@@ -358,4 +358,189 @@ TEST_CASE("who listens hears of a cancelled dispatch, not of one that could not 
   CHECK(*heard == std::vector{waiting});
 }
 
+namespace {
+
+/// One run that takes hours, and may.
+config::agent long_one(milliseconds takes) {
+  auto agent = scripted("slow", {takes});
+  agent.timeout = 2 * takes;
+  return agent;
+}
+
+/// What no clock and no sleep may do to a row that runs on.
+void check_undisturbed(fixture& f) {
+  for (const auto& row : f.rows()) {
+    CHECK(row.status == dispatch_status::running);
+    CHECK(row.fence == 1);
+    CHECK(row.rescues == 0);
+  }
+}
+
+} // namespace
+
+TEST_CASE("case 23 clock-step: a node whose clock is set does not take its own runs for lost",
+          "[dispatching]") {
+  const bool shared = GENERATE(false, true);
+  const auto by = GENERATE(milliseconds{1h}, -milliseconds{1h});
+  INFO((shared ? "shared, by " : "alone, by ") << by.count());
+  fixture f({long_one(10min)}, shared);
+  f.enqueue("slow", 3);
+  f.actors.run_all();
+  f.actors.clock()->jump(by);
+  f.actors.advance(2 * f.context->housekeeping.sweep_alone);
+  check_undisturbed(f);
+  CHECK(f.permits_in_use() == 3);
+  f.actors.clock()->jump(-by);
+  f.actors.advance(10min);
+  CHECK(f.done() == 3);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE(
+    "case 23 suspend: however often a node sleeps, what it runs goes on and no permit is lost",
+    "[dispatching]") {
+  constexpr int sleeps = limits::max_rescues + 2;
+  fixture f({long_one(100h)});
+  f.enqueue("slow", 2);
+  f.actors.run_all();
+  for (int i = 0; i < sleeps; ++i) {
+    f.actors.clock()->advance(1h);
+    f.actors.advance(2min);
+    check_undisturbed(f);
+    CHECK(f.permits_in_use() == 2);
+  }
+  f.actors.advance(100h);
+  CHECK(f.done() == 2);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("case 23 suspend: with a shared store what slept beyond its lease runs again, once",
+          "[dispatching]") {
+  fixture f({long_one(20h)}, true);
+  f.enqueue("slow", 2);
+  f.actors.run_all();
+  f.actors.clock()->advance(1h);
+  f.actors.advance(10s);
+  for (const auto& row : f.rows()) {
+    CHECK(row.status == dispatch_status::running);
+    CHECK(row.fence == 2);
+    CHECK(row.rescues == 0);
+  }
+  CHECK(f.permits_in_use() == 2);
+  f.actors.advance(20h);
+  CHECK(f.done() == 2);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("what another node took while this one slept is not run twice beside itself here",
+          "[dispatching]") {
+  fixture f({long_one(20h)}, true);
+  f.enqueue("slow", 2);
+  f.actors.run_all();
+  f.actors.clock()->advance(1h);
+  CHECK(std::get<store::rescue_expired::reply>(
+            f.database->run({store::rescue_expired{"node-2"}}).front())
+            .returned.size() == 2);
+  // They come here again, and the older attempts take their time to end.
+  f.actors.advance_without("executor", 10s);
+  CHECK(f.permits_in_use() == 4);
+  f.actors.advance(10s);
+  for (const auto& row : f.rows()) {
+    CHECK(row.status == dispatch_status::running);
+    CHECK(row.rescues == 1);
+  }
+  CHECK(f.permits_in_use() == 2);
+  f.actors.advance(20h);
+  CHECK(f.done() == 2);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("own rows that no dispatcher knows of go back to the queue once their lease is over",
+          "[dispatching]") {
+  const bool shared = GENERATE(false, true);
+  fixture f({scripted("quick", {0ms}), scripted("slow", {1h})}, shared);
+  f.enqueue("slow", 1);
+  f.actors.run_all();
+  // Claimed without its dispatcher, as by a claim whose answer never came.
+  store_request request;
+  for (int i = 0; i < 3; ++i)
+    request.operations.emplace_back(f.enqueueing("quick"));
+  request.operations.emplace_back(
+      store::claim{f.context->node_id, f.kernel().kernel_id, "quick", 3, limits::lease});
+  REQUIRE(f.actors.ask_now<store_reply>(f.store, std::move(request)).ok());
+  f.actors.advance(limits::lease - 5s);
+  CHECK(f.statuses() == counts{{dispatch_status::running, 4}});
+  f.actors.advance(5s + f.context->housekeeping.sweep_alone);
+  CHECK(f.statuses() == counts{{dispatch_status::running, 1}, {dispatch_status::done, 3}});
+  for (const auto& row : f.rows()) {
+    CHECK(row.rescues == 0);
+    CHECK(row.attempt == 1);
+  }
+  CHECK(f.permits_in_use() == 1);
+}
+
+TEST_CASE("what a parked dispatcher's agent has running is given back for other nodes",
+          "[dispatching]") {
+  fixture f({scripted("bad", {0ms}), scripted("good", {0ms})}, true);
+  REQUIRE(faults::arm({{"dispatcher.claim", faults::action::crash, -1, 1.0, 0ms}}, 1));
+  f.enqueue("bad", 1);
+  f.actors.advance(5min);
+  const auto health = f.actors.ask_now<part_health>(f.pool, health_query{});
+  REQUIRE(health.ok());
+  REQUIRE(health.value().reason.find("parked: dispatcher:default/bad") != std::string::npos);
+  const auto answers =
+      f.database->run({store::claim{f.context->node_id, f.kernel().kernel_id, "bad", 1, 30s}});
+  REQUIRE(std::get<std::vector<claimed_dispatch>>(answers.front()).size() == 1);
+  f.actors.advance(30s + f.context->housekeeping.sweep);
+  CHECK(f.statuses() == counts{{dispatch_status::pending, 1}});
+  CHECK(f.rows().front().rescues == 0);
+}
+
+TEST_CASE("case 27 rescue-page-full: a dead node's many runs do not hold up the last of them",
+          "[dispatching]") {
+  constexpr std::size_t dead = 10'000;
+  fixture f({scripted("quick", {0ms})}, true);
+  // Of an agent that is not configured here: they stay in the queue when they are back in it.
+  std::vector<store::operation> all;
+  for (std::size_t i = 0; i < dead; ++i)
+    all.emplace_back(f.enqueueing("elsewhere"));
+  all.emplace_back(store::claim{"node-2", f.kernel().kernel_id, "elsewhere", dead, limits::lease});
+  (void)f.database->run(all);
+  f.actors.advance(1s);
+  (void)f.database->run({f.enqueueing("quick"),
+                         store::claim{"node-2", f.kernel().kernel_id, "quick", 1, limits::lease}});
+  f.actors.advance(limits::lease + f.context->housekeeping.sweep);
+  CHECK(f.done() == 1);
+  const auto counted = f.database->run({store::count_by_status{}});
+  CHECK(
+      std::get<store::count_by_status::reply>(counted.front()) ==
+      store::count_by_status::reply{{dispatch_status::pending, dead}, {dispatch_status::done, 1}});
+}
+
+TEST_CASE("a result that the store has not taken is that of no run which nobody knows",
+          "[dispatching]") {
+  fixture f({scripted("quick", {0ms})});
+  // The first result waits; meanwhile nobody knows what the second claim came to.
+  const int times = GENERATE(range(1, 13));
+  INFO(times << " times");
+  faults::arming claim{"store.claim", faults::action::error, 2};
+  claim.after = 1;
+  REQUIRE(faults::arm({{"store.settle", faults::action::error, times},
+                       {"spool.bytes", faults::action::error, times},
+                       claim},
+                      1));
+  f.enqueue("quick", 1);
+  f.actors.advance(500ms);
+  f.database->run({f.enqueueing("quick")});
+  caf::anon_send(f.pool, queue_changed{});
+  f.actors.advance(2min);
+  CHECK(f.done() == 2);
+  for (const auto& row : f.rows()) {
+    CHECK(row.fence == 1);
+    CHECK(row.attempt == 1);
+    CHECK(row.attempts_json == "[]");
+  }
+  CHECK(f.permits_in_use() == 0);
+}
+
 } // namespace boyd::dispatching_test

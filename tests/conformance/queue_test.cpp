@@ -189,6 +189,39 @@ TEST_CASE("a lease ends by the store's clock, and its late owner is refused") {
   REQUIRE(settle(s, kept, settle_to::done) == settle_result::accepted);
 }
 
+TEST_CASE("a node never rescues its own rows: it lives, and is told of them") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue(s, {spec(1, "a"), spec(2, "b"), spec(3, "c"), spec(4, "d")});
+  REQUIRE(claim(s, "n1", 1, "a", w->span()).size() == 1);
+  REQUIRE(claim(s, "n1", 1, "b", 1h).size() == 1);
+  REQUIRE(claim(s, "n2", 1, "c", w->span()).size() == 1);
+  REQUIRE(claim(s, "n1", 1, "d", w->span()).size() == 1);
+  store::rescue_expired mine{"n1"};
+  REQUIRE(ask(s, mine).own.empty());
+  store::rescue_expired::reply seen;
+  REQUIRE(w->after_span([&] {
+    auto r = ask(s, mine);
+    seen.returned.insert(seen.returned.end(), r.returned.begin(), r.returned.end());
+    seen.own = std::move(r.own);
+    return seen.own.size() == 2 && !seen.returned.empty();
+  }));
+  REQUIRE(seen.returned == strings{id_of(3)});
+  REQUIRE(seen.own[0].dispatch_id == id_of(1));
+  REQUIRE(seen.own[0].kernel_id == "k");
+  REQUIRE(seen.own[0].agent_id == "a");
+  REQUIRE(seen.own[0].fence == 1);
+  REQUIRE(seen.own[1].dispatch_id == id_of(4));
+  mine.limit = 1;
+  REQUIRE(ask(s, mine).own.size() == 1);
+  REQUIRE(row(s, id_of(1)).status == dispatch_status::running);
+  REQUIRE(row(s, id_of(1)).rescues == 0);
+  // It renews what it runs, and another node takes what it does not.
+  REQUIRE(ask(s, store::renew_leases{"n1", {{id_of(1), 1}}, 1h}).lost.empty());
+  REQUIRE(ask(s, store::rescue_expired{"n2"}).returned == strings{id_of(4)});
+  REQUIRE(ask(s, mine).own.empty());
+}
+
 TEST_CASE("an expired lease that nobody took is still held and can be renewed and settled") {
   const auto w = any_world();
   auto& s = w->store();

@@ -158,9 +158,20 @@ struct take_back {
   std::size_t limit = 1000;
 };
 
-/// Other owners' rows whose lease has run out by the store's clock: as take_back.
+/// Other owners' rows whose lease has run out by the store's clock: as take_back. Rows of the node
+/// that asks stay as they are, however long it slept: it lives. They are told, so that it can give
+/// back by their fence what it does not know of. An empty node_id owns none.
 struct rescue_expired {
-  using reply = take_back::reply;
+  struct own_row {
+    std::string dispatch_id;
+    std::string kernel_id;
+    std::string agent_id;
+    std::int64_t fence = 0;
+  };
+  struct reply : take_back::reply {
+    std::vector<own_row> own; ///< with a lease that has run out, at most `limit`
+  };
+  std::string node_id;
   int max_rescues = 3;
   std::size_t limit = 1000;
 };
@@ -439,11 +450,11 @@ struct operation : operation_alternatives {
 
 using reply_alternatives = std::variant<
     error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
-    std::vector<settle_result>, renew_leases::reply, take_back::reply, retry_dispatch::reply,
-    cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>, count_by_status::reply,
-    due_agents::reply, remove_finished::reply, clear_pause::reply, std::vector<occurrence>,
-    std::vector<cycle_record>, std::vector<list_decisions::row>, std::vector<pause_record>,
-    get_facts::reply, std::vector<list_nodes::row>, reserve_spend::reply,
+    std::vector<settle_result>, renew_leases::reply, take_back::reply, rescue_expired::reply,
+    retry_dispatch::reply, cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>,
+    count_by_status::reply, due_agents::reply, remove_finished::reply, clear_pause::reply,
+    std::vector<occurrence>, std::vector<cycle_record>, std::vector<list_decisions::row>,
+    std::vector<pause_record>, get_facts::reply, std::vector<list_nodes::row>, reserve_spend::reply,
     std::vector<sum_spend::row>, ask_approval::reply, approval_change, withdraw_approvals::reply,
     sweep_approvals::reply, find_approval::reply, list_approvals::reply>;
 

@@ -4,6 +4,9 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
 
+#include <cstdint>
+#include <string>
+
 namespace boyd::queue {
 
 /// How often and how fast an attempt is repeated; the agent's `retry:` settings as plain numbers.
@@ -23,6 +26,9 @@ enum class stop_cause : std::uint8_t {
 /// Exponential back-off with full jitter: uniform in [0, min(cap, base·2^(attempt-1))], where
 /// `attempt` counts from 1 and `unit_random` is in [0, 1).
 milliseconds backoff_delay(const retry_limits& limits, int attempt, double unit_random) noexcept;
+
+/// A claimed row goes back unrun: the attempt does not count.
+settlement released(std::string dispatch_id, std::int64_t fence, std::string why);
 
 /// Where an attempt leads (SPEC §7): success → done, even when somebody wanted to stop it; ended by
 /// an operator → cancelled; by shutdown → release (the attempt does not count); a retryable failure

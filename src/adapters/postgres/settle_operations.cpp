@@ -183,8 +183,22 @@ any_reply operations::run(const take_back& op) {
 }
 
 any_reply operations::run(const rescue_expired& op) {
-  return give_back("r.lease_expires_at <= now_ms()", "r.lease_expires_at, m.id",
-                   parameters{}.add(static_cast<std::int64_t>(op.limit)), op.limit, op.max_rescues);
+  const auto asked =
+      parameters{}.add(static_cast<std::int64_t>(op.limit)).add(std::string_view{op.node_id});
+  rescue_expired::reply reply;
+  const auto a = db_.run("SELECT m.id, r.agent_no, r.fence FROM dispatch_running r, "
+                         "unnest(r.members) AS m(id) WHERE r.lease_expires_at <= now_ms() AND "
+                         "r.owner = $2 ORDER BY r.lease_expires_at, m.id LIMIT $1::bigint",
+                         asked);
+  for (int row = 0; row < a.rows(); ++row) {
+    const auto& agent = names_.of(a.integer(row, 1));
+    reply.own.push_back(
+        {std::string{a.text(row, 0)}, agent.kernel_id, agent.agent_id, a.integer(row, 2)});
+  }
+  static_cast<take_back::reply&>(reply) =
+      give_back("r.lease_expires_at <= now_ms() AND r.owner <> $2", "r.lease_expires_at, m.id",
+                asked, op.limit, op.max_rescues);
+  return reply;
 }
 
 std::optional<stored> operations::read_one(const std::string& dispatch_id) {

@@ -1,6 +1,7 @@
 #include "boyd/queue/cycle_json.hpp"
 #include "operations.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -24,26 +25,44 @@ std::string select_rows(bool bodies) {
 
 /// Where list_dispatches finds its rows: each way reads no more than what the filters leave, or
 /// walks from the newest on.
-enum class list_by : std::uint8_t { cycle, end, lease, agent, age };
+enum class list_by : std::uint8_t { cycle, end, lease, wait, agent, age };
 
-list_by way_of(const list_dispatches& op) {
+/// So many waiting rows are put in order for one list; of more of them the newest are soon met by
+/// walking.
+constexpr std::uint64_t few_waiting = 10'000;
+
+list_by way_of(const list_dispatches& op, std::uint64_t waiting) {
   if (!op.cycle_id.empty())
     return list_by::cycle;
   if (op.finished_since)
     return list_by::end;
   if (op.status == dispatch_status::running)
     return list_by::lease;
+  if (op.status == dispatch_status::pending && waiting <= few_waiting)
+    return list_by::wait;
   return op.kernel_id.empty() && op.agent_id.empty() && op.not_agent_ids.empty() ? list_by::age
                                                                                  : list_by::agent;
+}
+
+/// How many rows wait for the agents of a list.
+std::uint64_t waiting_for(const directory::agents& all, const list_dispatches& op) {
+  std::uint64_t n = 0;
+  for (const auto& [name, agent] : all)
+    if ((op.kernel_id.empty() || op.kernel_id == agent.kernel_id) &&
+        (op.agent_id.empty() || op.agent_id == agent.agent_id) &&
+        std::ranges::find(op.not_agent_ids, agent.agent_id) == op.not_agent_ids.end())
+      n += agent.waiting;
+  return n;
 }
 
 /// The parameters of a list: ?1 to ?8 in this order, whichever of them the text uses; ?9, the last,
 /// only where it does. `not_agents` (a JSON list) is read while the statement runs: the caller
 /// keeps it as long.
-void bind_filters(statement& s, const list_dispatches& op, std::string_view not_agents) {
+void bind_filters(statement& s, const list_dispatches& op, std::size_t limit,
+                  std::string_view not_agents) {
   s.bind(op.kernel_id).bind(op.agent_id).bind(op.cycle_id).bind(op.not_cycle_id);
   s.bind(op.status ? name_of(*op.status) : std::string_view{}).bind(op.before);
-  s.bind(op.finished_since.value_or(utc_time{})).bind(static_cast<std::int64_t>(op.limit));
+  s.bind(op.finished_since.value_or(utc_time{})).bind(sql_limit(limit));
   if (!op.not_agent_ids.empty())
     s.bind(not_agents);
 }
@@ -61,7 +80,7 @@ std::string agent_filter(const list_dispatches& op) {
 }
 
 /// What is asked of a row d with its joins, but for its agent.
-std::string row_filter(const list_dispatches& op) {
+std::string row_filter(const list_dispatches& op, list_by way) {
   std::string sql = "1";
   if (!op.cycle_id.empty())
     sql += " AND d.cycle_id = ?3";
@@ -69,14 +88,13 @@ std::string row_filter(const list_dispatches& op) {
     sql += " AND +d.cycle_id <> ?4";
   if (op.status == dispatch_status::running)
     sql += " AND r.first_id IS NOT NULL";
-  else if (op.status)
+  else if (op.status && way != list_by::wait)
     sql += " AND r.first_id IS NULL AND coalesce(s.status, 'pending') = ?5";
   if (op.ended_only)
     sql += " AND r.first_id IS NULL AND coalesce(s.status, 'pending') <> 'pending'";
   // The plus keeps the selective index of the other ways from being passed over for this one.
   if (!op.before.empty())
-    sql += std::string{way_of(op) == list_by::agent || way_of(op) == list_by::age ? " AND "
-                                                                                  : " AND +"} +
+    sql += std::string{way == list_by::agent || way == list_by::age ? " AND " : " AND +"} +
            "d.dispatch_id < ?6";
   if (op.finished_since)
     sql += " AND s.finished_at >= ?7";
@@ -89,11 +107,10 @@ constexpr std::string_view in_range =
     "e.kernel_no";
 
 /// The ids of the rows of one list.
-std::string select_ids(const list_dispatches& op) {
+std::string select_ids(const list_dispatches& op, list_by way) {
   const std::string joins{row_joins};
-  const auto rows = row_filter(op);
+  const auto rows = row_filter(op, way);
   const auto agents = agent_filter(op);
-  const auto way = way_of(op);
   const std::string of_agents =
       agents == "1" ? "" : " AND +d.agent_no IN (SELECT no FROM agents a WHERE " + agents + ")";
   const std::string newest = " ORDER BY d.dispatch_id DESC LIMIT ?8";
@@ -112,6 +129,13 @@ std::string select_ids(const list_dispatches& op) {
     return "SELECT d.id FROM dispatch_running r CROSS JOIN dispatch_requests d ON d.id BETWEEN "
            "r.first_id AND r.last_id WHERE " +
            rows + of_agents + newest;
+  case list_by::wait:
+    return "SELECT d.id FROM dispatch_waiting w CROSS JOIN dispatch_requests d ON d.id BETWEEN "
+           "w.first_id AND w.last_id WHERE " +
+           rows +
+           (agents == "1" ? ""
+                          : " AND w.agent_no IN (SELECT no FROM agents a WHERE " + agents + ")") +
+           newest;
   case list_by::agent:
     return "SELECT d.id FROM agents a CROSS JOIN dispatch_requests d ON d.id IN (SELECT d.id FROM "
            "dispatch_requests d" +
@@ -142,12 +166,23 @@ any_reply operations::run(const find_dispatch& op) {
 }
 
 any_reply operations::run(const list_dispatches& op) {
+  std::vector<dispatch> out;
+  auto limit = op.limit;
+  // A walk ends when it has met all that the counts know of: of a rare status there are few.
+  if (op.status && op.status != dispatch_status::running) {
+    const auto counts = std::get<count_by_status::reply>(run(count_by_status{op.kernel_id}));
+    const auto counted = counts.find(*op.status);
+    limit = std::min<std::size_t>(limit, counted == counts.end() ? 0 : counted->second);
+    if (limit == 0)
+      return out;
+  }
   const auto not_agents = queue::names_to_json(op.not_agent_ids);
-  auto s = db_.prepare(select_rows(op.with_bodies) + " FROM (" + select_ids(op) +
+  const bool pending = op.status == dispatch_status::pending;
+  const auto way = way_of(op, pending ? waiting_for(names_.counted(), op) : 0);
+  auto s = db_.prepare(select_rows(op.with_bodies) + " FROM (" + select_ids(op, way) +
                        ") c CROSS JOIN dispatch_requests d ON d.id = c.id" +
                        std::string{row_joins} + " ORDER BY d.dispatch_id DESC");
-  bind_filters(s, op, not_agents);
-  std::vector<dispatch> out;
+  bind_filters(s, op, limit, not_agents);
   while (s.step())
     out.push_back(op.with_bodies ? with_bodies(s, names_) : read_row(s, names_).row.d);
   return out;

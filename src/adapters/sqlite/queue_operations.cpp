@@ -142,12 +142,26 @@ any_reply operations::run(const take_back& op) {
 }
 
 any_reply operations::run(const rescue_expired& op) {
+  constexpr std::int64_t nobody = 0;
+  const auto own_no = op.node_id.empty() ? nobody : names_.node_no(op.node_id);
+  rescue_expired::reply reply;
+  {
+    auto s = db_.fixed("SELECT d.dispatch_id, r.agent_no, r.fence FROM dispatch_running r CROSS "
+                       "JOIN dispatch_requests d ON d.id BETWEEN r.first_id AND r.last_id WHERE "
+                       "r.lease_expires_at <= ? AND r.owner_no = ? ORDER BY r.lease_expires_at, "
+                       "d.dispatch_id LIMIT ?");
+    s.bind(now_).bind(own_no).bind(sql_limit(op.limit));
+    while (s.step()) {
+      const auto& agent = names_.of(s.integer(1));
+      reply.own.push_back({s.text(0), agent.kernel_id, agent.agent_id, s.integer(2)});
+    }
+  }
   auto s = db_.fixed("SELECT d.dispatch_id FROM dispatch_running r CROSS JOIN dispatch_requests d "
-                     "ON d.id BETWEEN r.first_id AND r.last_id WHERE r.lease_expires_at <= ? ORDER "
-                     "BY r.lease_expires_at, "
-                     "d.dispatch_id LIMIT ?");
-  s.bind(now_).bind(sql_limit(op.limit));
-  return give_back(std::move(s), op.max_rescues);
+                     "ON d.id BETWEEN r.first_id AND r.last_id WHERE r.lease_expires_at <= ? AND "
+                     "r.owner_no <> ? ORDER BY r.lease_expires_at, d.dispatch_id LIMIT ?");
+  s.bind(now_).bind(own_no).bind(sql_limit(op.limit));
+  static_cast<take_back::reply&>(reply) = give_back(std::move(s), op.max_rescues);
+  return reply;
 }
 
 any_reply operations::run(const retry_dispatch& op) {

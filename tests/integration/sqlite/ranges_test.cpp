@@ -3,6 +3,8 @@
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <algorithm>
+
 namespace boyd::ranges_test {
 
 // What waits alike is one row, what was claimed together is one row; whoever goes another way
@@ -138,7 +140,7 @@ TEST_CASE("what came in together waits and runs in one row, in whatever order it
           ids({5}));
     CHECK(w.rows_of("dispatch_running") == "4");
     w.clock->advance(1h);
-    CHECK(w.ask(store::rescue_expired{3, 10}).returned == ids({1, 2, 3, 5}));
+    CHECK(w.ask(store::rescue_expired{"m", 3, 10}).returned == ids({1, 2, 3, 5}));
     CHECK(w.numbers("running") == "4");
     CHECK(w.settle(4) == settle_result::accepted);
   }
@@ -192,6 +194,53 @@ TEST_CASE("a repeat in the midst of what is new leaves rows of one kind together
   CHECK(w.numbers("pending") == "1,2,3,4,5");
   CHECK(w.claim(4) == ids({1, 2, 3, 4}));
   CHECK(w.claim(4) == ids({5}));
+}
+
+TEST_CASE("what a list by status leaves out of all rows is the same, however many of them wait") {
+  const bool many = GENERATE(false, true);
+  world w;
+  w.enqueue({1, 2, 3, 4, 5, 6});
+  w.enqueue({7, 8, 9}, "b");
+  REQUIRE(w.claim(4) == ids({1, 2, 3, 4}));
+  CHECK(w.settle(1, settle_to::failed) == settle_result::accepted);
+  CHECK(w.settle(2) == settle_result::accepted);
+  CHECK(w.settle(3, settle_to::retry) == settle_result::accepted);
+  std::vector<int> more;
+  for (int n = 1000; many && n < 12'000; ++n)
+    more.push_back(n);
+  w.enqueue(more, "c");
+  store::list_dispatches every;
+  every.limit = 20'000;
+  const auto all = w.ask(every);
+  for (const auto status :
+       {dispatch_status::pending, dispatch_status::running, dispatch_status::done,
+        dispatch_status::failed, dispatch_status::cancelled})
+    for (const std::string agent : {"", "a", "b", "x"})
+      for (const auto& not_agents : {strings{}, strings{"b", "c"}})
+        for (const std::string before : {"", "dispatch-1006"})
+          for (const std::size_t limit : {std::size_t{2}, std::size_t{20'000}}) {
+            store::list_dispatches op;
+            op.agent_id = agent;
+            op.status = status;
+            op.before = before;
+            op.limit = limit;
+            op.not_agent_ids = not_agents;
+            strings expected;
+            for (const auto& d : all)
+              if (d.status == status && (agent.empty() || d.agent_id == agent) &&
+                  std::ranges::find(not_agents, d.agent_id) == not_agents.end() &&
+                  (before.empty() || d.dispatch_id < before) && expected.size() < limit)
+                expected.push_back(d.dispatch_id);
+            strings got;
+            for (const auto& d : w.ask(op))
+              got.push_back(d.dispatch_id);
+            INFO(name_of(status) << " of " << agent << " before " << before);
+            CHECK(got == expected);
+          }
+  store::list_dispatches other;
+  other.kernel_id = "other";
+  other.status = dispatch_status::pending;
+  CHECK(w.ask(other).empty());
 }
 
 } // namespace boyd::ranges_test

@@ -136,6 +136,7 @@ class machine {
   sim_process_runner& processes() { return *processes_; }
   sim_http_client& models() { return *models_; }
   machine_clock& clock() { return *clock_; }
+  std::shared_ptr<clock_port> shared_clock() const { return clock_; }
   test::deterministic_system& system() { return *system_; }
   const root_actor& root() const { return root_; }
   const std::string& name() const { return parts_.name; }

@@ -59,6 +59,9 @@ world::world(std::uint64_t seed, config::configuration configuration, fault_menu
       models_(choices_) {
   for (int i = 0; i < options_.machines; ++i)
     machines_.push_back(make_machine(static_cast<std::size_t>(i)));
+  // A file's database has the time of day of the machine that it is on, steps and all.
+  if (!options_.shared_store)
+    database_->clock = machines_.front()->shared_clock();
   inspector_ = std::make_unique<inspector>(*database_, machines_,
                                            expectations_of(configuration, menu_, options_));
   if (has_chats(configuration))
@@ -68,7 +71,10 @@ world::world(std::uint64_t seed, config::configuration configuration, fault_menu
     if (chats_)
       chats_->furnish(*m);
   database_->audit.rescued = [this](const std::string& id, const std::string& owner) {
-    if (elapsed() > troubled_until_)
+    // A node takes its own rows back when it starts; while it lives they are nobody else's.
+    if (machines_.size() == 1)
+      inspector_->violated(id + " was taken from " + owner + ", the only node, by itself");
+    else if (elapsed() > troubled_until_)
       inspector_->violated(id + " was taken from " + owner + ", which lives and works");
   };
 }

@@ -153,11 +153,18 @@ any_reply sim_transaction::run(const rescue_expired& op) {
     if (const auto until = data_.dispatches.at(id).d.lease_expires_at; until && *until <= now_)
       expired.emplace_back(*until, id);
   std::sort(expired.begin(), expired.end());
+  rescue_expired::reply reply;
   std::vector<std::string> ids;
-  for (const auto& [until, id] : expired)
-    if (ids.size() < op.limit)
+  for (const auto& [until, id] : expired) {
+    const auto& d = data_.dispatches.at(id).d;
+    const bool own = d.lease_owner == op.node_id;
+    if (own && reply.own.size() < op.limit)
+      reply.own.push_back({id, d.kernel_id, d.agent_id, d.fence});
+    if (!own && ids.size() < op.limit)
       ids.push_back(id);
-  return give_back(ids, op.max_rescues, row_move::rescue);
+  }
+  static_cast<take_back::reply&>(reply) = give_back(ids, op.max_rescues, row_move::rescue);
+  return reply;
 }
 
 any_reply sim_transaction::run(const retry_dispatch& op) {
