@@ -9,6 +9,7 @@
 #include "boyd/tools/result_text.hpp"
 #include "messages/message.hpp"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <variant>
@@ -74,6 +75,9 @@ struct run_tool {
   std::string workspace; ///< absolute
   tools::permission permission;
   tools::result_place place;
+  /// Set once the run that asked is over: the call is not begun any more, for the run's work may be
+  /// somebody else's by then. Null: nobody takes it back.
+  std::shared_ptr<const std::atomic<bool>> over{};
 };
 
 /// What stands at paths of a workspace that an action is about to meet (tools::look_at_files). Done

@@ -5,6 +5,7 @@
 #include "actors/support/handlers.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/chat_targets.hpp"
 #include "boyd/model/probe.hpp"
@@ -168,7 +169,8 @@ void start_call(self_pointer self, exec::effect::call_model& e) {
     heard->body += bytes;
   };
   events.on_end = ended;
-  s.call = s.order.context->ports.http->start(std::move(e.request), std::move(events));
+  s.call = s.order.context->ports.http->start(
+      std::move(e.request), faults::watched(std::move(events), faults::point("models.answer")));
 }
 
 void reserve(self_pointer self, exec::effect::reserve& e) {

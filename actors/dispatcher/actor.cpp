@@ -15,6 +15,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -271,8 +272,12 @@ void keep_ticking(self_pointer self) {
   if (s.ticking || (s.core->running() == 0 && !s.store_failed))
     return;
   s.ticking = true;
-  // Settlements, lease renewal and lost answers are looked after while work is in hand.
-  self->delayed_send(self, s.parts.context->housekeeping.dispatcher_tick, dispatcher_tick{});
+  // Settlements, lease renewal and lost answers are looked after while work is in hand; a lost
+  // lease is seen when it is lost, and not a tick later, when somebody else may run its row.
+  auto wait = s.parts.context->housekeeping.dispatcher_tick;
+  if (const auto loss = s.core->next_loss())
+    wait = std::clamp<milliseconds>(*loss - now_of(self), 1ms, wait);
+  self->delayed_send(self, wait, dispatcher_tick{});
 }
 
 void step(self_pointer self) {

@@ -163,9 +163,13 @@ void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause,
   const auto behind = behind_.find(dispatch_id);
   if (behind != behind_.end() && (fence == 0 || fence == behind->second->row.fence))
     drop_behind(dispatch_id, cause);
-  if (it->second.cancelled || (fence != 0 && fence != it->second.work->row.fence))
+  if (fence != 0 && fence != it->second.work->row.fence)
     return;
-  it->second.cancelled = cause;
+  // What has its grace already has none left when its lease is lost; the first cause stays.
+  const bool hurries = cause == cancel_cause::lease_lost;
+  if (it->second.cancelled && !hurries)
+    return;
+  it->second.cancelled = it->second.cancelled.value_or(cause);
   to_cancel_.emplace_back(dispatch_id, cause);
 }
 
@@ -240,6 +244,10 @@ void dispatcher_core::take_lost(steady_time now, dispatcher_actions& todo) {
       cancel(lost.dispatch_id, cancel_cause::lease_lost, lost.fence);
   }
   todo.cancel = std::exchange(to_cancel_, {});
+}
+
+std::optional<steady_time> dispatcher_core::next_loss() const {
+  return limits_.shared_store ? leases_.next_loss() : std::nullopt;
 }
 
 dispatcher_actions dispatcher_core::decide(steady_time now) {

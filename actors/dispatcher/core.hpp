@@ -87,6 +87,9 @@ class dispatcher_core {
 
   /// Whether this attempt runs here, is to begin, or has an end that the store has not taken yet.
   bool has(const std::string& dispatch_id, std::int64_t fence) const;
+  /// When the next lease counts as lost if nothing renews it: `decide` is to be called then.
+  std::optional<steady_time> next_loss() const;
+
   int running() const { return static_cast<int>(running_.size()); }
   int limit() const { return limits_.max_concurrent; }
   std::uint64_t waiting() const { return due_; }

@@ -54,6 +54,7 @@ void finish(self_pointer self, run_outcome outcome) {
   end_approvals(self);
   const auto& row = s.order.work->row;
   s.over = true;
+  *s.no_more_tools = true;
   if (!faults::lost("dispatcher.finished"))
     self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
   self->quit();
@@ -230,12 +231,33 @@ exec::run_identity identity_of(const run_order& order, const std::string& sessio
   return who;
 }
 
+namespace {
+
+exec::cancel_reason reason_of(cancel_cause cause) {
+  switch (cause) {
+  case cancel_cause::shutdown:
+    return exec::cancel_reason::shutdown;
+  case cancel_cause::lease_lost:
+    return exec::cancel_reason::lease_lost;
+  case cancel_cause::overlap:
+    return exec::cancel_reason::next_cycle;
+  case cancel_cause::operator_request:
+    break;
+  }
+  return exec::cancel_reason::by_operator;
+}
+
+} // namespace
+
 void begin_attempt(self_pointer self, exec::attempt_options options) {
   auto& s = self->state;
   s.attempt = std::make_shared<shared_attempt>(std::move(options));
-  step(self, [](exec::attempt_core& core, steady_time now) { return core.begin(now); });
+  // Nothing is started that nobody wants any more: its lease may be lost.
   if (s.cancelled_early)
-    self->send(self, cancel_run{{}, s.order.work->row.dispatch_id, *s.cancelled_early});
+    return step(self, [&](exec::attempt_core& core, steady_time now) {
+      return core.cancel(reason_of(*s.cancelled_early), now);
+    });
+  step(self, [](exec::attempt_core& core, steady_time now) { return core.begin(now); });
 }
 
 namespace {
@@ -331,20 +353,6 @@ void begin_script(self_pointer self, const config::script_executor& script) {
                                                    failure_class::environment);
                          begin_answer(self, *answers);
                        });
-}
-
-exec::cancel_reason reason_of(cancel_cause cause) {
-  switch (cause) {
-  case cancel_cause::shutdown:
-    return exec::cancel_reason::shutdown;
-  case cancel_cause::lease_lost:
-    return exec::cancel_reason::lease_lost;
-  case cancel_cause::overlap:
-    return exec::cancel_reason::next_cycle;
-  case cancel_cause::operator_request:
-    break;
-  }
-  return exec::cancel_reason::by_operator;
 }
 
 executor_impl::behavior_type executor_behavior(self_pointer self, run_order order) {

@@ -3,6 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/chat_targets.hpp"
 #include "boyd/exec/context_level.hpp"
@@ -135,7 +136,8 @@ void look_at_workspace(self_pointer self, const preparation_ptr& p) {
   const std::string tool(tools::list_dir_name);
   ask<workspace_reply>(
       self, self->state.order.services.workspace,
-      workspace_request{{}, boyd::run_tool{tools::list_dir_call{}, workspace, {{}, {tool}, 0}, {}}},
+      workspace_request{{},
+                        boyd::run_tool{tools::list_dir_call{}, workspace, {{}, {tool}, 0}, {}, {}}},
       [self, p, workspace](result<workspace_reply> r) {
         if (!r)
           return put_off(self, r.error());
@@ -241,7 +243,9 @@ void call_model(self_pointer self, exec::effect::call_model& e) {
   };
   events.on_end = ended;
   s.model_call.emplace(call,
-                       s.order.context->ports.http->start(std::move(e.request), std::move(events)));
+                       s.order.context->ports.http->start(
+                           std::move(e.request),
+                           faults::watched(std::move(events), faults::point("models.answer"))));
 }
 
 void reserve(self_pointer self, exec::effect::reserve& e) {

@@ -13,6 +13,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <functional>
@@ -137,6 +138,8 @@ struct executor_state {
   std::map<exec::timer_kind, steady_time> timers;
   bool ticking = false;
   bool over = false;
+  /// run_tool::over of its calls.
+  std::shared_ptr<std::atomic<bool>> no_more_tools = std::make_shared<std::atomic<bool>>(false);
   std::string prompt_file;
   std::string session_id;
   std::optional<cancel_cause> cancelled_early;
@@ -167,6 +170,7 @@ struct executor_state {
   ~executor_state() {
     if (!order.context)
       return;
+    *no_more_tools = true;
     drop_server_tool(*this);
     for (const auto& [run, handle] : processes)
       order.context->ports.processes->signal(handle, SIGKILL);

@@ -69,11 +69,12 @@ void run_file_tool(self_pointer self, std::uint64_t step, const tools::tool_call
   auto& replaces = self->state.replaces;
   if (replaces && replaces->first == step)
     permission.before = std::move(replaces->second);
-  ask_workspace(self, step,
-                workspace_request{{},
-                                  boyd::run_tool{std::get<tools::file_call>(call),
-                                                 workspace_of(self->state.order),
-                                                 std::move(permission), place_of(self, step)}});
+  ask_workspace(
+      self, step,
+      workspace_request{{},
+                        boyd::run_tool{std::get<tools::file_call>(call),
+                                       workspace_of(self->state.order), std::move(permission),
+                                       place_of(self, step), self->state.no_more_tools}});
 }
 
 /// A command of a tool, shared with the process runner's thread.

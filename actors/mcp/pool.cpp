@@ -309,7 +309,7 @@ error no_server(self_pointer self, const std::string& key) {
 }
 
 void reconcile(self_pointer self) {
-  // Its children are parked, each for itself: there is nothing to escalate.
+  // Its children are parked, each for itself: there is nothing to escalate (ADR 9).
   self->state.shell->reconcile();
 }
 

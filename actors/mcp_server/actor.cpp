@@ -293,6 +293,7 @@ void look_again(self_pointer self) {
       also(s.session->next_time());
     if (s.link)
       also(s.link->next_time());
+    also(s.unreported);
     also(s.used_at + s.order.definition.idle_timeout);
   }
   if (!next || (s.tick_at && *s.tick_at <= *next))
@@ -312,6 +313,7 @@ void on_tick(self_pointer self) {
   if (s.stage != ending::no) {
     end_process(self);
   } else {
+    look_for_lost_end(self);
     if (s.session)
       perform(self, s.session->on_time(now));
     if (s.link)

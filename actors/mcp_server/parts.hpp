@@ -73,8 +73,9 @@ struct server_state {
   std::optional<mcp::http_link> link;
   mcp::line_reader lines;
   std::optional<process_handle> process;
-  std::string sandbox; ///< what the process is kept in, in words
-  std::string scratch; ///< its temporary directory; empty: none
+  std::optional<steady_time> unreported; ///< it has ended, as its runner says: for a word of it
+  std::string sandbox;                   ///< what the process is kept in, in words
+  std::string scratch;                   ///< its temporary directory; empty: none
   std::map<std::uint64_t, http_handle> exchanges;
   std::vector<mcp::offered_tool> tools;
   bool usable = false; ///< ready, and its tools may be used
@@ -141,6 +142,8 @@ void remove_scratch(server_state& s);
 void abandon(self_pointer self, std::int64_t id);
 void perform_http(self_pointer self, mcp::http_effects effects);
 void take_in(self_pointer self);
+/// A process that has ended although nobody said so is gone, too.
+void look_for_lost_end(self_pointer self);
 /// Closes the connection to an address.
 void disconnect(self_pointer self);
 /// The beginning of an ordered end; true: something of it is still to be waited for.

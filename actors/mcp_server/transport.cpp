@@ -2,6 +2,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/command_line.hpp"
@@ -28,6 +29,8 @@ constexpr std::size_t err_characters = 500;
 constexpr std::size_t err_tail_bytes = 2000;
 /// A server whose input is closed has so long, and once more after SIGTERM.
 constexpr milliseconds ending_step = 1500ms;
+/// A process that has ended for so long and of whose end nobody told: nobody will.
+constexpr milliseconds report_patience = 5s;
 
 std::string end_words(const process_exit& e) {
   if (!e.started)
@@ -104,7 +107,8 @@ result<process_handle> start_process(self_pointer self) {
       in->put(inlet::err_bytes{std::string(bytes)}, bytes.size());
   };
   events.on_exit = [in = s.in](const process_exit& e) { in->put(e, 0); };
-  return s.order.context->ports.processes->start(std::move(spec), std::move(events));
+  return s.order.context->ports.processes->start(
+      std::move(spec), faults::watched(std::move(events), faults::mcp_processes));
 }
 
 /// Lines to the log, no more than a bound in a minute; the newest are kept for the reason of an
@@ -139,7 +143,8 @@ void start_exchange(self_pointer self, mcp::http_effect::start& e) {
   events.on_end = [in = s.in, number](const result<void>& transport) {
     in->put(inlet::end_of{number, transport}, 0);
   };
-  s.exchanges[number] = s.order.context->ports.http->start(std::move(e.request), std::move(events));
+  s.exchanges[number] = s.order.context->ports.http->start(
+      std::move(e.request), faults::watched(std::move(events), faults::point("mcp.answer")));
 }
 
 /// Starts the process; the session's first words follow.
@@ -183,22 +188,40 @@ std::string err_tail(const server_state& s) {
 }
 
 /// What is left of the process has ended.
-void on_exit(self_pointer self, const process_exit& e) {
+void on_gone(self_pointer self, bool had_started, std::string why) {
   auto& s = self->state;
   s.process.reset();
   remove_scratch(s);
   if (s.stage != ending::no)
     return self->quit(caf::exit_reason::user_shutdown);
-  auto why = end_words(e);
   if (const auto tail = err_tail(s); !tail.empty())
     why += "; it wrote: " + tail;
-  const error gone{e.started ? errc::actor_down : errc::spawn_failed, "the server is gone: " + why,
-                   s.order.key, e.started ? "try again" : "look at `command` of the server"};
+  const error gone{had_started ? errc::actor_down : errc::spawn_failed,
+                   "the server is gone: " + why, s.order.key,
+                   had_started ? "try again" : "look at `command` of the server"};
   if (s.session && !s.session->is_over())
     perform(self, s.session->on_closed(gone));
   else
     lost(self, gone);
 }
+
+} // namespace
+
+void look_for_lost_end(self_pointer self) {
+  auto& s = self->state;
+  if (!s.process || s.order.context->ports.processes->runs(*s.process)) {
+    s.unreported.reset();
+    return;
+  }
+  if (!s.unreported)
+    s.unreported = now_of(self) + report_patience;
+  if (now_of(self) < *s.unreported)
+    return;
+  s.unreported.reset();
+  on_gone(self, true, "it ended, and nobody reported how");
+}
+
+namespace {
 
 void take_piece(self_pointer self, inlet::piece& any) {
   auto& s = self->state;
@@ -213,7 +236,7 @@ void take_piece(self_pointer self, inlet::piece& any) {
   } else if (auto* err = std::get_if<inlet::err_bytes>(&any)) {
     take_err(self, err->bytes);
   } else if (auto* exit = std::get_if<process_exit>(&any)) {
-    on_exit(self, *exit);
+    on_gone(self, exit->started, end_words(*exit));
   } else if (!s.link) {
     return; // of a connection before
   } else if (auto* head = std::get_if<inlet::head_of>(&any)) {

@@ -15,6 +15,7 @@ void supervisor_core::add(child_rule rule) {
   if (auto* c = find(rule.id)) {
     c->rule = std::move(rule);
     c->wanted = true;
+    c->ended = false;
     return;
   }
   child c;
@@ -35,6 +36,8 @@ void supervisor_core::renew(const std::string& id) {
   if (c == nullptr)
     return;
   c->renewing = c->alive;
+  if (std::exchange(c->ended, false))
+    c->wanted = true;
   if (!c->alive)
     c->restart_at = {};
 }
@@ -81,16 +84,18 @@ void supervisor_core::down(const std::string& id, bool failure, const std::strin
     c->restart_at = now;
     return;
   }
-  if (!failure && c->rule.restart != restart_kind::permanent) {
-    c->wanted = false;
-    return;
-  }
+  if (!failure && c->rule.restart != restart_kind::permanent)
+    return end(*c);
   if (c->rule.restart == restart_kind::temporary) {
-    c->wanted = false;
     c->last_error = why;
-    return;
+    return end(*c);
   }
   failed(*c, why, now, unit);
+}
+
+void supervisor_core::end(child& c) {
+  c.wanted = false;
+  c.ended = true;
 }
 
 void supervisor_core::failed(child& c, const std::string& why, steady_time now, double unit) {
@@ -147,12 +152,18 @@ bool supervisor_core::has_living_dependents(const child& c) const {
   });
 }
 
+/// Nobody waits for it: those that depend on it run without.
+bool supervisor_core::is_absent(const child& c) {
+  return c.parked || c.ended;
+}
+
 void supervisor_core::mark_stale() {
   for (auto& c : children_) {
     c.stale = !c.wanted || c.renewing || shutting_down_;
     for (const auto& id : c.rule.depends_on) {
       const auto* d = find(id);
-      c.stale = c.stale || d == nullptr || (!d->parked && (!d->alive || d->stopping || d->stale));
+      c.stale =
+          c.stale || d == nullptr || (!is_absent(*d) && (!d->alive || d->stopping || d->stale));
     }
   }
 }
@@ -180,7 +191,7 @@ supervision_actions supervisor_core::reconcile(steady_time now) {
       continue;
     const bool ready = std::ranges::all_of(c.rule.depends_on, [&](const std::string& id) {
       const auto* d = find(id);
-      return d != nullptr && (d->parked || (d->alive && !d->stopping && !d->stale) ||
+      return d != nullptr && (is_absent(*d) || (d->alive && !d->stopping && !d->stale) ||
                               std::ranges::find(todo.start, id) != todo.start.end());
     });
     if (!ready)
@@ -209,6 +220,7 @@ std::vector<child_view> supervisor_core::view() const {
     const char* state = c.stopping ? "stopping"
                         : c.alive  ? "running"
                         : c.parked ? "parked"
+                        : c.ended  ? "ended"
                         : over     ? "stopped"
                                    : "restarting";
     all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason});

@@ -22,8 +22,8 @@ enum class restart_kind : std::uint8_t {
 struct child_rule {
   std::string id;
   /// Earlier siblings whose handles it holds: when one of them is restarted, so is this one
-  /// (rest_for_one, narrowed to those that really depend). While one of them is parked it runs
-  /// without: its handle is null, and requests to it fail at once.
+  /// (rest_for_one, narrowed to those that really depend). While one of them is parked, or has
+  /// ended for good, it runs without: its handle is null or dead, and requests to it fail at once.
   std::vector<std::string> depends_on;
   restart_kind restart = restart_kind::permanent;
   milliseconds stop_grace = 5s;
@@ -49,7 +49,7 @@ struct supervision_actions {
 /// One child as the supervisor sees it.
 struct child_view {
   std::string id;
-  std::string state; ///< running | stopping | restarting | parked | stopped
+  std::string state; ///< running | stopping | restarting | parked | ended | stopped
   int restarts = 0;
   std::string last_error;
   std::string reason{}; ///< why it is parked
@@ -65,8 +65,8 @@ class supervisor_core {
   void add(child_rule rule);
   /// The child is not wanted any more; it is stopped by the next `reconcile`.
   void remove(const std::string& id);
-  /// The child is to be stopped and started anew, or, when it waits for its restart, started at
-  /// once; does not count as a failure. A parked one stays so.
+  /// The child is to be stopped and started anew, or, when it waits for its restart or has ended,
+  /// started at once; does not count as a failure. A parked one stays so.
   void renew(const std::string& id);
   /// A parked child is wanted again, its failures forgotten; false: it is not parked.
   bool unpark(const std::string& id);
@@ -101,6 +101,7 @@ class supervisor_core {
     bool alive = false;
     bool stopping = false;
     bool wanted = true;
+    bool ended = false; ///< as its rule says, it is not started again
     bool renewing = false;
     bool stale = false; ///< unwanted, or holds the handle of a sibling that is gone
     bool parked = false;
@@ -118,6 +119,8 @@ class supervisor_core {
   void exhaust(child& c, const std::string& why, std::string parked_because);
   bool is_last_of_group(const child& c) const;
   bool has_living_dependents(const child& c) const;
+  static void end(child& c);
+  static bool is_absent(const child& c);
   void mark_stale();
 
   std::vector<child> children_;

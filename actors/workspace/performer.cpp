@@ -301,6 +301,8 @@ result<workspace_reply> workspace_session::carry_out(const keep_result& what) {
 }
 
 result<workspace_reply> workspace_session::carry_out(const run_tool& what) {
+  if (what.over && *what.over)
+    return fail(errc::cancelled, "the run that asked for it is over", what.workspace);
   const auto& ports = context_->ports;
   if (!ports.workspaces)
     return fail(errc::refused, "this node has no file tools", what.workspace);

@@ -7,6 +7,7 @@
 #include "adapters/postgres/store.hpp"
 #include "adapters/sqlite/store.hpp"
 #include "adapters/tz/zones.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"

@@ -338,7 +338,7 @@ std::string live_node::survivors() {
           text = "root (" + to_string(r.error()) + ")";
         else
           for (const auto& c : r->children)
-            if (c.state != "stopped")
+            if (c.state != "stopped" && c.state != "ended")
               text += (text.empty() ? "" : ", ") + c.name + " (" + c.state + ")";
         const std::lock_guard lock(s->mutex);
         s->text = std::move(text);
@@ -347,7 +347,19 @@ std::string live_node::survivors() {
       tree_limit);
   std::unique_lock lock(s->mutex);
   s->changed.wait_for(lock, tree_limit * 2, [&] { return s->text.has_value(); });
-  return s->text.value_or("the scheduler does not answer");
+  auto text = s->text.value_or("the scheduler does not answer");
+  lock.unlock();
+  const auto add = [&](const char* title, const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      text += (i > 0 ? ", " : std::string("; ") + title + ": ") + names[i];
+  };
+  // Known without the actors, which may not be able to say anything.
+  std::vector<std::string> silent;
+  for (const auto& p : pulse().silent)
+    silent.push_back(p.name);
+  add("no answer from", silent);
+  add("workers that live", living_workers());
+  return text;
 }
 
 bool live_node::release(milliseconds limit) {

@@ -15,6 +15,10 @@ namespace {
 /// The manager is fed at least twice within its limit (sd_watchdog_enabled(3)).
 constexpr int feeds_per_limit = 2;
 
+/// What the process may take beyond its own deadline: it names what is left, and why, before the
+/// manager's SIGKILL could end that.
+constexpr milliseconds last_words = 10s;
+
 /// The time that a process-wide clock shows, for RELOADING (sd_notify(3)).
 std::chrono::microseconds monotonic() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -51,13 +55,15 @@ std::string node_guard::look() {
   next_ = now + interval_;
   const auto verdict = watchdog_.look(
       report, steady_time{std::chrono::duration_cast<milliseconds>(now.time_since_epoch())});
-  // While it stops, the deadline of the stop is what holds.
-  if (!verdict.stuck.empty() && !stopping_) {
-    spdlog::critical("node: the watchdog ends the process; stuck: {}", verdict.stuck);
+  // A drain may rightly take an hour, for the scheduler beats and the store answers meanwhile; what
+  // is stuck would not be less so at the deadline of the stop.
+  if (!verdict.stuck.empty()) {
+    spdlog::critical("node: the watchdog ends the process{}; stuck: {}",
+                     stopping_ ? " while it stops" : "", verdict.stuck);
     spdlog::default_logger()->flush();
-    ::_exit(exit_code::stuck);
+    ::_exit(stopping_ ? exit_code::overdue : exit_code::stuck);
   }
-  if (verdict.progress || stopping_)
+  if (verdict.progress)
     say("WATCHDOG=1");
   if (!stopping_)
     say_status(report);
@@ -75,7 +81,8 @@ void node_guard::say_reloading() const {
 
 void node_guard::say_stopping(milliseconds limit) {
   stopping_ = true;
-  const auto usec = std::chrono::duration_cast<std::chrono::microseconds>(limit).count();
+  const auto usec =
+      std::chrono::duration_cast<std::chrono::microseconds>(limit + last_words).count();
   say("STOPPING=1\nEXTEND_TIMEOUT_USEC=" + std::to_string(usec) +
       "\nSTATUS=stops; running attempts end or are given back");
 }

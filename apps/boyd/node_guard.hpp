@@ -29,7 +29,7 @@ class node_guard {
 
   void say_ready() const;
   void say_reloading() const;
-  /// The end may take so long.
+  /// The end may take so long by the node's own deadline; the manager is told some seconds more.
   void say_stopping(milliseconds limit);
 
  private:

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fmt/format.h>
 #include <iterator>
 
 namespace boyd::exec {
@@ -381,10 +380,7 @@ attempt_effects attempt_core::on_timer(timer_kind kind, steady_time now) {
   case timer_kind::kill:
     if (!process_alive_ || killed_ || now < kill_at_ || kill_at_ == steady_time{})
       return {};
-    killed_ = true;
-    give_up_at_ = now + kill_wait;
-    return {effect::signal_process{run_, SIGKILL},
-            effect::arm_timer{timer_kind::give_up, give_up_at_}};
+    return kill_process(now);
   case timer_kind::give_up:
     if (!process_alive_ || !killed_ || now < give_up_at_)
       return {};
@@ -466,15 +462,20 @@ attempt_effects attempt_core::fail_run(std::string why, failure_class failure, s
 }
 
 attempt_effects attempt_core::cancel(cancel_reason reason, steady_time now) {
-  if (phase_ == phase::finished || cancelled_)
+  if (phase_ == phase::finished)
     return {};
+  lease_lost_ = lease_lost_ || reason == cancel_reason::lease_lost;
+  // Said again, it is sent again: the first signal may be lost.
+  const bool kills = reason == cancel_reason::lease_lost && process_alive_;
+  if (cancelled_)
+    return kills ? kill_process(now) : attempt_effects{};
   cancelled_ = reason;
   const char* const why = describe(reason);
   if (phase_ == phase::ending) {
     outcome_.execution = execution_verdict::cancelled;
     outcome_.failure = failure_class::none;
     outcome_.error = why;
-    return {};
+    return kills ? kill_process(now) : attempt_effects{};
   }
   return end_run(execution_verdict::cancelled, why, now);
 }
@@ -505,8 +506,17 @@ attempt_effects attempt_core::stop_talk() {
 
 /// TERM now, KILL after the grace.
 attempt_effects attempt_core::stop_process(steady_time now) {
+  if (lease_lost_)
+    return kill_process(now);
   kill_at_ = now + limits::term_grace;
   return {effect::signal_process{run_, SIGTERM}, effect::arm_timer{timer_kind::kill, kill_at_}};
+}
+
+attempt_effects attempt_core::kill_process(steady_time now) {
+  if (!std::exchange(killed_, true))
+    give_up_at_ = now + kill_wait;
+  return {effect::signal_process{run_, SIGKILL},
+          effect::arm_timer{timer_kind::give_up, give_up_at_}};
 }
 
 attempt_effects attempt_core::give_up() {
@@ -571,18 +581,6 @@ void attempt_core::compose_output() {
   if (too_long_)
     more += ",\"too_long\":true";
   outcome_.usage_json.insert(outcome_.usage_json.size() - 1, more);
-}
-
-std::string attempt_core::usage_of_program() const {
-  if (events_)
-    return usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall);
-  const auto bytes = out_.total() + err_.total();
-  return exit_known_ && exit_.started
-             ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"
-                           R"("wall_ms":{}}})",
-                           exit_.max_rss_kb, bytes, exit_.system.count(), exit_.user.count(),
-                           exit_.wall.count())
-             : fmt::format(R"({{"output_bytes":{}}})", bytes);
 }
 
 std::string attempt_core::resolve(const std::string& path) const {

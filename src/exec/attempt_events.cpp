@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -205,6 +206,18 @@ attempt_effects attempt_core::on_linger(steady_time now) {
 attempt_effects attempt_core::end_lingering(steady_time now) {
   lingered_ = true;
   return stop_process(now);
+}
+
+std::string attempt_core::usage_of_program() const {
+  if (events_)
+    return usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall);
+  const auto bytes = out_.total() + err_.total();
+  return exit_known_ && exit_.started
+             ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"
+                           R"("wall_ms":{}}})",
+                           exit_.max_rss_kb, bytes, exit_.system.count(), exit_.user.count(),
+                           exit_.wall.count())
+             : fmt::format(R"({{"output_bytes":{}}})", bytes);
 }
 
 } // namespace boyd::exec

@@ -68,4 +68,13 @@ std::optional<steady_time> held_leases::next_event() const {
   return next;
 }
 
+std::optional<steady_time> held_leases::next_loss() const {
+  std::optional<steady_time> next;
+  for (const auto& [id, g] : held_) {
+    const auto at = g.refused ? g.from : g.until;
+    next = next ? std::min(*next, at) : at;
+  }
+  return next;
+}
+
 } // namespace boyd::queue

@@ -74,6 +74,9 @@ way way_to(const std::string& point) {
   // A line that was not written whole is cut off.
   if (point == "graph_recorder.repair")
     return {{{"graph_recorder.bytes", "--error"}}};
+  // A temporary file that was not synced is removed.
+  if (point == "state_writer.unlink")
+    return {{{"state_writer.sync", "--error"}}};
   if (point == "spool.repair")
     return {{outage.front(), {"spool.bytes", "--error"}}};
   if (point.starts_with("spool."))
@@ -94,12 +97,14 @@ way way_to(const std::string& point) {
 /// tests/e2e/supervision_test.cpp), a chat
 /// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp), a run that asks a person
 /// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
-/// a run or another durable file (tests/actor/workspace_test.cpp).
+/// a run or another durable file (tests/actor/workspace_test.cpp), a new graph.jsonl
+/// (tests/unit/core/fault_ports_test.cpp).
 bool out_of_reach(const std::string& point) {
   static const std::set<std::string> points{
       "approvals.answer", "approvals.ask",    "approvals.end",
       "approvals.notify", "approvals.use",    "governor.answer",
       "governor.place",   "governor.release", "home.lock",
+      "home.crash_note",  "models.answer",    "graph_recorder.sync_directory",
       "models.call",      "repository.pack",  "retention.run",
       "store.migrate",    "store.wakeup",     "workspace.rename",
       "workspace.repair", "workspace.sync",   "workspace.sync_directory"};

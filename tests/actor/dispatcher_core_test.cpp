@@ -356,6 +356,23 @@ TEST_CASE("dispatcher: what others' attempts came to takes part in places and in
   CHECK(core.decide(t0).drained);
 }
 
+TEST_CASE("dispatcher: a lost lease is told of what has its grace already, and its cause stays") {
+  auto core = running({"a"}, true);
+  core.cancel("a", cancel_cause::operator_request);
+  REQUIRE(core.decide(t0 + 26s).cancel.size() == 1);
+  REQUIRE(core.next_loss() == t0 + 27s);
+  auto todo = core.decide(t0 + 27s);
+  REQUIRE(todo.cancel.size() == 1);
+  CHECK(todo.cancel[0].second == cancel_cause::lease_lost);
+  run_outcome ended;
+  ended.execution = execution_verdict::cancelled;
+  core.finished("a", 1, ended, 0.5);
+  todo = core.decide(t0 + 27s);
+  REQUIRE(todo.settle.size() == 1);
+  CHECK(todo.settle[0].to == settle_to::cancelled);
+  CHECK_FALSE(running({"a"}, false).next_loss());
+}
+
 TEST_CASE("dispatcher: a cancel that overtakes the claim's answer ends the row unstarted") {
   dispatcher_core core(two_at_once());
   core.cancel("a", cancel_cause::operator_request); // nothing is under way: not ours

@@ -37,6 +37,14 @@ config::agent scripted(const std::string& id, std::vector<milliseconds> delays) 
   return agent;
 }
 
+/// Runs the simulated program "agent", which is given its prompt in a file.
+config::agent commanded() {
+  config::agent agent;
+  agent.agent_id = "agent";
+  agent.run.emplace<config::command_executor>().argv = {"agent", "{prompt_file}"};
+  return agent;
+}
+
 /// The dispatching side of a node on the simulated store.
 struct fixture : simulated_node {
   store_actor store;
@@ -45,8 +53,9 @@ struct fixture : simulated_node {
   governor_actor governor;
   dispatcher_pool_actor pool;
 
-  explicit fixture(std::vector<config::agent> agents, bool shared = false) {
+  explicit fixture(std::vector<config::agent> agents, bool shared = false, milliseconds tick = 1s) {
     context->shared_store = shared;
+    context->housekeeping.dispatcher_tick = tick;
     configuration->node_settings.max_concurrent = 16;
     kernel().agents = std::move(agents);
     store = actors.own(spawn_store(actors.system(), context));
@@ -137,6 +146,38 @@ TEST_CASE("answers without delay are given and recorded in batches", "[dispatchi
     sessions.insert(row.outcome.session_id);
   }
   CHECK(sessions.size() == 50);
+  CHECK(f.permits_in_use() == 0);
+}
+
+TEST_CASE("the program of a lost lease is gone when the lease ends, whatever it thinks of TERM",
+          "[dispatching]") {
+  // No tick comes between the moment from which the lease counts as lost, 27 s, and its end.
+  for (const auto tick : {1s, 29s}) {
+    fixture f({commanded()}, true, tick);
+    f.processes->define("agent", sim::sim_program{.hang = true, .ignore_term = true});
+    f.enqueue("agent", 1);
+    f.actors.run_all();
+    REQUIRE(f.processes->alive() == 1);
+    f.database->faults.unavailable = true;
+    f.actors.advance(limits::lease - limits::lease / 10 - 1s);
+    CHECK(f.processes->alive() == 1);
+    f.actors.advance(2s);
+    CHECK(f.processes->alive() == 0);
+  }
+}
+
+TEST_CASE("an attempt that is cancelled before it could begin starts nothing", "[dispatching]") {
+  const faults::isolation of_this_test;
+  fixture f({commanded()});
+  f.processes->define("agent", sim::sim_program{});
+  REQUIRE(faults::arm({{"workspace.request", faults::action::delay, 1, 1.0, 60s}}, 1));
+  f.enqueue("agent", 1);
+  f.actors.run_all();
+  REQUIRE(f.rows().front().status == dispatch_status::running);
+  caf::anon_send(f.pool, cancel_run{{}, f.rows().front().dispatch_id});
+  f.actors.advance(61s);
+  CHECK(f.processes->started() == 0);
+  CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::cancelled, 1}});
   CHECK(f.permits_in_use() == 0);
 }
 
@@ -462,12 +503,12 @@ TEST_CASE("own rows that no dispatcher knows of go back to the queue once their 
   f.enqueue("slow", 1);
   f.actors.run_all();
   // Claimed without its dispatcher, as by a claim whose answer never came.
-  store_request request;
+  std::vector<store::operation> all;
   for (int i = 0; i < 3; ++i)
-    request.operations.emplace_back(f.enqueueing("quick"));
-  request.operations.emplace_back(
+    all.emplace_back(f.enqueueing("quick"));
+  all.emplace_back(
       store::claim{f.context->node_id, f.kernel().kernel_id, "quick", 3, limits::lease});
-  REQUIRE(f.actors.ask_now<store_reply>(f.store, std::move(request)).ok());
+  f.database->run(all);
   f.actors.advance(limits::lease - 5s);
   CHECK(f.statuses() == counts{{dispatch_status::running, 4}});
   f.actors.advance(5s + f.context->housekeeping.sweep_alone);

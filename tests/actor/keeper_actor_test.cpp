@@ -81,7 +81,8 @@ struct fixture {
   echo_actor keeper;
 
   explicit fixture(keeper_limits l = {}, restart_intensity intensity = endless,
-                   std::function<bool(const echo_request&)> is_proof = {}) {
+                   std::function<bool(const echo_request&)> is_proof = {},
+                   std::shared_ptr<entropy> random = std::make_shared<sim::seeded_entropy>(1)) {
     keeper_parts<echo_request, echo_reply> parts;
     parts.name = "echo";
     parts.worker_intensity = intensity;
@@ -89,7 +90,7 @@ struct fixture {
     parts.long_work = work;
     parts.roll = roll;
     parts.clock = node.clock();
-    parts.random = std::make_shared<sim::seeded_entropy>(1);
+    parts.random = std::move(random);
     parts.detached = false;
     parts.limits = l;
     parts.make_performer = [w = outside] { return std::make_unique<echo_performer>(w); };
@@ -205,6 +206,38 @@ TEST_CASE("a keeper without a worker says so and recovers", "[keeper][actor]") {
   auto next = f.ask("b");
   f.node.run_all();
   CHECK(next.ok());
+}
+
+namespace {
+
+/// Chance that is none.
+class fixed_chance final : public entropy {
+ public:
+  explicit fixed_chance(std::uint64_t value) : value_(value) {}
+  std::uint64_t next() override { return value_; }
+
+ private:
+  std::uint64_t value_;
+};
+
+} // namespace
+
+TEST_CASE("keepers whose workers died together do not start the next ones together",
+          "[keeper][actor]") {
+  for (const bool early : {true, false}) {
+    fixture f({}, endless, {}, std::make_shared<fixed_chance>(early ? 0 : ~std::uint64_t{0}));
+    f.outside->crashes_left = 2;
+    const auto poison = f.ask("a");
+    f.node.run_all();
+    const auto next = f.ask("b"); // shows that there is a worker
+    f.node.advance(limits::backoff_base / 2 - 1ms);
+    CHECK(f.outside->performers == 2);
+    f.node.advance(2ms);
+    CHECK(f.outside->performers == (early ? 3 : 2));
+    f.node.advance(limits::backoff_base / 2);
+    CHECK(f.outside->performers == 3);
+    CHECK(next.ok());
+  }
 }
 
 TEST_CASE("an order that is lost or late, or its answer, costs time and nothing else",

@@ -252,6 +252,25 @@ TEST_CASE("llm planner: a call that cannot be begun, and an adviser that fails",
   CHECK(f.models->started() == 0);
 }
 
+TEST_CASE("fault points: an answer that breaks off or is damaged leads to the fallback", "[llm]") {
+  for (const auto what : {faults::action::error, faults::action::corrupt}) {
+    const faults::isolation of_this_test;
+    fixture f;
+    f.configuration->providers.front().max_retries = 0;
+    f.answers.push_back(choosing("b"));
+    auto of_body = faults::arming{"models.answer", what, 1, 1.0, 0ms};
+    of_body.after = 1;
+    REQUIRE(faults::arm({of_body}, 1));
+    const auto planned = f.plan("c1");
+    f.actors.advance(5s);
+    INFO(faults::name_of(what));
+    CHECK(agents_of(planned) == both);
+    CHECK(f.record("c1")->asked.fell_back != plan::fallback_reason::none);
+    CHECK(f.models->started() == 1);
+    CHECK(faults::triggered("models.answer") == 1);
+  }
+}
+
 TEST_CASE("llm planner: whoever waits no longer takes the call with it", "[llm]") {
   fixture f;
   const auto stopped = f.plan("c1");

@@ -196,6 +196,42 @@ TEST_CASE("fault points: a call whose cancel is lost ends at its own time", "[mc
   CHECK(call.why().code == errc::timed_out);
 }
 
+TEST_CASE("fault points: a server whose end nobody reports is gone all the same, and started again",
+          "[mcp]") {
+  fixture f;
+  const faults::isolation of_this_test;
+  f.processes->define("one", server(true));
+  REQUIRE(f.tools().ok());
+  auto call = f.call("unanswered");
+  REQUIRE(faults::arm({{"mcp.exit", faults::action::drop}}, 1));
+  f.processes->define("one", server());
+  f.processes->signal(f.processes->started(), SIGKILL);
+  f.actors.advance(1s);
+  CHECK(f.processes->alive() == 0);
+  CHECK_FALSE(call.answered());
+  f.actors.advance(40s);
+  REQUIRE(call.answered());
+  CHECK(call.why().code == errc::actor_down);
+  CHECK(call.why().what.find("nobody reported how") != std::string::npos);
+  CHECK(f.call("again").ok());
+  CHECK(f.part("mcp:one").state == "running");
+}
+
+TEST_CASE("fault points: words of a server that are lost or damaged cost one call", "[mcp]") {
+  for (const auto what : {faults::action::drop, faults::action::corrupt}) {
+    fixture f;
+    const faults::isolation of_this_test;
+    REQUIRE(f.tools().ok());
+    REQUIRE(faults::arm({{"mcp.output", what}}, 1));
+    auto call = f.call("first");
+    f.actors.advance(121s);
+    REQUIRE(call.answered());
+    CHECK_FALSE(call.ok());
+    CHECK(faults::triggered("mcp.output") == 1);
+    CHECK(f.call("second").ok());
+  }
+}
+
 TEST_CASE("mcp: a server that ignores the end is killed", "[mcp]") {
   fixture f;
   auto stubborn = server();

@@ -28,6 +28,10 @@ class hiding_disk final : public file_system {
   result<std::string> read(const std::string& path, std::size_t max_bytes) override {
     return is_hidden(path) ? result<std::string>(gone(path)) : disk_->read(path, max_bytes);
   }
+  result<std::string> read_below(const std::string& root, const std::string& file,
+                                 std::size_t max_bytes) override {
+    return read(root + "/" + file, max_bytes);
+  }
   result<file_info> stat(const std::string& path) override {
     return is_hidden(path) ? result<file_info>(file_info{}) : disk_->stat(path);
   }

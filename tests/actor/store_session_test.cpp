@@ -31,6 +31,7 @@ class scripted_store final : public dispatch_store {
  public:
   explicit scripted_store(std::shared_ptr<script> s) : script_(std::move(s)) {}
 
+  void tell_migrations(migration_step) override {}
   result<void> open() override {
     ++script_->opened;
     return {};

@@ -1,4 +1,5 @@
 #include "actors/supervision/core.hpp"
+#include "boyd/core/limits.hpp"
 #include "support/pch.hpp"
 
 #include <rapidcheck.h>
@@ -201,7 +202,63 @@ TEST_CASE("temporary and transient children are not always wanted again", "[supe
   CHECK(start_all(core) == ids{"transient"});
   core.down("transient", false, "", t0, 0.5);
   CHECK(start_all(core).empty());
-  CHECK(state_of(core, "temporary") == "stopped");
+  CHECK(state_of(core, "temporary") == "ended");
+}
+
+TEST_CASE("what depends on a child that has ended runs on without it", "[supervision]") {
+  for (const auto kind : {restart_kind::temporary, restart_kind::transient}) {
+    supervisor_core core(
+        {rule("brief", {}, kind), rule("holder", {"brief"}), rule("last", {"holder"})},
+        {.restarts = 3, .period = 60s});
+    start_all(core);
+    core.down("brief", false, "", t0, 0.5);
+    auto todo = core.reconcile(t0);
+    CHECK(todo.stop.empty());
+    CHECK(todo.start.empty());
+    CHECK(state_of(core, "brief") == "ended");
+    CHECK(state_of(core, "holder") == "running");
+    // It dies by itself, and comes again without the one that has ended.
+    core.down("holder", true, "boom", t0, 0.5);
+    core.reconcile(t0);
+    core.down("last", false, "", t0, 0.5);
+    CHECK(start_all(core) == ids{"holder", "last"});
+    CHECK(core.view()[1].restarts == 1);
+    // An operator wants it after all: whoever holds it is given the new handle.
+    core.renew("brief");
+    CHECK(state_of(core, "brief") == "restarting");
+    CHECK(core.reconcile(t0).stop == ids{"last"});
+    core.down("last", false, "", t0, 0.5);
+    CHECK(core.reconcile(t0).stop == ids{"holder"});
+    core.down("holder", false, "", t0, 0.5);
+    CHECK(start_all(core) == ids{"brief", "holder", "last"});
+    CHECK(core.view()[1].restarts == 1);
+  }
+}
+
+TEST_CASE("restarts: chance spreads the delays between half and the whole", "[supervision]") {
+  restart_backoff early;
+  restart_backoff late;
+  CHECK(early.failed(t0, 0.0) == 0ms);
+  CHECK(late.failed(t0, 0.999) == 0ms);
+  for (auto whole = limits::backoff_base; whole < limits::backoff_cap; whole *= 2) {
+    CHECK(early.failed(t0, 0.0) == whole / 2);
+    const auto latest = late.failed(t0, 0.999);
+    CHECK(latest >= whole * 99 / 100);
+    CHECK(latest <= whole);
+  }
+  CHECK(early.failed(t0, 0.0) == limits::backoff_cap / 2);
+  CHECK(late.failed(t0, 0.999) >= limits::backoff_cap * 99 / 100);
+  // A supervisor hands its chance on.
+  const auto second_delay = [](double unit) {
+    supervisor_core core({rule("store")}, {.restarts = 3, .period = 60s});
+    start_all(core);
+    core.down("store", true, "boom", t0, unit);
+    start_all(core);
+    core.down("store", true, "boom", t0, unit);
+    return *core.reconcile(t0).wake_at - t0;
+  };
+  CHECK(second_delay(0.0) == limits::backoff_base / 2);
+  CHECK(second_delay(0.999) >= limits::backoff_base * 99 / 100);
 }
 
 TEST_CASE("shutdown stops everything in reverse and starts nothing", "[supervision]") {

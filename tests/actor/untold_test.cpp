@@ -24,8 +24,12 @@ class forgetful_store final : public dispatch_store {
   forgetful_store(std::unique_ptr<dispatch_store> inner, std::shared_ptr<int> refusals)
       : inner_(std::move(inner)), refusals_(std::move(refusals)) {}
 
+  void tell_migrations(migration_step before) override {
+    inner_->tell_migrations(std::move(before));
+  }
   result<void> open() override { return inner_->open(); }
   void tidy() override { inner_->tidy(); }
+  result<std::vector<std::string>> concerns() override { return inner_->concerns(); }
   std::string describe() const override { return inner_->describe(); }
 
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {

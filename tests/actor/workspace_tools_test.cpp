@@ -231,6 +231,26 @@ TEST_CASE("what goes wrong in a tool is the model's to hear", "[workspace][tools
   CHECK((*refused)->outcome.text == "error: not here");
 }
 
+TEST_CASE("a call whose run is over is not carried out any more", "[workspace][tools]") {
+  fixture f;
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  run_tool order;
+  order.call = tools::write_file_call{"a", "b"};
+  order.workspace = "/writable";
+  order.permission.tools = {"*"};
+  order.over = over;
+  const auto taken = f.ask(order)->wait();
+  REQUIRE(taken);
+  REQUIRE(*taken);
+  CHECK(f.files->written() == 1);
+  *over = true;
+  const auto late = f.ask(order)->wait();
+  REQUIRE(late);
+  REQUIRE_FALSE(*late);
+  CHECK(late->error().code == errc::cancelled);
+  CHECK(f.files->written() == 1);
+}
+
 TEST_CASE("a node without file tools says so", "[workspace][tools]") {
   test::simulated_node node;
   auto workspace = node.actors.own(spawn_workspace(node.actors.system(), node.context));

@@ -112,6 +112,41 @@ TEST_CASE("case 16 stale-settle: a node that slept through its lease cannot sett
   end(other);
 }
 
+TEST_CASE("case 16 stale-settle: a program of a lost lease is gone before its successor begins",
+          "[chaos]") {
+  auto* server = shared_postgres();
+  if (server == nullptr)
+    return;
+  const auto uri = server->make_database();
+  tcp_proxy proxy(port_of(uri));
+  // It takes no notice of TERM, and looks whether the one before it lives.
+  const std::vector<test_agent> agents{
+      {"job",
+       "trap '' TERM; p=@SITE@/pid-$BOYD_DISPATCH_ID\n"
+       "if [ -e $p ] && kill -0 $(cat $p) 2>/dev/null; then say beside; fi\n"
+       "echo $$ > $p; say began-$BOYD_FENCE; until [ -e @SITE@/go ]; do sleep 0.1; done; echo done",
+       ""}};
+  // KILL 5 s after TERM would mostly come after the other node's next sweep.
+  constexpr int lease_s = 4;
+  const site a(shared_settings(by_way_of(proxy, uri), lease_s, agents));
+  const site b(shared_settings(uri, lease_s, agents), a);
+  node_process lonely(a.home(), a.log_path());
+  lonely.wait_ready();
+  auto cycle = a.start_cycle();
+  REQUIRE(eventually([&] { return a.said("began-1") == 1; }));
+  node_process other(b.home(), b.log_path());
+  other.wait_ready();
+  proxy.cut();
+  REQUIRE(eventually([&] { return b.said("began-2") == 1; }));
+  CHECK(promised(b.said("beside") == 0, "no program of a lost lease beside its successor"));
+  b.open_gate("go");
+  REQUIRE(eventually([&] { return row_for(b, "job").value("status", "") == "done"; }));
+  proxy.pass();
+  CHECK(cycle.finish().code == 0);
+  end(lonely);
+  end(other);
+}
+
 TEST_CASE("case 17 crash-after-effect: the effect is found, not repeated", "[chaos]") {
   auto* server = shared_postgres();
   if (server == nullptr)

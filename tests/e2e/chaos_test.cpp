@@ -4,6 +4,7 @@
 #include "support/wait.hpp"
 
 #include <csignal>
+#include <filesystem>
 
 namespace boyd::chaos_test {
 

@@ -308,7 +308,8 @@ TEST_CASE("a stop that takes too long ends with 7 and names what is left", "[e2e
   INFO(ended.err);
   CHECK(ended.code == 7);
   CHECK_THAT(ended.err, Contains("these parts did not stop in time: ") &&
-                            Contains("dispatcher:default/worker-0"));
+                            Contains("dispatcher:default/worker-0") &&
+                            Contains("; workers that live: "));
   cycle->finish();
   // What ran is given back at the next start, and does its work.
   home.write_configuration(yaml_of("echo done"));
@@ -316,6 +317,28 @@ TEST_CASE("a stop that takes too long ends with 7 and names what is left", "[e2e
   const auto wrong = program(home.node(), {{"BOYD_STOP_MARGIN", "2m"}}).finish();
   CHECK(wrong.code == 2);
   CHECK_THAT(wrong.err, Contains("BOYD_STOP_MARGIN") && Contains("leave it unset"));
+}
+
+TEST_CASE("a part that is stuck while the node stops ends it with 7, long before the grace is over",
+          "[e2e][supervision]") {
+  const home_of_boyd home(
+      yaml_of("echo begun > begun; while [ ! -e go ]; do sleep 0.1; done; echo done",
+              "{point: store.settle, action: delay, delay: 1h, count: 1}"));
+  program node(home.node(), {{"BOYD_HEARTBEAT", "200ms"}});
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  program cycle({boyd_binary(), "--home", home.path(), "cycle"});
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  write_file(home.file("kernel/default/go"), "");
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 7);
+  CHECK_THAT(ended.err, Contains("the watchdog ends the process while it stops; stuck: ") &&
+                            Contains("store (its worker has been at one batch for "));
+  cycle.finish();
+  home.write_configuration(yaml_of("echo done"));
+  CHECK(home.run({"cycle"}).code == 0);
 }
 
 TEST_CASE("a worker that hangs at the end is waited for, then named, and the exit is 7",
@@ -440,7 +463,8 @@ TEST_CASE("systemd hears of the start, of progress, of a reload and of the end",
     return count_of(systemd.heard, "READY=1") == 2;
   }));
   node.signal(SIGTERM);
-  CHECK(systemd.hears("STOPPING=1\nEXTEND_TIMEOUT_USEC="));
+  // The grace of an hour, 40 s for the end, and 10 s for the last words of an end that is overdue.
+  CHECK(systemd.hears("STOPPING=1\nEXTEND_TIMEOUT_USEC=3650000000\n"));
   CHECK(node.finish().code == 0);
 }
 

@@ -3,6 +3,7 @@
 #include "boyd/core/fault_points.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/file_system.hpp"
+#include "boyd/ports/http_client.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/repository.hpp"
 
@@ -31,19 +32,23 @@ inline constexpr file_points state_writer_files{.read = point("state_writer.read
                                                 .sync = point("state_writer.sync"),
                                                 .rename = point("state_writer.rename"),
                                                 .sync_directory =
-                                                    point("state_writer.sync_directory")};
+                                                    point("state_writer.sync_directory"),
+                                                .unlink = point("state_writer.unlink")};
 
 inline constexpr file_points graph_recorder_files{.read = point("graph_recorder.read"),
                                                   .open = point("graph_recorder.open"),
                                                   .bytes = point("graph_recorder.bytes"),
                                                   .sync = point("graph_recorder.sync"),
-                                                  .repair = point("graph_recorder.repair")};
+                                                  .repair = point("graph_recorder.repair"),
+                                                  .sync_directory =
+                                                      point("graph_recorder.sync_directory")};
 
 inline constexpr file_points spool_files{.read = point("spool.read"),
                                          .open = point("spool.open"),
                                          .bytes = point("spool.bytes"),
                                          .sync = point("spool.sync"),
                                          .repair = point("spool.repair"),
+                                         .sync_directory = point("spool.sync_directory"),
                                          .unlink = point("spool.unlink")};
 
 inline constexpr file_points workspace_files{.read = point("workspace.read"),
@@ -67,10 +72,18 @@ inline constexpr process_points executor_processes{.output = point("processes.ou
 inline constexpr process_points probe_processes{.output = point("probe.output"),
                                                 .exit = point("probe.exit")};
 
+inline constexpr process_points mcp_processes{.output = point("mcp.output"),
+                                              .exit = point("mcp.exit")};
+
 /// Callbacks that hear of a process later, wrongly or not at all. What is late comes on a thread of
 /// its own, in the process's order, for nobody may block the runner's; it is late no longer than
 /// until the faults are disarmed.
 process_events watched(process_events events, const process_points& points);
+
+/// Callbacks that hear of an answer later or wrongly, or that it broke off: then nothing more of it
+/// comes, and its end is an error. An end is never lost, as the port promises. What is late comes
+/// as above.
+http_events watched(http_events events, point answer);
 
 /// Files that fail with errc::io_error at these points.
 std::shared_ptr<file_system> watched(std::shared_ptr<file_system> files, const file_points& points);

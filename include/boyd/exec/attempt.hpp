@@ -173,7 +173,8 @@ class attempt_core {
   /// Ends it as failed, for a reason outside of what it runs.
   attempt_effects fail_run(std::string why, failure_class failure, steady_time now);
   /// Ends the process (TERM → KILL) or the conversation, then finishes as `cancelled`, class none.
-  /// The first reason counts.
+  /// The first reason counts. A process whose lease is lost is killed at once, also one that has
+  /// its grace already: when the lease has ended somebody else may begin.
   attempt_effects cancel(cancel_reason reason, steady_time now);
 
   bool finished() const noexcept { return phase_ == phase::finished; }
@@ -186,6 +187,7 @@ class attempt_core {
   attempt_effects end_run(execution_verdict verdict, std::string why, steady_time now,
                           failure_class failure = failure_class::transient);
   attempt_effects stop_process(steady_time now);
+  attempt_effects kill_process(steady_time now);
   attempt_effects stop_talk();
   attempt_effects judge_exit(const process_exit& e, steady_time now);
   attempt_effects judge_answer(steady_time now);
@@ -238,6 +240,7 @@ class attempt_core {
   steady_time give_up_at_{};
   steady_time answer_at_{};
   std::optional<cancel_reason> cancelled_;
+  bool lease_lost_ = false;
   std::size_t check_ = 0;     ///< index into options_.require
   std::size_t commands_ = 0;  ///< `command` checks started
   std::string check_failure_; ///< why the running check was ended

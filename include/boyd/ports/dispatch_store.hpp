@@ -484,7 +484,7 @@ class dispatch_store {
   virtual ~dispatch_store() = default;
 
   /// Whom `open` tells of its migrations; called at most once, before the first `open`.
-  virtual void tell_migrations(migration_step /*before*/) {}
+  virtual void tell_migrations(migration_step before) = 0;
 
   /// Connects and applies the numbered migrations under a lock, each with a commit of its own, so
   /// that an end in the middle costs one of them. Called again after `store_unavailable`; every
@@ -504,7 +504,7 @@ class dispatch_store {
   /// What an operator should look after although the store works (a transaction of somebody else's
   /// that stays open, a log that cannot be cut back), one line each; empty when all is well.
   /// Cheap, finite, outside any batch; an error means what it means in `apply`.
-  virtual result<std::vector<std::string>> concerns() { return std::vector<std::string>{}; }
+  virtual result<std::vector<std::string>> concerns() = 0;
 
   /// One line for status and doctor: kind, place (no password), version.
   virtual std::string describe() const = 0;

@@ -66,11 +66,9 @@ class file_system {
   virtual result<std::string> read(const std::string& path, std::size_t max_bytes) = 0;
   /// The same of `file`, a relative path without "..", below the directory `root`: for files that
   /// somebody else may have put there. `refused` when a symbolic link is on the way from `root` to
-  /// it, or is the file itself; `root` may lie behind one. A file system without links reads.
+  /// it, or is the file itself; `root` may lie behind one.
   virtual result<std::string> read_below(const std::string& root, const std::string& file,
-                                         std::size_t max_bytes) {
-    return read(root + "/" + file, max_bytes);
-  }
+                                         std::size_t max_bytes) = 0;
   /// `kind == missing` is not an error.
   virtual result<file_info> stat(const std::string& path) = 0;
   virtual result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) = 0;

@@ -45,6 +45,9 @@ class held_leases {
   /// When `due` or `take_lost` next have something; nothing while no lease is held.
   std::optional<steady_time> next_event() const;
 
+  /// When `take_lost` next has something, if nothing is renewed.
+  std::optional<steady_time> next_loss() const;
+
   std::size_t size() const noexcept { return held_.size(); }
 
  private:

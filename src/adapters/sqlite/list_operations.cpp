@@ -38,7 +38,7 @@ list_by way_of(const list_dispatches& op, std::uint64_t waiting) {
     return list_by::end;
   if (op.status == dispatch_status::running)
     return list_by::lease;
-  if (op.status == dispatch_status::pending && waiting <= few_waiting)
+  if (op.status == dispatch_status::pending && !op.ended_only && waiting <= few_waiting)
     return list_by::wait;
   return op.kernel_id.empty() && op.agent_id.empty() && op.not_agent_ids.empty() ? list_by::age
                                                                                  : list_by::agent;

@@ -71,6 +71,10 @@ class gated_store final : public dispatch_store {
   }
 
   void tidy() override { inner_->tidy(); }
+  void tell_migrations(migration_step before) override {
+    inner_->tell_migrations(std::move(before));
+  }
+  result<std::vector<std::string>> concerns() override { return inner_->concerns(); }
   std::string describe() const override { return inner_->describe(); }
 
  private:

@@ -55,6 +55,8 @@ class sim_store final : public dispatch_store {
  public:
   explicit sim_store(std::shared_ptr<sim_database> database) : database_(std::move(database)) {}
 
+  void tell_migrations(migration_step) override {} // it has none
+
   result<void> open() override {
     open_ = false;
     if (database_->faults.unavailable || drawn(database_->faults.refuse_open))
@@ -83,6 +85,8 @@ class sim_store final : public dispatch_store {
   void tidy() override {
     // nop
   }
+  result<std::vector<std::string>> concerns() override { return std::vector<std::string>{}; }
+
   std::string describe() const override { return "simulated"; }
 
  private:

@@ -308,7 +308,7 @@ TEST_CASE("no output for too long is a stall; bytes are progress") {
 
 TEST_CASE("cancelling ends the process, then the attempt; the first reason counts") {
   for (const auto reason :
-       {cancel_reason::by_operator, cancel_reason::shutdown, cancel_reason::lease_lost}) {
+       {cancel_reason::by_operator, cancel_reason::shutdown, cancel_reason::next_cycle}) {
     bench b;
     b.runner.define("agent", sim::sim_program{.hang = true, .ignore_term = true});
     b.begin();
@@ -326,6 +326,67 @@ TEST_CASE("cancelling ends the process, then the attempt; the first reason count
     CHECK(b.elapsed() == limits::term_grace);
     CHECK(b.runner.running() == 0);
   }
+}
+
+TEST_CASE("a process whose lease is lost is killed at once, whatever grace it had") {
+  const sim::sim_program stubborn{.hang = true, .ignore_term = true};
+  const auto ends_at_once = [](bench& b, const char* error) {
+    const auto lost = b.clock->time;
+    b.perform(b.core->cancel(cancel_reason::lease_lost, lost));
+    b.perform(b.core->cancel(cancel_reason::lease_lost, lost));
+    while (!b.outcome && b.advance()) {
+    }
+    REQUIRE(b.outcome.has_value());
+    CHECK(b.clock->time == lost);
+    CHECK(b.outcome->execution == execution_verdict::cancelled);
+    CHECK(b.outcome->error == error);
+    CHECK(b.runner.running() == 0);
+  };
+  bench b;
+  b.runner.define("agent", stubborn);
+  SECTION("while it runs") {
+    b.begin();
+    ends_at_once(b, "the lease was lost");
+  }
+  SECTION("an operator has cancelled it: that stays the reason") {
+    b.begin();
+    b.perform(b.core->cancel(cancel_reason::by_operator, b.clock->time));
+    ends_at_once(b, "cancelled by an operator");
+  }
+  SECTION("its time was over") {
+    b.options.timeout = 1s;
+    b.begin();
+    while (b.advance(b.begun + 2s)) {
+    }
+    REQUIRE(b.runner.running() == 1);
+    ends_at_once(b, "the lease was lost");
+  }
+  SECTION("before it began") {
+    b.core = std::make_unique<attempt_core>(b.options);
+    ends_at_once(b, "the lease was lost");
+    CHECK(b.runner.started() == 0);
+  }
+}
+
+TEST_CASE("a check whose run has lost its lease is killed at once") {
+  bench b;
+  b.options.require = {{kind_t::command, {}, {"check"}}};
+  process_spec check;
+  check.argv = {"check"};
+  b.options.checks = {check};
+  b.runner.define("agent", sim::sim_program{});
+  b.runner.define("check", sim::sim_program{.hang = true, .ignore_term = true});
+  b.begin();
+  while (b.advance(b.begun + 1s)) {
+  }
+  REQUIRE(b.runner.running() == 1);
+  b.perform(b.core->cancel(cancel_reason::lease_lost, b.clock->time));
+  const auto lost = b.clock->time;
+  while (!b.outcome && b.advance()) {
+  }
+  REQUIRE(b.outcome.has_value());
+  CHECK(b.clock->time == lost);
+  CHECK(b.runner.running() == 0);
 }
 
 TEST_CASE("the claim is the last line of stdout when it is JSON with a status") {
