@@ -101,7 +101,10 @@ class campaign {
     {
       node_process node(site_.home(), site_.log_path());
       node.wait_ready();
-      CHECK(site_.run({"cycle"}).code == 0);
+      // 5: one that an earlier node left, or that the schedule began, is under way.
+      constexpr int busy = 5;
+      const auto code = site_.run({"cycle"}).code;
+      CHECK((code == 0 || code == busy));
       CHECK(eventually([&] {
         const auto rows = site_.dispatches();
         return std::ranges::all_of(rows, [](const auto& r) { return r.at("status") == "done"; });
