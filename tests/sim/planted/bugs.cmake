@@ -54,10 +54,6 @@ planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
   [[op.node_id = s.context->node_id;]]
   [[op.node_id = @BUG@ ? "nobody" : s.context->node_id;]])
 
-planted_bug(own_rows_taken actors/dispatcher/pool.cpp
-  [[store::rescue_expired op{self->state.context->node_id,]]
-  [[store::rescue_expired op{@BUG@ ? "nobody" : self->state.context->node_id,]])
-
 planted_bug(call_unreserved src/exec/chat_loop.cpp
   [[if (!r || !r->granted) {]]
   [[if (!r || (!@BUG@ && !r->granted)) {]])

@@ -19,7 +19,6 @@ enum class planted_bug : std::uint8_t {
   permit_kept,         ///< the permits of a dispatcher that died are not given back
   permit_given_twice,  ///< a permit that comes back counts twice
   lease_ignored,       ///< rows are rescued before their lease has run out
-  own_rows_taken,      ///< a node takes its own rows for those of a dead one
   lease_not_renewed,   ///< leases are left to run out
   enqueue_twice,       ///< a repeated enqueue makes another row
   agents_part_lost,    ///< the runtime block is written over the agents' part
@@ -30,7 +29,7 @@ enum class planted_bug : std::uint8_t {
   spend_unsettled,     ///< what a call used does not take the place of what was reserved
 };
 
-inline constexpr std::array<std::string_view, 18> planted_bug_names{"none",
+inline constexpr std::array<std::string_view, 17> planted_bug_names{"none",
                                                                     "stale_settlement",
                                                                     "no_journal_sync",
                                                                     "no_directory_sync",
@@ -39,7 +38,6 @@ inline constexpr std::array<std::string_view, 18> planted_bug_names{"none",
                                                                     "permit_kept",
                                                                     "permit_given_twice",
                                                                     "lease_ignored",
-                                                                    "own_rows_taken",
                                                                     "lease_not_renewed",
                                                                     "enqueue_twice",
                                                                     "agents_part_lost",
