@@ -53,6 +53,11 @@ planted_bug(permit_given_twice actors/permits/core.cpp
 planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
   [[op.node_id = s.context->node_id;]]
   [[op.node_id = @BUG@ ? "nobody" : s.context->node_id;]])
+# The sweep would mend it a lease later: the rule is that own rows come back.
+planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
+  [[              look_after_own(self, std::move(r->own));]]
+  [[              if (!@BUG@)
+                look_after_own(self, std::move(r->own));]])
 
 planted_bug(call_unreserved src/exec/chat_loop.cpp
   [[if (!r || !r->granted) {]]
