@@ -170,12 +170,12 @@ TEST_CASE("an attempt that is cancelled before it could begin starts nothing", "
   const faults::isolation of_this_test;
   fixture f({commanded()});
   f.processes->define("agent", sim::sim_program{});
-  REQUIRE(faults::arm({{"workspace.request", faults::action::delay, 1, 1.0, 60s}}, 1));
+  REQUIRE(faults::arm({{"workspace.request", faults::action::delay, 1, 1.0, 10s}}, 1));
   f.enqueue("agent", 1);
   f.actors.run_all();
   REQUIRE(f.rows().front().status == dispatch_status::running);
   caf::anon_send(f.pool, cancel_run{{}, f.rows().front().dispatch_id});
-  f.actors.advance(61s);
+  f.actors.advance(11s);
   CHECK(f.processes->started() == 0);
   CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::cancelled, 1}});
   CHECK(f.permits_in_use() == 0);
