@@ -13,6 +13,8 @@
 #include <spawn.h>
 #include <sstream>
 #include <stdexcept>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,6 +171,23 @@ void home_of_boyd::write_configuration(const std::string& yaml) const {
 finished home_of_boyd::run(std::vector<std::string> args) const {
   args.insert(args.begin(), {"--home", path()});
   return boyd_run(args);
+}
+
+std::string get(const std::string& socket_path, const std::string& path) {
+  ::sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  socket_path.copy(at.sun_path, sizeof at.sun_path - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::string answer;
+  if (::connect(fd, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0) {
+    const auto request = "GET " + path + " HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\n\r\n";
+    std::array<char, 4096> part{};
+    if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0)
+      for (ssize_t n = 0; (n = ::recv(fd, part.data(), part.size(), 0)) > 0;)
+        answer.append(part.data(), static_cast<std::size_t>(n));
+  }
+  ::close(fd);
+  return answer;
 }
 
 std::string read_file(const std::string& path) {

@@ -79,6 +79,9 @@ class home_of_boyd {
   temp_dir directory_;
 };
 
+/// One GET over the control socket; the whole answer, empty when there is none.
+std::string get(const std::string& socket_path, const std::string& path);
+
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 

@@ -3,12 +3,9 @@
 #include "support/telling.hpp"
 #include "support/wait.hpp"
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,24 +57,6 @@ class stopped_threads {
   bool possible = true;
   std::vector<pid_t> threads;
 };
-
-/// The answer to a GET; empty when there is none.
-std::string get(const std::string& socket, const std::string& path) {
-  ::sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  socket.copy(at.sun_path, sizeof at.sun_path - 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string answer;
-  if (::connect(fd, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0) {
-    const auto request = "GET " + path + " HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\n\r\n";
-    std::array<char, 4096> part{};
-    if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0)
-      for (ssize_t n = 0; (n = ::recv(fd, part.data(), part.size(), 0)) > 0;)
-        answer.append(part.data(), static_cast<std::size_t>(n));
-  }
-  ::close(fd);
-  return answer;
-}
 
 } // namespace
 

@@ -89,24 +89,6 @@ std::map<std::string, int> statuses(const home_of_boyd& home) {
   return n;
 }
 
-/// One GET over the control socket; the whole answer, empty when there is none.
-std::string get(const std::string& socket_path, const std::string& path) {
-  ::sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  socket_path.copy(at.sun_path, sizeof at.sun_path - 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string answer;
-  if (::connect(fd, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0) {
-    const auto request = "GET " + path + " HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\n\r\n";
-    std::array<char, 4096> part{};
-    if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0)
-      for (ssize_t n = 0; (n = ::recv(fd, part.data(), part.size(), 0)) > 0;)
-        answer.append(part.data(), static_cast<std::size_t>(n));
-  }
-  ::close(fd);
-  return answer;
-}
-
 /// systemd's side of sd_notify.
 class notify_socket {
  public:
