@@ -38,7 +38,7 @@ list_by way_of(const list_dispatches& op, std::uint64_t waiting) {
     return list_by::end;
   if (op.status == dispatch_status::running)
     return list_by::lease;
-  if (op.status == dispatch_status::pending && !op.ended_only && waiting <= few_waiting)
+  if (op.status == dispatch_status::pending && waiting <= few_waiting)
     return list_by::wait;
   return op.kernel_id.empty() && op.agent_id.empty() && op.not_agent_ids.empty() ? list_by::age
                                                                                  : list_by::agent;
@@ -167,6 +167,8 @@ any_reply operations::run(const find_dispatch& op) {
 
 any_reply operations::run(const list_dispatches& op) {
   std::vector<dispatch> out;
+  if (op.ended_only && op.status && !is_final(*op.status))
+    return out;
   auto limit = op.limit;
   // A walk ends when it has met all that the counts know of: of a rare status there are few.
   if (op.status && op.status != dispatch_status::running) {
