@@ -155,6 +155,7 @@ std::shared_ptr<node_context> machine::make_context() {
 }
 
 void machine::boot(configuration_ptr configuration) {
+  ++lives_;
   system_ = std::make_unique<test::deterministic_system>(parts_.clock);
   system_->choose_by([this](std::size_t n) {
     tell_if_changed();

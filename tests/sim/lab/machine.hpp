@@ -89,6 +89,8 @@ class machine {
   void power_cut();
   void kill_node();
   bool up() const { return system_ != nullptr; }
+  /// Nodes so far. (Their roots have the same address.)
+  std::uint64_t lives() const { return lives_; }
 
   /// SIGSTOP and SIGCONT of the node; its programs and the clock go on.
   void stop() { stopped_ = true; }
@@ -180,6 +182,7 @@ class machine {
   milliseconds slow_by_{0};
   std::size_t wakeups_lost_ = 0;
   std::uint64_t handled_ = 0;
+  std::uint64_t lives_ = 0;
   std::uint64_t kill_in_ = 0; ///< messages until an actor is killed; 0: none will be
   int kills_ = 0;
   steady_time moment_{};                      ///< that `at_once_` is about

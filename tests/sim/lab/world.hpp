@@ -177,6 +177,7 @@ class world {
   std::array<std::uint64_t, fault_kinds> struck_{};
   std::deque<std::string> events_;
   milliseconds faults_until_{0};   ///< faults strike up to here
+  std::uint64_t troubles_ = 0;     ///< faults that have struck
   milliseconds troubled_until_{0}; ///< something may have kept a node from renewing its leases
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   int crashes_ = 0;

@@ -71,6 +71,10 @@ planted_bug(spend_unsettled src/exec/chat_loop.cpp
   s.reader.reset();
 ]])
 
+planted_bug(stop_never_ends actors/node/stopping.cpp
+  [[if (!s.shell->all_stopped())]]
+  [[if (@BUG@ || !s.shell->all_stopped())]])
+
 # These two rules are the database's: in the simulation its double has them.
 planted_bug(lease_ignored tests/support/sim/store_queue.cpp
   [[until && *until <= now_)]]
