@@ -6,6 +6,7 @@
 #include "boyd/state/runtime_block.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -44,16 +45,59 @@ void inspector::violated(const std::string& what) {
     violations_.push_back(what);
 }
 
-void inspector::starting(machine& m, const process_spec& spec) {
-  if (m.processes().alive() + 1 > static_cast<std::size_t>(expected_.permits))
-    violated("more runs than permits on " + m.name());
+inspector::run inspector::run_of(const machine& m, const process_spec& spec) {
+  run r;
+  r.on = &m;
+  r.handle = m.processes().started() + 1;
+  r.hindrances = m.hindrances();
+  r.is_check = !spec.argv.empty() && spec.argv.front() == machine::check_program;
   for (const auto& [name, value] : spec.environment) {
-    if (name != "BOYD_DISPATCH_ID")
-      continue;
-    const auto row = database_.all_rows().find(value);
-    if (row == database_.all_rows().end())
-      violated("a run without a row: " + value);
+    if (name == "BOYD_DISPATCH_ID")
+      r.dispatch_id = value;
+    else if (name == "BOYD_FENCE")
+      r.fence = std::strtoll(value.c_str(), nullptr, 10);
   }
+  return r;
+}
+
+void inspector::starting(machine& m, const process_spec& spec, const sim_program& program) {
+  std::erase_if(runs_, [](const run& r) { return !r.on->processes().alive(r.handle); });
+  auto r = run_of(m, spec);
+  if (r.dispatch_id.empty())
+    return;
+  check_owner(r);
+  if (program.start_errno != 0)
+    return;
+  check_alone(r);
+  if (!r.is_check && !attempts_.emplace(r.dispatch_id, r.fence).second)
+    violated("an attempt was started twice: " + r.dispatch_id);
+  runs_.push_back(std::move(r));
+  const auto here = std::ranges::count(runs_, &m, &run::on);
+  if (here > expected_.permits)
+    violated("more runs than permits on " + m.name());
+}
+
+/// Who starts it holds its row under the very fence that it is started with.
+void inspector::check_owner(const run& r) {
+  const auto found = database_.all_rows().find(r.dispatch_id);
+  if (found == database_.all_rows().end())
+    return violated("a run without a row: " + r.dispatch_id);
+  const auto& d = found->second.d;
+  const bool owns =
+      d.status == dispatch_status::running && d.fence == r.fence && d.lease_owner == r.on->name();
+  if (!owns)
+    violated(r.dispatch_id + " was started by " + r.on->name() + " with fence " +
+             std::to_string(r.fence) + ", but is " + std::string(name_of(d.status)) + " with " +
+             std::to_string(d.fence) + " at " + d.lease_owner);
+}
+
+/// The program of a lost attempt has ended before the work is given out again, wherever; but nobody
+/// can end it whose node stands still.
+void inspector::check_alone(const run& r) {
+  for (const auto& other : runs_)
+    if (other.dispatch_id == r.dispatch_id && other.hindrances == other.on->hindrances())
+      violated("a program of " + r.dispatch_id + " with fence " + std::to_string(other.fence) +
+               " lives on " + other.on->name() + " while " + r.on->name() + " starts another");
 }
 
 void inspector::committed(machine& m) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd::sim {
@@ -35,8 +36,8 @@ class inspector {
   void violated(const std::string& what);
   const std::vector<std::string>& violations() const { return violations_; }
 
-  /// A run is about to start on the machine.
-  void starting(machine& m, const process_spec& spec);
+  /// A program is about to start on the machine, and will behave so.
+  void starting(machine& m, const process_spec& spec, const sim_program& program);
   /// Its disk has begun to fail: until the next crash, what is acknowledged need not last.
   void disk_struck(machine& m) { known_of(m).disk_in_doubt = true; }
   /// Its repository has a new commit.
@@ -71,6 +72,19 @@ class inspector {
     milliseconds asked_at{0}; ///< for its permits
   };
 
+  /// A program of an attempt, or a check of one, while it lives.
+  struct run {
+    const machine* on = nullptr;
+    process_handle handle = 0;
+    std::string dispatch_id; ///< empty: no attempt's; nobody gives it a permit
+    std::int64_t fence = 0;
+    std::uint64_t hindrances = 0; ///< of its machine, when it was started
+    bool is_check = false;
+  };
+
+  static run run_of(const machine& m, const process_spec& spec);
+  void check_owner(const run& r);
+  void check_alone(const run& r);
   known& known_of(machine& m);
   void check_state(machine& m, const char* when);
   void check_state_if_new(machine& m, const char* when);
@@ -87,6 +101,8 @@ class inspector {
   const machines& machines_;
   expectations expected_;
   std::map<const machine*, known> known_;
+  std::vector<run> runs_;                                   ///< that lived at the last start
+  std::set<std::pair<std::string, std::int64_t>> attempts_; ///< dispatch and fence, once started
   std::set<std::string> unfinished_; ///< rows that were not final when they were last looked at
   std::vector<std::string> violations_;
 };

@@ -54,6 +54,7 @@ class gated_store final : public dispatch_store {
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
     if (owner_.slow_batches_ > 0) {
       --owner_.slow_batches_;
+      ++owner_.hindrances_;
       owner_.parts_.clock->advance(owner_.slow_by_);
     }
     if (owner_.gone_ || owner_.counts(cut_unit::changes))
@@ -110,8 +111,9 @@ machine::machine(machine_parts parts)
       models_(std::make_shared<sim_http_client>(
           clock_, [this](const http_request& r) { return parts_.answer(r); })) {
   (void)disk_->make_directories(std::string(home) + "/run");
-  processes_->define("agent",
-                     [this](const process_spec& s, std::size_t) { return parts_.behave(s); });
+  for (const char* name : {agent_program, check_program})
+    processes_->define(name,
+                       [this](const process_spec& s, std::size_t) { return parts_.behave(s); });
 }
 
 machine::~machine() {

@@ -93,9 +93,15 @@ class machine {
   std::uint64_t lives() const { return lives_; }
 
   /// SIGSTOP and SIGCONT of the node; its programs and the clock go on.
-  void stop() { stopped_ = true; }
+  void stop() {
+    stopped_ = true;
+    ++hindrances_;
+  }
   void go_on() { stopped_ = false; }
   bool stopped() const { return stopped_; }
+  /// How often the node was kept from doing anything while time passed: it was stopped, or a call
+  /// of the store took long, which here holds up all of it.
+  std::uint64_t hindrances() const { return hindrances_; }
   bool runs() const { return up() && !stopped_; }
 
   /// The node ends in the middle: before the n-th unit from now on, nothing that it does lasts any
@@ -136,6 +142,7 @@ class machine {
   sim_disk& disk() { return *disk_; }
   sim_repositories& repositories() { return *repositories_; }
   sim_process_runner& processes() { return *processes_; }
+  const sim_process_runner& processes() const { return *processes_; }
   sim_http_client& models() { return *models_; }
   machine_clock& clock() { return *clock_; }
   std::shared_ptr<clock_port> shared_clock() const { return clock_; }
@@ -148,6 +155,10 @@ class machine {
 
   /// Messages handled in all lives.
   std::uint64_t handled() const { return handled_ + (system_ ? system_->handled() : 0); }
+
+  /// What runs there: an agent's program, a check of what it did.
+  static constexpr const char* agent_program = "agent";
+  static constexpr const char* check_program = "check";
 
   static constexpr const char* home = "/home/boyd";
   static constexpr const char* kernel_home = "/home/boyd/kernel/default";
@@ -182,6 +193,7 @@ class machine {
   milliseconds slow_by_{0};
   std::size_t wakeups_lost_ = 0;
   std::uint64_t handled_ = 0;
+  std::uint64_t hindrances_ = 0;
   std::uint64_t lives_ = 0;
   std::uint64_t kill_in_ = 0; ///< messages until an actor is killed; 0: none will be
   int kills_ = 0;

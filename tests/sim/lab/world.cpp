@@ -90,8 +90,9 @@ std::unique_ptr<machine> world::make_machine(std::size_t number) {
   parts.note = [this](std::uint64_t value) { note(value); };
   parts.behave = [this, number](const process_spec& spec) {
     auto& m = *machines_[number];
-    inspector_->starting(m, spec);
-    return behave(m, spec);
+    auto program = behave(m, spec);
+    inspector_->starting(m, spec, program);
+    return program;
   };
   parts.answer = [this, number](const http_request& request) {
     return answer(*machines_[number], request);

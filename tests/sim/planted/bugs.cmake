@@ -75,6 +75,12 @@ planted_bug(stop_never_ends actors/node/stopping.cpp
   [[if (!s.shell->all_stopped())]]
   [[if (@BUG@ || !s.shell->all_stopped())]])
 
+planted_bug(attempt_doubled actors/dispatcher/core.cpp
+  [[to_start_.push_back(std::move(work));]]
+  [[if (@BUG@)
+      to_start_.push_back(work);
+    to_start_.push_back(std::move(work));]])
+
 # These two rules are the database's: in the simulation its double has them.
 planted_bug(lease_ignored tests/support/sim/store_queue.cpp
   [[until && *until <= now_)]]

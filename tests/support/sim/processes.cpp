@@ -112,6 +112,12 @@ std::size_t sim_process_runner::alive() const {
   }));
 }
 
+bool sim_process_runner::alive(process_handle handle) const {
+  const auto found = processes_.find(handle);
+  return found != processes_.end() &&
+         (!found->second.ends || *found->second.ends > clock_->steady());
+}
+
 bool sim_process_runner::has_event(const process& p) const {
   return !p.greeted || !p.said.empty() || p.ends || p.program.output_every.count() > 0;
 }

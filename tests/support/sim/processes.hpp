@@ -54,6 +54,8 @@ class sim_process_runner final : public process_runner {
   bool runs(process_handle handle) const override { return processes_.contains(handle); }
   /// Those that have not ended, told or not.
   std::size_t alive() const;
+  /// Whether it has not ended, told or not.
+  bool alive(process_handle handle) const;
 
   /// The time of the next callback, if one will come without a further signal.
   std::optional<steady_time> next_event() const;
