@@ -71,6 +71,20 @@ TEST_CASE("virtual days with every kind of fault keep the invariants, at product
   }
 }
 
+TEST_CASE("a fault counts when it has its effect, not when it is drawn") {
+  const quiet log;
+  // Nobody wakes the only machine, and where all agents are programs no model is called.
+  world w(1, three_agents(), {fault::lost_wakeup, fault::model_trouble, fault::fault_point});
+  w.boot();
+  w.run(std::chrono::hours{12});
+  w.settle();
+  INFO(joined(w.violations()));
+  CHECK(w.violations().empty());
+  CHECK(w.struck(fault::lost_wakeup) == 0);
+  CHECK(w.struck(fault::model_trouble) == 0);
+  CHECK(w.struck(fault::fault_point) > 0);
+}
+
 TEST_CASE("virtual days drawn from seeds keep the invariants") {
   const quiet log;
   const auto first = number_of("BOYD_SIM_FIRST_SEED", 1);

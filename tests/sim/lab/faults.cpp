@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 namespace boyd::sim {
@@ -50,8 +53,16 @@ const std::vector<point_fault>& point_faults() {
   return all;
 }
 
+/// What cannot fail to have an effect.
+bool at_once(fault f) {
+  return f == fault::restart || f == fault::reload || f == fault::clock_step ||
+         f == fault::node_stopped;
+}
+
 /// A fault that meets a machine without a node waits so long.
 constexpr milliseconds service_pause = 150s;
+/// What is away or sick for a while is so for this long at least.
+constexpr milliseconds shortest_phase = 15s;
 /// An ordered stop takes no longer than this beyond the grace of what runs.
 constexpr milliseconds longest_stop = 60s;
 /// Messages or changes until a node ends: within one cycle.
@@ -80,11 +91,11 @@ void world::strike(fault f) {
       at(elapsed() + service_pause, [this, f] { strike(f); });
     return;
   }
-  ++struck_[static_cast<std::size_t>(f)];
   note(static_cast<std::uint64_t>(f));
   tell(std::string(name_of(f)) + " at " + m.name());
   ++troubles_;
   troubled_until_ = std::max(troubled_until_, elapsed() + recovery());
+  await(f, m);
   switch (f) {
   case fault::power_cut:
   case fault::node_kill:
@@ -117,19 +128,116 @@ void world::strike(fault f) {
   }
 }
 
-void world::strike_what_is_left() {
-  constexpr int most_tries = 20;
+std::vector<fault> world::without_effect() const {
+  std::vector<fault> left;
   for (const auto f : menu_)
-    for (int i = 0; i < most_tries && struck_[static_cast<std::size_t>(f)] == 0; ++i) {
-      advance(service_pause);
+    if (struck_[static_cast<std::size_t>(f)] == 0)
+      left.push_back(f);
+  return left;
+}
+
+/// Right before a slot, where something is about to be done: waiting costs time.
+void world::strike_what_is_left() {
+  constexpr int most_tries = 12;
+  constexpr milliseconds before_slot = 1s;
+  constexpr milliseconds busy_time = 10min;
+  for (int i = 0; i < most_tries && !given_up_; ++i) {
+    const auto left = without_effect();
+    if (left.empty() || menu_.size() - left.size() >= options_.fewest_kinds)
+      return;
+    // By the clock of each machine in turn: it may have been set.
+    const auto& clock = machines_[static_cast<std::size_t>(i) % machines_.size()]->clock();
+    const auto since_slot = clock.now().time_since_epoch() % options_.slot;
+    const auto wait = options_.slot - since_slot - before_slot;
+    advance(wait.count() < 0 ? wait + options_.slot : wait);
+    for (const auto f : left)
       strike(f);
-    }
+    advance(busy_time);
+  }
+}
+
+void world::await(fault f, machine& m) {
+  if (at_once(f))
+    ++struck_[static_cast<std::size_t>(f)];
+  else if (auto effects = effects_of(f, m);
+           effects && std::ranges::none_of(
+                          awaited_, [&](const awaited& a) { return a.what == f && a.where == &m; }))
+    awaited_.push_back({f, &m, effects, effects()});
+}
+
+/// What grows when a fault has its effect; nothing: it is counted where it has it.
+std::function<std::uint64_t()> world::effects_of(fault f, machine& m) {
+  switch (f) {
+  case fault::power_cut:
+  case fault::node_kill:
+    return [&m, power = f == fault::power_cut] { return m.gone_so_far(power); };
+  case fault::actor_kill:
+    return [&m] { return static_cast<std::uint64_t>(m.kills()); };
+  case fault::disk_error:
+    return [&m] { return m.disk().struck(); };
+  case fault::disk_sick:
+  case fault::disk_full:
+    return [&m] { return m.sick_calls(); };
+  case fault::disconnect:
+  case fault::in_doubt:
+  case fault::store_outage:
+    return [this] { return database_->struck; };
+  case fault::slow_store:
+    return [&m] { return m.hindrances(); };
+  case fault::repository_away:
+    return [&m] { return m.repositories().refused(); };
+  case fault::lost_wakeup:
+    return [&m] { return m.wakeups_lost(); };
+  case fault::model_trouble:
+    return [this] { return models_.troubled(); };
+  default:
+    return {};
+  }
+}
+
+void world::look_for_effects() {
+  look_at_point();
+  std::erase_if(awaited_, [this](const awaited& a) {
+    const bool met = a.effects() != a.before;
+    struck_[static_cast<std::size_t>(a.what)] += met ? 1 : 0;
+    return met;
+  });
+}
+
+/// Until the first one is armed each point's passes are counted: what is armed is one that this
+/// world has come by.
+void world::watch_points() {
+  std::vector<faults::arming> all;
+  for (const auto point : faults::points()) {
+    faults::arming a;
+    a.point = std::string(point);
+    const auto& can = faults::find(point)->can;
+    for (std::size_t i = 0; i < faults::action_count; ++i)
+      if (faults::contains(can, static_cast<faults::action>(i)))
+        a.what = static_cast<faults::action>(i);
+    a.delay = a.what == faults::action::delay ? 1ms : 0ms;
+    a.after = std::numeric_limits<std::int64_t>::max();
+    a.by = faults::origin::environment;
+    all.push_back(std::move(a));
+  }
+  if (auto armed = faults::arm(all, 0); !armed)
+    inspector_->violated("a fault that cannot be armed: " + to_string(armed.error()));
 }
 
 void world::arm_point() {
-  constexpr milliseconds armed_for = 15min;
-  constexpr std::uint64_t passes_ahead = 12;
-  const auto& chosen = point_faults()[draw(point_faults().size())];
+  constexpr milliseconds armed_for = 8h;
+  constexpr std::uint64_t passes_ahead = 3;
+  disarm_point();
+  for (const auto& f : faults::armed())
+    if (f.passes > 0)
+      passed_.insert(f.what.point);
+  faults::disarm(faults::origin::environment);
+  std::vector<point_fault> some;
+  std::ranges::copy_if(point_faults(), std::back_inserter(some),
+                       [&](const point_fault& p) { return passed_.contains(p.point); });
+  if (some.empty())
+    return;
+  const auto& chosen = some[draw(some.size())];
   faults::arming a;
   a.point = std::string(chosen.point);
   a.what = chosen.what;
@@ -141,12 +249,40 @@ void world::arm_point() {
   tell("armed: " + faults::to_text(a));
   if (auto armed = faults::arm({a}, 0); !armed)
     inspector_->violated("a fault that cannot be armed: " + to_string(armed.error()));
-  troubled_until_ = std::max(troubled_until_, elapsed() + armed_for + recovery());
-  point_armed_ = true;
-  at(elapsed() + armed_for, [this] {
-    faults::disarm();
-    point_armed_ = false;
+  point_ = a.point;
+  point_struck_before_ = faults::triggered(point_);
+  at(elapsed() + armed_for, [this, number = ++point_number_] {
+    if (number == point_number_)
+      disarm_point();
   });
+}
+
+/// It counts, and troubles a node, when it strikes. Whoever waits for what is lost gives up after
+/// some minutes, or hears of it at a later look at those who are idle.
+void world::look_at_point() {
+  constexpr milliseconds armed_on = 15min;
+  if (point_.empty())
+    return;
+  const auto strikes = faults::triggered(point_) - point_struck_before_;
+  if (strikes == point_strikes_)
+    return;
+  tell("struck: " + point_);
+  ++troubles_;
+  troubled_until_ = std::max(
+      troubled_until_, elapsed() + armed_on + 3 * options_.housekeeping.idle_probe + recovery());
+  if (std::exchange(point_strikes_, strikes) > 0)
+    return;
+  ++struck_[static_cast<std::size_t>(fault::fault_point)];
+  at(elapsed() + armed_on, [this, number = point_number_] {
+    if (number == point_number_)
+      disarm_point();
+  });
+}
+
+void world::disarm_point() {
+  faults::disarm(faults::origin::test);
+  point_.clear();
+  point_strikes_ = 0;
 }
 
 void world::strike_node(fault f, machine& m) {
@@ -183,7 +319,7 @@ void world::strike_node(fault f, machine& m) {
 void world::stop_in_order(machine& m) {
   // What is away cannot be waited for; an operator's stop is judged on a sound machine.
   database_->faults = {};
-  faults::disarm();
+  disarm_point();
   m.mend();
   m.go_on();
   const auto grace = configurations_.front()->node_settings.drain_grace;
@@ -220,11 +356,11 @@ void world::strike_disk(fault f, machine& m) {
   }
   case fault::repository_away:
     m.repositories().set_available(machine::kernel_home, false);
-    return at(elapsed() + draw_ms(1s, 10min),
+    return at(elapsed() + draw_ms(shortest_phase, 10min),
               [&m] { m.repositories().set_available(machine::kernel_home, true); });
   default:
     m.sicken(f == fault::disk_full ? disk_fault::no_space : disk_fault::io_error);
-    return at(elapsed() + draw_ms(1s, 10min), [&m] { m.sicken(std::nullopt); });
+    return at(elapsed() + draw_ms(shortest_phase, 10min), [&m] { m.sicken(std::nullopt); });
   }
 }
 
@@ -240,11 +376,11 @@ void world::strike_store(fault f, machine& m) {
   constexpr double often = 0.4;
   switch (f) {
   case fault::disconnect:
-    return set_store_faults(choices_.unit() * often, 0, false, draw_ms(1s, 5min));
+    return set_store_faults(choices_.unit() * often, 0, false, draw_ms(shortest_phase, 5min));
   case fault::in_doubt:
-    return set_store_faults(0, choices_.unit() * often, false, draw_ms(1s, 5min));
+    return set_store_faults(0, choices_.unit() * often, false, draw_ms(shortest_phase, 5min));
   case fault::store_outage:
-    return set_store_faults(0, 0, true, draw_ms(1s, 15min));
+    return set_store_faults(0, 0, true, draw_ms(shortest_phase, 15min));
   case fault::lost_wakeup:
     return m.lose_wakeups(1 + draw(3));
   default: {
@@ -264,6 +400,12 @@ void world::strike_models() {
 }
 
 void world::strike_runs(fault f) {
+  const auto program = draw_odd_run(f);
+  for (auto n = 1 + draw(4); n > 0; --n)
+    next_runs_.push_back({f, program});
+}
+
+sim_program world::draw_odd_run(fault f) {
   sim_program p;
   p.output = "did something\n";
   p.duration = draw_ms(0ms, 20s);
@@ -283,8 +425,7 @@ void world::strike_runs(fault f) {
   default:
     p.start_errno = draw(2) == 0 ? EAGAIN : ENOENT;
   }
-  for (auto n = 1 + draw(4); n > 0; --n)
-    next_runs_.push_back(p);
+  return p;
 }
 
 } // namespace boyd::sim

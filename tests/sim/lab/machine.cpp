@@ -196,7 +196,10 @@ void machine::install_plans() {
     if (gone_ || (changes && counts(cut_unit::changes)) ||
         (call.op == disk_op::sync && counts(cut_unit::syncs)))
       return disk_fault::io_error;
-    return changes && sickness_ ? *sickness_ : disk_fault::none;
+    if (!changes || !sickness_)
+      return disk_fault::none;
+    ++sick_calls_;
+    return *sickness_;
   });
   repositories_->set_fault_hook([this](git_op op, const std::string& path) -> std::optional<error> {
     const bool changes = op == git_op::commit || op == git_op::commit_moved;
@@ -252,6 +255,7 @@ bool machine::counts(cut_unit what) {
   if (left_-- > 0)
     return false;
   gone_ = true;
+  ++ends_[power_ ? 1 : 0];
   counted_.reset();
   system_->halt();
   // Now, before the call that is under way can do or undo anything.
@@ -293,10 +297,12 @@ void machine::slow_store(std::size_t batches, milliseconds each) {
 }
 
 void machine::wake() {
-  if (wakeups_lost_ > 0)
-    --wakeups_lost_;
-  else if (waker_)
-    waker_();
+  if (!waker_)
+    return;
+  if (wakeups_to_lose_ == 0)
+    return waker_();
+  --wakeups_to_lose_;
+  ++wakeups_lost_;
 }
 
 void machine::mend() {
@@ -305,7 +311,7 @@ void machine::mend() {
   disk_->set_capacity(std::nullopt);
   repositories_->set_available(kernel_home, true);
   processes_->fail_next_starts(0, 0);
-  slow_batches_ = wakeups_lost_ = 0;
+  slow_batches_ = wakeups_to_lose_ = 0;
   if (up())
     install_plans();
 }

@@ -11,6 +11,7 @@
 #include "support/sim/seeded_entropy.hpp"
 #include "support/sim/store.hpp"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -109,15 +110,20 @@ class machine {
   void end_at(cut_unit counted, std::uint64_t n, bool power);
   bool gone() const { return gone_; }
   bool gone_by_power() const { return power_; }
+  /// How often it has gone so: what `end_at` has come to.
+  std::uint64_t gone_so_far(bool power) const { return ends_[power ? 1 : 0]; }
   /// Whether the node gave itself up, or ended in order.
   bool ended() const;
 
   /// All calls of the disk that change something fail so until `mend`; nothing: they do not.
   void sicken(std::optional<disk_fault> how) { sickness_ = how; }
+  /// How many calls have failed so.
+  std::uint64_t sick_calls() const { return sick_calls_; }
   /// The next batches of the store take so long each.
   void slow_store(std::size_t batches, milliseconds each);
   /// The next `n` wake-ups from other nodes are lost.
-  void lose_wakeups(std::size_t n) { wakeups_lost_ += n; }
+  void lose_wakeups(std::size_t n) { wakeups_to_lose_ += n; }
+  std::uint64_t wakeups_lost() const { return wakeups_lost_; }
   /// Another node has put something into the queue.
   void wake();
   /// Ends all that lasts of faults, but for stops and jumps of the clock.
@@ -191,7 +197,10 @@ class machine {
   std::uint64_t left_ = 0; ///< units until the end
   std::size_t slow_batches_ = 0;
   milliseconds slow_by_{0};
-  std::size_t wakeups_lost_ = 0;
+  std::size_t wakeups_to_lose_ = 0;
+  std::uint64_t wakeups_lost_ = 0;
+  std::uint64_t sick_calls_ = 0;
+  std::array<std::uint64_t, 2> ends_{}; ///< killed, by power cuts
   std::uint64_t handled_ = 0;
   std::uint64_t hindrances_ = 0;
   std::uint64_t lives_ = 0;

@@ -175,8 +175,10 @@ model_act models::draw_trouble() {
 
 model_act models::draw_act(const asked& q) {
   constexpr std::size_t most_observed = 3;
-  if (trouble_)
+  if (trouble_) {
+    ++troubled_;
     return *trouble_;
+  }
   const auto luck = draw(20);
   if (luck < 3)
     return draw_trouble();

@@ -78,6 +78,8 @@ class models {
 
   /// From now on all calls of chats come to `act`; nothing: to what is drawn.
   void trouble(std::optional<model_act> act) { trouble_ = act; }
+  /// How many calls have met it.
+  std::uint64_t troubled() const { return troubled_; }
   /// One of the troubles.
   model_act draw_trouble();
 
@@ -95,6 +97,7 @@ class models {
 
   seeded_entropy& choices_;
   std::optional<model_act> trouble_;
+  std::uint64_t troubled_ = 0; ///< calls
   std::uint64_t serial_ = 0;
   std::array<std::uint64_t, model_acts> acts_{};
 };

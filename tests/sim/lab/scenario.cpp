@@ -1,6 +1,7 @@
 #include "tests/sim/lab/scenario.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace boyd::sim {
@@ -150,6 +151,24 @@ void talk_to_models(std::uint64_t seed, scenario& s) {
   s.menu.insert(fault::model_trouble);
 }
 
+/// Where no agent is a program, none can misbehave: other kinds take the place of that.
+void drop_what_cannot_be(scenario& s) {
+  constexpr std::array of_programs{fault::run_hangs, fault::run_fails, fault::run_late,
+                                   fault::start_refused};
+  constexpr std::array instead{fault::disconnect, fault::store_outage, fault::clock_step,
+                               fault::reload, fault::actor_kill};
+  const auto runs_program = [](const config::agent& a) {
+    return std::holds_alternative<config::command_executor>(a.run);
+  };
+  if (std::ranges::any_of(s.configuration.kernels.front().agents, runs_program))
+    return;
+  const auto before = s.menu.size();
+  for (const auto f : of_programs)
+    s.menu.erase(f);
+  for (std::size_t i = 0; i < instead.size() && s.menu.size() < before; ++i)
+    s.menu.insert(instead[i]);
+}
+
 } // namespace
 
 scenario scenario_of(std::uint64_t seed) {
@@ -163,11 +182,13 @@ scenario scenario_of(std::uint64_t seed) {
   s.options.slot = slots[draw.next() % slots.size()];
   s.options.between = 2h;
   s.options.quick_agents = true;
+  s.options.fewest_kinds = fewest_kinds;
   s.options.housekeeping = rare();
   s.configuration = configuration_of(draw, s.options.slot);
   s.menu = menu_of(draw, s.options.machines);
   ask_models(seed, s.configuration);
   talk_to_models(seed, s);
+  drop_what_cannot_be(s);
   return s;
 }
 

@@ -70,6 +70,8 @@ world::world(std::uint64_t seed, config::configuration configuration, fault_menu
   for (auto& m : machines_)
     if (chats_)
       chats_->furnish(*m);
+  if (menu_.contains(fault::fault_point))
+    watch_points();
   database_->audit.rescued = [this](const std::string& id, const std::string& owner) {
     // A node takes its own rows back when it starts; while it lives they are nobody else's.
     if (machines_.size() == 1)
@@ -123,7 +125,8 @@ sim_program world::behave(const machine& /*m*/, const process_spec& /*spec*/) {
   p.duration = quick ? draw_ms(0ms, 5s) : draw_ms(0ms, 90s);
   if (next_runs_.empty())
     return p;
-  p = next_runs_.front();
+  p = next_runs_.front().program;
+  ++struck_[static_cast<std::size_t>(next_runs_.front().what)];
   next_runs_.pop_front();
   return p;
 }
@@ -262,6 +265,7 @@ void world::run_ready() {
         return give_up(*m);
     }
   }
+  look_for_effects();
   for (auto& m : machines_)
     if (m->up())
       look_after(*m);
@@ -296,7 +300,8 @@ void world::look_after(machine& m) {
 /// What is sent, and not asked, may not arrive: the settlement of a call is.
 bool world::loses_words() const {
   const auto& f = database_->faults;
-  return point_armed_ || f.unavailable || f.disconnect_before > 0 || f.disconnect_in_commit > 0;
+  return point_strikes_ > 0 || f.unavailable || f.disconnect_before > 0 ||
+         f.disconnect_in_commit > 0;
 }
 
 void world::reboot(machine& m, bool power) {
@@ -341,11 +346,19 @@ std::vector<world::timed> world::plan(milliseconds time) {
     auto when = draw_ms(1ms, time);
     // Most of the time is idle, where little can go wrong.
     if (draw(4) != 0)
-      when = options_.slot * static_cast<std::int64_t>(draw(static_cast<std::uint64_t>(slots))) +
-             draw_ms(0ms, 100s);
-    events.push_back({elapsed() + std::min(when, time), [this, f] { strike(f); }});
+      when = first_slot() +
+             options_.slot * static_cast<std::int64_t>(draw(static_cast<std::uint64_t>(slots))) +
+             draw_ms(0ms, draw(2) == 0 ? 100s : 10s) - draw_ms(0ms, 5s);
+    events.push_back(
+        {elapsed() + std::clamp(when, milliseconds{1}, time), [this, f] { strike(f); }});
   }
   return events;
+}
+
+/// `@every` counts from the epoch on.
+milliseconds world::first_slot() const {
+  const auto since_slot = test::virtual_clock::start.time_since_epoch() % options_.slot;
+  return since_slot.count() == 0 ? milliseconds{0} : options_.slot - since_slot;
 }
 
 void world::calm(milliseconds time) {
@@ -381,7 +394,7 @@ void world::settle() {
 
 void world::end_outages() {
   database_->faults = {};
-  faults::disarm();
+  disarm_point();
   next_runs_.clear();
   models_.trouble(std::nullopt);
   for (auto& m : machines_) {

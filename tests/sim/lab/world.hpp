@@ -57,6 +57,7 @@ struct world_options {
   housekeeping_intervals housekeeping{};
   milliseconds slot = 30min;    ///< faults like to strike soon after a slot
   milliseconds between = 90min; ///< from one fault to the next, about
+  std::size_t fewest_kinds = 0; ///< have an effect, whatever time it takes
   bool quick_agents = false;    ///< most runs take seconds instead of up to 90
 };
 
@@ -101,6 +102,7 @@ class world {
   int crashes() const { return crashes_; }
   int kills() const;
   std::uint64_t messages() const;
+  /// How often a fault of this kind has had its effect: not that one was drawn.
   std::uint64_t struck(fault f) const { return struck_[static_cast<std::size_t>(f)]; }
   milliseconds elapsed() const { return first_clock().elapsed(); }
   /// What models did with the calls of chats.
@@ -111,6 +113,20 @@ class world {
   struct timed {
     milliseconds at{0};
     std::function<void()> what;
+  };
+
+  /// A fault that was drawn, and has had its effect when `effects` grows.
+  struct awaited {
+    fault what;
+    const machine* where = nullptr;
+    std::function<std::uint64_t()> effects;
+    std::uint64_t before = 0;
+  };
+
+  /// How a run will behave, and what kind of fault that is.
+  struct odd_run {
+    fault what;
+    sim_program program;
   };
 
   const machine_clock& first_clock() const { return machines_.front()->clock(); }
@@ -132,15 +148,25 @@ class world {
 
   std::vector<timed> plan(milliseconds time);
   void strike(fault f);
-  /// Kinds that have met only machines without a node, until they meet one with.
+  /// Kinds that have had no effect yet, until they have.
   void strike_what_is_left();
+  std::vector<fault> without_effect() const;
+  void await(fault f, machine& m);
+  std::function<std::uint64_t()> effects_of(fault f, machine& m);
+  void look_for_effects();
+  /// From the world's beginning to the kernel's first slot.
+  milliseconds first_slot() const;
   void strike_node(fault f, machine& m);
   void strike_disk(fault f, machine& m);
   void strike_store(fault f, machine& m);
   void strike_runs(fault f);
   void strike_models();
+  void watch_points();
   void arm_point();
+  void look_at_point();
+  void disarm_point();
   void set_store_faults(double before, double in_commit, bool away, milliseconds length);
+  sim_program draw_odd_run(fault f);
   void reload();
   void stop_in_order(machine& m);
   void step_clock(machine& m);
@@ -173,7 +199,8 @@ class world {
   std::unique_ptr<chat_watch> chats_; ///< where an agent is a chat
   std::vector<timed> agenda_;         ///< not sorted: short
   std::set<const machine*> just_booted_;
-  std::deque<sim_program> next_runs_; ///< how the next runs behave
+  std::deque<odd_run> next_runs_;
+  std::vector<awaited> awaited_; ///< one of a kind for each machine
   std::array<std::uint64_t, fault_kinds> struck_{};
   std::deque<std::string> events_;
   milliseconds faults_until_{0};   ///< faults strike up to here
@@ -181,7 +208,11 @@ class world {
   milliseconds troubled_until_{0}; ///< something may have kept a node from renewing its leases
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   int crashes_ = 0;
-  bool point_armed_ = false;
+  std::set<std::string, std::less<>> passed_; ///< points
+  std::uint64_t point_number_ = 0;            ///< of the latest arming
+  std::string point_;                         ///< that is armed; empty: none
+  std::uint64_t point_struck_before_ = 0;
+  std::uint64_t point_strikes_ = 0;
   bool given_up_ = false; ///< a node stopped time: nothing goes on
 };
 

@@ -73,12 +73,19 @@ struct totals {
   std::uint64_t fewest_kinds = fault_kinds;
 };
 
+std::uint64_t kinds_of(const seed_report& r) {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(r.faults, [](std::uint64_t n) { return n > 0; }));
+}
+
 void show(const seed_report& r, const options& o) {
-  std::printf("seed %llu: trace %016llx, %llu cycles, %llu messages, %llu crashes%s\n",
+  std::printf("seed %llu: trace %016llx, %llu cycles, %llu messages, %llu crashes, %llu kinds of "
+              "faults%s\n",
               static_cast<unsigned long long>(r.seed), static_cast<unsigned long long>(r.trace),
               static_cast<unsigned long long>(r.cycles),
               static_cast<unsigned long long>(r.messages),
-              static_cast<unsigned long long>(r.crashes), r.violations.empty() ? "" : ": BROKEN");
+              static_cast<unsigned long long>(r.crashes),
+              static_cast<unsigned long long>(kinds_of(r)), r.violations.empty() ? "" : ": BROKEN");
   for (const auto& v : r.violations)
     std::printf("  broken: %s\n", v.c_str());
   for (const auto& e : r.events)
@@ -98,12 +105,9 @@ void add(totals& t, const seed_report& r) {
   t.sum.dispatches += r.dispatches;
   t.sum.chat_calls += r.chat_calls;
   t.sum.crashes += r.crashes;
-  std::uint64_t kinds = 0;
-  for (std::size_t i = 0; i < fault_kinds; ++i) {
+  for (std::size_t i = 0; i < fault_kinds; ++i)
     t.sum.faults[i] += r.faults[i];
-    kinds += r.faults[i] > 0 ? 1 : 0;
-  }
-  t.fewest_kinds = std::min(t.fewest_kinds, kinds);
+  t.fewest_kinds = std::min(t.fewest_kinds, kinds_of(r));
 }
 
 totals run_all(const options& o) {
@@ -115,7 +119,7 @@ totals run_all(const options& o) {
       const auto r = run_seed(o.first + i, o.days);
       const std::lock_guard lock(mutex);
       add(t, r);
-      if (o.verbose || !r.violations.empty())
+      if (o.verbose || !r.violations.empty() || kinds_of(r) < fewest_kinds)
         show(r, o);
     }
   };

@@ -145,6 +145,7 @@ struct sim_disk::impl {
   std::vector<pending_fault> faults;
   std::optional<std::uint64_t> capacity;
   std::uint64_t calls = 0;
+  std::uint64_t struck = 0; ///< by `faults`
   std::uint64_t next_inode = 1;
   std::uint64_t boot = 0; ///< handles of an earlier one are stale
 
@@ -155,6 +156,7 @@ struct sim_disk::impl {
     for (auto it = faults.begin(); it != faults.end(); ++it) {
       if (it->op == op && path.find(it->path_part) != std::string::npos) {
         const auto chosen = it->fault;
+        ++struck;
         if (--it->count == 0) {
           faults.erase(it);
         }
@@ -527,6 +529,10 @@ void sim_disk::crash(entropy& random) {
 
 void sim_disk::kill_process() {
   ++impl_->boot;
+}
+
+std::uint64_t sim_disk::struck() const noexcept {
+  return impl_->struck;
 }
 
 std::uint64_t sim_disk::calls() const noexcept {

@@ -140,6 +140,7 @@ struct sim_repositories::world {
   file_system& files;
   std::map<std::string, one_repository> repositories;
   fault_hook hook;
+  std::uint64_t refused = 0;     ///< calls, by a repository that was taken away
   std::uint64_t incarnation = 0; ///< grows at every crash
 };
 
@@ -289,6 +290,7 @@ class sim_repository final : public repository {
   one_repository& it() { return world_->repositories.at(path_); }
 
   result<void> check(git_op op) {
+    world_->refused += it().available ? 0 : 1;
     if (incarnation_ != world_->incarnation || !it().available)
       return fail(errc::repository_unavailable, "the git repository was taken away", path_);
     const auto directory = world_->files.stat(path_);
@@ -403,6 +405,10 @@ void sim_repositories::set_available(const std::string& path, bool available) {
   const auto found = world_->repositories.find(path);
   if (found != world_->repositories.end())
     found->second.available = available;
+}
+
+std::uint64_t sim_repositories::refused() const {
+  return world_->refused;
 }
 
 void sim_repositories::set_fault_hook(fault_hook hook) {

@@ -52,6 +52,8 @@ class sim_repositories final : public repository_provider {
   /// Takes the repository of `path` away (every call on it answers `repository_unavailable`) or
   /// gives it back.
   void set_available(const std::string& path, bool available);
+  /// How many calls have met one that was taken away.
+  std::uint64_t refused() const;
 
   /// Asked before each step; an error makes that step fail with it. Empty: no faults. An error at
   /// `commit_moved` is hidden by the adapter, as the port demands: the commit is reported.

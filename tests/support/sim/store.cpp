@@ -60,7 +60,8 @@ class sim_store final : public dispatch_store {
   result<void> open() override {
     open_ = false;
     if (database_->faults.unavailable || drawn(database_->faults.refuse_open))
-      return fail(errc::store_unavailable, "the simulated database refuses connections", "sim");
+      return ++database_->struck,
+             fail(errc::store_unavailable, "the simulated database refuses connections", "sim");
     open_ = true;
     return {};
   }
@@ -71,10 +72,12 @@ class sim_store final : public dispatch_store {
       faults.slow(batch.size());
     if (!open_ || faults.unavailable || drawn(faults.disconnect_before)) {
       open_ = false;
+      ++database_->struck;
       return fail(errc::store_unavailable, "the simulated connection is gone", "sim");
     }
     if (drawn(faults.disconnect_in_commit)) {
       open_ = false;
+      ++database_->struck;
       if (database_->random->unit() < 0.5)
         database_->run(batch);
       return fail(errc::commit_in_doubt, "the simulated connection broke in COMMIT", "sim");

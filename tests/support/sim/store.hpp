@@ -74,6 +74,7 @@ class sim_database {
 
   row_auditor audit;
   std::uint64_t batches = 0; ///< that were carried out
+  std::uint64_t struck = 0;  ///< calls that `faults` let fail
 
   store_faults faults; ///< set between steps by the simulation
 
