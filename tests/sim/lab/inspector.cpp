@@ -45,11 +45,19 @@ void inspector::violated(const std::string& what) {
     violations_.push_back(what);
 }
 
-inspector::run inspector::run_of(const machine& m, const process_spec& spec) {
+/// How often its node was kept from doing anything while time passed.
+std::uint64_t inspector::hindrances_of(const machine& m) const {
+  auto all = m.stops();
+  for (const auto& each : machines_)
+    all += each->slowed();
+  return all;
+}
+
+inspector::run inspector::run_of(const machine& m, const process_spec& spec) const {
   run r;
   r.on = &m;
   r.handle = m.processes().started() + 1;
-  r.hindrances = m.hindrances();
+  r.hindrances = hindrances_of(m);
   r.is_check = !spec.argv.empty() && spec.argv.front() == machine::check_program;
   for (const auto& [name, value] : spec.environment) {
     if (name == "BOYD_DISPATCH_ID")
@@ -95,7 +103,7 @@ void inspector::check_owner(const run& r) {
 /// can end it whose node stands still.
 void inspector::check_alone(const run& r) {
   for (const auto& other : runs_)
-    if (other.dispatch_id == r.dispatch_id && other.hindrances == other.on->hindrances())
+    if (other.dispatch_id == r.dispatch_id && other.hindrances == hindrances_of(*other.on))
       violated("a program of " + r.dispatch_id + " with fence " + std::to_string(other.fence) +
                " lives on " + other.on->name() + " while " + r.on->name() + " starts another");
 }

@@ -78,11 +78,12 @@ class inspector {
     process_handle handle = 0;
     std::string dispatch_id; ///< empty: no attempt's; nobody gives it a permit
     std::int64_t fence = 0;
-    std::uint64_t hindrances = 0; ///< of its machine, when it was started
+    std::uint64_t hindrances = 0; ///< when it was started
     bool is_check = false;
   };
 
-  static run run_of(const machine& m, const process_spec& spec);
+  run run_of(const machine& m, const process_spec& spec) const;
+  std::uint64_t hindrances_of(const machine& m) const;
   void check_owner(const run& r);
   void check_alone(const run& r);
   known& known_of(machine& m);

@@ -54,7 +54,7 @@ class gated_store final : public dispatch_store {
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
     if (owner_.slow_batches_ > 0) {
       --owner_.slow_batches_;
-      ++owner_.hindrances_;
+      ++owner_.slowed_;
       owner_.parts_.clock->advance(owner_.slow_by_);
     }
     if (owner_.gone_ || owner_.counts(cut_unit::changes))
@@ -136,7 +136,7 @@ std::shared_ptr<node_context> machine::make_context() {
   if (parts_.answer)
     context->ports.http = models_;
   context->ports.make_store = [this] {
-    return std::make_unique<gated_store>(*this, make_sim_store(parts_.database));
+    return std::make_unique<gated_store>(*this, make_sim_store(parts_.database, &connection_));
   };
   if (parts_.shared_store)
     context->ports.listen = [this](std::function<void()> wake) {
@@ -311,6 +311,7 @@ void machine::mend() {
   disk_->set_capacity(std::nullopt);
   repositories_->set_available(kernel_home, true);
   processes_->fail_next_starts(0, 0);
+  connection_ = {};
   slow_batches_ = wakeups_to_lose_ = 0;
   if (up())
     install_plans();

@@ -96,13 +96,11 @@ class machine {
   /// SIGSTOP and SIGCONT of the node; its programs and the clock go on.
   void stop() {
     stopped_ = true;
-    ++hindrances_;
+    ++stops_;
   }
   void go_on() { stopped_ = false; }
   bool stopped() const { return stopped_; }
-  /// How often the node was kept from doing anything while time passed: it was stopped, or a call
-  /// of the store took long, which here holds up all of it.
-  std::uint64_t hindrances() const { return hindrances_; }
+  std::uint64_t stops() const { return stops_; }
   bool runs() const { return up() && !stopped_; }
 
   /// The node ends in the middle: before the n-th unit from now on, nothing that it does lasts any
@@ -119,8 +117,12 @@ class machine {
   void sicken(std::optional<disk_fault> how) { sickness_ = how; }
   /// How many calls have failed so.
   std::uint64_t sick_calls() const { return sick_calls_; }
+  /// What this machine's connections to the database meet.
+  store_faults& connection() { return connection_; }
   /// The next batches of the store take so long each.
   void slow_store(std::size_t batches, milliseconds each);
+  /// How many did. Meanwhile no machine does anything: they share a thread, and time passes.
+  std::uint64_t slowed() const { return slowed_; }
   /// The next `n` wake-ups from other nodes are lost.
   void lose_wakeups(std::size_t n) { wakeups_to_lose_ += n; }
   std::uint64_t wakeups_lost() const { return wakeups_lost_; }
@@ -192,6 +194,7 @@ class machine {
   std::unique_ptr<test::deterministic_system> system_;
   root_actor root_;
   std::function<void()> waker_;
+  store_faults connection_;
   std::optional<disk_fault> sickness_;
   std::optional<cut_unit> counted_;
   std::uint64_t left_ = 0; ///< units until the end
@@ -202,7 +205,8 @@ class machine {
   std::uint64_t sick_calls_ = 0;
   std::array<std::uint64_t, 2> ends_{}; ///< killed, by power cuts
   std::uint64_t handled_ = 0;
-  std::uint64_t hindrances_ = 0;
+  std::uint64_t stops_ = 0;
+  std::uint64_t slowed_ = 0;
   std::uint64_t lives_ = 0;
   std::uint64_t kill_in_ = 0; ///< messages until an actor is killed; 0: none will be
   int kills_ = 0;

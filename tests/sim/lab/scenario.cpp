@@ -19,7 +19,7 @@ housekeeping_intervals rare() {
   h.sweep = 5min;
   h.sweep_alone = 20min;
   h.clock_check = 30min;
-  h.dispatcher_tick = 5s;
+  h.dispatcher_tick = 7s;
   h.retention = 12h;
   return h;
 }
@@ -55,7 +55,7 @@ fault_menu menu_of(seeded_entropy& draw, int machines) {
   std::erase(left, fault::model_trouble); // strikes where chats are
   // What needs another node to show itself.
   if (machines == 1)
-    std::erase(left, fault::lost_wakeup);
+    std::erase_if(left, [](fault f) { return f == fault::lost_wakeup || f == fault::partition; });
   fault_menu menu{draw.next() % 3 == 0 ? fault::node_kill : fault::power_cut};
   std::erase(left, *menu.begin());
   const auto n = fewest_kinds + draw.next() % (most_more_kinds + 1);
@@ -186,6 +186,9 @@ scenario scenario_of(std::uint64_t seed) {
   s.options.housekeeping = rare();
   s.configuration = configuration_of(draw, s.options.slot);
   s.menu = menu_of(draw, s.options.machines);
+  // Another node's work is looked for more often, so that it is found while it might still run.
+  if (s.menu.contains(fault::partition))
+    s.options.housekeeping.sweep = 1min;
   ask_models(seed, s.configuration);
   talk_to_models(seed, s);
   drop_what_cannot_be(s);

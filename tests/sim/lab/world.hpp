@@ -26,9 +26,10 @@ enum class fault : std::uint8_t {
   disk_error,   ///< EIO, ENOSPC or a short write, once or a few times
   disk_sick,    ///< EIO on every change for a while
   disk_full,    ///< ENOSPC for a while
-  disconnect,   ///< connections to the database break for a while
+  disconnect,   ///< a machine's connections to the database break for a while
   in_doubt,     ///< they break in COMMIT, which took place or not
   store_outage, ///< the database is away for a while
+  partition,    ///< one machine does not reach it for longer than a lease, the other does
   slow_store,   ///< transactions take seconds
   repository_away,
   clock_step,  ///< the time of day is set forth or back
@@ -165,7 +166,8 @@ class world {
   void arm_point();
   void look_at_point();
   void disarm_point();
-  void set_store_faults(double before, double in_commit, bool away, milliseconds length);
+  void break_connections(machine& m, double before, double in_commit, milliseconds length);
+  void take_away(store_faults& from, milliseconds length);
   sim_program draw_odd_run(fault f);
   void reload();
   void stop_in_order(machine& m);

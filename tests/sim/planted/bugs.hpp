@@ -29,14 +29,29 @@ enum class planted_bug : std::uint8_t {
   spend_unsettled,     ///< what a call used does not take the place of what was reserved
   stop_never_ends,     ///< the node waits for parts that have stopped long ago
   attempt_doubled,     ///< a claimed row is started twice
+  lost_attempt_lives,  ///< what has lost its lease is not ended
 };
 
-inline constexpr auto planted_bug_names = std::to_array<std::string_view>(
-    {"none", "stale_settlement", "no_journal_sync", "no_directory_sync", "no_file_sync",
-     "torn_tail_kept", "permit_kept", "permit_given_twice", "lease_ignored", "lease_not_renewed",
-     "enqueue_twice", "agents_part_lost", "commit_repeated", "attempt_not_counted",
-     "take_back_forgotten", "call_unreserved", "spend_unsettled", "stop_never_ends",
-     "attempt_doubled"});
+inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none",
+                                                                           "stale_settlement",
+                                                                           "no_journal_sync",
+                                                                           "no_directory_sync",
+                                                                           "no_file_sync",
+                                                                           "torn_tail_kept",
+                                                                           "permit_kept",
+                                                                           "permit_given_twice",
+                                                                           "lease_ignored",
+                                                                           "lease_not_renewed",
+                                                                           "enqueue_twice",
+                                                                           "agents_part_lost",
+                                                                           "commit_repeated",
+                                                                           "attempt_not_counted",
+                                                                           "take_back_forgotten",
+                                                                           "call_unreserved",
+                                                                           "spend_unsettled",
+                                                                           "stop_never_ends",
+                                                                           "attempt_doubled",
+                                                                           "lost_attempt_lives"});
 
 /// The bug that is planted now. Set between worlds; one thread.
 inline planted_bug active_bug = planted_bug::none;

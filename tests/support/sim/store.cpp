@@ -2,6 +2,7 @@
 
 #include "support/sim/store_transaction.hpp"
 
+#include <array>
 #include <utility>
 
 namespace boyd::sim {
@@ -53,31 +54,31 @@ namespace {
 
 class sim_store final : public dispatch_store {
  public:
-  explicit sim_store(std::shared_ptr<sim_database> database) : database_(std::move(database)) {}
+  sim_store(std::shared_ptr<sim_database> database, store_faults* own)
+      : database_(std::move(database)), all_{&database_->faults, own} {}
 
   void tell_migrations(migration_step) override {} // it has none
 
   result<void> open() override {
     open_ = false;
-    if (database_->faults.unavailable || drawn(database_->faults.refuse_open))
-      return ++database_->struck,
-             fail(errc::store_unavailable, "the simulated database refuses connections", "sim");
+    if (struck([this](const store_faults& f) { return f.unavailable || drawn(f.refuse_open); }))
+      return fail(errc::store_unavailable, "the simulated database refuses connections", "sim");
     open_ = true;
     return {};
   }
 
   result<std::vector<any_reply>> apply(const std::vector<operation>& batch) override {
-    auto& faults = database_->faults;
-    if (faults.slow)
-      faults.slow(batch.size());
-    if (!open_ || faults.unavailable || drawn(faults.disconnect_before)) {
+    if (database_->faults.slow)
+      database_->faults.slow(batch.size());
+    const auto breaks = [this](const store_faults& f) {
+      return f.unavailable || drawn(f.disconnect_before);
+    };
+    if (!open_ || struck(breaks)) {
       open_ = false;
-      ++database_->struck;
       return fail(errc::store_unavailable, "the simulated connection is gone", "sim");
     }
-    if (drawn(faults.disconnect_in_commit)) {
+    if (struck([this](const store_faults& f) { return drawn(f.disconnect_in_commit); })) {
       open_ = false;
-      ++database_->struck;
       if (database_->random->unit() < 0.5)
         database_->run(batch);
       return fail(errc::commit_in_doubt, "the simulated connection broke in COMMIT", "sim");
@@ -98,14 +99,27 @@ class sim_store final : public dispatch_store {
     return probability > 0 && database_->random->unit() < probability;
   }
 
+  /// Counts those that strike.
+  template <class Strikes>
+  bool struck(Strikes strikes) {
+    for (auto* faults : all_)
+      if (faults != nullptr && strikes(*faults)) {
+        ++faults->struck;
+        return true;
+      }
+    return false;
+  }
+
   std::shared_ptr<sim_database> database_;
+  std::array<store_faults*, 2> all_; ///< of all connections, of this one
   bool open_ = false;
 };
 
 } // namespace
 
-std::unique_ptr<dispatch_store> make_sim_store(std::shared_ptr<sim_database> database) {
-  return std::make_unique<sim_store>(std::move(database));
+std::unique_ptr<dispatch_store> make_sim_store(std::shared_ptr<sim_database> database,
+                                               store_faults* own) {
+  return std::make_unique<sim_store>(std::move(database), own);
 }
 
 } // namespace boyd::sim

@@ -26,6 +26,7 @@ struct store_faults {
   double disconnect_in_commit = 0; ///< commit_in_doubt; applied or not by a coin
   double refuse_open = 0;          ///< open() fails
   bool unavailable = false;        ///< taken away until set to false again
+  std::uint64_t struck = 0;        ///< calls that were let fail
   /// Called with the number of operations before a batch; simulation advances virtual time here.
   std::function<void(std::size_t)> slow;
 };
@@ -74,9 +75,8 @@ class sim_database {
 
   row_auditor audit;
   std::uint64_t batches = 0; ///< that were carried out
-  std::uint64_t struck = 0;  ///< calls that `faults` let fail
 
-  store_faults faults; ///< set between steps by the simulation
+  store_faults faults; ///< of all connections; set between steps by the simulation
 
   std::shared_ptr<clock_port> clock;
   std::shared_ptr<entropy> random;
@@ -157,7 +157,9 @@ class sim_database {
   std::map<std::pair<std::string, std::int64_t>, int> settled_;
 };
 
-/// One connection to the database.
-std::unique_ptr<dispatch_store> make_sim_store(std::shared_ptr<sim_database> database);
+/// One connection to the database. It meets the faults of the database and its own, which must
+/// outlive it; null: it has none of its own.
+std::unique_ptr<dispatch_store> make_sim_store(std::shared_ptr<sim_database> database,
+                                               store_faults* own = nullptr);
 
 } // namespace boyd::sim
