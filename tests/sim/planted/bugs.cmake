@@ -82,8 +82,8 @@ planted_bug(attempt_doubled actors/dispatcher/core.cpp
     to_start_.push_back(std::move(work));]])
 
 planted_bug(lost_attempt_lives actors/dispatcher/core.cpp
-  [[cancel(lost.dispatch_id, cancel_cause::lease_lost);]]
-  [[@BUG@ ? void() : cancel(lost.dispatch_id, cancel_cause::lease_lost);]])
+  [[cancel(lost.dispatch_id, cancel_cause::lease_lost, lost.fence);]]
+  [[@BUG@ ? void() : cancel(lost.dispatch_id, cancel_cause::lease_lost, lost.fence);]])
 
 # These two rules are the database's: in the simulation its double has them.
 planted_bug(lease_ignored tests/support/sim/store_queue.cpp
