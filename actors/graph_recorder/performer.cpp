@@ -220,8 +220,17 @@ void graph_session::remember(std::string fact) {
 }
 
 void graph_session::probe() {
-  if (!log_ && ensure_open() && !write_failed_)
-    restored();
+  if (health_.ok && log_)
+    return;
+  if (!ensure_open())
+    return;
+  if (auto takes = write_failed_
+                       ? files::try_writing(*context_->ports.files, context_->home + "/knowledge")
+                       : result<void>{};
+      !takes)
+    return lost(takes.error());
+  write_failed_ = false;
+  restored();
 }
 
 /// The journal knows what it has acknowledged, and writes the rest anew on another handle: whoever

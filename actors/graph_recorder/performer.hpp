@@ -38,7 +38,7 @@ class graph_session {
   /// alone, wholly; an I/O error refuses all that it concerns, and they may be repeated.
   void perform(std::vector<job<graph_request, graph_reply>>& batch);
 
-  /// Tries to open the log again.
+  /// Tries to open the log again, and after a write that failed, whether its directory takes one.
   void probe();
 
   part_health health() const { return health_; }
@@ -72,7 +72,7 @@ class graph_session {
   std::deque<std::string> order_;
   std::set<std::string> recent_;
   bool seen_ = false;         ///< the log was open once: it must not be made anew
-  bool write_failed_ = false; ///< only the next good write proves recovery
+  bool write_failed_ = false; ///< what stands in the log's directory must be written to before it is well
   part_health health_;
 };
 

@@ -139,7 +139,7 @@ result<workspace_reply> workspace_session::carry_out(const write_private_file& w
   result<void> outcome = files.make_directories(parent_of(what.path));
   if (outcome)
     outcome = write_new(what.path, what.text);
-  note(outcome);
+  note(outcome, what.path);
   if (!outcome)
     return fail(std::move(outcome.error()));
   return workspace_reply{};
@@ -152,7 +152,7 @@ result<workspace_reply> workspace_session::carry_out(const write_durable_file& w
   result<void> outcome = files.make_directories(parent_of(what.path));
   if (outcome)
     outcome = files::write_atomic(files, what.path, what.text);
-  note(outcome);
+  note(outcome, what.path);
   if (!outcome)
     return fail(std::move(outcome.error()));
   return workspace_reply{};
@@ -181,7 +181,12 @@ result<void> workspace_session::write_new(const std::string& path, const std::st
   return {};
 }
 
-void workspace_session::note(const result<void>& written) {
+void workspace_session::probe() {
+  if (!health_.ok)
+    note(files::try_writing(*context_->ports.files, failed_in_), failed_in_ + "/");
+}
+
+void workspace_session::note(const result<void>& written, const std::string& path) {
   if (written) {
     health_.ok = true;
     health_.reason.clear();
@@ -191,6 +196,7 @@ void workspace_session::note(const result<void>& written) {
   if (health_.ok)
     health_.since = context_->ports.clock->now();
   health_.ok = false;
+  failed_in_ = parent_of(path);
   health_.reason = "cannot write: " + to_string(written.error());
   health_.last_error = health_.reason;
 }
@@ -213,7 +219,7 @@ result<workspace_reply> workspace_session::carry_out(const append_record& what) 
   result<void> outcome = files.make_directories(parent_of(what.path));
   if (outcome)
     outcome = append(what.path, what.text);
-  note(outcome);
+  note(outcome, what.path);
   if (!outcome)
     return fail(std::move(outcome.error()));
   return workspace_reply{};

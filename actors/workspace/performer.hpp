@@ -33,7 +33,9 @@ class workspace_session {
   explicit workspace_session(node_context_ptr context);
 
   void perform(std::vector<job<workspace_request, workspace_reply>>& batch);
-  void probe() {}
+
+  /// After a write that failed: whether its directory takes a file again.
+  void probe();
 
   /// Degraded while private files cannot be written.
   part_health health() const { return health_; }
@@ -54,10 +56,11 @@ class workspace_session {
 
   result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);
-  void note(const result<void>& written);
+  void note(const result<void>& written, const std::string& path);
 
   node_context_ptr context_;
   part_health health_;
+  std::string failed_in_; ///< the directory that was not written to while it is not well
 };
 
 } // namespace boyd

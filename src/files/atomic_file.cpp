@@ -20,6 +20,9 @@ constexpr std::string_view temporary_infix = ".boyd-tmp-";
 /// Names tried for one temporary file. More than one is taken only by leftovers of crashes.
 constexpr int temporary_names = 8;
 
+/// What a file system gives room by.
+constexpr std::size_t page_bytes = 4096;
+
 std::string temporary_path(const std::string& path, int number) {
   return join_path(parent_directory(path),
                    "." + base_name(path) + std::string(temporary_infix) + std::to_string(number));
@@ -192,6 +195,29 @@ bool is_temporary_name(std::string_view name) noexcept {
   const auto number = name.substr(infix + temporary_infix.size());
   return !number.empty() &&
          std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+result<void> try_writing(file_system& fs, std::string directory) {
+  for (auto info = fs.stat(directory); directory != "/"; info = fs.stat(directory)) {
+    if (!info) {
+      return fail(std::move(info.error()));
+    }
+    if (info->kind != file_kind::missing) {
+      break;
+    }
+    directory = parent_directory(directory);
+  }
+  const std::string path = temporary_path(join_path(directory, "probe"), 0);
+  auto file = fs.open(path, open_mode::append);
+  if (!file) {
+    return fail(std::move(file.error()));
+  }
+  auto tried = write_all(**file, std::string(page_bytes, ' '), path);
+  if (tried) {
+    tried = (*file)->sync();
+  }
+  auto removed = fs.unlink(path);
+  return tried ? removed : tried;
 }
 
 result<std::size_t> remove_leftover_temporaries(file_system& fs, const std::string& directory) {

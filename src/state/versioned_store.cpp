@@ -233,20 +233,21 @@ result<void> versioned_store::replace(const std::string& file, std::string_view 
   file_system& through = expected == nullptr ? files_ : static_cast<file_system&>(guard);
   auto written = files::write_atomic(through, path, bytes, options);
   if (written && sync_name)
-    unsure_.erase(file);
+    sure_.insert(file);
   else
-    unsure_.insert(file);
+    sure_.erase(file);
   return written;
 }
 
-/// The bytes that are wanted may stand there because an earlier try came as far as the last step,
-/// which makes the name durable, and failed in it or left it to a commit that was not made.
+/// The bytes that are wanted may stand there because an earlier try, or a worker before this one,
+/// came as far as the last step, which makes the name durable, and failed in it or left it to a
+/// commit that was not made.
 result<void> versioned_store::make_seen_durable(const std::string& file) {
-  if (!unsure_.contains(file))
+  if (sure_.contains(file))
     return {};
   auto synced = files_.sync_directory(parent_of(path_of(file)));
   if (synced)
-    unsure_.erase(file);
+    sure_.insert(file);
   return synced;
 }
 
@@ -383,6 +384,11 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
   if (!standing) {
     note_failed_commit(standing.error());
     return fail(std::move(standing.error()));
+  }
+  // An edit before a commit leaves its name to commit_two, in whose place this one may come.
+  if (auto synced = files_.sync_directory(options_.path); !synced) {
+    note_failed_commit(synced.error());
+    return fail(std::move(synced.error()));
   }
   if (*standing) {
     watch(boundary_of(**standing, subject, trailers.cycle));

@@ -242,7 +242,7 @@ class versioned_store {
   error why_; ///< why it is degraded
   bool snapshot_failing_ = false;
   bool staging_failing_ = false;
-  std::set<std::string> unsure_; ///< files whose last replacement may not be durable
+  std::set<std::string> sure_; ///< files whose last replacement is known to be durable
   steady_time retry_at_{};
   milliseconds backoff_{0};
 };

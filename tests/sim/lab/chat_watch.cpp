@@ -232,12 +232,13 @@ void chat_watch::check_sums() {
   }
 }
 
-/// A run is an attempt: its fence stands in the id of its calls.
+/// A run is an attempt: its fence stands in the id of its calls. What is reserved and never settled
+/// used nothing: the answer to the reservation was lost, and the run asked again.
 void chat_watch::check_runs() {
   for (const auto& c : chats_) {
     std::map<std::string, std::int64_t> used;
     for (const auto& [id, call] : database_.all_spend())
-      if (call.asked.agent_id == c.agent_id)
+      if (call.asked.agent_id == c.agent_id && call.settled)
         used[id.substr(0, id.rfind('/'))] += call.counts.tokens();
     for (const auto& [run, tokens] : used)
       if (c.run_tokens > 0 && tokens > c.run_tokens)

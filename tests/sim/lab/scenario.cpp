@@ -15,9 +15,9 @@ constexpr std::uint64_t most_more_kinds = 4;
 housekeeping_intervals rare() {
   housekeeping_intervals h;
   h.idle_probe = 1h;
-  h.queue_poll = h.queue_poll_alone = 10min;
-  h.sweep = 5min;
-  h.sweep_alone = 20min;
+  h.queue_poll = h.queue_poll_alone = 20min;
+  h.sweep = 10min;
+  h.sweep_alone = 40min;
   h.clock_check = 30min;
   h.dispatcher_tick = 7s;
   h.retention = 12h;

@@ -79,6 +79,11 @@ world::world(std::uint64_t seed, config::configuration configuration, fault_menu
     else if (elapsed() > troubled_until_)
       inspector_->violated(id + " was taken from " + owner + ", which lives and works");
   };
+  database_->audit.lapsed = [this](const std::string& id, const std::string& owner) {
+    if (elapsed() > troubled_until_)
+      inspector_->violated("the lease of " + id + " ran out at " + owner +
+                           ", which lives and works");
+  };
 }
 
 world::~world() = default;

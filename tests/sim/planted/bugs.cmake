@@ -17,6 +17,14 @@ planted_bug(no_journal_sync src/files/journal.cpp
   [[auto synced = handle_->sync();]]
   [[auto synced = @BUG@ ? result<void>{} : handle_->sync();]])
 
+planted_bug(sync_tried_again src/files/journal.cpp
+  [[!synced) {
+    distrust_handle();
+    return synced;]]
+  [[!synced && !(@BUG@ && handle_->sync())) {
+    distrust_handle();
+    return synced;]])
+
 planted_bug(torn_tail_kept src/files/journal.cpp
   [[if (tail > 0) {]]
   [[if (tail > 0 && !@BUG@) {]])
@@ -58,6 +66,10 @@ planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
   [[              look_after_own(self, std::move(r->own));]]
   [[              if (!@BUG@)
                 look_after_own(self, std::move(r->own));]])
+
+planted_bug(own_rows_taken actors/dispatcher/pool.cpp
+  [[store::rescue_expired op{self->state.context->node_id,]]
+  [[store::rescue_expired op{@BUG@ ? "nobody" : self->state.context->node_id,]])
 
 planted_bug(call_unreserved src/exec/chat_loop.cpp
   [[if (!r || !r->granted) {]]

@@ -13,12 +13,14 @@ enum class planted_bug : std::uint8_t {
   none,
   stale_settlement,    ///< a result is settled without a look at its fence
   no_journal_sync,     ///< edges are acknowledged before their fsync
+  sync_tried_again,    ///< a journal's fsync that failed is called again and then believed
   no_directory_sync,   ///< a renamed file's directory is not synced
   no_file_sync,        ///< a new file is renamed before its bytes are on the disk
   torn_tail_kept,      ///< a journal's torn end is not cut off
   permit_kept,         ///< the permits of a dispatcher that died are not given back
   permit_given_twice,  ///< a permit that comes back counts twice
   lease_ignored,       ///< rows are rescued before their lease has run out
+  own_rows_taken,      ///< a node rescues rows of its own while it lives
   lease_not_renewed,   ///< leases are left to run out
   enqueue_twice,       ///< a repeated enqueue makes another row
   agents_part_lost,    ///< the runtime block is written over the agents' part
@@ -35,12 +37,14 @@ enum class planted_bug : std::uint8_t {
 inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none",
                                                                            "stale_settlement",
                                                                            "no_journal_sync",
+                                                                           "sync_tried_again",
                                                                            "no_directory_sync",
                                                                            "no_file_sync",
                                                                            "torn_tail_kept",
                                                                            "permit_kept",
                                                                            "permit_given_twice",
                                                                            "lease_ignored",
+                                                                           "own_rows_taken",
                                                                            "lease_not_renewed",
                                                                            "enqueue_twice",
                                                                            "agents_part_lost",

@@ -60,6 +60,8 @@ class row_auditor {
   std::function<void(const std::string&)> broken;
   /// A row is taken from an owner whose lease has run out: whether that can be.
   std::function<void(const std::string& id, const std::string& owner)> rescued;
+  /// A row is settled or given back whose lease has run out: whether that can be.
+  std::function<void(const std::string& id, const std::string& owner)> lapsed;
 
  private:
   void complain(const std::string& id, const char* what) const;

@@ -17,6 +17,9 @@ void row_auditor::moved(const std::string& id, const row_brief& before, const ro
                         row_move why, std::int64_t fence, utc_time now) {
   const bool ran = before.status == dispatch_status::running;
   const bool changed = before.status != after.status || before.fence != after.fence;
+  const bool given_back = why == row_move::settle || why == row_move::take_back;
+  if (ran && changed && given_back && lapsed && before.lease_until && *before.lease_until < now)
+    lapsed(id, before.owner);
   if (after.fence < before.fence)
     complain(id, "the fence went back");
   switch (why) {

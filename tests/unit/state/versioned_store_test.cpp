@@ -376,15 +376,20 @@ TEST_CASE("a cycle's commits fail together") {
 }
 
 TEST_CASE("what a cycle's commits have survives a power cut, with the file's name") {
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+  enum { both_made, one_stood, edited_again, edited_by_another, ways };
+  for (int seed = 0; seed < 50 * ways; ++seed) {
+    const int way = seed % ways;
     world w;
     REQUIRE(w.store.write("STATE.md", "one\n"));
+    if (way == one_stood)
+      REQUIRE(w.store.commit_boundary("pre-cycle c1", of_c1, false));
     REQUIRE(render(w.store, "two\n"));
-    if (seed % 2 == 0)
+    versioned_store other(w.disk, w.repositories, w.clock, {home, {}, true, true});
+    if (way == both_made || way == one_stood)
       REQUIRE(commit_c1(w.store));
-    else // without them, the next edit sees to it
-      REQUIRE(render(w.store, "two\n"));
-    sim::seeded_entropy random(seed);
+    else // without them, the next edit sees to it, also that of a worker in the place of the first
+      REQUIRE(render(way == edited_again ? w.store : other, "two\n"));
+    sim::seeded_entropy random(static_cast<std::uint64_t>(seed));
     w.disk.crash(random);
     REQUIRE(w.on_disk("STATE.md") == "two\n");
     REQUIRE(w.on_disk("STATE.md.bak") == "two\n");
