@@ -31,9 +31,9 @@ std::string backup_path(const std::string& path);
 result<void> write_atomic(file_system& fs, const std::string& path, std::string_view bytes,
                           atomic_options options = {});
 
-/// Whether `directory` takes a file again: one of a page is written, synced and removed. The nearest
-/// directory above stands for one that is missing. For parts that were refused a write and have
-/// nothing to write now.
+/// Whether `directory` takes a file again: one of a page is written, synced and removed. The
+/// nearest directory above stands for one that is missing. For parts that were refused a write and
+/// have nothing to write now.
 result<void> try_writing(file_system& fs, std::string directory);
 
 /// True for names that `write_atomic` gives its temporary files: `.<name>.boyd-tmp-<digit…>`.
