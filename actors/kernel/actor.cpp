@@ -145,6 +145,7 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
           start_next(self);
       },
       [self](load_tick&) { load(self); },
+      [self](pay_facts_tick&) { pay_facts(self); },
       [self](close_slot_again& m) { close_slot(self, m.record); },
   };
 }

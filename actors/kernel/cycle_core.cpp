@@ -302,6 +302,7 @@ void cycle_core::render(const result<graph_reply>& graph, const result<state_rep
     graph_head_ = graph->head;
   else
     problem("graph recorder", graph.error());
+  owes_facts_ = !graph;
   step_ = cycle_step::commit;
   if (state)
     return;

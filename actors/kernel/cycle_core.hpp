@@ -121,6 +121,9 @@ class cycle_core {
   /// the snapshot before the block stands for this one.
   bool owes_pre_commit() const { return owes_pre_commit_; }
 
+  /// Its edges were not recorded.
+  bool owes_facts() const { return owes_facts_; }
+
   /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
   /// is enqueued is cancelled.
   void request_cancel() { cancel_requested_ = true; }
@@ -159,6 +162,7 @@ class cycle_core {
   bool rendering_is_behind_ = false;
   bool owes_commit_ = false;
   bool owes_pre_commit_ = false;
+  bool owes_facts_ = false;
   bool cancel_requested_ = false;
 };
 

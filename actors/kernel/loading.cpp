@@ -231,6 +231,7 @@ void load(self_pointer self) {
   request.operations.emplace_back(store::get_facts{fact_scope(self)});
   request.operations.emplace_back(store::get_facts{state::untold_scope(s.settings->kernel_id)});
   request.operations.emplace_back(store::get_facts{state::owed_scope(s.settings->kernel_id)});
+  request.operations.emplace_back(owed_facts_query(self));
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     if (!r)
       return load_later(self, r.error());
@@ -239,11 +240,13 @@ void load(self_pointer self) {
     auto facts = reply_of<store::get_facts>(r->values[2]);
     auto carried = reply_of<store::get_facts>(r->values[3]);
     auto owed = reply_of<store::get_facts>(r->values[4]);
-    if (!rows || !cycles || !facts || !carried || !owed)
+    auto edges = reply_of<store::get_facts>(r->values[5]);
+    if (!rows || !cycles || !facts || !carried || !owed || !edges)
       return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);
     take_carried(self, *carried);
     take_owed(self, *owed);
+    take_owed_facts(self, *edges);
     take_cycles(self, *rows, *cycles);
     prepare_home(self);
   });

@@ -249,6 +249,8 @@ void close_slot(self_pointer self, const cycle_record& record) {
     keep(state::untold_scope(record.kernel_id), state::render_untold(s.untold));
   if (std::ranges::find(s.owed, record.cycle_id, &state::owed_commits::cycle_id) != s.owed.end())
     keep(state::owed_scope(record.kernel_id), state::render_owed(s.owed));
+  if (auto facts = owed_facts_of(self, record.cycle_id))
+    request.operations.emplace_back(std::move(*facts));
   ask<store_reply>(self, s.parts.store, std::move(request), [self, record](result<store_reply> r) {
     if (!r || !reply_of<store::close_occurrence>(r->values[0]))
       return self->delayed_send(self, repair_retry, close_slot_again{{}, record});
@@ -327,6 +329,7 @@ void cycle_done(self_pointer self) {
   call_heartbeat(self, record.cycle_id);
   keep_untold(self, record.cycle_id);
   owe_commits(self, *s.cycle);
+  owe_facts(self, *s.cycle);
   s.tried_owed = false;
   s.rendering_is_behind = s.cycle->rendering_is_behind() || !s.owed.empty();
   // A left-over cycle may be older than one that another start of the node recorded.

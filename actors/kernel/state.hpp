@@ -41,9 +41,13 @@ struct close_slot_again : message {
 /// Load from the store again.
 struct load_tick : message {};
 
+/// Ask the recorder again for what earlier cycles are owed.
+struct pay_facts_tick : message {};
+
 using kernel_self =
     kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
-                         caf::reacts_to<load_tick>, caf::reacts_to<close_slot_again>>;
+                         caf::reacts_to<load_tick>, caf::reacts_to<close_slot_again>,
+                         caf::reacts_to<pay_facts_tick>>;
 
 /// A slot that was opened in the ledger and waits for its cycle.
 struct admitted_slot {
@@ -90,9 +94,12 @@ struct kernel_state {
   std::string closing; ///< the cycle whose untold problems the store has not taken yet
   std::set<std::string> told_problems;   ///< of the latest cycle: the log has them
   std::vector<state::owed_commits> owed; ///< oldest first; the store keeps them, too
-  bool settling = false;                 ///< their commits are being made; no cycle begins
-  bool tried_owed = false;               ///< for the next cycle's begin, or the next record
-  std::set<std::string> told;            ///< dispatches whose end was announced
+  /// Edges of earlier cycles that the recorder did not take, by cycle; the store keeps them, too.
+  std::map<std::string, std::vector<graph_fact>> owed_facts;
+  bool paying_facts = false;  ///< the recorder has been asked, or will be soon
+  bool settling = false;      ///< their commits are being made; no cycle begins
+  bool tried_owed = false;    ///< for the next cycle's begin, or the next record
+  std::set<std::string> told; ///< dispatches whose end was announced
   bool asking_rows = false;
   bool rows_again = false;
   bool rendering_is_behind = false;
@@ -163,6 +170,19 @@ void settle(self_pointer self, std::function<void()> then);
 void owe_commits(self_pointer self, const cycle_core& cycle);
 /// Commits of earlier cycles that are gone are owed again; the error says so.
 error owe_again(self_pointer self, const std::vector<commit_info>& lost);
+
+// owed_facts.cpp: edges of earlier cycles that the graph recorder did not take
+/// So many cycles are owed their edges at most; the oldest ones are given up first.
+inline constexpr std::size_t most_owed_facts = 256;
+/// Remembers those of a cycle that ends.
+void owe_facts(self_pointer self, const cycle_core& cycle);
+/// What keeps them until they are recorded, for the transaction that ends the cycle's slot.
+std::optional<store::put_fact> owed_facts_of(self_pointer self, const std::string& cycle_id);
+/// What an earlier life was owed, and its answer.
+store::get_facts owed_facts_query(self_pointer self);
+void take_owed_facts(self_pointer self, const std::map<std::string, std::string>& kept);
+/// Has them recorded, the oldest cycle first; goes on until they are.
+void pay_facts(self_pointer self);
 
 // loading.cpp: what an earlier life left
 void load(self_pointer self);

@@ -72,6 +72,13 @@ void graph_watch::take_back(std::size_t common) {
   seen_.resize(lines_.empty() ? 0 : lines_.back().end);
 }
 
+bool graph_watch::has_edge(const std::string& from, const std::string& to,
+                           const std::string& type) const {
+  const auto begin = from + ' ' + to + ' ' + type + ' ';
+  const auto at = facts_.lower_bound(begin);
+  return at != facts_.end() && at->starts_with(begin);
+}
+
 bool graph_watch::take(std::string_view text, std::size_t end) {
   const auto read = graph::parse_edge(text);
   if (!read)

@@ -24,6 +24,8 @@ class graph_watch {
   void look(const std::string& content, std::uint64_t inode, bool whole);
   /// The same when nothing is being written any more: there is no torn or bad end, either.
   void look_at_end(const std::string& content, std::uint64_t inode);
+  /// Whether an edge of this type from one to the other is there.
+  bool has_edge(const std::string& from, const std::string& to, const std::string& type) const;
   /// A commit names this line's hash as the head: it is acknowledged.
   void anchored(const std::string& head);
 

@@ -203,6 +203,21 @@ void inspector::settled() {
       check_latest(*m);
   }
   check_commits();
+  check_edges();
+}
+
+/// Whatever failed: each dispatch of a recorded cycle has its edges in the graph of a machine.
+void inspector::check_edges() {
+  for (const auto& [id, row] : database_.all_rows()) {
+    const auto cycle = database_.all_cycles().find(row.d.cycle_id);
+    if (cycle == database_.all_cycles().end() || cycle->second.status == cycle_status::running)
+      continue;
+    const auto decided = [&](const auto& m) {
+      return known_of(*m).graph.has_edge("exec_" + id, "decision_" + row.d.cycle_id, "decided_by");
+    };
+    if (std::ranges::none_of(machines_, decided))
+      violated("dispatch " + id + " has no edge to the decision of its cycle");
+  }
 }
 
 void inspector::check_queue() {

@@ -92,6 +92,7 @@ class inspector {
   void check_rows();
   void check_queue();
   void check_new_commits(machine& m);
+  void check_edges();
   void check_commits();
   void check_plans();
   void check_latest(machine& m);

@@ -31,6 +31,7 @@ enum class planted_bug : std::uint8_t {
   spend_unsettled,     ///< what a call used does not take the place of what was reserved
   stop_never_ends,     ///< the node waits for parts that have stopped long ago
   attempt_doubled,     ///< a claimed row is started twice
+  edges_forgotten,     ///< edges that the recorder did not take are not owed
   lost_attempt_lives,  ///< what has lost its lease is not ended
 };
 
@@ -55,6 +56,7 @@ inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none
                                                                            "spend_unsettled",
                                                                            "stop_never_ends",
                                                                            "attempt_doubled",
+                                                                           "edges_forgotten",
                                                                            "lost_attempt_lives"});
 
 /// The bug that is planted now. Set between worlds; one thread.
