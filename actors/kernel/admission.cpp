@@ -89,7 +89,10 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
         st.unanswered.clear();
         for (std::size_t i = 0; i < asked.size(); ++i) {
           const auto& row = asked[i].slot;
-          st.last_slot = std::max(st.last_slot.value_or(row.scheduled_at), row.scheduled_at);
+          // Asked for twice before the first answer, as by a reload, it is ours both times.
+          if (st.last_slot && row.scheduled_at <= *st.last_slot)
+            continue;
+          st.last_slot = row.scheduled_at;
           auto opened = reply_of<store::open_occurrence>(r->values[i]);
           if (opened && opened->opened && row.state == occurrence_state::open)
             st.admitted.push_back(admitted(asked[i], {}));

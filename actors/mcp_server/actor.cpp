@@ -184,8 +184,16 @@ void on_call_done(self_pointer self, mcp::effect::call_done& e) {
 
 } // namespace
 
+namespace {
+
+error being_restarted(const server_state& s) {
+  return {errc::actor_down, "the server is being restarted", s.order.key, "try again"};
+}
+
+} // namespace
+
 server_state::~server_state() {
-  const error gone{errc::actor_down, "the server is being restarted", order.key, "try again"};
+  const auto gone = being_restarted(*this);
   for (auto& p : askers)
     p.deliver(result<server_tools>(fail(gone)));
   for (auto& [ticket, c] : calls)
@@ -361,6 +369,7 @@ result<void> wanted(self_pointer self) {
 tools_promise tools_of(self_pointer self) {
   auto& s = self->state;
   auto promise = self->make_response_promise<result<server_tools>>();
+  const answers_if_it_throws<server_tools> guard(promise, being_restarted(s));
   if (auto ok = wanted(self); !ok) {
     answer<server_tools>(promise, fail(std::move(ok.error())));
     return promise;
@@ -382,6 +391,7 @@ tools_promise tools_of(self_pointer self) {
 call_promise begin_call(self_pointer self, mcp_call& m) {
   auto& s = self->state;
   auto promise = self->make_response_promise<result<mcp_call_reply>>();
+  const answers_if_it_throws<mcp_call_reply> guard(promise, being_restarted(s));
   auto ok = wanted(self);
   if (ok && s.calls.size() >= mcp::most_calls)
     ok = fail(errc::overloaded, "too many calls of this server are under way", s.order.key);

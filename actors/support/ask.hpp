@@ -12,6 +12,7 @@
 #include <caf/sec.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include <exception>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -108,6 +109,26 @@ template <class T>
 void answer(caf::typed_response_promise<result<T>> promise, result<T> reply) {
   promise.deliver(std::move(reply));
 }
+
+/// Held while a handler does what may end its actor before anybody else has the promise: then who
+/// asked is told, and need not wait for its limit.
+template <class T>
+class answers_if_it_throws {
+ public:
+  answers_if_it_throws(caf::typed_response_promise<result<T>> promise, error why)
+      : promise_(std::move(promise)), why_(std::move(why)) {}
+  ~answers_if_it_throws() {
+    if (std::uncaught_exceptions() > before_)
+      promise_.deliver(result<T>(fail(std::move(why_))));
+  }
+  answers_if_it_throws(const answers_if_it_throws&) = delete;
+  answers_if_it_throws& operator=(const answers_if_it_throws&) = delete;
+
+ private:
+  caf::typed_response_promise<result<T>> promise_;
+  error why_;
+  int before_ = std::uncaught_exceptions();
+};
 
 /// The reply of one store operation out of a batch's, or its error.
 template <class Operation>

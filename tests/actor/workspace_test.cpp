@@ -192,6 +192,24 @@ TEST_CASE("a disk without room is told and recovers", "[workspace]") {
   CHECK(f.actors.ask_now<part_health>(f.workspace, health_query{}).value().ok);
 }
 
+TEST_CASE("a disk that has healed is found out without a write", "[workspace]") {
+  fixture f;
+  f.disk->set_fault_plan([](const sim::disk_call& c) {
+    return c.op == sim::disk_op::write ? sim::disk_fault::io_error : sim::disk_fault::none;
+  });
+  const auto ok = [&] {
+    return f.actors.ask_now<part_health>(f.workspace, health_query{}).value().ok;
+  };
+  CHECK_FALSE(f.ask(write_private_file{"/boyd/run/deep/p", "x"}).ok());
+  f.actors.advance(5s);
+  CHECK_FALSE(ok()); // looked at, and still sick
+  f.disk->clear_faults();
+  f.actors.advance(2s);
+  CHECK(ok());
+  for (const auto& [path, text] : f.disk->snapshot())
+    CHECK(path.find("probe") == std::string::npos);
+}
+
 TEST_CASE("the planner decides about every agent", "[planner]") {
   simulated_node node;
   config::agent agent;

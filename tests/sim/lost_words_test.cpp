@@ -1,3 +1,4 @@
+#include "messages/node.hpp"
 #include "support/pch.hpp"
 #include "tests/sim/fixture.hpp"
 #include "tests/sim/lab/world.hpp"
@@ -63,6 +64,35 @@ TEST_CASE("output that is lost or damaged changes what is told, and nothing else
 TEST_CASE("a heartbeat that is not made is no reason to fail anything") {
   for (const auto what : {faults::action::drop, faults::action::error})
     CHECK(day("kernel.heartbeat", what).tried_again().empty());
+}
+
+TEST_CASE("a slot that is asked for again before its answer, as by a reload, is run once") {
+  const quiet log;
+  for (const auto first_reload : {1ms, 500ms, 1100ms, 2100ms}) {
+    world w(1, one_agent(), {});
+    w.boot();
+    w.calm(59min + 59s);
+    const auto before = w.database().all_cycles().size();
+    faults::arming late;
+    late.point = "store.request";
+    late.what = faults::action::delay;
+    late.delay = 1s;
+    late.count = 40;
+    REQUIRE(faults::arm({late}, 1));
+    const auto again = std::make_shared<const config::configuration>(one_agent());
+    w.run(first_reload);
+    for (int i = 0; i < 8; ++i) {
+      caf::anon_send(w.first().root(), reload_order{{}, again});
+      w.run(500ms);
+    }
+    w.run(10min);
+    w.settle();
+    INFO("the first reload after " << first_reload.count() << " ms");
+    INFO(joined(w.violations()));
+    CHECK(w.violations().empty());
+    CHECK(faults::triggered("store.request") > 0);
+    CHECK(w.database().all_cycles().size() > before);
+  }
 }
 
 } // namespace boyd::lost_words_test

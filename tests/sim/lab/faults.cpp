@@ -277,6 +277,7 @@ void world::look_at_point() {
   if (strikes == point_strikes_)
     return;
   tell("struck: " + point_);
+  last_strike_ = elapsed();
   ++troubles_;
   troubled_until_ = std::max(
       troubled_until_, elapsed() + armed_on + 3 * options_.housekeeping.idle_probe + recovery());
@@ -366,11 +367,11 @@ void world::strike_disk(fault f, machine& m) {
   }
   case fault::repository_away:
     m.repositories().set_available(machine::kernel_home, false);
-    return at(elapsed() + draw_ms(shortest_phase, 10min),
+    return at(elapsed() + draw_ms(shortest_phase, 5min),
               [&m] { m.repositories().set_available(machine::kernel_home, true); });
   default:
     m.sicken(f == fault::disk_full ? disk_fault::no_space : disk_fault::io_error);
-    return at(elapsed() + draw_ms(shortest_phase, 10min), [&m] { m.sicken(std::nullopt); });
+    return at(elapsed() + draw_ms(shortest_phase, 5min), [&m] { m.sicken(std::nullopt); });
   }
 }
 
@@ -398,7 +399,7 @@ void world::strike_store(fault f, machine& m) {
   case fault::in_doubt:
     return break_connections(m, 0, choices_.unit() * often, draw_ms(shortest_phase, 5min));
   case fault::store_outage:
-    return take_away(database_->faults, draw_ms(shortest_phase, 15min));
+    return take_away(database_->faults, draw_ms(shortest_phase, 6min));
   case fault::partition:
     // At least so long that the other one finds the lost leases.
     return take_away(m.connection(), options_.housekeeping.sweep + draw_ms(1min, 10min));

@@ -389,6 +389,10 @@ bool world::busy() const {
 void world::settle() {
   end_outages();
   advance(5min);
+  // What was lost between two parts may be noticed only when an idle one is looked at.
+  if (const auto noticed = last_strike_ + options_.housekeeping.idle_probe;
+      last_strike_ > milliseconds{0} && noticed > elapsed())
+    advance(noticed - elapsed());
   const auto end = elapsed() + longest_settling;
   do {
     while (busy() && elapsed() < end && !given_up_)

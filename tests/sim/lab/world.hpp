@@ -214,6 +214,7 @@ class world {
   std::uint64_t point_number_ = 0;            ///< of the latest arming
   std::string point_;                         ///< that is armed; empty: none
   std::uint64_t point_struck_before_ = 0;
+  milliseconds last_strike_{0}; ///< of a fault point; 0: none has
   std::uint64_t point_strikes_ = 0;
   bool given_up_ = false; ///< a node stopped time: nothing goes on
 };

@@ -33,6 +33,11 @@ planted_bug(no_directory_sync src/files/atomic_file.cpp
   [[return fs.sync_directory(parent_directory(path));]]
   [[return @BUG@ ? result<void>{} : fs.sync_directory(parent_directory(path));]])
 
+# A boundary would mend it before anybody is told.
+planted_bug(no_directory_sync src/state/versioned_store.cpp
+  [[if (auto synced = files_.sync_directory(options_.path); !synced) {]]
+  [[if (auto synced = @BUG@ ? result<void>{} : files_.sync_directory(options_.path); !synced) {]])
+
 planted_bug(no_file_sync src/files/atomic_file.cpp
   [[if (auto synced = file_->sync(); !synced)]]
   [[if (auto synced = @BUG@ ? result<void>{} : file_->sync(); !synced)]])
