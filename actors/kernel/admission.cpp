@@ -79,31 +79,32 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
       s.unanswered.erase(s.unanswered.begin());
     request.operations.emplace_back(asked.back());
   }
-  ask<store_reply>(
-      self, s.parts.store, std::move(request), [self, decision, asked](result<store_reply> r) {
-        auto& st = self->state;
-        if (!r) {
-          st.problem = to_string(r.error());
-          return look_at(self, now_of(self) + look_retry);
-        }
-        st.unanswered.clear();
-        for (std::size_t i = 0; i < asked.size(); ++i) {
-          const auto& row = asked[i].slot;
-          // Asked for twice before the first answer, as by a reload, it is ours both times.
-          if (st.last_slot && row.scheduled_at <= *st.last_slot)
-            continue;
-          st.last_slot = row.scheduled_at;
-          auto opened = reply_of<store::open_occurrence>(r->values[i]);
-          if (opened && opened->opened && row.state == occurrence_state::open)
-            st.admitted.push_back(admitted(asked[i], {}));
-          else if (opened && !opened->opened)
-            st.progress = now_of(self); // another node has it
-        }
-        if (decision.cancel_running)
-          cancel_running_cycle(self);
-        start_next(self);
-        look_at(self, decision.look_again);
-      });
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, decision, asked](result<store_reply> r) {
+                     auto& st = self->state;
+                     if (!r) {
+                       st.problem = to_string(r.error());
+                       return look_at(self, now_of(self) + look_retry);
+                     }
+                     st.unanswered.clear();
+                     for (std::size_t i = 0; i < asked.size(); ++i) {
+                       const auto& row = asked[i].slot;
+                       // Asked for twice before the first answer, as by a reload, it is ours both
+                       // times.
+                       if (st.last_slot && row.scheduled_at <= *st.last_slot)
+                         continue;
+                       st.last_slot = row.scheduled_at;
+                       auto opened = reply_of<store::open_occurrence>(r->values[i]);
+                       if (opened && opened->opened && row.state == occurrence_state::open)
+                         st.admitted.push_back(admitted(asked[i], {}));
+                       else if (opened && !opened->opened)
+                         st.progress = now_of(self); // another node has it
+                     }
+                     if (decision.cancel_running)
+                       cancel_running_cycle(self);
+                     start_next(self);
+                     look_at(self, decision.look_again);
+                   });
 }
 
 void refuse(const caf::typed_response_promise<result<trigger_reply>>& promise, std::string reason,
