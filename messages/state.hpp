@@ -15,6 +15,9 @@ namespace boyd {
 /// Makes the kernel's home and repository when missing and seeds STATE.md (never overwrites).
 struct init_kernel_home {
   std::string kernel_id;
+  /// This node has ended cycles of it: a home that is missing is a loss, which a new, empty one
+  /// would hide; it is refused.
+  bool has_run = false;
 };
 
 /// STATE.md as it stands; seeds it when it is missing in an existing kernel home.

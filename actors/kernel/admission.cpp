@@ -61,7 +61,29 @@ admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id) {
   return {op.slot, std::move(cycle_id), {}};
 }
 
-/// Writes the decided rows; what the store accepted as open is to be run, in order.
+/// Slots that the store has written, in order: what it accepted as open is to be run. Asked for
+/// twice before the first answer, as by a reload, a slot is ours both times, and run once. False:
+/// an earlier answer has told of all of them.
+bool take_slots(self_pointer self, const std::vector<store::open_occurrence>& asked,
+                std::vector<store::any_reply>& values) {
+  auto& s = self->state;
+  bool any = false;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto& row = asked[i].slot;
+    if (s.last_slot && row.scheduled_at <= *s.last_slot)
+      continue;
+    any = true;
+    s.last_slot = row.scheduled_at;
+    const auto opened = reply_of<store::open_occurrence>(values[i]);
+    if (opened && opened->opened && row.state == occurrence_state::open)
+      s.admitted.push_back(admitted(asked[i], {}));
+    else if (opened && !opened->opened)
+      s.progress = now_of(self); // another node has it
+  }
+  return any;
+}
+
+/// Writes the decided rows.
 void open_rows(self_pointer self, plan::slot_decision decision) {
   auto& s = self->state;
   if (decision.rows.empty())
@@ -87,20 +109,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
                        return look_at(self, now_of(self) + look_retry);
                      }
                      st.unanswered.clear();
-                     for (std::size_t i = 0; i < asked.size(); ++i) {
-                       const auto& row = asked[i].slot;
-                       // Asked for twice before the first answer, as by a reload, it is ours both
-                       // times.
-                       if (st.last_slot && row.scheduled_at <= *st.last_slot)
-                         continue;
-                       st.last_slot = row.scheduled_at;
-                       auto opened = reply_of<store::open_occurrence>(r->values[i]);
-                       if (opened && opened->opened && row.state == occurrence_state::open)
-                         st.admitted.push_back(admitted(asked[i], {}));
-                       else if (opened && !opened->opened)
-                         st.progress = now_of(self); // another node has it
-                     }
-                     if (decision.cancel_running)
+                     if (take_slots(self, asked, r->values) && decision.cancel_running)
                        cancel_running_cycle(self);
                      start_next(self);
                      look_at(self, decision.look_again);

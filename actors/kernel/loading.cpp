@@ -88,6 +88,9 @@ void take_cycles(self_pointer self, const std::vector<occurrence>& rows,
     if (c.status == cycle_status::running && c.node_id == s.parts.context->node_id)
       s.to_resume.push_back(c);
   take_open_slots(self, rows, cycles);
+  s.has_run = std::ranges::any_of(cycles, [&](const cycle_record& c) {
+    return c.status != cycle_status::running && c.node_id == s.parts.context->node_id;
+  });
   // In the order in which they began: what one leaves is what the next one finds.
   std::ranges::sort(s.to_resume, {}, &cycle_record::started_at);
   // The latest one that is recorded to its end: a cycle that is resumed tells of everything that
@@ -192,17 +195,18 @@ void prepare_home(self_pointer self) {
   auto& s = self->state;
   if (s.parts.context->passive)
     return go(self);
-  ask<state_reply>(
-      self, s.parts.state_writer, state_request{{}, init_kernel_home{s.settings->kernel_id}},
-      [self](result<state_reply> r) {
-        if (!r) {
-          self->state.carried.push_back("kernel home: " + to_string(r.error()));
-          spdlog::error("kernel {}: {}", self->state.settings->kernel_id, to_string(r.error()));
-        } else {
-          write_snapshots(self);
-        }
-        go(self);
-      });
+  ask<state_reply>(self, s.parts.state_writer,
+                   state_request{{}, init_kernel_home{s.settings->kernel_id, s.has_run}},
+                   [self](result<state_reply> r) {
+                     if (!r) {
+                       self->state.carried.push_back("kernel home: " + to_string(r.error()));
+                       spdlog::error("kernel {}: {}", self->state.settings->kernel_id,
+                                     to_string(r.error()));
+                     } else {
+                       write_snapshots(self);
+                     }
+                     go(self);
+                   });
 }
 
 } // namespace

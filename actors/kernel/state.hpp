@@ -88,6 +88,7 @@ struct kernel_state {
 
   std::optional<cycle_core> cycle;
   std::optional<cycle_record> latest; ///< the latest recorded cycle
+  bool has_run = false;               ///< this node has ended a cycle before
   std::vector<std::string> carried;   ///< problems for the next record
   /// What the store keeps of them, until a row tells of it.
   state::untold untold;

@@ -122,7 +122,13 @@ bool state_session::has_lost_history(const home& h) {
                                    {h.settings.author_name, h.settings.author_email});
 }
 
-result<state_reply> state_session::carry_out(home& h, const init_kernel_home& /*what*/) {
+result<state_reply> state_session::carry_out(home& h, const init_kernel_home& what) {
+  const auto there_now = context_->ports.files->stat(h.files->path());
+  if (what.has_run && there_now && there_now->kind == file_kind::missing)
+    return fail(errc::io_error, "its directory is missing, though this node has run cycles of it",
+                h.files->path(),
+                "put it back; it is used again by itself. Or stop the node and accept a new one "
+                "with: boyd init");
   if (has_lost_history(h))
     spdlog::error("kernel {}: its git repository is missing, though STATE.md tells of its cycles: "
                   "put {}/.git back, or stop the node and accept a new one with: boyd init",

@@ -408,6 +408,28 @@ TEST_CASE("init seeds nothing over what a node would restore", "[e2e]") {
   CHECK_THAT(read_file(state), Contains("what an agent knows"));
 }
 
+TEST_CASE("a kernel's directory that is gone is told of, and not made anew but by init", "[e2e]") {
+  const home_of_boyd home(one_worker);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto kernel = home.file("kernel/default");
+  std::filesystem::rename(kernel, home.file("away"));
+  const auto without = home.run({"cycle"});
+  CHECK_THAT(without.err, Contains("its directory is missing") && Contains("put it back"));
+  CHECK_FALSE(std::filesystem::exists(kernel));
+
+  SECTION("it is put back") {
+    std::filesystem::rename(home.file("away"), kernel);
+    CHECK(home.run({"cycle"}).code == 0);
+    CHECK_THAT(read_file(kernel + "/STATE.md"), Contains("kernel_runtime"));
+    CHECK(home.run({"doctor"}).code == 0);
+  }
+  SECTION("a new one is accepted") {
+    REQUIRE(home.run({"init", "--no-input"}).code == 0);
+    CHECK(home.run({"cycle"}).code == 0);
+    CHECK(std::filesystem::exists(kernel + "/.git"));
+  }
+}
+
 TEST_CASE("init with a configuration elsewhere leaves nothing beside it", "[e2e]") {
   const temp_dir dir;
   std::filesystem::create_directory(dir.file("mine"));

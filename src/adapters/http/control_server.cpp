@@ -45,9 +45,10 @@ class server final : public control_server, public http_detail::connection_host 
  public:
   server(control_server_options chosen, listening_socket listening)
       : options_(std::move(chosen)), listening_(std::move(listening)), acceptor_(io_), pause_(io_),
-        grace_(io_), mail_(std::make_shared<mailbox>(io_)) {
+        grace_(io_), file_look_(io_), mail_(std::make_shared<mailbox>(io_)) {
     acceptor_.assign(stream_protocol(), listening_.fd.release());
     await_client();
+    look_after_file();
     const signals_blocked quiet;
     thread_ = std::thread([this] { run(); });
     ::pthread_setname_np(thread_.native_handle(), "boyd-http");
@@ -67,6 +68,8 @@ class server final : public control_server, public http_detail::connection_host 
   void await_client();
   void accept_clients();
   void note_accepting(bool now, int why = 0);
+  void look_after_file();
+  void make_file_anew();
   void welcome(owned_fd client);
   void begin_stop();
 
@@ -76,10 +79,12 @@ class server final : public control_server, public http_detail::connection_host 
   stream_protocol::acceptor acceptor_;
   asio::steady_timer pause_;
   asio::steady_timer grace_;
+  asio::steady_timer file_look_;
   std::shared_ptr<mailbox> mail_;
   std::set<std::shared_ptr<connection>> connections_;
   bool stopping_ = false;
-  bool accepting_ = true; ///< false while the system gives no descriptor for a client
+  bool file_failed_ = false; ///< the file could not be made anew, and that was told
+  bool accepting_ = true;    ///< false while the system gives no descriptor for a client
   std::mutex stop_mutex_;
   std::thread thread_;
 };
@@ -154,6 +159,41 @@ void server::note_accepting(bool now, int why) {
                  std::generic_category().message(why));
 }
 
+/// Without its file nobody can reach the node, and nothing else would tell.
+void server::look_after_file() {
+  file_look_.expires_after(options_.file_check);
+  file_look_.async_wait([this](error_code ec) {
+    if (ec || stopping_)
+      return;
+    if (listening_.is_lost())
+      make_file_anew();
+    look_after_file();
+  });
+}
+
+void server::make_file_anew() {
+  auto fresh = http_detail::listen_at(options_.socket_path);
+  error_code failed;
+  if (fresh) {
+    acceptor_.close(failed);
+    acceptor_.assign(stream_protocol(), fresh->fd.get(), failed);
+  }
+  if (!fresh || failed) {
+    if (fresh)
+      fresh->remove_file();
+    if (!std::exchange(file_failed_, true))
+      spdlog::error(
+          "control socket: its file is gone and cannot be made anew: {}; it is tried again",
+          fresh ? failed.message() : to_string(fresh.error()));
+    return;
+  }
+  fresh->fd.release();
+  listening_ = std::move(*fresh);
+  file_failed_ = false;
+  spdlog::warn("control socket: its file was gone and is made anew: {}", options_.socket_path);
+  await_client();
+}
+
 void server::welcome(owned_fd client) {
   const auto [user, pid] = http_detail::peer_of(client.get());
   if (user != 0 && user != static_cast<std::int64_t>(::geteuid())) {
@@ -191,6 +231,8 @@ void server::forget(const std::shared_ptr<connection>& gone) {
 
 void server::begin_stop() {
   stopping_ = true;
+  listening_.remove_file();
+  file_look_.cancel();
   error_code ignored;
   acceptor_.close(ignored);
   pause_.cancel();
@@ -211,7 +253,6 @@ void server::stop() {
   const std::lock_guard lock(stop_mutex_);
   if (!thread_.joinable())
     return;
-  listening_.remove_file();
   mail_->post([this] { begin_stop(); });
   thread_.join();
   mail_->close();

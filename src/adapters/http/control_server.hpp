@@ -24,6 +24,8 @@ inline constexpr milliseconds http_write_timeout = 30s;
 inline constexpr milliseconds http_answer_timeout = 60s;
 /// The same for /healthz and /readyz: whoever watches a node has to hear that it hangs.
 inline constexpr milliseconds http_health_timeout = 5s;
+/// How often the server looks whether its file is still there.
+inline constexpr milliseconds http_file_check = 5s;
 /// What `stop` grants to responses on their way.
 inline constexpr milliseconds http_stop_grace = 1s;
 /// Bytes that wait for one reader of events.
@@ -71,6 +73,8 @@ struct control_server_options {
   /// After it the client gets 503 timed_out. Requests with `wait=1` are exempt. Zero: no limit.
   milliseconds answer_timeout = http_answer_timeout;
   milliseconds health_timeout = http_health_timeout; ///< as above
+  /// A socket file that somebody removed is made anew at the next look.
+  milliseconds file_check = http_file_check;
   std::size_t max_connections = limits::http_connections;
 };
 

@@ -166,6 +166,12 @@ void listening_socket::remove_file() const {
     ::unlinkat(place.directory(), place.name().c_str(), 0);
 }
 
+bool listening_socket::is_lost() const {
+  // By its path: a directory that was removed or moved away still takes names.
+  struct stat info {};
+  return ::lstat(place.path().c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 result<listening_socket> listen_at(const std::string& path) {
   const auto parts = split_socket_path(path);
   if (!parts)

@@ -63,6 +63,9 @@ struct listening_socket {
 
   /// Removes the file, unless another one has taken its name.
   void remove_file() const;
+
+  /// Its file has been removed, or its directory: nobody finds the socket any more.
+  bool is_lost() const;
 };
 
 /// Binds and listens (0600), making the directory (0700) and replacing a dead socket.

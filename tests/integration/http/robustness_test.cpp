@@ -101,6 +101,28 @@ TEST_CASE("a socket that took the name is not removed by stop", "[http][file]") 
   CHECK(std::filesystem::exists(node.path()));
 }
 
+TEST_CASE("a socket file that somebody removed is made anew, its directory, too", "[http][file]") {
+  test::heard_log log;
+  served node([](control_server_options& options) { options.file_check = 5ms; });
+  const auto is_there = [&] {
+    return std::filesystem::exists(node.path()) &&
+           adapters::control_call(node.path(), {"GET", "/", {}, ""}, patience).has_value();
+  };
+  std::filesystem::remove(node.path());
+  CHECK(wait_until(is_there));
+  std::filesystem::remove_all(node.dir.file("run"));
+  CHECK(wait_until(is_there));
+  CHECK(mode_of(node.path()) == 0600);
+  CHECK(mode_of(node.dir.file("run")) == 0700);
+  std::filesystem::rename(node.dir.file("run"), node.dir.file("away"));
+  std::ofstream(node.dir.file("run")) << "in the way";
+  CHECK(wait_until([&] { return log.text().find("cannot be made anew") != std::string::npos; }));
+  std::filesystem::remove(node.dir.file("run"));
+  CHECK(wait_until(is_there));
+  node.server().stop();
+  CHECK_FALSE(std::filesystem::exists(node.path()));
+}
+
 TEST_CASE("a path longer than sun_path works for both sides", "[http][file]") {
   served node([](control_server_options& options) {
     auto deep = std::filesystem::path(options.socket_path).parent_path();
