@@ -27,6 +27,16 @@ TEST_CASE("selftest kills a scratch node, finds nothing lost, and leaves nothing
   CHECK(std::filesystem::is_empty(dir.path()));
 }
 
+TEST_CASE("selftest needs no home, nor the directories that one would be made in", "[e2e]") {
+  const temp_dir dir;
+  const auto r = boyd_run(
+      {"--home", dir.file("state/of/boyd"), "selftest", "--crash", "--seconds", "1", "--json"});
+  INFO(r.err << r.out);
+  CHECK(r.code == 0);
+  CHECK(r.json()["ok"] == true);
+  CHECK(std::filesystem::is_empty(dir.path()));
+}
+
 TEST_CASE("selftest finds out what is taken away of a cycle that was told to be whole", "[e2e]") {
   struct loss {
     const char* command; ///< in the scratch home, after a good cycle

@@ -50,12 +50,15 @@ void show(const crash_trial_report& r, const std::string& directory, const termi
     print(t.paint(colour::bad, "FAILED") + "; the home is kept in " + r.scratch + "\n");
 }
 
-/// Beside the node's home: on the same disk.
+/// Beside the node's home, or where that would be made: on the same disk.
 std::string directory_of(const arguments& args, const place& where) {
   std::error_code ignored;
-  const auto chosen = args.dir.empty() ? std::filesystem::path(where.home).parent_path()
-                                       : std::filesystem::path(args.dir);
-  return std::filesystem::absolute(chosen, ignored).string();
+  if (!args.dir.empty())
+    return std::filesystem::absolute(args.dir, ignored).string();
+  auto chosen = std::filesystem::absolute(where.home, ignored).parent_path();
+  while (chosen.has_relative_path() && !std::filesystem::exists(chosen, ignored))
+    chosen = chosen.parent_path();
+  return chosen.string();
 }
 
 } // namespace
