@@ -71,9 +71,8 @@ class graph_session {
   graph::edge_chain chain_;
   std::deque<std::string> order_;
   std::set<std::string> recent_;
-  bool seen_ = false; ///< the log was open once: it must not be made anew
-  bool write_failed_ =
-      false; ///< what stands in the log's directory must be written to before it is well
+  bool seen_ = false;         ///< the log was open once: it must not be made anew
+  bool write_failed_ = false; ///< the log's directory must take a file before it is well
   part_health health_;
 };
 

@@ -99,7 +99,8 @@ void owe_facts(self_pointer self, const cycle_core& cycle) {
   s.owed_facts[cycle.id()] = std::move(facts);
   if (s.owed_facts.size() > most_owed_facts) {
     const auto oldest = s.owed_facts.begin();
-    spdlog::warn("kernel {}: more than {} cycles are owed their edges: cycle {} stays without",
+    spdlog::warn("kernel {}: more than {} cycles are owed their edges: those of cycle {} wait for "
+                 "the next start",
                  s.settings->kernel_id, most_owed_facts, oldest->first);
     s.owed_facts.erase(oldest);
   }

@@ -173,7 +173,8 @@ void owe_commits(self_pointer self, const cycle_core& cycle);
 error owe_again(self_pointer self, const std::vector<commit_info>& lost);
 
 // owed_facts.cpp: edges of earlier cycles that the graph recorder did not take
-/// So many cycles are owed their edges at most; the oldest ones are given up first.
+/// So many cycles that are owed their edges are tried at most; the oldest ones wait in the store
+/// for the next start.
 inline constexpr std::size_t most_owed_facts = 256;
 /// Remembers those of a cycle that ends.
 void owe_facts(self_pointer self, const cycle_core& cycle);

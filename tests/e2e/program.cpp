@@ -174,13 +174,18 @@ finished home_of_boyd::run(std::vector<std::string> args) const {
 }
 
 std::string get(const std::string& socket_path, const std::string& path) {
+  return ask_socket(socket_path, "GET " + path);
+}
+
+std::string ask_socket(const std::string& socket_path, const std::string& what) {
   ::sockaddr_un at{};
   at.sun_family = AF_UNIX;
   socket_path.copy(at.sun_path, sizeof at.sun_path - 1);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   std::string answer;
   if (::connect(fd, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0) {
-    const auto request = "GET " + path + " HTTP/1.1\r\nHost: boyd\r\nConnection: close\r\n\r\n";
+    const auto request =
+        what + " HTTP/1.1\r\nHost: boyd\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     std::array<char, 4096> part{};
     if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0)
       for (ssize_t n = 0; (n = ::recv(fd, part.data(), part.size(), 0)) > 0;)

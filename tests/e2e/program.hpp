@@ -79,7 +79,10 @@ class home_of_boyd {
   temp_dir directory_;
 };
 
-/// One GET over the control socket; the whole answer, empty when there is none.
+/// One request without a body over the control socket, e.g. "POST /api/v1/cycles"; the whole
+/// answer, empty when there is none.
+std::string ask_socket(const std::string& socket_path, const std::string& what);
+/// The same of a GET of `path`.
 std::string get(const std::string& socket_path, const std::string& path);
 
 std::string read_file(const std::string& path);

@@ -87,25 +87,6 @@ kernels:
   std::unique_ptr<program> node_;
 };
 
-/// The answer of the node's socket; empty when there is none.
-std::string ask(const std::string& socket, const std::string& what) {
-  ::sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  socket.copy(at.sun_path, sizeof at.sun_path - 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string answer;
-  if (::connect(fd, reinterpret_cast<const ::sockaddr*>(&at), sizeof at) == 0) {
-    const auto request =
-        what + " HTTP/1.1\r\nHost: boyd\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    std::array<char, 4096> part{};
-    if (::send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0)
-      for (ssize_t n = 0; (n = ::recv(fd, part.data(), part.size(), 0)) > 0;)
-        answer.append(part.data(), static_cast<std::size_t>(n));
-  }
-  ::close(fd);
-  return answer;
-}
-
 int restarts(const scarce_node& n) {
   int all = 0;
   const auto parts = n.run({"actors", "ls", "--json"}).json();
@@ -173,9 +154,10 @@ TEST_CASE(
   disk->fill();
   // What ends now finds no room for its result, neither in the database nor beside it.
   n.let_go();
-  REQUIRE(wait_until([&] { return ask(socket, "GET /readyz").find("503") != std::string::npos; }));
-  CHECK_THAT(ask(socket, "GET /readyz"), Contains("disk is full"));
-  CHECK_THAT(ask(socket, "POST /api/v1/cycles"),
+  REQUIRE(wait_until(
+      [&] { return ask_socket(socket, "GET /readyz").find("503") != std::string::npos; }));
+  CHECK_THAT(ask_socket(socket, "GET /readyz"), Contains("disk is full"));
+  CHECK_THAT(ask_socket(socket, "POST /api/v1/cycles"),
              Contains(" 503 ") && Contains("disk is full") && Contains("free space on its disk"));
   const auto seen = n.run({"status", "--json"});
   CHECK(seen.code == 0);
@@ -184,8 +166,8 @@ TEST_CASE(
 
   disk->make_room();
   const auto begin = std::chrono::steady_clock::now();
-  REQUIRE(
-      wait_until([&] { return ask(socket, "GET /readyz").find("200 OK") != std::string::npos; }));
+  REQUIRE(wait_until(
+      [&] { return ask_socket(socket, "GET /readyz").find("200 OK") != std::string::npos; }));
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begin);
   const auto ended = cycle->finish();
