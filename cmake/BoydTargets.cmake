@@ -16,7 +16,8 @@ target_compile_options(boyd_options INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>)
 # Test programs (boyd_test) are run a few times: what is watched and measured is the product's code.
 # Their own is compiled for speed of compiling, and in every preset (but tsan's) by the same command,
-# so that ccache has it when the next preset is built.
+# so that ccache has it when the next preset is built. At -O1 those that compute for a minute (BUSY): the
+# linker takes an inline function from the test's object, also for the library that calls it.
 set(test_code $<BOOL:$<TARGET_PROPERTY:BOYD_TEST_CODE>>)
 set(product_code $<NOT:${test_code}>)
 # -O2: the time goes to system calls and the databases; -O3 only makes the build longer.
@@ -25,7 +26,7 @@ set(product_code $<NOT:${test_code}>)
 target_compile_options(boyd_options INTERFACE
   "$<$<AND:${product_code},$<CONFIG:Release>>:-O2;-DNDEBUG>"
   "$<$<AND:${product_code},$<CONFIG:Sanitize>>:-Og;-g1;-fno-omit-frame-pointer>"
-  $<${test_code}:-O0>)
+  "$<${test_code}:-O$<BOOL:$<TARGET_PROPERTY:BOYD_BUSY_TEST>>>")
 if(BOYD_SANITIZE)
   # ThreadSanitizer must see both sides of a race; the others watch the product's side alone.
   if(BOYD_SANITIZE MATCHES thread)
@@ -118,11 +119,12 @@ endfunction()
 # The programs with the label "threads", in which a race is possible at all.
 add_custom_target(boyd_threaded_tests)
 
-# boyd_test(<target> <directory> DEPENDS targets… [TIMEOUT s] [LABELS …] [PCH header]): one Catch2
-# executable from all sources of a directory, registered with CTest as one test. PCH: another
-# precompiled header than that of all tests. The label "threads": more than one thread runs in it.
+# boyd_test(<target> <directory> DEPENDS targets… [TIMEOUT s] [LABELS …] [PCH header] [BUSY]): one
+# Catch2 executable from all sources of a directory, registered with CTest as one test. PCH: another
+# precompiled header than that of all tests. BUSY: see above; it has no precompiled header, which would
+# be one for other options. The label "threads": more than one thread runs in it.
 function(boyd_test target directory)
-  cmake_parse_arguments(arg "" "TIMEOUT;PCH" "DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "BUSY" "TIMEOUT;PCH" "DEPENDS;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cpp)
   if(NOT sources)
     return()
@@ -130,14 +132,14 @@ function(boyd_test target directory)
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS} boyd_test_support)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
-  set_target_properties(${target} PROPERTIES BOYD_TEST_CODE ON)
+  set_target_properties(${target} PROPERTIES BOYD_TEST_CODE ON BOYD_BUSY_TEST ${arg_BUSY})
   # Each *_test.cpp has a namespace of its own; the helpers beside them are compiled apart.
   set(helpers ${sources})
   list(FILTER helpers EXCLUDE REGEX "_test\\.cpp$")
   boyd_compile_by_folder(${target} APART ${helpers})
   if(BOYD_PCH AND arg_PCH)
     target_precompile_headers(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PCH})
-  elseif(BOYD_PCH)
+  elseif(BOYD_PCH AND NOT arg_BUSY)
     target_precompile_headers(${target} REUSE_FROM boyd_test_pch)
   endif()
   add_test(NAME ${target} COMMAND ${target} --durations no)

@@ -10,7 +10,7 @@ const slow = /^(dbos|restate|langgraph)/;
 // One process owns a SQLite file, so producer and worker are one process there: joined as the other embedded store is (LangGraph
 // with SqliteSaver), with `self`. On PostgreSQL they are two, as every peer's.
 const program = (store) => [process.env.BOYD_PEER, '--store', store];
-const opts = { maxConcurrent: Number(process.env.BOYD_CONCURRENT || 1024), batch: 500, inFlight: 4, agents: 4 };
+const opts = { maxConcurrent: Number(process.env.BOYD_CONCURRENT || 4096), batch: 2000, inFlight: 4, agents: 4 };
 const gentle = { ...opts, maxConcurrent: 64 };
 const boyd = [
   { peer: 'boyd', id: 'boyd/sqlite', kind: 'none', self: true, cmd: program('sqlite'), opts, note: `SQLite (WAL, synchronous FULL), one process, ${opts.maxConcurrent} at once`, thr: {}, lat: { n: 500, pause: 1 } },
