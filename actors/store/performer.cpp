@@ -244,6 +244,7 @@ result<store_reply> store_session::apply(const std::vector<store::operation>& op
   if (!unheard)
     return fail(std::move(unheard.error()));
   auto replies = store_->apply(operations);
+  note_lock(replies);
   if (!replies)
     return fail(std::move(replies.error()));
   if (*unheard)
@@ -409,10 +410,27 @@ void store_session::probe() {
     (void)ensure_writable(); // the same
     return;
   }
-  if (auto alive = store_->apply({store::list_nodes{}}); !alive && is_outage(alive.error()))
+  const auto alive = store_->apply({store::list_nodes{}});
+  note_lock(alive);
+  if (!alive && is_outage(alive.error()))
     lost(alive.error());
-  else
+  else if (!locked_out_)
     look_for_concerns();
+}
+
+/// Somebody's open transaction is no outage, and every request is told of it when it has waited; so
+/// is whoever looks at the node, which does nothing in that time.
+void store_session::note_lock(const result<std::vector<store::any_reply>>& answered) {
+  const bool locked_out = !answered && answered.error().code == errc::locked;
+  if (locked_out && !locked_out_) {
+    health_.since = clock_.now();
+    health_.ok = false;
+    health_.reason = to_string(answered.error());
+    health_.last_error = health_.reason;
+  }
+  if (!std::exchange(locked_out_, locked_out) || !answered)
+    return;
+  look_for_concerns();
 }
 
 /// The store works; whoever looks at the node is to know what will slow it down or fill the disk.

@@ -60,6 +60,7 @@ class store_session {
   void answer_during_outage(const some_jobs& batch, const error& why);
   result<store_reply> spooled(const store_request& request, const error& why);
   void look_for_concerns();
+  void note_lock(const result<std::vector<store::any_reply>>& answered);
   void lost(const error& why);
   void restored();
 
@@ -72,6 +73,7 @@ class store_session {
   bool spool_loaded_ = false;
   std::size_t spooled_ = 0;
   bool spooling_told_ = false; ///< of this outage
+  bool locked_out_ = false;    ///< another process holds the database, at the latest try
   milliseconds backoff_{0};
   steady_time next_try_{};
   part_health health_;

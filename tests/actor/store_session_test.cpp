@@ -17,7 +17,7 @@ using jobs = std::vector<job<store_request, store_reply>>;
 
 /// What the fake store does with the next batches, and what it was given.
 struct script {
-  enum class step { answer, throw_it, lose_it, refuse_it };
+  enum class step { answer, throw_it, lose_it, refuse_it, lock_it };
   std::deque<step> steps;
   std::vector<std::vector<std::string>> seen; ///< keys of put_fact, per call
   std::vector<std::string> concerns;
@@ -53,6 +53,8 @@ class scripted_store final : public dispatch_store {
       return fail(errc::commit_in_doubt, "the connection is gone");
     if (step == script::step::refuse_it)
       return fail(errc::bug, "no");
+    if (step == script::step::lock_it)
+      return fail(errc::locked, "another process holds the database");
     std::size_t wanted = 0;
     for (const auto& op : batch)
       if (const auto* fact = std::get_if<store::put_fact>(&op))
@@ -210,6 +212,35 @@ TEST_CASE("an error that is no outage is everybody's answer, without a repeat", 
     CHECK(j.reply.error().code == errc::bug);
   }
   CHECK(f.session.health().ok);
+}
+
+TEST_CASE("a database that another process holds is in the store's health until it is let go",
+          "[store]") {
+  fixture f;
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  f.plan->steps = {script::step::lock_it, script::step::lock_it};
+  batch = three_jobs();
+  f.session.perform(batch);
+  for (const auto& j : batch)
+    CHECK(j.reply.error().code == errc::locked);
+  const auto health = f.session.health();
+  CHECK_FALSE(health.ok);
+  CHECK(health.reason.find("another process holds the database") != std::string::npos);
+  f.session.probe();
+  CHECK_FALSE(f.session.health().ok);
+  CHECK(f.session.health().since == health.since);
+
+  SECTION("seen by the next request") {
+    batch = three_jobs();
+    f.session.perform(batch);
+    CHECK(batch.front().reply);
+  }
+  SECTION("or by the next look") {
+    f.session.probe();
+  }
+  CHECK(f.session.health().ok);
+  CHECK(f.plan->opened == 1);
 }
 
 TEST_CASE("what the store is concerned about is in its health until it is over, and it works on",

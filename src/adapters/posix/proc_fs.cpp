@@ -74,6 +74,11 @@ bool may_look_into(pid_t pid) {
   return read_all("/proc/" + std::to_string(pid) + "/environ", text);
 }
 
+bool is_in_exec(pid_t pid) {
+  std::string text;
+  return read_all("/proc/" + std::to_string(pid) + "/cmdline", text) && text.empty();
+}
+
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> found;
   DIR* dir = ::opendir("/proc");

@@ -29,6 +29,10 @@ bool may_look_into(pid_t pid);
 /// none or may not be read.
 std::string environment_value(pid_t pid, std::string_view name);
 
+/// In the middle of an exec, in which a process shows neither arguments nor environment; a zombie
+/// looks the same.
+bool is_in_exec(pid_t pid);
+
 /// All processes of the machine that may be looked at.
 std::vector<pid_t> all_processes();
 

@@ -125,6 +125,7 @@ class host {
   void answer_ping();
   void reap();
   void note_end(run& r, int status, const rusage& usage);
+  const std::set<std::uint64_t>& runs_around(pid_t stranger);
   void end_remains();
   void end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished);
   std::uint64_t handle_of(pid_t pid) const;
@@ -320,25 +321,33 @@ std::uint64_t host::handle_of(pid_t pid) const {
   return handle;
 }
 
+/// The runs that were there when an orphan without a mark was first seen.
+const std::set<std::uint64_t>& host::runs_around(pid_t stranger) {
+  auto [entry, is_new] = strangers_.try_emplace(stranger);
+  if (is_new) {
+    for (const auto& [live, leader] : leaders_)
+      entry->second.insert(live);
+    for (const auto& gone : ended_)
+      entry->second.insert(gone.end.handle);
+  }
+  return entry->second;
+}
+
 /// Ends an orphan whose run is over, and notes the run in `unfinished`.
 void host::end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished) {
-  if (const auto handle = handle_of(pid); handle != 0) {
-    if (lives(handle))
-      return;
-    unfinished.insert(handle);
-  } else {
-    auto [entry, is_new] = strangers_.try_emplace(pid);
-    if (is_new) {
-      for (const auto& [live, leader] : leaders_)
-        entry->second.insert(live);
-      for (const auto& gone : ended_)
-        entry->second.insert(gone.end.handle);
-    }
-    const auto& owners = entry->second;
-    if (std::any_of(owners.begin(), owners.end(), [&](auto h) { return lives(h); }))
-      return;
-    unfinished.insert(owners.begin(), owners.end());
+  auto handle = handle_of(pid);
+  if (handle == 0 && is_in_exec(pid)) {
+    // Whose it is shows in a moment; until then no run that has ended is told of.
+    for (const auto& gone : ended_)
+      unfinished.insert(gone.end.handle);
+    return;
   }
+  if (handle == 0)
+    handle = handle_of(pid); // the exec may have ended between the two looks
+  const auto owners = handle == 0 ? runs_around(pid) : std::set{handle};
+  if (std::ranges::any_of(owners, [&](auto owner) { return lives(owner); }))
+    return;
+  unfinished.insert(owners.begin(), owners.end());
   ::kill(pid, SIGKILL);
 }
 

@@ -205,6 +205,32 @@ TEST_CASE("SIGKILL ends descendants that left the group; other runs are not touc
   CHECK(other_mark.living() == 0);
 }
 
+TEST_CASE("what is being started while its run is killed is ended with it, beside other runs") {
+  const auto runner = make_runner();
+  const process_mark other_mark;
+  recorder other;
+  const auto other_handle =
+      runner->start(shell("echo ready; sleep 100", other_mark), other.events());
+  REQUIRE(other.wait_for_output("ready"));
+  for (int round = 0; round < 40; ++round) {
+    const process_mark mark;
+    recorder seen;
+    // Each is an orphan of the run that executes two programs one after the other.
+    const auto handle = runner->start(
+        shell("for i in 1 2 3 4; do (setsid sleep 100 &); done; echo ready; wait", mark),
+        seen.events());
+    REQUIRE(handle.has_value());
+    REQUIRE(seen.wait_for_output("ready"));
+    runner->signal(*handle, SIGKILL);
+    REQUIRE(seen.wait());
+    INFO("round " << round);
+    REQUIRE(mark.living() == 0);
+  }
+  CHECK(other_mark.living() == 2);
+  runner->signal(*other_handle, SIGKILL);
+  REQUIRE(other.wait());
+}
+
 TEST_CASE("TERM reaches the whole group and may be ignored; KILL may not; on_exit comes once") {
   const auto runner = make_runner();
   recorder seen;
