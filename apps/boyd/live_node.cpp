@@ -308,6 +308,10 @@ void live_node::hurry() {
   caf::anon_send<caf::message_priority::high>(parts_->root, hurry_order{});
 }
 
+bool live_node::is_home_replaced() const {
+  return parts_->lock->is_replaced();
+}
+
 int live_node::ended_descriptor() const {
   return parts_->end->event.get();
 }

@@ -65,6 +65,9 @@ class live_node {
   /// A second signal: attempts are cancelled now.
   void hurry();
 
+  /// Another directory stands where its home was.
+  bool is_home_replaced() const;
+
   /// An eventfd that becomes readable when the root has ended.
   int ended_descriptor() const;
   /// Nothing: it lives. Empty: ended in order. Else why it gave up.

@@ -46,6 +46,25 @@ TEST_CASE("a database without a byte is no new one", "[e2e]") {
   CHECK(home.run({"cycle"}).code == 0);
 }
 
+TEST_CASE("a node whose home was replaced by another ends, and leaves that one alone", "[e2e]") {
+  const home_of_boyd home(yaml_of("echo done"));
+  const auto away = home.path() + ".away";
+  program old(home.node());
+  REQUIRE(old.wait_for_stderr("ready: node "));
+  fs::rename(home.path(), away);
+  REQUIRE(home.run({"init", "--no-input"}).code == 0);
+  const auto end = old.finish();
+  CHECK(end.code == 6);
+  CHECK_THAT(end.err, Contains("another directory was put in the place of its home"));
+  CHECK_FALSE(fs::exists(home.file("run/control.sock")));
+
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+  fs::remove_all(away);
+}
+
 TEST_CASE("what a node and its process host left when both were killed is ended by the next start",
           "[e2e]") {
   // Below the shell that is the host's own child another one, which no signal of a parent reaches.

@@ -115,6 +115,8 @@ class service_loop {
       };
       ::poll(waits, std::size(waits), wait_ms());
       memory_.look();
+      if (node_.is_home_replaced())
+        leave_home();
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
       if (!guard_.look().empty() && !stopping_)
@@ -169,6 +171,15 @@ class service_loop {
     spdlog::warn("node: second signal: running attempts are cancelled now");
     deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + margin_);
     node_.hurry();
+  }
+
+  /// At once: an ordered stop would write into what stands there now, which may be another node's.
+  [[noreturn]] void leave_home() {
+    spdlog::critical(
+        "node: another directory was put in the place of its home: the process ends at "
+        "once, and writes nothing into it");
+    spdlog::default_logger()->flush();
+    ::_exit(exit_code::gave_up);
   }
 
   [[noreturn]] void give_up() {

@@ -339,10 +339,17 @@ result<home_lock> home_lock::acquire(const std::string& home, utc_time started_a
     if (auto written = write_owner(fd->get(), self, path); !written) {
       return fail(std::move(written.error()));
     }
-    return home_lock(std::move(*fd), std::move(*whole), started_at);
+    return home_lock(std::move(*fd), std::move(*whole), home, started_at);
   }
   return fail(errc::conflict, "the lock file is removed again and again", path,
               "find out which program removes it");
+}
+
+bool home_lock::is_replaced() const {
+  struct ::stat named {};
+  struct ::stat held {};
+  return ::lstat(path_.c_str(), &named) == 0 && ::fstat(home_.get(), &held) == 0 &&
+         (named.st_ino != held.st_ino || named.st_dev != held.st_dev);
 }
 
 result<std::optional<lock_owner>> read_home_owner(const std::string& home) {

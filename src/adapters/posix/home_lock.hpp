@@ -49,14 +49,20 @@ class home_lock {
   /// unlocking what a child inherited.
   int descriptor() const noexcept { return fd_.get(); }
 
+  /// Another directory stands at the home's path: whatever is written there by name is somebody
+  /// else's. False while there is none.
+  bool is_replaced() const;
+
   /// What is recorded of this process.
   utc_time started_at() const noexcept { return started_at_; }
 
  private:
-  home_lock(unique_fd fd, unique_fd home, utc_time started_at) noexcept
-      : fd_(std::move(fd)), home_(std::move(home)), started_at_(started_at) {}
+  home_lock(unique_fd fd, unique_fd home, std::string path, utc_time started_at) noexcept
+      : fd_(std::move(fd)), home_(std::move(home)), path_(std::move(path)),
+        started_at_(started_at) {}
   unique_fd fd_;
   unique_fd home_;
+  std::string path_; ///< of the home
   utc_time started_at_;
 };
 

@@ -116,6 +116,19 @@ TEST_CASE("a home whose lock was removed stays its owner's", "[posix][lock]") {
   CHECK(take(home.path()));
 }
 
+TEST_CASE("a home that is gone is missed, one in its place is another", "[posix][lock]") {
+  const test::temp_dir dir;
+  const auto home = dir.file("home");
+  std::filesystem::create_directory(home);
+  const auto mine = take(home);
+  REQUIRE(mine);
+  CHECK_FALSE(mine->is_replaced());
+  std::filesystem::remove_all(home);
+  CHECK_FALSE(mine->is_replaced());
+  std::filesystem::create_directory(home);
+  CHECK(mine->is_replaced());
+}
+
 TEST_CASE("a lock survives its move and is free after its end", "[posix][lock]") {
   const test::temp_dir home;
   {
