@@ -119,12 +119,29 @@ endfunction()
 # The programs with the label "threads", in which a race is possible at all.
 add_custom_target(boyd_threaded_tests)
 
-# boyd_test(<target> <directory> DEPENDS targets… [TIMEOUT s] [LABELS …] [PCH header] [BUSY]): one
-# Catch2 executable from all sources of a directory, registered with CTest as one test. PCH: another
-# precompiled header than that of all tests. BUSY: see above; it has no precompiled header, which would
-# be one for other options. The label "threads": more than one thread runs in it.
+# boyd_register_test(<name> <target> <timeout> <labels> [arguments…]): the program as a test of CTest,
+# or the part of it that the arguments choose.
+function(boyd_register_test name target timeout labels)
+  add_test(NAME ${name} COMMAND ${target} --durations no ${ARGN})
+  if(NOT timeout)
+    set(timeout 120)
+  endif()
+  if(BOYD_SANITIZE)
+    # Sanitizers cost three to ten times the time.
+    math(EXPR timeout "${timeout} * 5")
+  endif()
+  # COST: what may take longest begins first, so that no long one is left running alone.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout} LABELS "${labels}"
+    ENVIRONMENT "BOYD_SOURCE_DIR=${PROJECT_SOURCE_DIR};BOYD_BINARY=$<$<BOOL:${BOYD_ACTORS}>:$<TARGET_FILE:boyd>>;UBSAN_OPTIONS=print_stacktrace=1;LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0;TSAN_OPTIONS=halt_on_error=1:handle_segv=0:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan-node.supp")
+endfunction()
+
+# boyd_test(<target> <directory> DEPENDS targets… [TIMEOUT s] [LABELS …] [PCH header] [BUSY]
+# [PART arguments…]): one Catch2 executable from all sources of a directory, registered with CTest as
+# one test, or the part of it that the arguments choose. PCH: another precompiled header than that of
+# all tests. BUSY: see above; it has no precompiled header, which would be one for other options. The
+# label "threads": more than one thread runs in it.
 function(boyd_test target directory)
-  cmake_parse_arguments(arg "BUSY" "TIMEOUT;PCH" "DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "BUSY" "TIMEOUT;PCH" "DEPENDS;LABELS;PART" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cpp)
   if(NOT sources)
     return()
@@ -142,18 +159,8 @@ function(boyd_test target directory)
   elseif(BOYD_PCH AND NOT arg_BUSY)
     target_precompile_headers(${target} REUSE_FROM boyd_test_pch)
   endif()
-  add_test(NAME ${target} COMMAND ${target} --durations no)
+  boyd_register_test(${target} ${target} "${arg_TIMEOUT}" "${arg_LABELS}" ${arg_PART})
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(boyd_threaded_tests ${target})
   endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
-  if(BOYD_SANITIZE)
-    # Sanitizers cost three to ten times the time.
-    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")
-  endif()
-  # COST: what may take longest begins first, so that no long one is left running alone.
-  set_tests_properties(${target} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-    ENVIRONMENT "BOYD_SOURCE_DIR=${PROJECT_SOURCE_DIR};BOYD_BINARY=$<$<BOOL:${BOYD_ACTORS}>:$<TARGET_FILE:boyd>>;UBSAN_OPTIONS=print_stacktrace=1;LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0;TSAN_OPTIONS=halt_on_error=1:handle_segv=0:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan-node.supp")
 endfunction()

@@ -11,14 +11,15 @@ const slow = /^(dbos|restate|langgraph)/;
 // with SqliteSaver), with `self`. On PostgreSQL they are two, as every peer's.
 const program = (store) => [process.env.BOYD_PEER, '--store', store];
 const opts = { maxConcurrent: Number(process.env.BOYD_CONCURRENT || 4096), batch: 2000, inFlight: 4, agents: 4 };
-const gentle = { ...opts, maxConcurrent: 64 };
+// As many as the nearest peer in that race, graphile-worker, runs.
+const gentle = { ...opts, maxConcurrent: Number(process.env.BOYD_CRASH_CONCURRENT || 24) };
 const boyd = [
   { peer: 'boyd', id: 'boyd/sqlite', kind: 'none', self: true, cmd: program('sqlite'), opts, note: `SQLite (WAL, synchronous FULL), one process, ${opts.maxConcurrent} at once`, thr: {}, lat: { n: 500, pause: 1 } },
   { peer: 'boyd', id: 'boyd/postgres', kind: 'pg', cmd: program('postgres'), opts, note: `PostgreSQL, producer and worker apart, ${opts.maxConcurrent} at once`, thr: {}, lat: { n: 500, pause: 5 } },
 ];
 const crash = [
-  { ...boyd[0], opts: gentle, note: 'SQLite, 64 at once; the harness hands every job in again, the queue keeps those it has', capS: 60 },
-  { ...boyd[1], opts: gentle, note: 'PostgreSQL, 64 at once', capS: 60 },
+  { ...boyd[0], opts: gentle, note: `SQLite, ${gentle.maxConcurrent} at once; the harness hands every job in again, the queue keeps those it has`, capS: 60 },
+  { ...boyd[1], opts: gentle, note: `PostgreSQL, ${gentle.maxConcurrent} at once`, capS: 60 },
 ];
 
 const one = (v) => {

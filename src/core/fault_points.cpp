@@ -130,9 +130,13 @@ result<void> arm(const std::vector<arming>& faults, std::uint64_t seed) {
     live_fault live;
     live.index = detail::index_of(f.point);
     live.state.what = f;
-    live.random.seed(f.seed.value_or(seeds()));
+    // Told, so that what it decides can be had again.
+    if (!f.seed)
+      live.state.what.seed = seeds();
+    live.random.seed(*live.state.what.seed);
+    spdlog::warn("fault point {}: armed by {}: {}", f.point, name_of(f.by),
+                 to_text(live.state.what));
     r.faults.push_back(std::move(live));
-    spdlog::warn("fault point {}: armed by {}: {}", f.point, name_of(f.by), to_text(f));
   }
   refresh(r);
   return {};

@@ -142,6 +142,8 @@ std::string to_text(const arming& a) {
     digits.erase(digits.find_last_not_of('0') + 1);
     text += ", probability " + digits;
   }
+  if (a.seed && (a.probability < 1.0 || a.what == action::corrupt))
+    text += ", seed " + std::to_string(*a.seed);
   return text;
 }
 

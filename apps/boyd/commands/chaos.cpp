@@ -117,6 +117,8 @@ std::string triggers_of(const json& row) {
     text += ", every " + text_of(row, "every") + ".";
   if (row.value("probability", 1.0) < 1.0)
     text += ", probability " + text_of(row, "probability");
+  if (row.value("probability", 1.0) < 1.0 || text_of(row, "action") == "corrupt")
+    text += ", seed " + text_of(row, "seed");
   return text;
 }
 

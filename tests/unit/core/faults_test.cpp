@@ -129,6 +129,14 @@ TEST_CASE("faults: chance is decided by the seed alone", "[faults]") {
   CHECK(run(3, true) == first);
   a.seed = 8;
   CHECK(run(1, false) != first);
+
+  // One that was drawn is told, and gives the same again.
+  a.seed.reset();
+  const auto drawn = run(9, false);
+  a.seed = faults::armed().front().what.seed;
+  REQUIRE(a.seed);
+  CHECK_THAT(faults::to_text(a), Contains(", seed " + std::to_string(*a.seed)));
+  CHECK(run(10, false) == drawn);
 }
 
 TEST_CASE("faults: what each action does", "[faults]") {
