@@ -205,7 +205,7 @@ TEST_CASE("SIGKILL ends descendants that left the group; other runs are not touc
   CHECK(other_mark.living() == 0);
 }
 
-TEST_CASE("what is being started while its run is killed is ended with it, beside other runs") {
+TEST_CASE("case 51 tool-forks-daemon: what is being started while its run is killed ends with it") {
   const auto runner = make_runner();
   const process_mark other_mark;
   recorder other;
