@@ -421,6 +421,11 @@ void store_session::probe() {
 /// Somebody's open transaction is no outage, and every request is told of it when it has waited; so
 /// is whoever looks at the node, which does nothing in that time.
 void store_session::note_lock(const result<std::vector<store::any_reply>>& answered) {
+  // A disk that takes no writes is the worse news, and ends in another way.
+  if (write_failed_) {
+    locked_out_ = false;
+    return;
+  }
   const bool locked_out = !answered && answered.error().code == errc::locked;
   if (locked_out && !locked_out_) {
     health_.since = clock_.now();

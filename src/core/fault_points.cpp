@@ -20,6 +20,9 @@ std::atomic<int> armed_sets{0};
 
 namespace {
 
+/// A drawn seed can be given again everywhere, in a configuration and in JSON, too.
+constexpr std::uint64_t most_drawn = 0xffff'ffff;
+
 /// An armed fault and its own stream of chance: what else is armed does not change it.
 struct live_fault {
   std::size_t index = 0;
@@ -132,7 +135,7 @@ result<void> arm(const std::vector<arming>& faults, std::uint64_t seed) {
     live.state.what = f;
     // Told, so that what it decides can be had again.
     if (!f.seed)
-      live.state.what.seed = seeds();
+      live.state.what.seed = seeds() & most_drawn;
     live.random.seed(*live.state.what.seed);
     spdlog::warn("fault point {}: armed by {}: {}", f.point, name_of(f.by),
                  to_text(live.state.what));

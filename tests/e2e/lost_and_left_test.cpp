@@ -55,7 +55,7 @@ TEST_CASE("a node whose home was replaced by another ends, and leaves that one a
   REQUIRE(home.run({"init", "--no-input"}).code == 0);
   const auto end = old.finish();
   CHECK(end.code == 6);
-  CHECK_THAT(end.err, Contains("another directory was put in the place of its home"));
+  CHECK_THAT(end.err, Contains("another home was put in the place of its own"));
   CHECK_FALSE(fs::exists(home.file("run/control.sock")));
 
   program node(home.node());

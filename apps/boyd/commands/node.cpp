@@ -42,6 +42,8 @@ constexpr milliseconds idle_look = 60s;
 constexpr milliseconds idle_processor = 200ms;
 constexpr std::uint64_t worth_a_release = std::uint64_t{4} << 20;
 constexpr milliseconds least_trial = 50ms;
+/// It is looked at this often whether another home stands in the place of this one.
+constexpr milliseconds home_look = 1s;
 
 /// Settings of the process itself, which follow a reload.
 struct process_settings {
@@ -137,6 +139,7 @@ class service_loop {
   int wait_ms() const {
     auto until = stopping_ ? std::min(deadline_, guard_.next_look()) : guard_.next_look();
     until = std::min(until, memory_.next_look());
+    until = std::min(until, std::chrono::steady_clock::now() + home_look);
     const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
     return static_cast<int>(std::max(left, milliseconds{0}).count());
   }
@@ -175,9 +178,8 @@ class service_loop {
 
   /// At once: an ordered stop would write into what stands there now, which may be another node's.
   [[noreturn]] void leave_home() {
-    spdlog::critical(
-        "node: another directory was put in the place of its home: the process ends at "
-        "once, and writes nothing into it");
+    spdlog::critical("node: another home was put in the place of its own: the process ends without "
+                     "an ordered stop, which would write into that one");
     spdlog::default_logger()->flush();
     ::_exit(exit_code::gave_up);
   }

@@ -348,8 +348,11 @@ result<home_lock> home_lock::acquire(const std::string& home, utc_time started_a
 bool home_lock::is_replaced() const {
   struct ::stat named {};
   struct ::stat held {};
-  return ::lstat(path_.c_str(), &named) == 0 && ::fstat(home_.get(), &held) == 0 &&
-         (named.st_ino != held.st_ino || named.st_dev != held.st_dev);
+  if (::lstat(path_.c_str(), &named) != 0 || ::fstat(home_.get(), &held) != 0 ||
+      (named.st_ino == held.st_ino && named.st_dev == held.st_dev))
+    return false;
+  // Directories alone may be this process's own doing: who writes a record makes what is missing.
+  return ::lstat(lock_path(path_).c_str(), &named) == 0;
 }
 
 result<std::optional<lock_owner>> read_home_owner(const std::string& home) {

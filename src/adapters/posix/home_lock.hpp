@@ -49,8 +49,8 @@ class home_lock {
   /// unlocking what a child inherited.
   int descriptor() const noexcept { return fd_.get(); }
 
-  /// Another directory stands at the home's path: whatever is written there by name is somebody
-  /// else's. False while there is none.
+  /// Another home stands at the path: a directory that is not the locked one and has a lock of its
+  /// own. What is written there by name is somebody else's. False while there is none.
   bool is_replaced() const;
 
   /// What is recorded of this process.

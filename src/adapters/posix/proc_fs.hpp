@@ -29,8 +29,8 @@ bool may_look_into(pid_t pid);
 /// none or may not be read.
 std::string environment_value(pid_t pid, std::string_view name);
 
-/// In the middle of an exec, in which a process shows neither arguments nor environment; a zombie
-/// looks the same.
+/// Shows no arguments: in the middle of an exec it has none, nor an environment. A zombie looks the
+/// same, and a process whose first thread has ended.
 bool is_in_exec(pid_t pid);
 
 /// All processes of the machine that may be looked at.

@@ -36,6 +36,9 @@ using clock = std::chrono::steady_clock;
 constexpr int requests_per_turn = 64;
 /// How often the remains of an ended run are looked at when no signal announces their end.
 constexpr int look_again_ms = 20;
+/// An orphan that shows neither arguments nor environment is taken to be in an exec so many looks
+/// long; a process whose first thread has ended looks the same for ever.
+constexpr int most_looks = 15;
 constexpr int exit_ok = 0;
 constexpr int exit_bad_start = 2;
 
@@ -50,6 +53,12 @@ struct ended_run {
   wire::reply end;
   pid_t leader = -1;
   clock::time_point report_by{};
+};
+
+/// An orphan that does not show whose it is.
+struct stranger {
+  std::set<std::uint64_t> around; ///< the runs that were there when it was first seen
+  int looks = 0;
 };
 
 std::int64_t to_ms(const timeval& t) {
@@ -125,7 +134,7 @@ class host {
   void answer_ping();
   void reap();
   void note_end(run& r, int status, const rusage& usage);
-  const std::set<std::uint64_t>& runs_around(pid_t stranger);
+  stranger& note_stranger(pid_t pid);
   void end_remains();
   void end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished);
   std::uint64_t handle_of(pid_t pid) const;
@@ -143,9 +152,8 @@ class host {
   std::map<pid_t, run> runs_; ///< by leader, which lives or is a zombie
   std::map<std::uint64_t, pid_t> leaders_;
   std::vector<ended_run> ended_; ///< leader reaped, remains not gone yet
-  /// Orphans without a mark (their environment was cleared): the runs that were there when they
-  /// were first seen. They are ended when none of these lives.
-  std::map<pid_t, std::set<std::uint64_t>> strangers_;
+  /// Orphans without a mark: their environment was cleared, or they are in the middle of an exec.
+  std::map<pid_t, stranger> strangers_;
 };
 
 bool host::prepare() {
@@ -321,30 +329,36 @@ std::uint64_t host::handle_of(pid_t pid) const {
   return handle;
 }
 
-/// The runs that were there when an orphan without a mark was first seen.
-const std::set<std::uint64_t>& host::runs_around(pid_t stranger) {
-  auto [entry, is_new] = strangers_.try_emplace(stranger);
+/// An orphan without a mark, as it was first seen.
+stranger& host::note_stranger(pid_t pid) {
+  auto [entry, is_new] = strangers_.try_emplace(pid);
+  auto& seen = entry->second;
   if (is_new) {
     for (const auto& [live, leader] : leaders_)
-      entry->second.insert(live);
+      seen.around.insert(live);
     for (const auto& gone : ended_)
-      entry->second.insert(gone.end.handle);
+      seen.around.insert(gone.end.handle);
   }
-  return entry->second;
+  ++seen.looks;
+  return seen;
 }
 
 /// Ends an orphan whose run is over, and notes the run in `unfinished`.
 void host::end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished) {
-  auto handle = handle_of(pid);
-  if (handle == 0 && is_in_exec(pid)) {
-    // Whose it is shows in a moment; until then no run that has ended is told of.
-    for (const auto& gone : ended_)
-      unfinished.insert(gone.end.handle);
-    return;
+  std::set<std::uint64_t> owners;
+  if (const auto handle = handle_of(pid); handle != 0) {
+    owners.insert(handle);
+  } else {
+    const auto& seen = note_stranger(pid);
+    // In the middle of an exec, which a busy machine may draw out, whose it is shows in a moment;
+    // until then no run that has ended is told of.
+    if (seen.looks == 1 || (seen.looks <= most_looks && is_in_exec(pid))) {
+      for (const auto& gone : ended_)
+        unfinished.insert(gone.end.handle);
+      return;
+    }
+    owners = seen.around;
   }
-  if (handle == 0)
-    handle = handle_of(pid); // the exec may have ended between the two looks
-  const auto owners = handle == 0 ? runs_around(pid) : std::set{handle};
   if (std::ranges::any_of(owners, [&](auto owner) { return lives(owner); }))
     return;
   unfinished.insert(owners.begin(), owners.end());

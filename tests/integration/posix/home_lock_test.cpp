@@ -126,7 +126,11 @@ TEST_CASE("a home that is gone is missed, one in its place is another", "[posix]
   std::filesystem::remove_all(home);
   CHECK_FALSE(mine->is_replaced());
   std::filesystem::create_directory(home);
+  CHECK_FALSE(mine->is_replaced());
+  const auto theirs = take(home);
+  REQUIRE(theirs);
   CHECK(mine->is_replaced());
+  CHECK_FALSE(theirs->is_replaced());
 }
 
 TEST_CASE("a lock survives its move and is free after its end", "[posix][lock]") {
