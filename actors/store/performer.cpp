@@ -433,9 +433,8 @@ void store_session::note_lock(const result<std::vector<store::any_reply>>& answe
     health_.reason = to_string(answered.error());
     health_.last_error = health_.reason;
   }
-  if (!std::exchange(locked_out_, locked_out) || !answered)
-    return;
-  look_for_concerns();
+  if (std::exchange(locked_out_, locked_out) && answered)
+    look_for_concerns();
 }
 
 /// The store works; whoever looks at the node is to know what will slow it down or fill the disk.

@@ -13,8 +13,7 @@ inline constexpr int configuration = 4;
 inline constexpr int busy = 5;
 
 // Of `boyd node` alone: the service manager starts it again.
-inline constexpr int gave_up =
-    6; ///< a vital part was restarted too often, the queue is consistent; or the home is another
+inline constexpr int gave_up = 6; ///< a vital part failed too often, or its home was replaced
 inline constexpr int overdue = 7; ///< the stop took longer than its hard deadline, or was stuck
 inline constexpr int stuck = 8;   ///< the watchdog: a part lived, but did not answer
 

@@ -65,7 +65,7 @@ class live_node {
   /// A second signal: attempts are cancelled now.
   void hurry();
 
-  /// Another directory stands where its home was.
+  /// Another home stands in the place of its own.
   bool is_home_replaced() const;
 
   /// An eventfd that becomes readable when the root has ended.

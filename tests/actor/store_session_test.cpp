@@ -243,6 +243,27 @@ TEST_CASE("a database that another process holds is in the store's health until 
   CHECK(f.plan->opened == 1);
 }
 
+TEST_CASE("a lock that comes and goes does not make a full disk well", "[store]") {
+  fixture f;
+  auto batch = three_jobs();
+  f.session.perform(batch);
+  f.plan->room = 0;
+  batch = three_jobs();
+  f.session.perform(batch);
+  REQUIRE_FALSE(f.session.health().ok);
+  store_request question;
+  question.operations.emplace_back(store::list_nodes{});
+  for (const auto step : {script::step::lock_it, script::step::answer}) {
+    f.plan->steps = {step};
+    jobs asked;
+    asked.emplace_back(question);
+    f.session.perform(asked);
+    CHECK(asked.front().reply.has_value() == (step == script::step::answer));
+    CHECK_FALSE(f.session.health().ok);
+    CHECK(f.session.health().reason.find("cannot grow") != std::string::npos);
+  }
+}
+
 TEST_CASE("what the store is concerned about is in its health until it is over, and it works on",
           "[store]") {
   fixture f;

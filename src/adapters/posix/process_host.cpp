@@ -36,9 +36,11 @@ using clock = std::chrono::steady_clock;
 constexpr int requests_per_turn = 64;
 /// How often the remains of an ended run are looked at when no signal announces their end.
 constexpr int look_again_ms = 20;
-/// An orphan that shows neither arguments nor environment is taken to be in an exec so many looks
-/// long; a process whose first thread has ended looks the same for ever.
-constexpr int most_looks = 15;
+/// An orphan that does not show whose it is may be in the middle of an exec: it gets so much time,
+/// and longer while it shows no arguments either. Not for ever: a process whose first thread has
+/// ended looks the same.
+constexpr milliseconds exec_time = 20ms;
+constexpr milliseconds longest_exec = 300ms;
 constexpr int exit_ok = 0;
 constexpr int exit_bad_start = 2;
 
@@ -58,7 +60,7 @@ struct ended_run {
 /// An orphan that does not show whose it is.
 struct stranger {
   std::set<std::uint64_t> around; ///< the runs that were there when it was first seen
-  int looks = 0;
+  clock::time_point since = clock::now();
 };
 
 std::int64_t to_ms(const timeval& t) {
@@ -134,7 +136,7 @@ class host {
   void answer_ping();
   void reap();
   void note_end(run& r, int status, const rusage& usage);
-  stranger& note_stranger(pid_t pid);
+  const stranger& note_stranger(pid_t pid);
   void end_remains();
   void end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished);
   std::uint64_t handle_of(pid_t pid) const;
@@ -330,7 +332,7 @@ std::uint64_t host::handle_of(pid_t pid) const {
 }
 
 /// An orphan without a mark, as it was first seen.
-stranger& host::note_stranger(pid_t pid) {
+const stranger& host::note_stranger(pid_t pid) {
   auto [entry, is_new] = strangers_.try_emplace(pid);
   auto& seen = entry->second;
   if (is_new) {
@@ -339,7 +341,6 @@ stranger& host::note_stranger(pid_t pid) {
     for (const auto& gone : ended_)
       seen.around.insert(gone.end.handle);
   }
-  ++seen.looks;
   return seen;
 }
 
@@ -347,12 +348,13 @@ stranger& host::note_stranger(pid_t pid) {
 void host::end_orphan(pid_t pid, std::set<std::uint64_t>& unfinished) {
   std::set<std::uint64_t> owners;
   if (const auto handle = handle_of(pid); handle != 0) {
+    strangers_.erase(pid);
     owners.insert(handle);
   } else {
     const auto& seen = note_stranger(pid);
-    // In the middle of an exec, which a busy machine may draw out, whose it is shows in a moment;
-    // until then no run that has ended is told of.
-    if (seen.looks == 1 || (seen.looks <= most_looks && is_in_exec(pid))) {
+    // Until it is clear whose it is, no run that has ended is told of.
+    const auto age = clock::now() - seen.since;
+    if (age < exec_time || (age < longest_exec && is_in_exec(pid))) {
       for (const auto& gone : ended_)
         unfinished.insert(gone.end.handle);
       return;
