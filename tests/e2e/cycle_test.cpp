@@ -221,16 +221,19 @@ TEST_CASE("an interrupted foreground cycle is resumed by the next", "[e2e]") {
   CHECK_THAT(home.run({"status"}).out, Contains("! kernel default: " + problem.substr(0, 40)));
 }
 
-TEST_CASE("a cycle behind one that was killed tells of it", "[e2e]") {
-  const home_of_boyd home(slow_once);
+/// Kills a foreground cycle in the middle of its run; the ID of the cycle that it leaves.
+std::string left_by_a_killed_cycle(const home_of_boyd& home) {
   program killed({boyd_binary(), "--home", home.path(), "cycle"});
   const auto ran = home.file("kernel/default/ran");
   REQUIRE(wait_until([&] { return std::filesystem::exists(ran); }));
   killed.signal(SIGKILL);
   killed.finish();
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
-  const auto left = row["cycle_id"].get<std::string>();
-  const auto next = home.run({"cycle", "--json"});
+  return row["cycle_id"].get<std::string>();
+}
+
+/// Checks that `next`, an answer of `cycle --json`, tells of the cycle `left` before its own.
+void check_tells_of(const finished& next, const std::string& left) {
   INFO(next.out << next.err);
   CHECK(next.code == 0);
   const auto first = next.err.find("boyd: finishes the interrupted cycle " + left + " first");
@@ -240,7 +243,22 @@ TEST_CASE("a cycle behind one that was killed tells of it", "[e2e]") {
   CHECK(next.json()["cycle_id"] != left);
   CHECK(next.json()["finished_first"] ==
         nlohmann::json::array({{{"cycle_id", left}, {"status", "success"}}}));
+}
+
+TEST_CASE("a cycle behind one that was killed tells of it", "[e2e]") {
+  const home_of_boyd home(slow_once);
+  const auto left = left_by_a_killed_cycle(home);
+  check_tells_of(home.run({"cycle", "--json"}), left);
   CHECK_FALSE(home.run({"cycle", "--json"}).json().contains("finished_first"));
+}
+
+TEST_CASE("a cycle tells of a killed one that ended before it was asked for", "[e2e]") {
+  const home_of_boyd home(slow_once);
+  const auto left = left_by_a_killed_cycle(home);
+  // The request for the new cycle comes late, as on a slow machine: the left one is over by then.
+  const auto next = boyd_run({"--home", home.path(), "cycle", "--json"},
+                             {{"BOYD_FAULTS", "kernel.request=delay,delay=2s,count=1"}});
+  check_tells_of(next, left);
 }
 
 TEST_CASE("the time that an answer prints finds what it told of", "[e2e]") {

@@ -3,8 +3,10 @@
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/ports/clock.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -231,23 +233,41 @@ int interrupted(const client& c, const std::string& id) {
   return exit_code::failure;
 }
 
-/// Waits for a cycle that an earlier process left; what is told of it: {cycle_id, status}.
+/// Waits for a cycle that an earlier process left, then at most `late` for its last event; what is
+/// told of it: {cycle_id, status}.
 result<json> finish_left_over(client& c, const std::string& id, const std::string& kernel,
-                              progress& shown) {
+                              progress& shown, milliseconds late = last_event_limit) {
   shown.say("finishes the interrupted cycle " + id + " first");
   shown.follow(id);
   const auto body = await(c, id, kernel);
   if (!body)
     return fail(body.error());
-  shown.wait_for_end(last_event_limit);
+  shown.wait_for_end(late);
   const auto status = text_of(object_of(*body), "status");
   shown.say("the interrupted cycle " + id + " has ended: " + status);
   return json{{"cycle_id", id}, {"status", status}};
 }
 
-/// The cycles of this node, in the order in which they began, that are finished before `id` begins.
-std::vector<std::string> left_over(client& c, const arguments& args, const std::string& id) {
-  std::vector<std::string> ids;
+/// True: the cycle is still in work, or was until this command began at `since`. A left one is
+/// resumed as soon as the node starts, and may have ended before anybody can ask for it.
+bool was_in_work(const json& cycle, utc_time since) {
+  if (text_of(cycle, "status") == "running")
+    return true;
+  const auto finished = parse_rfc3339(text_of(cycle, "finished_at"));
+  return finished && *finished >= since;
+}
+
+/// A cycle that an earlier process left.
+struct left_cycle {
+  std::string id;
+  bool ended = false; ///< already; its events may have come before anybody watched
+};
+
+/// The cycles of this node other than `id` that the node in this process, which began at `since`,
+/// found in work; in the order in which they began.
+std::vector<left_cycle> left_over(client& c, const arguments& args, const std::string& id,
+                                  utc_time since) {
+  std::vector<left_cycle> cycles;
   const auto where = place_of(args);
   const auto p = local_ports();
   const auto node = where ? node_id_of(*where, *p.files, *p.clock, *p.random) : fail(where.error());
@@ -256,12 +276,13 @@ std::vector<std::string> left_over(client& c, const arguments& args, const std::
       question_limit);
   const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
   if (!node || !body)
-    return ids;
+    return cycles;
   for (const auto& row : rows_of(object_of(*body), "items"))
-    if (text_of(row, "status") == "running" && text_of(row, "node_id") == *node &&
-        text_of(row, "cycle_id") != id)
-      ids.insert(ids.begin(), text_of(row, "cycle_id"));
-  return ids;
+    if (text_of(row, "node_id") == *node && text_of(row, "cycle_id") != id &&
+        was_in_work(row, since))
+      cycles.insert(cycles.begin(),
+                    {text_of(row, "cycle_id"), text_of(row, "status") != "running"});
+  return cycles;
 }
 
 /// The cycle that was asked for, and what came before it.
@@ -296,13 +317,23 @@ result<admission> trigger_behind_leftovers(client& c, const arguments& args, pro
   }
 }
 
+/// True: the cycle is among those that were waited for already.
+bool has_told(const admission& admitted, const std::string& id) {
+  return std::any_of(admitted.finished_first.begin(), admitted.finished_first.end(),
+                     [&](const json& told) { return text_of(told, "cycle_id") == id; });
+}
+
 /// The record of the cycle that was admitted; what an earlier process left ends before it.
+/// `since`: when this command began.
 result<std::string> await_in_turn(client& c, const arguments& args, progress& shown,
-                                  admission& admitted) {
+                                  admission& admitted, utc_time since) {
   const auto id = text_of(admitted.answer, "cycle_id");
   if (!c.online())
-    for (const auto& first : left_over(c, args, id)) {
-      auto ended = finish_left_over(c, first, args.kernel, shown);
+    for (const auto& first : left_over(c, args, id, since)) {
+      if (has_told(admitted, first.id))
+        continue;
+      auto ended =
+          finish_left_over(c, first.id, args.kernel, shown, first.ended ? 0ms : last_event_limit);
       if (!ended)
         return fail(std::move(ended.error()));
       admitted.finished_first.push_back(std::move(*ended));
@@ -311,7 +342,7 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
   return await(c, id, args.kernel);
 }
 
-int run_one(client& c, const arguments& args, progress& shown) {
+int run_one(client& c, const arguments& args, progress& shown, utc_time since) {
   c.watch([&shown](std::string_view line) { shown.take(line); });
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
@@ -319,7 +350,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
   if (!admitted->answer.value("admitted", false))
     return refused(admitted->answer, args);
   const auto id = text_of(admitted->answer, "cycle_id");
-  auto body = await_in_turn(c, args, shown, *admitted);
+  auto body = await_in_turn(c, args, shown, *admitted, since);
   if (!body && body.error().code == errc::cancelled)
     return interrupted(c, id);
   if (!body)
@@ -342,11 +373,12 @@ int run_one(client& c, const arguments& args, progress& shown) {
 
 int run_cycle(const arguments& args) {
   signal_watch signals;
+  const auto since = local_ports().clock->now();
   auto c = open_client(args, node_mode::one_cycle, signals);
   if (!c)
     return report(c.error(), args.json);
   progress shown(terminal_of_stderr(args));
-  const int code = run_one(**c, args, shown);
+  const int code = run_one(**c, args, shown, since);
   (*c)->close();
   return code;
 }
