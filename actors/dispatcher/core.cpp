@@ -50,14 +50,6 @@ void dispatcher_core::more_due(std::uint64_t count, int priority) {
   due_ += count;
 }
 
-void dispatcher_core::less_due(std::uint64_t count) {
-  due_ -= std::min(due_, count);
-}
-
-bool dispatcher_core::is_free() const {
-  return due_ == 0 && !claiming_ && !draining_ && free_places() > 0;
-}
-
 void dispatcher_core::granted(int permits) {
   permits_ += permits;
   wished_ = std::max(0, wished_ - permits);

@@ -52,10 +52,6 @@ class dispatcher_core {
   void due(std::uint64_t count, int priority);
   /// There is so much beside what is known.
   void more_due(std::uint64_t count, int priority);
-  /// There is so much less: it was told of, and did not come.
-  void less_due(std::uint64_t count);
-  /// Whether work that comes now would be claimed as soon as there is a permit, before any other.
-  bool is_free() const;
   void granted(int permits);
   /// The answer to a claim that was begun at `call_started`.
   void claimed(std::vector<claimed_dispatch> rows, steady_time call_started);

@@ -196,18 +196,6 @@ std::string budgets_table(const json& body, const terminal& t) {
   return rows.rows() == 0 ? std::string{} : rows.render(t, "  ");
 }
 
-/// Who shares the database with this node; nothing when nobody does.
-std::string nodes_table(const json& body, const terminal& t) {
-  const auto own = text_of(part_of(body, "node"), "node_id");
-  table rows({"NODE", "HOST", "PID", "LAST SEEN"});
-  for (const auto& n : rows_of(body, "nodes")) {
-    const auto id = text_of(n, "node_id");
-    rows.add_cells({id == own ? id + " (this one)" : id, text_of(n, "host"), text_of(n, "pid"),
-                    moment_of(n, "last_seen")});
-  }
-  return rows.rows() < 2 ? std::string{} : rows.render(t, "  ");
-}
-
 std::string queue_line(const json& body) {
   const auto queue = part_of(body, "queue");
   std::string line = "queue";
@@ -246,8 +234,6 @@ std::string render(const json& body, const terminal& t) {
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
   if (const auto budgets = budgets_table(body, t); !budgets.empty())
     out += "\n" + t.paint(colour::bold, "budgets") + "\n" + budgets;
-  if (const auto nodes = nodes_table(body, t); !nodes.empty())
-    out += "\n" + t.paint(colour::bold, "nodes of this database") + "\n" + nodes;
   out += "\n" + queue_line(body);
   return out + "\n" + t.paint(colour::bold, "supervision") + "\n" + actors_table(body, t);
 }

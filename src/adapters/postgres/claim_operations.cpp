@@ -125,28 +125,7 @@ operations::asked_claim& operations::asked_for(const std::vector<asked_claim*>& 
   });
 }
 
-std::vector<stored*> operations::load_inserted(std::vector<stored*> rows) {
-  if (rows.empty() || inserted_.empty())
-    return rows;
-  std::unordered_map<std::string_view, const dispatch*> known;
-  for (const auto& s : inserted_)
-    known.emplace(s.row.d.dispatch_id, &s.row.d);
-  std::erase_if(rows, [&](stored* s) {
-    const auto it = known.find(s->row.d.dispatch_id);
-    if (it == known.end())
-      return false;
-    auto& d = s->row.d;
-    d.cycle_id = it->second->cycle_id;
-    d.metadata_json = it->second->metadata_json;
-    d.max_attempts = it->second->max_attempts;
-    d.prompt = it->second->prompt;
-    return true;
-  });
-  return rows;
-}
-
-void operations::load_requests(std::vector<stored*> rows) {
-  rows = load_inserted(std::move(rows));
+void operations::load_requests(const std::vector<stored*>& rows) {
   if (rows.empty())
     return;
   array ids;
@@ -207,7 +186,7 @@ void operations::take(const std::string& sql, const claim& like, const array& ag
     if (s.row.d.cycle_id.empty())
       lacking.push_back(&s);
   }
-  load_requests(std::move(lacking));
+  load_requests(lacking);
   load_results(attempted);
   // Without a request, which a hand must have deleted, there is nothing to run.
   std::erase_if(found, [](const stored& s) { return s.row.d.cycle_id.empty(); });

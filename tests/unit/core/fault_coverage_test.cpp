@@ -98,7 +98,6 @@ const coverage notices{
     {"subscribe_events", "- subscriptions"},
     {"subscribe_queue", "- subscriptions"},
     {"watch_events", "- subscriptions"},
-    {"work_coming", "queue.coming"},
     {"work_due", "dispatcher.due"},
 };
 
