@@ -3,6 +3,7 @@
 #include "boyd/ports/dispatch_store.hpp"
 #include "messages/message.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace boyd {
 /// Operations for one transaction; they may share it with other requests (group commit).
 struct store_request : message {
   std::vector<store::operation> operations;
+  /// Not 0: the answer to the `work_coming` of this number, which is waited for. Without operations
+  /// it says that nobody claims.
+  std::uint64_t with = 0;
 };
 
 /// One reply per operation, in order. A type of its own keeps the names of actors readable.
@@ -24,6 +28,14 @@ struct queued_work {
   std::string agent_id;
   int priority = 0; ///< the best of it
   std::uint64_t count = 0;
+};
+
+/// Work that is about to be enqueued. Who can run it at once claims it with this number: the claim
+/// is then in the transaction of the work, one flush of the disk earlier. Each agent's work is
+/// answered by one `store_request`; what comes late, or never, costs the work a moment.
+struct work_coming : message {
+  std::uint64_t number = 0;
+  std::vector<queued_work> queued; ///< each agent once
 };
 
 /// Work may have become due: something was enqueued, retried or released, here or on another node.

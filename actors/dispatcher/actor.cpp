@@ -1,6 +1,8 @@
 #include "actors/dispatcher/actor.hpp"
 
+#include "actors/dispatcher/coming.hpp"
 #include "actors/dispatcher/core.hpp"
+#include "actors/dispatcher/unknown_rows.hpp"
 #include "actors/executor/actor.hpp"
 #include "actors/script_batch/actor.hpp"
 #include "actors/supervision/helpers.hpp"
@@ -60,6 +62,7 @@ struct dispatcher_state {
   bool in_doubt = false;     ///< no claim has succeeded since one failed
   bool unheard_left = false; ///< nor what a claim without an answer may have taken
   work_due last_due;         ///< all that was due when the pool spoke last
+  std::uint64_t coming = 0;  ///< the next claim is to share the transaction of this work
   bool due_left = false;     ///< a claim of it failed: it is tried again by the next tick
   bool removed = false;      ///< by a reload; not while the node shuts down
   int worker_restarts = 0;
@@ -78,12 +81,6 @@ struct dispatcher_state {
 constexpr std::size_t listed_rows = 200;
 
 using self_pointer = dispatcher_impl::stateful_pointer<dispatcher_state>;
-
-/// Whose rows are running here that this dispatcher does not run.
-enum class unknown_rows : std::uint8_t {
-  of_crashed, ///< its predecessor's
-  of_claim,   ///< taken by a claim whose commit came to its end although its answer was an error
-};
 
 void step(self_pointer self);
 void keep_ticking(self_pointer self);
@@ -152,26 +149,34 @@ void claim(self_pointer self, std::size_t n) {
     return;
   }
   const auto started = now_of(self);
-  ask_store(self, p.services.store, std::move(op), [self, started](result<store::claim::reply> r) {
-    self->state.store_failed = !r;
-    if (r) {
-      // Once more: what a failed commit had written comes back when the database is opened anew;
-      // and a batch that the store repeats then finds its own claim there. Nobody else takes our
-      // rows.
-      const bool taken = r->empty() && !self->state.parts.context->shared_store;
-      self->state.core->claimed(std::move(*r), started);
-      if (std::exchange(self->state.in_doubt, false) || taken)
-        give_back(self, unknown_rows::of_claim);
-    } else {
-      self->state.in_doubt = true;
-      self->state.core->claim_failed();
-      // The pool looks anew only after a long while, when it could read the store all the time.
-      self->state.due_left = true;
-      // Before the next claim, which is then not taken for this one.
-      give_back(self, unknown_rows::of_claim);
-    }
-    step(self);
-  });
+  store_request request;
+  request.operations.emplace_back(std::move(op));
+  const auto coming = std::exchange(self->state.coming, 0);
+  request.with = coming;
+  ask<store_reply>(
+      self, p.services.store, std::move(request), [self, started, coming, n](auto reply) {
+        auto r = only_reply<store::claim>(std::move(reply));
+        self->state.store_failed = !r;
+        if (r) {
+          // Once more: what a failed commit had written comes back when the database is opened
+          // anew; and a batch that the store repeats then finds its own claim there. Nobody else
+          // takes rows where nobody shares the store, nor those that came in the claim's own
+          // transaction.
+          const bool taken =
+              coming != 0 ? r->size() < n : r->empty() && !self->state.parts.context->shared_store;
+          self->state.core->claimed(std::move(*r), started);
+          if (std::exchange(self->state.in_doubt, false) || taken)
+            give_back(self, unknown_rows::of_claim);
+        } else {
+          self->state.in_doubt = true;
+          self->state.core->claim_failed();
+          // The pool looks anew only after a long while, when it could read the store all the time.
+          self->state.due_left = true;
+          // Before the next claim, which is then not taken for this one.
+          give_back(self, unknown_rows::of_claim);
+        }
+        step(self);
+      });
 }
 
 void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
@@ -296,12 +301,14 @@ void step(self_pointer self) {
   if (todo.permits_back > 0)
     self->send(s.parts.services.permits, permit_release{{}, todo.permits_back, me});
   if (todo.wish)
-    self->send(
-        s.parts.services.permits,
-        permit_request{
-            {},
-            permit_wish{{}, s.parts.kernel_id, name_of(s.parts), *todo.wish, s.core->priority()},
-            me});
+    self->send(s.parts.services.permits, permit_request{{},
+                                                        permit_wish{{},
+                                                                    s.parts.kernel_id,
+                                                                    name_of(s.parts),
+                                                                    *todo.wish,
+                                                                    s.core->priority(),
+                                                                    s.coming != 0},
+                                                        me});
   if (todo.claim > 0)
     claim(self, todo.claim);
   if (todo.drained)
@@ -370,25 +377,6 @@ dispatcher_limits limits_for(const dispatcher_parts& p, const config::agent& a) 
   return l;
 }
 
-/// What an unknown row comes to. A crashed predecessor's attempts count as failed by Boyd's fault,
-/// so that a row that ends its dispatcher is not tried for ever; what was never started does not
-/// count.
-settlement settlement_of(self_pointer self, dispatch row, unknown_rows which) {
-  auto& s = self->state;
-  const bool crashed = which == unknown_rows::of_crashed;
-  run_outcome o;
-  o.execution = execution_verdict::indeterminate;
-  o.failure = failure_class::transient;
-  o.error = crashed ? "the dispatcher crashed while this ran"
-                    : "the answer to the claim was lost; it did not run";
-  o.summary = o.error;
-  claimed_dispatch claimed;
-  claimed.row = std::move(row);
-  return queue::decide_settlement(
-      claimed, o, limits_for(s.parts, *s.agent).retry, s.parts.context->ports.random->unit(),
-      crashed ? queue::stop_cause::none : queue::stop_cause::shutting_down);
-}
-
 /// Rows that run here as far as the store knows and that nobody runs: nobody else looks after them
 /// while this node lives, but for the sweep after their lease. Page by page, from `before` on: the
 /// store answers in order, so that a page never shows what a claim that is not answered yet takes.
@@ -415,7 +403,9 @@ void give_back(self_pointer self, unknown_rows which, std::string before) {
                 if (row.lease_owner != st.parts.context->node_id ||
                     st.core->has(row.dispatch_id, row.fence))
                   continue;
-                items.push_back(settlement_of(self, std::move(row), which));
+                items.push_back(settlement_of(std::move(row), which,
+                                              limits_for(st.parts, *st.agent).retry,
+                                              st.parts.context->ports.random->unit()));
               }
               // To be claimed behind the settlement; the pool would look only after a long while.
               const auto count = items.size();
@@ -471,6 +461,38 @@ void drain(self_pointer self, milliseconds grace) {
   step(self);
 }
 
+void heard_of_work(self_pointer self, const work_due& m) {
+  auto& core = *self->state.core;
+  if (m.coming != 0)
+    core.promised(m.count, m.priority);
+  else if (m.more)
+    core.more_due(m.count, m.priority);
+  else
+    core.due(m.count, m.priority);
+  self->state.last_due = {{}, core.priority(), core.waiting(), false};
+  step(self);
+}
+
+/// Work that is not there yet. Whoever has no place for it is told again when it is.
+void heard_of_coming(self_pointer self, const work_due& m) {
+  auto& s = self->state;
+  if (!s.core->is_free())
+    return leave_to_queue(self, s.parts.services.store, m.coming);
+  s.coming = m.coming;
+  heard_of_work(self, m);
+}
+
+void got_permits(self_pointer self, const permit_grant& m) {
+  auto& s = self->state;
+  s.core->granted(m.count);
+  // None now: what is coming need not wait for us.
+  if (m.count == 0 && s.coming != 0) {
+    s.core->not_promised();
+    leave_to_queue(self, s.parts.services.store, std::exchange(s.coming, 0));
+  }
+  step(self);
+}
+
 dispatcher_status status_of(self_pointer self) {
   const auto& s = self->state;
   dispatcher_status status;
@@ -500,19 +522,8 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
   if (s.parts.replaces_crashed)
     give_back(self, unknown_rows::of_crashed);
   return {
-      [self](work_due& m) {
-        auto& core = *self->state.core;
-        if (m.more)
-          core.more_due(m.count, m.priority);
-        else
-          core.due(m.count, m.priority);
-        self->state.last_due = {{}, core.priority(), core.waiting(), false};
-        step(self);
-      },
-      [self](permit_grant& m) {
-        self->state.core->granted(m.count);
-        step(self);
-      },
+      [self](work_due& m) { m.coming != 0 ? heard_of_coming(self, m) : heard_of_work(self, m); },
+      [self](permit_grant& m) { got_permits(self, m); },
       [self](run_finished& m) {
         finished(self, m);
         step(self);

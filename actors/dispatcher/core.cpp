@@ -41,13 +41,26 @@ void dispatcher_core::set_limits(dispatcher_limits l) {
 }
 
 void dispatcher_core::due(std::uint64_t count, int priority) {
+  priority_ = promised_ == 0 ? priority : std::max(priority_, priority);
   due_ = count;
-  priority_ = priority;
 }
 
 void dispatcher_core::more_due(std::uint64_t count, int priority) {
-  priority_ = due_ == 0 ? priority : std::max(priority_, priority);
+  priority_ = waiting() == 0 ? priority : std::max(priority_, priority);
   due_ += count;
+}
+
+void dispatcher_core::promised(std::uint64_t count, int priority) {
+  priority_ = waiting() == 0 ? priority : std::max(priority_, priority);
+  promised_ += count;
+}
+
+void dispatcher_core::not_promised() {
+  promised_ = 0;
+}
+
+bool dispatcher_core::is_free() const {
+  return waiting() == 0 && !claiming_ && !draining_ && free_places() > 0;
 }
 
 void dispatcher_core::granted(int permits) {
@@ -61,7 +74,9 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   // New lease times hold from the next lease on, once those of the old kind are gone.
   if (leases_.size() == 0)
     leases_ = queue::held_leases(limits_.renewal, limits_.lease / 10);
-  const auto left = due_ - std::min<std::uint64_t>(due_, rows.size());
+  // A claim was under way since the promise: it was for that.
+  const auto known = due_ + std::exchange(promised_, 0);
+  const auto left = known - std::min<std::uint64_t>(known, rows.size());
   if (rows.size() < claim_size_)
     due_ = 0;
   else
@@ -133,6 +148,7 @@ void dispatcher_core::claim_failed() {
   claiming_ = false;
   early_cancels_.clear();
   due_ = 0;
+  promised_ = 0;
 }
 
 void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fence,
@@ -263,7 +279,7 @@ dispatcher_actions dispatcher_core::decide(steady_time now) {
   }
   const int places = draining_ ? 0 : free_places();
   const int useful =
-      static_cast<int>(std::min<std::uint64_t>(due_, static_cast<std::uint64_t>(places)));
+      static_cast<int>(std::min<std::uint64_t>(waiting(), static_cast<std::uint64_t>(places)));
   if (!claiming_) {
     const int n = std::min({useful, permits_, static_cast<int>(limits::claim_batch)});
     if (n > 0) {

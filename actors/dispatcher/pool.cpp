@@ -1,6 +1,8 @@
 #include "actors/dispatcher/pool.hpp"
 
 #include "actors/dispatcher/actor.hpp"
+#include "actors/dispatcher/coming.hpp"
+#include "actors/dispatcher/status_collector.hpp"
 #include "actors/supervision/shell.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
@@ -41,18 +43,6 @@ struct member {
   std::string kernel_id;
   std::string agent_id;
   bool wanted = true; ///< false: removed by a reload, drains
-};
-
-/// Collects the answers of all dispatchers; a silent one is left out after the time limit.
-struct status_collector {
-  caf::typed_response_promise<result<dispatchers_reply>> promise;
-  dispatchers_reply reply;
-  std::size_t missing = 0;
-
-  void one_less() {
-    if (--missing == 0)
-      promise.deliver(result<dispatchers_reply>(std::move(reply)));
-  }
 };
 
 /// Rows are cancelled in batches of this many.
@@ -241,6 +231,20 @@ void tell_queued(self_pointer self, const std::vector<queued_work>& queued) {
     return;
   for (const auto& w : queued)
     tell_one(self, w.kernel_id, w.agent_id, {{}, w.priority, w.count, true});
+}
+
+/// What is to be enqueued is claimed with it where somebody is free for it.
+void tell_coming(self_pointer self, const work_coming& m) {
+  auto& s = self->state;
+  for (const auto& w : m.queued) {
+    const auto id = child_id(w.kernel_id, w.agent_id);
+    const auto d = s.claiming && !s.draining && !is_removed(self, id) ? handle_of(self, id)
+                                                                      : dispatcher_actor{};
+    if (!d)
+      leave_to_queue(self, s.services.store, m.number);
+    else if (!faults::lost("dispatcher.due"))
+      self->send(d, work_due{{}, w.priority, w.count, true, m.number});
+  }
 }
 
 void ask_due(self_pointer self) {
@@ -525,7 +529,9 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
     for (const auto& a : k.agents)
       add_member(self, k.kernel_id, a.agent_id);
   reconcile(self);
-  self->send(s.services.store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
+  self->send(s.services.store, subscribe_queue{{},
+                                               queue_listener_actor(pool_impl(self)),
+                                               work_taker_actor(pool_impl(self))});
   self->send(self, sweep_tick{});
   return {
       [self](start_claiming&) {
@@ -533,6 +539,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
           recover(self);
       },
       [self](queue_changed& m) { m.queued.empty() ? ask_due(self) : tell_queued(self, m.queued); },
+      [self](work_coming& m) { tell_coming(self, m); },
       [](dispatches_settled&) {
         // nop
       },

@@ -206,13 +206,22 @@ class keeper {
   /// Takes a request in.
   promise accept(Request request, bool essential = false) {
     auto p = self_->template make_response_promise<result<Reply>>();
-    if (!core_.accept(std::move(request), p, essential)) {
-      p.deliver(result<Reply>(fail(errc::overloaded, "too many requests are waiting", parts_.name,
-                                   "ask again in a second")));
-      return p;
-    }
+    enter(std::move(request), p, essential);
     pump();
     return p;
+  }
+
+  /// A request that its actor held back, and who waits for the answer.
+  struct held_request {
+    Request request;
+    promise asker;
+  };
+
+  /// Takes several in, in this order, so that they may share a batch.
+  void accept(std::vector<held_request> all) {
+    for (auto& h : all)
+      enter(std::move(h.request), std::move(h.asker), false);
+    pump();
   }
 
   /// The worker's word on a batch or probe. `look(job)` sees every answered job before its reply
@@ -290,6 +299,12 @@ class keeper {
   }
 
  private:
+  void enter(Request request, promise asker, bool essential) {
+    if (!core_.accept(std::move(request), asker, essential))
+      asker.deliver(result<Reply>(fail(errc::overloaded, "too many requests are waiting",
+                                       parts_.name, "ask again in a second")));
+  }
+
   void start_worker() {
     ++incarnation_;
     probing_ = false;

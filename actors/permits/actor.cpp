@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 namespace boyd {
 
@@ -45,7 +46,8 @@ permit_core::holder_id id_of(self_pointer self, const permit_holder_actor& holde
   return it->second;
 }
 
-void hand_out(self_pointer self) {
+/// Who got some.
+std::vector<permit_core::grant> hand_out(self_pointer self) {
   (void)faults::pass("permits.grant"); // it can only crash
   auto& s = self->state;
   const auto grants = s.core.distribute();
@@ -53,6 +55,16 @@ void hand_out(self_pointer self) {
     self->send(s.holders.at(g.holder), permit_grant{{}, g.count});
   if (!grants.empty() && s.core.on_probation())
     self->delayed_send(self, s.probation, probation_over{{}, ++s.probations});
+  return grants;
+}
+
+void wish(self_pointer self, const permit_request& m) {
+  const auto id = id_of(self, m.holder);
+  self->state.core.wish(id, m.wish.holder, m.wish.kernel_id, m.wish.count, m.wish.priority);
+  const auto grants = hand_out(self);
+  if (m.wish.waited_for &&
+      std::ranges::find(grants, id, &permit_core::grant::holder) == grants.end())
+    self->send(m.holder, permit_grant{{}, 0});
 }
 
 void pace(self_pointer self, int runs) {
@@ -78,11 +90,7 @@ permits_impl::behavior_type permits_behavior(self_pointer self, permit_limits fi
   self->set_down_handler([self](caf::down_msg& m) { forget(self, m.source); });
   self->state.core.set_limits(first.node, first.kernels);
   return {
-      [self](permit_request& m) {
-        self->state.core.wish(id_of(self, m.holder), m.wish.holder, m.wish.kernel_id, m.wish.count,
-                              m.wish.priority);
-        hand_out(self);
-      },
+      [self](permit_request& m) { wish(self, m); },
       [self](permit_release& m) {
         self->state.core.release(id_of(self, m.holder), m.count);
         hand_out(self);

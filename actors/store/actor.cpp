@@ -1,21 +1,30 @@
 #include "actors/store/actor.hpp"
 
 #include "actors/keeper/actor.hpp"
+#include "actors/store/news.hpp"
 #include "actors/store/performer.hpp"
 #include "actors/support/fault_context.hpp"
 
 #include <caf/actor_system.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace boyd {
 
 namespace {
 
-using store_impl = with_keeper<store_actor>;
+/// What is held back has waited long enough.
+struct coming_overdue : message {
+  std::uint64_t number = 0;
+};
+
+using store_impl = with_keeper<store_actor>::extend<caf::reacts_to<coming_overdue>>;
 using store_keeper = keeper<store_impl::base, store_request, store_reply>;
 
 class store_performer : public performer<store_request, store_reply> {
@@ -38,85 +47,32 @@ class store_performer : public performer<store_request, store_reply> {
   store_session session_;
 };
 
+/// Work that waits for the claims that share its transaction.
+struct coming_work {
+  std::vector<store_keeper::held_request> together; ///< the work first, then its claims
+  std::size_t missing = 0;                          ///< answers
+};
+
 struct store_state {
   std::unique_ptr<store_keeper> keep;
   std::vector<queue_listener_actor> listeners;
+  work_taker_actor taker;
+  std::uint64_t announced = 0;       ///< the newest number
+  bool pass_next = false;            ///< the latest work with its claims failed
+  std::optional<coming_work> coming; ///< of that number
   std::unique_ptr<wakeup_source> wakeups;
   static inline const char* name = "store";
+
+  /// CAF drops promises silently.
+  ~store_state() {
+    if (coming)
+      for (auto& held : coming->together)
+        held.asker.deliver(
+            result<store_reply>(fail(errc::actor_down, "the part is going down", name)));
+  }
 };
 
-/// What listeners want to know of a finished request.
-struct queue_news {
-  bool work = false;               ///< more than `queued` tells
-  std::vector<queued_work> queued; ///< each agent once
-  std::vector<std::string> settled;
-};
-
-/// So much is told of; for more a question to the store is cheaper.
-constexpr std::size_t most_told = 16;
-
-void tell_one_more(const dispatch_spec& spec, queue_news& news) {
-  const auto same = std::ranges::find_if(news.queued, [&](const queued_work& w) {
-    return w.agent_id == spec.agent_id && w.kernel_id == spec.kernel_id;
-  });
-  if (same == news.queued.end()) {
-    news.queued.push_back({spec.kernel_id, spec.agent_id, spec.priority, 1});
-    return;
-  }
-  ++same->count;
-  same->priority = std::max(same->priority, spec.priority);
-}
-
-void collect(const store::enqueue_cycle& op, const store::any_reply& any, queue_news& news) {
-  const auto* reply = std::get_if<store::enqueue_cycle::reply>(&any);
-  if (reply == nullptr || news.work)
-    return;
-  std::uint64_t told = op.specs.size();
-  for (const auto& w : news.queued)
-    told += w.count;
-  if (told > most_told || reply->inserted < op.specs.size() ||
-      std::ranges::any_of(op.specs, [](const auto& spec) { return spec.delay.count() > 0; }))
-    news.work = true;
-  else
-    for (const auto& spec : op.specs)
-      tell_one_more(spec, news);
-}
-
-void collect(const store::settle& op, const store::any_reply& any, queue_news& news) {
-  const auto* results = std::get_if<std::vector<settle_result>>(&any);
-  for (std::size_t i = 0; results != nullptr && i < results->size(); ++i) {
-    if ((*results)[i] != settle_result::accepted)
-      continue;
-    news.settled.push_back(op.items[i].dispatch_id);
-    news.work =
-        news.work || op.items[i].to == settle_to::release || op.items[i].to == settle_to::retry;
-  }
-}
-
-/// Only what was cancelled: a kernel that waits for a row which runs on would be told without end.
-void collect(const store::cancel_dispatch& op, const store::any_reply& any, queue_news& news) {
-  const auto* cancelled = std::get_if<store::cancel_dispatch::reply>(&any);
-  if (cancelled != nullptr && cancelled->result == settle_result::accepted)
-    news.settled.push_back(op.dispatch_id);
-}
-
-void collect(const job<store_request, store_reply>& j, queue_news& news) {
-  if (!j.reply)
-    return;
-  for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
-    const auto& op = j.request.operations[i];
-    if (const auto* s = std::get_if<store::settle>(&op))
-      collect(*s, j.reply->values[i], news);
-    else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
-      collect(*c, j.reply->values[i], news);
-    else if (const auto* e = std::get_if<store::enqueue_cycle>(&op))
-      collect(*e, j.reply->values[i], news);
-    else if (std::holds_alternative<store::retry_dispatch>(op) ||
-             std::holds_alternative<store::take_back>(op) ||
-             std::holds_alternative<store::rescue_expired>(op))
-      news.work = true;
-  }
-}
+using self_pointer = store_impl::stateful_pointer<store_state>;
 
 /// Results of finished work are never refused for lack of room.
 bool is_essential(const store_request& request) {
@@ -131,16 +87,93 @@ bool changes_something(const store_request& request) {
   return !std::ranges::all_of(request.operations, is_question);
 }
 
-void tell(store_impl::stateful_pointer<store_state> self, const queue_news& news) {
-  for (const auto& l : self->state.listeners) {
-    if (!news.settled.empty() && !faults::lost("queue.settled"))
-      self->send(l, dispatches_settled{{}, news.settled});
-    if ((news.work || !news.queued.empty()) && !faults::lost("queue.changed"))
-      self->send(l, queue_changed{{}, news.work ? std::vector<queued_work>{} : news.queued});
-  }
+void tell(self_pointer self, const std::vector<std::string>& settled) {
+  for (const auto& l : self->state.listeners)
+    if (!settled.empty() && !faults::lost("queue.settled"))
+      self->send(l, dispatches_settled{{}, settled});
 }
 
-void listen(store_impl::stateful_pointer<store_state> self, const node_context_ptr& context) {
+/// `queued` empty: the store has to be asked.
+void tell(self_pointer self, const std::vector<queued_work>& queued) {
+  for (const auto& l : self->state.listeners)
+    if (!faults::lost("queue.changed"))
+      self->send(l, queue_changed{{}, queued});
+}
+
+void tell(self_pointer self, const queue_news& news) {
+  tell(self, news.settled());
+  if (news.has_work())
+    tell(self, news.queued());
+}
+
+// -- work and its claims in one transaction ------------------------------------------------------
+
+/// Whatever has come of it goes to the worker.
+void let_go(self_pointer self) {
+  auto& s = self->state;
+  auto all = std::move(s.coming->together);
+  s.coming.reset();
+  s.keep->accept(std::move(all));
+}
+
+/// Holds a little work back until those who can run it have claimed it; null: this is not such.
+std::optional<store_keeper::promise> hold_back(self_pointer self, store_request& r) {
+  auto& s = self->state;
+  if (s.coming || !s.taker || r.with != 0)
+    return std::nullopt;
+  auto work = work_of(r);
+  // A claim that always fails must not keep the work out for ever.
+  if (work.empty() || std::exchange(s.pass_next, false))
+    return std::nullopt;
+  r.with = ++s.announced;
+  auto asker = self->make_response_promise<result<store_reply>>();
+  s.coming.emplace().missing = work.size();
+  s.coming->together.push_back({std::move(r), asker});
+  self->delayed_send(self, limits::claim_patience, coming_overdue{{}, s.announced});
+  if (!faults::lost("queue.coming"))
+    self->send(s.taker, work_coming{{}, s.announced, std::move(work)});
+  return asker;
+}
+
+/// Takes an answer to what is held back, or one that comes too late; null: this is none.
+std::optional<store_keeper::promise> take_answer(self_pointer self, store_request& r) {
+  auto& s = self->state;
+  if (r.with == 0)
+    return std::nullopt;
+  const bool waited_for = s.coming && r.with == s.announced;
+  if (!waited_for && !r.operations.empty())
+    return std::nullopt;
+  auto asker = self->make_response_promise<result<store_reply>>();
+  if (r.operations.empty())
+    asker.deliver(result<store_reply>(store_reply{}));
+  else
+    s.coming->together.push_back({std::move(r), asker});
+  if (waited_for && --s.coming->missing == 0)
+    let_go(self);
+  return asker;
+}
+
+/// Whether it is about rows that are running, as a claim that is held back makes them: a part that
+/// is started anew looks for what its predecessor has claimed.
+bool looks_for_claims(const store_request& r) {
+  return std::ranges::any_of(r.operations, [](const store::operation& op) {
+    return std::holds_alternative<store::list_dispatches>(op) ||
+           std::holds_alternative<store::take_back>(op);
+  });
+}
+
+store_keeper::promise accept(self_pointer self, store_request& r) {
+  if (self->state.coming && looks_for_claims(r))
+    let_go(self);
+  if (auto asker = take_answer(self, r))
+    return *asker;
+  if (auto asker = hold_back(self, r))
+    return *asker;
+  const bool essential = is_essential(r);
+  return self->state.keep->accept(std::move(r), essential);
+}
+
+void listen(self_pointer self, const node_context_ptr& context) {
   if (!context->ports.listen)
     return;
   auto me = caf::actor_cast<caf::actor_addr>(store_actor(self));
@@ -150,8 +183,7 @@ void listen(store_impl::stateful_pointer<store_state> self, const node_context_p
   });
 }
 
-store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_state> self,
-                                         node_context_ptr context) {
+store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr context) {
   install_handlers(self, "store");
   keeper_parts<store_request, store_reply> parts;
   parts.name = "store";
@@ -173,25 +205,36 @@ store_impl::behavior_type store_behavior(store_impl::stateful_pointer<store_stat
   state.keep = std::make_unique<store_keeper>(self, std::move(parts));
   state.keep->start([self](const caf::down_msg& m) {
     std::erase_if(self->state.listeners, [&](const auto& l) { return l.address() == m.source; });
+    if (!self->state.taker || self->state.taker.address() != m.source)
+      return;
+    self->state.taker = nullptr;
+    if (self->state.coming)
+      let_go(self);
   });
   listen(self, context);
   return {
-      [self](store_request& r) {
-        const bool essential = is_essential(r);
-        return self->state.keep->accept(std::move(r), essential);
-      },
+      [self](store_request& r) { return accept(self, r); },
       [self](subscribe_queue& m) {
         self->monitor(m.listener);
         self->state.listeners.push_back(m.listener);
+        if (m.taker)
+          self->state.taker = m.taker;
+      },
+      [self](coming_overdue& m) {
+        if (self->state.coming && m.number == self->state.announced)
+          let_go(self);
       },
       [self](external_wakeup&) {
         if (!faults::lost("store.wakeup"))
-          tell(self, {.work = true, .queued = {}, .settled = {}});
+          tell(self, std::vector<queued_work>{});
       },
       [self](health_query&) { return self->state.keep->health(); },
       [self](batch_done& m) {
         queue_news news;
-        self->state.keep->on_done(m, [&](const auto& j) { collect(j, news); });
+        self->state.keep->on_done(m, [&](const auto& j) {
+          self->state.pass_next |= j.request.with != 0 && !j.reply;
+          news.collect(j);
+        });
         tell(self, news);
       },
       [self](ping&) { return self->state.keep->pulse(); },

@@ -24,7 +24,8 @@ namespace boyd {
 inline error from_caf(const caf::error& e, const char* who) {
   if (e == caf::sec::request_timeout)
     return {errc::timed_out, "no answer in time", who, {}};
-  return {errc::actor_down, "the part is being restarted", who, "try again"};
+  return {errc::actor_down, "the part does not run at this moment", who,
+          "try again; boyd actors ls says whether it is parked"};
 }
 
 /// The fault point on the way to a part; nothing on the way to a helper of the asker's own.
@@ -140,6 +141,16 @@ result<typename Operation::reply> reply_of(store::any_reply& any) {
   return fail(errc::bug, "the store answered with another operation's reply");
 }
 
+/// The reply to a request of one operation.
+template <class Operation>
+result<typename Operation::reply> only_reply(result<store_reply> r) {
+  if (!r)
+    return fail(std::move(r.error()));
+  if (r->values.empty())
+    return fail(errc::bug, "the store answered nothing");
+  return reply_of<Operation>(r->values.front());
+}
+
 /// Asks the store for one operation; `done(result<Operation::reply>)`.
 template <class Operation, class Self, class Done>
 void ask_store(Self* self, const store_actor& to, Operation op, Done done,
@@ -148,15 +159,7 @@ void ask_store(Self* self, const store_actor& to, Operation op, Done done,
   request.operations.emplace_back(std::move(op));
   ask<store_reply>(
       self, to, std::move(request),
-      [done](result<store_reply> r) mutable {
-        if (!r)
-          done(result<typename Operation::reply>(fail(std::move(r.error()))));
-        else if (r->values.empty())
-          done(result<typename Operation::reply>(fail(errc::bug, "the store answered nothing")));
-        else
-          done(reply_of<Operation>(r->values.front()));
-      },
-      limit);
+      [done](result<store_reply> r) mutable { done(only_reply<Operation>(std::move(r))); }, limit);
 }
 
 } // namespace boyd

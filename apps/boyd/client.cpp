@@ -106,6 +106,7 @@ class online_client final : public client {
 
   bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
   bool online() const override { return true; }
+  std::optional<utc_time> home_since() const override { return std::nullopt; }
   bool close() override {
     stop();
     return true;
@@ -177,6 +178,7 @@ class offline_client final : public client {
 
   bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
   bool online() const override { return false; }
+  std::optional<utc_time> home_since() const override { return node_->started_at(); }
 
   bool close() override {
     if (!node_)

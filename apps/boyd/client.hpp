@@ -37,6 +37,8 @@ class client {
 
   /// True: a node answers; false: this process does.
   virtual bool online() const = 0;
+  /// When the node in this process took the home; null with a node of its own.
+  virtual std::optional<utc_time> home_since() const = 0;
 
   /// Ends in order; for a cycle in this process that drains what runs. True: all is released.
   virtual bool close() = 0;

@@ -114,6 +114,45 @@ TEST_CASE("claims and settlements that alternate in one batch are answered each 
   REQUIRE(claimed(8) == id_of(9));
 }
 
+TEST_CASE("what comes in and its claims may be one transaction") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue_together(s, 1, 1, "b");
+  auto asked = spec(2, "a", 10, "c2");
+  // PostgreSQL does not take a text with the last of these as it is.
+  asked.prompt =
+      GENERATE(std::string(12, 'p'), std::string(20'000, 'p'), std::string(20'000, 'p') + "\xff");
+  asked.metadata_json = GENERATE("{}", R"({"v": [1, "two"],  "a": 1.50})");
+  asked.max_attempts = 7;
+  const auto replies =
+      s.apply({store::enqueue_cycle{"k", "c2", {asked}, {}},
+               store::enqueue_cycle{"k", "c3", {spec(3, "b", 10, "c3")}, {}},
+               store::claim{"n1", "k", "a", 1, 30s}, store::claim{"n1", "k", "b", 1, 30s}});
+  REQUIRE(replies);
+  REQUIRE(replies->size() == 4);
+  CHECK(std::get<store::enqueue_cycle::reply>((*replies)[0]).inserted == 1);
+  const auto& of_a = std::get<store::claim::reply>((*replies)[2]);
+  REQUIRE(ids(of_a) == ids_of(2, 2));
+  const auto stands = row(s, id_of(2));
+  const auto& claimed = of_a.front().row;
+  CHECK(claimed.prompt == stands.prompt);
+  CHECK(claimed.prompt.starts_with(asked.prompt.substr(0, asked.prompt.size() - 1)));
+  CHECK(claimed.cycle_id == "c2");
+  CHECK(claimed.max_attempts == 7);
+  CHECK(nlohmann::json::parse(claimed.metadata_json) == nlohmann::json::parse(asked.metadata_json));
+  CHECK(claimed.created_at == stands.created_at);
+  CHECK(claimed.fence == 1);
+  CHECK(claimed.attempt == 1);
+  // The one that waited before goes first.
+  REQUIRE(ids(std::get<store::claim::reply>((*replies)[3])) == ids_of(1, 1));
+  CHECK(due(s) == 1);
+  CHECK(settle(s, of_a.front(), settle_to::done) == settle_result::accepted);
+  CHECK(ask(s, store::count_by_status{"k"}) ==
+        store::count_by_status::reply{{dispatch_status::pending, 1},
+                                      {dispatch_status::running, 1},
+                                      {dispatch_status::done, 1}});
+}
+
 TEST_CASE("one of many that wait together is cancelled, and comes back to its place") {
   const auto w = any_world();
   auto& s = w->store();

@@ -248,13 +248,15 @@ result<json> finish_left_over(client& c, const std::string& id, const std::strin
   return json{{"cycle_id", id}, {"status", status}};
 }
 
-/// True: the cycle is still in work, or was until this command began at `since`. A left one is
-/// resumed as soon as the node starts, and may have ended before anybody can ask for it.
+/// True: the cycle is still in work, or was when this command's node took the home at `since`. A
+/// left one is resumed as soon as the node starts, and may have ended before anybody can ask for
+/// it.
 bool was_in_work(const json& cycle, utc_time since) {
   if (text_of(cycle, "status") == "running")
     return true;
+  const auto begun = parse_rfc3339(text_of(cycle, "started_at"));
   const auto finished = parse_rfc3339(text_of(cycle, "finished_at"));
-  return finished && *finished >= since;
+  return begun && finished && *begun < since && *finished >= since;
 }
 
 /// A cycle that an earlier process left.
@@ -263,8 +265,8 @@ struct left_cycle {
   bool ended = false; ///< already; its events may have come before anybody watched
 };
 
-/// The cycles of this node other than `id` that the node in this process, which began at `since`,
-/// found in work; in the order in which they began.
+/// The cycles of this node other than `id` that the node in this process, which took the home at
+/// `since`, found in work; in the order in which they began.
 std::vector<left_cycle> left_over(client& c, const arguments& args, const std::string& id,
                                   utc_time since) {
   std::vector<left_cycle> cycles;
@@ -324,12 +326,11 @@ bool has_told(const admission& admitted, const std::string& id) {
 }
 
 /// The record of the cycle that was admitted; what an earlier process left ends before it.
-/// `since`: when this command began.
 result<std::string> await_in_turn(client& c, const arguments& args, progress& shown,
-                                  admission& admitted, utc_time since) {
+                                  admission& admitted) {
   const auto id = text_of(admitted.answer, "cycle_id");
-  if (!c.online())
-    for (const auto& first : left_over(c, args, id, since)) {
+  if (const auto since = c.home_since())
+    for (const auto& first : left_over(c, args, id, *since)) {
       if (has_told(admitted, first.id))
         continue;
       auto ended =
@@ -342,7 +343,7 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
   return await(c, id, args.kernel);
 }
 
-int run_one(client& c, const arguments& args, progress& shown, utc_time since) {
+int run_one(client& c, const arguments& args, progress& shown) {
   c.watch([&shown](std::string_view line) { shown.take(line); });
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
@@ -350,7 +351,7 @@ int run_one(client& c, const arguments& args, progress& shown, utc_time since) {
   if (!admitted->answer.value("admitted", false))
     return refused(admitted->answer, args);
   const auto id = text_of(admitted->answer, "cycle_id");
-  auto body = await_in_turn(c, args, shown, *admitted, since);
+  auto body = await_in_turn(c, args, shown, *admitted);
   if (!body && body.error().code == errc::cancelled)
     return interrupted(c, id);
   if (!body)
@@ -373,12 +374,11 @@ int run_one(client& c, const arguments& args, progress& shown, utc_time since) {
 
 int run_cycle(const arguments& args) {
   signal_watch signals;
-  const auto since = local_ports().clock->now();
   auto c = open_client(args, node_mode::one_cycle, signals);
   if (!c)
     return report(c.error(), args.json);
   progress shown(terminal_of_stderr(args));
-  const int code = run_one(**c, args, shown, since);
+  const int code = run_one(**c, args, shown);
   (*c)->close();
   return code;
 }

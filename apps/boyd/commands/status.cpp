@@ -1,7 +1,9 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../home.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "boyd/ports/clock.hpp"
 #include "commands.hpp"
 
 #include <algorithm>
@@ -26,6 +28,8 @@ constexpr std::string_view bullet = "  ! ";
 /// Percents of a budget that are coloured.
 constexpr std::int64_t warning = 80;
 constexpr std::int64_t whole = 100;
+/// A node that was not seen for so long is not coming back soon.
+constexpr milliseconds long_gone = std::chrono::hours{24};
 constexpr const char* unknown = "unknown";
 constexpr const char* clear_screen = "\x1b[H\x1b[2J";
 
@@ -196,6 +200,30 @@ std::string budgets_table(const json& body, const terminal& t) {
   return rows.rows() == 0 ? std::string{} : rows.render(t, "  ");
 }
 
+/// Who shares the database with this node; nothing when nobody does. The database forgets no node:
+/// those that are long gone are only counted.
+std::string nodes_table(const json& body, const terminal& t) {
+  const auto own = text_of(part_of(body, "node"), "node_id");
+  const auto now = local_ports().clock->now();
+  std::size_t gone = 0;
+  table rows({"NODE", "HOST", "PID", "LAST SEEN"});
+  for (const auto& n : rows_of(body, "nodes")) {
+    const auto id = text_of(n, "node_id");
+    const auto seen = parse_rfc3339(text_of(n, "last_seen"));
+    if (id != own && seen && now - *seen > long_gone)
+      ++gone;
+    else
+      rows.add_cells({id == own ? id + " (this one)" : id, text_of(n, "host"), text_of(n, "pid"),
+                      moment_of(n, "last_seen")});
+  }
+  if (rows.rows() + gone < 2)
+    return {};
+  return rows.render(t, "  ") + (gone == 0
+                                     ? ""
+                                     : "  and " + std::to_string(gone) +
+                                           " not seen for a day (boyd status --json names them)\n");
+}
+
 std::string queue_line(const json& body) {
   const auto queue = part_of(body, "queue");
   std::string line = "queue";
@@ -234,6 +262,8 @@ std::string render(const json& body, const terminal& t) {
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
   if (const auto budgets = budgets_table(body, t); !budgets.empty())
     out += "\n" + t.paint(colour::bold, "budgets") + "\n" + budgets;
+  if (const auto nodes = nodes_table(body, t); !nodes.empty())
+    out += "\n" + t.paint(colour::bold, "nodes of this database") + "\n" + nodes;
   out += "\n" + queue_line(body);
   return out + "\n" + t.paint(colour::bold, "supervision") + "\n" + actors_table(body, t);
 }

@@ -1,3 +1,4 @@
+#include "boyd/core/text.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -125,7 +126,29 @@ operations::asked_claim& operations::asked_for(const std::vector<asked_claim*>& 
   });
 }
 
-void operations::load_requests(const std::vector<stored*>& rows) {
+std::vector<stored*> operations::load_inserted(std::vector<stored*> rows) {
+  if (rows.empty() || inserted_.empty())
+    return rows;
+  std::unordered_map<std::string_view, const dispatch*> known;
+  for (const auto& s : inserted_)
+    known.emplace(s.row.d.dispatch_id, &s.row.d);
+  std::erase_if(rows, [&](stored* s) {
+    const auto it = known.find(s->row.d.dispatch_id);
+    if (it == known.end())
+      return false;
+    auto& d = s->row.d;
+    d.cycle_id = it->second->cycle_id;
+    d.metadata_json = it->second->metadata_json;
+    d.max_attempts = it->second->max_attempts;
+    // As it would be read again.
+    d.prompt = sanitize_utf8(it->second->prompt);
+    return true;
+  });
+  return rows;
+}
+
+void operations::load_requests(std::vector<stored*> rows) {
+  rows = load_inserted(std::move(rows));
   if (rows.empty())
     return;
   array ids;
@@ -186,7 +209,7 @@ void operations::take(const std::string& sql, const claim& like, const array& ag
     if (s.row.d.cycle_id.empty())
       lacking.push_back(&s);
   }
-  load_requests(lacking);
+  load_requests(std::move(lacking));
   load_results(attempted);
   // Without a request, which a hand must have deleted, there is nothing to run.
   std::erase_if(found, [](const stored& s) { return s.row.d.cycle_id.empty(); });

@@ -1,6 +1,7 @@
 #include "operations.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <unordered_set>
 
@@ -238,7 +239,7 @@ void operations::insert_waiting(const std::vector<stored>& rows) {
 
 std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& ops) {
   const auto all = requests_of(names_, ops);
-  const auto rows = careful_ ? insert_requests(db_, all, now()) : copy_requests(db_, all, now());
+  auto rows = careful_ ? insert_requests(db_, all, now()) : copy_requests(db_, all, now());
   std::unordered_set<std::string_view> fresh;
   for (const auto& s : rows)
     fresh.insert(s.row.d.dispatch_id);
@@ -273,6 +274,7 @@ std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& 
   insert_decisions(db_, ops);
   fresh.clear();
   insert_waiting(rows);
+  std::ranges::move(rows, std::back_inserter(inserted_));
   return replies;
 }
 

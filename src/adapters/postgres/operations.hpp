@@ -167,7 +167,9 @@ class operations {
   /// The claim that `s` answers.
   static asked_claim& asked_for(const std::vector<asked_claim*>& asked, const stored& s);
   /// Fills in what dispatch_requests says about rows that were claimed without it.
-  void load_requests(const std::vector<stored*>& rows);
+  void load_requests(std::vector<stored*> rows);
+  /// The same for what this transaction has put there; the others.
+  std::vector<stored*> load_inserted(std::vector<stored*> rows);
   /// One round; leaves in `asked` those that need another.
   void take(const std::string& sql, const store::claim& like, const array& agents,
             std::vector<asked_claim*>& asked);
@@ -228,6 +230,7 @@ class operations {
   std::optional<utc_time> now_;
   std::set<std::string> woken_;
   counts counts_;
+  std::vector<stored> inserted_;           ///< by this transaction, whole
   std::map<day_scope, held_total> totals_; ///< that this transaction has locked
 };
 

@@ -98,6 +98,7 @@ const coverage notices{
     {"subscribe_events", "- subscriptions"},
     {"subscribe_queue", "- subscriptions"},
     {"watch_events", "- subscriptions"},
+    {"work_coming", "queue.coming"},
     {"work_due", "dispatcher.due"},
 };
 

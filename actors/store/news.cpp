@@ -1,0 +1,120 @@
+#include "actors/store/news.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace boyd {
+
+namespace {
+
+/// So much is told of; for more a question to the store is cheaper.
+constexpr std::size_t most_told = 16;
+
+void add(std::vector<queued_work>& all, const queued_work& one) {
+  const auto same = std::ranges::find_if(all, [&](const queued_work& w) {
+    return w.agent_id == one.agent_id && w.kernel_id == one.kernel_id;
+  });
+  if (same == all.end()) {
+    all.push_back(one);
+    return;
+  }
+  same->count += one.count;
+  same->priority = std::max(same->priority, one.priority);
+}
+
+queued_work work_of(const dispatch_spec& spec) {
+  return {spec.kernel_id, spec.agent_id, spec.priority, 1};
+}
+
+bool is_delayed(const dispatch_spec& spec) {
+  return spec.delay.count() > 0;
+}
+
+} // namespace
+
+std::vector<queued_work> work_of(const store_request& request) {
+  std::size_t rows = 0;
+  std::vector<queued_work> all;
+  for (const auto& op : request.operations) {
+    const auto* e = std::get_if<store::enqueue_cycle>(&op);
+    if (e == nullptr)
+      continue;
+    rows += e->specs.size();
+    if (rows > most_told || std::ranges::any_of(e->specs, is_delayed))
+      return {};
+    for (const auto& spec : e->specs)
+      add(all, work_of(spec));
+  }
+  return all;
+}
+
+void queue_news::collect(const store::enqueue_cycle& op, const store::any_reply& any,
+                         std::uint64_t with) {
+  const auto* reply = std::get_if<store::enqueue_cycle::reply>(&any);
+  if (reply == nullptr || work_)
+    return;
+  work_ = queued_.size() + op.specs.size() > most_told || reply->inserted < op.specs.size() ||
+          std::ranges::any_of(op.specs, is_delayed);
+  if (work_)
+    return;
+  for (const auto& spec : op.specs)
+    queued_.push_back({work_of(spec), with});
+}
+
+/// A claim with a number stands behind what it was told of, and its dispatcher has counted that.
+void queue_news::collect(const store::claim& op, const store::any_reply& any, std::uint64_t with) {
+  if (with == 0 || !std::holds_alternative<store::claim::reply>(any))
+    return;
+  std::erase_if(queued_, [&](const told_work& w) {
+    return w.coming == with && w.what.agent_id == op.agent_id && w.what.kernel_id == op.kernel_id;
+  });
+}
+
+void queue_news::collect(const store::settle& op, const store::any_reply& any) {
+  const auto* results = std::get_if<std::vector<settle_result>>(&any);
+  for (std::size_t i = 0; results != nullptr && i < results->size(); ++i) {
+    if ((*results)[i] != settle_result::accepted)
+      continue;
+    settled_.push_back(op.items[i].dispatch_id);
+    work_ = work_ || op.items[i].to == settle_to::release || op.items[i].to == settle_to::retry;
+  }
+}
+
+/// Only what was cancelled: a kernel that waits for a row which runs on would be told without end.
+void queue_news::collect(const store::cancel_dispatch& op, const store::any_reply& any) {
+  const auto* cancelled = std::get_if<store::cancel_dispatch::reply>(&any);
+  if (cancelled != nullptr && cancelled->result == settle_result::accepted)
+    settled_.push_back(op.dispatch_id);
+}
+
+void queue_news::collect(const job<store_request, store_reply>& j) {
+  if (!j.reply)
+    return;
+  for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
+    const auto& op = j.request.operations[i];
+    const auto& value = j.reply->values[i];
+    if (const auto* s = std::get_if<store::settle>(&op))
+      collect(*s, value);
+    else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
+      collect(*c, value);
+    else if (const auto* e = std::get_if<store::enqueue_cycle>(&op))
+      collect(*e, value, j.request.with);
+    else if (const auto* taken = std::get_if<store::claim>(&op))
+      collect(*taken, value, j.request.with);
+    else if (std::holds_alternative<store::retry_dispatch>(op) ||
+             std::holds_alternative<store::take_back>(op) ||
+             std::holds_alternative<store::rescue_expired>(op))
+      work_ = true;
+  }
+}
+
+std::vector<queued_work> queue_news::queued() const {
+  std::vector<queued_work> all;
+  for (const auto& w : queued_)
+    if (!work_)
+      add(all, w.what);
+  return all;
+}
+
+} // namespace boyd

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "actors/keeper/core.hpp"
+#include "messages/store.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+/// What is queued by these requests, for each agent once; empty when the store has to be asked,
+/// because it is much or due only later.
+std::vector<queued_work> work_of(const store_request& request);
+
+/// What listeners want to know of the requests of one transaction.
+class queue_news {
+ public:
+  /// The next request of the transaction, with its answer.
+  void collect(const job<store_request, store_reply>& j);
+
+  bool has_work() const { return work_ || !queued_.empty(); }
+  /// Each agent once; empty when the store has to be asked. What its dispatcher has claimed in the
+  /// same transaction is not among it.
+  std::vector<queued_work> queued() const;
+  const std::vector<std::string>& settled() const { return settled_; }
+
+ private:
+  void collect(const store::enqueue_cycle& op, const store::any_reply& any, std::uint64_t with);
+  void collect(const store::claim& op, const store::any_reply& any, std::uint64_t with);
+  void collect(const store::settle& op, const store::any_reply& any);
+  void collect(const store::cancel_dispatch& op, const store::any_reply& any);
+
+  /// Work of one agent, and the number under which it was told of before it was enqueued.
+  struct told_work {
+    queued_work what;
+    std::uint64_t coming = 0;
+  };
+
+  bool work_ = false; ///< more than `queued_` tells
+  std::vector<told_work> queued_;
+  std::vector<std::string> settled_;
+};
+
+} // namespace boyd
