@@ -20,6 +20,7 @@ struct graph_fact {
 /// Appends facts; acknowledged when they are durable.
 struct graph_request : message {
   std::vector<graph_fact> facts;
+  request_end until = request_end::max();
 };
 
 /// The hash of the last line: anchored in the cycle's commit trailer.

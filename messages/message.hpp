@@ -2,6 +2,7 @@
 
 #include "boyd/core/result.hpp"
 
+#include <caf/actor_clock.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <concepts>
@@ -13,6 +14,10 @@ namespace boyd {
 /// database, docs/adr/0004), so they are plain structs without a wire format: CAF calls such types
 /// "unsafe" because it cannot serialise them.
 struct message {};
+
+/// When the asker of a request gives up; `ask` sets it. A part does not begin what comes later: it
+/// may have been asked for anew meanwhile, and done.
+using request_end = caf::actor_clock::time_point;
 
 } // namespace boyd
 

@@ -50,6 +50,7 @@ struct query_diff {
 
 struct repository_request : message {
   std::variant<commit_boundary, commit_cycle, query_history, query_file_at, query_diff> what;
+  request_end until = request_end::max();
 };
 
 /// `commit` for commit_boundary and commit_cycle (the later one), `commits` for query_history,

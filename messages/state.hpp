@@ -64,6 +64,7 @@ struct state_request : message {
   std::variant<init_kernel_home, read_state, read_kernel_files, render_cycle, write_runtime_block,
                write_kernel_files>
       what;
+  request_end until = request_end::max();
 };
 
 /// `text` for read_state, `files` for read_kernel_files.

@@ -15,6 +15,7 @@ struct store_request : message {
   /// Not 0: the answer to the `work_coming` of this number, which is waited for. Without operations
   /// it says that nobody claims.
   std::uint64_t with = 0;
+  request_end until = request_end::max();
 };
 
 /// One reply per operation, in order. A type of its own keeps the names of actors readable.

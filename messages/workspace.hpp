@@ -94,6 +94,7 @@ struct workspace_request : message {
                hash_inputs, append_record, run_tool, look_at_workspace, keep_result,
                read_configuration>
       what;
+  request_end until = request_end::max();
 };
 
 struct workspace_reply {

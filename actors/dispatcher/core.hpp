@@ -52,8 +52,8 @@ class dispatcher_core {
   void due(std::uint64_t count, int priority);
   /// There is so much beside what is known.
   void more_due(std::uint64_t count, int priority);
-  /// So much is about to be there, beside what is known; the next claim is for it, too. What is told
-  /// of due work meanwhile is not about it.
+  /// So much is about to be there, beside what is known; the next claim is for it, too. What is
+  /// told of due work meanwhile is not about it.
   void promised(std::uint64_t count, int priority);
   /// It is not claimed before it is there: then it is told of again.
   void not_promised();

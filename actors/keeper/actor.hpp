@@ -300,6 +300,13 @@ class keeper {
 
  private:
   void enter(Request request, promise asker, bool essential) {
+    if constexpr (requires { request.until; }) {
+      if (self_->clock().now() >= request.until) {
+        asker.deliver(result<Reply>(fail(errc::timed_out, "it came when its asker had given up",
+                                         parts_.name, "ask again")));
+        return;
+      }
+    }
     if (!core_.accept(std::move(request), asker, essential))
       asker.deliver(result<Reply>(fail(errc::overloaded, "too many requests are waiting",
                                        parts_.name, "ask again in a second")));

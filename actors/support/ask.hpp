@@ -92,6 +92,8 @@ auto faulty_request(Self* self, const Handle& to, Message&& what, milliseconds l
 template <class T, class Self, class Handle, class Message, class Done>
 void ask(Self* self, const Handle& to, Message&& what, Done done,
          milliseconds limit = limits::request_timeout) {
+  if constexpr (requires { what.until; })
+    what.until = self->clock().now() + limit;
   constexpr auto at = request_point<Handle>();
   auto sent = [&] {
     if constexpr (at.has_value())

@@ -114,6 +114,22 @@ TEST_CASE("fault points: a late request is answered late, and nobody waits with 
   CHECK(f.kept() == "value");
 }
 
+TEST_CASE("fault points: what comes when its asker has given up is not done", "[faults]") {
+  // Found by the simulation: a rendering of STATE.md came behind the one that had replaced it.
+  fixture f;
+  f.arm("store.request", action::delay, 15s);
+  f.ask_once();
+  f.actors.advance(11s);
+  REQUIRE(*f.reply);
+  CHECK(f.reply->value().error().code == errc::timed_out);
+  f.actors.advance(10s);
+  CHECK(f.kept().empty());
+  f.reply->reset();
+  f.ask_once();
+  REQUIRE(*f.reply);
+  CHECK(f.kept() == "value");
+}
+
 TEST_CASE("fault points: a crash on the way ends the asker", "[faults]") {
   fixture f;
   f.arm("store.request", action::crash);

@@ -24,6 +24,7 @@ namespace {
 
 struct echo_request : message {
   std::string text;
+  request_end until = request_end::max();
 };
 
 struct echo_reply {
@@ -129,6 +130,18 @@ TEST_CASE("a keeper answers through its worker", "[keeper][actor]") {
   REQUIRE(answer.ok());
   CHECK(answer.value().text == "a!");
   CHECK(f.outside->performers == 1);
+}
+
+TEST_CASE("a request whose asker has given up is refused, one in time is not", "[keeper][actor]") {
+  fixture f;
+  const auto now = f.node.system().clock().now();
+  auto late = f.node.ask<echo_reply>(f.keeper, echo_request{{}, "late", now});
+  auto early = f.node.ask<echo_reply>(f.keeper, echo_request{{}, "early", now + 1s});
+  f.node.run_all();
+  REQUIRE(late.answered());
+  CHECK(late.why().code == errc::timed_out);
+  CHECK(early.ok());
+  CHECK(f.outside->done == std::vector<std::string>{"early"});
 }
 
 TEST_CASE("requests that wait share a batch", "[keeper][actor]") {

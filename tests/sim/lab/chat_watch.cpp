@@ -1,5 +1,7 @@
 #include "tests/sim/lab/chat_watch.hpp"
 
+#include "boyd/core/fault_points.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -12,6 +14,7 @@ namespace {
 /// Reservations are looked at so often: one that was open at two looks belongs to no run any more,
 /// for none lasts so long.
 constexpr milliseconds between_looks = 12min;
+constexpr std::string_view answers_point = "models.answer";
 
 std::string scope_of(const machine& m) {
   return queue::node_scope(m.name());
@@ -90,10 +93,12 @@ void chat_watch::calling(machine& m, const http_request& request, model_reply& r
 void chat_watch::count(const place& at, int limit, model_reply& reply, std::string call_id) {
   if (++under_way_[at] > limit)
     violated_("more calls at once at provider " + at.second + " than it takes");
-  reply.http.ended = [this, at, call_id = std::move(call_id),
-                      tokens = reply.tokens](http_ending how) {
+  reply.http.ended = [this, at, call_id = std::move(call_id), tokens = reply.tokens,
+                      struck = faults::triggered(answers_point)](http_ending how) {
     --under_way_[at];
-    if (how == http_ending::delivered && tokens > 0)
+    // An answer that a fault point broke was not used; what it cost is a guess.
+    const bool whole = struck == faults::triggered(answers_point);
+    if (how == http_ending::delivered && tokens > 0 && whole)
       told_tokens_[call_id] = tokens;
   };
 }

@@ -141,7 +141,7 @@ std::vector<fault> world::without_effect() const {
 
 /// Right before a slot, where something is about to be done: waiting costs time.
 void world::strike_what_is_left() {
-  constexpr int most_tries = 12;
+  constexpr int most_tries = 32; // with two nodes the other one may always be first
   constexpr milliseconds before_slot = 1s;
   constexpr milliseconds busy_time = 10min;
   for (int i = 0; i < most_tries && !given_up_; ++i) {

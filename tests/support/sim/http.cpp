@@ -55,23 +55,23 @@ void sim_http_client::deliver_body(const call& c) {
       c.events.on_body(piece);
 }
 
-/// The last of the call; returns what its on_end gets.
-result<void> sim_http_client::finish(call& c) {
+/// The last of the call: who made it hears of its end first.
+void sim_http_client::finish(call& c) {
+  const auto end = [&](http_ending how, result<void> transport) {
+    if (c.events.on_end)
+      c.events.on_end(transport);
+    tell(c, how);
+  };
   if (c.cancelled)
-    return fail(errc::cancelled, "the request was cancelled");
-  if (c.answer.no_connection) {
-    tell(c, http_ending::unreachable);
-    return fail(errc::io_error, "connection refused");
-  }
-  if (c.timed_out) {
-    tell(c, http_ending::timed_out);
-    return fail(errc::timed_out, "no answer in time");
-  }
+    return end(http_ending::cancelled, fail(errc::cancelled, "the request was cancelled"));
+  if (c.answer.no_connection)
+    return end(http_ending::unreachable, fail(errc::io_error, "connection refused"));
+  if (c.timed_out)
+    return end(http_ending::timed_out, fail(errc::timed_out, "no answer in time"));
   deliver_body(c);
-  tell(c, c.answer.breaks_off ? http_ending::broken : http_ending::delivered);
   if (c.answer.breaks_off)
-    return fail(errc::io_error, "the connection broke");
-  return {};
+    return end(http_ending::broken, fail(errc::io_error, "the connection broke"));
+  end(http_ending::delivered, {});
 }
 
 std::size_t sim_http_client::step(steady_time now) {
@@ -91,9 +91,7 @@ std::size_t sim_http_client::step(steady_time now) {
     call c = std::move(found->second);
     calls_.erase(found);
     ++ended;
-    const auto how = finish(c);
-    if (c.events.on_end)
-      c.events.on_end(how);
+    finish(c);
   }
   return ended;
 }

@@ -67,7 +67,7 @@ class sim_http_client final : public http_client {
 
   static void tell(call& c, http_ending how);
   static void deliver_body(const call& c);
-  static result<void> finish(call& c);
+  static void finish(call& c);
 
   std::shared_ptr<const clock_port> clock_;
   endpoint answer_;
