@@ -392,7 +392,7 @@ void give_back(self_pointer self, unknown_rows which, std::string before) {
             [self, which](result<std::vector<dispatch>> rows) {
               auto& st = self->state;
               if (!rows) {
-                (which == unknown_rows::of_crashed ? st.orphans_left : st.unheard_left) = true;
+                (which == unknown_rows::of_claim ? st.unheard_left : st.orphans_left) = true;
                 st.store_failed = true;
                 return keep_ticking(self);
               }
@@ -519,8 +519,8 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
   s.present = std::make_shared<present_agent>(s.parts.configuration, s.agent);
   s.core = std::make_unique<dispatcher_core>(limits_for(s.parts, *s.agent));
   restore_run_count(self);
-  if (s.parts.replaces_crashed)
-    give_back(self, unknown_rows::of_crashed);
+  if (s.parts.left)
+    give_back(self, *s.parts.left);
   return {
       [self](work_due& m) { m.coming != 0 ? heard_of_coming(self, m) : heard_of_work(self, m); },
       [self](permit_grant& m) { got_permits(self, m); },
@@ -552,7 +552,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
         self->state.ticking = false;
         repeat_cancels(self);
         if (std::exchange(self->state.orphans_left, false))
-          give_back(self, unknown_rows::of_crashed);
+          give_back(self, *self->state.parts.left);
         if (std::exchange(self->state.unheard_left, false))
           give_back(self, unknown_rows::of_claim);
         if (std::exchange(self->state.due_left, false))

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "actors/dispatcher/services.hpp"
+#include "actors/dispatcher/unknown_rows.hpp"
 #include "actors/node/context.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/fwd.hpp>
 
+#include <optional>
 #include <string>
 
 namespace boyd {
@@ -27,8 +29,8 @@ struct dispatcher_parts {
   std::string agent_id;
   run_services services;
   drain_listener_actor pool;
-  /// It replaces one that crashed: what that one left running is given back first.
-  bool replaces_crashed = false;
+  /// Whose rows are given back first: those of the one that it replaces; null: there is none.
+  std::optional<unknown_rows> left{};
 };
 
 /// Starts the dispatcher of one agent.

@@ -2,6 +2,7 @@
 
 #include "actors/dispatcher/actor.hpp"
 #include "actors/dispatcher/coming.hpp"
+#include "actors/dispatcher/pool_health.hpp"
 #include "actors/dispatcher/status_collector.hpp"
 #include "actors/supervision/shell.hpp"
 #include "actors/support/ask.hpp"
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -54,6 +56,7 @@ struct pool_state {
   run_services services;
   std::unique_ptr<supervisor_shell<pool_impl::base>> shell;
   std::map<std::string, member> members; ///< by child id
+  std::set<std::string> renewed;         ///< living children that were told to start anew
   bool claiming = false;
   bool asking = false; ///< a due_agents question is under way
   bool ask_again = false;
@@ -94,6 +97,15 @@ void reconcile(self_pointer self) {
   self->state.shell->reconcile();
 }
 
+/// Whose rows its next dispatcher finds running. Before the pool claims there are none.
+std::optional<unknown_rows> left_rows(self_pointer self, const std::string& id) {
+  auto& s = self->state;
+  const bool renewed = s.renewed.erase(id) > 0;
+  if (!s.claiming)
+    return std::nullopt;
+  return renewed ? unknown_rows::of_renewed : unknown_rows::of_crashed;
+}
+
 void add_member(self_pointer self, const std::string& kernel, const std::string& agent) {
   auto& s = self->state;
   const auto id = child_id(kernel, agent);
@@ -105,9 +117,13 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   spec.rule.vital = false;
   spec.make = [self, kernel, agent] {
     auto& st = self->state;
-    dispatcher_parts parts{st.context, st.configuration, kernel,
-                           agent,      st.services,      drain_listener_actor(pool_impl(self)),
-                           st.claiming};
+    dispatcher_parts parts{st.context,
+                           st.configuration,
+                           kernel,
+                           agent,
+                           st.services,
+                           drain_listener_actor(pool_impl(self)),
+                           left_rows(self, child_id(kernel, agent))};
     return caf::actor_cast<caf::actor>(spawn_dispatcher(self->system(), std::move(parts)));
   };
   s.shell->add(std::move(spec));
@@ -487,27 +503,6 @@ tree_reply tree_of(self_pointer self) {
   return reply;
 }
 
-/// Not well without its children, whatever became of them.
-part_health health_of(self_pointer self) {
-  const auto& s = self->state;
-  part_health h;
-  std::string parked;
-  std::size_t alive = 0;
-  const auto children = s.shell->view();
-  for (const auto& c : children) {
-    alive += c.state == "running" || c.state == "stopping" ? 1 : 0;
-    if (c.state == "parked")
-      parked += (parked.empty() ? "parked: " : ", ") + c.id;
-  }
-  h.reason = s.store_problem;
-  if (h.reason.empty() && !children.empty() && alive == 0 && !s.draining)
-    h.reason = "no dispatcher runs" + (parked.empty() ? "" : "; " + parked);
-  else if (h.reason.empty())
-    h.reason = parked;
-  h.ok = h.reason.empty();
-  return h;
-}
-
 /// Its own children are asked by the way: no clock of its own.
 pong answer_ping(self_pointer self) {
   self->state.shell->beat(self->state.context->housekeeping.heartbeat);
@@ -562,12 +557,17 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](tree_query&) -> result<tree_reply> { return tree_of(self); },
       [self](actor_order& m) -> result<actor_order_reply> {
         auto done = self->state.shell->obey(m);
+        if (done && m.verb == actor_verb::restart && handle_of(self, m.name))
+          self->state.renewed.insert(m.name);
         reconcile(self);
         // Who was just started has not heard of its work.
         ask_due(self);
         return done;
       },
-      [self](health_query&) -> result<part_health> { return health_of(self); },
+      [self](health_query&) -> result<part_health> {
+        const auto& st = self->state;
+        return pool_health(st.shell->view(), st.store_problem, st.draining);
+      },
       [self](ping&) { return answer_ping(self); },
       [self](pong& m) { self->state.shell->on_pong(self->current_sender(), m); },
       [self](supervise_tick&) {

@@ -482,4 +482,22 @@ TEST_CASE("a result that the store has not taken is that of no run which nobody 
   CHECK(f.permits_in_use() == 0);
 }
 
+TEST_CASE("a dispatcher that is told to start anew gives back what ran, and it does not count",
+          "[dispatching]") {
+  fixture f({scripted("slow", {1h})});
+  f.enqueue("slow", 1);
+  f.actors.run_all();
+  REQUIRE(f.rows().front().status == dispatch_status::running);
+  const auto told = f.actors.ask_now<actor_order_reply>(
+      f.pool, actor_order{{}, actor_verb::restart, "dispatcher:default/slow"});
+  REQUIRE(told.ok());
+  f.actors.advance(5s);
+  const auto row = f.rows().front();
+  CHECK(row.status == dispatch_status::running);
+  CHECK(row.fence == 2);
+  CHECK(row.attempt == 1);
+  CHECK(row.rescues == 0);
+  CHECK(f.permits_in_use() == 1);
+}
+
 } // namespace boyd::dispatching_test

@@ -3,6 +3,7 @@
 #include "boyd/state/runtime_block.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 
 #include <stdexcept>
 
@@ -152,6 +153,10 @@ TEST_CASE("case 39 both-copies-bad: the newest sound commit, else a refusal that
     CHECK(f.ask(read_state{"default"}).value().text == "precious\n");
     CHECK(f.file("STATE.md") == "precious\n");
     CHECK(f.file("STATE.md.bak") == "precious\n");
+    test::tell_figure(
+        std::string("case 39: both copies bad (STATE.md ") +
+        (emptied ? "emptied, its backup with holes" : "with holes, its backup empty") +
+        "): restored from the commit before the newest, which has holes, too");
   }
   SECTION("nothing has it") {
     f.disk->put(state, emptied ? "" : holes);
@@ -183,7 +188,9 @@ TEST_CASE("case 38 zero-byte-state, case 39 both-copies-bad: an emptied STATE.md
     CHECK(f.ask(read_state{"default"}).value().text == "precious\n");
   }
   CHECK(f.file("STATE.md") == "precious\n");
-  CHECK(f.health().last_error.find("restored") != std::string::npos);
+  const auto told = f.health().last_error;
+  CHECK(told.find("restored") != std::string::npos);
+  test::tell_figure("case 38: " + told);
 }
 
 TEST_CASE("a removed STATE.md is restored, and seeded only when nothing has it", "[state_writer]") {

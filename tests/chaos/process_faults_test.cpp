@@ -140,9 +140,15 @@ TEST_CASE("case 15 oom-kill: the node is killed for memory, its job runs again a
     }
     CHECK(node.wait_end() == 128 + SIGKILL);
   }
+  const auto killed = std::chrono::steady_clock::now();
   CHECK(eventually([&] { return !alive(hog); }));
   node_process node(s.home(), s.log_path());
   node.wait_ready();
+  REQUIRE(eventually([&] { return s.said("ended") == 2; }));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - killed;
+  tell_figure(fmt::format("case 15: killed for memory and started again, its job had run anew "
+                          "{:.2f} s after the kill",
+                          took.count()));
   REQUIRE(eventually([&] { return at_rest(s); }));
   const auto row = row_of(s.dispatches(), "agent_id", "hog");
   INFO(row.dump() << node.log());
@@ -253,7 +259,10 @@ TEST_CASE("case 29 two-nodes-one-sqlite: the second is refused with the holder's
   node_process first(s.home(), s.log_path());
   first.wait_ready();
   const auto started = s.status().at("node").at("started_at").get<std::string>();
+  const auto begin = std::chrono::steady_clock::now();
   const auto second = s.run({"node"});
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  tell_figure(fmt::format("case 29: the second node was refused after {:.0f} ms", took.count()));
   INFO(second.err);
   CHECK(second.code == 5);
   CHECK(second.err.find("process " + std::to_string(first.pid())) != std::string::npos);
@@ -273,6 +282,7 @@ TEST_CASE("case 30 lock-ttl-paused: a paused holder keeps its home, however long
   auto cycle = s.start_cycle();
   REQUIRE(eventually([&] { return s.said("began") == 1; }));
   holder.signal(SIGSTOP);
+  const auto paused = std::chrono::steady_clock::now();
   // The home's lock has no time to run out: the system holds it for the process.
   const auto other = s.run({"node"});
   INFO(other.err);
@@ -281,7 +291,15 @@ TEST_CASE("case 30 lock-ttl-paused: a paused holder keeps its home, however long
   s.open_gate("go");
   CHECK(eventually([&] { return s.said("ended") == 1; }));
   holder.signal(SIGCONT);
+  const auto continued = std::chrono::steady_clock::now();
   CHECK(cycle.finish().code == 0);
+  const auto ms = [](auto span) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+  };
+  tell_figure(fmt::format("case 30: paused for {} ms, another node refused, its cycle done {} ms "
+                          "after it went on",
+                          ms(continued - paused),
+                          ms(std::chrono::steady_clock::now() - continued)));
   CHECK(status_of(s, "a") == "done");
   CHECK(s.said("began") == 1);
   holder.signal(SIGTERM);

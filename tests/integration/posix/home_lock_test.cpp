@@ -256,6 +256,7 @@ TEST_CASE("case 45 wrong-owner: another user's home is refused", "[posix][lock]"
   REQUIRE_FALSE(lock);
   CHECK(lock.error().code == errc::refused);
   CHECK(lock.error().what.find("65534") != std::string::npos);
+  test::tell_figure("case 45, wrong owner: " + lock.error().what);
 }
 
 TEST_CASE("case 45 read-only-fs: it is refused with the reason", "[posix][lock]") {
@@ -277,6 +278,7 @@ TEST_CASE("case 45 read-only-fs: it is refused with the reason", "[posix][lock]"
   if (outcome == no_mounts)
     return test::tell_skipped("case 45, read-only file system", "may not mount");
   CHECK(outcome == refused);
+  test::tell_figure("case 45, read-only file system: refused, a real mount of one");
 }
 
 TEST_CASE("case 45 network file system: what cannot be mounted here is known by its kind",

@@ -2,6 +2,7 @@
 #include "boyd/queue/transitions.hpp"
 #include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 #include "support/temp_dir.hpp"
 
 #include <sqlite3.h>
@@ -163,6 +164,9 @@ TEST_CASE("case 26 undecodable-job: what cannot be read is not run but failed wi
   }
   // Not in a loop.
   REQUIRE(q.claim(10).empty());
+  tell_figure("case 26: SQLite, " + std::to_string(wanted.size() + 1) + " of " +
+              std::to_string(rest.size() + 1) +
+              " rows that cannot be read: none run, each reason told, none claimed again");
   // The way back: what this version has written since is whole again, but not the request.
   for (const auto* id : {"dispatch-0", "dispatch-1", "dispatch-2", "dispatch-3", "dispatch-4"})
     REQUIRE(q.s->apply({store::retry_dispatch{id}}));
