@@ -15,8 +15,8 @@ namespace boyd {
 /// "unsafe" because it cannot serialise them.
 struct message {};
 
-/// When the asker of a request gives up; `ask` sets it. A part does not begin what comes later: it
-/// may have been asked for anew meanwhile, and done.
+/// When the asker of a request gives up; `ask` sets it. A keeper refuses what comes to it later,
+/// but for results: it may have been asked for anew meanwhile, and done.
 using request_end = caf::actor_clock::time_point;
 
 } // namespace boyd

@@ -137,6 +137,7 @@ void settle(self_pointer self, std::vector<settlement> items) {
 
 void claim(self_pointer self, std::size_t n) {
   auto& p = self->state.parts;
+  const auto coming = std::exchange(self->state.coming, 0);
   store::claim op;
   op.node_id = p.context->node_id;
   op.kernel_id = p.kernel_id;
@@ -146,12 +147,13 @@ void claim(self_pointer self, std::size_t n) {
   if (auto passed = faults::pass("dispatcher.claim"); !passed) {
     self->state.core->claim_failed();
     self->state.store_failed = true;
+    if (coming != 0)
+      leave_to_queue(self, p.services.store, coming);
     return;
   }
   const auto started = now_of(self);
   store_request request;
   request.operations.emplace_back(std::move(op));
-  const auto coming = std::exchange(self->state.coming, 0);
   request.with = coming;
   ask<store_reply>(
       self, p.services.store, std::move(request), [self, started, coming, n](auto reply) {
@@ -272,17 +274,21 @@ void repeat_cancels(self_pointer self) {
     cancel(self, id, cause);
 }
 
+void tick_in(self_pointer self, milliseconds wait) {
+  self->state.ticking = true;
+  self->delayed_send(self, wait, dispatcher_tick{});
+}
+
 void keep_ticking(self_pointer self) {
   auto& s = self->state;
   if (s.ticking || (s.core->running() == 0 && !s.store_failed))
     return;
-  s.ticking = true;
   // Settlements, lease renewal and lost answers are looked after while work is in hand; a lost
   // lease is seen when it is lost, and not a tick later, when somebody else may run its row.
   auto wait = s.parts.context->housekeeping.dispatcher_tick;
   if (const auto loss = s.core->next_loss())
     wait = std::clamp<milliseconds>(*loss - now_of(self), 1ms, wait);
-  self->delayed_send(self, wait, dispatcher_tick{});
+  tick_in(self, wait);
 }
 
 void step(self_pointer self) {
@@ -519,8 +525,13 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
   s.present = std::make_shared<present_agent>(s.parts.configuration, s.agent);
   s.core = std::make_unique<dispatcher_core>(limits_for(s.parts, *s.agent));
   restore_run_count(self);
-  if (s.parts.left)
-    give_back(self, *s.parts.left);
+  if (s.parts.left == unknown_rows::of_crashed) {
+    give_back(self, unknown_rows::of_crashed);
+  } else if (s.parts.left) {
+    // At the first tick: they wait for nothing, and the programs of those that ran have to be gone.
+    s.orphans_left = true;
+    tick_in(self, s.parts.context->housekeeping.dispatcher_tick);
+  }
   return {
       [self](work_due& m) { m.coming != 0 ? heard_of_coming(self, m) : heard_of_work(self, m); },
       [self](permit_grant& m) { got_permits(self, m); },

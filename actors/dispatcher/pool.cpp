@@ -192,6 +192,7 @@ void retire(self_pointer self, const std::string& id) {
   const member m = it->second;
   s.shell->remove(id);
   s.members.erase(it);
+  s.renewed.erase(id);
   s.retired.insert({m.kernel_id, m.agent_id});
   cancel_unknown(self, m.kernel_id, m.agent_id);
 }

@@ -300,8 +300,9 @@ class keeper {
 
  private:
   void enter(Request request, promise asker, bool essential) {
+    // What is essential is never refused; results have their fence, whenever they come.
     if constexpr (requires { request.until; }) {
-      if (self_->clock().now() >= request.until) {
+      if (!essential && self_->clock().now() >= request.until) {
         asker.deliver(result<Reply>(fail(errc::timed_out, "it came when its asker had given up",
                                          parts_.name, "ask again")));
         return;

@@ -153,17 +153,19 @@ std::optional<store_keeper::promise> take_answer(self_pointer self, store_reques
   return asker;
 }
 
-/// Whether it is about rows that are running, as a claim that is held back makes them: a part that
-/// is started anew looks for what its predecessor has claimed.
-bool looks_for_claims(const store_request& r) {
+/// Whether it asks for what is held back: a part that is started anew looks for what its
+/// predecessor has claimed (running rows) or enqueued (decisions).
+bool looks_for_held(const store_request& r) {
   return std::ranges::any_of(r.operations, [](const store::operation& op) {
-    return std::holds_alternative<store::list_dispatches>(op) ||
-           std::holds_alternative<store::take_back>(op);
+    if (const auto* list = std::get_if<store::list_dispatches>(&op))
+      return list->status == dispatch_status::running;
+    return std::holds_alternative<store::take_back>(op) ||
+           std::holds_alternative<store::list_decisions>(op);
   });
 }
 
 store_keeper::promise accept(self_pointer self, store_request& r) {
-  if (self->state.coming && looks_for_claims(r))
+  if (self->state.coming && looks_for_held(r))
     let_go(self);
   if (auto asker = take_answer(self, r))
     return *asker;

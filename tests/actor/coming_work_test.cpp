@@ -69,8 +69,9 @@ TEST_CASE("work of an agent that has no place is enqueued at once", "[dispatchin
   auto busy = scripted("busy", {1h});
   busy.max_concurrent = 1;
   fixture f({busy});
-  REQUIRE_FALSE(f.ask_for({"busy"}).answered());
+  const auto first = f.ask_for({"busy"});
   f.actors.run_all();
+  REQUIRE(first.ok());
   const auto second = f.ask_for({"busy"});
   f.actors.run_all(); // no time goes by
   CHECK(second.answered());
@@ -180,12 +181,13 @@ TEST_CASE("work whose claims cannot be written is not written either", "[dispatc
   CHECK(f.permits_in_use() == 0);
   f.actors.advance(5s);
   CHECK(f.rows().empty());
-  REQUIRE_FALSE(f.ask_for({"a"}).answered());
+  const auto again = f.ask_for({"a"});
   f.actors.advance(5s);
+  CHECK(again.ok());
   CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, 1}});
 }
 
-TEST_CASE("of more work than there are permits one part is claimed with it", "[dispatching]") {
+TEST_CASE("of more work than there are places one part is claimed with it", "[dispatching]") {
   fixture f({scripted("a", {1h})});
   f.enqueue("a", 7); // one of its eight places is left
   f.actors.run_all();
@@ -201,8 +203,37 @@ TEST_CASE("of more work than there are permits one part is claimed with it", "[d
                                                        {dispatch_status::pending, 2}});
 }
 
+TEST_CASE("of more work than there are permits one part is claimed with it", "[dispatching]") {
+  auto greedy = scripted("greedy", {1h});
+  greedy.max_concurrent = 16;
+  fixture f({greedy, scripted("a", {1h})});
+  f.enqueue("greedy", 15); // one of the node's sixteen permits is left
+  f.actors.run_all();
+  REQUIRE(f.permits_in_use() == 15);
+  f.transactions->clear();
+  store_request three;
+  for (int i = 0; i < 3; ++i)
+    three.operations.emplace_back(f.enqueueing("a"));
+  const auto asked = f.actors.ask<store_reply>(f.store, std::move(three));
+  f.actors.run_all();
+  REQUIRE(asked.answered());
+  CHECK(f.claimed_at_once());
+  CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, 16},
+                                                       {dispatch_status::pending, 2}});
+}
+
+TEST_CASE("a claim that fails on its way does not hold the work up", "[dispatching]") {
+  const faults::isolation of_this_test;
+  fixture f({scripted("a", {1h})});
+  REQUIRE(faults::arm({{"dispatcher.claim", faults::action::error, 1}}, 1));
+  const auto asked = f.ask_for({"a"});
+  f.actors.run_all(); // no time goes by
+  CHECK(asked.ok());
+  f.actors.advance(5s);
+  CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, 1}});
+}
+
 // -- the store's side, with a taker that claims when the test does
-// ---------------------------------
 
 namespace {
 
@@ -296,6 +327,11 @@ TEST_CASE("who looks for running rows sees what a claim that is held back takes"
   REQUIRE_FALSE(claim.answered());
   SECTION("a dispatcher that is started anew") {
     CHECK(f.running() == 1);
+  }
+  SECTION("a kernel that is started anew") {
+    const auto decisions = f.ask(store::list_decisions{"default", {}, "ca", {}, 1});
+    f.actors.run_all();
+    CHECK(decisions.ok());
   }
   SECTION("a pool that is started anew") {
     store::take_back op;

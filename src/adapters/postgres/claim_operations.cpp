@@ -138,9 +138,9 @@ std::vector<stored*> operations::load_inserted(std::vector<stored*> rows) {
       return false;
     auto& d = s->row.d;
     d.cycle_id = it->second->cycle_id;
-    d.metadata_json = it->second->metadata_json;
     d.max_attempts = it->second->max_attempts;
-    // As it would be read again.
+    // As they would be read again.
+    d.metadata_json = sanitize_utf8(it->second->metadata_json);
     d.prompt = sanitize_utf8(it->second->prompt);
     return true;
   });
