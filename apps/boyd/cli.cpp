@@ -29,6 +29,17 @@ std::string not_empty(const std::string& value) {
   return value.empty() ? "the path is empty" : "";
 }
 
+/// CLI11's own checks of numbers tell of a range that ends with the largest of all.
+std::string whole_number(const std::string& value) {
+  const bool digits = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : "'" + value + "' is not a whole number from 0 on";
+}
+
+std::string counting_number(const std::string& value) {
+  const bool counts = whole_number(value).empty() && value.find_first_not_of('0') != value.npos;
+  return counts ? "" : "'" + value + "' is not a whole number from 1 on";
+}
+
 /// Options that stand before or after a verb which takes notice of them.
 constexpr const char* home_options =
     "  --home DIR                  The node's home\n"
@@ -410,19 +421,19 @@ void command_line::add_chaos_verbs() {
   inject->add_flag("--drop", o.drop, "It, or its answer, is lost");
   inject->add_flag("--corrupt", o.corrupt, "One bit of it changes");
   inject->add_option("--count", o.count, "At most so often; 0: without end")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->type_name("N");
   inject->add_option("--prob", o.probability, "How likely it is each time")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("P");
   inject->add_option("--after", o.after, "So many times it goes well first")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->type_name("N");
   inject->add_option("--every", o.every, "From then on each time, each second time, …")
-      ->check(CLI::PositiveNumber)
+      ->check(counting_number)
       ->type_name("N");
   inject->add_option("--seed", o.seed, "Decides what chance decides")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->type_name("N");
 }
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 
 namespace boyd::chaos_test {
 
@@ -89,6 +90,14 @@ TEST_CASE("chaos: inject, see, strike, clear", "[e2e]") {
   const auto cannot = home.run({"chaos", "inject", "planner.plan", "--corrupt"});
   CHECK_THAT(cannot.err, Contains("it can crash or error"));
   CHECK(home.run({"chaos", "inject", "planner.plan"}).code == 2);
+  for (const auto& [option, value] : std::map<std::string, std::string>{
+           {"--count", "-1"}, {"--after", "-3"}, {"--every", "0"}, {"--seed", "x"}}) {
+    const auto wrong = home.run({"chaos", "inject", "planner.plan", "--error", option, value});
+    CHECK(wrong.code == 2);
+    INFO(wrong.err);
+    CHECK(wrong.err.find(option + ": '" + value + "' is not a whole number from ") !=
+          std::string::npos);
+  }
   CHECK(home.run({"chaos", "inject", "planner.plan", "--error", "--crash"}).code == 2);
 
   // A body with a changed bit is refused, and the node goes on.
