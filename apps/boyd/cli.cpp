@@ -2,6 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
+#include "option_checks.hpp"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -23,22 +24,6 @@ namespace {
 constexpr std::size_t largest_limit = 1000;
 /// A day.
 constexpr std::size_t longest_selftest = 86'400;
-
-/// For --home "$VARIABLE": an empty path must not mean the standard one.
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "the path is empty" : "";
-}
-
-/// CLI11's own checks of numbers tell of a range that ends with the largest of all.
-std::string whole_number(const std::string& value) {
-  const bool digits = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? "" : "'" + value + "' is not a whole number from 0 on";
-}
-
-std::string counting_number(const std::string& value) {
-  const bool counts = whole_number(value).empty() && value.find_first_not_of('0') != value.npos;
-  return counts ? "" : "'" + value + "' is not a whole number from 1 on";
-}
 
 /// Options that stand before or after a verb which takes notice of them.
 constexpr const char* home_options =
