@@ -24,6 +24,18 @@ struct fixture : boyd::test::dispatching_fixture {
     return actors.ask<store_reply>(store, store_request{{}, {std::move(op)}});
   }
 
+  /// Asks for three cycles of the agent "a" in one request; what can be claimed is, with it.
+  void ask_for_three() {
+    transactions->clear();
+    store_request three;
+    for (int i = 0; i < 3; ++i)
+      three.operations.emplace_back(enqueueing("a"));
+    const auto asked = actors.ask<store_reply>(store, std::move(three));
+    actors.run_all();
+    REQUIRE(asked.answered());
+    CHECK(claimed_at_once());
+  }
+
   /// How many operations of this kind each transaction that changed something had.
   template <class Operation>
   std::vector<int> each_with() const {
@@ -191,14 +203,7 @@ TEST_CASE("of more work than there are places one part is claimed with it", "[di
   fixture f({scripted("a", {1h})});
   f.enqueue("a", 7); // one of its eight places is left
   f.actors.run_all();
-  f.transactions->clear();
-  store_request three;
-  for (int i = 0; i < 3; ++i)
-    three.operations.emplace_back(f.enqueueing("a"));
-  const auto asked = f.actors.ask<store_reply>(f.store, std::move(three));
-  f.actors.run_all();
-  REQUIRE(asked.answered());
-  CHECK(f.claimed_at_once());
+  f.ask_for_three();
   CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, 8},
                                                        {dispatch_status::pending, 2}});
 }
@@ -210,14 +215,7 @@ TEST_CASE("of more work than there are permits one part is claimed with it", "[d
   f.enqueue("greedy", 15); // one of the node's sixteen permits is left
   f.actors.run_all();
   REQUIRE(f.permits_in_use() == 15);
-  f.transactions->clear();
-  store_request three;
-  for (int i = 0; i < 3; ++i)
-    three.operations.emplace_back(f.enqueueing("a"));
-  const auto asked = f.actors.ask<store_reply>(f.store, std::move(three));
-  f.actors.run_all();
-  REQUIRE(asked.answered());
-  CHECK(f.claimed_at_once());
+  f.ask_for_three();
   CHECK(f.statuses() == std::map<dispatch_status, int>{{dispatch_status::running, 16},
                                                        {dispatch_status::pending, 2}});
 }
