@@ -20,6 +20,16 @@ namespace boyd {
 
 namespace librarian {
 
+namespace {
+
+/// With its program.
+void end(const caf::actor& probe) {
+  caf::anon_send<caf::message_priority::high>(
+      probe, caf::exit_msg{probe.address(), caf::exit_reason::user_shutdown});
+}
+
+} // namespace
+
 state::~state() {
   const auto why = fail(errc::actor_down, "the part is going down", name);
   for (auto& [id, g] : gatherings)
@@ -28,8 +38,7 @@ state::~state() {
   for (const auto& c : checks)
     c->promise.deliver(result<wake_results>(why));
   for (const auto& p : probes)
-    caf::anon_send<caf::message_priority::high>(
-        p, caf::exit_msg{p.address(), caf::exit_reason::user_shutdown});
+    end(p);
 }
 
 namespace {
@@ -48,6 +57,9 @@ void start_helpers(pointer self) {
         self, probe, run_probe{{}, std::move(next.spec), next.timeout, next.output_bytes},
         [self, handle, done = std::move(next.done)](result<probe_outcome> outcome) {
           self->state.probes.erase(handle);
+          // It may not have answered in time (a node that stood still): it is not left alone.
+          if (!outcome)
+            end(handle);
           done(std::move(outcome));
           start_helpers(self);
         },

@@ -249,6 +249,23 @@ TEST_CASE("a librarian that ends answers and leaves no program behind", "[librar
   CHECK(f.processes->running() == 0);
 }
 
+TEST_CASE("a helper that did not answer in time is not left alone with its program",
+          "[librarian]") {
+  fixture f;
+  f.add_sense("deaf");
+  f.processes->define("deaf", {.hang = true, .ignore_term = true});
+  f.start();
+  auto answer = f.ask();
+  f.actors.advance(1s);
+  CHECK(f.processes->running() == 1);
+  // As after a node stood still: the wait for the helper ends before its own clock is looked at.
+  f.actors.advance_without("probe", gather_limit(f.kernel()));
+  REQUIRE(answer.ok());
+  CHECK(answer.value().problems.size() == 1);
+  f.actors.run_all();
+  CHECK(f.processes->running() == 0);
+}
+
 TEST_CASE("a new configuration is used by the next request", "[librarian]") {
   fixture f;
   f.processes->define("disk", {.output = "x"});

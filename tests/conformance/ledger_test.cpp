@@ -255,6 +255,18 @@ TEST_CASE("retention removes old finished rows in batches and nothing else") {
       store::count_by_status::reply{{dispatch_status::pending, 1}, {dispatch_status::running, 1}});
 }
 
+TEST_CASE("a node that has not been seen for long is forgotten, one that was is not") {
+  const auto w = any_world();
+  auto& s = w->store();
+  ask(s, store::beat{"gone", "host", 1});
+  REQUIRE(ask(s, store::remove_finished{1h, 5, 100}).removed == 0);
+  REQUIRE(ask(s, store::list_nodes{}).size() == 1);
+  REQUIRE(w->after_span([&] { return ask(s, store::remove_finished{1ms, 5, 100}).removed == 1; }));
+  REQUIRE(ask(s, store::list_nodes{}).empty());
+  ask(s, store::beat{"gone", "host", 2});
+  REQUIRE(ask(s, store::list_nodes{}).size() == 1);
+}
+
 TEST_CASE("a store that is not open says so") {
   const auto w = any_world();
   auto s = w->connect();

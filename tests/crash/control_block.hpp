@@ -45,6 +45,7 @@ struct control_block {
   std::atomic<std::uint32_t> over;      ///< the fault has ended
   std::atomic<std::uint32_t> fired;     ///< how often it struck
   std::atomic<std::uint32_t> cut_flags; ///< of EXT4_IOC_SHUTDOWN
+  std::atomic<std::uint32_t> cutting;   ///< the power goes, or is gone
   std::atomic<std::uint32_t> lies;      ///< fsync and fdatasync say yes and do nothing
   /// The file whose fsync failed with EIO. As a kernel, which takes its pages for clean then, a
   /// further fsync says yes and does nothing until the file is written to again.

@@ -58,6 +58,7 @@ std::map<std::string, std::string> shim::arm(const std::string& below, const fau
   block_->over = 0;
   block_->fired = 0;
   block_->cut_flags = f.cut_flags;
+  block_->cutting = 0;
   block_->lies = f.lies ? 1 : 0;
   block_->unsynced_inode = 0;
   block_->leader = 0;

@@ -247,7 +247,8 @@ struct due_agents {
 };
 
 /// Removes one batch of finished rows (dispatches, decisions, occurrences, cycles beyond the newest
-/// `keep_cycles` of each kernel) older than `age`; returns how many. 0: nothing is left to remove.
+/// `keep_cycles` of each kernel) older than `age`, and nodes that have not been seen for so long;
+/// returns how many. 0: nothing is left to remove.
 struct remove_finished {
   struct reply {
     std::uint64_t removed = 0;

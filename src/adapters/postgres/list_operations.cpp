@@ -246,6 +246,9 @@ any_reply operations::run(const remove_finished& op) {
   remove("DELETE FROM occurrences WHERE (kernel_id, scheduled_at) IN (SELECT kernel_id, "
          "scheduled_at FROM occurrences WHERE finished_at < now_ms() - $1::bigint ORDER BY "
          "finished_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");
+  remove(
+      "DELETE FROM nodes WHERE node_id IN (SELECT node_id FROM nodes WHERE last_seen < now_ms() - "
+      "$1::bigint ORDER BY last_seen LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");
   remove("DELETE FROM cycles WHERE cycle_id IN (SELECT cycle_id FROM (SELECT cycle_id, "
          "finished_at, row_number() OVER (PARTITION BY kernel_id ORDER BY started_at DESC, "
          "cycle_id DESC) AS place FROM cycles) c WHERE place > $3::bigint AND finished_at < "

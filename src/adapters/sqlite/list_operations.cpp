@@ -280,6 +280,8 @@ any_reply operations::run(const remove_finished& op) {
          "cycle_id, agent_id FROM decisions WHERE decided_at < ? ORDER BY decided_at LIMIT ?)");
   remove("DELETE FROM occurrences WHERE (kernel_id, scheduled_at) IN (SELECT kernel_id, "
          "scheduled_at FROM occurrences WHERE finished_at < ? ORDER BY finished_at LIMIT ?)");
+  remove("DELETE FROM nodes WHERE node_id IN (SELECT node_id FROM nodes WHERE last_seen < ? ORDER "
+         "BY last_seen LIMIT ?)");
   if (left() > 0)
     reply.removed += remove_cycles(before, op.keep_cycles, left());
   if (left() > 0)

@@ -77,6 +77,7 @@ void path_of(int fd, char (&into)[longest_path]) {
 }
 
 void cut_power() {
+  g_block->cutting = 1;
   const auto fd = static_cast<int>(
       ::syscall(SYS_openat, AT_FDCWD, g_block->mount.data(), O_RDONLY | O_DIRECTORY, 0));
   auto flags = g_block->cut_flags.load();
@@ -159,6 +160,14 @@ std::uint64_t inode_of(int fd) {
   return regular ? info.st_ino : 0;
 }
 
+/// A call that another thread's cut overtakes may say yes to what the cut took away: for some
+/// microseconds the program lives longer than its disk, as under no real cut. It never hears of it.
+int heard_before_a_cut(long rc) {
+  while (g_block != nullptr && g_block->cutting != 0)
+    ::pause();
+  return static_cast<int>(rc);
+}
+
 int sync_with(const char* call, long number, int fd) {
   const auto a = judge_file(kind::sync, call, fd);
   if (a == action::eio)
@@ -168,7 +177,7 @@ int sync_with(const char* call, long number, int fd) {
   const bool forgotten =
       g_block != nullptr && g_block->unsynced_inode != 0 && g_block->unsynced_inode == inode_of(fd);
   const bool lies = g_block != nullptr && (g_block->lies != 0 || forgotten);
-  return lies ? 0 : static_cast<int>(::syscall(number, fd));
+  return lies ? 0 : heard_before_a_cut(::syscall(number, fd));
 }
 
 /// What a write to a file meets.
@@ -399,7 +408,7 @@ int shim_msync(void* at, std::size_t count, int flags) {
   if (g_block != nullptr && (g_block->kinds & kind::sync) != 0 &&
       fails(meet(kind::sync, "msync", "")))
     return -1;
-  return static_cast<int>(::syscall(SYS_msync, at, count, flags));
+  return heard_before_a_cut(::syscall(SYS_msync, at, count, flags));
 }
 
 int shim_renameat2(int from_dir, const char* from, int to_dir, const char* to,

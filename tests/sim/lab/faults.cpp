@@ -15,10 +15,11 @@ namespace boyd::sim {
 namespace {
 
 constexpr std::array<std::string_view, fault_kinds> names{
-    "power_cut",  "node_kill",   "actor_kill",   "disk_error",  "disk_sick",    "disk_full",
-    "disconnect", "in_doubt",    "store_outage", "partition",   "slow_store",   "repository_away",
-    "clock_step", "lost_wakeup", "run_hangs",    "run_fails",   "run_late",     "start_refused",
-    "reload",     "restart",     "node_stopped", "fault_point", "model_trouble"};
+    "power_cut", "node_kill",    "actor_kill",      "disk_error",    "disk_sick",
+    "disk_full", "disk_reads",   "disconnect",      "in_doubt",      "store_outage",
+    "partition", "slow_store",   "repository_away", "clock_step",    "lost_wakeup",
+    "run_hangs", "run_fails",    "run_late",        "start_refused", "reload",
+    "restart",   "part_restart", "node_stopped",    "fault_point",   "model_trouble"};
 
 /// A fault at a point of the product.
 struct point_fault {
@@ -57,8 +58,8 @@ const std::vector<point_fault>& point_faults() {
 
 /// What cannot fail to have an effect.
 bool at_once(fault f) {
-  return f == fault::restart || f == fault::reload || f == fault::clock_step ||
-         f == fault::node_stopped;
+  return f == fault::restart || f == fault::part_restart || f == fault::reload ||
+         f == fault::clock_step || f == fault::node_stopped;
 }
 
 /// A fault that meets a machine without a node waits so long.
@@ -103,6 +104,7 @@ void world::strike(fault f) {
   case fault::node_kill:
   case fault::actor_kill:
   case fault::restart:
+  case fault::part_restart:
   case fault::reload:
   case fault::clock_step:
   case fault::node_stopped:
@@ -110,6 +112,7 @@ void world::strike(fault f) {
   case fault::disk_error:
   case fault::disk_sick:
   case fault::disk_full:
+  case fault::disk_reads:
   case fault::repository_away:
     return strike_disk(f, m);
   case fault::disconnect:
@@ -177,6 +180,7 @@ std::function<std::uint64_t()> world::effects_of(fault f, machine& m) {
   case fault::actor_kill:
     return [&m] { return static_cast<std::uint64_t>(m.kills()); };
   case fault::disk_error:
+  case fault::disk_reads:
     return [&m] { return m.disk().struck(); };
   case fault::disk_sick:
   case fault::disk_full:
@@ -302,6 +306,8 @@ void world::strike_node(fault f, machine& m) {
     return m.kill_actor_after(draw(messages_ahead));
   case fault::restart:
     return stop_in_order(m);
+  case fault::part_restart:
+    return restart_part(m);
   case fault::reload:
     return reload();
   case fault::clock_step:
@@ -342,6 +348,38 @@ void world::stop_in_order(machine& m) {
   });
 }
 
+/// One of the tree's parts, agents' dispatchers more often than the others: they hold runs.
+void world::restart_part(machine& m) {
+  constexpr std::array<std::string_view, 17> parts{"store",
+                                                   "permits",
+                                                   "governor",
+                                                   "workspace",
+                                                   "state_writer",
+                                                   "git_committer",
+                                                   "approvals",
+                                                   "mcp",
+                                                   "dispatchers",
+                                                   "librarian",
+                                                   "graph_recorder",
+                                                   "planner",
+                                                   "retention",
+                                                   "gateway",
+                                                   "",
+                                                   "",
+                                                   ""};
+  const auto& kernel = configurations_.front()->kernels.front();
+  std::string name(parts[draw(parts.size())]);
+  if (name.empty())
+    name = draw(3) == 0 ? "kernel:" + kernel.kernel_id
+                        : "dispatcher:" + kernel.kernel_id + "/" +
+                              kernel.agents[draw(kernel.agents.size())].agent_id;
+  tell("restart of " + name);
+  // Who is ended in the middle of a call does not settle it: it stays counted as the most.
+  if (chats_)
+    chats_->disturbed(true);
+  caf::anon_send(m.root(), actor_order{{}, actor_verb::restart, name});
+}
+
 void world::reload() {
   std::swap(configurations_[0], configurations_[1]);
   for (auto& m : machines_)
@@ -364,6 +402,10 @@ void world::strike_disk(fault f, machine& m) {
     constexpr std::array ops{disk_op::write, disk_op::sync, disk_op::rename, disk_op::open,
                              disk_op::sync_directory};
     return m.disk().fail_next(ops[draw(ops.size())], kinds[draw(kinds.size())], 1 + draw(3));
+  }
+  case fault::disk_reads: {
+    constexpr std::array ops{disk_op::read, disk_op::list, disk_op::stat, disk_op::size};
+    return m.disk().fail_next(ops[draw(ops.size())], disk_fault::io_error, 1 + draw(3));
   }
   case fault::repository_away:
     m.repositories().set_available(machine::kernel_home, false);

@@ -111,7 +111,7 @@ machine::machine(machine_parts parts)
       models_(std::make_shared<sim_http_client>(
           clock_, [this](const http_request& r) { return parts_.answer(r); })) {
   (void)disk_->make_directories(std::string(home) + "/run");
-  for (const char* name : {agent_program, check_program})
+  for (const char* name : {agent_program, check_program, sense_program})
     processes_->define(name,
                        [this](const process_spec& s, std::size_t) { return parts_.behave(s); });
 }
@@ -221,7 +221,12 @@ void machine::end_life() {
   repositories_->crash();
   root_ = nullptr;
   handled_ += system_->handled();
-  system_.reset();
+  system_->shut_down();
+  left_behind_ += system_->system().registry().running();
+  if (left_behind_ == 0)
+    system_.reset();
+  else
+    (void)system_.release(); // its destructor would wait for them for ever
   at_once_ = 0;
   busy_.clear();
   waker_ = nullptr;

@@ -139,6 +139,8 @@ class machine {
   /// Messages that the node has handled since its clock showed another moment. A node's work of one
   /// moment ends by itself; an actor that answers itself does not.
   std::uint64_t handled_at_once() const { return at_once_; }
+  /// Actors that were there when nobody was left who could end them.
+  std::uint64_t left_behind() const { return left_behind_; }
   bool livelocked() const { return at_once_ >= most_at_once; }
   /// Who has been busy with which messages of late: the most frequent ones, for the report.
   std::string busy_with() const;
@@ -164,9 +166,10 @@ class machine {
   /// Messages handled in all lives.
   std::uint64_t handled() const { return handled_ + (system_ ? system_->handled() : 0); }
 
-  /// What runs there: an agent's program, a check of what it did.
+  /// What runs there: an agent's program, a check of what it did, a look at the world before it.
   static constexpr const char* agent_program = "agent";
   static constexpr const char* check_program = "check";
+  static constexpr const char* sense_program = "sense";
 
   static constexpr const char* home = "/home/boyd";
   static constexpr const char* kernel_home = "/home/boyd/kernel/default";
@@ -208,6 +211,7 @@ class machine {
   std::uint64_t stops_ = 0;
   std::uint64_t slowed_ = 0;
   std::uint64_t lives_ = 0;
+  std::uint64_t left_behind_ = 0;
   std::uint64_t kill_in_ = 0; ///< messages until an actor is killed; 0: none will be
   int kills_ = 0;
   steady_time moment_{};                      ///< that `at_once_` is about

@@ -151,6 +151,41 @@ void talk_to_models(std::uint64_t seed, scenario& s) {
   s.menu.insert(fault::model_trouble);
 }
 
+config::script_executor answers_of(seeded_entropy& draw) {
+  constexpr std::array<const char*, 4> ends{"", "", "transient", "deterministic"};
+  config::script_executor script;
+  for (auto n = 1 + draw.next() % 4; n > 0; --n)
+    script.answers.push_back({"an answer", "answered", milliseconds{draw.next() % 20'000},
+                              ends[draw.next() % ends.size()]});
+  return script;
+}
+
+/// In one of three worlds the kernel has senses, and some agents are scripts, are asked first
+/// whether there is anything new, or have their work checked by a program. Drawn apart as well.
+void look_and_check(std::uint64_t seed, config::kernel& k) {
+  seeded_entropy draw(seed * 0xbf58476d1ce4e5b9ULL);
+  if (draw.next() % 3 != 0)
+    return;
+  for (auto n = draw.next() % 3; n > 0; --n) {
+    auto& sense = k.senses.emplace_back();
+    sense.name = "sense-" + std::to_string(n);
+    sense.argv = {machine::sense_program};
+    sense.interval = draw.next() % 2 == 0 ? 0ms : milliseconds{3h};
+  }
+  for (std::size_t i = 0; i < k.agents.size(); ++i) {
+    auto& a = k.agents[i];
+    if (!std::holds_alternative<config::command_executor>(a.run))
+      continue;
+    a.prompt += "\n{SENSES}";
+    if (i > 0 && draw.next() % 2 == 0)
+      a.run = answers_of(draw);
+    else if (draw.next() % 3 == 0)
+      a.require.push_back({config::requirement::kind_t::command, {}, {machine::check_program}});
+    if (draw.next() % 4 == 0)
+      a.wake.emplace().argv = {machine::sense_program};
+  }
+}
+
 /// Where no agent is a program, none can misbehave: other kinds take the place of that.
 void drop_what_cannot_be(scenario& s) {
   constexpr std::array of_programs{fault::run_hangs, fault::run_fails, fault::run_late,
@@ -191,6 +226,7 @@ scenario scenario_of(std::uint64_t seed) {
     s.options.housekeeping.sweep = 1min;
   ask_models(seed, s.configuration);
   talk_to_models(seed, s);
+  look_and_check(seed, s.configuration.kernels.front());
   drop_what_cannot_be(s);
   return s;
 }
@@ -201,6 +237,7 @@ seed_report run_seed(std::uint64_t seed, int days) {
   w.boot();
   w.run(std::chrono::hours{24} * days);
   w.settle();
+  w.take_down();
   seed_report r;
   r.seed = seed;
   r.trace = w.trace();

@@ -26,6 +26,7 @@ enum class fault : std::uint8_t {
   disk_error,   ///< EIO, ENOSPC or a short write, once or a few times
   disk_sick,    ///< EIO on every change for a while
   disk_full,    ///< ENOSPC for a while
+  disk_reads,   ///< EIO on reading a file or a directory, once or a few times
   disconnect,   ///< a machine's connections to the database break for a while
   in_doubt,     ///< they break in COMMIT, which took place or not
   store_outage, ///< the database is away for a while
@@ -40,6 +41,7 @@ enum class fault : std::uint8_t {
   start_refused, ///< an agent cannot be started
   reload,        ///< another configuration takes effect
   restart,       ///< an operator stops the node in order and starts it again
+  part_restart,  ///< an operator has one part of the tree stopped and started anew
   node_stopped,  ///< SIGSTOP, perhaps past its leases, then SIGCONT
   fault_point,   ///< one of the product's own is armed, with one of the actions it can
   model_trouble, ///< for a while all calls of chats fail, in one way
@@ -85,6 +87,8 @@ class world {
   void calm(milliseconds time);
   /// Ends all faults, waits until nothing is under way and checks what holds then.
   void settle();
+  /// Ends all nodes, at once.
+  void take_down();
   /// The second half of `settle`.
   void check_settled();
 
@@ -133,6 +137,7 @@ class world {
   const machine_clock& first_clock() const { return machines_.front()->clock(); }
   std::unique_ptr<machine> make_machine(std::size_t number);
   sim_program behave(const machine& m, const process_spec& spec);
+  sim_program sense();
   sim_http_answer answer(machine& m, const http_request& request);
 
   void advance(milliseconds by);
@@ -143,6 +148,7 @@ class world {
   void start(machine& m);
   void reboot(machine& m, bool power);
   void crashed(machine& m, bool power);
+  void check_left_behind(const machine& m);
   void boot_in(machine& m, milliseconds delay);
   void at(milliseconds when, std::function<void()> what);
   void run_due();
@@ -171,6 +177,7 @@ class world {
   sim_program draw_odd_run(fault f);
   void reload();
   void stop_in_order(machine& m);
+  void restart_part(machine& m);
   void step_clock(machine& m);
   bool busy() const;
   bool loses_words() const;

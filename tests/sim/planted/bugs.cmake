@@ -25,6 +25,14 @@ planted_bug(sync_tried_again src/files/journal.cpp
     distrust_handle();
     return synced;]])
 
+planted_bug(append_not_cut src/files/journal.cpp
+  [[if (auto cut = handle_->truncate(end_); !cut) {]]
+  [[if (auto cut = @BUG@ ? result<void>{} : handle_->truncate(end_); !cut) {]])
+# The look at the size behind each append would notice.
+planted_bug(append_not_cut src/files/journal.cpp
+  [[if (!size || *size != end_ + bytes.size()) {]]
+  [[if (!size || (!@BUG@ && *size != end_ + bytes.size())) {]])
+
 planted_bug(torn_tail_kept src/files/journal.cpp
   [[if (tail > 0) {]]
   [[if (tail > 0 && !@BUG@) {]])

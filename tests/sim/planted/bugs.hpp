@@ -16,6 +16,7 @@ enum class planted_bug : std::uint8_t {
   sync_tried_again,    ///< a journal's fsync that failed is called again and then believed
   no_directory_sync,   ///< a renamed file's directory is not synced
   no_file_sync,        ///< a new file is renamed before its bytes are on the disk
+  append_not_cut,      ///< what a failed append left stands before the next one
   torn_tail_kept,      ///< a journal's torn end is not cut off
   permit_kept,         ///< the permits of a dispatcher that died are not given back
   permit_given_twice,  ///< a permit that comes back counts twice
@@ -41,6 +42,7 @@ inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none
                                                                            "sync_tried_again",
                                                                            "no_directory_sync",
                                                                            "no_file_sync",
+                                                                           "append_not_cut",
                                                                            "torn_tail_kept",
                                                                            "permit_kept",
                                                                            "permit_given_twice",

@@ -124,6 +124,11 @@ any_reply sim_transaction::run(const remove_finished& op) {
     removed += old ? 1 : 0;
     it = old ? data_.slots.erase(it) : std::next(it);
   }
+  for (auto it = data_.nodes.begin(); it != data_.nodes.end() && removed < op.limit;) {
+    const bool old = it->second.last_seen < before;
+    removed += old ? 1 : 0;
+    it = old ? data_.nodes.erase(it) : std::next(it);
+  }
   removed += remove_cycles(before, op.keep_cycles, op.limit - removed);
   removed += remove_spend(op.age, op.limit - removed);
   removed += remove_approvals(op.age, op.limit - removed);
