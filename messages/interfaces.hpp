@@ -138,7 +138,7 @@ using kernel_actor = caf::typed_actor<
     // One cycle now, through the admission gate.
     caf::replies_to<trigger_cycle>::with<answers<trigger_reply>>,
     // Answers when that cycle is recorded.
-    caf::replies_to<await_cycle>::with<answers<cycle_record>>,
+    caf::replies_to<await_cycle>::with<answers<awaited_cycle>>,
     // Where are you?
     caf::replies_to<kernel_query>::with<answers<kernel_status>>,
     // How are you?

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/cycle.hpp"
+#include "boyd/core/dispatch.hpp"
 #include "messages/message.hpp"
 
 #include <optional>
@@ -24,6 +25,13 @@ struct trigger_reply : message {
 /// Answers when the cycle is recorded.
 struct await_cycle : message {
   std::string cycle_id;
+};
+
+struct awaited_cycle : message {
+  cycle_record record;
+  /// Its dispatches, when it has just ended with all of them final and left nothing untold;
+  /// nothing: the store is to be asked.
+  std::optional<std::vector<dispatch>> rows;
 };
 
 struct kernel_query : message {};

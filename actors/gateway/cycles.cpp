@@ -38,6 +38,23 @@ json problems_of(const exchange_ptr& x, const cycle_record& c, result<store_repl
 }
 
 /// The cycle with what each of its dispatches came to.
+json cycle_json(const cycle_record& c, const std::vector<dispatch>& rows) {
+  auto body = to_json(c);
+  for (auto& a : body["agents"]) {
+    const auto d = std::ranges::find_if(
+        rows, [&](const dispatch& row) { return row.agent_id == a["agent_id"]; });
+    if (d == rows.end())
+      continue;
+    a["dispatch_id"] = d->dispatch_id;
+    a["attempt"] = d->attempt;
+    a["failure_class"] = name_of(d->outcome.failure);
+    a["execution"] = name_of(d->outcome.execution);
+    a["claim"] = name_of(d->outcome.claim);
+    a["verification"] = name_of(d->outcome.verification);
+  }
+  return body;
+}
+
 void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
   store::list_dispatches op;
   op.kernel_id = c.kernel_id;
@@ -49,22 +66,8 @@ void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
   ask<store_reply>(
       x->self, x->self->state.parts.store, std::move(request), [x, c](result<store_reply> r) {
         const auto rows = r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());
-        auto body = to_json(c);
+        auto body = cycle_json(c, rows ? *rows : std::vector<dispatch>{});
         body["problems"] = problems_of(x, c, r);
-        for (auto& a : body["agents"]) {
-          if (!rows)
-            break;
-          auto d = std::ranges::find_if(
-              *rows, [&](const dispatch& row) { return row.agent_id == a["agent_id"]; });
-          if (d == rows->end())
-            continue;
-          a["dispatch_id"] = d->dispatch_id;
-          a["attempt"] = d->attempt;
-          a["failure_class"] = name_of(d->outcome.failure);
-          a["execution"] = name_of(d->outcome.execution);
-          a["claim"] = name_of(d->outcome.claim);
-          a["verification"] = name_of(d->outcome.verification);
-        }
         x->reply("cycle", std::move(body));
       });
 }
@@ -184,13 +187,16 @@ void show_cycle(exchange_ptr x, const std::string& id) {
     return x->fail_with({errc::invalid_argument, "wait must be 0 or 1", "wait=" + wait, {}});
   if (wait != "1")
     return find_cycle(x, kernel->kernel_id, id);
-  ask<cycle_record>(
+  ask<awaited_cycle>(
       x->self, x->self->state.parts.kernels.at(kernel->kernel_id), await_cycle{{}, id},
-      [x](result<cycle_record> r) {
-        if (r)
-          reply_cycle(x, *r);
-        else
-          x->fail_with(r.error());
+      [x](result<awaited_cycle> r) {
+        if (!r)
+          return x->fail_with(r.error());
+        if (!r->rows)
+          return reply_cycle(x, r->record);
+        auto body = cycle_json(r->record, *r->rows);
+        body["problems"] = json::array();
+        x->reply("cycle", std::move(body));
       },
       kernel->cycle_deadline + 1h);
 }

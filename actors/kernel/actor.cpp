@@ -60,11 +60,11 @@ void forget_listener(self_pointer self, const caf::down_msg& m) {
   std::erase_if(self->state.listeners, [&](const auto& l) { return l.address() == m.source; });
 }
 
-caf::typed_response_promise<result<cycle_record>> await(self_pointer self, const std::string& id) {
+caf::typed_response_promise<result<awaited_cycle>> await(self_pointer self, const std::string& id) {
   auto& s = self->state;
-  auto promise = self->make_response_promise<result<cycle_record>>();
+  auto promise = self->make_response_promise<result<awaited_cycle>>();
   if (s.latest && s.latest->cycle_id == id && s.closing != id)
-    answer<cycle_record>(promise, *s.latest);
+    answer<awaited_cycle>(promise, awaited_cycle{{}, *s.latest, {}});
   else
     s.waiters[id].push_back(promise);
   return promise;

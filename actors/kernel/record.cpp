@@ -196,14 +196,24 @@ void pre_commit(self_pointer self) {
 
 namespace {
 
-void answer_waiters(self_pointer self, const cycle_record& record) {
+void answer_waiters(self_pointer self, const awaited_cycle& ended) {
   auto& s = self->state;
-  const auto it = s.waiters.find(record.cycle_id);
+  const auto it = s.waiters.find(ended.record.cycle_id);
   if (it == s.waiters.end())
     return;
   for (auto& w : it->second)
-    answer<cycle_record>(w, record);
+    answer<awaited_cycle>(w, ended);
   s.waiters.erase(it);
+}
+
+/// With the rows that it was judged by, unless some of them may have changed since.
+awaited_cycle with_rows(self_pointer self, const cycle_record& record) {
+  const auto& s = self->state;
+  const auto ended = [](const dispatch& d) { return is_final(d.status); };
+  const bool whole = s.cycle && s.cycle->id() == record.cycle_id &&
+                     std::ranges::all_of(s.cycle->rows(), ended) &&
+                     s.untold.cycle_id != record.cycle_id;
+  return {{}, record, whole ? std::optional(s.cycle->rows()) : std::nullopt};
 }
 
 /// What the record of the cycle that ends could not tell goes to the next one; it is written with
@@ -256,14 +266,14 @@ void close_slot(self_pointer self, const cycle_record& record) {
       return self->delayed_send(self, repair_retry, close_slot_again{{}, record});
     if (self->state.closing == record.cycle_id)
       self->state.closing.clear();
-    answer_waiters(self, record);
+    answer_waiters(self, {{}, record, {}});
   });
   // Whoever waits may end the process with the answer, and asks what was left untold: that comes
   // first, unless this part ends itself.
   if (keeps)
     s.closing = record.cycle_id;
   if (!keeps || s.finishing)
-    answer_waiters(self, record);
+    answer_waiters(self, with_rows(self, record));
 }
 
 void run_record_step(self_pointer self) {

@@ -111,7 +111,7 @@ struct kernel_state {
 
   std::uint64_t look_generation = 0;
   std::uint64_t step_generation = 0;
-  std::map<std::string, std::vector<caf::typed_response_promise<result<cycle_record>>>> waiters;
+  std::map<std::string, std::vector<caf::typed_response_promise<result<awaited_cycle>>>> waiters;
   std::vector<event_listener_actor> listeners;
   std::optional<caf::typed_response_promise<result<finish_reply>>> finishing;
   bool final_block = false; ///< being written: no step of the cycle runs any more

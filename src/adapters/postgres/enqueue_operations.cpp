@@ -229,12 +229,19 @@ void operations::insert_waiting(const std::vector<stored>& rows) {
     else
       lines.add_null().add_null().add_null();
     lines.end_row();
-    woken_.insert(d.kernel_id);
   }
   db_.copy("dispatch_waiting",
            "agent_no,priority,created_at,first_id,not_before,size,attempted,members,max_attempts,"
            "metadata,bodies",
            lines);
+}
+
+std::set<std::string> operations::woken() const {
+  auto all = woken_;
+  for (const auto& s : inserted_)
+    if (!all.contains(s.row.d.kernel_id) && !names_.claim_of(s.row.d.dispatch_id))
+      all.insert(s.row.d.kernel_id);
+  return all;
 }
 
 std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& ops) {

@@ -140,8 +140,9 @@ class operations {
   /// last thing before the commit.
   void write_counts(const array& ended = {});
 
-  /// Kernels that got pending work: whom to notify after the commit.
-  const std::set<std::string>& woken() const noexcept { return woken_; }
+  /// Kernels that got pending work: whom to notify after the commit. What was claimed with its
+  /// enqueue is nothing to others.
+  std::set<std::string> woken() const;
 
  private:
   /// Of (kernel_no, status).

@@ -271,7 +271,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   operations.write_totals();
   operations.write_counts();
   db_->commit();
-  woken_.insert(operations.woken().begin(), operations.woken().end());
+  woken_.merge(operations.woken());
   return replies;
 }
 

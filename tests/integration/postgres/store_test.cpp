@@ -224,6 +224,29 @@ TEST_CASE("a node is not woken by its own words") {
   CHECK(own.count() == 2);
 }
 
+TEST_CASE("nobody is woken for what was claimed with its enqueue") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(uri);
+  event_latch woken;
+  const auto source = adapters::make_postgres_wakeups(options_for(uri), [&] { woken.signal(); });
+  REQUIRE(woken.wait(1));
+  const auto all = s->apply({dispatches(1, 2), store::claim{"n1", "k", "a1", 1, 30s},
+                             store::claim{"n1", "k", "a2", 1, 30s}});
+  REQUIRE(all);
+  REQUIRE(std::get<store::claim::reply>(all->at(2)).size() == 1);
+  s->tidy();
+  // One of these two is left for others; had there been a word before, it would have come first.
+  REQUIRE(s->apply({dispatches(10, 2), store::claim{"n1", "k", "a10", 1, 30s}}));
+  s->tidy();
+  REQUIRE(woken.wait(2));
+  REQUIRE(s->apply({dispatches(20, 1)}));
+  s->tidy();
+  REQUIRE(woken.wait(3));
+  CHECK(woken.count() == 3);
+}
+
 TEST_CASE("what the server says beside answers is in the log, and nowhere else") {
   if (skipped())
     return;
