@@ -29,8 +29,8 @@ struct await_cycle : message {
 
 struct awaited_cycle : message {
   cycle_record record;
-  /// Its dispatches, when it has just ended with all of them final and left nothing untold;
-  /// nothing: the store is to be asked.
+  /// Its dispatches as it was judged by them, when it has just ended, all were final and nothing
+  /// was left untold; nothing: the store is to be asked.
   std::optional<std::vector<dispatch>> rows;
 };
 

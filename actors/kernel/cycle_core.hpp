@@ -28,7 +28,7 @@ enum class cycle_step : std::uint8_t {
   decide,     ///< the plan (planner)
   act,        ///< enqueue in one transaction (store)
   wait,       ///< until every dispatch is final, or the deadline
-  record_row, ///< the cycle's row and its slot (store): the truth
+  record_row, ///< the cycle's row (store): the truth
   reduce,     ///< a model's words for the outcomes, where one is asked (planner)
   render,     ///< facts (graph recorder); recent actions and the runtime block (state writer)
   commit,     ///< `pre-cycle <id>` and `cycle <id>: <status>` in one step (git committer)

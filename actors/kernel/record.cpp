@@ -206,13 +206,14 @@ void answer_waiters(self_pointer self, const awaited_cycle& ended) {
   s.waiters.erase(it);
 }
 
-/// With the rows that it was judged by, unless some of them may have changed since.
-awaited_cycle with_rows(self_pointer self, const cycle_record& record) {
+/// What who waits for it is told: with the rows that it was judged by, when all of them were final
+/// and nothing is left untold.
+awaited_cycle told_of(self_pointer self, const cycle_record& record) {
   const auto& s = self->state;
   const auto ended = [](const dispatch& d) { return is_final(d.status); };
-  const bool whole = s.cycle && s.cycle->id() == record.cycle_id &&
-                     std::ranges::all_of(s.cycle->rows(), ended) &&
-                     s.untold.cycle_id != record.cycle_id;
+  const bool whole =
+      s.waiters.contains(record.cycle_id) && s.cycle && s.cycle->id() == record.cycle_id &&
+      std::ranges::all_of(s.cycle->rows(), ended) && s.untold.cycle_id != record.cycle_id;
   return {{}, record, whole ? std::optional(s.cycle->rows()) : std::nullopt};
 }
 
@@ -261,19 +262,25 @@ void close_slot(self_pointer self, const cycle_record& record) {
     keep(state::owed_scope(record.kernel_id), state::render_owed(s.owed));
   if (auto facts = owed_facts_of(self, record.cycle_id))
     request.operations.emplace_back(std::move(*facts));
-  ask<store_reply>(self, s.parts.store, std::move(request), [self, record](result<store_reply> r) {
-    if (!r || !reply_of<store::close_occurrence>(r->values[0]))
-      return self->delayed_send(self, repair_retry, close_slot_again{{}, record});
-    if (self->state.closing == record.cycle_id)
-      self->state.closing.clear();
-    answer_waiters(self, {{}, record, {}});
-  });
+  auto told = told_of(self, record);
+  if (s.finishing)
+    answer_waiters(self, told);
   // Whoever waits may end the process with the answer, and asks what was left untold: that comes
   // first, unless this part ends itself.
   if (keeps)
     s.closing = record.cycle_id;
-  if (!keeps || s.finishing)
-    answer_waiters(self, with_rows(self, record));
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, record, keeps, told = std::move(told)](result<store_reply> r) {
+                     const bool closed = r && reply_of<store::close_occurrence>(r->values[0]);
+                     if (!closed)
+                       self->delayed_send(self, repair_retry, close_slot_again{{}, record});
+                     if (!closed && keeps)
+                       return;
+                     if (self->state.closing == record.cycle_id)
+                       self->state.closing.clear();
+                     // Recorded and committed it is also while its slot cannot be ended.
+                     answer_waiters(self, closed ? told : awaited_cycle{{}, record, {}});
+                   });
 }
 
 void run_record_step(self_pointer self) {

@@ -49,6 +49,7 @@ void remove_finished(self_pointer self) {
   store::remove_finished op;
   op.age = s.configuration->node_settings.retention;
   op.limit = limits::retention_batch;
+  op.node_age = std::max(op.age, op.node_age);
   ask_store(self, s.store, op, [self, later](result<store::remove_finished::reply> r) {
     if (!r)
       spdlog::warn("retention: nothing is removed: {}", to_string(r.error()));

@@ -52,7 +52,9 @@ TEST_CASE("a node whose home was replaced by another ends, and leaves that one a
   program old(home.node());
   REQUIRE(old.wait_for_stderr("ready: node "));
   fs::rename(home.path(), away);
-  REQUIRE(home.run({"init", "--no-input"}).code == 0);
+  const auto made = home.run({"init", "--no-input"});
+  INFO(made.err);
+  REQUIRE(made.code == 0);
   const auto end = old.finish();
   CHECK(end.code == 6);
   CHECK_THAT(end.err, Contains("another home was put in the place of its own"));

@@ -247,8 +247,8 @@ struct due_agents {
 };
 
 /// Removes one batch of finished rows (dispatches, decisions, occurrences, cycles beyond the newest
-/// `keep_cycles` of each kernel) older than `age`, and nodes that have not been seen for so long;
-/// returns how many. 0: nothing is left to remove.
+/// `keep_cycles` of each kernel) older than `age`, and nodes that have not been seen for
+/// `node_age`; returns how many. 0: nothing is left to remove.
 struct remove_finished {
   struct reply {
     std::uint64_t removed = 0;
@@ -256,6 +256,7 @@ struct remove_finished {
   milliseconds age{0};
   std::size_t keep_cycles = 100;
   std::size_t limit = 1000;
+  milliseconds node_age = std::chrono::hours{24};
 };
 
 // -- what models use up --------------------------------------------------------------------------

@@ -230,11 +230,11 @@ std::uint64_t operations::remove_dispatches(milliseconds age, std::uint64_t limi
 
 any_reply operations::run(const remove_finished& op) {
   remove_finished::reply reply;
-  const auto remove = [&](const char* sql, bool keep = false) {
+  const auto remove = [&](const char* sql, milliseconds age, bool keep = false) {
     if (reply.removed >= op.limit)
       return;
     parameters p;
-    p.add(op.age.count()).add(sql_limit(op.limit - reply.removed));
+    p.add(age.count()).add(sql_limit(op.limit - reply.removed));
     if (keep)
       p.add(sql_limit(op.keep_cycles));
     reply.removed += static_cast<std::uint64_t>(db_.run(sql, p).affected());
@@ -242,18 +242,21 @@ any_reply operations::run(const remove_finished& op) {
   reply.removed += remove_dispatches(op.age, op.limit);
   remove("DELETE FROM decisions WHERE (kernel_id, cycle_id, agent_id) IN (SELECT kernel_id, "
          "cycle_id, agent_id FROM decisions WHERE decided_at < now_ms() - $1::bigint ORDER BY "
-         "decided_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");
+         "decided_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)",
+         op.age);
   remove("DELETE FROM occurrences WHERE (kernel_id, scheduled_at) IN (SELECT kernel_id, "
          "scheduled_at FROM occurrences WHERE finished_at < now_ms() - $1::bigint ORDER BY "
-         "finished_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");
+         "finished_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)",
+         op.age);
   remove(
       "DELETE FROM nodes WHERE node_id IN (SELECT node_id FROM nodes WHERE last_seen < now_ms() - "
-      "$1::bigint ORDER BY last_seen LIMIT $2::bigint FOR UPDATE SKIP LOCKED)");
+      "$1::bigint ORDER BY last_seen LIMIT $2::bigint FOR UPDATE SKIP LOCKED)",
+      op.node_age);
   remove("DELETE FROM cycles WHERE cycle_id IN (SELECT cycle_id FROM (SELECT cycle_id, "
          "finished_at, row_number() OVER (PARTITION BY kernel_id ORDER BY started_at DESC, "
          "cycle_id DESC) AS place FROM cycles) c WHERE place > $3::bigint AND finished_at < "
          "now_ms() - $1::bigint LIMIT $2::bigint)",
-         true);
+         op.age, true);
   if (reply.removed < op.limit)
     reply.removed += remove_spend(op.age, op.limit - reply.removed);
   if (reply.removed < op.limit)

@@ -268,20 +268,23 @@ any_reply operations::run(const remove_finished& op) {
   remove_finished::reply reply;
   const auto before = to_unix_ms(now_ - op.age);
   const auto left = [&] { return op.limit - reply.removed; };
-  const auto remove = [&](const char* sql) {
+  const auto remove = [&](const char* sql, std::int64_t until) {
     if (left() == 0)
       return;
     auto s = db_.prepare(sql);
-    s.bind(before).bind(static_cast<std::int64_t>(left())).run();
+    s.bind(until).bind(static_cast<std::int64_t>(left())).run();
     reply.removed += static_cast<std::uint64_t>(db_.changes());
   };
   reply.removed += remove_dispatches(before, left());
   remove("DELETE FROM decisions WHERE (kernel_id, cycle_id, agent_id) IN (SELECT kernel_id, "
-         "cycle_id, agent_id FROM decisions WHERE decided_at < ? ORDER BY decided_at LIMIT ?)");
+         "cycle_id, agent_id FROM decisions WHERE decided_at < ? ORDER BY decided_at LIMIT ?)",
+         before);
   remove("DELETE FROM occurrences WHERE (kernel_id, scheduled_at) IN (SELECT kernel_id, "
-         "scheduled_at FROM occurrences WHERE finished_at < ? ORDER BY finished_at LIMIT ?)");
+         "scheduled_at FROM occurrences WHERE finished_at < ? ORDER BY finished_at LIMIT ?)",
+         before);
   remove("DELETE FROM nodes WHERE node_id IN (SELECT node_id FROM nodes WHERE last_seen < ? ORDER "
-         "BY last_seen LIMIT ?)");
+         "BY last_seen LIMIT ?)",
+         to_unix_ms(now_ - op.node_age));
   if (left() > 0)
     reply.removed += remove_cycles(before, op.keep_cycles, left());
   if (left() > 0)

@@ -5,6 +5,7 @@
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"
 
+#include <pqxx/pqxx>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
@@ -224,27 +225,61 @@ TEST_CASE("a node is not woken by its own words") {
   CHECK(own.count() == 2);
 }
 
+namespace {
+
+/// Hears what is said on the channel, in the order of the commits. The session outlives it.
+class channel_ear final : public pqxx::notification_receiver {
+ public:
+  explicit channel_ear(pqxx::connection& session)
+      : pqxx::notification_receiver(session, "boyd_work") {}
+
+  void operator()(const std::string& payload, int /*pid*/) override { heard_.push_back(payload); }
+
+  /// How many words were said before now.
+  std::size_t words() {
+    // The own word comes behind those that are committed already.
+    pqxx::nontransaction(conn()).exec("NOTIFY boyd_work, 'own'");
+    while (heard_.empty() || heard_.back() != "own")
+      conn().await_notification();
+    heard_.pop_back();
+    return heard_.size();
+  }
+
+ private:
+  std::vector<std::string> heard_;
+};
+
+} // namespace
+
 TEST_CASE("nobody is woken for what was claimed with its enqueue") {
   if (skipped())
     return;
   const auto uri = shared_postgres()->make_database();
   auto s = opened(uri);
-  event_latch woken;
-  const auto source = adapters::make_postgres_wakeups(options_for(uri), [&] { woken.signal(); });
-  REQUIRE(woken.wait(1));
-  const auto all = s->apply({dispatches(1, 2), store::claim{"n1", "k", "a1", 1, 30s},
-                             store::claim{"n1", "k", "a2", 1, 30s}});
-  REQUIRE(all);
-  REQUIRE(std::get<store::claim::reply>(all->at(2)).size() == 1);
-  s->tidy();
-  // One of these two is left for others; had there been a word before, it would have come first.
-  REQUIRE(s->apply({dispatches(10, 2), store::claim{"n1", "k", "a10", 1, 30s}}));
-  s->tidy();
-  REQUIRE(woken.wait(2));
-  REQUIRE(s->apply({dispatches(20, 1)}));
-  s->tidy();
-  REQUIRE(woken.wait(3));
-  CHECK(woken.count() == 3);
+  pqxx::connection session(uri);
+  channel_ear ear(session);
+  const auto applied = [&](std::vector<store::operation> batch) {
+    auto replies = s->apply(batch);
+    REQUIRE(replies);
+    s->tidy();
+    return std::move(*replies);
+  };
+  const auto all = applied({dispatches(1, 2), store::claim{"n1", "k", "a1", 1, 30s},
+                            store::claim{"n1", "k", "a2", 1, 30s}});
+  REQUIRE(std::get<store::claim::reply>(all.at(1)).size() == 1);
+  REQUIRE(std::get<store::claim::reply>(all.at(2)).size() == 1);
+  CHECK(ear.words() == 0);
+  applied({dispatches(10, 2), store::claim{"n1", "k", "a10", 1, 30s}});
+  CHECK(ear.words() == 1); // one of the two is left for others
+  applied({dispatches(20, 1)});
+  CHECK(ear.words() == 2);
+  // Given back, it is anybody's.
+  settlement back;
+  back.dispatch_id = "dispatch-1";
+  back.fence = std::get<store::claim::reply>(all.at(1)).at(0).row.fence;
+  back.to = settle_to::release;
+  applied({store::settle{"n1", {back}}});
+  CHECK(ear.words() == 3);
 }
 
 TEST_CASE("what the server says beside answers is in the log, and nowhere else") {

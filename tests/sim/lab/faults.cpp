@@ -58,8 +58,8 @@ const std::vector<point_fault>& point_faults() {
 
 /// What cannot fail to have an effect.
 bool at_once(fault f) {
-  return f == fault::restart || f == fault::part_restart || f == fault::reload ||
-         f == fault::clock_step || f == fault::node_stopped;
+  return f == fault::restart || f == fault::reload || f == fault::clock_step ||
+         f == fault::node_stopped;
 }
 
 /// A fault that meets a machine without a node waits so long.
@@ -180,8 +180,11 @@ std::function<std::uint64_t()> world::effects_of(fault f, machine& m) {
   case fault::actor_kill:
     return [&m] { return static_cast<std::uint64_t>(m.kills()); };
   case fault::disk_error:
+    return [&m] { return m.disk().struck_changing(); };
   case fault::disk_reads:
-    return [&m] { return m.disk().struck(); };
+    return [&m] { return m.disk().struck_looking(); };
+  case fault::part_restart:
+    return [count = part_restarts_] { return *count; };
   case fault::disk_sick:
   case fault::disk_full:
     return [&m] { return m.sick_calls(); };
@@ -377,7 +380,13 @@ void world::restart_part(machine& m) {
   // Who is ended in the middle of a call does not settle it: it stays counted as the most.
   if (chats_)
     chats_->disturbed(true);
-  caf::anon_send(m.root(), actor_order{{}, actor_verb::restart, name});
+  m.system().own(m.system().system().spawn(
+      [root = m.root(), name, count = part_restarts_](caf::event_based_actor* self) {
+        constexpr milliseconds patience = 1min;
+        self->request(root, patience, actor_order{{}, actor_verb::restart, name})
+            .then([count](const result<actor_order_reply>& r) { *count += r ? 1 : 0; },
+                  [](const caf::error&) {});
+      }));
 }
 
 void world::reload() {

@@ -64,9 +64,7 @@ class gated_store final : public dispatch_store {
     // The transaction took place; whether the node hears of it is another matter.
     if (owner_.counts(cut_unit::changes))
       return fail(gone().error());
-    if (replies && std::ranges::any_of(batch, [](const auto& op) {
-          return std::holds_alternative<store::enqueue_cycle>(op);
-        }))
+    if (replies && std::ranges::any_of(batch, [this](const auto& op) { return leaves_work(op); }))
       owner_.parts_.tell_others();
     return replies;
   }
@@ -79,6 +77,20 @@ class gated_store final : public dispatch_store {
   std::string describe() const override { return inner_->describe(); }
 
  private:
+  /// For another node: what was claimed with its enqueue is none.
+  bool leaves_work(const store::operation& op) const {
+    const auto& rows = owner_.parts_.database->all_rows();
+    const auto waits = [&](const std::string& id) {
+      const auto row = rows.find(id);
+      return row != rows.end() && row->second.d.status == dispatch_status::pending;
+    };
+    if (const auto* enqueued = std::get_if<store::enqueue_cycle>(&op))
+      return std::ranges::any_of(enqueued->specs, waits, &dispatch_spec::dispatch_id);
+    const auto* settled = std::get_if<store::settle>(&op);
+    return settled != nullptr &&
+           std::ranges::any_of(settled->items, waits, &settlement::dispatch_id);
+  }
+
   static result<void> gone() { return fail(errc::store_unavailable, "the machine is off", "sim"); }
 
   machine& owner_;
@@ -222,8 +234,9 @@ void machine::end_life() {
   root_ = nullptr;
   handled_ += system_->handled();
   system_->shut_down();
-  left_behind_ += system_->system().registry().running();
-  if (left_behind_ == 0)
+  const auto left = system_->system().registry().running();
+  left_behind_ += left;
+  if (left == 0)
     system_.reset();
   else
     (void)system_.release(); // its destructor would wait for them for ever

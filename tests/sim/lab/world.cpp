@@ -122,7 +122,7 @@ std::unique_ptr<machine> world::make_machine(std::size_t number) {
   return made;
 }
 
-/// Mostly the same as before, sometimes nothing, and now and then for ever.
+/// One of three sights; now and then it fails, or never ends.
 sim_program world::sense() {
   sim_program p;
   p.output = "seen: " + std::to_string(draw(3)) + "\n";

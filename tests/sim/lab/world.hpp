@@ -209,6 +209,8 @@ class world {
   std::vector<timed> agenda_;         ///< not sorted: short
   std::set<const machine*> just_booted_;
   std::deque<odd_run> next_runs_;
+  /// Orders that were carried out; shared with those who wait for the answer.
+  std::shared_ptr<std::uint64_t> part_restarts_ = std::make_shared<std::uint64_t>(0);
   std::vector<awaited> awaited_; ///< one of a kind for each machine
   std::array<std::uint64_t, fault_kinds> struck_{};
   std::deque<std::string> events_;

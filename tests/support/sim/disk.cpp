@@ -96,6 +96,10 @@ struct name_change {
   inode_ptr target;
 };
 
+bool looks(disk_op op) {
+  return op == disk_op::read || op == disk_op::stat || op == disk_op::size || op == disk_op::list;
+}
+
 struct pending_fault {
   disk_op op;
   disk_fault fault;
@@ -145,7 +149,8 @@ struct sim_disk::impl {
   std::vector<pending_fault> faults;
   std::optional<std::uint64_t> capacity;
   std::uint64_t calls = 0;
-  std::uint64_t struck = 0; ///< by `faults`
+  std::uint64_t struck_looking = 0; ///< by `faults`
+  std::uint64_t struck_changing = 0;
   std::uint64_t next_inode = 1;
   std::uint64_t boot = 0; ///< handles of an earlier one are stale
 
@@ -156,7 +161,7 @@ struct sim_disk::impl {
     for (auto it = faults.begin(); it != faults.end(); ++it) {
       if (it->op == op && path.find(it->path_part) != std::string::npos) {
         const auto chosen = it->fault;
-        ++struck;
+        ++(looks(op) ? struck_looking : struck_changing);
         if (--it->count == 0) {
           faults.erase(it);
         }
@@ -531,8 +536,12 @@ void sim_disk::kill_process() {
   ++impl_->boot;
 }
 
-std::uint64_t sim_disk::struck() const noexcept {
-  return impl_->struck;
+std::uint64_t sim_disk::struck_looking() const noexcept {
+  return impl_->struck_looking;
+}
+
+std::uint64_t sim_disk::struck_changing() const noexcept {
+  return impl_->struck_changing;
 }
 
 std::uint64_t sim_disk::calls() const noexcept {

@@ -100,8 +100,9 @@ class sim_disk final : public file_system {
   /// The process dies but the machine lives: handles become stale, nothing is lost.
   void kill_process();
 
-  /// How many calls a rule of `fail_next` has struck so far.
-  std::uint64_t struck() const noexcept;
+  /// How many calls a rule of `fail_next` has struck so far: of those that look, of the others.
+  std::uint64_t struck_looking() const noexcept;
+  std::uint64_t struck_changing() const noexcept;
 
   /// Number of calls so far, refused ones included: the sweep "fail at call k" counts with it.
   std::uint64_t calls() const noexcept;

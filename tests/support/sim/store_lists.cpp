@@ -125,7 +125,7 @@ any_reply sim_transaction::run(const remove_finished& op) {
     it = old ? data_.slots.erase(it) : std::next(it);
   }
   for (auto it = data_.nodes.begin(); it != data_.nodes.end() && removed < op.limit;) {
-    const bool old = it->second.last_seen < before;
+    const bool old = it->second.last_seen < now_ - op.node_age;
     removed += old ? 1 : 0;
     it = old ? data_.nodes.erase(it) : std::next(it);
   }
