@@ -4,6 +4,7 @@
 #include "messages/message.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct queue_changed : message {
 /// These dispatches have reached a new state here; rows say which.
 struct dispatches_settled : message {
   std::vector<std::string> dispatch_ids;
+  /// All rows of cycles that they belong to, by cycle, where these came with the settlement. Not
+  /// of every one: who misses its own asks the store.
+  std::map<std::string, std::vector<dispatch>> rows;
 };
 
 /// Another node has changed the queue (LISTEN/NOTIFY): sent by the wake-up source's thread.

@@ -130,7 +130,7 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
       [](queue_changed&) {
         // nop
       },
-      [self](dispatches_settled&) { ask_rows(self); },
+      [self](dispatches_settled& m) { hear_settled(self, m); },
       [self](look_tick& m) {
         repair_rendering(self);
         if (m.generation == self->state.look_generation)

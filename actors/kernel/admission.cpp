@@ -160,9 +160,8 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
   return {};
 }
 
-void open_trigger(self_pointer self, const std::string& trigger, std::string refusal,
-                  caf::typed_response_promise<result<trigger_reply>> promise) {
-  auto& s = self->state;
+admitted_slot slot_of(self_pointer self, const std::string& trigger, const std::string& refusal) {
+  const auto& s = self->state;
   admitted_slot a;
   a.slot.kernel_id = s.settings->kernel_id;
   a.slot.scheduled_at = now_of(self);
@@ -175,6 +174,15 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
   // The asker is told this id and may wait for it: it holds after a crash, too.
   if (refusal.empty())
     a.slot.cycle_id = a.cycle_id;
+  return a;
+}
+
+using trigger_promise = caf::typed_response_promise<result<trigger_reply>>;
+
+void open_trigger(self_pointer self, const std::string& trigger, std::string refusal,
+                  trigger_promise promise) {
+  auto& s = self->state;
+  auto a = slot_of(self, trigger, refusal);
   auto op = slot_request(self, a.slot, a.cycle_id);
   s.opening = s.opening || refusal.empty();
   a = admitted(op, std::move(a.cycle_id));
@@ -193,6 +201,45 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
               self->state.admitted.push_back(std::move(a));
               start_next(self);
             });
+}
+
+/// A pause is in the way, or the millisecond was taken.
+void not_begun(self_pointer self, const std::string& trigger,
+               const result<store::list_pauses::reply>& pauses, trigger_promise promise) {
+  if (!pauses)
+    return answer<trigger_reply>(promise, fail(pauses.error()));
+  open_trigger(self, trigger, gate(self, *pauses), std::move(promise));
+}
+
+/// The same where nothing but a pause can be in the way: the store looks at that itself, and says
+/// at once what the cycle begins with.
+void begin_trigger(self_pointer self, const std::string& trigger, trigger_promise promise) {
+  auto& s = self->state;
+  auto a = slot_of(self, trigger, {});
+  auto op = slot_request(self, a.slot, a.cycle_id);
+  op.unless_paused = true;
+  a = admitted(op, std::move(a.cycle_id));
+  auto request = orient_request(self);
+  request.operations.insert(request.operations.begin(), std::move(op));
+  s.opening = true;
+  ask<store_reply>(
+      self, s.parts.store, std::move(request),
+      [self, a, trigger, promise, ahead = look_ahead(self)](result<store_reply> r) {
+        auto& st = self->state;
+        st.opening = false;
+        const auto slot = r ? reply_of<store::open_occurrence>(r->values.front()) : fail(r.error());
+        if (!slot)
+          return answer<trigger_reply>(promise, fail(slot.error()));
+        r->values.erase(r->values.begin());
+        if (!slot->opened)
+          return not_begun(self, trigger, reply_of<store::list_pauses>(r->values[pauses_at]),
+                           promise);
+        answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
+        st.admitted.push_back(a);
+        look_on(self, ahead, std::move(*r));
+        start_next(self);
+        st.ahead = nullptr; // it was for now
+      });
 }
 
 /// Looks up how far the oldest left-over cycle got, and goes on from there.
@@ -312,6 +359,8 @@ void admit_trigger(self_pointer self, std::string trigger,
     s.triggers.push_back({std::move(trigger), std::move(promise)});
     return;
   }
+  if (begins_at_once(self) && !plan::is_quiet(s.quiet, now_of(self)))
+    return begin_trigger(self, trigger, promise);
   ask_store(self, s.parts.store, store::list_pauses{s.settings->kernel_id},
             [self, trigger, promise](result<store::list_pauses::reply> r) mutable {
               if (!r)

@@ -33,8 +33,9 @@ result<void> as_void(const result<store_reply>& r) {
   return {};
 }
 
-store_request orient_request(self_pointer self);
 void take_orientation(self_pointer self, result<store_reply> r);
+
+} // namespace
 
 /// Answers in any order.
 struct perception {
@@ -42,8 +43,11 @@ struct perception {
   result<gathered_context> context = fail(errc::timed_out, "no answer");
   result<void> begun;
   std::optional<result<store_reply>> orientation; ///< where it was asked for at once
-  int missing = 2;
+  int missing = 0;
+  configuration_ptr configuration; ///< that it was asked under
 };
+
+namespace {
 
 void perceived(self_pointer self, perception& p) {
   auto& s = self->state;
@@ -63,21 +67,10 @@ void perceived(self_pointer self, perception& p) {
     run_step(self);
 }
 
-/// A new cycle's row is written meanwhile: reading has no effects, and waits for nothing.
-void perceive(self_pointer self) {
+void read_files(self_pointer self, const std::shared_ptr<perception>& all) {
   auto& s = self->state;
-  announce(self, "perceive", {}, "reads STATE.md, goal, memory and senses");
-  auto all = std::make_shared<perception>();
-  if (s.cycle->step() == cycle_step::begin) {
-    ++all->missing;
-    store_request request;
-    request.operations.emplace_back(store::begin_cycle{s.cycle->record()});
-    ask<store_reply>(self, s.parts.store, std::move(request), [self, all](result<store_reply> r) {
-      all->begun = as_void(r);
-      self->state.cycle->begin(all->begun);
-      perceived(self, *all);
-    });
-  }
+  all->missing += 2;
+  all->configuration = s.parts.configuration;
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
                    [self, all](result<state_reply> r) {
                      if (r)
@@ -93,6 +86,27 @@ void perceive(self_pointer self) {
         perceived(self, *all);
       },
       gather_limit(*s.settings));
+}
+
+/// A new cycle's row is written meanwhile: reading has no effects, and waits for nothing.
+void perceive(self_pointer self) {
+  auto& s = self->state;
+  announce(self, "perceive", {}, "reads STATE.md, goal, memory and senses");
+  const auto ahead = std::exchange(s.ahead, nullptr);
+  if (ahead && ahead->configuration == s.parts.configuration)
+    return perceived(self, *ahead);
+  auto all = std::make_shared<perception>();
+  if (s.cycle->step() == cycle_step::begin) {
+    ++all->missing;
+    store_request request;
+    request.operations.emplace_back(store::begin_cycle{s.cycle->record()});
+    ask<store_reply>(self, s.parts.store, std::move(request), [self, all](result<store_reply> r) {
+      all->begun = as_void(r);
+      self->state.cycle->begin(all->begun);
+      perceived(self, *all);
+    });
+  }
+  read_files(self, all);
   // Files are read at once: the rows are no older for it. Senses may take minutes.
   if (!s.settings->senses.empty())
     return;
@@ -129,22 +143,6 @@ result<void> read_spent(self_pointer self, store_reply& r, orientation& into) {
   into.spent =
       queue::spent_agents(*s.parts.configuration, *s.settings, s.parts.context->node_id, *rows);
   return {};
-}
-
-store_request orient_request(self_pointer self) {
-  auto& s = self->state;
-  store::list_dispatches recent;
-  recent.kernel_id = s.settings->kernel_id;
-  recent.ended_only = true;
-  recent.limit = limits::recent_results;
-  store_request request;
-  request.operations.emplace_back(store::latest_per_agent{s.settings->kernel_id});
-  request.operations.emplace_back(recent);
-  request.operations.emplace_back(store::list_pauses{s.settings->kernel_id});
-  request.operations.emplace_back(store::get_facts{"slots:" + s.settings->kernel_id});
-  if (queue::has_budgets(*s.settings))
-    request.operations.emplace_back(queue::todays_totals());
-  return request;
 }
 
 void take_orientation(self_pointer self, result<store_reply> r) {
@@ -264,6 +262,37 @@ void announce_ends(self_pointer self) {
 
 } // namespace
 
+store_request orient_request(self_pointer self) {
+  auto& s = self->state;
+  store::list_dispatches recent;
+  recent.kernel_id = s.settings->kernel_id;
+  recent.ended_only = true;
+  recent.limit = limits::recent_results;
+  store_request request;
+  request.operations.emplace_back(store::latest_per_agent{s.settings->kernel_id});
+  request.operations.emplace_back(recent);
+  request.operations.emplace_back(store::list_pauses{s.settings->kernel_id});
+  request.operations.emplace_back(store::get_facts{"slots:" + s.settings->kernel_id});
+  if (queue::has_budgets(*s.settings))
+    request.operations.emplace_back(queue::todays_totals());
+  return request;
+}
+
+std::shared_ptr<perception> look_ahead(self_pointer self) {
+  if (!self->state.settings->senses.empty())
+    return nullptr;
+  auto all = std::make_shared<perception>();
+  all->missing = 1; // the cycle itself
+  read_files(self, all);
+  return all;
+}
+
+void look_on(self_pointer self, std::shared_ptr<perception> ahead, store_reply rows) {
+  if (ahead)
+    ahead->orientation = std::move(rows);
+  self->state.ahead = std::move(ahead);
+}
+
 void announce(self_pointer self, const std::string& phase, const std::string& agent,
               const std::string& text) {
   auto& s = self->state;
@@ -301,9 +330,51 @@ void retry_step(self_pointer self, const error& why) {
   retry_in(self, step_retry);
 }
 
+namespace {
+
+bool waits_for_rows(self_pointer self) {
+  const auto& s = self->state;
+  return s.cycle && s.cycle->step() == cycle_step::wait && !s.final_block;
+}
+
+/// `again`: they may have changed since they were asked for.
+void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again) {
+  auto& s = self->state;
+  const auto failed = rows ? std::optional<error>{} : rows.error();
+  const bool overdue = now_of(self) - s.cycle->started_at() >= s.settings->cycle_deadline;
+  s.cycle->wait(std::move(rows), overdue, now_of(self));
+  if (failed && s.finishing)
+    return write_final_block(self);
+  if (failed)
+    return retry_step(self, *failed);
+  s.problem.clear();
+  announce_ends(self);
+  if (s.cycle->step() != cycle_step::wait)
+    return run_step(self);
+  if (s.finishing && !again)
+    return write_final_block(self);
+  if (s.cycle->cancel_requested())
+    cancel_running_cycle(self);
+  if (again)
+    return ask_rows(self);
+  retry_in(self, rows_poll);
+}
+
+} // namespace
+
+void hear_settled(self_pointer self, dispatches_settled& news) {
+  auto& s = self->state;
+  if (!waits_for_rows(self))
+    return;
+  const auto told = news.rows.find(s.cycle->id());
+  if (told == news.rows.end() || s.asking_rows)
+    return ask_rows(self);
+  take_rows(self, std::move(told->second), false);
+}
+
 void ask_rows(self_pointer self) {
   auto& s = self->state;
-  if (!s.cycle || s.cycle->step() != cycle_step::wait || s.final_block)
+  if (!waits_for_rows(self))
     return;
   if (s.asking_rows) {
     s.rows_again = true;
@@ -318,26 +389,8 @@ void ask_rows(self_pointer self) {
     auto& st = self->state;
     st.asking_rows = false;
     const bool again = std::exchange(st.rows_again, false);
-    if (!st.cycle || st.cycle->step() != cycle_step::wait)
-      return;
-    const auto failed = rows ? std::optional<error>{} : rows.error();
-    const bool overdue = now_of(self) - st.cycle->started_at() >= st.settings->cycle_deadline;
-    st.cycle->wait(std::move(rows), overdue, now_of(self));
-    if (failed && st.finishing)
-      return write_final_block(self);
-    if (failed)
-      return retry_step(self, *failed);
-    st.problem.clear();
-    announce_ends(self);
-    if (st.cycle->step() != cycle_step::wait)
-      return run_step(self);
-    if (st.finishing && !again)
-      return write_final_block(self);
-    if (st.cycle->cancel_requested())
-      cancel_running_cycle(self);
-    if (again)
-      return ask_rows(self);
-    retry_in(self, rows_poll);
+    if (st.cycle && st.cycle->step() == cycle_step::wait)
+      take_rows(self, std::move(rows), again);
   });
 }
 

@@ -56,6 +56,9 @@ struct admitted_slot {
   std::optional<utc_time> begun_at{}; ///< its row was made with the slot
 };
 
+/// What a cycle begins with: STATE.md, its context and the rows.
+struct perception;
+
 /// A trigger that came before the kernel knew where it stands.
 struct waiting_trigger {
   std::string trigger;
@@ -87,6 +90,7 @@ struct kernel_state {
   std::deque<cycle_record> to_resume;
 
   std::optional<cycle_core> cycle;
+  std::shared_ptr<perception> ahead;  ///< of the cycle that begins now
   std::optional<cycle_record> latest; ///< the latest recorded cycle
   bool has_run = false;               ///< this node has ended a cycle before
   std::vector<std::string> carried;   ///< problems for the next record
@@ -134,12 +138,23 @@ void cancel_running_cycle(self_pointer self);
 void start_next(self_pointer self);
 
 // cycle.cpp: the steps of a running cycle
+/// The rows that a cycle is judged by at its begin.
+store_request orient_request(self_pointer self);
+/// Where orient_request has the pauses.
+inline constexpr std::size_t pauses_at = 2;
+/// Has the files read of a cycle whose slot is being written: reading has no effects, and waits for
+/// nothing. Null: senses have effects.
+std::shared_ptr<perception> look_ahead(self_pointer self);
+/// What orient_request came to, which was asked with the slot. For the cycle that begins at once.
+void look_on(self_pointer self, std::shared_ptr<perception> ahead, store_reply rows);
 void run_step(self_pointer self);
 /// How long the planner may take to answer for its model, and a little more.
 milliseconds question_limit(const config::adviser& ask);
 /// Models that the cycle waits for are waited for no longer.
 void stop_questions_of(self_pointer self);
 void ask_rows(self_pointer self);
+/// The rows of the running cycle, where they came with the news; else they are asked for.
+void hear_settled(self_pointer self, dispatches_settled& news);
 void announce(self_pointer self, const std::string& phase, const std::string& agent,
               const std::string& text);
 

@@ -87,10 +87,10 @@ bool changes_something(const store_request& request) {
   return !std::ranges::all_of(request.operations, is_question);
 }
 
-void tell(self_pointer self, const std::vector<std::string>& settled) {
+void tell_settled(self_pointer self, const queue_news& news) {
   for (const auto& l : self->state.listeners)
-    if (!settled.empty() && !faults::lost("queue.settled"))
-      self->send(l, dispatches_settled{{}, settled});
+    if (!news.settled().empty() && !faults::lost("queue.settled"))
+      self->send(l, dispatches_settled{{}, news.settled(), news.rows()});
 }
 
 /// `queued` empty: the store has to be asked.
@@ -101,7 +101,7 @@ void tell(self_pointer self, const std::vector<queued_work>& queued) {
 }
 
 void tell(self_pointer self, const queue_news& news) {
-  tell(self, news.settled());
+  tell_settled(self, news);
   if (news.has_work())
     tell(self, news.queued());
 }

@@ -81,6 +81,13 @@ void queue_news::collect(const store::settle& op, const store::any_reply& any) {
   }
 }
 
+/// The newest answer is the one behind all settlements. A list that is full may have left rows out.
+void queue_news::collect(const store::list_dispatches& op, const store::any_reply& any) {
+  const auto* rows = std::get_if<store::list_dispatches::reply>(&any);
+  if (rows != nullptr && !op.cycle_id.empty() && rows->size() < op.limit)
+    rows_[op.cycle_id] = *rows;
+}
+
 /// Only what was cancelled: a kernel that waits for a row which runs on would be told without end.
 void queue_news::collect(const store::cancel_dispatch& op, const store::any_reply& any) {
   const auto* cancelled = std::get_if<store::cancel_dispatch::reply>(&any);
@@ -91,6 +98,7 @@ void queue_news::collect(const store::cancel_dispatch& op, const store::any_repl
 void queue_news::collect(const job<store_request, store_reply>& j) {
   if (!j.reply)
     return;
+  const bool settles = std::holds_alternative<store::settle>(j.request.operations.front());
   for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
     const auto& op = j.request.operations[i];
     const auto& value = j.reply->values[i];
@@ -98,6 +106,8 @@ void queue_news::collect(const job<store_request, store_reply>& j) {
       collect(*s, value);
     else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
       collect(*c, value);
+    else if (const auto* list = std::get_if<store::list_dispatches>(&op); list && settles)
+      collect(*list, value);
     else if (const auto* e = std::get_if<store::enqueue_cycle>(&op))
       collect(*e, value, j.request.with);
     else if (const auto* taken = std::get_if<store::claim>(&op))

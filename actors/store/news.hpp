@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,15 @@ class queue_news {
   /// same transaction is not among it.
   std::vector<queued_work> queued() const;
   const std::vector<std::string>& settled() const { return settled_; }
+  /// See dispatches_settled.
+  const std::map<std::string, std::vector<dispatch>>& rows() const { return rows_; }
 
  private:
   void collect(const store::enqueue_cycle& op, const store::any_reply& any, std::uint64_t with);
   void collect(const store::claim& op, const store::any_reply& any, std::uint64_t with);
   void collect(const store::settle& op, const store::any_reply& any);
   void collect(const store::cancel_dispatch& op, const store::any_reply& any);
+  void collect(const store::list_dispatches& op, const store::any_reply& any);
 
   /// Work of one agent, and the number under which it was told of before it was enqueued.
   struct told_work {
@@ -41,6 +45,7 @@ class queue_news {
   bool work_ = false; ///< more than `queued_` tells
   std::vector<told_work> queued_;
   std::vector<std::string> settled_;
+  std::map<std::string, std::vector<dispatch>> rows_;
 };
 
 } // namespace boyd

@@ -57,14 +57,14 @@ std::pair<some_jobs, some_jobs> apart(const some_jobs& all) {
   return parts;
 }
 
-/// Results of finished work, alone or with a fact that counts them.
+/// Results of finished work, alone or with a fact that counts them and questions behind them.
 bool brings_results(const store_request& request) {
   const auto is_result = [](const store::operation& op) {
     return std::holds_alternative<store::settle>(op);
   };
   return std::ranges::any_of(request.operations, is_result) &&
          std::ranges::all_of(request.operations, [&](const store::operation& op) {
-           return is_result(op) || std::holds_alternative<store::put_fact>(op);
+           return is_result(op) || std::holds_alternative<store::put_fact>(op) || is_question(op);
          });
 }
 
@@ -279,7 +279,7 @@ void store_session::answer_during_outage(const some_jobs& batch, const error& wh
   }
 }
 
-/// A fact that comes with results is refused by itself.
+/// A fact or question that comes with results is refused by itself.
 result<store_reply> store_session::spooled(const store_request& request, const error& why) {
   store_reply replies;
   for (const auto& op : request.operations) {

@@ -49,6 +49,7 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
                              const retry_limits& limits, double unit_random, stop_cause stop) {
   settlement s;
   s.dispatch_id = claimed.row.dispatch_id;
+  s.cycle_id = claimed.row.cycle_id;
   s.fence = claimed.row.fence;
   s.outcome = outcome;
   if (is_success(outcome)) {
@@ -72,6 +73,16 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
   }
   s.to = settle_to::failed;
   return s;
+}
+
+store::list_dispatches rows_behind(const std::string& kernel_id, const std::string& cycle_id) {
+  // Most cycles have no more; a settlement is not to carry a list of hundreds.
+  constexpr std::size_t few = 16;
+  store::list_dispatches op;
+  op.kernel_id = kernel_id;
+  op.cycle_id = cycle_id;
+  op.limit = few + 1;
+  return op;
 }
 
 } // namespace boyd::queue

@@ -116,6 +116,37 @@ TEST_CASE("a slot is opened with its cycle's row, or neither is written") {
   REQUIRE(ask(s, store::list_occurrences{"k", {}, 10}).size() == 1);
 }
 
+TEST_CASE("a slot that no pause may meet is not written while its kernel is paused") {
+  const auto w = any_world();
+  auto& s = w->store();
+  auto slot = slot_at(1000);
+  slot.created_at = from_unix_ms(1001);
+  slot.cycle_id = "c1";
+  const store::open_occurrence own{slot, cycle_at("c1", 1000), true};
+  const auto pause = [&](const char* kernel, const char* agent) {
+    ask(s, store::set_pause{{kernel, agent, "holidays", {}}});
+  };
+  // Of another kernel, and of one agent.
+  pause("other", "");
+  pause("k", "a");
+  REQUIRE(ask(s, own).opened);
+  pause("k", "");
+  // Its own once more, after an answer that was not heard.
+  REQUIRE(ask(s, own).opened);
+
+  slot.scheduled_at = from_unix_ms(2000);
+  slot.cycle_id = "c2";
+  REQUIRE(!ask(s, store::open_occurrence{slot, cycle_at("c2", 2000), true}).opened);
+  slot.cycle_id.clear();
+  REQUIRE(!ask(s, store::open_occurrence{slot, {}, true}).opened);
+  REQUIRE(ask(s, store::list_occurrences{"k", {}, 10}).size() == 1);
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5}).size() == 1);
+  REQUIRE(ask(s, store::open_occurrence{slot}).opened);
+  ask(s, store::clear_pause{"k", ""});
+  slot.scheduled_at = from_unix_ms(3000);
+  REQUIRE(ask(s, store::open_occurrence{slot, {}, true}).opened);
+}
+
 TEST_CASE("a cycle's row is made, finished and listed newest first") {
   const auto w = any_world();
   auto& s = w->store();

@@ -81,6 +81,7 @@ struct settlement {
   settle_to to = settle_to::failed;
   milliseconds delay{0}; ///< for retry
   run_outcome outcome;
+  std::string cycle_id{}; ///< of the dispatch, where it is known: the store has it
 };
 
 /// What the store did with a settlement or transition.

@@ -34,12 +34,13 @@ struct ok {
 /// the store's time is written and a repeat finds the slot taken.
 struct open_occurrence {
   struct reply {
-    bool opened = false;
+    bool opened = false; ///< false also because of `unless_paused`
   };
   occurrence slot; ///< state open, or final at once (skipped, missed, coalesced)
   /// Begun with the slot when that is opened, as begin_cycle would; the slot has its cycle_id. It
   /// spares a cycle that begins at once a transaction of its own.
   std::optional<cycle_record> cycle{};
+  bool unless_paused = false; ///< nothing is written while the whole kernel is paused
 };
 
 /// Ends a slot. Idempotent; the first ending wins.

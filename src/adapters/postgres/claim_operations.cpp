@@ -177,8 +177,10 @@ void operations::take(const std::string& sql, const claim& like, const array& ag
     rows.add(static_cast<std::int64_t>(c->rows));
     most.add(static_cast<std::int64_t>(c->limit - c->out.size()));
   }
-  const auto a = db_.run(
-      sql, parameters{}.add(agents).add(rows).add(most).add(like.node_id).add(like.lease.count()));
+  const auto values =
+      parameters{}.add(agents).add(rows).add(most).add(like.node_id).add(like.lease.count());
+  const auto a = std::exchange(commits_with_claim_, false) ? db_.run_and_commit(sql, values)
+                                                           : db_.run(sql, values);
   for (auto* c : asked) {
     c->before = c->out.size();
     c->taken = 0;
@@ -247,6 +249,12 @@ void operations::claim_any(const claim& op, asked_claim& asked) {
     take(claim_of_any(), op, agents, one);
 }
 
+void operations::commit_with_claim() {
+  write_totals();
+  write_counts();
+  commits_with_claim_ = true;
+}
+
 std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
   // How many dispatches a row stands for is not known: full rows first, then as many as the rows
   // so far let expect.
@@ -291,12 +299,34 @@ std::vector<any_reply> operations::run(const std::vector<const claim*>& ops) {
   return replies;
 }
 
-any_reply operations::run(const due_agents&) {
+namespace {
+
+/// The last row, without an agent, is the time until the next delayed one.
+any_reply read_due(const answer& a, directory& names) {
+  due_agents::reply reply;
+  for (int r = 0; r < a.rows(); ++r) {
+    if (a.is_null(r, 0)) {
+      reply.next_in = milliseconds{a.integer(r, 2)};
+      continue;
+    }
+    const auto& agent = names.of(a.integer(r, 0));
+    reply.due.push_back({agent.kernel_id, agent.agent_id, static_cast<int>(a.integer(r, 1)),
+                         static_cast<std::uint64_t>(a.integer(r, 2))});
+  }
+  std::sort(reply.due.begin(), reply.due.end(), [](const auto& x, const auto& y) {
+    return std::tie(x.kernel_id, x.agent_id) < std::tie(y.kernel_id, y.agent_id);
+  });
+  return reply;
+}
+
+} // namespace
+
+question operations::ask(const due_agents&) {
   constexpr std::size_t half_full = most_members / 2;
   // Steps from one agent to the next along dispatch_waiting_order, and reads no more of each than
   // the count needs: a few rows when they stand for many dispatches. The last row, without an
   // agent, is the time until the next delayed one.
-  const auto a = db_.run(
+  static const std::string sql =
       "WITH RECURSIVE a(no) AS ((SELECT agent_no FROM dispatch_waiting ORDER BY agent_no LIMIT 1) "
       "UNION ALL SELECT n.agent_no FROM a, LATERAL (SELECT agent_no FROM dispatch_waiting WHERE "
       "agent_no > a.no ORDER BY agent_no LIMIT 1) n) SELECT a.no, c.best, least($1::bigint, CASE "
@@ -306,24 +336,11 @@ any_reply operations::run(const due_agents&) {
       "AS rows FROM (SELECT size, priority FROM dispatch_waiting WHERE agent_no = a.no AND "
       "not_before <= now_ms() ORDER BY priority DESC LIMIT $2::bigint) due) c WHERE c.rows > 0 "
       "UNION ALL (SELECT NULL, NULL, not_before - now_ms() FROM dispatch_waiting WHERE not_before "
-      "> created_at AND not_before > now_ms() ORDER BY not_before LIMIT 1)",
-      parameters{}
-          .add(static_cast<std::int64_t>(queue::due_count_cap))
-          .add(static_cast<std::int64_t>(queue::due_count_cap / half_full + 1)));
-  due_agents::reply reply;
-  for (int r = 0; r < a.rows(); ++r) {
-    if (a.is_null(r, 0)) {
-      reply.next_in = milliseconds{a.integer(r, 2)};
-      continue;
-    }
-    const auto& agent = names_.of(a.integer(r, 0));
-    reply.due.push_back({agent.kernel_id, agent.agent_id, static_cast<int>(a.integer(r, 1)),
-                         static_cast<std::uint64_t>(a.integer(r, 2))});
-  }
-  std::sort(reply.due.begin(), reply.due.end(), [](const auto& x, const auto& y) {
-    return std::tie(x.kernel_id, x.agent_id) < std::tie(y.kernel_id, y.agent_id);
-  });
-  return reply;
+      "> created_at AND not_before > now_ms() ORDER BY not_before LIMIT 1)";
+  return {{sql, parameters{}
+                    .add(static_cast<std::int64_t>(queue::due_count_cap))
+                    .add(static_cast<std::int64_t>(queue::due_count_cap / half_full + 1))},
+          [this](const answer& a) { return read_due(a, names_); }};
 }
 
 } // namespace boyd::adapters::postgres

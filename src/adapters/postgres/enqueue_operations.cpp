@@ -114,6 +114,17 @@ stored stored_of(const request& r, utc_time now) {
   return {queue::new_row(*r.spec, now), r.agent, false};
 }
 
+/// The time that stands for the server's own in rows that count from it.
+constexpr utc_time server_time{};
+
+void write_rows(session& db, const std::string& table, std::string_view columns,
+                const copy_rows& rows, bool from_now) {
+  if (from_now)
+    db.insert_from_now(table, columns, rows);
+  else
+    db.copy(table, columns, rows);
+}
+
 /// The requests as rows, in one COPY: it fails when any stands already.
 std::vector<stored> copy_requests(session& db, const std::vector<request>& all, utc_time now) {
   std::vector<stored> out;
@@ -124,10 +135,10 @@ std::vector<stored> copy_requests(session& db, const std::vector<request>& all, 
     rows.add(to_unix_ms(d.created_at)).add(to_unix_ms(d.not_before));
     rows.add_unless("{}", d.metadata_json).add(d.prompt).end_row();
   }
-  db.copy("dispatch_requests",
-          "dispatch_id,agent_no,cycle_id,priority,max_attempts,created_at,not_before,metadata,"
-          "prompt",
-          rows);
+  write_rows(db, "dispatch_requests",
+             "dispatch_id,agent_no,cycle_id,priority,max_attempts,created_at,not_before,metadata,"
+             "prompt",
+             rows, now == server_time);
   return out;
 }
 
@@ -196,7 +207,7 @@ std::size_t waiting_bytes(const dispatch& d) {
 
 } // namespace
 
-void operations::insert_waiting(const std::vector<stored>& rows) {
+void operations::insert_waiting(const std::vector<stored>& rows, bool from_now) {
   std::vector<const stored*> sorted;
   for (const auto& s : rows)
     sorted.push_back(&s);
@@ -230,10 +241,10 @@ void operations::insert_waiting(const std::vector<stored>& rows) {
       lines.add_null().add_null().add_null();
     lines.end_row();
   }
-  db_.copy("dispatch_waiting",
-           "agent_no,priority,created_at,first_id,not_before,size,attempted,members,max_attempts,"
-           "metadata,bodies",
-           lines);
+  write_rows(db_, "dispatch_waiting",
+             "agent_no,priority,created_at,first_id,not_before,size,attempted,members,max_attempts,"
+             "metadata,bodies",
+             lines, from_now);
 }
 
 std::set<std::string> operations::woken() const {
@@ -246,7 +257,10 @@ std::set<std::string> operations::woken() const {
 
 std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& ops) {
   const auto all = requests_of(names_, ops);
-  auto rows = careful_ ? insert_requests(db_, all, now()) : copy_requests(db_, all, now());
+  // Not to ask for the time saves a few rows a third of their way.
+  const bool from_now = !careful_ && all.size() <= few_rows;
+  const auto at = from_now ? server_time : now();
+  auto rows = careful_ ? insert_requests(db_, all, at) : copy_requests(db_, all, at);
   std::unordered_set<std::string_view> fresh;
   for (const auto& s : rows)
     fresh.insert(s.row.d.dispatch_id);
@@ -280,7 +294,7 @@ std::vector<any_reply> operations::run(const std::vector<const enqueue_cycle*>& 
   }
   insert_decisions(db_, ops);
   fresh.clear();
-  insert_waiting(rows);
+  insert_waiting(rows, from_now);
   std::ranges::move(rows, std::back_inserter(inserted_));
   return replies;
 }

@@ -7,10 +7,6 @@ using namespace store;
 
 namespace {
 
-std::string text_of(const answer& a, int row, int column) {
-  return std::string{a.text(row, column)};
-}
-
 /// A time that its caller may leave to the store: 0 stands for now.
 std::int64_t or_now(utc_time t) {
   return to_unix_ms(t);
@@ -20,16 +16,15 @@ std::int64_t or_now(const std::optional<utc_time>& t) {
   return t ? to_unix_ms(*t) : 0;
 }
 
-std::int64_t sql_limit(std::size_t limit) {
-  return static_cast<std::int64_t>(limit);
-}
-
-/// $1 to $10: the slot.
+/// $1 to $10: the slot; $11: whether a pause keeps it from being written, unless it stands already.
 constexpr std::string_view open_slot =
     "INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
-    "node_id, created_at, finished_at) VALUES($1, $2::bigint, $3, $4, $5::boolean, $6, $7, $8, "
-    "coalesce(nullif($9::bigint, 0), now_ms()), coalesce(nullif($10::bigint, 0), CASE $4 WHEN "
-    "'open' THEN NULL ELSE now_ms() END)) ON CONFLICT (kernel_id, scheduled_at) DO UPDATE SET "
+    "node_id, created_at, finished_at) SELECT $1::text, $2::bigint, $3::text, $4::text, "
+    "$5::boolean, $6::text, $7::text, $8::text, coalesce(nullif($9::bigint, 0), now_ms()), "
+    "coalesce(nullif($10::bigint, 0), CASE $4 WHEN 'open' THEN NULL ELSE now_ms() END) WHERE NOT "
+    "$11::boolean OR NOT EXISTS (SELECT 1 FROM pauses WHERE kernel_id=$1 AND agent_id='') OR "
+    "EXISTS (SELECT 1 FROM occurrences WHERE kernel_id=$1 AND scheduled_at=$2::bigint) "
+    "ON CONFLICT (kernel_id, scheduled_at) DO UPDATE SET "
     "state='open' WHERE $4='open' AND $9::bigint<>0 AND occurrences.state='open' AND "
     "occurrences.cycle_id=excluded.cycle_id AND occurrences.node_id=excluded.node_id AND "
     "occurrences.trigger=excluded.trigger AND occurrences.created_at=excluded.created_at";
@@ -98,7 +93,7 @@ cycle_record read_cycle(const answer& a, int r) {
 
 } // namespace
 
-any_reply operations::run(const open_occurrence& op) {
+question operations::ask(const open_occurrence& op) {
   const auto& o = op.slot;
   parameters p;
   p.add(o.kernel_id)
@@ -110,16 +105,19 @@ any_reply operations::run(const open_occurrence& op) {
       .add(o.cycle_id)
       .add(o.node_id)
       .add(or_now(o.created_at))
-      .add(or_now(o.finished_at));
+      .add(or_now(o.finished_at))
+      .add(op.unless_paused ? "t" : "f");
   if (!op.cycle)
-    return open_occurrence::reply{db_.run(open_slot, p).affected() > 0};
+    return {{std::string{open_slot}, p},
+            [](const answer& a) { return open_occurrence::reply{a.affected() > 0}; }};
   // In one statement: one way to the server.
   static const std::string sql =
       "WITH slot AS (" + std::string{open_slot} + " RETURNING 1), row AS (" +
       write_cycle_sql(false, static_cast<int>(p.values().size()) + 1, "SELECT 1 FROM slot") +
       ") SELECT count(*) FROM slot";
   add_cycle(p, *op.cycle);
-  return open_occurrence::reply{db_.run(sql, p).integer(0, 0) > 0};
+  return {{sql, std::move(p)},
+          [](const answer& a) { return open_occurrence::reply{a.integer(0, 0) > 0}; }};
 }
 
 any_reply operations::run(const close_occurrence& op) {
@@ -135,14 +133,9 @@ any_reply operations::run(const close_occurrence& op) {
   return ok{};
 }
 
-any_reply operations::run(const list_occurrences& op) {
-  const auto a = db_.run("SELECT kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
-                         "node_id, created_at, finished_at FROM occurrences WHERE kernel_id=$1 AND "
-                         "scheduled_at <= $2::bigint ORDER BY scheduled_at DESC LIMIT $3::bigint",
-                         parameters{}
-                             .add(op.kernel_id)
-                             .add(to_unix_ms(op.until.value_or(utc_time::max())))
-                             .add(sql_limit(op.limit)));
+namespace {
+
+any_reply read_occurrences(const answer& a) {
   std::vector<occurrence> out;
   for (int r = 0; r < a.rows(); ++r) {
     occurrence o;
@@ -159,6 +152,19 @@ any_reply operations::run(const list_occurrences& op) {
     out.push_back(std::move(o));
   }
   return out;
+}
+
+} // namespace
+
+question operations::ask(const list_occurrences& op) {
+  return {{"SELECT kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
+           "node_id, created_at, finished_at FROM occurrences WHERE kernel_id=$1 AND "
+           "scheduled_at <= $2::bigint ORDER BY scheduled_at DESC LIMIT $3::bigint",
+           parameters{}
+               .add(op.kernel_id)
+               .add(to_unix_ms(op.until.value_or(utc_time::max())))
+               .add(sql_limit(op.limit))},
+          read_occurrences};
 }
 
 void operations::write_cycle(const cycle_record& c, bool finish) {
@@ -183,42 +189,56 @@ any_reply operations::run(const finish_cycle& op) {
   return ok{};
 }
 
-any_reply operations::run(const list_cycles& op) {
-  const auto a = db_.run(
-      "SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
-      "failed, failed_agents, agents, duration_ms, error, started_at, "
-      "finished_at, node_id FROM cycles WHERE kernel_id=$1 AND ($2::boolean OR "
-      "status<>'running') AND ($4='' OR cycle_id=$4) ORDER BY started_at DESC, cycle_id DESC "
-      "LIMIT $3::bigint",
-      parameters{}
-          .add(op.kernel_id)
-          .add(op.include_running ? "t" : "f")
-          .add(sql_limit(op.limit))
-          .add(op.cycle_id));
+namespace {
+
+any_reply read_cycles(const answer& a) {
   std::vector<cycle_record> out;
   for (int r = 0; r < a.rows(); ++r)
     out.push_back(read_cycle(a, r));
   return out;
 }
 
-any_reply operations::run(const list_decisions& op) {
-  const auto a =
-      db_.run("SELECT cycle_id, decided_at, agent_id, dispatched, reason, detail FROM decisions "
-              "WHERE kernel_id=$1 AND decided_at <= $2::bigint AND ($3='' OR agent_id=$3) AND "
-              "($4='' OR cycle_id=$4) ORDER BY decided_at DESC, cycle_id DESC, agent_id LIMIT "
-              "$5::bigint",
-              parameters{}
-                  .add(op.kernel_id)
-                  .add(to_unix_ms(op.until.value_or(utc_time::max())))
-                  .add(op.agent_id)
-                  .add(op.cycle_id)
-                  .add(sql_limit(op.limit)));
+} // namespace
+
+question operations::ask(const list_cycles& op) {
+  return {{"SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
+           "failed, failed_agents, agents, duration_ms, error, started_at, "
+           "finished_at, node_id FROM cycles WHERE kernel_id=$1 AND ($2::boolean OR "
+           "status<>'running') AND ($4='' OR cycle_id=$4) ORDER BY started_at DESC, cycle_id DESC "
+           "LIMIT $3::bigint",
+           parameters{}
+               .add(op.kernel_id)
+               .add(op.include_running ? "t" : "f")
+               .add(sql_limit(op.limit))
+               .add(op.cycle_id)},
+          read_cycles};
+}
+
+namespace {
+
+any_reply read_decisions(const answer& a) {
   std::vector<list_decisions::row> out;
   for (int r = 0; r < a.rows(); ++r)
     out.push_back({text_of(a, r, 0),
                    a.time(r, 1),
                    {text_of(a, r, 2), a.text(r, 3) == "t", text_of(a, r, 4), text_of(a, r, 5)}});
   return out;
+}
+
+} // namespace
+
+question operations::ask(const list_decisions& op) {
+  return {{"SELECT cycle_id, decided_at, agent_id, dispatched, reason, detail FROM decisions "
+           "WHERE kernel_id=$1 AND decided_at <= $2::bigint AND ($3='' OR agent_id=$3) AND "
+           "($4='' OR cycle_id=$4) ORDER BY decided_at DESC, cycle_id DESC, agent_id LIMIT "
+           "$5::bigint",
+           parameters{}
+               .add(op.kernel_id)
+               .add(to_unix_ms(op.until.value_or(utc_time::max())))
+               .add(op.agent_id)
+               .add(op.cycle_id)
+               .add(sql_limit(op.limit))},
+          read_decisions};
 }
 
 any_reply operations::run(const set_pause& op) {
@@ -236,14 +256,22 @@ any_reply operations::run(const clear_pause& op) {
   return clear_pause::reply{a.affected() > 0};
 }
 
-any_reply operations::run(const list_pauses& op) {
-  const auto a = db_.run("SELECT kernel_id, agent_id, reason, since FROM pauses WHERE $1='' OR "
-                         "kernel_id=$1 ORDER BY kernel_id, agent_id",
-                         parameters{}.add(op.kernel_id));
+namespace {
+
+any_reply read_pauses(const answer& a) {
   std::vector<pause_record> out;
   for (int r = 0; r < a.rows(); ++r)
     out.push_back({text_of(a, r, 0), text_of(a, r, 1), text_of(a, r, 2), a.time(r, 3)});
   return out;
+}
+
+} // namespace
+
+question operations::ask(const list_pauses& op) {
+  return {{"SELECT kernel_id, agent_id, reason, since FROM pauses WHERE $1='' OR "
+           "kernel_id=$1 ORDER BY kernel_id, agent_id",
+           parameters{}.add(op.kernel_id)},
+          read_pauses};
 }
 
 any_reply operations::run(const put_fact& op) {
@@ -257,12 +285,19 @@ any_reply operations::run(const put_fact& op) {
   return ok{};
 }
 
-any_reply operations::run(const get_facts& op) {
-  const auto a = db_.run("SELECT key, value FROM facts WHERE scope=$1", parameters{}.add(op.scope));
+namespace {
+
+any_reply read_facts(const answer& a) {
   get_facts::reply reply;
   for (int r = 0; r < a.rows(); ++r)
     reply[text_of(a, r, 0)] = text_of(a, r, 1);
   return reply;
+}
+
+} // namespace
+
+question operations::ask(const get_facts& op) {
+  return {{"SELECT key, value FROM facts WHERE scope=$1", parameters{}.add(op.scope)}, read_facts};
 }
 
 any_reply operations::run(const beat& op) {
@@ -274,14 +309,23 @@ any_reply operations::run(const beat& op) {
   return ok{};
 }
 
-any_reply operations::run(const list_nodes&) {
-  const auto a = db_.run("SELECT node_id, host, pid, first_seen, last_seen FROM nodes ORDER BY "
-                         "node_id");
+namespace {
+
+any_reply read_nodes(const answer& a) {
   std::vector<list_nodes::row> out;
   for (int r = 0; r < a.rows(); ++r)
     out.push_back(
         {text_of(a, r, 0), text_of(a, r, 1), a.integer(r, 2), a.time(r, 3), a.time(r, 4)});
   return out;
+}
+
+} // namespace
+
+question operations::ask(const list_nodes&) {
+  return {{"SELECT node_id, host, pid, first_seen, last_seen FROM nodes ORDER BY "
+           "node_id",
+           {}},
+          read_nodes};
 }
 
 } // namespace boyd::adapters::postgres

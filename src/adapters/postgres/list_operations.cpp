@@ -39,10 +39,6 @@ std::vector<dispatch> all_shown(const answer& a, bool bodies, directory& names) 
   return out;
 }
 
-std::int64_t sql_limit(std::size_t limit) {
-  return static_cast<std::int64_t>(limit);
-}
-
 /// The numbers of a kernel's agents; without one, of all.
 std::string agents_of(const std::string& kernel_id) {
   return "SELECT a.no FROM agents a" +
@@ -159,28 +155,31 @@ class id_query {
 
 } // namespace
 
-any_reply operations::run(const find_dispatch& op) {
+question operations::ask(const find_dispatch& op) {
   static const auto sql = select_rows("SELECT dispatch_id AS id FROM dispatch_requests WHERE "
                                       "dispatch_id >= $1 AND dispatch_id < $1 || '~' ORDER BY "
                                       "dispatch_id LIMIT 2",
                                       true);
-  const auto a = db_.run(sql, parameters{}.add(op.dispatch_id));
-  std::optional<dispatch> found;
-  if (a.rows() > 0) // the newest is the first: the exact one is the last
-    found = shown(a, a.rows() - 1, true, names_);
-  if (a.rows() > 1 && found->dispatch_id != op.dispatch_id)
-    return error{errc::invalid_argument, "several dispatches begin with " + op.dispatch_id, "store",
-                 "give more characters of the id"};
-  return found;
+  return {{sql, parameters{}.add(op.dispatch_id)}, [this, &op](const answer& a) -> any_reply {
+            std::optional<dispatch> found;
+            if (a.rows() > 0) // the newest is the first: the exact one is the last
+              found = shown(a, a.rows() - 1, true, names_);
+            if (a.rows() > 1 && found->dispatch_id != op.dispatch_id)
+              return error{errc::invalid_argument,
+                           "several dispatches begin with " + op.dispatch_id, "store",
+                           "give more characters of the id"};
+            return found;
+          }};
 }
 
-any_reply operations::run(const list_dispatches& op) {
+question operations::ask(const list_dispatches& op) {
   id_query ids(op);
-  const auto sql = select_rows(ids.sql(), op.with_bodies);
-  return all_shown(db_.run(sql, ids.values()), op.with_bodies, names_);
+  auto sql = select_rows(ids.sql(), op.with_bodies);
+  return {{std::move(sql), ids.values()},
+          [this, &op](const answer& a) { return all_shown(a, op.with_bodies, names_); }};
 }
 
-any_reply operations::run(const latest_per_agent& op) {
+question operations::ask(const latest_per_agent& op) {
   // One probe of dispatch_requests_newest per agent, whatever the table's size.
   static const auto sql =
       select_rows("SELECT n.id FROM (" + agents_of("$1") +
@@ -189,26 +188,34 @@ any_reply operations::run(const latest_per_agent& op) {
                       "DESC, dispatch_id "
                       "DESC LIMIT 1) n",
                   false);
-  auto out = all_shown(db_.run(sql, parameters{}.add(op.kernel_id)), false, names_);
-  std::sort(out.begin(), out.end(),
-            [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
-  return out;
+  return {{sql, parameters{}.add(op.kernel_id)}, [this](const answer& a) {
+            auto out = all_shown(a, false, names_);
+            std::ranges::sort(out, {}, &dispatch::agent_id);
+            return out;
+          }};
 }
 
-any_reply operations::run(const count_by_status& op) {
-  write_counts();
-  const auto a = db_.run(
-      "SELECT c.status, sum(c.n)::bigint FROM (SELECT kernel_no, status, n FROM dispatch_counts "
-      "UNION ALL SELECT a.kernel_no, 'pending', w.size FROM dispatch_waiting w JOIN agents a ON "
-      "a.no = w.agent_no UNION ALL SELECT a.kernel_no, 'running', cardinality(r.members) FROM "
-      "dispatch_running r JOIN agents a ON a.no = r.agent_no) c WHERE $1 = '' OR c.kernel_no = "
-      "(SELECT no FROM kernels WHERE kernel_id = $1) GROUP BY c.status",
-      parameters{}.add(op.kernel_id));
+namespace {
+
+any_reply read_counts(const answer& a) {
   count_by_status::reply reply;
   for (int r = 0; r < a.rows(); ++r)
     if (const auto status = dispatch_status_from(a.text(r, 0)); status && a.integer(r, 1) > 0)
       reply[*status] = static_cast<std::uint64_t>(a.integer(r, 1));
   return reply;
+}
+
+} // namespace
+
+question operations::ask(const count_by_status& op) {
+  write_counts();
+  static const std::string sql =
+      "SELECT c.status, sum(c.n)::bigint FROM (SELECT kernel_no, status, n FROM dispatch_counts "
+      "UNION ALL SELECT a.kernel_no, 'pending', w.size FROM dispatch_waiting w JOIN agents a ON "
+      "a.no = w.agent_no UNION ALL SELECT a.kernel_no, 'running', cardinality(r.members) FROM "
+      "dispatch_running r JOIN agents a ON a.no = r.agent_no) c WHERE $1 = '' OR c.kernel_no = "
+      "(SELECT no FROM kernels WHERE kernel_id = $1) GROUP BY c.status";
+  return {{sql, parameters{}.add(op.kernel_id)}, read_counts};
 }
 
 std::uint64_t operations::remove_dispatches(milliseconds age, std::uint64_t limit) {

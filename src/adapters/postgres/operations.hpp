@@ -7,9 +7,11 @@
 #include "session.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -82,6 +84,26 @@ struct held_total {
   bool changed = false;
 };
 
+/// An operation that is one statement, and how the answer to that is read.
+struct question {
+  statement ask;
+  std::function<store::any_reply(const answer&)> read; ///< while the operation lives
+};
+
+/// Operations that only ask, and in one statement: read committed, they see no more of each other
+/// inside a transaction than one after the other.
+template <class T>
+constexpr bool is_one_question =
+    std::is_same_v<T, store::due_agents> || std::is_same_v<T, store::count_by_status> ||
+    std::is_same_v<T, store::list_nodes> || std::is_same_v<T, store::list_pauses> ||
+    std::is_same_v<T, store::get_facts> || std::is_same_v<T, store::list_occurrences> ||
+    std::is_same_v<T, store::list_cycles> || std::is_same_v<T, store::list_decisions> ||
+    std::is_same_v<T, store::find_dispatch> || std::is_same_v<T, store::list_dispatches> ||
+    std::is_same_v<T, store::latest_per_agent>;
+
+template <class T>
+constexpr bool is_one_statement = is_one_question<T> || std::is_same_v<T, store::open_occurrence>;
+
 /// Carries out operations inside the transaction that its caller opened. Throws `failure`.
 class operations {
  public:
@@ -90,30 +112,18 @@ class operations {
   operations(session& db, directory& names, bool careful)
       : db_(db), names_(names), careful_(careful) {}
 
-  store::any_reply run(const store::open_occurrence& op);
   store::any_reply run(const store::close_occurrence& op);
-  store::any_reply run(const store::list_occurrences& op);
   store::any_reply run(const store::begin_cycle& op);
   store::any_reply run(const store::finish_cycle& op);
-  store::any_reply run(const store::list_cycles& op);
-  store::any_reply run(const store::list_decisions& op);
   store::any_reply run(const store::take_back& op);
   store::any_reply run(const store::rescue_expired& op);
   store::any_reply run(const store::retry_dispatch& op);
   store::any_reply run(const store::cancel_dispatch& op);
-  store::any_reply run(const store::find_dispatch& op);
-  store::any_reply run(const store::list_dispatches& op);
-  store::any_reply run(const store::latest_per_agent& op);
-  store::any_reply run(const store::count_by_status& op);
-  store::any_reply run(const store::due_agents& op);
   store::any_reply run(const store::remove_finished& op);
   store::any_reply run(const store::set_pause& op);
   store::any_reply run(const store::clear_pause& op);
-  store::any_reply run(const store::list_pauses& op);
   store::any_reply run(const store::put_fact& op);
-  store::any_reply run(const store::get_facts& op);
   store::any_reply run(const store::beat& op);
-  store::any_reply run(const store::list_nodes& op);
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
   store::any_reply run(const store::sum_spend& op);
@@ -124,6 +134,25 @@ class operations {
   store::any_reply run(const store::sweep_approvals& op);
   store::any_reply run(const store::find_approval& op);
   store::any_reply run(const store::list_approvals& op);
+
+  question ask(const store::open_occurrence& op);
+  question ask(const store::list_occurrences& op);
+  question ask(const store::list_cycles& op);
+  question ask(const store::list_decisions& op);
+  question ask(const store::find_dispatch& op);
+  question ask(const store::list_dispatches& op);
+  question ask(const store::latest_per_agent& op);
+  question ask(const store::count_by_status& op);
+  question ask(const store::due_agents& op);
+  question ask(const store::list_pauses& op);
+  question ask(const store::get_facts& op);
+  question ask(const store::list_nodes& op);
+
+  template <class Op>
+  requires is_one_statement<Op> store::any_reply run(const Op& op) {
+    const auto q = ask(op);
+    return q.read(db_.run(q.ask.sql, q.ask.values));
+  }
 
   /// Locks the totals of all reservations and settlements of a batch; the first thing in it.
   void hold_spend(const std::vector<store::operation>& batch);
@@ -140,6 +169,9 @@ class operations {
   /// last thing before the commit.
   void write_counts(const array& ended = {});
 
+  /// Claims are all that is left to do: the commit goes with the first.
+  void commit_with_claim();
+
   /// Kernels that got pending work: whom to notify after the commit. What was claimed with its
   /// enqueue is nothing to others.
   std::set<std::string> woken() const;
@@ -152,8 +184,9 @@ class operations {
   utc_time now();
 
   // enqueue_operations.cpp
-  /// New pending rows, in the order of their ids: many to a row of dispatch_waiting.
-  void insert_waiting(const std::vector<stored>& rows);
+  /// New pending rows, in the order of their ids: many to a row of dispatch_waiting. `from_now`:
+  /// their times count from the server's own, and they are few.
+  void insert_waiting(const std::vector<stored>& rows, bool from_now);
 
   // claim_operations.cpp
   /// A claim that is being answered.
@@ -229,11 +262,16 @@ class operations {
   directory& names_;
   bool careful_;
   std::optional<utc_time> now_;
+  bool commits_with_claim_ = false;
   std::set<std::string> woken_;
   counts counts_;
-  std::vector<stored> inserted_;           ///< by this transaction, whole
+  std::vector<stored> inserted_;           ///< by this transaction, whole but for their times
   std::map<day_scope, held_total> totals_; ///< that this transaction has locked
 };
+
+/// A field's text, and a limit as a parameter.
+std::string text_of(const answer& a, int row, int column); // rows.cpp
+std::int64_t sql_limit(std::size_t limit);                 // rows.cpp
 
 /// Columns of dispatch_requests d, dispatch_results s and the claim r of a member.
 std::string_view row_columns() noexcept;

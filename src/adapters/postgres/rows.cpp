@@ -5,6 +5,14 @@
 
 namespace boyd::adapters::postgres {
 
+std::string text_of(const answer& a, int row, int column) {
+  return std::string{a.text(row, column)};
+}
+
+std::int64_t sql_limit(std::size_t limit) {
+  return static_cast<std::int64_t>(limit);
+}
+
 namespace {
 
 /// The columns of dispatch_results that a row has whose dispatch ended at its first attempt, and
@@ -50,10 +58,6 @@ void add_later(const stored& s, Add add) {
   add().add(s.row.d.rescues);
   add().add(to_unix_ms(s.row.d.not_before));
   add().add_unless("[]", s.row.d.attempts_json);
-}
-
-std::string text_of(const answer& a, int row, int column) {
-  return std::string{a.text(row, column)};
 }
 
 /// From the columns of s on, beginning at `c`; NULLs leave what a row without a result has.

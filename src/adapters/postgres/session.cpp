@@ -2,6 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "call_limit.hpp"
+#include "failures.hpp"
 #include "notices.hpp"
 
 #include <pqxx/pqxx>
@@ -17,49 +18,6 @@
 namespace boyd::adapters::postgres {
 
 namespace {
-
-/// By SQLSTATE class (PostgreSQL manual, appendix A).
-errc code_of(const std::string& state) {
-  if (state == "53100")
-    return errc::no_space;
-  if (state == "23505")
-    return errc::already_exists;
-  if (state == "40001" || state == "40P01")
-    return errc::conflict;
-  if (state == "55P03" || state == "57014")
-    return errc::timed_out;
-  if (state.rfind("XX", 0) == 0)
-    return errc::corrupt;
-  if (state == "42501" || state.rfind("28", 0) == 0 || state == "3D000")
-    return errc::invalid_configuration;
-  if (state.rfind("08", 0) == 0 || state.rfind("53", 0) == 0 || state.rfind("57", 0) == 0 ||
-      state.rfind("58", 0) == 0 || state == "25P03" || state == "25006")
-    return errc::store_unavailable;
-  return errc::bug;
-}
-
-/// One line of what libpqxx or libpq says, without the hints that libpq puts on lines of their own.
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (const char c : trim(text)) {
-    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    if (!is_space)
-      line += c;
-    else if (!line.empty() && line.back() != ' ')
-      line += ' ';
-  }
-  for (const std::string_view hint : {" Is the server running", " This probably means"})
-    line.resize(std::min(line.find(hint), line.size()));
-  return line;
-}
-
-/// Of a connection that was lost, libpqxx may only say which of its own calls came too late.
-std::string lost_text(std::string_view said) {
-  const auto line = one_line(said);
-  const bool is_own = line.find("not connected") != std::string::npos ||
-                      line.find("Could not obtain") != std::string::npos;
-  return "connection lost" + (line.empty() || is_own ? "" : ": " + line);
-}
 
 /// The server ends a statement by itself; this much later there is no server to be heard.
 constexpr milliseconds answer_margin = 5s;
@@ -136,15 +94,22 @@ std::vector<std::string_view> lines_of(const copy_rows& rows) {
   return split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n');
 }
 
-/// So many rows are inserted one by one: COPY takes two more ways to the server and back.
-constexpr std::size_t few_rows = 4;
 /// Values up to this size stand in the text of what is sent together.
 constexpr std::size_t short_values = 8'192;
 
-std::string insert_of(const std::string& table, std::string_view columns) {
+bool is_time(std::string_view column) {
+  return column.ends_with("_at") || column.ends_with("_before");
+}
+
+/// `from_now`: see session::insert_from_now.
+std::string insert_of(const std::string& table, std::string_view columns, bool from_now) {
   std::string places;
-  for (std::size_t i = 0; i < split(columns, ',').size(); ++i)
-    places += (i == 0 ? "$" : ",$") + std::to_string(i + 1);
+  int n = 0;
+  for (const auto column : split(columns, ',')) {
+    const auto place = "$" + std::to_string(++n);
+    places += n == 1 ? "" : ",";
+    places += from_now && is_time(column) ? "now_ms()+" + place + "::bigint" : place;
+  }
   return "INSERT INTO " + table + "(" + std::string{columns} + ") VALUES(" + places + ")";
 }
 
@@ -180,7 +145,7 @@ std::size_t size_of(const value_list& all) {
   throw f;
 }
 
-constexpr std::string_view begin_statement = "BEGIN;";
+constexpr std::string_view begin_statement = "BEGIN";
 
 /// What is under way on the connection.
 enum class work_kind : std::uint8_t {
@@ -221,10 +186,13 @@ struct session::impl {
   std::unique_ptr<notice_log> notices;
   /// libpqxx's own transactions would go to the server for each begin and end.
   std::unique_ptr<pqxx::nontransaction> work;
-  std::string unsent; ///< statements, each with its end, that go with the next one
+  std::vector<std::string> unsent; ///< statements that go with the next one
   work_kind kind = work_kind::transaction;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
   std::uint64_t names = 0;                               ///< that were given
+
+  /// Whether nothing but the begin is waiting, and nothing was sent.
+  bool has_only_begun() const { return unsent.size() == 1 && unsent.front() == begin_statement; }
 
   const std::string& prepare(std::string_view sql) {
     std::string key{sql};
@@ -246,13 +214,33 @@ struct session::impl {
       text += i == 0 ? '(' : ',';
       text += all[i] == nullptr ? "NULL" : work->quote(all[i]);
     }
-    return text + (all.empty() ? ";" : ");");
+    return text + (all.empty() ? "" : ")");
   }
 
   /// What was left unsent, and `more` behind it; the answer to the last statement.
   pqxx::result send(const std::string& more = {}) {
-    const auto text = std::exchange(unsent, {}) + more;
+    std::string text;
+    for (const auto& each : std::exchange(unsent, {}))
+      text += each + ";";
+    text += more;
     return text.empty() ? pqxx::result{} : work->exec(text);
+  }
+
+  /// What was left unsent, and `questions` behind it, all on one way; the answers to the questions.
+  std::vector<pqxx::result> send_all(const std::vector<std::string>& questions) {
+    auto all = std::exchange(unsent, {});
+    all.insert(all.end(), questions.begin(), questions.end());
+    pqxx::pipeline together(*work);
+    together.retain(static_cast<int>(all.size()) + 1);
+    std::vector<pqxx::pipeline::query_id> ids;
+    for (const auto& each : all)
+      ids.push_back(together.insert(each));
+    together.complete();
+    std::vector<pqxx::result> answers;
+    for (const auto id : ids)
+      answers.push_back(together.retrieve(id));
+    answers.erase(answers.begin(), answers.end() - static_cast<std::ptrdiff_t>(questions.size()));
+    return answers;
   }
 
   pqxx::result exec(std::string_view sql, const value_list& all) {
@@ -276,9 +264,25 @@ struct session::impl {
 
   void exec_later(std::string_view sql, const value_list& all) {
     if (size_of(all) <= short_values)
-      unsent += text_of(sql, all);
+      unsent.push_back(text_of(sql, all));
     else
       exec(sql, all);
+  }
+
+  /// `call` of what is answered: behind the commit, where that goes with it.
+  template <class F>
+  auto ask(F f) {
+    const bool commits = kind == work_kind::single || kind == work_kind::committing;
+    try {
+      auto answered = call(std::move(f));
+      if (kind == work_kind::committing)
+        kind = work_kind::questions;
+      return answered;
+    } catch (const failure& e) {
+      if (commits)
+        throw_in_doubt(e);
+      throw;
+    }
   }
 
   /// `guarded`, and given up when no answer comes.
@@ -304,7 +308,24 @@ struct session::impl {
       throw;
     }
   }
+
+  void insert_each(const std::string& sql, const copy_rows& rows) {
+    call([&] {
+      for (const auto line : lines_of(rows))
+        exec_later(sql, values_of(fields_of(line)));
+    });
+  }
 };
+
+namespace {
+
+answer answer_of(pqxx::result result) {
+  auto data = std::make_shared<answer::impl>();
+  data->result = std::move(result);
+  return answer{std::move(data)};
+}
+
+} // namespace
 
 parameters& parameters::add(std::string_view text) {
   values_.push_back(sanitize_utf8(text));
@@ -388,7 +409,7 @@ void session::answer_within(milliseconds statement_timeout) {
 void session::begin() {
   // A connection that is known to be lost says so here already.
   impl_->call([&] { impl_->work = std::make_unique<pqxx::nontransaction>(impl_->connection); });
-  impl_->unsent = begin_statement;
+  impl_->unsent.assign(1, std::string{begin_statement});
   impl_->kind = work_kind::transaction;
 }
 
@@ -408,7 +429,7 @@ void session::commit() {
   // What was to commit with a question has found none.
   const bool is_late = impl_->kind == work_kind::committing;
   const bool is_empty =
-      !is_late && (impl_->kind != work_kind::transaction || impl_->unsent == begin_statement);
+      !is_late && (impl_->kind != work_kind::transaction || impl_->has_only_begun());
   try {
     if (!is_empty)
       impl_->call([&] { impl_->send(is_late ? "" : "COMMIT"); });
@@ -422,10 +443,10 @@ void session::commit() {
 void session::commit_with_next() {
   if (impl_->kind != work_kind::transaction)
     return;
-  if (impl_->unsent == begin_statement)
+  if (impl_->has_only_begun())
     impl_->unsent.clear();
   else
-    impl_->unsent += "COMMIT;";
+    impl_->unsent.emplace_back("COMMIT");
   impl_->kind = impl_->unsent.empty() ? work_kind::questions : work_kind::committing;
 }
 
@@ -435,7 +456,7 @@ void session::rollback() noexcept {
   // A begin that was not sent has begun nothing.
   const bool is_begun =
       (impl_->kind == work_kind::transaction || impl_->kind == work_kind::committing) &&
-      impl_->unsent.rfind(begin_statement, 0) != 0;
+      (impl_->unsent.empty() || impl_->unsent.front() != begin_statement);
   impl_->unsent.clear();
   try {
     if (is_begun)
@@ -447,21 +468,45 @@ void session::rollback() noexcept {
 }
 
 answer session::run(std::string_view sql, const parameters& p) {
-  const bool commits = impl_->kind == work_kind::single || impl_->kind == work_kind::committing;
+  return impl_->ask([&] { return answer_of(impl_->exec(sql, values_of(p))); });
+}
+
+answer session::run_and_commit(std::string_view sql, const parameters& p) {
+  auto& i = *impl_;
+  const auto values = values_of(p);
+  if (i.kind != work_kind::transaction || i.unsent.empty() || size_of(values) > short_values)
+    return run(sql, p);
   try {
-    auto a = impl_->call([&] {
-      auto data = std::make_shared<answer::impl>();
-      data->result = impl_->exec(sql, values_of(p));
-      return answer{std::move(data)};
+    auto a = i.call([&] {
+      return answer_of(std::move(i.send_all({i.text_of(sql, values), "COMMIT"})[0]));
     });
-    if (impl_->kind == work_kind::committing)
-      impl_->kind = work_kind::questions;
+    i.kind = work_kind::single;
     return a;
   } catch (const failure& f) {
-    if (commits)
-      throw_in_doubt(f);
-    throw;
+    throw_in_doubt(f);
   }
+}
+
+std::vector<answer> session::run_together(const std::vector<statement>& questions) {
+  std::vector<value_list> values;
+  for (const auto& q : questions)
+    values.push_back(values_of(q.values));
+  const bool are_short = std::ranges::all_of(
+      values, [](const value_list& each) { return size_of(each) <= short_values; });
+  std::vector<answer> answers;
+  if (questions.size() < 2 || !are_short) {
+    for (const auto& q : questions)
+      answers.push_back(run(q.sql, q.values));
+    return answers;
+  }
+  return impl_->ask([&] {
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      texts.push_back(impl_->text_of(questions[i].sql, values[i]));
+    for (auto& each : impl_->send_all(texts))
+      answers.push_back(answer_of(std::move(each)));
+    return std::move(answers);
+  });
 }
 
 void session::later(std::string_view sql, const parameters& p) {
@@ -475,11 +520,7 @@ void session::copy(const std::string& table, std::string_view columns, const cop
   if (rows.rows() == 0)
     return;
   if (rows.rows() <= few_rows) {
-    const auto sql = insert_of(table, columns);
-    impl_->call([&] {
-      for (const auto line : lines_of(rows))
-        impl_->exec_later(sql, values_of(fields_of(line)));
-    });
+    impl_->insert_each(insert_of(table, columns, false), rows);
     return;
   }
   impl_->call([&] {
@@ -502,6 +543,12 @@ void session::copy(const std::string& table, std::string_view columns, const cop
     stream.complete();
 #endif
   });
+}
+
+void session::insert_from_now(const std::string& table, std::string_view columns,
+                              const copy_rows& rows) {
+  if (rows.rows() > 0)
+    impl_->insert_each(insert_of(table, columns, true), rows);
 }
 
 void session::script(std::string_view sql) {

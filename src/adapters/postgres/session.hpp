@@ -73,6 +73,12 @@ class parameters {
   std::vector<std::string> values_;
 };
 
+/// A statement with its values.
+struct statement {
+  std::string sql;
+  parameters values;
+};
+
 /// The rows of one statement.
 class answer {
  public:
@@ -91,6 +97,9 @@ class answer {
  private:
   std::shared_ptr<const impl> data_;
 };
+
+/// So many rows are inserted one by one: COPY takes two more ways to the server and back.
+inline constexpr std::size_t few_rows = 4;
 
 /// One connection and at most one transaction on it. A lost connection stays lost: libpqxx's own
 /// reconnecting is off (FAULTS.md fact 9). Every member throws `failure`.
@@ -120,11 +129,19 @@ class session {
   void rollback() noexcept;
   /// Inside the transaction; the statement is prepared at its first use.
   answer run(std::string_view sql, const parameters& p = {});
+  /// The same with the commit behind it, on one way with it, where something waits to be sent. What
+  /// follows commits itself.
+  answer run_and_commit(std::string_view sql, const parameters& p);
+  /// Several questions on one way to the server and back; their answers in the same order.
+  std::vector<answer> run_together(const std::vector<statement>& questions);
   /// The same for a statement whose answer nobody needs: it may wait.
   void later(std::string_view sql, const parameters& p);
   /// Rows into `table`; `columns` separated by commas. By COPY, or row by row when they are few;
   /// may wait. A unique index that refuses a row fails the transaction with errc::already_exists.
   void copy(const std::string& table, std::string_view columns, const copy_rows& rows);
+  /// The same for at most `few_rows` of them, row by row; those of their columns whose names
+  /// end in `_at` or `_before` are times, and count from the server's own.
+  void insert_from_now(const std::string& table, std::string_view columns, const copy_rows& rows);
   /// Several statements without parameters, inside the transaction, at once.
   void script(std::string_view sql);
 

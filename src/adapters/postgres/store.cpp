@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -154,6 +155,15 @@ result<void> postgres_store::open() {
   }
 }
 
+bool is_question(const store::operation& op) {
+  return std::visit([](const auto& what) { return is_one_question<std::decay_t<decltype(what)>>; },
+                    op);
+}
+
+bool is_claim(const store::operation& op) {
+  return std::holds_alternative<store::claim>(op);
+}
+
 /// Whether a settlement means the same before claims that stand before it in the batch: it only
 /// ends what this session claimed earlier, which no claim can take.
 bool may_go_first(const store::settle& op, const directory& names) {
@@ -164,8 +174,8 @@ bool may_go_first(const store::settle& op, const directory& names) {
 }
 
 /// The operations that share the statements of batch[first], itself included: those of its kind
-/// that follow it. Settlements are gathered from between claims, too: many dispatchers ask for
-/// both in turn.
+/// that follow it. Settlements are gathered from between claims and questions, too: many
+/// dispatchers ask for them in turn.
 template <class Kind>
 std::vector<std::size_t> joined(const std::vector<store::operation>& batch,
                                 const std::vector<bool>& done, std::size_t first,
@@ -177,8 +187,8 @@ std::vector<std::size_t> joined(const std::vector<store::operation>& batch,
     if (done[i])
       continue;
     if (same == nullptr && std::is_same_v<Kind, store::settle> &&
-        std::holds_alternative<store::claim>(batch[i])) {
-      passed = true;
+        (is_claim(batch[i]) || is_question(batch[i]))) {
+      passed = passed || is_claim(batch[i]);
       continue;
     }
     if (same == nullptr || queue::check_operation(batch[i]))
@@ -215,54 +225,55 @@ void run_some(operations& run, const std::vector<store::operation>& batch, std::
       batch[first]);
 }
 
-/// Questions, each of which is answered by one statement that matters: read committed, they see no
-/// more of each other inside a transaction than one after the other.
-bool is_question(const store::operation& op) {
-  return std::holds_alternative<store::due_agents>(op) ||
-         std::holds_alternative<store::count_by_status>(op) ||
-         std::holds_alternative<store::list_nodes>(op) ||
-         std::holds_alternative<store::list_pauses>(op) ||
-         std::holds_alternative<store::get_facts>(op) ||
-         std::holds_alternative<store::list_occurrences>(op) ||
-         std::holds_alternative<store::list_cycles>(op) ||
-         std::holds_alternative<store::list_decisions>(op) ||
-         std::holds_alternative<store::find_dispatch>(op) ||
-         std::holds_alternative<store::list_dispatches>(op) ||
-         std::holds_alternative<store::latest_per_agent>(op);
-}
-
-/// Whether each statement of the batch may stand for itself: a slot with its cycle is one; of
-/// claims each is a step of its own, and one whose answer is lost is found by its claimer.
-bool is_single(const std::vector<store::operation>& batch) {
-  return (batch.size() == 1 && std::holds_alternative<store::open_occurrence>(batch[0])) ||
-         std::ranges::all_of(batch, [](const store::operation& op) {
-           return std::holds_alternative<store::claim>(op);
-         });
+/// What stands in a batch from `first` on, each of them one statement, on one way to the server.
+void ask_together(operations& run, session& db, const std::vector<store::operation>& batch,
+                  std::size_t first, std::vector<store::any_reply>& replies) {
+  std::vector<statement> asked;
+  std::vector<std::pair<std::size_t, question>> questions;
+  for (auto i = first; i < batch.size(); ++i) {
+    if (auto problem = queue::check_operation(batch[i])) {
+      replies[i] = std::move(*problem);
+      continue;
+    }
+    std::visit(
+        [&](const auto& op) {
+          if constexpr (is_one_statement<std::decay_t<decltype(op)>>)
+            questions.emplace_back(i, run.ask(op));
+        },
+        batch[i]);
+    asked.push_back(std::move(questions.back().second.ask));
+  }
+  const auto answers = db.run_together(asked);
+  for (std::size_t i = 0; i < questions.size(); ++i)
+    replies[questions[i].first] = questions[i].second.read(answers[i]);
 }
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
                                                   bool careful) {
   std::vector<store::any_reply> replies(batch.size());
   std::vector<bool> done(batch.size());
-  if (std::ranges::all_of(batch, is_question))
+  // Questions at the end of a batch are asked behind its commit, on one way with it. A slot with
+  // its cycle is one statement, which commits itself, and goes with them; of claims each is a step
+  // of its own, and one whose answer is lost is found by its claimer.
+  const auto last_change = std::ranges::find_if_not(batch.rbegin(), batch.rend(), is_question);
+  const auto questions = static_cast<std::size_t>(batch.rend() - last_change);
+  const auto changes = std::span(batch).first(questions);
+  const bool is_slot =
+      changes.size() == 1 && std::holds_alternative<store::open_occurrence>(changes[0]);
+  if (changes.empty())
     db_->begin_reading();
-  else if (is_single(batch))
+  else if (is_slot || std::ranges::all_of(changes, is_claim))
     db_->begin_single();
   else
     db_->begin();
   operations operations(*db_, *names_, careful);
   operations.hold_spend(batch);
-  // The questions at the end of a batch are asked behind its commit, on one way with it.
-  const auto last_change = std::ranges::find_if_not(batch.rbegin(), batch.rend(), is_question);
-  const auto questions = static_cast<std::size_t>(batch.rend() - last_change);
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (i == questions) {
-      operations.write_totals();
-      operations.write_counts();
-      db_->commit_with_next();
-    }
+  const auto together = is_slot ? 0 : questions;
+  for (std::size_t i = 0; i < together; ++i) {
     if (done[i])
       continue;
+    if (std::ranges::all_of(changes.subspan(i), is_claim))
+      operations.commit_with_claim();
     if (auto problem = queue::check_operation(batch[i]))
       replies[i] = std::move(*problem);
     else
@@ -270,6 +281,10 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   }
   operations.write_totals();
   operations.write_counts();
+  if (together < batch.size()) {
+    db_->commit_with_next();
+    ask_together(operations, *db_, batch, together, replies);
+  }
   db_->commit();
   woken_.merge(operations.woken());
   return replies;

@@ -41,14 +41,17 @@ any_reply operations::run(const open_occurrence& op) {
     finished = now_;
   auto s = db_.prepare("INSERT INTO occurrences(kernel_id, scheduled_at, trigger, state, late, "
                        "reason, cycle_id, node_id, created_at, finished_at) "
-                       "VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT(kernel_id, scheduled_at) "
-                       "DO UPDATE SET state='open' WHERE ?=1 AND state='open' AND "
+                       "SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10 WHERE ?12=0 OR NOT EXISTS (SELECT 1 "
+                       "FROM pauses WHERE kernel_id=?1 AND agent_id='') OR EXISTS (SELECT 1 FROM "
+                       "occurrences WHERE kernel_id=?1 AND scheduled_at=?2) "
+                       "ON CONFLICT(kernel_id, scheduled_at) "
+                       "DO UPDATE SET state='open' WHERE ?11=1 AND state='open' AND "
                        "cycle_id=excluded.cycle_id AND "
                        "node_id=excluded.node_id AND trigger=excluded.trigger AND "
                        "created_at=excluded.created_at");
   s.bind(o.kernel_id).bind(o.scheduled_at).bind(o.trigger).bind(name_of(o.state));
   s.bind(o.late ? 1 : 0).bind(o.reason).bind(o.cycle_id).bind(o.node_id).bind(created);
-  s.bind(finished).bind(repeatable ? 1 : 0).run();
+  s.bind(finished).bind(repeatable ? 1 : 0).bind(op.unless_paused ? 1 : 0).run();
   const bool opened = db_.changes() > 0;
   if (opened && op.cycle)
     write_cycle(*op.cycle, false);

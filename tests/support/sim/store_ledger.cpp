@@ -12,6 +12,9 @@ any_reply sim_transaction::run(const open_occurrence& op) {
     slot.created_at = now_;
   if (slot.state != occurrence_state::open && !slot.finished_at)
     slot.finished_at = now_;
+  if (op.unless_paused && data_.pauses.contains({slot.kernel_id, {}}) &&
+      !data_.slots.contains({slot.kernel_id, slot.scheduled_at}))
+    return open_occurrence::reply{};
   const auto [it, added] = data_.slots.try_emplace({slot.kernel_id, slot.scheduled_at}, slot);
   const auto& stands = it->second;
   const bool own = op.slot.created_at != utc_time{} && slot.state == occurrence_state::open &&

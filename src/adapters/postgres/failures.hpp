@@ -1,0 +1,20 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+
+#include <string>
+#include <string_view>
+
+/// What the server and libpqxx say of failures, in Boyd's words. Threads: any.
+namespace boyd::adapters::postgres {
+
+/// By SQLSTATE class (PostgreSQL manual, appendix A).
+errc code_of(const std::string& state);
+
+/// One line of what libpqxx or libpq says, without the hints that libpq puts on lines of their own.
+std::string one_line(std::string_view text);
+
+/// Of a connection that was lost, libpqxx may only say which of its own calls came too late.
+std::string lost_text(std::string_view said);
+
+} // namespace boyd::adapters::postgres

@@ -1,0 +1,164 @@
+#include "actors/node/root.hpp"
+#include "dispatching_fixture.hpp"
+#include "src/adapters/tz/zones.hpp"
+#include "support/pch.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// How often a cycle goes to the store: each way costs a flush of the disk or a turn of the
+/// network.
+namespace boyd::cycle_requests_test {
+
+using namespace boyd;
+using boyd::test::recording_store;
+using boyd::test::simulated_node;
+using nlohmann::json;
+using batch = std::vector<store::operation>;
+
+namespace {
+
+template <class Operation>
+bool has(const batch& b) {
+  return std::ranges::any_of(
+      b, [](const store::operation& op) { return std::holds_alternative<Operation>(op); });
+}
+
+/// Rows of one cycle.
+bool asks_for_cycle(const store::operation& op) {
+  const auto* list = std::get_if<store::list_dispatches>(&op);
+  return list != nullptr && !list->cycle_id.empty();
+}
+
+/// What a kernel asks when it was not told.
+bool asks_alone(const batch& b) {
+  return b.size() == 1 && asks_for_cycle(b.front());
+}
+
+/// Whether a cycle has asked for it: housekeeping goes on beside, and whoever wants to see a cycle
+/// that has ended asks more than its rows.
+bool is_of_cycle(const batch& b) {
+  return has<store::open_occurrence>(b) || has<store::latest_per_agent>(b) ||
+         has<store::enqueue_cycle>(b) || has<store::claim>(b) || has<store::settle>(b) ||
+         has<store::finish_cycle>(b) || has<store::close_occurrence>(b) || asks_alone(b);
+}
+
+/// A node whose only agent answers at once.
+struct fixture : simulated_node {
+  std::shared_ptr<recording_store::list> transactions = std::make_shared<recording_store::list>();
+  root_actor root;
+
+  explicit fixture(std::size_t agents = 1) {
+    context->ports.zones = adapters::make_time_zones();
+    context->ports.listen = [](const std::function<void()>&) {
+      return std::unique_ptr<wakeup_source>();
+    };
+    context->ports.make_store = [db = database, all = transactions] {
+      return std::make_unique<recording_store>(sim::make_sim_store(db), all);
+    };
+    context->scheduled = false;
+    for (std::size_t i = 0; i < agents; ++i) {
+      auto& agent = kernel().agents.emplace_back();
+      agent.agent_id = "agent-" + std::to_string(i);
+      agent.run.emplace<config::script_executor>().answers.emplace_back().summary = "done";
+    }
+    root = actors.own(spawn_root(actors.system(), context, configuration));
+    caf::anon_send(root, start_claiming{});
+    actors.advance(1s);
+  }
+
+  test::asked<api_response> call(const std::string& method, const std::string& path,
+                                 const std::string& body = {}) {
+    api_request r;
+    r.method = method;
+    r.path = path;
+    r.body = body;
+    if (method == "GET")
+      r.query["wait"] = "1";
+    auto asked = actors.ask<api_response>(root, r);
+    actors.advance(1s);
+    return asked;
+  }
+
+  /// Runs one to its end; what it asked the store.
+  std::vector<batch> cycle() {
+    transactions->clear();
+    const auto begun = call("POST", "/api/v1/cycles");
+    REQUIRE(begun.ok());
+    const auto id = json::parse(begun.value().body).at("cycle_id").get<std::string>();
+    const auto ended = call("GET", "/api/v1/cycles/" + id);
+    REQUIRE(ended.ok());
+    const auto record = json::parse(ended.value().body);
+    CHECK(record.at("status") == "success");
+    CHECK(record.at("agents").at(0).at("dispatch_id").is_string());
+    std::vector<batch> own;
+    std::ranges::copy_if(*transactions, std::back_inserter(own), is_of_cycle);
+    return own;
+  }
+};
+
+} // namespace
+
+TEST_CASE("a cycle that nothing delays goes to the store five times", "[kernel]") {
+  fixture f;
+  f.cycle();
+  const auto all = f.cycle();
+  REQUIRE(all.size() == 5);
+  // The slot with its cycle, and what that is judged by.
+  CHECK(std::holds_alternative<store::open_occurrence>(all[0].front()));
+  CHECK(has<store::latest_per_agent>(all[0]));
+  CHECK(has<store::list_pauses>(all[0]));
+  // The work with its claim.
+  CHECK(has<store::enqueue_cycle>(all[1]));
+  CHECK(has<store::claim>(all[1]));
+  // The result, and the rows that the cycle is ended by.
+  CHECK(has<store::settle>(all[2]));
+  CHECK(asks_for_cycle(all[2].back()));
+  CHECK(has<store::finish_cycle>(all[3]));
+  CHECK(has<store::close_occurrence>(all[4]));
+}
+
+TEST_CASE("the kernel asks for rows that did not come with a settlement", "[kernel]") {
+  SECTION("of a cycle that has many") {
+    fixture f(20);
+    const auto all = f.cycle();
+    const auto asked = std::ranges::count_if(
+        all, [](const batch& b) { return b.size() == 1 && asks_for_cycle(b.front()); });
+    CHECK(asked > 0);
+  }
+  SECTION("of one whose news was lost") {
+    fixture f;
+    // Its listeners are the kernel and the pool.
+    REQUIRE(faults::arm({{"queue.settled", faults::action::drop, 2}}, 1));
+    CHECK(f.cycle().size() > 5);
+    faults::disarm();
+  }
+}
+
+TEST_CASE("a trigger is refused while its kernel is paused, and begins no cycle", "[kernel]") {
+  fixture f;
+  f.cycle();
+  REQUIRE(f.call("POST", "/api/v1/pause", R"({"reason":"holidays"})").ok());
+  f.transactions->clear();
+  const auto refused = f.call("POST", "/api/v1/cycles");
+  REQUIRE(refused.ok());
+  const auto said = json::parse(refused.value().body);
+  CHECK(said.at("admitted") == false);
+  CHECK(said.at("reason").get<std::string>().find("holidays") != std::string::npos);
+  const auto begins = [](const store::operation& op) {
+    return std::holds_alternative<store::begin_cycle>(op) ||
+           std::holds_alternative<store::enqueue_cycle>(op);
+  };
+  CHECK(std::ranges::none_of(*f.transactions,
+                             [&](const batch& b) { return std::ranges::any_of(b, begins); }));
+  // The ledger has it, with the reason.
+  const auto& last = f.transactions->back().front();
+  REQUIRE(std::holds_alternative<store::open_occurrence>(last));
+  CHECK(std::get<store::open_occurrence>(last).slot.state == occurrence_state::skipped);
+}
+
+} // namespace boyd::cycle_requests_test
