@@ -110,8 +110,6 @@ void settle(self_pointer self, std::vector<settlement> items) {
     request.operations.emplace_back(
         store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)});
   }
-  if (items.size() == 1 && !items.front().cycle_id.empty())
-    request.operations.emplace_back(queue::rows_behind(s.parts.kernel_id, items.front().cycle_id));
   ask<store_reply>(self, s.parts.services.store, std::move(request),
                    [self, items = std::move(items)](result<store_reply> r) {
                      auto& core = *self->state.core;

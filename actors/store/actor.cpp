@@ -60,6 +60,7 @@ struct store_state {
   std::uint64_t announced = 0;       ///< the newest number
   bool pass_next = false;            ///< the latest work with its claims failed
   std::optional<coming_work> coming; ///< of that number
+  small_cycles small;
   std::unique_ptr<wakeup_source> wakeups;
   static inline const char* name = "store";
 
@@ -167,6 +168,8 @@ bool looks_for_held(const store_request& r) {
 store_keeper::promise accept(self_pointer self, store_request& r) {
   if (self->state.coming && looks_for_held(r))
     let_go(self);
+  self->state.small.note(r);
+  self->state.small.ask_behind(r);
   if (auto asker = take_answer(self, r))
     return *asker;
   if (auto asker = hold_back(self, r))

@@ -49,6 +49,34 @@ std::vector<queued_work> work_of(const store_request& request) {
   return all;
 }
 
+void small_cycles::note(const store_request& request) {
+  constexpr std::size_t most_remembered = 64;
+  for (const auto& op : request.operations) {
+    const auto* e = std::get_if<store::enqueue_cycle>(&op);
+    if (e == nullptr || e->decisions.empty() || e->specs.empty() || e->specs.size() > most_told)
+      continue;
+    newest_.push_back({e->cycle_id, e->kernel_id});
+    if (newest_.size() > most_remembered)
+      newest_.pop_front();
+  }
+}
+
+void small_cycles::ask_behind(store_request& request) const {
+  const auto* settled = request.operations.empty()
+                            ? nullptr
+                            : std::get_if<store::settle>(&request.operations.front());
+  if (settled == nullptr || settled->items.size() != 1)
+    return;
+  const auto found = std::ranges::find(newest_, settled->items.front().cycle_id, &cycle::cycle_id);
+  if (found == newest_.end())
+    return;
+  store::list_dispatches rows;
+  rows.kernel_id = found->kernel_id;
+  rows.cycle_id = found->cycle_id;
+  rows.limit = most_told + 1;
+  request.operations.emplace_back(std::move(rows));
+}
+
 void queue_news::collect(const store::enqueue_cycle& op, const store::any_reply& any,
                          std::uint64_t with) {
   const auto* reply = std::get_if<store::enqueue_cycle::reply>(&any);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,24 @@ namespace boyd {
 /// What is queued by these requests, for each agent once; empty when the store has to be asked,
 /// because it is much or due only later.
 std::vector<queued_work> work_of(const store_request& request);
+
+/// The newest cycles of few dispatches. Their kernels are told with a settlement how they stand,
+/// which costs less there than a question of their own. Not of large ones: each settlement would
+/// read all their rows.
+class small_cycles {
+ public:
+  /// Remembers what a kernel has decided in this request.
+  void note(const store_request& request);
+  /// Adds a question for the rows of its cycle to the result of one dispatch.
+  void ask_behind(store_request& request) const;
+
+ private:
+  struct cycle {
+    std::string cycle_id;
+    std::string kernel_id;
+  };
+  std::deque<cycle> newest_;
+};
 
 /// What listeners want to know of the requests of one transaction.
 class queue_news {

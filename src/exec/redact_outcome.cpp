@@ -42,9 +42,18 @@ void redact_strings(nlohmann::json& value, const std::vector<std::string>& secre
     redact_strings(child, secrets);
 }
 
+/// Whether a JSON text surely has no strings but its names: nothing to take out, and no need to
+/// read it. Nearly always so where no model was called.
+bool has_no_strings(std::string_view json) {
+  return json.find_first_of("[ \t\r\n") == std::string_view::npos &&
+         json.find(":\"") == std::string_view::npos;
+}
+
 /// Names in it may come from a program. Each string for itself: what is taken out of the whole text
 /// could be part of its form.
 std::string redact_json(std::string text, const std::vector<std::string>& secrets) {
+  if (has_no_strings(text))
+    return text;
   auto value = parse_json(text);
   if (!value)
     return text; // not from a program: those are written by us

@@ -75,14 +75,4 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
   return s;
 }
 
-store::list_dispatches rows_behind(const std::string& kernel_id, const std::string& cycle_id) {
-  // Most cycles have no more; a settlement is not to carry a list of hundreds.
-  constexpr std::size_t few = 16;
-  store::list_dispatches op;
-  op.kernel_id = kernel_id;
-  op.cycle_id = cycle_id;
-  op.limit = few + 1;
-  return op;
-}
-
 } // namespace boyd::queue

@@ -91,7 +91,7 @@ class office {
         again();
     }
     // Long enough for everything to expire and be swept.
-    database_->faults = {};
+    database_->faults.end();
     machine_->mend();
     machine_->system().advance(1h);
     if (machine_->gone() || machine_->ended())
@@ -150,7 +150,7 @@ class office {
       database_->faults.unavailable = true;
       break;
     default:
-      database_->faults = {};
+      database_->faults.end();
     }
   }
 

@@ -3,7 +3,6 @@
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
-#include "boyd/ports/dispatch_store.hpp"
 
 #include <cstdint>
 #include <string>
@@ -38,9 +37,5 @@ settlement released(std::string dispatch_id, std::int64_t fence, std::string why
 /// max_attempts holds.
 settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome& outcome,
                              const retry_limits& limits, double unit_random, stop_cause stop);
-
-/// What asks, behind a settlement of its own, how the cycle stands that the dispatch belongs to. A
-/// list that is full may have left rows out: who needs them asks for itself.
-store::list_dispatches rows_behind(const std::string& kernel_id, const std::string& cycle_id);
 
 } // namespace boyd::queue

@@ -269,10 +269,12 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   operations operations(*db_, *names_, careful);
   operations.hold_spend(batch);
   const auto together = is_slot ? 0 : questions;
+  const auto last_other = std::find_if_not(changes.rbegin(), changes.rend(), is_claim);
+  const auto last_claims = static_cast<std::size_t>(changes.rend() - last_other);
   for (std::size_t i = 0; i < together; ++i) {
     if (done[i])
       continue;
-    if (std::ranges::all_of(changes.subspan(i), is_claim))
+    if (i == last_claims)
       operations.commit_with_claim();
     if (auto problem = queue::check_operation(batch[i]))
       replies[i] = std::move(*problem);

@@ -56,6 +56,11 @@ const std::vector<point_fault>& point_faults() {
   return all;
 }
 
+/// How a disk fails that is sick or full for a while.
+disk_fault sickness_of(fault f) {
+  return f == fault::disk_full ? disk_fault::no_space : disk_fault::io_error;
+}
+
 /// What cannot fail to have an effect.
 bool at_once(fault f) {
   return f == fault::restart || f == fault::reload || f == fault::clock_step ||
@@ -187,13 +192,15 @@ std::function<std::uint64_t()> world::effects_of(fault f, machine& m) {
     return [count = part_restarts_] { return *count; };
   case fault::disk_sick:
   case fault::disk_full:
-    return [&m] { return m.sick_calls(); };
+    return [&m, how = sickness_of(f)] { return m.sick_calls(how); };
   case fault::disconnect:
+    return [&m] { return m.connection().struck.disconnected; };
   case fault::in_doubt:
+    return [&m] { return m.connection().struck.in_doubt; };
   case fault::partition:
-    return [&m] { return m.connection().struck; };
+    return [&m] { return m.connection().struck.refused; };
   case fault::store_outage:
-    return [this] { return database_->faults.struck; };
+    return [this] { return database_->faults.struck.refused; };
   case fault::slow_store:
     return [&m] { return m.slowed(); };
   case fault::repository_away:
@@ -338,7 +345,7 @@ void world::strike_node(fault f, machine& m) {
 
 void world::stop_in_order(machine& m) {
   // What is away cannot be waited for; an operator's stop is judged on a sound machine.
-  database_->faults = {};
+  database_->faults.end();
   disarm_point();
   m.mend();
   m.go_on();
@@ -421,7 +428,7 @@ void world::strike_disk(fault f, machine& m) {
     return at(elapsed() + draw_ms(shortest_phase, 5min),
               [&m] { m.repositories().set_available(machine::kernel_home, true); });
   default:
-    m.sicken(f == fault::disk_full ? disk_fault::no_space : disk_fault::io_error);
+    m.sicken(sickness_of(f));
     return at(elapsed() + draw_ms(shortest_phase, 5min), [&m] { m.sicken(std::nullopt); });
   }
 }

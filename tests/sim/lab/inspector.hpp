@@ -15,7 +15,7 @@ namespace boyd::sim {
 
 /// What may be relied on in a world: the faults on its menu decide.
 struct expectations {
-  int permits = 1;          ///< of each machine
+  int permits = 1;          ///< of each machine, its kernel's among them
   bool both_commits = true; ///< nothing keeps a repository from its two commits a cycle
   bool one_machine = true;
   std::size_t most_chosen = 0; ///< dispatches of a cycle that a model planned

@@ -210,7 +210,7 @@ void machine::install_plans() {
       return disk_fault::io_error;
     if (!changes || !sickness_)
       return disk_fault::none;
-    ++sick_calls_;
+    ++sick_calls_[static_cast<std::size_t>(*sickness_)];
     return *sickness_;
   });
   repositories_->set_fault_hook([this](git_op op, const std::string& path) -> std::optional<error> {
@@ -329,7 +329,7 @@ void machine::mend() {
   disk_->set_capacity(std::nullopt);
   repositories_->set_available(kernel_home, true);
   processes_->fail_next_starts(0, 0);
-  connection_ = {};
+  connection_.end();
   slow_batches_ = wakeups_to_lose_ = 0;
   if (up())
     install_plans();

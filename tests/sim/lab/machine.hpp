@@ -116,7 +116,9 @@ class machine {
   /// All calls of the disk that change something fail so until `mend`; nothing: they do not.
   void sicken(std::optional<disk_fault> how) { sickness_ = how; }
   /// How many calls have failed so.
-  std::uint64_t sick_calls() const { return sick_calls_; }
+  std::uint64_t sick_calls(disk_fault how) const {
+    return sick_calls_[static_cast<std::size_t>(how)];
+  }
   /// What this machine's connections to the database meet.
   store_faults& connection() { return connection_; }
   /// The next batches of the store take so long each.
@@ -205,7 +207,7 @@ class machine {
   milliseconds slow_by_{0};
   std::size_t wakeups_to_lose_ = 0;
   std::uint64_t wakeups_lost_ = 0;
-  std::uint64_t sick_calls_ = 0;
+  std::array<std::uint64_t, sim::disk_fault_kinds> sick_calls_{};
   std::array<std::uint64_t, 2> ends_{}; ///< killed, by power cuts
   std::uint64_t handled_ = 0;
   std::uint64_t stops_ = 0;

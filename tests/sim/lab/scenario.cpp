@@ -69,8 +69,14 @@ fault_menu menu_of(seeded_entropy& draw, int machines) {
   return menu;
 }
 
-/// In one of four worlds models plan and word the outcomes. Drawn apart: the other worlds stay what
-/// they are.
+/// In one of three worlds the kernel has fewer permits than its node may have. Drawn apart, as all
+/// that follows: the other worlds stay what they are.
+void limit_kernel(std::uint64_t seed, config::kernel& k) {
+  seeded_entropy draw(seed * 0x94d049bb133111ebULL);
+  k.max_concurrent = draw.next() % 3 == 0 ? 1 : 0;
+}
+
+/// In one of four worlds models plan and word the outcomes.
 void ask_models(std::uint64_t seed, config::configuration& c) {
   seeded_entropy draw(seed * 0x9e3779b97f4a7c15ULL);
   if (draw.next() % 4 != 0)
@@ -226,6 +232,7 @@ scenario scenario_of(std::uint64_t seed) {
   // Another node's work is looked for more often, so that it is found while it might still run.
   if (s.menu.contains(fault::partition))
     s.options.housekeeping.sweep = 1min;
+  limit_kernel(seed, s.configuration.kernels.front());
   ask_models(seed, s.configuration);
   talk_to_models(seed, s);
   look_and_check(seed, s.configuration.kernels.front());

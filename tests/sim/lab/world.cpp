@@ -28,6 +28,8 @@ expectations expectations_of(const config::configuration& c, const fault_menu& m
                              const world_options& options) {
   expectations e;
   e.permits = c.node_settings.max_concurrent;
+  if (const int limit = c.kernels.front().max_concurrent; limit > 0)
+    e.permits = std::min(e.permits, limit);
   e.one_machine = options.machines == 1;
   e.most_chosen = c.kernels.front().plan.max_dispatches;
   e.both_commits = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
@@ -431,7 +433,7 @@ void world::settle() {
 }
 
 void world::end_outages() {
-  database_->faults = {};
+  database_->faults.end();
   disarm_point();
   next_runs_.clear();
   models_.trouble(std::nullopt);

@@ -71,6 +71,10 @@ planted_bug(permit_given_twice actors/permits/core.cpp
   [[in_use_ -= @BUG@ ? 2 * n : n;
 ]])
 
+planted_bug(kernel_limit_gone actors/permits/core.cpp
+  [[std::min(node_limit_ - in_use_, kernel_room(kernel));]]
+  [[@BUG@ ? node_limit_ - in_use_ : std::min(node_limit_ - in_use_, kernel_room(kernel));]])
+
 planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
   [[op.node_id = s.context->node_id;]]
   [[op.node_id = @BUG@ ? "nobody" : s.context->node_id;]])

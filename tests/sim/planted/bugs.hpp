@@ -20,6 +20,7 @@ enum class planted_bug : std::uint8_t {
   torn_tail_kept,      ///< a journal's torn end is not cut off
   permit_kept,         ///< the permits of a dispatcher that died are not given back
   permit_given_twice,  ///< a permit that comes back counts twice
+  kernel_limit_gone,   ///< a kernel takes as many permits as its node has
   lease_ignored,       ///< rows are rescued before their lease has run out
   own_rows_taken,      ///< a node rescues rows of its own while it lives
   lease_not_renewed,   ///< leases are left to run out
@@ -46,6 +47,7 @@ inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none
                                                                            "torn_tail_kept",
                                                                            "permit_kept",
                                                                            "permit_given_twice",
+                                                                           "kernel_limit_gone",
                                                                            "lease_ignored",
                                                                            "own_rows_taken",
                                                                            "lease_not_renewed",

@@ -42,6 +42,7 @@ enum class disk_fault : std::uint8_t {
   no_space,    ///< ENOSPC: nothing is done
   short_write, ///< only half of the bytes are written, the count says so (other calls: EIO)
 };
+inline constexpr std::size_t disk_fault_kinds = 4;
 
 /// One call, as the fault plan sees it. `number` counts all calls since the disk was made, from 0.
 struct disk_call {

@@ -61,7 +61,8 @@ class sim_store final : public dispatch_store {
 
   result<void> open() override {
     open_ = false;
-    if (struck([this](const store_faults& f) { return f.unavailable || drawn(f.refuse_open); }))
+    if (struck(&store_strikes::refused,
+               [this](const store_faults& f) { return f.unavailable || drawn(f.refuse_open); }))
       return fail(errc::store_unavailable, "the simulated database refuses connections", "sim");
     open_ = true;
     return {};
@@ -70,14 +71,15 @@ class sim_store final : public dispatch_store {
   result<std::vector<any_reply>> apply(const std::vector<operation>& batch) override {
     if (database_->faults.slow)
       database_->faults.slow(batch.size());
-    const auto breaks = [this](const store_faults& f) {
-      return f.unavailable || drawn(f.disconnect_before);
-    };
-    if (!open_ || struck(breaks)) {
+    const auto is_away = [](const store_faults& f) { return f.unavailable; };
+    const auto breaks = [this](const store_faults& f) { return drawn(f.disconnect_before); };
+    if (!open_ || struck(&store_strikes::refused, is_away) ||
+        struck(&store_strikes::disconnected, breaks)) {
       open_ = false;
       return fail(errc::store_unavailable, "the simulated connection is gone", "sim");
     }
-    if (struck([this](const store_faults& f) { return drawn(f.disconnect_in_commit); })) {
+    if (struck(&store_strikes::in_doubt,
+               [this](const store_faults& f) { return drawn(f.disconnect_in_commit); })) {
       open_ = false;
       if (database_->random->unit() < 0.5)
         database_->run(batch);
@@ -99,12 +101,12 @@ class sim_store final : public dispatch_store {
     return probability > 0 && database_->random->unit() < probability;
   }
 
-  /// Counts those that strike.
+  /// Counts those that strike in `count`.
   template <class Strikes>
-  bool struck(Strikes strikes) {
+  bool struck(std::uint64_t store_strikes::*count, Strikes strikes) {
     for (auto* faults : all_)
       if (faults != nullptr && strikes(*faults)) {
-        ++faults->struck;
+        ++(faults->struck.*count);
         return true;
       }
     return false;

@@ -20,15 +20,29 @@
 
 namespace boyd::sim {
 
+/// Calls that were let fail, by what let them.
+struct store_strikes {
+  std::uint64_t refused = 0;      ///< the database was away, or did not open
+  std::uint64_t disconnected = 0; ///< before the commit
+  std::uint64_t in_doubt = 0;     ///< in the commit
+};
+
 /// What the next calls of a store meet. Probabilities in [0, 1], drawn from the database's entropy.
 struct store_faults {
   double disconnect_before = 0;    ///< connection lost before the transaction: nothing done
   double disconnect_in_commit = 0; ///< commit_in_doubt; applied or not by a coin
   double refuse_open = 0;          ///< open() fails
   bool unavailable = false;        ///< taken away until set to false again
-  std::uint64_t struck = 0;        ///< calls that were let fail
   /// Called with the number of operations before a batch; simulation advances virtual time here.
   std::function<void(std::size_t)> slow;
+  store_strikes struck;
+
+  /// Nothing fails any more.
+  void end() {
+    const auto so_far = struck;
+    *this = {};
+    struck = so_far;
+  }
 };
 
 /// What moved a row.

@@ -34,6 +34,15 @@ TEST_CASE("usage stays JSON when its names are redacted") {
   o.usage_json = R"({"denials":["secret-of-length"],"model":"http://a:","session_id":"b@c"})";
   CHECK(without_secrets(o, secrets).usage_json ==
         R"({"denials":["[redacted]"],"model":"http://a:","session_id":"b@c"})");
+  for (const std::string_view usage :
+       {R"({"denials":["other-one"]})", R"({"model":"other-one"})", R"({"model": "other-one"})",
+        "{\"model\"\n:\t\"other-one\"}", R"({"a":{"b":1,"c":"other-one"}})", R"(["other-one"])"}) {
+    INFO(usage);
+    o.usage_json = usage;
+    const auto told = without_secrets(o, secrets).usage_json;
+    CHECK(told.find("other-one") == std::string::npos);
+    CHECK(told.find("[redacted]") != std::string::npos);
+  }
   o.usage_json = "no JSON";
   CHECK(without_secrets(o, secrets).usage_json == "no JSON");
 }
