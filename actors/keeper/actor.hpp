@@ -298,6 +298,9 @@ class keeper {
     return {{}, worker_busy(), {}};
   }
 
+  /// Whether the next request has a batch of its own.
+  bool is_idle() const { return !core_.busy() && core_.waiting() == 0; }
+
  private:
   void enter(Request request, promise asker, bool essential) {
     // What is essential is never refused; results have their fence, whenever they come.

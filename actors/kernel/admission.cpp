@@ -224,7 +224,7 @@ void begin_trigger(self_pointer self, const std::string& trigger, trigger_promis
   s.opening = true;
   ask<store_reply>(
       self, s.parts.store, std::move(request),
-      [self, a, trigger, promise, ahead = look_ahead(self)](result<store_reply> r) {
+      [self, a, trigger, promise, configuration = s.parts.configuration](result<store_reply> r) {
         auto& st = self->state;
         st.opening = false;
         const auto slot = r ? reply_of<store::open_occurrence>(r->values.front()) : fail(r.error());
@@ -236,9 +236,9 @@ void begin_trigger(self_pointer self, const std::string& trigger, trigger_promis
                            promise);
         answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
         st.admitted.push_back(a);
-        look_on(self, ahead, std::move(*r));
+        st.rows_at_begin = begin_rows{configuration, std::move(*r)};
         start_next(self);
-        st.ahead = nullptr; // it was for now
+        st.rows_at_begin.reset(); // they were for now
       });
 }
 

@@ -35,19 +35,14 @@ result<void> as_void(const result<store_reply>& r) {
 
 void take_orientation(self_pointer self, result<store_reply> r);
 
-} // namespace
-
 /// Answers in any order.
 struct perception {
   result<std::string> state = fail(errc::timed_out, "no answer");
   result<gathered_context> context = fail(errc::timed_out, "no answer");
   result<void> begun;
   std::optional<result<store_reply>> orientation; ///< where it was asked for at once
-  int missing = 0;
-  configuration_ptr configuration; ///< that it was asked under
+  int missing = 2;
 };
-
-namespace {
 
 void perceived(self_pointer self, perception& p) {
   auto& s = self->state;
@@ -69,8 +64,6 @@ void perceived(self_pointer self, perception& p) {
 
 void read_files(self_pointer self, const std::shared_ptr<perception>& all) {
   auto& s = self->state;
-  all->missing += 2;
-  all->configuration = s.parts.configuration;
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
                    [self, all](result<state_reply> r) {
                      if (r)
@@ -92,9 +85,6 @@ void read_files(self_pointer self, const std::shared_ptr<perception>& all) {
 void perceive(self_pointer self) {
   auto& s = self->state;
   announce(self, "perceive", {}, "reads STATE.md, goal, memory and senses");
-  const auto ahead = std::exchange(s.ahead, nullptr);
-  if (ahead && ahead->configuration == s.parts.configuration)
-    return perceived(self, *ahead);
   auto all = std::make_shared<perception>();
   if (s.cycle->step() == cycle_step::begin) {
     ++all->missing;
@@ -107,9 +97,14 @@ void perceive(self_pointer self) {
     });
   }
   read_files(self, all);
+  const auto known = std::exchange(s.rows_at_begin, std::nullopt);
   // Files are read at once: the rows are no older for it. Senses may take minutes.
   if (!s.settings->senses.empty())
     return;
+  if (known && known->asked_under == s.parts.configuration) {
+    all->orientation = known->rows;
+    return;
+  }
   ++all->missing;
   ask<store_reply>(self, s.parts.store, orient_request(self), [self, all](result<store_reply> r) {
     all->orientation = std::move(r);
@@ -276,21 +271,6 @@ store_request orient_request(self_pointer self) {
   if (queue::has_budgets(*s.settings))
     request.operations.emplace_back(queue::todays_totals());
   return request;
-}
-
-std::shared_ptr<perception> look_ahead(self_pointer self) {
-  if (!self->state.settings->senses.empty())
-    return nullptr;
-  auto all = std::make_shared<perception>();
-  all->missing = 1; // the cycle itself
-  read_files(self, all);
-  return all;
-}
-
-void look_on(self_pointer self, std::shared_ptr<perception> ahead, store_reply rows) {
-  if (ahead)
-    ahead->orientation = std::move(rows);
-  self->state.ahead = std::move(ahead);
 }
 
 void announce(self_pointer self, const std::string& phase, const std::string& agent,

@@ -56,8 +56,11 @@ struct admitted_slot {
   std::optional<utc_time> begun_at{}; ///< its row was made with the slot
 };
 
-/// What a cycle begins with: STATE.md, its context and the rows.
-struct perception;
+/// The rows that a cycle begins with, where they came with its slot.
+struct begin_rows {
+  configuration_ptr asked_under;
+  store_reply rows; ///< answers to orient_request
+};
 
 /// A trigger that came before the kernel knew where it stands.
 struct waiting_trigger {
@@ -90,10 +93,10 @@ struct kernel_state {
   std::deque<cycle_record> to_resume;
 
   std::optional<cycle_core> cycle;
-  std::shared_ptr<perception> ahead;  ///< of the cycle that begins now
-  std::optional<cycle_record> latest; ///< the latest recorded cycle
-  bool has_run = false;               ///< this node has ended a cycle before
-  std::vector<std::string> carried;   ///< problems for the next record
+  std::optional<begin_rows> rows_at_begin; ///< of the cycle that begins now
+  std::optional<cycle_record> latest;      ///< the latest recorded cycle
+  bool has_run = false;                    ///< this node has ended a cycle before
+  std::vector<std::string> carried;        ///< problems for the next record
   /// What the store keeps of them, until a row tells of it.
   state::untold untold;
   std::string closing; ///< the cycle whose untold problems the store has not taken yet
@@ -142,11 +145,6 @@ void start_next(self_pointer self);
 store_request orient_request(self_pointer self);
 /// Where orient_request has the pauses.
 inline constexpr std::size_t pauses_at = 2;
-/// Has the files read of a cycle whose slot is being written: reading has no effects, and waits for
-/// nothing. Null: senses have effects.
-std::shared_ptr<perception> look_ahead(self_pointer self);
-/// What orient_request came to, which was asked with the slot. For the cycle that begins at once.
-void look_on(self_pointer self, std::shared_ptr<perception> ahead, store_reply rows);
 void run_step(self_pointer self);
 /// How long the planner may take to answer for its model, and a little more.
 milliseconds question_limit(const config::adviser& ask);

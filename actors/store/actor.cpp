@@ -169,7 +169,9 @@ store_keeper::promise accept(self_pointer self, store_request& r) {
   if (self->state.coming && looks_for_held(r))
     let_go(self);
   self->state.small.note(r);
-  self->state.small.ask_behind(r);
+  // Between others it would be asked within their transaction, again for each result.
+  if (self->state.keep->is_idle())
+    self->state.small.ask_behind(r);
   if (auto asker = take_answer(self, r))
     return *asker;
   if (auto asker = hold_back(self, r))

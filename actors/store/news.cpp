@@ -105,6 +105,7 @@ void queue_news::collect(const store::settle& op, const store::any_reply& any) {
     if ((*results)[i] != settle_result::accepted)
       continue;
     settled_.push_back(op.items[i].dispatch_id);
+    rows_.erase(op.items[i].cycle_id);
     work_ = work_ || op.items[i].to == settle_to::release || op.items[i].to == settle_to::retry;
   }
 }
@@ -119,8 +120,10 @@ void queue_news::collect(const store::list_dispatches& op, const store::any_repl
 /// Only what was cancelled: a kernel that waits for a row which runs on would be told without end.
 void queue_news::collect(const store::cancel_dispatch& op, const store::any_reply& any) {
   const auto* cancelled = std::get_if<store::cancel_dispatch::reply>(&any);
-  if (cancelled != nullptr && cancelled->result == settle_result::accepted)
-    settled_.push_back(op.dispatch_id);
+  if (cancelled == nullptr || cancelled->result != settle_result::accepted)
+    return;
+  settled_.push_back(op.dispatch_id);
+  rows_.clear(); // of whichever cycle it was
 }
 
 void queue_news::collect(const job<store_request, store_reply>& j) {

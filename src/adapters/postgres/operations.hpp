@@ -99,7 +99,7 @@ constexpr bool is_one_question =
     std::is_same_v<T, store::get_facts> || std::is_same_v<T, store::list_occurrences> ||
     std::is_same_v<T, store::list_cycles> || std::is_same_v<T, store::list_decisions> ||
     std::is_same_v<T, store::find_dispatch> || std::is_same_v<T, store::list_dispatches> ||
-    std::is_same_v<T, store::latest_per_agent>;
+    std::is_same_v<T, store::latest_per_agent> || std::is_same_v<T, store::sum_spend>;
 
 template <class T>
 constexpr bool is_one_statement = is_one_question<T> || std::is_same_v<T, store::open_occurrence>;
@@ -126,7 +126,6 @@ class operations {
   store::any_reply run(const store::beat& op);
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
-  store::any_reply run(const store::sum_spend& op);
   store::any_reply run(const store::ask_approval& op);
   store::any_reply run(const store::decide_approval& op);
   store::any_reply run(const store::use_approval& op);
@@ -147,6 +146,7 @@ class operations {
   question ask(const store::list_pauses& op);
   question ask(const store::get_facts& op);
   question ask(const store::list_nodes& op);
+  question ask(const store::sum_spend& op);
 
   template <class Op>
   requires is_one_statement<Op> store::any_reply run(const Op& op) {

@@ -44,9 +44,17 @@ auto guarded(const pqxx::connection* connection, F f) {
   } catch (const pqxx::broken_connection& e) {
     throw lost(connection, e.what());
   } catch (const pqxx::sql_error& e) {
-    if (is_lost())
+    // The server ends the session with some of them, which may not show yet.
+    if (is_lost() || e.sqlstate().starts_with("57P"))
       throw lost(connection, e.what());
     throw failure{{code_of(e.sqlstate()), one_line(e.what()), "postgres", {}}, false};
+  } catch (const pqxx::statement_completion_unknown& e) {
+    throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
+  } catch (const pqxx::transaction_rollback& e) {
+    // Deadlocks and the like, which libpqxx 6 does not count among the errors of SQL.
+    if (is_lost())
+      throw lost(connection, e.what());
+    throw failure{{errc::conflict, one_line(e.what()), "postgres", {}}, false};
   } catch (const pqxx::failure& e) {
     if (is_lost())
       throw lost(connection, e.what());
@@ -56,6 +64,9 @@ auto guarded(const pqxx::connection* connection, F f) {
     if (is_lost())
       throw lost(connection, e.what());
     throw failure{{errc::bug, one_line(e.what()), "postgres", {}}, false};
+  } catch (const std::runtime_error& e) {
+    // pqxx::pipeline has lost count of its answers: what the session stands at is not known.
+    throw lost(connection, e.what());
   }
 }
 
@@ -190,6 +201,7 @@ struct session::impl {
   work_kind kind = work_kind::transaction;
   std::unordered_map<std::string, std::string> prepared; ///< SQL → statement name
   std::uint64_t names = 0;                               ///< that were given
+  int answered = -1;                                     ///< see failure
 
   /// Whether nothing but the begin is waiting, and nothing was sent.
   bool has_only_begun() const { return unsent.size() == 1 && unsent.front() == begin_statement; }
@@ -226,7 +238,8 @@ struct session::impl {
     return text.empty() ? pqxx::result{} : work->exec(text);
   }
 
-  /// What was left unsent, and `questions` behind it, all on one way; the answers to the questions.
+  /// What was left unsent, and `questions` behind it, all on one way; the answers to the questions,
+  /// which are counted in `answered`.
   std::vector<pqxx::result> send_all(const std::vector<std::string>& questions) {
     auto all = std::exchange(unsent, {});
     all.insert(all.end(), questions.begin(), questions.end());
@@ -237,9 +250,13 @@ struct session::impl {
       ids.push_back(together.insert(each));
     together.complete();
     std::vector<pqxx::result> answers;
-    for (const auto id : ids)
-      answers.push_back(together.retrieve(id));
-    answers.erase(answers.begin(), answers.end() - static_cast<std::ptrdiff_t>(questions.size()));
+    const auto before = static_cast<int>(ids.size() - questions.size());
+    for (int i = 0; i < static_cast<int>(ids.size()); ++i) {
+      answered = i - before;
+      auto one = together.retrieve(ids[static_cast<std::size_t>(i)]);
+      if (i >= before)
+        answers.push_back(std::move(one));
+    }
     return answers;
   }
 
@@ -274,10 +291,10 @@ struct session::impl {
   auto ask(F f) {
     const bool commits = kind == work_kind::single || kind == work_kind::committing;
     try {
-      auto answered = call(std::move(f));
+      auto heard = call(std::move(f));
       if (kind == work_kind::committing)
         kind = work_kind::questions;
-      return answered;
+      return heard;
     } catch (const failure& e) {
       if (commits)
         throw_in_doubt(e);
@@ -499,14 +516,20 @@ std::vector<answer> session::run_together(const std::vector<statement>& question
       answers.push_back(run(q.sql, q.values));
     return answers;
   }
-  return impl_->ask([&] {
-    std::vector<std::string> texts;
-    for (std::size_t i = 0; i < questions.size(); ++i)
-      texts.push_back(impl_->text_of(questions[i].sql, values[i]));
-    for (auto& each : impl_->send_all(texts))
-      answers.push_back(answer_of(std::move(each)));
-    return std::move(answers);
-  });
+  impl_->answered = -1;
+  try {
+    return impl_->ask([&] {
+      std::vector<std::string> texts;
+      for (std::size_t i = 0; i < questions.size(); ++i)
+        texts.push_back(impl_->text_of(questions[i].sql, values[i]));
+      for (auto& each : impl_->send_all(texts))
+        answers.push_back(answer_of(std::move(each)));
+      return std::move(answers);
+    });
+  } catch (failure& f) {
+    f.answered = impl_->answered;
+    throw;
+  }
 }
 
 void session::later(std::string_view sql, const parameters& p) {

@@ -18,6 +18,9 @@ namespace boyd::adapters::postgres {
 struct failure {
   error why;
   bool connection_lost = false;
+  /// Of `run_together`: how many of its questions had been answered; less than 0: what went before
+  /// them failed.
+  int answered = -1;
 };
 
 /// A PostgreSQL array literal, built element by element. Texts are made valid UTF-8.

@@ -165,20 +165,30 @@ void operations::write_totals() {
 
 namespace {
 
+/// The days that are asked for; the database's today where $1 or $2 is empty.
+constexpr const char* asked_days =
+    "day >= coalesce(nullif($1, ''), to_char(to_timestamp(now_ms() / 1000.0) AT TIME ZONE 'UTC', "
+    "'YYYY-MM-DD')) AND day <= coalesce(nullif($2, ''), to_char(to_timestamp(now_ms() / 1000.0) AT "
+    "TIME ZONE 'UTC', 'YYYY-MM-DD'))";
+
 /// Of spend_totals, as rows of the same shape.
-constexpr const char* scope_sums =
-    "SELECT scope AS key, 0, 0, least(sum(tokens), 9223372036854775807)::bigint, 0, 0, 0, "
-    "least(sum(cost), 9223372036854775807)::bigint FROM spend_totals WHERE day >= $1 AND day <= $2 "
-    "AND $3::text = $3 GROUP BY scope ORDER BY sum(cost) DESC, sum(tokens) DESC, scope LIMIT "
-    "$4::bigint";
+std::string scope_sums() {
+  return std::string{"SELECT scope AS key, 0, 0, least(sum(tokens), 9223372036854775807)::bigint, "
+                     "0, 0, 0, least(sum(cost), 9223372036854775807)::bigint FROM spend_totals "
+                     "WHERE "} +
+         asked_days +
+         " AND $3::text = $3 GROUP BY scope ORDER BY sum(cost) DESC, sum(tokens) DESC, scope LIMIT "
+         "$4::bigint";
+}
 
 /// Of the calls by `key`.
 std::string call_sums(const std::string& key) {
   return "SELECT " + key +
          " AS key, count(*), count(*) - count(settled_at), sum(input)::bigint, "
          "sum(cached)::bigint, sum(output)::bigint, sum(reasoning)::bigint, sum(cost)::bigint FROM "
-         "spend WHERE day >= $1 AND day <= $2 AND ($3 = '' OR kernel_id = $3) GROUP BY key ORDER "
-         "BY "
+         "spend WHERE " +
+         asked_days +
+         " AND ($3 = '' OR kernel_id = $3) GROUP BY key ORDER BY "
          "sum(cost) DESC, sum(input) + sum(output) DESC, key LIMIT $4::bigint";
 }
 
@@ -193,18 +203,14 @@ std::string sums_by(sum_spend::group by) {
   case sum_spend::group::scope:
     break;
   }
-  return scope_sums;
+  return scope_sums();
 }
 
 } // namespace
 
-any_reply operations::run(const sum_spend& op) {
-  const auto today = op.from_day.empty() || op.to_day.empty() ? utc_day(now()) : std::string{};
-  const auto a = db_.run(sums_by(op.by), parameters{}
-                                             .add(op.from_day.empty() ? today : op.from_day)
-                                             .add(op.to_day.empty() ? today : op.to_day)
-                                             .add(op.kernel_id)
-                                             .add(static_cast<std::int64_t>(op.limit)));
+namespace {
+
+any_reply read_sums(const answer& a) {
   std::vector<sum_spend::row> out;
   for (int r = 0; r < a.rows(); ++r)
     out.push_back(
@@ -213,6 +219,17 @@ any_reply operations::run(const sum_spend& op) {
          static_cast<std::uint64_t>(a.integer(r, 2)),
          {a.integer(r, 3), a.integer(r, 4), a.integer(r, 5), a.integer(r, 6), a.integer(r, 7)}});
   return out;
+}
+
+} // namespace
+
+question operations::ask(const sum_spend& op) {
+  return {{sums_by(op.by), parameters{}
+                               .add(op.from_day)
+                               .add(op.to_day)
+                               .add(op.kernel_id)
+                               .add(static_cast<std::int64_t>(op.limit))},
+          read_sums};
 }
 
 /// Whole days of calls that are older, and their totals; at most `limit` rows in all.

@@ -243,9 +243,35 @@ void ask_together(operations& run, session& db, const std::vector<store::operati
         batch[i]);
     asked.push_back(std::move(questions.back().second.ask));
   }
-  const auto answers = db.run_together(asked);
-  for (std::size_t i = 0; i < questions.size(); ++i)
-    replies[questions[i].first] = questions[i].second.read(answers[i]);
+  // One time limit of the connection holds for all that is on one way.
+  constexpr std::size_t most_together = 32;
+  for (std::size_t from = 0; from < asked.size(); from += most_together) {
+    const auto part =
+        std::span(asked).subspan(from).first(std::min(most_together, asked.size() - from));
+    const auto answers = db.run_together({part.begin(), part.end()});
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const auto& [place, asks] = questions[from + i];
+      replies[place] = asks.read(answers[i]);
+    }
+  }
+}
+
+/// A question that fails takes nothing with it that stands before it.
+void ask_apart(operations& run, session& db, const std::vector<store::operation>& batch,
+               std::size_t first, const directory& names, std::vector<store::any_reply>& replies) {
+  std::vector<bool> done(batch.size());
+  for (auto i = first; i < batch.size(); ++i)
+    try {
+      db.begin_reading();
+      if (!queue::check_operation(batch[i]))
+        run_some(run, batch, i, names, done, replies);
+      db.commit();
+    } catch (const failure& f) {
+      if (f.connection_lost)
+        throw failure{{errc::commit_in_doubt, f.why.what, f.why.where, f.why.next}, true};
+      db.rollback();
+      replies[i] = f.why;
+    }
 }
 
 std::vector<store::any_reply> postgres_store::run(const std::vector<store::operation>& batch,
@@ -271,10 +297,15 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   const auto together = is_slot ? 0 : questions;
   const auto last_other = std::find_if_not(changes.rbegin(), changes.rend(), is_claim);
   const auto last_claims = static_cast<std::size_t>(changes.rend() - last_other);
+  const bool enqueues = std::ranges::any_of(changes, [](const store::operation& op) {
+    return std::holds_alternative<store::enqueue_cycle>(op);
+  });
   for (std::size_t i = 0; i < together; ++i) {
     if (done[i])
       continue;
-    if (i == last_claims)
+    // Rows that this batch does not have itself are read behind the claim, and could then be lost
+    // with the connection.
+    if (i == last_claims && enqueues)
       operations.commit_with_claim();
     if (auto problem = queue::check_operation(batch[i]))
       replies[i] = std::move(*problem);
@@ -283,10 +314,22 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   }
   operations.write_totals();
   operations.write_counts();
-  if (together < batch.size()) {
-    db_->commit_with_next();
-    ask_together(operations, *db_, batch, together, replies);
-  }
+  if (together < batch.size())
+    try {
+      db_->commit_with_next();
+      ask_together(operations, *db_, batch, together, replies);
+    } catch (const failure& f) {
+      const bool by_question = f.answered >= (is_slot ? 1 : 0);
+      if (f.connection_lost || changes.empty() || !by_question)
+        throw;
+      db_->rollback();
+      if (is_slot) {
+        db_->begin_single();
+        run_some(operations, batch, 0, *names_, done, replies);
+        db_->commit();
+      }
+      ask_apart(operations, *db_, batch, questions, *names_, replies);
+    }
   db_->commit();
   woken_.merge(operations.woken());
   return replies;
