@@ -146,6 +146,33 @@ TEST_CASE("case 18 commit-in-doubt: killed behind the commit, it is found done a
   REQUIRE((claims ? std::stol(running) >= 3L * (rounds + 1) - 3 : running == "0"));
 }
 
+TEST_CASE("a transaction that a deadlock has ended is repeated") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri, "deadlocked"));
+  const std::vector<store::operation> both{store::put_fact{"here", "a", "node's"},
+                                           store::put_fact{"here", "b", "node's"}};
+  REQUIRE(s->apply(both));
+  session other(uri);
+  other.run("SET deadlock_timeout = '1min'"); // the node finds it
+  other.run("BEGIN; UPDATE boyd.facts SET value = 'other' WHERE key = 'b'");
+  result<std::vector<store::any_reply>> answered = fail(errc::bug, "no answer");
+  std::thread node([&] { answered = s->apply(both); });
+  const bool waits = wait_until([&] {
+    return query(uri, "SELECT count(*) FROM pg_stat_activity WHERE application_name = "
+                      "'deadlocked' AND wait_event_type = 'Lock'") == "1";
+  });
+  other.run("UPDATE boyd.facts SET value = 'other' WHERE key = 'a'");
+  other.run("COMMIT");
+  node.join();
+  REQUIRE(waits);
+  INFO((answered ? std::string{} : to_string(answered.error())));
+  REQUIRE(answered);
+  CHECK(ask(*s, store::get_facts{"here"}) ==
+        std::map<std::string, std::string>{{"a", "node's"}, {"b", "node's"}});
+}
+
 TEST_CASE("a question that fails leaves what stands before it in its batch") {
   if (skipped())
     return;
