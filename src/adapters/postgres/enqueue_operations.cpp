@@ -201,7 +201,7 @@ bool fits(const stored& first, const stored& s) {
 
 /// What a dispatch takes in the arrays of such a row: each text has a length and is aligned.
 std::size_t waiting_bytes(const dispatch& d) {
-  constexpr std::size_t beside_texts = 2 * 8;
+  constexpr std::size_t beside_texts = 16;
   return d.dispatch_id.size() + d.cycle_id.size() + d.prompt.size() + beside_texts;
 }
 

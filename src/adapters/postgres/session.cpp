@@ -336,9 +336,9 @@ struct session::impl {
 
 namespace {
 
-answer answer_of(pqxx::result result) {
+answer answer_of(const pqxx::result& result) {
   auto data = std::make_shared<answer::impl>();
-  data->result = std::move(result);
+  data->result = result;
   return answer{std::move(data)};
 }
 
@@ -494,9 +494,7 @@ answer session::run_and_commit(std::string_view sql, const parameters& p) {
   if (i.kind != work_kind::transaction || i.unsent.empty() || size_of(values) > short_values)
     return run(sql, p);
   try {
-    auto a = i.call([&] {
-      return answer_of(std::move(i.send_all({i.text_of(sql, values), "COMMIT"})[0]));
-    });
+    auto a = i.call([&] { return answer_of(i.send_all({i.text_of(sql, values), "COMMIT"})[0]); });
     i.kind = work_kind::single;
     return a;
   } catch (const failure& f) {
@@ -522,8 +520,8 @@ std::vector<answer> session::run_together(const std::vector<statement>& question
       std::vector<std::string> texts;
       for (std::size_t i = 0; i < questions.size(); ++i)
         texts.push_back(impl_->text_of(questions[i].sql, values[i]));
-      for (auto& each : impl_->send_all(texts))
-        answers.push_back(answer_of(std::move(each)));
+      for (const auto& each : impl_->send_all(texts))
+        answers.push_back(answer_of(each));
       return std::move(answers);
     });
   } catch (failure& f) {
