@@ -88,9 +88,12 @@ class campaign {
     const bool heard = log.find("shutting down") != std::string::npos;
     // Before it watches signals nothing is there that could be left.
     CHECK((code == 0 || (early && !heard && code == died_of_term)));
-    if (cycle)
-      cycle->finish();
     note(from, took, early);
+    if (cycle) {
+      // It does the work itself when it found no node any more, and is stopped as a node is.
+      cycle->signal(SIGTERM);
+      cycle->finish();
+    }
     check_nothing_left(from);
     check_rows();
   }

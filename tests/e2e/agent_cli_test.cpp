@@ -323,8 +323,9 @@ TEST_CASE("fault points: a worktree that fails, is late or takes its run with it
                "        retry: {max_attempts: 2, base: 1ms, cap: 1ms}\n", other.path());
   const auto cycle_with = [&](const std::string& faults) {
     const auto ended = boyd_run({"--home", f.home.path(), "cycle"}, {{"BOYD_FAULTS", faults}});
-    INFO(ended.err);
-    return f.last();
+    auto row = f.last();
+    row["told"] = {ended.code, ended.out, ended.err};
+    return row;
   };
   for (const std::string point : {"worktrees.make", "worktrees.close"}) {
     INFO(point);
@@ -333,7 +334,9 @@ TEST_CASE("fault points: a worktree that fails, is late or takes its run with it
     CHECK(failed["status"] == "failed");
     CHECK(failed["failure_class"] == "environment");
     CHECK_THAT(failed["error"].get<std::string>(), Contains("fault point " + point));
-    CHECK(cycle_with(point + "=delay,delay=50ms")["status"] == "done");
+    const auto late = cycle_with(point + "=delay,delay=50ms");
+    INFO(late.dump(1));
+    CHECK(late["status"] == "done");
     const auto repeated = cycle_with(point + "=crash");
     INFO(repeated.dump(1));
     CHECK(repeated["status"] == "done");
