@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,6 +38,17 @@ result<void> check(const worktree_order& order) {
   if (git_reference_name_is_valid(&valid, ref_of(order).c_str()) != 0 || valid == 0)
     return fail(errc::invalid_argument, "no branch can have this name", order.branch);
   return {};
+}
+
+/// Held while git's own notes about worktrees and their branches change: libgit2 reads the other
+/// worktrees when it adds one, and takes one that is just being removed for a conflict. One for
+/// each repository, so that a file system that hangs holds up only its own; there are as many as
+/// the configurations of a process have named.
+std::mutex& lock_of(const std::string& repo) {
+  static std::mutex guard;
+  static std::map<std::string, std::mutex> all;
+  const std::lock_guard lock(guard);
+  return all[repo];
 }
 
 result<repository_ptr> open_repository(const std::string& path) {
@@ -115,10 +127,8 @@ void forget(git_repository* repo, const std::string& path) {
   git_worktree_prune(found.get(), &options);
 }
 
-/// A branch with commits stays; true then. One at a time: each takes a lock of the repository.
+/// A branch with commits stays; true then.
 bool keep_or_remove_branch(git_repository* repo, const worktree_order& order, const git_oid& base) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
   reference_ptr branch;
   if (fill(branch,
            [&](auto** out) { return git_reference_lookup(out, repo, ref_of(order).c_str()); }) != 0)
@@ -174,6 +184,7 @@ result<worktree_made> make_worktree(const worktree_order& order) {
     ::chmod(folder.c_str(), private_folder);
   if (auto noted = write_note(order, base); !noted)
     return fail(std::move(noted.error()));
+  const std::lock_guard lock(lock_of(order.repo));
   if (auto added = add(repo->get(), order, commit->get()); !added) {
     (void)remove_tree(order.path);
     forget(repo->get(), order.path);
@@ -201,6 +212,7 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
       tell_moved(*order.references, *now, *change);
   const auto removed = remove_tree(order.path);
   if (repo) {
+    const std::lock_guard lock(lock_of(order.repo));
     forget(repo->get(), order.path);
     const bool stays = keep_or_remove_branch(repo->get(), order, id);
     if (change)

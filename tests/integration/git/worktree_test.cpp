@@ -295,6 +295,24 @@ TEST_CASE("worktree: what a killed node left is kept as a patch and removed", "[
   CHECK(adapters::make_worktrees(b.root.file("none")) != nullptr);
 }
 
+TEST_CASE("worktree: runs go on beside the removal of what a killed node left", "[worktree]") {
+  bench b;
+  const auto folder = b.root.file("home/run/worktrees");
+  for (int round = 0; round < 40; ++round) {
+    INFO("round " << round);
+    const auto name = std::to_string(round);
+    b.made(b.order("left-" + name));
+    b.trees = adapters::make_worktrees(folder);
+    const auto o = b.order("run-" + name);
+    const auto base = b.made(o);
+    put(o.path + "/a.txt", "changed\n");
+    CHECK(b.closed(o, base).files == 1);
+    REQUIRE(wait_until([&] { return fs::is_empty(folder); }));
+  }
+  b.trees.reset();
+  b.check_clean();
+}
+
 TEST_CASE("worktree: the repository may be gone before the run ends", "[worktree]") {
   const bench b;
   const auto o = b.order("d1");
