@@ -59,7 +59,13 @@ struct drained : message {
 /// A new configuration: agents added, removed, changed.
 struct reload_order : message {
   std::shared_ptr<const config::configuration> configuration;
+  /// Nobody holds it any more when all whom the order reached have taken it or are gone: who sends
+  /// the order on sends this with it.
+  std::shared_ptr<const void> heard{};
 };
+
+/// All whom the order reached work by the new configuration.
+struct reload_reply : message {};
 
 /// Lets the pool claim (the node has answered first and then recovered).
 struct start_claiming : message {};

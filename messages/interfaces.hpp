@@ -360,8 +360,8 @@ using tree_source_actor = caf::typed_actor<
     caf::replies_to<tree_query>::with<answers<tree_reply>>,
     // Restart or unpark one part.
     caf::replies_to<actor_order>::with<answers<actor_order_reply>>,
-    // A new, valid configuration.
-    caf::reacts_to<reload_order>>;
+    // A new, valid configuration; answered when every part has it.
+    caf::replies_to<reload_order>::with<answers<reload_reply>>>;
 
 /// The control API (actors/gateway).
 using gateway_actor = caf::typed_actor<

@@ -386,8 +386,9 @@ void sweep(self_pointer self) {
 // -- reload and drain
 // ---------------------------------------------------------------------------------
 
-void reload(self_pointer self, const configuration_ptr& configuration) {
+void reload(self_pointer self, const reload_order& order) {
   auto& s = self->state;
+  const auto& configuration = order.configuration;
   s.configuration = configuration;
   std::set<std::string> wanted;
   for (const auto& k : configuration->kernels)
@@ -398,7 +399,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
       if (is_new || is_removed(self, id))
         add_member(self, k.kernel_id, a.agent_id);
       if (auto d = handle_of(self, id); d && !is_new)
-        self->send(d, reload_order{{}, configuration});
+        self->send(d, order);
     }
   for (auto& [id, m] : s.members) {
     if (wanted.count(id) > 0 || !m.wanted)
@@ -546,7 +547,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
           if (auto d = handle_of(self, id))
             self->send(d, m);
       },
-      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](reload_order& m) { reload(self, m); },
       [self](drain_order& m) { return drain(self, m); },
       [self](drained& m) { on_drained(self, m.name); },
       [self](hurry_order& m) {

@@ -53,9 +53,17 @@ void post_reload(exchange_ptr x) {
     const auto& loaded = r->configuration;
     if (!loaded)
       return x->fail_with(loaded.error());
-    x->self->send(parts.tree, reload_order{{}, *loaded});
-    x->reply("reload", {{"reloaded", true},
-                        {"restart_needed", waiting_for_restart(*parts.started_with, **loaded)}});
+    const json body{{"reloaded", true},
+                    {"restart_needed", waiting_for_restart(*parts.started_with, **loaded)}};
+    // Where kernels or keepers of homes change, the gateway is one of the parts that are renewed.
+    x->when_gone = [exchange = x.get(), body] { exchange->reply("reload", body); };
+    ask<reload_reply>(x->self, parts.tree, reload_order{{}, *loaded},
+                      [x, body](const result<reload_reply>& heard) {
+                        if (heard)
+                          x->reply("reload", body);
+                        else
+                          x->fail_with(heard.error());
+                      });
   });
 }
 

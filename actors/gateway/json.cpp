@@ -102,7 +102,10 @@ std::string dump(const json& body) {
 
 gateway_state::~gateway_state() {
   for (const auto& x : open)
-    x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
+    if (x->when_gone)
+      x->when_gone();
+    else
+      x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
 }
 
 void exchange::respond(int status, json body, const std::string& allow) {

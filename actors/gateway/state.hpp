@@ -49,6 +49,8 @@ struct exchange {
   api_request request;
   api_promise promise;
   bool answered = false;
+  /// What is answered when the gateway ends meanwhile: for a request that may have it replaced.
+  std::function<void()> when_gone;
 
   /// The body gets `"schema":"boyd.<verb>/1"`.
   void reply(const std::string& verb, json body, int status = 200);

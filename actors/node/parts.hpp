@@ -20,11 +20,17 @@ namespace boyd::node_impl {
 /// Every kernel has written its final record, or had its time.
 struct kernels_stopped : message {};
 
+/// Every part has taken this configuration, or is gone.
+struct reload_heard : message {
+  configuration_ptr configuration;
+  caf::typed_response_promise<result<reload_reply>> promise;
+};
+
 /// Time to ping the children again.
 struct heartbeat_tick : message {};
 
 using root_impl = root_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
-                                     caf::reacts_to<kernels_stopped>,
+                                     caf::reacts_to<kernels_stopped>, caf::reacts_to<reload_heard>,
                                      caf::reacts_to<heartbeat_tick>, caf::reacts_to<pong>>;
 
 /// Somebody who watches the events. Kept here, because a gateway may be replaced under them.

@@ -255,16 +255,34 @@ bool change_kernels(self_pointer self, const config::configuration& old) {
   return before != after;
 }
 
-void say_reloaded(const root_state& s) {
-  spdlog::info("node: configuration reloaded from {}", s.configuration->path);
-  for (const auto& key : waiting_for_restart(*s.started_with, *s.configuration))
+void on_reload_heard(self_pointer self, reload_heard& m) {
+  if (self->state.on_reload)
+    self->state.on_reload(*m.configuration);
+  spdlog::info("node: configuration reloaded from {}", m.configuration->path);
+  for (const auto& key : waiting_for_restart(*self->state.started_with, *m.configuration))
     spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
+  answer<reload_reply>(m.promise, reload_reply{});
 }
 
-void reload(self_pointer self, const configuration_ptr& configuration) {
+/// What tells this actor when its last copy is gone.
+std::shared_ptr<const void> heard_of(self_pointer self, reload_heard told) {
+  const auto tell = [root = self->address(), told = std::move(told)](const void*) {
+    if (auto strong = caf::actor_cast<caf::actor>(root))
+      caf::anon_send(strong, told);
+  };
+  return {nullptr, tell};
+}
+
+using reload_promise = caf::typed_response_promise<result<reload_reply>>;
+
+reload_promise reload(self_pointer self, const configuration_ptr& configuration) {
   auto& s = self->state;
-  if (s.stopping)
-    return;
+  auto promise = self->make_response_promise<result<reload_reply>>();
+  if (s.stopping) {
+    answer<reload_reply>(promise,
+                         fail(errc::refused, "the node is stopping", {}, "start it again"));
+    return promise;
+  }
   if (s.configuration->faults != configuration->faults) {
     faults::disarm(faults::origin::configuration);
     arm_faults(*s.context, *configuration);
@@ -273,7 +291,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
   const bool other_kernels = change_kernels(self, *old);
   if (auto p = child<permits_actor>(self, "permits"))
     self->send(p, limits_of(*configuration));
-  const reload_order order{{}, configuration};
+  const reload_order order{{}, configuration, heard_of(self, {{}, configuration, promise})};
   if (auto g = child<governor_actor>(self, "governor"))
     self->send(g, order);
   if (auto m = child<mcp_actor>(self, "mcp"))
@@ -302,9 +320,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     s.shell->renew("git_committer");
   }
   reconcile(self);
-  if (s.on_reload)
-    s.on_reload(*configuration);
-  say_reloaded(s);
+  return promise;
 }
 
 root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr context,
@@ -339,7 +355,8 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, start_claiming{});
       },
-      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](reload_order& m) { return reload(self, m.configuration); },
+      [self](reload_heard& m) { on_reload_heard(self, m); },
       [self](tree_query&) { return tree_of(self); },
       [self](actor_order& m) { return obey(self, m); },
       [self](shutdown_order& m) { shut_down(self, m.grace); },

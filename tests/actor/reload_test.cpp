@@ -115,6 +115,20 @@ TEST_CASE("status shows the store in force and what waits for a restart", "[relo
   CHECK(f.node_now().at("restart_needed").empty());
 }
 
+TEST_CASE("a reload is answered when every part has it, dispatchers too", "[reload]") {
+  fixture f;
+  auto with_agent = f.changed();
+  with_agent->kernels.front().agents.emplace_back().agent_id = "a";
+  f.reload(with_agent);
+  auto stricter = std::make_shared<config::configuration>(*with_agent);
+  stricter->kernels.front().agents.front().policy.rules.emplace_back(); // denies everything
+  auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, stricter});
+  f.actors.advance_without("dispatcher", 2s);
+  CHECK_FALSE(heard.answered());
+  f.actors.advance(1s);
+  CHECK(heard.ok());
+}
+
 TEST_CASE("a kernel's new author counts after a reload", "[reload]") {
   fixture f;
   auto next = f.changed();

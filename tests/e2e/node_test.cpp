@@ -179,11 +179,15 @@ TEST_CASE("SIGHUP reloads; a bad file keeps the old configuration", "[e2e]") {
   home.write_configuration(good);
   node.signal(SIGHUP);
   REQUIRE(node.wait_for_stderr("configuration reloaded"));
-  REQUIRE(wait_until([&] {
-    const auto agents = home.run({"agents", "--json"}).json();
-    return agents["items"][0]["agent_id"] == "second";
-  }));
+  CHECK(home.run({"agents", "--json"}).json()["items"][0]["agent_id"] == "second");
   CHECK(home.run({"cycle", "--json"}).json()["agents"][0]["agent_id"] == "second");
+
+  // The gateway that answers is itself renewed.
+  home.write_configuration(good + "  - kernel_id: other\n");
+  const auto socket = home.file("run/control.sock");
+  CHECK_THAT(ask_socket(socket, "POST /api/v1/reload"), Contains("\"reloaded\":true"));
+  REQUIRE(node.wait_for_new_stderr("configuration reloaded"));
+  CHECK(home.run({"cycle", "--kernel", "other"}).code == 0);
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
