@@ -81,6 +81,8 @@ class online_client final : public client {
   }
 
   void watch(std::function<void(std::string_view)> on_line) override {
+    stop();
+    stop_ = false;
     const auto open = std::make_shared<std::promise<void>>();
     auto opened = open->get_future();
     watcher_ = std::thread([this, open, on_line = std::move(on_line)] {

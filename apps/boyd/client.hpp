@@ -28,8 +28,9 @@ class client {
   /// The answer, whatever its status; blocks. Errors: nobody answers, `cancelled` after a signal.
   virtual result<api_response> call(api_request request, milliseconds limit) = 0;
 
-  /// Calls `on_line` with every event, on some other thread: with all of them from its return on.
-  /// Events are a courtesy: when they cannot be had, nothing is called.
+  /// Calls `on_line` with every event, on some other thread: with all of them from its return on,
+  /// until the node ends or another call takes its place. Events are a courtesy: when they cannot
+  /// be had, nothing is called.
   virtual void watch(std::function<void(std::string_view line)> on_line) = 0;
 
   /// Waits a moment, less when a signal comes; false then.

@@ -192,6 +192,25 @@ TEST_CASE("SIGHUP reloads; a bad file keeps the old configuration", "[e2e]") {
   CHECK(node.finish().code == 0);
 }
 
+TEST_CASE("status --watch goes on over a restart of the node", "[e2e]") {
+  const home_of_boyd home(one_agent("echo done"));
+  const auto shown = [](const program& node) { return "\"pid\":" + std::to_string(node.pid()); };
+  std::optional<program> node(std::in_place, home.node());
+  REQUIRE(node->wait_for_stderr("ready: node "));
+  program watch({boyd_binary(), "--home", home.path(), "status", "--watch", "--json"});
+  REQUIRE(watch.wait_for_stdout(shown(*node)));
+  node->signal(SIGTERM);
+  CHECK(node->finish().code == 0);
+  REQUIRE(watch.wait_for_stderr("it is shown again when it answers"));
+  node.emplace(home.node());
+  REQUIRE(node->wait_for_stderr("ready: node "));
+  CHECK(watch.wait_for_stdout(shown(*node)));
+  watch.signal(SIGINT);
+  CHECK(watch.finish().code == 0);
+  node->signal(SIGTERM);
+  CHECK(node->finish().code == 0);
+}
+
 TEST_CASE("with or without a node the answers are the same", "[e2e]") {
   const home_of_boyd home(one_agent("echo done"));
   REQUIRE(home.run({"cycle"}).code == 0);

@@ -101,17 +101,27 @@ bool program::read_some(int timeout_ms) {
   return out_fd_ >= 0 || err_fd_ >= 0;
 }
 
-bool program::wait_for(const std::string& text, std::size_t from) {
+bool program::read_until(const int& fd, const std::function<bool()>& enough) {
   const auto until = std::chrono::steady_clock::now() + program_patience;
-  while (true) {
-    if (const auto at = result_.err.find(text, from); at != std::string::npos) {
-      seen_ = at + text.size();
-      return true;
-    }
-    if (err_fd_ < 0 || std::chrono::steady_clock::now() >= until)
+  while (!enough()) {
+    if (fd < 0 || std::chrono::steady_clock::now() >= until)
       return false;
     read_some(look_ms);
   }
+  return true;
+}
+
+bool program::wait_for(const std::string& text, std::size_t from) {
+  return read_until(err_fd_, [&] {
+    const auto at = result_.err.find(text, from);
+    if (at != std::string::npos)
+      seen_ = at + text.size();
+    return at != std::string::npos;
+  });
+}
+
+bool program::wait_for_stdout(const std::string& text) {
+  return read_until(out_fd_, [&] { return result_.out.find(text) != std::string::npos; });
 }
 
 bool program::wait_for_stderr(const std::string& text) {

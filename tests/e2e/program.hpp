@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <sys/types.h>
@@ -34,6 +35,8 @@ class program {
 
   /// Reads until standard error has `text`; false when it ends or the patience does.
   bool wait_for_stderr(const std::string& text);
+  /// The same of standard output.
+  bool wait_for_stdout(const std::string& text);
   /// The same, but only in what comes after what an earlier wait found.
   bool wait_for_new_stderr(const std::string& text);
 
@@ -46,6 +49,8 @@ class program {
  private:
   bool read_some(int timeout_ms);
   bool wait_for(const std::string& text, std::size_t from);
+  /// False when `enough` never held.
+  bool read_until(const int& fd, const std::function<bool()>& enough);
 
   pid_t pid_ = -1;
   int out_fd_ = -1;

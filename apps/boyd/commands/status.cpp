@@ -295,6 +295,7 @@ struct change_flag {
   }
 };
 
+/// Until a signal, over restarts of the node, too.
 int watch(client& c, const arguments& args) {
   if (!c.online())
     return report({errc::not_found,
@@ -303,16 +304,22 @@ int watch(client& c, const arguments& args) {
                    "start one: boyd node"},
                   args.json);
   const auto flag = std::make_shared<change_flag>();
-  c.watch([flag](std::string_view) { flag->set(); });
+  bool heard = false; // the latest answer was one; its events come then
   while (true) {
     auto body = ask_status(c);
     if (!body && body.error().code == errc::cancelled)
       return exit_code::ok;
-    if (!body)
-      return report(body.error(), args.json);
-    show(*body, args, true);
-    if (output_is_unread())
-      return exit_code::ok;
+    if (body) {
+      if (!std::exchange(heard, true))
+        c.watch([flag](std::string_view) { flag->set(); });
+      show(*body, args, true);
+      if (output_is_unread())
+        return exit_code::ok;
+    } else if (std::exchange(heard, false)) {
+      auto why = std::move(body.error());
+      why.next = "it is shown again when it answers; Ctrl-C ends this";
+      print_error(why);
+    }
     for (milliseconds waited{0}; waited < redraw_interval; waited += redraw_pause) {
       if (!c.pause(redraw_pause))
         return exit_code::ok;
