@@ -265,11 +265,12 @@ void host::signal(std::uint64_t handle, int number) {
   const auto found = leaders_.find(handle);
   if (found == leaders_.end())
     return;
-  // Descendants that left the group are found while their ancestors still live.
-  if (number == SIGKILL)
-    for (const pid_t below : descendants_of(found->second))
-      ::kill(below, SIGKILL);
+  // Descendants that left the group are found while their ancestors still live, and end behind
+  // these: a program that sees them end could go on, or end as if all were well.
+  const auto below = number == SIGKILL ? descendants_of(found->second) : std::vector<pid_t>{};
   ::kill(-found->second, number);
+  for (const pid_t each : below)
+    ::kill(each, SIGKILL);
 }
 
 void host::answer_ping() {

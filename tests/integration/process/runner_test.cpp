@@ -205,6 +205,25 @@ TEST_CASE("SIGKILL ends descendants that left the group; other runs are not touc
   CHECK(other_mark.living() == 0);
 }
 
+TEST_CASE("SIGKILL: no program sees its children end and ends well before its turn") {
+  const auto runner = make_runner();
+  for (int round = 0; round < 50; ++round) {
+    const process_mark mark;
+    recorder seen;
+    // Each child leaves the group and is killed by itself; the end of the last one ends the shell.
+    const std::string script = "for i in 1 2 3 4 5 6 7 8; do setsid sleep 100 & done; "
+                               "echo ready; wait $!; exit 0";
+    const auto handle = runner->start(shell(script, mark), seen.events());
+    REQUIRE(handle.has_value());
+    REQUIRE(seen.wait_for_output("ready"));
+    REQUIRE(wait_until([&] { return mark.living() == 9; }));
+    runner->signal(*handle, SIGKILL);
+    REQUIRE(seen.wait());
+    CHECK(seen.exit().signal == SIGKILL);
+    CHECK(mark.living() == 0);
+  }
+}
+
 TEST_CASE("case 51 tool-forks-daemon: what is being started while its run is killed ends with it") {
   const auto runner = make_runner();
   const process_mark other_mark;
