@@ -256,8 +256,6 @@ bool change_kernels(self_pointer self, const config::configuration& old) {
 }
 
 void on_reload_heard(self_pointer self, reload_heard& m) {
-  if (self->state.on_reload)
-    self->state.on_reload(*m.configuration);
   spdlog::info("node: configuration reloaded from {}", m.configuration->path);
   for (const auto& key : waiting_for_restart(*self->state.started_with, *m.configuration))
     spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
@@ -320,6 +318,8 @@ reload_promise reload(self_pointer self, const configuration_ptr& configuration)
     s.shell->renew("git_committer");
   }
   reconcile(self);
+  if (s.on_reload)
+    s.on_reload(*configuration);
   return promise;
 }
 

@@ -304,12 +304,16 @@ int watch(client& c, const arguments& args) {
                    "start one: boyd node"},
                   args.json);
   const auto flag = std::make_shared<change_flag>();
-  bool heard = false; // the latest answer was one; its events come then
+  bool heard = false; // the latest answer was one
+  bool shown = false;
   while (true) {
     auto body = ask_status(c);
     if (!body && body.error().code == errc::cancelled)
       return exit_code::ok;
+    if (!body && !shown)
+      return report(body.error(), args.json);
     if (body) {
+      shown = true;
       if (!std::exchange(heard, true))
         c.watch([flag](std::string_view) { flag->set(); });
       show(*body, args, true);
