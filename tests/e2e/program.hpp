@@ -35,10 +35,10 @@ class program {
 
   /// Reads until standard error has `text`; false when it ends or the patience does.
   bool wait_for_stderr(const std::string& text);
-  /// The same of standard output.
-  bool wait_for_stdout(const std::string& text);
   /// The same, but only in what comes after what an earlier wait found.
   bool wait_for_new_stderr(const std::string& text);
+  /// Reads until standard output has `text`.
+  bool wait_for_stdout(const std::string& text);
 
   void signal(int number) const;
   pid_t pid() const { return pid_; }

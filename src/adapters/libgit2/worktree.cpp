@@ -42,8 +42,8 @@ result<void> check(const worktree_order& order) {
 
 /// Held while git's own notes about worktrees and their branches change: libgit2 reads the other
 /// worktrees when it adds one, and takes one that is just being removed for a conflict. One for
-/// each repository, so that a file system that hangs holds up only its own; there are as many as
-/// the configurations of a process have named.
+/// each path of a repository, as it is spelled, so that removing what was left over on a file
+/// system that hangs holds up its own alone; as many as a process's configurations have named.
 std::mutex& lock_of(const std::string& repo) {
   static std::mutex guard;
   static std::map<std::string, std::mutex> all;
