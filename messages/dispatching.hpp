@@ -64,7 +64,7 @@ struct reload_order : message {
   std::shared_ptr<const void> heard{};
 };
 
-/// All whom the order reached have taken it; a kernel in a cycle works by it when that has ended.
+/// All parts work by the new configuration; a kernel in a cycle does when that has ended.
 struct reload_reply : message {};
 
 /// Lets the pool claim (the node has answered first and then recovered).

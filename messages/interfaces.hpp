@@ -9,6 +9,7 @@
 #include "messages/kernel.hpp"
 #include "messages/librarian.hpp"
 #include "messages/mcp.hpp"
+#include "messages/node.hpp"
 #include "messages/permits.hpp"
 #include "messages/planning.hpp"
 #include "messages/repository.hpp"
@@ -360,8 +361,8 @@ using tree_source_actor = caf::typed_actor<
     caf::replies_to<tree_query>::with<answers<tree_reply>>,
     // Restart or unpark one part.
     caf::replies_to<actor_order>::with<answers<actor_order_reply>>,
-    // A new, valid configuration; answered when every part has it.
-    caf::replies_to<reload_order>::with<answers<reload_reply>>>;
+    // A new, valid configuration, and what is answered when every part works by it.
+    caf::replies_to<reload_request>::with<answers<api_response>>>;
 
 /// The control API (actors/gateway).
 using gateway_actor = caf::typed_actor<

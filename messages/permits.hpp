@@ -33,6 +33,7 @@ struct permit_pacing : message {
 struct permit_limits : message {
   int node = 0;
   std::vector<std::pair<std::string, int>> kernels; ///< 0: only the node's limit
+  std::shared_ptr<const void> heard{};              ///< as reload_order's
 };
 
 struct permits_query : message {};

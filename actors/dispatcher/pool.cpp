@@ -407,6 +407,7 @@ void reload(self_pointer self, const reload_order& order) {
     m.wanted = false;
     if (auto d = handle_of(self, id)) {
       self->send(d, drain_order{{}, unlimited_grace});
+      self->send(d, order); // behind it: it is no agent's any more
       cancel_unknown(self, m.kernel_id, m.agent_id);
     }
   }

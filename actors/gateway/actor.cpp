@@ -55,15 +55,9 @@ void post_reload(exchange_ptr x) {
       return x->fail_with(loaded.error());
     const json body{{"reloaded", true},
                     {"restart_needed", waiting_for_restart(*parts.started_with, **loaded)}};
-    // Where kernels or keepers of homes change, the gateway is one of the parts that are renewed.
-    x->when_gone = [exchange = x.get(), body] { exchange->reply("reload", body); };
-    ask<reload_reply>(x->self, parts.tree, reload_order{{}, *loaded},
-                      [x, body](const result<reload_reply>& heard) {
-                        if (heard)
-                          x->reply("reload", body);
-                        else
-                          x->fail_with(heard.error());
-                      });
+    // This gateway may be one of the parts that are started anew: who does that answers.
+    x->answered = true;
+    x->promise.delegate(parts.tree, reload_request{{}, *loaded, x->response("reload", body)});
   });
 }
 

@@ -102,37 +102,41 @@ std::string dump(const json& body) {
 
 gateway_state::~gateway_state() {
   for (const auto& x : open)
-    if (x->when_gone)
-      x->when_gone();
-    else
-      x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
+    x->fail_with({errc::actor_down, "the gateway is being restarted", "gateway", "try again"});
 }
 
-void exchange::respond(int status, json body, const std::string& allow) {
-  if (std::exchange(answered, true))
-    return;
+api_response exchange::composed(int status, json body, const std::string& allow) const {
   api_response response;
   response.status = status;
   response.allow = allow;
   response.body = dump(configuration ? redacted(std::move(body), configuration->secrets) : body);
-  answer<api_response>(promise, std::move(response));
+  return response;
+}
+
+api_response exchange::response(const std::string& verb, json body, int status) const {
+  body["schema"] = "boyd." + verb + "/1";
+  return composed(status, std::move(body));
+}
+
+void exchange::respond(api_response response) {
+  if (!std::exchange(answered, true))
+    answer<api_response>(promise, std::move(response));
 }
 
 void exchange::reply(const std::string& verb, json body, int status) {
-  body["schema"] = "boyd." + verb + "/1";
-  respond(status, std::move(body));
+  respond(response(verb, std::move(body), status));
 }
 
 void exchange::fail_with(const error& e) {
-  respond(http_status_of(e.code), error_body(e));
+  respond(composed(http_status_of(e.code), error_body(e)));
 }
 
 void exchange::refuse_method(const std::string& allow) {
   constexpr int method_not_allowed = 405;
-  respond(method_not_allowed,
-          error_body({errc::invalid_argument, "this path does not take " + request.method,
-                      request.path, "it takes: " + allow}),
-          allow);
+  respond(composed(method_not_allowed,
+                   error_body({errc::invalid_argument, "this path does not take " + request.method,
+                               request.path, "it takes: " + allow}),
+                   allow));
 }
 
 std::string exchange::query(const std::string& key) const {

@@ -49,11 +49,11 @@ struct exchange {
   api_request request;
   api_promise promise;
   bool answered = false;
-  /// What is answered when the gateway ends meanwhile: for a request that may have it replaced.
-  std::function<void()> when_gone;
 
   /// The body gets `"schema":"boyd.<verb>/1"`.
   void reply(const std::string& verb, json body, int status = 200);
+  /// What `reply` answers, for another part to answer it.
+  api_response response(const std::string& verb, json body, int status = 200) const;
   void fail_with(const error& e);
   /// Status 405; `allow` as in api_response.
   void refuse_method(const std::string& allow);
@@ -69,7 +69,8 @@ struct exchange {
   const config::kernel* kernel(const std::string& id);
 
  private:
-  void respond(int status, json body, const std::string& allow = {});
+  api_response composed(int status, json body, const std::string& allow = {}) const;
+  void respond(api_response response);
 };
 
 using exchange_ptr = std::shared_ptr<exchange>;

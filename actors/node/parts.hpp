@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,23 +21,37 @@ namespace boyd::node_impl {
 /// Every kernel has written its final record, or had its time.
 struct kernels_stopped : message {};
 
-/// Every part has taken this configuration, or is gone.
-struct reload_heard : message {
-  configuration_ptr configuration;
-  caf::typed_response_promise<result<reload_reply>> promise;
+/// `part` has taken the order to reload of that number, or is gone.
+struct reload_taken : message {
+  std::uint64_t number = 0;
+  std::string part;
+};
+
+/// Whoever asked for the reload has waited long enough.
+struct reload_overdue : message {
+  std::uint64_t number = 0;
 };
 
 /// Time to ping the children again.
 struct heartbeat_tick : message {};
 
 using root_impl = root_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
-                                     caf::reacts_to<kernels_stopped>, caf::reacts_to<reload_heard>,
-                                     caf::reacts_to<heartbeat_tick>, caf::reacts_to<pong>>;
+                                     caf::reacts_to<kernels_stopped>, caf::reacts_to<reload_taken>,
+                                     caf::reacts_to<reload_overdue>, caf::reacts_to<heartbeat_tick>,
+                                     caf::reacts_to<pong>>;
 
 /// Somebody who watches the events. Kept here, because a gateway may be replaced under them.
 struct event_watcher {
   std::function<bool(const std::string&)> sink;
   std::atomic<bool> gone = false; ///< set by the gateway's thread
+};
+
+/// The latest reload. A newer one takes over who waits for the one before.
+struct reload_progress {
+  std::uint64_t number = 0;
+  bool over = true;                ///< every part works by it
+  std::set<std::string> untaken{}; ///< parts that the order is on its way to
+  std::vector<std::function<void(result<reload_reply>)>> askers{};
 };
 
 struct root_state {
@@ -45,6 +60,7 @@ struct root_state {
   configuration_ptr started_with; ///< for what only a restart changes
   configuration_ptr homes_with;   ///< what the keepers of kernel homes were started with, or older
   reload_hook on_reload;
+  reload_progress reloading;
   std::unique_ptr<supervisor_shell<root_impl::base>> shell;
   std::vector<std::shared_ptr<event_watcher>> watchers;
   bool claiming = false;
@@ -86,6 +102,21 @@ inline std::vector<kernel_actor> kernels_of(self_pointer self) {
 }
 
 // by file
+void add_kernel(self_pointer self, const std::string& kernel_id); // root.cpp
+void add_gateway(self_pointer self);                              // root.cpp
+/// Lets loose what `faults:` asks for. Not in a command that only asks: it must answer.
+void arm_faults(const node_context& context,
+                const config::configuration& configuration); // reloading.cpp
+/// Gives every part the new configuration, and starts anew those that only so work by it; answered
+/// when all do.
+caf::typed_response_promise<result<reload_reply>> reload(self_pointer self,
+                                                         reload_order& order); // reloading.cpp
+caf::typed_response_promise<result<api_response>> reload(self_pointer self,
+                                                         reload_request& order); // reloading.cpp
+void on_taken(self_pointer self, const reload_taken& m);                         // reloading.cpp
+void on_overdue(self_pointer self, const reload_overdue& m);                     // reloading.cpp
+/// Answers who waits for a reload, when every part works by it. Call it when that may be so.
+void end_reload(self_pointer self);                    // reloading.cpp
 void shut_down(self_pointer self, milliseconds grace); // stopping.cpp
 /// All that is left after the drain: stop the children in reverse order.
 void stop_tree(self_pointer self); // stopping.cpp

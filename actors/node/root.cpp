@@ -129,7 +129,9 @@ kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
           child<dispatcher_pool_actor>(self, "dispatchers")};
 }
 
-void add_kernel(self_pointer self, const std::string& kernel_id) {
+} // namespace
+
+void node_impl::add_kernel(self_pointer self, const std::string& kernel_id) {
   auto rule =
       dispensable(kernel_child(kernel_id), {"store", "dispatchers", "state_writer", "git_committer",
                                             "graph_recorder", "librarian", "planner"});
@@ -138,6 +140,8 @@ void add_kernel(self_pointer self, const std::string& kernel_id) {
   add(self, std::move(rule),
       [self, kernel_id] { return plain(spawn_kernel(self->system(), parts_of(self, kernel_id))); });
 }
+
+namespace {
 
 void watch(self_pointer self, const gateway_actor& gateway,
            const std::shared_ptr<event_watcher>& w) {
@@ -161,7 +165,9 @@ void add_watcher(self_pointer self, watch_events& m) {
     watch(self, g, w);
 }
 
-void add_gateway(self_pointer self) {
+} // namespace
+
+void node_impl::add_gateway(self_pointer self) {
   auto& s = self->state;
   std::vector<std::string> earlier{"store",     "permits",      "governor",      "workspace",
                                    "mcp",       "state_writer", "git_committer", "graph_recorder",
@@ -196,19 +202,7 @@ void add_gateway(self_pointer self) {
   });
 }
 
-/// Lets loose what `faults:` asks for. Not in a command that only asks: it must answer.
-void arm_faults(const node_context& context, const config::configuration& configuration) {
-  if (context.passive || configuration.faults.empty())
-    return;
-  std::vector<faults::arming> all;
-  for (const auto& f : configuration.faults) {
-    const auto what = faults::action_of(f.action).value_or(faults::action::error);
-    all.push_back({f.point, what, f.count, f.probability, f.delay, f.after, f.every, f.seed,
-                   faults::origin::configuration});
-  }
-  if (auto armed = faults::arm(all, context.ports.random->next()); !armed)
-    spdlog::error("node: no fault is armed: {}", to_string(armed.error()));
-}
+namespace {
 
 /// The gateway answers the asker itself, also when it ends before; what it never saw bounces.
 api_promise ask_gateway(self_pointer self, api_request& m) {
@@ -227,100 +221,10 @@ void on_down(self_pointer self, caf::down_msg& m) {
     stop_tree(self);
   else
     reconcile(self);
-  if (!self->state.shell->shutting_down())
-    record_restarts(self);
-}
-
-// -- reload
-// ---------------------------------------------------------------------------------
-
-std::set<std::string> kernel_ids(const config::configuration& c) {
-  std::set<std::string> ids;
-  for (const auto& k : c.kernels)
-    ids.insert(k.kernel_id);
-  return ids;
-}
-
-/// Kernels that are new get an actor, those that are gone lose it; true when there were any.
-bool change_kernels(self_pointer self, const config::configuration& old) {
-  auto& s = self->state;
-  const auto before = kernel_ids(old);
-  const auto after = kernel_ids(*s.configuration);
-  for (const auto& id : after)
-    if (before.count(id) == 0)
-      add_kernel(self, id);
-  for (const auto& id : before)
-    if (after.count(id) == 0)
-      s.shell->remove(kernel_child(id));
-  return before != after;
-}
-
-void on_reload_heard(self_pointer self, reload_heard& m) {
-  spdlog::info("node: configuration reloaded from {}", m.configuration->path);
-  for (const auto& key : waiting_for_restart(*self->state.started_with, *m.configuration))
-    spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
-  answer<reload_reply>(m.promise, reload_reply{});
-}
-
-/// What tells this actor when its last copy is gone.
-std::shared_ptr<const void> heard_of(self_pointer self, reload_heard told) {
-  const auto tell = [root = self->address(), told = std::move(told)](const void*) {
-    if (auto strong = caf::actor_cast<caf::actor>(root))
-      caf::anon_send(strong, told);
-  };
-  return {nullptr, tell};
-}
-
-using reload_promise = caf::typed_response_promise<result<reload_reply>>;
-
-reload_promise reload(self_pointer self, const configuration_ptr& configuration) {
-  auto& s = self->state;
-  auto promise = self->make_response_promise<result<reload_reply>>();
-  if (s.stopping) {
-    answer<reload_reply>(promise,
-                         fail(errc::refused, "the node is stopping", {}, "start it again"));
-    return promise;
-  }
-  if (s.configuration->faults != configuration->faults) {
-    faults::disarm(faults::origin::configuration);
-    arm_faults(*s.context, *configuration);
-  }
-  const auto old = std::exchange(s.configuration, configuration);
-  const bool other_kernels = change_kernels(self, *old);
-  if (auto p = child<permits_actor>(self, "permits"))
-    self->send(p, limits_of(*configuration));
-  const reload_order order{{}, configuration, heard_of(self, {{}, configuration, promise})};
-  if (auto g = child<governor_actor>(self, "governor"))
-    self->send(g, order);
-  if (auto m = child<mcp_actor>(self, "mcp"))
-    self->send(m, order);
-  if (auto a = child<approvals_actor>(self, "approvals"))
-    self->send(a, order);
-  if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
-    self->send(d, order);
-  if (auto l = child<librarian_actor>(self, "librarian"))
-    self->send(l, order);
-  if (auto r = child<retention_actor>(self, "retention"))
-    self->send(r, order);
-  for (const auto& k : kernels_of(self))
-    self->send(k, order);
-  if (other_kernels) {
-    // The gateway holds the kernels' handles.
-    add_gateway(self);
-    s.shell->renew("gateway");
-  } else if (auto g = child<gateway_actor>(self, "gateway")) {
-    self->send(g, order);
-  }
-  if (home_settings_differ(*s.homes_with, *configuration)) {
-    // They open each home once; whoever holds their handles is restarted with them and resumes.
-    s.homes_with = configuration;
-    s.shell->renew("state_writer");
-    s.shell->renew("git_committer");
-  }
-  reconcile(self);
-  if (s.on_reload)
-    s.on_reload(*configuration);
-  return promise;
+  if (self->state.shell->shutting_down())
+    return;
+  end_reload(self);
+  record_restarts(self);
 }
 
 root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr context,
@@ -355,8 +259,10 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, start_claiming{});
       },
-      [self](reload_order& m) { return reload(self, m.configuration); },
-      [self](reload_heard& m) { on_reload_heard(self, m); },
+      [self](reload_order& m) { return reload(self, m); },
+      [self](reload_request& m) { return reload(self, m); },
+      [self](reload_taken& m) { on_taken(self, m); },
+      [self](reload_overdue& m) { on_overdue(self, m); },
       [self](tree_query&) { return tree_of(self); },
       [self](actor_order& m) { return obey(self, m); },
       [self](shutdown_order& m) { shut_down(self, m.grace); },
@@ -364,7 +270,10 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, hurry_order{});
       },
-      [self](supervise_tick&) { reconcile(self); },
+      [self](supervise_tick&) {
+        reconcile(self);
+        end_reload(self);
+      },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](kernels_stopped&) { stop_tree(self); },
       [self](heartbeat_tick&) { beat(self); },

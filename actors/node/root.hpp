@@ -20,8 +20,10 @@ using root_actor = caf::typed_actor<
     caf::reacts_to<watch_events>,
     // The node listens: recover this node's rows, then claim.
     caf::reacts_to<start_claiming>,
-    // A new, valid configuration; answered when every part has it.
+    // A new, valid configuration; answered when every part works by it.
     caf::replies_to<reload_order>::with<answers<reload_reply>>,
+    // The same for the gateway, which may be one of the parts that are started anew.
+    caf::replies_to<reload_request>::with<answers<api_response>>,
     // The whole tree.
     caf::replies_to<tree_query>::with<answers<tree_reply>>,
     // Restart or unpark one part.

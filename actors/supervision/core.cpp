@@ -208,6 +208,14 @@ bool supervisor_core::all_stopped() const {
   return std::ranges::none_of(children_, [](const child& c) { return c.alive; });
 }
 
+std::set<std::string> supervisor_core::changing() const {
+  std::set<std::string> ids;
+  for (const auto& c : children_)
+    if (c.alive && (c.stopping || c.stale))
+      ids.insert(c.rule.id);
+  return ids;
+}
+
 milliseconds supervisor_core::stop_grace(const std::string& id) const {
   const auto* c = find(id);
   return c != nullptr ? c->rule.stop_grace : milliseconds{0};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,8 @@ class supervisor_core {
   supervision_actions reconcile(steady_time now);
 
   bool all_stopped() const;
+  /// Those that still run although the latest `reconcile` wants them gone or started anew.
+  std::set<std::string> changing() const;
   milliseconds stop_grace(const std::string& id) const;
   std::vector<child_view> view() const;
 

@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -216,6 +217,8 @@ class supervisor_shell {
   }
   bool shutting_down() const { return shutting_down_; }
   bool all_stopped() const { return core_.all_stopped(); }
+  /// As supervisor_core's.
+  std::set<std::string> changing() const { return core_.changing(); }
   const std::string& escalation() const { return escalation_; }
 
   /// As the core sees them; who lives but does not answer is `silent`.

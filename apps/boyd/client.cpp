@@ -30,6 +30,8 @@ constexpr milliseconds home_look_again = 50ms;
 constexpr milliseconds probe_limit = 2s;
 /// For the beginning of the stream of events.
 constexpr milliseconds stream_limit = 2s;
+/// After the end of a stream, until the next is tried.
+constexpr milliseconds stream_pause = 200ms;
 /// How often a wait looks whether a signal has come.
 constexpr milliseconds signal_look = 100ms;
 /// What an attempt that runs gets when a foreground cycle is interrupted.
@@ -80,28 +82,27 @@ class online_client final : public client {
     return out;
   }
 
-  void watch(std::function<void(std::string_view)> on_line) override {
+  void watch(std::function<void(std::string_view)> on_line, std::function<void()> on_gap) override {
     stop();
     stop_ = false;
     const auto open = std::make_shared<std::promise<void>>();
     auto opened = open->get_future();
-    watcher_ = std::thread([this, open, on_line = std::move(on_line)] {
+    watcher_ = std::thread([this, open, on_line = std::move(on_line), on_gap = std::move(on_gap)] {
       give_signal_stack();
       bool told = false;
-      const auto tell = [&] {
-        if (!std::exchange(told, true))
+      const auto on_open = [&] {
+        if (std::exchange(told, true))
+          on_gap();
+        else
           open->set_value();
       };
-      auto streamed = adapters::control_stream(
-          socket_, {"GET", "/api/v1/events", {}, {}},
-          [&](std::string_view line) {
-            on_line(line);
-            return !stop_;
-          },
-          [this] { return !stop_; }, tell);
-      if (!streamed)
-        spdlog::debug("events: {}", to_string(streamed.error()));
-      tell();
+      while (!stop_) {
+        stream(on_line, on_open);
+        if (!told)
+          on_open(); // nobody streams: it is not waited for any longer
+        std::unique_lock lock(mutex_);
+        stopped_.wait_for(lock, stream_pause, [this] { return stop_.load(); });
+      }
     });
     opened.wait_for(stream_limit);
   }
@@ -115,14 +116,34 @@ class online_client final : public client {
   }
 
  private:
+  /// Until the node ends, or nothing more is wanted.
+  void stream(const std::function<void(std::string_view)>& on_line,
+              const std::function<void()>& on_open) {
+    const auto streamed = adapters::control_stream(
+        socket_, {"GET", "/api/v1/events", {}, {}},
+        [&](std::string_view line) {
+          on_line(line);
+          return !stop_;
+        },
+        [this] { return !stop_; }, on_open);
+    if (!streamed)
+      spdlog::debug("events: {}", to_string(streamed.error()));
+  }
+
   void stop() {
-    stop_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    stopped_.notify_all();
     if (watcher_.joinable())
       watcher_.join();
   }
 
   std::string socket_;
   signal_watch& signals_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
   std::atomic<bool> stop_{false};
   std::thread watcher_;
 };
@@ -166,7 +187,7 @@ class offline_client final : public client {
     return std::move(*s->answer);
   }
 
-  void watch(std::function<void(std::string_view)> on_line) override {
+  void watch(std::function<void(std::string_view)> on_line, std::function<void()>) override {
     node_->watch([on_line = std::move(on_line)](const std::string& lines) {
       std::string_view rest = lines;
       while (!rest.empty()) {

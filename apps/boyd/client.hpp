@@ -29,9 +29,11 @@ class client {
   virtual result<api_response> call(api_request request, milliseconds limit) = 0;
 
   /// Calls `on_line` with every event, on some other thread: with all of them from its return on,
-  /// until the node ends or another call takes its place. Events are a courtesy: when they cannot
-  /// be had, nothing is called.
-  virtual void watch(std::function<void(std::string_view line)> on_line) = 0;
+  /// until `close` or another call takes its place, and again those of a node that is started in
+  /// this one's place; then `on_gap` comes first, for what happened between is not told. Events are
+  /// a courtesy: when they cannot be had, nothing is called.
+  virtual void watch(std::function<void(std::string_view line)> on_line,
+                     std::function<void()> on_gap) = 0;
 
   /// Waits a moment, less when a signal comes; false then.
   virtual bool pause(milliseconds moment) = 0;

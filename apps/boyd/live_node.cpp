@@ -49,6 +49,8 @@ constexpr unsigned least_threads = 2;
 constexpr std::int64_t throughput = 100;
 /// A request may wait for a whole cycle.
 constexpr milliseconds longest_answer = std::chrono::hours{26};
+/// The root itself answers earlier, whatever the parts do.
+constexpr milliseconds longest_reload = 2 * limits::request_timeout;
 constexpr milliseconds tree_limit = 2s;
 constexpr std::size_t host_name_bytes = 256;
 
@@ -296,8 +298,11 @@ void live_node::start_claiming() {
   caf::anon_send(parts_->root, boyd::start_claiming{});
 }
 
-void live_node::reload(std::shared_ptr<const config::configuration> configuration) {
-  caf::anon_send(parts_->root, reload_order{{}, std::move(configuration)});
+void live_node::reload(std::shared_ptr<const config::configuration> configuration,
+                       std::function<void()> done) {
+  ask_root<reload_reply>(
+      *parts_->system, parts_->root, reload_order{{}, std::move(configuration)},
+      [done = std::move(done)](const result<reload_reply>&) { done(); }, longest_reload);
 }
 
 void live_node::shut_down(milliseconds grace) {

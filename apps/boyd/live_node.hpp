@@ -58,7 +58,10 @@ class live_node {
   void watch(line_function on_line);
 
   void start_claiming();
-  void reload(std::shared_ptr<const config::configuration> configuration);
+  /// `done` is called once, on an actor's thread, when every part works by the configuration, or
+  /// some have not taken it in time.
+  void reload(std::shared_ptr<const config::configuration> configuration,
+              std::function<void()> done);
 
   /// Ordered shutdown; the end comes through `ended_descriptor`.
   void shut_down(milliseconds grace);

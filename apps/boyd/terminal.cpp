@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -277,6 +278,16 @@ void print(std::string_view text) {
 
 bool output_is_unread() noexcept {
   return reader_is_gone;
+}
+
+bool output_has_reader() noexcept {
+  // The write end of a pipe whose read end is closed has POLLERR, as poll(2) says.
+  struct ::pollfd out {
+    STDOUT_FILENO, 0, 0
+  };
+  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0)
+    reader_is_gone = true;
+  return !reader_is_gone;
 }
 
 } // namespace boyd::app

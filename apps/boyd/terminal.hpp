@@ -87,4 +87,8 @@ void print(std::string_view text);
 /// True when the reader of standard output, a pipe, went away before all was written.
 bool output_is_unread() noexcept;
 
+/// False when the reader of standard output, a pipe, has gone away: for somebody who will write
+/// again, and then counts as one who could not. Asks the system.
+bool output_has_reader() noexcept;
+
 } // namespace boyd::app

@@ -20,6 +20,7 @@ namespace {
 /// The whole node on simulated ports.
 struct fixture : simulated_node {
   int reloads = 0;
+  std::shared_ptr<const config::configuration> file_says;
   root_actor root;
 
   fixture() {
@@ -28,6 +29,11 @@ struct fixture : simulated_node {
       return std::unique_ptr<wakeup_source>();
     };
     context->scheduled = false;
+    configuration->path = "/boyd/boyd.yaml";
+    disk->put(configuration->path, "as the test says");
+    context->parse_configuration = [this](const std::string&, const std::string&) {
+      return result<std::shared_ptr<const config::configuration>>(file_says);
+    };
     root = actors.own(spawn_root(actors.system(), context, configuration,
                                  [this](const config::configuration&) { ++reloads; }));
     caf::anon_send(root, start_claiming{});
@@ -59,13 +65,32 @@ struct fixture : simulated_node {
     actors.advance(1s);
   }
 
-  int restarts_of(const std::string& part) {
+  /// The file says `next` from now on, and is read again.
+  test::asked<api_response> post_reload(std::shared_ptr<const config::configuration> next) {
+    file_says = std::move(next);
+    api_request r;
+    r.method = "POST";
+    r.path = "/api/v1/reload";
+    return actors.ask<api_response>(root, std::move(r));
+  }
+
+  std::optional<child_status> part(const std::string& name) {
     auto tree = actors.ask_now<tree_reply>(root, tree_query{});
     REQUIRE(tree.ok());
-    for (const auto& c : tree.value().children)
-      if (c.name == part)
-        return c.restarts;
-    return -1;
+    for (auto& c : tree.value().children)
+      if (c.name == name)
+        return c;
+    return std::nullopt;
+  }
+
+  int restarts_of(const std::string& name) {
+    const auto found = part(name);
+    return found ? found->restarts : -1;
+  }
+
+  std::string state_of(const std::string& name) {
+    const auto found = part(name);
+    return found ? found->state : "";
   }
 };
 
@@ -127,6 +152,70 @@ TEST_CASE("a reload is answered when every part has it, dispatchers too", "[relo
   CHECK_FALSE(heard.answered());
   f.actors.advance(1s);
   CHECK(heard.ok());
+}
+
+TEST_CASE("a reload that renews the gateway is answered when everything runs anew", "[reload]") {
+  fixture f;
+  auto with_agent = f.changed();
+  with_agent->kernels.front().agents.emplace_back().agent_id = "a";
+  f.reload(with_agent);
+  auto next = std::make_shared<config::configuration>(*with_agent);
+  next->kernels.front().author_name = "Somebody Else";
+  next->kernels.emplace_back().kernel_id = "second";
+  auto asked = f.post_reload(next);
+  f.actors.advance_without("dispatcher", 2s);
+  CHECK_FALSE(asked.answered());
+  CHECK(f.state_of("kernel:second") == "running"); // all that is left is the dispatcher
+  f.actors.advance(1s);
+  REQUIRE(asked.ok());
+  CHECK(asked.value().status == 200);
+  CHECK(json::parse(asked.value().body) ==
+        json{{"schema", "boyd.reload/1"}, {"reloaded", true}, {"restart_needed", json::array()}});
+}
+
+TEST_CASE("a reload waits for the end of what it removes", "[reload]") {
+  fixture f;
+  auto with_more = f.changed();
+  with_more->kernels.front().agents.emplace_back().agent_id = "a";
+  with_more->kernels.emplace_back().kernel_id = "second";
+  f.reload(with_more);
+  REQUIRE(f.state_of("kernel:second") == "running");
+  auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, f.changed()});
+  SECTION("an agent's dispatcher has heard of it") {
+    f.actors.advance_without("dispatcher", 2s);
+  }
+  SECTION("a kernel has ended") {
+    f.actors.advance_without("kernel", 2s);
+  }
+  SECTION("the permits are those of the new limits") {
+    f.actors.advance_without("permits", 2s);
+  }
+  CHECK_FALSE(heard.answered());
+  f.actors.advance(10s);
+  CHECK(heard.ok());
+  CHECK(f.state_of("kernel:second").empty());
+}
+
+TEST_CASE("a reload that a part does not take is told by the part's name", "[reload]") {
+  fixture f;
+  auto asked = f.post_reload(f.changed());
+  f.actors.advance_without("governor", 40s);
+  REQUIRE(asked.answered());
+  REQUIRE_FALSE(asked.ok());
+  CHECK(asked.why().code == errc::timed_out);
+  CHECK(asked.why().what == "the configuration is in force, but not yet in: governor");
+}
+
+TEST_CASE("who waits for a reload is answered with the next one", "[reload]") {
+  fixture f;
+  auto first = f.actors.ask<reload_reply>(f.root, reload_order{{}, f.changed()});
+  f.actors.advance_without("governor", 2s);
+  auto second = f.actors.ask<reload_reply>(f.root, reload_order{{}, f.changed()});
+  f.actors.advance_without("governor", 2s);
+  CHECK_FALSE(first.answered());
+  f.actors.advance(1s);
+  CHECK(first.ok());
+  CHECK(second.ok());
 }
 
 TEST_CASE("a kernel's new author counts after a reload", "[reload]") {

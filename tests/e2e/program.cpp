@@ -132,6 +132,11 @@ bool program::wait_for_new_stderr(const std::string& text) {
   return wait_for(text, seen_);
 }
 
+const std::string& program::stderr_now() {
+  read_some(0);
+  return result_.err;
+}
+
 void program::signal(int number) const {
   ::kill(pid_, number);
 }

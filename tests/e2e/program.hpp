@@ -37,6 +37,8 @@ class program {
   bool wait_for_stderr(const std::string& text);
   /// The same, but only in what comes after what an earlier wait found.
   bool wait_for_new_stderr(const std::string& text);
+  /// Everything that it has written there so far.
+  const std::string& stderr_now();
   /// Reads until standard output has `text`.
   bool wait_for_stdout(const std::string& text);
 

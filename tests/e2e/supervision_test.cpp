@@ -444,6 +444,7 @@ TEST_CASE("systemd hears of the start, of progress, of a reload and of the end",
     static_cast<void>(systemd.hears("WATCHDOG=1\n"));
     return count_of(systemd.heard, "READY=1") == 2;
   }));
+  CHECK_THAT(node.stderr_now(), Contains("configuration reloaded"));
   node.signal(SIGTERM);
   // The grace of an hour, 40 s for the end, and 10 s for the last words of an end that is overdue.
   CHECK(systemd.hears("STOPPING=1\nEXTEND_TIMEOUT_USEC=3650000000\n"));

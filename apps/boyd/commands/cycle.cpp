@@ -344,7 +344,7 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
 }
 
 int run_one(client& c, const arguments& args, progress& shown) {
-  c.watch([&shown](std::string_view line) { shown.take(line); });
+  c.watch([&shown](std::string_view line) { shown.take(line); }, [] {});
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);

@@ -6,6 +6,7 @@
 #include "../signals.hpp"
 #include "../terminal.hpp"
 #include "adapters/posix/resident_code.hpp"
+#include "adapters/unique_fd.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -25,6 +26,7 @@
 #include <memory>
 #include <poll.h>
 #include <ratio>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 
@@ -56,17 +58,6 @@ struct process_settings {
       spdlog::set_level(spdlog::level::from_str(c.node_settings.log_level));
   }
 };
-
-/// What SIGHUP does: a bad file keeps what was.
-void reload(live_node& node) {
-  auto loaded = node.load_again();
-  if (!loaded) {
-    spdlog::error("node: the configuration was not reloaded, the old one stays: {}",
-                  to_string(loaded.error()));
-    return;
-  }
-  node.reload(std::move(*loaded));
-}
 
 /// Of this process, in bytes.
 std::uint64_t resident_memory() {
@@ -103,6 +94,25 @@ class memory_care {
   std::uint64_t after_release_ = 0;
 };
 
+/// Counts what actors' threads are through with, for the process's own thread.
+class bell {
+ public:
+  bell() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  /// Threads: any.
+  void ring() { static_cast<void>(::eventfd_write(event_.get(), 1)); }
+  /// How often it rang since the last call.
+  std::uint64_t take() {
+    std::uint64_t rung = 0;
+    return ::eventfd_read(event_.get(), &rung) == 0 ? rung : 0;
+  }
+  /// Readable when it has rung.
+  int descriptor() const { return event_.get(); }
+
+ private:
+  adapters::unique_fd event_;
+};
+
 /// Follows signals until the root has ended; returns why it gave up, empty after an ordered end.
 class service_loop {
  public:
@@ -113,7 +123,9 @@ class service_loop {
   std::string run() {
     while (!node_.ended()) {
       struct ::pollfd waits[] {
-        {signals_.descriptor(), POLLIN, 0}, { node_.ended_descriptor(), POLLIN, 0 }
+        {signals_.descriptor(), POLLIN, 0}, {node_.ended_descriptor(), POLLIN, 0}, {
+          reloaded_->descriptor(), POLLIN, 0
+        }
       };
       ::poll(waits, std::size(waits), wait_ms());
       memory_.look();
@@ -121,6 +133,7 @@ class service_loop {
         leave_home();
       for (int s = signals_.take(); s != 0; s = signals_.take())
         on_signal(s);
+      on_reloaded();
       if (!guard_.look().empty() && !stopping_)
         stop_within(margin_); // it drains by itself
       if (stopping_ && !node_.ended() && std::chrono::steady_clock::now() >= deadline_)
@@ -155,10 +168,23 @@ class service_loop {
     node_.shut_down(grace);
   }
 
+  /// A bad file keeps what was.
   void reload() {
     guard_.say_reloading();
-    boyd::app::reload(node_);
-    guard_.say_ready();
+    ++reloads_;
+    auto loaded = node_.load_again();
+    if (loaded)
+      return node_.reload(std::move(*loaded), [bell = reloaded_] { bell->ring(); });
+    spdlog::error("node: the configuration was not reloaded, the old one stays: {}",
+                  to_string(loaded.error()));
+    reloaded_->ring();
+  }
+
+  void on_reloaded() {
+    const auto over = reloaded_->take();
+    reloads_ -= over;
+    if (over > 0 && reloads_ == 0 && !stopping_)
+      guard_.say_ready();
   }
 
   void stop_within(milliseconds limit) {
@@ -197,6 +223,9 @@ class service_loop {
   milliseconds margin_;
   bool stopping_ = false;
   bool hurries_ = false;
+  std::uint64_t reloads_ = 0; ///< that are not over yet
+  /// Shared: a reload may be over behind this.
+  std::shared_ptr<bell> reloaded_ = std::make_shared<bell>();
   std::chrono::steady_clock::time_point deadline_{};
   memory_care memory_;
 };

@@ -304,6 +304,8 @@ int watch(client& c, const arguments& args) {
                    "start one: boyd node"},
                   args.json);
   const auto flag = std::make_shared<change_flag>();
+  // Before the first question: what happens behind its answer is not missed.
+  c.watch([flag](std::string_view) { flag->set(); }, [flag] { flag->set(); });
   bool heard = false; // the latest answer was one
   bool shown = false;
   while (true) {
@@ -313,19 +315,15 @@ int watch(client& c, const arguments& args) {
     if (!body && !shown)
       return report(body.error(), args.json);
     if (body) {
-      shown = true;
-      if (!std::exchange(heard, true))
-        c.watch([flag](std::string_view) { flag->set(); });
+      shown = heard = true;
       show(*body, args, true);
-      if (output_is_unread())
-        return exit_code::ok;
     } else if (std::exchange(heard, false)) {
       auto why = std::move(body.error());
       why.next = "it is shown again when it answers; Ctrl-C ends this";
-      print_error(why);
+      report(why, args.json);
     }
     for (milliseconds waited{0}; waited < redraw_interval; waited += redraw_pause) {
-      if (!c.pause(redraw_pause))
+      if (!output_has_reader() || !c.pause(redraw_pause))
         return exit_code::ok;
       if (flag->take())
         break;

@@ -42,13 +42,16 @@ result<void> check(const worktree_order& order) {
 
 /// Held while git's own notes about worktrees and their branches change: libgit2 reads the other
 /// worktrees when it adds one, and takes one that is just being removed for a conflict. One for
-/// each path of a repository, as it is spelled, so that removing what was left over on a file
-/// system that hangs holds up its own alone; as many as a process's configurations have named.
-std::mutex& lock_of(const std::string& repo) {
+/// each repository, by the real path of its git directory (a repository and its worktrees share
+/// one); as many as a process's configurations have named.
+std::mutex& lock_of(git_repository* repo) {
   static std::mutex guard;
   static std::map<std::string, std::mutex> all;
+  std::error_code failed;
+  const fs::path path(git_repository_commondir(repo));
+  auto real = fs::canonical(path, failed).string();
   const std::lock_guard lock(guard);
-  return all[repo];
+  return all[failed ? path.string() : std::move(real)];
 }
 
 result<repository_ptr> open_repository(const std::string& path) {
@@ -184,7 +187,7 @@ result<worktree_made> make_worktree(const worktree_order& order) {
     ::chmod(folder.c_str(), private_folder);
   if (auto noted = write_note(order, base); !noted)
     return fail(std::move(noted.error()));
-  const std::lock_guard lock(lock_of(order.repo));
+  const std::lock_guard lock(lock_of(repo->get()));
   if (auto added = add(repo->get(), order, commit->get()); !added) {
     (void)remove_tree(order.path);
     forget(repo->get(), order.path);
@@ -212,7 +215,7 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
       tell_moved(*order.references, *now, *change);
   const auto removed = remove_tree(order.path);
   if (repo) {
-    const std::lock_guard lock(lock_of(order.repo));
+    const std::lock_guard lock(lock_of(repo->get()));
     forget(repo->get(), order.path);
     const bool stays = keep_or_remove_branch(repo->get(), order, id);
     if (change)

@@ -103,8 +103,10 @@ const coverage notices{
 };
 
 /// Requests that do not pass the point of who is asked (actors/support/ask.hpp): the control
-/// socket's, and pings, which are asked as a health_actor.
-const coverage other_requests{{"api_request", "gateway.request"}, {"health_query", "- pings"}};
+/// socket's, pings, which are asked as a health_actor, and a reload, which the gateway hands over.
+const coverage other_requests{{"api_request", "gateway.request"},
+                              {"health_query", "- pings"},
+                              {"reload_request", "- orders"}};
 
 /// Files of the actors that ask by themselves: with no points, or with those of `ask`.
 const std::set<std::string> askers{
