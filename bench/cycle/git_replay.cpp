@@ -69,7 +69,8 @@ result<std::vector<double>> replay_with_git(const std::string& from, const std::
       return fail(std::move(placed.error()));
     const auto since = stopwatch_clock::now();
     auto added = git(to, {"add", "-A"});
-    auto committed = added ? git(to, {"commit", "-q", "-m", "cycle " + commit}) : added;
+    auto committed =
+        added ? git(to, {"commit", "-q", "--allow-empty", "-m", "cycle " + commit}) : added;
     if (!committed)
       return fail(std::move(committed.error()));
     constexpr double milli = 1e3;

@@ -12,13 +12,14 @@
 #include <cstdio>
 #include <utility>
 
-/// What a cycle costs whose only agent does nothing, with its commits; and what the `git` command
-/// needs for the same commits. See bench/README.md.
+/// What a cycle costs whose agents do nothing, or that has none, with its commits; and what the
+/// `git` command needs for the same commits. See bench/README.md.
 namespace boyd::bench {
 
 namespace {
 
 constexpr auto usage = "bench_cycle --cycles 200 --store sqlite|postgres://… --json\n"
+                       "  --agents 1   that do nothing; 0: an empty cycle\n"
                        "  --dir /var/tmp   where the home is made (and removed)\n";
 /// Cycles before the measured ones: the home is seeded, files and code are in memory.
 constexpr std::size_t warm_up = 5;
@@ -28,6 +29,7 @@ struct plan {
   std::string store;
   std::string directory;
   std::size_t cycles = 0;
+  std::size_t agents = 0;
 };
 
 struct figures {
@@ -43,7 +45,7 @@ result<void> run_cycles(const plan& p, const std::string& home, const std::strin
   if (!context)
     return fail(std::move(context.error()));
   const auto repository = (*context)->kernel_home(bench_kernel);
-  whole_node node(std::move(*context));
+  whole_node node(std::move(*context), p.agents);
   for (std::size_t i = 0; i < warm_up; ++i)
     if (auto done = node.cycle(); !done)
       return done;
@@ -87,7 +89,7 @@ result<void> run_git(const plan& p, const std::string& home, figures& f) {
 void print(const plan& p, const figures& f, double load) {
   const double cycle = percentile(f.cycle_ms, 50);
   const double git = percentile(f.git_ms, 50);
-  std::printf("%zu cycles made %zu commits\n", p.cycles, f.commits);
+  std::printf("%zu cycles of %zu agents made %zu commits\n", p.cycles, p.agents, f.commits);
   std::printf("cycle        p50 %.2f ms, p99 %.2f ms, processor %.2f ms\n", cycle,
               percentile(f.cycle_ms, 99), f.processor_ms);
   std::printf("git command  p50 %.2f ms, p99 %.2f ms for the same two commits\n", git,
@@ -101,6 +103,7 @@ void print_json(const plan& p, const figures& f, double load) {
   const nlohmann::json out{{"schema", "boyd.bench.cycle/1"},
                            {"store", p.store == "sqlite" ? "sqlite" : "postgres"},
                            {"cycles", p.cycles},
+                           {"agents", p.agents},
                            {"commits", f.commits},
                            {"cycle_p50_ms", percentile(f.cycle_ms, 50)},
                            {"cycle_p99_ms", percentile(f.cycle_ms, 99)},
@@ -138,10 +141,15 @@ result<void> run(const plan& p, bool json) {
 int main(int argc, char** argv) {
   using namespace boyd::bench;
   return start(argc, argv,
-               {"bench_cycle", usage, {"--cycles", "--store", "--dir"}, [](const arguments& args) {
+               {"bench_cycle",
+                usage,
+                {"--cycles", "--agents", "--store", "--dir"},
+                [](const arguments& args) {
                   constexpr std::size_t most_cycles = 100'000;
+                  constexpr std::size_t most_agents = 64;
                   const plan p{args.text("--store", "sqlite"), args.text("--dir", "/var/tmp"),
-                               args.number("--cycles", 200, most_cycles)};
+                               args.number("--cycles", 200, most_cycles),
+                               args.number("--agents", 1, most_agents, 0)};
                   return run(p, args.has("--json"));
                 }});
 }

@@ -30,16 +30,16 @@ std::string arguments::text(const std::string& key, const std::string& otherwise
   return it == values_.end() ? otherwise : it->second;
 }
 
-std::size_t arguments::number(const std::string& key, std::size_t otherwise,
-                              std::size_t most) const {
+std::size_t arguments::number(const std::string& key, std::size_t otherwise, std::size_t most,
+                              std::size_t least) const {
   auto it = values_.find(key);
   if (it == values_.end())
     return otherwise;
   const auto* end = it->second.data() + it->second.size();
   std::size_t value = 0;
   const auto [stop, failed] = std::from_chars(it->second.data(), end, value);
-  if (failed != std::errc{} || stop != end || value == 0 || value > most) {
-    std::fprintf(stderr, "%s must be a number from 1 to %zu\n", key.c_str(), most);
+  if (failed != std::errc{} || stop != end || value < least || value > most) {
+    std::fprintf(stderr, "%s must be a number from %zu to %zu\n", key.c_str(), least, most);
     std::exit(2);
   }
   return value;

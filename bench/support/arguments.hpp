@@ -18,9 +18,10 @@ class arguments {
 
   bool has(const std::string& flag) const { return values_.count(flag) > 0; }
   std::string text(const std::string& key, const std::string& otherwise) const;
-  /// A number from 1 to `most`, or `otherwise` when the key is not given; ends the process with a
-  /// message when it is no such number.
-  std::size_t number(const std::string& key, std::size_t otherwise, std::size_t most) const;
+  /// A number from `least` to `most`, or `otherwise` when the key is not given; ends the process
+  /// with a message when it is no such number.
+  std::size_t number(const std::string& key, std::size_t otherwise, std::size_t most,
+                     std::size_t least = 1) const;
 
  private:
   std::map<std::string, std::string> values_;

@@ -4,6 +4,8 @@
 #include "support/telling.hpp"
 #include "support/wait.hpp"
 
+#include <csignal>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <sys/wait.h>
@@ -92,23 +94,39 @@ void fail_once_along(proving_ground& ground, const effort& e, const std::vector<
   fail_along(ground, e, once, faults, what, [&](const fault& f) { return ground.cycle(f); });
 }
 
-/// Every call from the N-th on fails, until the fault ends under the running node.
+/// A cycle whose calls from the N-th on fail, until the fault ends under the running program.
+boyd::test::finished cycle_while_failing(proving_ground& ground, const fault& f) {
+  const auto running = ground.start({"cycle", "--json"}, f);
+  boyd::test::wait_until(
+      [&] { return ground.faults().fired() >= strikes || has_ended(running->pid()); },
+      longest_fault);
+  ground.faults().end_fault();
+  auto ended = running->finish();
+  ground.heard_cycle(ended, f);
+  return ended;
+}
+
+/// Every call from the N-th on fails for a while.
 void fail_for_a_while_along(proving_ground& ground, const effort& e,
                             const std::vector<action>& faults, std::uint32_t kinds,
                             const std::string& what) {
   fault lasting;
   lasting.for_ever = true;
   lasting.kinds = kinds;
-  fail_along(ground, e, lasting, faults, what, [&](const fault& f) {
-    const auto running = ground.start({"cycle", "--json"}, f);
-    boyd::test::wait_until(
-        [&] { return ground.faults().fired() >= strikes || has_ended(running->pid()); },
-        longest_fault);
-    ground.faults().end_fault();
-    auto ended = running->finish();
-    ground.heard_cycle(ended, f);
-    return ended;
-  });
+  fail_along(ground, e, lasting, faults, what,
+             [&](const fault& f) { return cycle_while_failing(ground, f); });
+}
+
+/// A home whose database has a log with what a node acknowledged before it was killed.
+void leave_a_log(proving_ground& ground) {
+  ground.begin_anew();
+  const auto node = ground.start({"node"}, {});
+  REQUIRE(node->wait_for_stderr("ready: node "));
+  ground.ask_cycle({});
+  node->signal(SIGKILL);
+  ground.heard_node(node->finish(), {});
+  REQUIRE(std::filesystem::file_size(ground.home() + "/boyd.db-wal") > 0);
+  ground.check("killed");
 }
 
 } // namespace
@@ -197,6 +215,35 @@ TEST_CASE("case 35 enospc and 36 short-write: any one call of a cycle fails or i
   ground.seed(e.seed);
   fail_once_along(ground, e, {action::enospc, action::shorten, action::eio}, kind::all,
                   "I/O calls failed (EIO, ENOSPC) or shortened once");
+}
+
+TEST_CASE("case 44 fault-during-recovery: the disk fails from any call on that takes up what a "
+          "killed node left",
+          "[crash]") {
+  const auto e = effort_of(40, 10s);
+  proving_ground ground;
+  ground.seed(e.seed);
+  leave_a_log(ground);
+  ground.keep();
+  tally points(e);
+  for (std::uint64_t round = 0; !points.enough(); ++round) {
+    ground.restore();
+    const bool full = round % 2 == 0;
+    const fault f{.what = full ? action::enospc : action::eio,
+                  .at = round / 2 + 1,
+                  .for_ever = true,
+                  .kinds = full ? kind::open | kind::write | kind::size : kind::all};
+    const auto ended = cycle_while_failing(ground, f);
+    INFO(about(e, points.done(), f) << ", " << ground.faults().where() << "\n" << ended.err);
+    if (!ground.faults().struck())
+      break;
+    points.one();
+    CHECK(is_exit_code(ended.code));
+    ground.check(about(e, points.done(), f));
+    ground.settle(about(e, points.done(), f));
+  }
+  points.report("times the disk failed under a recovery", ground);
+  CHECK(points.done() > 0);
 }
 
 TEST_CASE("case 35 enospc: the disk is full from any call on until there is room again",

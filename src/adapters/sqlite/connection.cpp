@@ -138,8 +138,10 @@ connection::connection(const std::string& path, int flags) {
   int rc = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
   if (rc == SQLITE_OK) {
     sqlite3_extended_result_codes(db_, 1);
-    rc = rows_.attach(db_);
+    rc = leave_log_at_close(true);
   }
+  if (rc == SQLITE_OK)
+    rc = rows_.attach(db_);
   if (rc == SQLITE_OK)
     return;
   const failure f(rc, db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(rc));
@@ -151,6 +153,14 @@ connection::~connection() {
   for (const auto& [sql, s] : cache_)
     sqlite3_finalize(s);
   sqlite3_close(db_);
+}
+
+int connection::leave_log_at_close(bool leave) {
+  return sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave ? 1 : 0, nullptr);
+}
+
+void connection::empty_log_at_close() {
+  leave_log_at_close(false);
 }
 
 sqlite3_stmt* connection::compile(std::string_view sql) {

@@ -73,6 +73,13 @@ result<void> create_file(const std::string& path) {
 class sqlite_store final : public dispatch_store {
  public:
   explicit sqlite_store(sqlite_options options) : options_(std::move(options)) {}
+  /// An end in order: after a failure the database is closed already.
+  ~sqlite_store() override {
+    if (db_)
+      db_->empty_log_at_close();
+  }
+  sqlite_store(const sqlite_store&) = delete;
+  sqlite_store& operator=(const sqlite_store&) = delete;
 
   void tell_migrations(migration_step before) override { before_migration_ = std::move(before); }
   result<void> open() override;
