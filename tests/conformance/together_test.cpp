@@ -114,6 +114,40 @@ TEST_CASE("claims and settlements that alternate in one batch are answered each 
   REQUIRE(claimed(8) == id_of(9));
 }
 
+TEST_CASE("a question between settlements of one batch does not see those behind it") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue(s, {spec(1, "a"), spec(2, "b"), spec(3, "c")});
+  enqueue(s, {spec(4, "a", 10, "c2")});
+  REQUIRE(claim(s, "n1", 10).size() == 4);
+  const std::string cycle = GENERATE("c1", ""); // whether the settlement says whose it is
+  const auto end = [&](int number, const std::string& of) {
+    const settlement item{id_of(number), 1, settle_to::done, 0ms, {}, of};
+    return store::operation{store::settle{"n1", {item}}};
+  };
+  const auto rows_of = [](const std::string& of) {
+    store::list_dispatches list;
+    list.cycle_id = of;
+    return store::operation{list};
+  };
+  const auto replies =
+      s.apply({end(1, cycle), rows_of("c1"), end(4, "c2"), end(2, cycle), rows_of("c1"),
+               rows_of("c2"), store::find_dispatch{id_of(3)}, end(3, cycle), rows_of("c1")});
+  REQUIRE(replies);
+  const auto running = [&](std::size_t i) {
+    const auto& rows = std::get<std::vector<dispatch>>(replies->at(i));
+    return std::ranges::count(rows, dispatch_status::running, &dispatch::status);
+  };
+  for (const std::size_t i : {0, 2, 3, 7})
+    REQUIRE(std::get<std::vector<settle_result>>(replies->at(i)).at(0) == settle_result::accepted);
+  CHECK(running(1) == 2);
+  CHECK(running(4) == 1);
+  CHECK(running(5) == 0);
+  CHECK(std::get<std::optional<dispatch>>(replies->at(6)).value().status ==
+        dispatch_status::running);
+  CHECK(running(8) == 0);
+}
+
 TEST_CASE("what comes in and its claims may be one transaction") {
   const auto w = any_world();
   auto& s = w->store();

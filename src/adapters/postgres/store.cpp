@@ -173,14 +173,34 @@ bool may_go_first(const store::settle& op, const directory& names) {
   });
 }
 
+/// Whether a question that stands before a settlement in the batch has the same answer behind it.
+bool is_indifferent(const store::operation& question, const store::settle& op) {
+  const auto all_items = [&](auto holds) { return std::ranges::all_of(op.items, holds); };
+  if (const auto* rows = std::get_if<store::list_dispatches>(&question))
+    return !rows->cycle_id.empty() && all_items([&](const settlement& item) {
+      return !item.cycle_id.empty() && item.cycle_id != rows->cycle_id;
+    });
+  if (std::holds_alternative<store::due_agents>(question))
+    return all_items([](const settlement& item) {
+      return item.to != settle_to::retry && item.to != settle_to::release;
+    });
+  return std::holds_alternative<store::list_nodes>(question) ||
+         std::holds_alternative<store::list_pauses>(question) ||
+         std::holds_alternative<store::get_facts>(question) ||
+         std::holds_alternative<store::list_occurrences>(question) ||
+         std::holds_alternative<store::list_cycles>(question) ||
+         std::holds_alternative<store::list_decisions>(question);
+}
+
 /// The operations that share the statements of batch[first], itself included: those of its kind
-/// that follow it. Settlements are gathered from between claims and questions, too: many
-/// dispatchers ask for them in turn.
+/// that follow it. Settlements are gathered from between claims and questions, too, where that
+/// changes no answer: many dispatchers ask for them in turn.
 template <class Kind>
 std::vector<std::size_t> joined(const std::vector<store::operation>& batch,
                                 const std::vector<bool>& done, std::size_t first,
                                 const directory& names) {
   std::vector<std::size_t> out{first};
+  std::vector<std::size_t> passed_questions;
   bool passed = false;
   for (auto i = first + 1; is_merged<Kind> && i < batch.size(); ++i) {
     const auto* same = std::get_if<Kind>(&batch[i]);
@@ -188,14 +208,21 @@ std::vector<std::size_t> joined(const std::vector<store::operation>& batch,
       continue;
     if (same == nullptr && std::is_same_v<Kind, store::settle> &&
         (is_claim(batch[i]) || is_question(batch[i]))) {
-      passed = passed || is_claim(batch[i]);
+      if (is_claim(batch[i]))
+        passed = true;
+      else
+        passed_questions.push_back(i);
       continue;
     }
     if (same == nullptr || queue::check_operation(batch[i]))
       break;
-    if constexpr (std::is_same_v<Kind, store::settle>)
+    if constexpr (std::is_same_v<Kind, store::settle>) {
       if (passed && !may_go_first(*same, names))
         break;
+      if (!std::ranges::all_of(passed_questions,
+                               [&](auto q) { return is_indifferent(batch[q], *same); }))
+        break;
+    }
     out.push_back(i);
   }
   return out;
