@@ -69,6 +69,10 @@ struct pool_state {
   std::map<std::string, mcp::era_t> eras;     ///< by key, of this node's life
   std::map<std::string, std::string> tickets; ///< of calls: the key of the server that has it
   std::vector<std::weak_ptr<tools_collector>> collectors;
+  /// By key: what is to be asked of the server when the one before it has ended.
+  std::map<std::string, std::vector<std::function<void()>>> behind_the_end;
+  /// Of reloads whose changed servers have not ended yet (messages/dispatching.hpp).
+  std::vector<std::shared_ptr<const void>> heard;
   /// Servers of workspaces, as the latest look found them.
   std::map<std::string, mcp_core::workspace_servers> seen;
   /// By key: how the tools of a server differ from those that were trusted.

@@ -13,6 +13,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -71,6 +72,14 @@ void ask_server(self_pointer self, const std::shared_ptr<tools_collector>& c,
   ++c->missing;
   const bool optional = what.definition.optional;
   const auto server = server_for(self, what);
+  if (self->state.shell->changing().contains(what.key)) {
+    // The one that is being ended would refuse.
+    self->state.behind_the_end[what.key].emplace_back([self, c, what] {
+      ask_server(self, c, what);
+      one_less(self, c);
+    });
+    return;
+  }
   if (!server)
     return without(self, c, optional, no_server(self, what.key));
   ++self->state.members.at(what.key).requests;
@@ -251,9 +260,29 @@ void on_idle(self_pointer self, const server_idle& m) {
   end_server(self, m.key);
 }
 
-/// Servers whose definition is another one now are ended; the next use starts them anew.
-void reload(self_pointer self, const configuration_ptr& configuration) {
+/// Goes on with what waited for the end of servers.
+void after_an_end(self_pointer self) {
   auto& s = self->state;
+  const auto changing = s.shell->changing();
+  if (changing.empty())
+    s.heard.clear();
+  std::vector<std::function<void()>> now;
+  for (auto it = s.behind_the_end.begin(); it != s.behind_the_end.end();) {
+    if (changing.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    std::ranges::move(it->second, std::back_inserter(now));
+    it = s.behind_the_end.erase(it);
+  }
+  for (const auto& go_on : now)
+    go_on();
+}
+
+/// Servers whose definition is another one now are ended; the next use starts them anew.
+void reload(self_pointer self, const reload_order& order) {
+  auto& s = self->state;
+  const auto& configuration = order.configuration;
   s.configuration = configuration;
   for (auto it = s.members.begin(); it != s.members.end();) {
     const auto& what = it->second.what;
@@ -270,6 +299,8 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
     it = s.members.erase(it);
   }
   reconcile(self);
+  if (!s.shell->changing().empty())
+    s.heard.push_back(order.heard);
 }
 
 tree_reply tree_of(self_pointer self) {
@@ -376,8 +407,10 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
                                        approvals_actor approvals) {
   install_handlers(self, "mcp");
   self->set_down_handler([self](caf::down_msg& m) {
-    if (self->state.shell->on_down(m))
+    if (self->state.shell->on_down(m)) {
       mcp_pool::reconcile(self);
+      after_an_end(self);
+    }
     quit_when_stopped(self);
   });
   // Servers are given a moment to end by themselves.
@@ -400,7 +433,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](mcp_cancel& m) { cancel(self, m); },
       [self](mcp_servers_query& m) { return servers(self, m); },
       [self](mcp_trust_order& m) { return decide_trust(self, m); },
-      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](reload_order& m) { reload(self, m); },
       [self](tree_query&) -> result<tree_reply> { return tree_of(self); },
       [self](actor_order& m) -> result<actor_order_reply> {
         auto done = self->state.shell->obey(m);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,12 +47,16 @@ struct event_watcher {
   std::atomic<bool> gone = false; ///< set by the gateway's thread
 };
 
-/// The latest reload. A newer one takes over who waits for the one before.
+/// The latest reload. A newer one, when it is over, answers who waits for the one before, too.
 struct reload_progress {
   std::uint64_t number = 0;
   bool over = true;                ///< every part works by it
   std::set<std::string> untaken{}; ///< parts that the order is on its way to
-  std::vector<std::function<void(result<reload_reply>)>> askers{};
+  struct asker {
+    std::uint64_t number = 0; ///< of its own reload
+    std::function<void(result<reload_reply>)> done;
+  };
+  std::vector<asker> askers{};
 };
 
 struct root_state {
@@ -65,6 +70,8 @@ struct root_state {
   std::vector<std::shared_ptr<event_watcher>> watchers;
   bool claiming = false;
   bool stopping = false;
+  /// The grace of a stop that waits until what is being started anew runs.
+  std::optional<milliseconds> stop_behind_renewal;
   std::uint64_t heartbeats = 0;
   std::string failed;                    ///< why the node gives up; empty: it does not
   std::vector<restart_event> unrecorded; ///< restarts on their way into the store, oldest first
@@ -116,8 +123,12 @@ caf::typed_response_promise<result<api_response>> reload(self_pointer self,
 void on_taken(self_pointer self, const reload_taken& m);                         // reloading.cpp
 void on_overdue(self_pointer self, const reload_overdue& m);                     // reloading.cpp
 /// Answers who waits for a reload, when every part works by it. Call it when that may be so.
-void end_reload(self_pointer self);                    // reloading.cpp
+void end_reload(self_pointer self); // reloading.cpp
+/// Answers who waits for a reload that the node's stop overtakes.
+void give_up_reload(self_pointer self);                // reloading.cpp
 void shut_down(self_pointer self, milliseconds grace); // stopping.cpp
+/// The same, but what is just being started anew runs again first, or has had its time.
+void shut_down_in_turn(self_pointer self, milliseconds grace); // stopping.cpp
 /// All that is left after the drain: stop the children in reverse order.
 void stop_tree(self_pointer self); // stopping.cpp
 /// Brings the tree in line with what is wanted; a spent intensity shuts the node down.

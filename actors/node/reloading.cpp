@@ -19,8 +19,6 @@ namespace boyd::node_impl {
 
 namespace {
 
-using asker = std::function<void(result<reload_reply>)>;
-
 std::set<std::string> kernel_ids(const config::configuration& c) {
   std::set<std::string> ids;
   for (const auto& k : c.kernels)
@@ -98,7 +96,8 @@ void renew_parts(self_pointer self, bool other_kernels) {
   }
 }
 
-void take(self_pointer self, const configuration_ptr& configuration, asker done) {
+void take(self_pointer self, const configuration_ptr& configuration,
+          std::function<void(result<reload_reply>)> done) {
   auto& s = self->state;
   if (s.stopping)
     return done(fail(errc::refused, "the node is stopping", {}, "start it again"));
@@ -111,7 +110,7 @@ void take(self_pointer self, const configuration_ptr& configuration, asker done)
   ++r.number;
   r.over = false;
   r.untaken.clear();
-  r.askers.push_back(std::move(done));
+  r.askers.push_back({r.number, std::move(done)});
   self->delayed_send(self, limits::request_timeout, reload_overdue{{}, r.number});
   const bool other_kernels = change_kernels(self, *old);
   tell_parts(self);
@@ -122,9 +121,17 @@ void take(self_pointer self, const configuration_ptr& configuration, asker done)
   end_reload(self);
 }
 
-void answer_askers(reload_progress& r, const result<reload_reply>& answer) {
-  for (const auto& done : std::exchange(r.askers, {}))
-    done(answer);
+/// Those who asked for the reload of that number or an earlier one.
+void answer_askers(reload_progress& r, std::uint64_t number, const result<reload_reply>& answer) {
+  std::vector<reload_progress::asker> due;
+  std::erase_if(r.askers, [&](reload_progress::asker& a) {
+    if (a.number > number)
+      return false;
+    due.push_back(std::move(a));
+    return true;
+  });
+  for (const auto& a : due)
+    a.done(answer);
 }
 
 } // namespace
@@ -171,7 +178,7 @@ void on_taken(self_pointer self, const reload_taken& m) {
 void on_overdue(self_pointer self, const reload_overdue& m) {
   auto& s = self->state;
   auto& r = s.reloading;
-  if (r.over || m.number != r.number)
+  if (r.over)
     return;
   auto missing = s.shell->changing();
   missing.insert(r.untaken.begin(), r.untaken.end());
@@ -179,8 +186,15 @@ void on_overdue(self_pointer self, const reload_overdue& m) {
       errc::timed_out,
       fmt::format("the configuration is in force, but not yet in: {}", fmt::join(missing, ", ")),
       s.configuration->path, "boyd actors ls tells how these parts are"};
-  spdlog::warn("node: {}", to_string(why));
-  answer_askers(r, fail(why));
+  answer_askers(r, m.number, fail(why));
+}
+
+void give_up_reload(self_pointer self) {
+  auto& r = self->state.reloading;
+  r.over = true;
+  answer_askers(r, r.number,
+                fail(errc::refused, "the node is stopping, not every part has the configuration",
+                     self->state.configuration->path, "start it again"));
 }
 
 void end_reload(self_pointer self) {
@@ -192,7 +206,7 @@ void end_reload(self_pointer self) {
   spdlog::info("node: configuration reloaded from {}", s.configuration->path);
   for (const auto& key : waiting_for_restart(*s.started_with, *s.configuration))
     spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
-  answer_askers(r, reload_reply{});
+  answer_askers(r, r.number, reload_reply{});
 }
 
 } // namespace boyd::node_impl

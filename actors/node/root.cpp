@@ -214,6 +214,14 @@ api_promise ask_gateway(self_pointer self, api_request& m) {
   return promise;
 }
 
+/// What waits until nothing is being started anew.
+void look_behind_renewal(self_pointer self) {
+  auto& s = self->state;
+  end_reload(self);
+  if (s.stop_behind_renewal && s.shell->changing().empty())
+    shut_down(self, *s.stop_behind_renewal);
+}
+
 void on_down(self_pointer self, caf::down_msg& m) {
   if (!self->state.shell->on_down(m))
     return;
@@ -223,7 +231,7 @@ void on_down(self_pointer self, caf::down_msg& m) {
     reconcile(self);
   if (self->state.shell->shutting_down())
     return;
-  end_reload(self);
+  look_behind_renewal(self);
   record_restarts(self);
 }
 
@@ -265,14 +273,14 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
       [self](reload_overdue& m) { on_overdue(self, m); },
       [self](tree_query&) { return tree_of(self); },
       [self](actor_order& m) { return obey(self, m); },
-      [self](shutdown_order& m) { shut_down(self, m.grace); },
+      [self](shutdown_order& m) { shut_down_in_turn(self, m.grace); },
       [self](hurry_order&) {
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, hurry_order{});
       },
       [self](supervise_tick&) {
         reconcile(self);
-        end_reload(self);
+        look_behind_renewal(self);
       },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](kernels_stopped&) { stop_tree(self); },

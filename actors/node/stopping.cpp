@@ -12,6 +12,8 @@ namespace {
 /// After the grace a cancelled process gets TERM, then KILL: this long the drain may take on top.
 constexpr milliseconds drain_margin = 15s;
 constexpr milliseconds final_record_limit = 10s;
+/// For what is being started anew when the stop comes.
+constexpr milliseconds renewal_limit = 2s;
 
 } // namespace
 
@@ -37,8 +39,10 @@ void finish_kernels(self_pointer self) {
   };
   for (const auto& k : self->state.configuration->kernels) {
     const auto kernel = child<kernel_actor>(self, kernel_child(k.kernel_id));
-    if (!kernel)
+    if (!kernel) {
+      spdlog::warn("node: kernel {} does not run and makes no final record", k.kernel_id);
       continue;
+    }
     ++*waiting;
     ask<finish_reply>(
         self, kernel, finish_order{},
@@ -59,10 +63,19 @@ void finish_kernels(self_pointer self) {
 
 } // namespace
 
+void shut_down_in_turn(self_pointer self, milliseconds grace) {
+  auto& s = self->state;
+  if (s.stop_behind_renewal || s.shell->changing().empty())
+    return shut_down(self, grace);
+  s.stop_behind_renewal = grace;
+  self->delayed_send(self, renewal_limit, shutdown_order{{}, grace});
+}
+
 void shut_down(self_pointer self, milliseconds grace) {
   auto& s = self->state;
   if (std::exchange(s.stopping, true))
     return;
+  give_up_reload(self);
   s.shell->hold();
   spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
   for (const auto& k : kernels_of(self))

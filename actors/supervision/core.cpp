@@ -158,13 +158,18 @@ bool supervisor_core::is_absent(const child& c) {
 }
 
 void supervisor_core::mark_stale() {
-  for (auto& c : children_) {
+  for (auto& c : children_)
     c.stale = !c.wanted || c.renewing || shutting_down_;
-    for (const auto& id : c.rule.depends_on) {
-      const auto* d = find(id);
-      c.stale =
-          c.stale || d == nullptr || (!is_absent(*d) && (!d->alive || d->stopping || d->stale));
-    }
+  const auto lacks = [&](const std::string& id) {
+    const auto* d = find(id);
+    return d == nullptr || (!is_absent(*d) && (!d->alive || d->stopping || d->stale));
+  };
+  // A rule that was replaced may depend on children behind it.
+  for (bool found = true; found;) {
+    found = false;
+    for (auto& c : children_)
+      if (!c.stale && std::ranges::any_of(c.rule.depends_on, lacks))
+        c.stale = found = true;
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
@@ -30,8 +31,9 @@ constexpr milliseconds home_look_again = 50ms;
 constexpr milliseconds probe_limit = 2s;
 /// For the beginning of the stream of events.
 constexpr milliseconds stream_limit = 2s;
-/// After the end of a stream, until the next is tried.
+/// After the end of a stream, until the next is tried; longer and longer while there is none.
 constexpr milliseconds stream_pause = 200ms;
+constexpr milliseconds longest_stream_pause = 2s;
 /// How often a wait looks whether a signal has come.
 constexpr milliseconds signal_look = 100ms;
 /// What an attempt that runs gets when a foreground cycle is interrupted.
@@ -96,15 +98,19 @@ class online_client final : public client {
         else
           open->set_value();
       };
+      auto pause = stream_pause;
       while (!stop_) {
-        stream(on_line, on_open);
+        pause = stream(on_line, on_open) ? stream_pause : std::min(2 * pause, longest_stream_pause);
         if (!told)
           on_open(); // nobody streams: it is not waited for any longer
         std::unique_lock lock(mutex_);
-        stopped_.wait_for(lock, stream_pause, [this] { return stop_.load(); });
+        stopped_.wait_for(lock, pause, [this] { return stop_.load(); });
       }
     });
-    opened.wait_for(stream_limit);
+    for (milliseconds waited{0}; waited < stream_limit && !signals_.interrupted();
+         waited += signal_look)
+      if (opened.wait_for(signal_look) == std::future_status::ready)
+        break;
   }
 
   bool pause(milliseconds moment) override { return pause_for(signals_, moment); }
@@ -116,8 +122,8 @@ class online_client final : public client {
   }
 
  private:
-  /// Until the node ends, or nothing more is wanted.
-  void stream(const std::function<void(std::string_view)>& on_line,
+  /// Until the node ends, or nothing more is wanted; false when there is no stream to be had.
+  bool stream(const std::function<void(std::string_view)>& on_line,
               const std::function<void()>& on_open) {
     const auto streamed = adapters::control_stream(
         socket_, {"GET", "/api/v1/events", {}, {}},
@@ -128,6 +134,7 @@ class online_client final : public client {
         [this] { return !stop_; }, on_open);
     if (!streamed)
       spdlog::debug("events: {}", to_string(streamed.error()));
+    return streamed.has_value();
   }
 
   void stop() {

@@ -302,7 +302,12 @@ void live_node::reload(std::shared_ptr<const config::configuration> configuratio
                        std::function<void()> done) {
   ask_root<reload_reply>(
       *parts_->system, parts_->root, reload_order{{}, std::move(configuration)},
-      [done = std::move(done)](const result<reload_reply>&) { done(); }, longest_reload);
+      [done = std::move(done)](const result<reload_reply>& r) {
+        if (!r)
+          spdlog::warn("node: the reload is not complete: {}", to_string(r.error()));
+        done();
+      },
+      longest_reload);
 }
 
 void live_node::shut_down(milliseconds grace) {

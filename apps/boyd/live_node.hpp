@@ -59,7 +59,7 @@ class live_node {
 
   void start_claiming();
   /// `done` is called once, on an actor's thread, when every part works by the configuration, or
-  /// some have not taken it in time.
+  /// some have not taken it in time, which is logged.
   void reload(std::shared_ptr<const config::configuration> configuration,
               std::function<void()> done);
 

@@ -70,13 +70,14 @@ std::string node_guard::look() {
   return report.giving_up;
 }
 
-void node_guard::say_ready() const {
-  say("READY=1\nSTATUS=runs");
+void node_guard::say_ready() {
+  status_ = "runs"; // if it is not well, the next look says so again
+  say("READY=1\nSTATUS=" + status_);
 }
 
-void node_guard::say_reloading() const {
-  say("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic().count()) +
-      "\nSTATUS=reads its configuration again");
+void node_guard::say_reloading() {
+  status_ = "reads its configuration again";
+  say("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic().count()) + "\nSTATUS=" + status_);
 }
 
 void node_guard::say_stopping(milliseconds limit) {

@@ -27,8 +27,8 @@ class node_guard {
   /// When to call `look` again.
   time_point next_look() const noexcept { return next_; }
 
-  void say_ready() const;
-  void say_reloading() const;
+  void say_ready();
+  void say_reloading();
   /// The end may take so long by the node's own deadline; the manager is told some seconds more.
   void say_stopping(milliseconds limit);
 

@@ -263,6 +263,26 @@ TEST_CASE("mcp: a changed definition takes effect at the reload, an equal one do
   CHECK(f.processes->history().back().argv == std::vector<std::string>{"one", "--other"});
 }
 
+TEST_CASE("mcp: a run that begins while a changed server ends gets the new one", "[mcp]") {
+  fixture f;
+  auto stubborn = server();
+  stubborn.ignore_close = true;
+  f.processes->define("one", stubborn);
+  REQUIRE(f.tools().ok());
+  auto other = std::make_shared<config::configuration>(*f.configuration);
+  other->mcp_servers[0].args = {"--other"};
+  const auto heard = std::make_shared<int>();
+  caf::anon_send(f.mcp, reload_order{{}, other, heard});
+  f.actors.run_all();
+  CHECK(heard.use_count() > 1); // it is not over before the server is
+  auto asked = f.tools();
+  CHECK_FALSE(asked.answered());
+  f.actors.advance(20s);
+  CHECK(heard.use_count() == 1);
+  REQUIRE(asked.ok());
+  CHECK(f.processes->history().back().argv == std::vector<std::string>{"one", "--other"});
+}
+
 TEST_CASE("mcp: a server that floods its pipe is given up, not kept", "[mcp]") {
   fixture f;
   auto flooding = server();

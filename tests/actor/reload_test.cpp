@@ -196,6 +196,38 @@ TEST_CASE("a reload waits for the end of what it removes", "[reload]") {
   CHECK(f.state_of("kernel:second").empty());
 }
 
+TEST_CASE("a reload waits for a part that is started anew and gets no order", "[reload]") {
+  fixture f;
+  auto next = f.changed();
+  next->kernels.front().author_name = "Somebody Else";
+  auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, next});
+  f.actors.advance_without("state_writer", 3s);
+  CHECK_FALSE(heard.answered());
+  f.actors.advance(1s);
+  CHECK(heard.ok());
+}
+
+TEST_CASE("a stop lets what a reload starts anew come back first", "[reload]") {
+  fixture f;
+  auto next = f.changed();
+  next->kernels.emplace_back().kernel_id = "second";
+  SECTION("and who asked for the reload is answered") {
+    auto asked = f.post_reload(next);
+    f.actors.advance_without("gateway", 0s);
+    caf::anon_send<caf::message_priority::high>(f.root, shutdown_order{{}, 1h});
+    f.actors.advance(1s);
+    REQUIRE(asked.answered());
+  }
+  SECTION("but not for long") {
+    auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, next});
+    f.actors.advance_without("gateway", 1s);
+    caf::anon_send<caf::message_priority::high>(f.root, shutdown_order{{}, 0s});
+    f.actors.advance_without("gateway", 5s);
+    REQUIRE(heard.answered());
+    CHECK(heard.why().what == "the node is stopping, not every part has the configuration");
+  }
+}
+
 TEST_CASE("a reload that a part does not take is told by the part's name", "[reload]") {
   fixture f;
   auto asked = f.post_reload(f.changed());
@@ -204,6 +236,20 @@ TEST_CASE("a reload that a part does not take is told by the part's name", "[rel
   REQUIRE_FALSE(asked.ok());
   CHECK(asked.why().code == errc::timed_out);
   CHECK(asked.why().what == "the configuration is in force, but not yet in: governor");
+}
+
+TEST_CASE("who waits for a reload is told in time that it is not complete, whatever follows it",
+          "[reload]") {
+  fixture f;
+  auto first = f.actors.ask<reload_reply>(f.root, reload_order{{}, f.changed()});
+  f.actors.advance_without("governor", 20s);
+  auto second = f.actors.ask<reload_reply>(f.root, reload_order{{}, f.changed()});
+  f.actors.advance_without("governor", 15s);
+  REQUIRE(first.answered());
+  CHECK(first.why().code == errc::timed_out);
+  CHECK_FALSE(second.answered());
+  f.actors.advance(1s);
+  CHECK(second.ok());
 }
 
 TEST_CASE("who waits for a reload is answered with the next one", "[reload]") {

@@ -95,6 +95,46 @@ TEST_CASE("a new child waits for a dependency that is being renewed", "[supervis
   CHECK(core.reconcile(t0).start == ids{"writer", "kernel", "second kernel"});
 }
 
+TEST_CASE("what depends on a child behind it, by a rule that was replaced, is restarted with it",
+          "[supervision]") {
+  supervisor_core core({rule("gateway", {}), rule("kernel", {})}, {});
+  core.add(rule("gateway", {"kernel"}));
+  core.add(rule("above", {"gateway"}));
+  CHECK(start_all(core) == ids{"kernel"});
+  CHECK(start_all(core) == ids{"gateway", "above"});
+  core.renew("kernel");
+  CHECK(core.reconcile(t0).stop == ids{"above"});
+  core.down("above", false, "", t0, 0.5);
+  CHECK(core.reconcile(t0).stop == ids{"gateway"});
+  core.down("gateway", false, "", t0, 0.5);
+  CHECK(core.reconcile(t0).stop == ids{"kernel"});
+}
+
+TEST_CASE("what runs although it is to go, or to be started anew, is changing", "[supervision]") {
+  using names = std::set<std::string>;
+  auto core = family();
+  start_all(core);
+  core.reconcile(t0);
+  CHECK(core.changing().empty());
+  core.renew("writer");
+  core.reconcile(t0);
+  CHECK(core.changing() == names{"writer", "kernel"});
+  core.down("kernel", false, "", t0, 0.5);
+  core.reconcile(t0);
+  CHECK(core.changing() == names{"writer"});
+  core.down("writer", false, "", t0, 0.5);
+  start_all(core);
+  core.reconcile(t0);
+  CHECK(core.changing().empty());
+  core.remove("alone");
+  core.reconcile(t0);
+  CHECK(core.changing() == names{"alone"});
+  core.down("alone", false, "", t0, 0.5);
+  core.down("pool", true, "boom", t0, 0.5); // starts with what is new
+  core.reconcile(t0);
+  CHECK(core.changing().empty());
+}
+
 TEST_CASE("a dead child takes those that hold its handle with it, and no others", "[supervision]") {
   auto core = family();
   start_all(core);

@@ -196,7 +196,7 @@ TEST_CASE("SIGHUP reloads; a bad file keeps the old configuration", "[e2e]") {
   home.write_configuration(good + "  - kernel_id: other\n");
   const auto socket = home.file("run/control.sock");
   CHECK_THAT(ask_socket(socket, "POST /api/v1/reload"), Contains("\"reloaded\":true"));
-  CHECK_THAT(get(socket, "/api/v1/plan?kernel=other"), Contains("200 OK"));
+  CHECK_THAT(get(socket, "/api/v1/cycles?kernel=other"), Contains("200 OK"));
   CHECK(home.run({"cycle", "--kernel", "other"}).code == 0);
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
