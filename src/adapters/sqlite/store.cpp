@@ -2,6 +2,7 @@
 
 #include "boyd/queue/transitions.hpp"
 #include "connection.hpp"
+#include "log_file.hpp"
 #include "migrations.hpp"
 #include "operations.hpp"
 
@@ -97,6 +98,7 @@ class sqlite_store final : public dispatch_store {
   result<void> check_file();
   result<void> check_leftover_wal();
   void configure();
+  result<void> settle_log();
   result<void> migrate();
   int schema_version();
   /// Nothing, or why the open database is not the one at its path.
@@ -157,6 +159,17 @@ void sqlite_store::configure() {
   auto size = db_->prepare("PRAGMA page_size");
   size.step();
   db_->execute("PRAGMA wal_autocheckpoint=" + std::to_string(checkpoint_bytes / size.integer(0)));
+}
+
+/// Nothing is built on what an earlier writer left in the log before it is on the disk: that one
+/// may have met a failed fsync. The transaction keeps other writers out.
+result<void> sqlite_store::settle_log() {
+  if (wal_bytes() == 0)
+    return {};
+  db_->execute("BEGIN IMMEDIATE");
+  auto written = sqlite::write_anew(options_.path + "-wal");
+  db_->execute("ROLLBACK");
+  return written;
 }
 
 std::int64_t sqlite_store::wal_bytes() const {
@@ -230,7 +243,9 @@ result<void> sqlite_store::open() {
                                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
     names_ = std::make_unique<sqlite::directory>(*db_);
     configure();
-    auto usable = check_wal();
+    auto usable = settle_log();
+    if (usable)
+      usable = check_wal();
     if (usable)
       usable = migrate();
     if (!usable) {
