@@ -3,6 +3,7 @@
 #include "harness.hpp"
 #include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
+#include "support/telling.hpp"
 
 #include <csignal>
 #include <set>
@@ -106,6 +107,31 @@ TEST_CASE("case 31 drain: SIGTERM gives unfinished work back unused, and the nex
   const auto wrong = disagreements(s);
   INFO(told(wrong));
   CHECK(wrong.empty());
+}
+
+TEST_CASE("case 31 drain: places that become free while a node drains stay empty", "[acceptance]") {
+  auto settings = sixteen("60s");
+  for (auto& agent : settings.agents)
+    agent.script = "say began; until [ -e @SITE@/go ] || [ -e @SITE@/go-$$ ]; do sleep 0.05; done; "
+                   "say ended; echo done";
+  const site s(settings);
+  node_process node(s.home(), s.log_path());
+  node.wait_ready();
+  auto cycle = s.start_cycle();
+  REQUIRE(eventually([&] { return s.said("began") == permits; }));
+  const auto began = s.ledger();
+  node.signal(SIGTERM);
+  REQUIRE(eventually([&] { return node.log().find("shuts down") != std::string::npos; }));
+  // Half of them end, and the others keep the node from ending.
+  for (std::size_t i = 0; i < permits / 2; ++i)
+    s.open_gate("go-" + std::to_string(began.at(i).pid));
+  REQUIRE(eventually([&] { return count_statuses(s)["done"] == int{permits} / 2; }));
+  s.open_gate("go");
+  CHECK(node.wait_end() == 0);
+  cycle.finish();
+  CHECK(promised(s.said("began") == permits, "a node that drains begins nothing"));
+  CHECK(count_statuses(s) ==
+        std::map<std::string, int>{{"done", int{permits}}, {"pending", int{workers - permits}}});
 }
 
 TEST_CASE("drain: the row of a cycle that is cut short and STATE.md say the same", "[acceptance]") {

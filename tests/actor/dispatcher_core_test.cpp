@@ -257,6 +257,25 @@ TEST_CASE("dispatcher: draining claims nothing, gives back what it just got, and
   CHECK_FALSE(core.decide(t0).drained); // said once
 }
 
+TEST_CASE("case 31 drain: dispatcher: work that is due while it drains is not claimed, with places "
+          "free and places that become free") {
+  auto core = running({"a"});
+  core.drain();
+  core.due(3, 10);
+  auto todo = core.decide(t0);
+  CHECK(todo.wish.value_or(0) == 0);
+  CHECK(todo.claim == 0);
+  core.granted(1); // asked for before the drain
+  todo = core.decide(t0);
+  CHECK(todo.claim == 0);
+  CHECK(todo.permits_back == 1);
+  core.finished("a", 1, good(), 0.5);
+  todo = core.decide(t0);
+  CHECK(todo.wish.value_or(0) == 0);
+  CHECK(todo.claim == 0);
+  CHECK(todo.settle.size() == 1);
+}
+
 TEST_CASE("dispatcher: shutdown gives attempts back, an operator's cancel ends them") {
   auto core = running({"a", "b"});
   core.cancel("a", cancel_cause::operator_request);

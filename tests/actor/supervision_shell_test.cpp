@@ -3,6 +3,7 @@
 #include "support/heard_log.hpp"
 #include "support/pch.hpp"
 #include "support/sim/seeded_entropy.hpp"
+#include "support/strict_times.hpp"
 #include "support/telling.hpp"
 
 #include <caf/all.hpp>
@@ -252,8 +253,13 @@ TEST_CASE("case 4 exit-behind-mail: a stop overtakes 100,000 waiting messages", 
   for (int i = 0; i < 100'000; ++i)
     caf::anon_send(c, std::string("mail"));
   caf::anon_send<caf::message_priority::high>(f.supervisor, stop_order{});
+  const auto begin = std::chrono::steady_clock::now();
   const auto jobs = f.node.run_all(1000);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   CHECK(jobs < 1000);
+  CHECK(took <= boyd::test::at_most<std::chrono::duration<double, std::milli>>(1s, 20s));
+  boyd::test::tell_figure("case 4: stopped after " + std::to_string(took.count()) +
+                          " ms, over 100,000 messages");
   CHECK(f.seen->stopped);
   CHECK(f.node.ended(c));
 }

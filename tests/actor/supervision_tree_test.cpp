@@ -276,6 +276,25 @@ TEST_CASE("the heart beats: every part answers, the pool for its dispatchers",
   CHECK(report.giving_up.empty());
 }
 
+TEST_CASE("case 10 stuck-actor: a part that does not answer makes the node not ready, by its name",
+          "[supervision][tree]") {
+  fixture f;
+  REQUIRE(f.call("GET", "/readyz").status == 200);
+  f.actors.advance_without("planner", 30s);
+  // It has still not got its turn when this is answered.
+  api_request r;
+  r.method = "GET";
+  r.path = "/readyz";
+  auto ready = f.actors.ask<api_response>(f.root, std::move(r));
+  f.actors.advance_without("planner", 3s);
+  REQUIRE(ready.ok());
+  INFO(ready.value().body);
+  CHECK(ready.value().status == 503);
+  CHECK(ready.value().body.find("planner: silent: has not answered ") != std::string::npos);
+  f.actors.advance(20s);
+  CHECK(f.call("GET", "/readyz").status == 200);
+}
+
 TEST_CASE("an operator restarts a part, and those that hold its handle with it",
           "[supervision][tree]") {
   fixture f;

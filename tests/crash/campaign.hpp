@@ -78,10 +78,10 @@ class proving_ground {
   test::finished run(std::vector<std::string> args, const fault& f);
   /// `boyd cycle --json`; what it says is heard.
   test::finished cycle(const fault& f);
-  /// The same by a program without a fault, which asks the node that has one.
+  /// The same by a program without a fault, which asks the node that has one, and keeps it.
   void ask_cycle(const fault& of_node);
   /// How a node that was started with `start` has ended.
-  void heard_node(const test::finished& ended, const fault& f) { remember("node", ended, f); }
+  void heard_node(const test::finished& ended, const fault& f);
   /// The same for a cycle that was started with `start`.
   void heard_cycle(const test::finished& ended, const fault& f);
   /// How many I/O calls of these kinds a clean cycle makes.

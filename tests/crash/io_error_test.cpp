@@ -208,6 +208,45 @@ TEST_CASE("case 34 eio-fsync-for-ever: fsync fails from any call on until the di
                          "times every fsync failed for a while");
 }
 
+TEST_CASE("case 34 eio-fsync-for-ever: a node whose disk fails says why it is not ready, and is "
+          "again",
+          "[crash]") {
+  proving_ground ground;
+  ground.begin_anew();
+  constexpr std::uint64_t behind_the_start = 10;
+  const fault f{.what = action::eio,
+                .at = ground.calls_of(kind::sync) + behind_the_start,
+                .for_ever = true,
+                .kinds = kind::sync};
+  const auto node = ground.start({"node"}, f);
+  REQUIRE(node->wait_for_stderr("ready: node "));
+  const auto ready = [&] {
+    return boyd::test::get(ground.home() + "/run/control.sock", "/readyz");
+  };
+  CHECK(ready().find(" 200 ") != std::string::npos);
+  constexpr int most_cycles = 5;
+  for (int i = 0; i < most_cycles && !ground.faults().struck(); ++i)
+    ground.ask_cycle(f);
+  REQUIRE(ground.faults().struck());
+  std::string said;
+  CHECK(boyd::test::wait_until([&] {
+    said = ready();
+    return said.find(" 503 ") != std::string::npos &&
+           said.find("Input/output error") != std::string::npos;
+  }));
+  INFO(said);
+  ground.faults().end_fault();
+  ground.ask_cycle({});
+  CHECK(boyd::test::wait_until([&] {
+    said = ready();
+    return said.find(" 200 ") != std::string::npos;
+  }));
+  node->signal(SIGTERM);
+  ground.heard_node(node->finish(), f);
+  ground.check("a disk that failed for a while");
+  ground.settle("a disk that failed for a while");
+}
+
 TEST_CASE("case 35 enospc and 36 short-write: any one call of a cycle fails or is cut short",
           "[crash]") {
   const auto e = effort_of(1000, 20s);

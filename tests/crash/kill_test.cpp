@@ -129,7 +129,8 @@ TEST_CASE("case 32 kill-every-io: a node is killed while people ask it for cycle
   kill_nodes_along(ground, e.all ? effort{.points = most_calls / 10, .seed = e.seed} : e);
 }
 
-TEST_CASE("case 32 kill-every-io and 44 fault-during-recovery: killed in cycles and in recoveries",
+TEST_CASE("case 17 crash-after-effect, 32 kill-every-io and 44 fault-during-recovery: killed in "
+          "cycles and in recoveries",
           "[crash]") {
   const auto e = effort_of(2000, 30s);
   proving_ground ground;

@@ -69,6 +69,16 @@ kernels:
     return cycle;
   }
 
+  /// Dispatches that are done in the database, as another program reads it.
+  int settled_on_disk() const {
+    const auto read = program({"/usr/bin/sqlite3", "-readonly", file("boyd.db"),
+                               "select count(*) from dispatches where status = 'done'"})
+                          .finish();
+    INFO(read.err);
+    REQUIRE(read.code == 0);
+    return std::stoi(read.out);
+  }
+
   /// Lines of a file that the agents write.
   std::ptrdiff_t lines(const std::string& name) const {
     const auto text = read_file(outside_.file(name));
@@ -213,12 +223,14 @@ TEST_CASE("case 46 fd-exhaustion: a node without a free descriptor settles, wait
   }
   REQUIRE(n.node().wait_for_stderr("no client can be taken"));
   const auto used = used_by(pid);
+  REQUIRE(n.settled_on_disk() == 2);
   n.let_go();
   // Nothing announces that nothing happens: the time in which a busy loop would show.
   constexpr std::chrono::milliseconds idle = 3s;
   CHECK_FALSE(wait_until([&] { return !fs::exists("/proc/" + std::to_string(pid)); }, idle));
   const auto spent = used_by(pid) - used;
   CHECK(n.lines("effects") == 4);
+  CHECK(promised(n.settled_on_disk() == 4, "results are settled without a free descriptor"));
 
   REQUIRE(::prlimit(pid, RLIMIT_NOFILE, &before, nullptr) == 0);
   for (const int fd : clients)

@@ -1,5 +1,8 @@
 #include "integration/git/fixture.hpp"
 #include "src/adapters/libgit2/locks_internal.hpp"
+#include "support/heard_log.hpp"
+#include "support/strict_times.hpp"
+#include "support/telling.hpp"
 
 #include <ctime>
 #include <fcntl.h>
@@ -47,8 +50,11 @@ void die_holding_locks(const git_home& h) {
   REQUIRE(child >= 0);
   if (child == 0) {
     auto lock = index_lock::acquire(h.path, h.file(".git"), 100ms);
-    const int fd = ::open(h.file(".git/refs/heads/main.lock").c_str(), O_CREAT | O_WRONLY, 0600);
-    ::_exit(lock && fd >= 0 ? 0 : 1);
+    bool made = true;
+    for (const char* name : {"refs/heads/main.lock", "packed-refs.lock"})
+      made = ::open(h.file(std::string(".git/") + name).c_str(), O_CREAT | O_WRONLY, 0600) >= 0 &&
+             made;
+    ::_exit(lock && made ? 0 : 1);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -65,6 +71,7 @@ TEST_CASE("case 41 stale-git-locks: the locks of a dead node are removed at once
   REQUIRE(exists(h.file(".git/index.lock")));
   REQUIRE(exists(h.file(".git/refs/heads/main.lock")));
   put(h.file("a"), "2");
+  const boyd::test::heard_log log;
   SECTION("at the next opening") {
     REQUIRE(h.provider->open(h.path, h.who));
   }
@@ -74,8 +81,11 @@ TEST_CASE("case 41 stale-git-locks: the locks of a dead node are removed at once
   SECTION("at the next commit") {
     REQUIRE(h.commit_all("two"));
   }
-  CHECK_FALSE(exists(h.file(".git/index.lock")));
-  CHECK_FALSE(exists(h.file(".git/refs/heads/main.lock")));
+  for (const char* name : {"index.lock", "refs/heads/main.lock", "packed-refs.lock"}) {
+    INFO(name << "\n" << log.text());
+    CHECK_FALSE(exists(h.file(std::string(".git/") + name)));
+    CHECK(log.times("removed a leftover git file: " + h.file(std::string(".git/") + name)) == 1);
+  }
   CHECK(spare_locks_of(h).size() <= 1); // none of the dead node's
   put(h.file("a"), "3");
   CHECK(h.commit_all("three"));
@@ -198,9 +208,15 @@ TEST_CASE("case 41 stale-git-locks: several young foreign locks are waited for t
   REQUIRE(h.commit_all("one"));
   for (const char* name : {"index.lock", "HEAD.lock", "refs/heads/main.lock"})
     put(h.file(std::string(".git/") + name), "");
+  const auto begin = std::chrono::steady_clock::now();
   adapters::git::lock_wait first(h.file(".git"), 10min);
   while (first.again()) {
   }
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+  // Of one and not of three.
+  CHECK(waited <= boyd::test::at_most<std::chrono::duration<double>>(7s, 14s));
+  boyd::test::tell_figure("case 41: three young foreign locks were waited for " +
+                          std::to_string(waited.count()) + " s in all");
   // The patience is spent: whatever the node does next there fails at the first look.
   put(h.file("a"), "2");
   CHECK(h.repo->stage({{"a", change_kind::modified}}).error().code == errc::locked);

@@ -137,7 +137,7 @@ TEST_CASE("a child that never reads its input is no trouble") {
   CHECK(sleeps.exit().exit_code == 0);
 }
 
-TEST_CASE("spawner-thread-ends: a child outlives the thread that asked for it") {
+TEST_CASE("case 14 spawner-thread-ends: a child outlives the thread that asked for it") {
   const auto runner = make_runner();
   const temp_dir dir;
   recorder seen;

@@ -3,6 +3,7 @@
 #include "support/pch.hpp"
 #include "support/sim/disk.hpp"
 #include "support/sim/seeded_entropy.hpp"
+#include "support/telling.hpp"
 
 #include <rapidcheck.h>
 
@@ -102,7 +103,9 @@ TEST_CASE("each failing call of a write leaves old or new content, and no tempor
 TEST_CASE("a crash at each call of a write leaves old or new content, never else",
           "[files][faults]") {
   const auto steps = calls_of_a_write({true});
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  constexpr std::uint64_t crashes = 10'000;
+  const auto seeds = crashes / steps + 1;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     for (std::uint64_t step = 0; step < steps; ++step) {
       sim::sim_disk disk;
       REQUIRE(disk.make_directories("/home"));
@@ -121,6 +124,8 @@ TEST_CASE("a crash at each call of a write leaves old or new content, never else
       CHECK(temporaries_on(disk) == 0);
     }
   }
+  boyd::test::tell_figure("a state file after " + std::to_string(seeds * steps) +
+                          " crashes: old or new, 0 mixed, 0 empty");
 }
 
 TEST_CASE("leftovers of crashes neither stop a write nor stay for ever", "[files]") {
