@@ -57,9 +57,12 @@ std::uint64_t fail_along(proving_ground& ground, const effort& e, fault pattern,
   const auto calls = ground.calls_of(pattern.kinds);
   const auto writes = ground.calls_of(kind::write);
   const auto kinds = pattern.kinds;
+  ground.keep();
   tally points(e);
   std::uint64_t acknowledged = 0;
   for (std::uint64_t round = 0; !points.enough(); ++round) {
+    if (e.all)
+      ground.restore();
     pattern.what = faults[round % faults.size()];
     // Nothing but a write can be shortened: another call would go through and prove nothing.
     pattern.kinds = pattern.what == action::shorten ? kind::write : kinds;
