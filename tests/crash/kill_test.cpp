@@ -83,51 +83,7 @@ void kill_each(proving_ground& ground, const effort& e) {
   CHECK(points.done() < most_calls);
 }
 
-/// A node whom people ask for cycles until it is killed: its start, its scheduler, the renewal of
-/// its leases, its control socket and its end make calls that a cycle of its own does not.
-void kill_nodes_along(proving_ground& ground, const effort& e) {
-  constexpr std::uint64_t cycles = 3;
-  // On a slow machine the time can be up before a chosen call was reached at all.
-  constexpr std::uint64_t tries_for_one = 60;
-  ground.begin_anew();
-  const auto calls = ground.calls_of(kind::all) * cycles;
-  tally points(e);
-  const auto go_on = [&](std::uint64_t round) {
-    return !points.enough() || (points.done() == 0 && round <= tries_for_one);
-  };
-  for (std::uint64_t round = 1; go_on(round); ++round) {
-    const fault f{.what = round % 2 == 0 ? action::kill : action::kill_group,
-                  .at = ground.random(calls)};
-    const auto node = ground.start({"node"}, f);
-    if (node->wait_for_stderr("ready: node "))
-      for (std::uint64_t i = 0; i < cycles && !ground.faults().struck(); ++i)
-        ground.ask_cycle(f);
-    node->signal(SIGTERM);
-    const auto ended = node->finish();
-    ground.heard_node(ended, f);
-    INFO(ended.err);
-    CHECK(ended.code == (ground.faults().struck() ? killed : 0));
-    if (ground.faults().struck())
-      points.one();
-    ground.check(about(e, points.done(), f));
-    if (round % settle_every == 0)
-      ground.settle(about(e, points.done(), f));
-    ground.renew_sometimes(round, about(e, points.done(), f));
-  }
-  ground.settle("the end");
-  ground.check_nothing_lives("the end");
-  points.report("kill points of a node", ground);
-  CHECK(points.done() > 0);
-}
-
 } // namespace
-
-TEST_CASE("case 32 kill-every-io: a node is killed while people ask it for cycles", "[crash]") {
-  const auto e = effort_of(100, 12s);
-  proving_ground ground;
-  ground.seed(e.seed);
-  kill_nodes_along(ground, e.all ? effort{.points = most_calls / 10, .seed = e.seed} : e);
-}
 
 TEST_CASE("case 17 crash-after-effect, 32 kill-every-io and 44 fault-during-recovery: killed in "
           "cycles and in recoveries",
