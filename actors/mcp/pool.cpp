@@ -67,6 +67,10 @@ void take_tools(tools_collector& c, const mcp_core::instance& what, const server
       mine.push_back({t.definition, what.name, host});
 }
 
+/// Behind the end of a server: as what it is configured, or trusted, now.
+void ask_again(self_pointer self, const std::shared_ptr<tools_collector>& c,
+               const mcp_core::instance& what);
+
 void ask_server(self_pointer self, const std::shared_ptr<tools_collector>& c,
                 const mcp_core::instance& what) {
   ++c->missing;
@@ -75,7 +79,7 @@ void ask_server(self_pointer self, const std::shared_ptr<tools_collector>& c,
   if (self->state.shell->changing().contains(what.key)) {
     // The one that is being ended would refuse.
     self->state.behind_the_end[what.key].emplace_back([self, c, what] {
-      ask_server(self, c, what);
+      ask_again(self, c, what);
       one_less(self, c);
     });
     return;
@@ -115,6 +119,30 @@ mcp_core::instance for_user(self_pointer self, mcp_core::instance i, const mcp_u
   if (const auto* agent = agent_of(self, user))
     return mcp_core::kept_in_sandbox(std::move(i), *agent, agents_in(self, i.workspace));
   return i;
+}
+
+void ask_again(self_pointer self, const std::shared_ptr<tools_collector>& c,
+               const mcp_core::instance& what) {
+  ++c->missing;
+  const error gone{errc::actor_down, "the server was taken away while it ended", what.key,
+                   "try again"};
+  const auto ask_one_of = [self, c, what, gone](const std::vector<mcp_core::instance>& now) {
+    const auto it = std::ranges::find(now, what.key, &mcp_core::instance::key);
+    if (it == now.end())
+      return without(self, c, what.definition.optional, gone);
+    ask_server(self, c, *it);
+    one_less(self, c);
+  };
+  if (!what.pinned)
+    return ask_one_of(instances_for(self, c->user, c->patterns));
+  look_into(self, c->user.workspace, [self, c, ask_one_of](result<workspace_view> v) {
+    if (!v)
+      return without(self, c, false, v.error());
+    auto now = v->servers.usable;
+    for (auto& i : now)
+      i = for_user(self, std::move(i), c->user);
+    ask_one_of(now);
+  });
 }
 
 /// Servers of the agent's workspace that nobody has trusted, or as something else: who names them

@@ -275,6 +275,8 @@ root_impl::behavior_type root_behavior(self_pointer self, node_context_ptr conte
       [self](actor_order& m) { return obey(self, m); },
       [self](shutdown_order& m) { shut_down_in_turn(self, m.grace); },
       [self](hurry_order&) {
+        if (const auto grace = self->state.stop_behind_renewal)
+          shut_down(self, *grace); // it waits for nothing any more, and drains first
         if (auto d = child<dispatcher_pool_actor>(self, "dispatchers"))
           self->send(d, hurry_order{});
       },

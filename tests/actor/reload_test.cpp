@@ -218,6 +218,16 @@ TEST_CASE("a stop lets what a reload starts anew come back first", "[reload]") {
     f.actors.advance(1s);
     REQUIRE(asked.answered());
   }
+  SECTION("but not when the stop is told to hurry") {
+    auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, next});
+    f.actors.advance_without("gateway", 1s);
+    caf::anon_send<caf::message_priority::high>(f.root, shutdown_order{{}, 1h});
+    f.actors.advance_without("gateway", 0s);
+    CHECK_FALSE(heard.answered());
+    caf::anon_send<caf::message_priority::high>(f.root, hurry_order{});
+    f.actors.advance_without("gateway", 0s);
+    CHECK(heard.answered());
+  }
   SECTION("but not for long") {
     auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, next});
     f.actors.advance_without("gateway", 1s);

@@ -23,6 +23,8 @@ constexpr std::uint64_t sanitized_share = 3;
 /// Of the points of a case, that are made although its time is up: a slow machine proves less, but
 /// not nothing.
 constexpr std::uint64_t least_share = 20;
+/// But not for longer than so many times what it has: then something is wrong.
+constexpr std::uint64_t longest_factor = 10;
 constexpr std::size_t told_bytes = 6000;
 
 const char* configuration = R"(version: 1
@@ -108,8 +110,11 @@ effort effort_of(std::uint64_t points, std::chrono::seconds most) {
 
 bool tally::enough() const {
   const auto spent = std::chrono::steady_clock::now() - start_;
-  const bool time_is_up = effort_.most.count() > 0 && spent >= effort_.most;
-  return done_ >= effort_.points || (time_is_up && done_ >= effort_.points / least_share);
+  const auto is_over = [&](std::uint64_t times) {
+    return effort_.most.count() > 0 && spent >= times * effort_.most;
+  };
+  return done_ >= effort_.points || (is_over(1) && done_ >= effort_.points / least_share) ||
+         is_over(longest_factor);
 }
 
 void tally::report(const std::string& what, const proving_ground& ground) const {
@@ -151,6 +156,20 @@ void proving_ground::begin_anew() {
   make_durable(home_);
   settle("the first cycle");
   settle("the second cycle");
+}
+
+void proving_ground::begin_with_a_log() {
+  begin_anew();
+  const auto node = start({"node"}, {});
+  if (!node->wait_for_stderr("ready: node "))
+    throw std::runtime_error("boyd node: " + node->finish().err);
+  ask_cycle({});
+  node->signal(SIGKILL);
+  heard_node(node->finish(), {});
+  if (fs::file_size(home_ + "/boyd.db-wal") == 0)
+    throw std::runtime_error("the killed node has left no log");
+  make_durable(home_);
+  check("killed");
 }
 
 void proving_ground::renew_sometimes(std::uint64_t round, const std::string& about) {
@@ -225,6 +244,8 @@ void proving_ground::ask_cycle(const fault& of_node) {
 
 std::uint64_t proving_ground::calls_of(std::uint32_t kinds) {
   settle("counting", kinds);
+  if (shim_.calls() == 0)
+    throw std::runtime_error("a cycle makes no such calls, or the shim is not there");
   return shim_.calls();
 }
 

@@ -66,6 +66,8 @@ class proving_ground {
   /// A fresh home: init, the agents' text, two cycles. What was heard of an earlier one is
   /// forgotten.
   void begin_anew();
+  /// The same, and the database's log has what a node acknowledged before it was killed.
+  void begin_with_a_log();
   /// The same now and then, after a cycle without faults: a history of thousands of cycles would
   /// take longer to be examined than all else. `round`: of the case.
   void renew_sometimes(std::uint64_t round, const std::string& about);

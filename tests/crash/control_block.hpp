@@ -47,9 +47,12 @@ struct control_block {
   std::atomic<std::uint32_t> cut_flags; ///< of EXT4_IOC_SHUTDOWN
   std::atomic<std::uint32_t> cutting;   ///< the power goes, or is gone
   std::atomic<std::uint32_t> lies;      ///< fsync and fdatasync say yes and do nothing
-  /// The file whose fsync failed with EIO. As a kernel, which takes its pages for clean then, a
-  /// further fsync says yes and does nothing until the file is written to again.
+  /// The file whose fsync failed with EIO, and the bytes that are not on the disk by it. A kernel
+  /// takes its pages for clean then: a further fsync says yes and does nothing until these bytes
+  /// have been written again, from the first on, or the file has been cut short of them.
   std::atomic<std::uint64_t> unsynced_inode;
+  std::atomic<std::uint64_t> unsynced_from;
+  std::atomic<std::uint64_t> unsynced_to;
   std::atomic<std::int32_t> leader; ///< the first process with the shim; leads a group of its own
   std::array<char, longest_path>
       below; ///< only paths below this directory count; no '/' at its end

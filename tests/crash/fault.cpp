@@ -61,6 +61,8 @@ std::map<std::string, std::string> shim::arm(const std::string& below, const fau
   block_->cutting = 0;
   block_->lies = f.lies ? 1 : 0;
   block_->unsynced_inode = 0;
+  block_->unsynced_from = 0;
+  block_->unsynced_to = 0;
   block_->leader = 0;
   put(block_->below, below);
   put(block_->mount, f.mount);

@@ -5,7 +5,6 @@
 #include "support/wait.hpp"
 
 #include <csignal>
-#include <filesystem>
 #include <functional>
 #include <set>
 #include <sys/wait.h>
@@ -120,18 +119,6 @@ void fail_for_a_while_along(proving_ground& ground, const effort& e,
              [&](const fault& f) { return cycle_while_failing(ground, f); });
 }
 
-/// A home whose database has a log with what a node acknowledged before it was killed.
-void leave_a_log(proving_ground& ground) {
-  ground.begin_anew();
-  const auto node = ground.start({"node"}, {});
-  REQUIRE(node->wait_for_stderr("ready: node "));
-  ground.ask_cycle({});
-  node->signal(SIGKILL);
-  ground.heard_node(node->finish(), {});
-  REQUIRE(std::filesystem::file_size(ground.home() + "/boyd.db-wal") > 0);
-  ground.check("killed");
-}
-
 } // namespace
 
 TEST_CASE("case 34 eio-fsync-once: any one fsync of a cycle fails, and then the power", "[crash]") {
@@ -139,7 +126,7 @@ TEST_CASE("case 34 eio-fsync-once: any one fsync of a cycle fails, and then the 
   const auto reason = loop_disk::why_not();
   if (!reason.empty())
     boyd::test::tell_skipped("case 34, a power cut after each failed fsync", reason);
-  const auto e = effort_of(150, 12s);
+  const auto e = effort_of(150, 10s);
   const auto disk = reason.empty() ? std::make_unique<loop_disk>() : nullptr;
   proving_ground ground(disk ? disk->path() : std::string{});
   ground.seed(e.seed);
@@ -252,7 +239,7 @@ TEST_CASE("case 34 eio-fsync-for-ever: a node whose disk fails says why it is no
 
 TEST_CASE("case 35 enospc and 36 short-write: any one call of a cycle fails or is cut short",
           "[crash]") {
-  const auto e = effort_of(1000, 20s);
+  const auto e = effort_of(1000, 14s);
   proving_ground ground;
   ground.seed(e.seed);
   fail_once_along(ground, e, {action::enospc, action::shorten, action::eio}, kind::all,
@@ -265,10 +252,11 @@ TEST_CASE("case 44 fault-during-recovery: the disk fails from any call on that t
   const auto e = effort_of(40, 10s);
   proving_ground ground;
   ground.seed(e.seed);
-  leave_a_log(ground);
+  ground.begin_with_a_log();
   ground.keep();
   tally points(e);
-  for (std::uint64_t round = 0; !points.enough(); ++round) {
+  int missed = 0; // the last call is behind when neither kind has struck
+  for (std::uint64_t round = 0; !points.enough() && missed < 2; ++round) {
     ground.restore();
     const bool full = round % 2 == 0;
     const fault f{.what = full ? action::enospc : action::eio,
@@ -277,9 +265,9 @@ TEST_CASE("case 44 fault-during-recovery: the disk fails from any call on that t
                   .kinds = full ? kind::open | kind::write | kind::size : kind::all};
     const auto ended = cycle_while_failing(ground, f);
     INFO(about(e, points.done(), f) << ", " << ground.faults().where() << "\n" << ended.err);
-    if (!ground.faults().struck())
-      break;
-    points.one();
+    missed = ground.faults().struck() ? 0 : missed + 1;
+    if (missed == 0)
+      points.one();
     CHECK(is_exit_code(ended.code));
     ground.check(about(e, points.done(), f));
     ground.settle(about(e, points.done(), f));

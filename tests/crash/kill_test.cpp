@@ -88,7 +88,7 @@ void kill_each(proving_ground& ground, const effort& e) {
 TEST_CASE("case 17 crash-after-effect, 32 kill-every-io and 44 fault-during-recovery: killed in "
           "cycles and in recoveries",
           "[crash]") {
-  const auto e = effort_of(2000, 30s);
+  const auto e = effort_of(2000, 22s);
   proving_ground ground;
   ground.seed(e.seed);
   if (e.all)

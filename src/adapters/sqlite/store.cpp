@@ -98,7 +98,7 @@ class sqlite_store final : public dispatch_store {
   result<void> check_file();
   result<void> check_leftover_wal();
   void configure();
-  result<void> settle_log();
+  result<void> settle_log() const;
   result<void> migrate();
   int schema_version();
   /// Nothing, or why the open database is not the one at its path.
@@ -162,13 +162,21 @@ void sqlite_store::configure() {
 }
 
 /// Nothing is built on what an earlier writer left in the log before it is on the disk: that one
-/// may have met a failed fsync. The transaction keeps other writers out.
-result<void> sqlite_store::settle_log() {
-  if (wal_bytes() == 0)
+/// may have met a failed fsync. By a connection of its own, whose transaction keeps other writers
+/// out: the next one reads what is on the disk then.
+result<void> sqlite_store::settle_log() const {
+  const auto bytes = wal_bytes();
+  if (bytes == 0)
     return {};
-  db_->execute("BEGIN IMMEDIATE");
+  if (bytes > options_.wal_concern && before_migration_)
+    if (auto may = before_migration_("writes " + std::to_string(bytes) + " bytes of its log anew");
+        !may)
+      return may;
+  sqlite::connection alone(options_.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
+  alone.execute("PRAGMA busy_timeout=" + std::to_string(busy_timeout.count()));
+  alone.execute("BEGIN IMMEDIATE");
   auto written = sqlite::write_anew(options_.path + "-wal");
-  db_->execute("ROLLBACK");
+  alone.execute("ROLLBACK");
   return written;
 }
 
@@ -239,13 +247,13 @@ result<void> sqlite_store::open() {
     return checked;
   const auto before = identity_of(options_.path);
   try {
+    if (auto settled = settle_log(); !settled)
+      return settled;
     db_ = std::make_unique<sqlite::connection>(options_.path,
                                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX);
     names_ = std::make_unique<sqlite::directory>(*db_);
     configure();
-    auto usable = settle_log();
-    if (usable)
-      usable = check_wal();
+    auto usable = check_wal();
     if (usable)
       usable = migrate();
     if (!usable) {

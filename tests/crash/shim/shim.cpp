@@ -5,6 +5,7 @@
 
 #include "crash/control_block.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -14,6 +15,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libaio.h>
+#include <mutex>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -168,23 +170,104 @@ int heard_before_a_cut(long rc) {
   return static_cast<int>(rc);
 }
 
+/// What has been written to a file since its latest fsync, from the first byte to the last.
+struct dirty_range {
+  std::uint64_t inode;
+  std::uint64_t from;
+  std::uint64_t to;
+};
+constexpr std::size_t dirty_files = 64;
+dirty_range g_dirty[dirty_files];
+std::mutex g_dirty_mutex;
+
+/// The entry of the file, or a free one; null when all are in use. Under the mutex.
+dirty_range* dirty_of(std::uint64_t inode) {
+  dirty_range* free = nullptr;
+  for (auto& d : g_dirty)
+    if (d.inode == inode)
+      return &d;
+    else if (d.inode == 0 && free == nullptr)
+      free = &d;
+  return free;
+}
+
+void forget_dirty(std::uint64_t inode) {
+  const std::lock_guard lock(g_dirty_mutex);
+  if (auto* d = dirty_of(inode); d != nullptr && d->inode == inode)
+    *d = {};
+}
+
+/// The bytes that a failed fsync takes with it.
+void lose_dirty(std::uint64_t inode) {
+  const std::lock_guard lock(g_dirty_mutex);
+  auto* d = dirty_of(inode);
+  if (inode == 0 || d == nullptr || d->inode != inode)
+    return;
+  g_block->unsynced_inode = inode;
+  g_block->unsynced_from = d->from;
+  g_block->unsynced_to = d->to;
+  *d = {};
+}
+
+/// `count` bytes from `at` on have been written.
+void note_written(int fd, off_t at, long count) {
+  if (g_block == nullptr || (g_block->kinds & kind::sync) == 0 || count <= 0 || at < 0)
+    return;
+  const auto inode = inode_of(fd);
+  if (inode == 0)
+    return;
+  const auto from = static_cast<std::uint64_t>(at);
+  const auto to = from + static_cast<std::uint64_t>(count);
+  const std::lock_guard lock(g_dirty_mutex);
+  if (auto* d = dirty_of(inode))
+    *d = d->inode == inode ? dirty_range{inode, std::min(d->from, from), std::max(d->to, to)}
+                           : dirty_range{inode, from, to};
+  if (g_block->unsynced_inode != inode || from > g_block->unsynced_from)
+    return;
+  if (to > g_block->unsynced_from)
+    g_block->unsynced_from = to;
+  if (g_block->unsynced_from >= g_block->unsynced_to)
+    g_block->unsynced_inode = 0;
+}
+
+/// The file ends at `length` now.
+void note_cut(int fd, off_t length) {
+  if (g_block == nullptr || g_block->unsynced_inode == 0 || g_block->unsynced_inode != inode_of(fd))
+    return;
+  g_block->unsynced_to = std::min(g_block->unsynced_to.load(), static_cast<std::uint64_t>(length));
+  if (g_block->unsynced_from >= g_block->unsynced_to)
+    g_block->unsynced_inode = 0;
+}
+
 int sync_with(const char* call, long number, int fd) {
   const auto a = judge_file(kind::sync, call, fd);
   if (a == action::eio)
-    g_block->unsynced_inode = inode_of(fd);
+    lose_dirty(inode_of(fd));
   if (fails(a))
     return -1;
   const bool forgotten =
       g_block != nullptr && g_block->unsynced_inode != 0 && g_block->unsynced_inode == inode_of(fd);
   const bool lies = g_block != nullptr && (g_block->lies != 0 || forgotten);
-  return lies ? 0 : heard_before_a_cut(::syscall(number, fd));
+  if (lies)
+    return 0;
+  const int rc = heard_before_a_cut(::syscall(number, fd));
+  if (rc == 0 && g_block != nullptr)
+    forget_dirty(inode_of(fd));
+  return rc;
 }
 
 /// What a write to a file meets.
 action judge_write(const char* call, int fd) {
-  if (g_block != nullptr && g_block->unsynced_inode != 0 && g_block->unsynced_inode == inode_of(fd))
-    g_block->unsynced_inode = 0;
   return judge_file(kind::write, call, fd);
+}
+
+/// The result of a write that began at `at`, noted; below 0: where the file stood, which has moved.
+long noted(int fd, off_t at, long written) {
+  const int kept = errno;
+  if (written > 0)
+    note_written(fd, at >= 0 ? at : ::lseek(fd, 0, SEEK_CUR) - written, written);
+  errno = kept;
+  return written;
 }
 
 /// How many of `count` bytes, or of the vectors of a writev, are to be written. A single one
@@ -296,13 +379,13 @@ ssize_t shim_readv(int fd, const iovec* parts, int count) {
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) __asm__("write");
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) {
   const auto a = judge_write("write", fd);
-  return fails(a) ? -1 : ::syscall(SYS_write, fd, bytes, allowed(a, count));
+  return fails(a) ? -1 : noted(fd, -1, ::syscall(SYS_write, fd, bytes, allowed(a, count)));
 }
 
 ssize_t shim_pwrite(int fd, const void* bytes, std::size_t count, off_t at) __asm__("pwrite");
 ssize_t shim_pwrite(int fd, const void* bytes, std::size_t count, off_t at) {
   const auto a = judge_write("pwrite", fd);
-  return fails(a) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, allowed(a, count), at);
+  return fails(a) ? -1 : noted(fd, at, ::syscall(SYS_pwrite64, fd, bytes, allowed(a, count), at));
 }
 
 ssize_t shim_pwrite64(int fd, const void* bytes, std::size_t count, off_t at) __asm__("pwrite64");
@@ -313,13 +396,13 @@ ssize_t shim_pwrite64(int fd, const void* bytes, std::size_t count, off_t at) {
 ssize_t shim_writev(int fd, const iovec* parts, int count) __asm__("writev");
 ssize_t shim_writev(int fd, const iovec* parts, int count) {
   const auto a = judge_write("writev", fd);
-  return fails(a) ? -1 : ::syscall(SYS_writev, fd, parts, allowed(a, count));
+  return fails(a) ? -1 : noted(fd, -1, ::syscall(SYS_writev, fd, parts, allowed(a, count)));
 }
 
 ssize_t shim_pwritev(int fd, const iovec* parts, int count, off_t at) __asm__("pwritev");
 ssize_t shim_pwritev(int fd, const iovec* parts, int count, off_t at) {
   const auto a = judge_write("pwritev", fd);
-  return fails(a) ? -1 : ::syscall(SYS_pwritev, fd, parts, allowed(a, count), at, 0);
+  return fails(a) ? -1 : noted(fd, at, ::syscall(SYS_pwritev, fd, parts, allowed(a, count), at, 0));
 }
 
 ssize_t shim_pwritev64(int fd, const iovec* parts, int count, off_t at) __asm__("pwritev64");
@@ -491,9 +574,12 @@ int shim_symlink(const char* target, const char* path) {
 
 int shim_ftruncate(int fd, off_t size) __asm__("ftruncate");
 int shim_ftruncate(int fd, off_t size) {
-  return fails(judge_file(kind::size, "ftruncate", fd))
-             ? -1
-             : static_cast<int>(::syscall(SYS_ftruncate, fd, size));
+  if (fails(judge_file(kind::size, "ftruncate", fd)))
+    return -1;
+  const int rc = static_cast<int>(::syscall(SYS_ftruncate, fd, size));
+  if (rc == 0)
+    note_cut(fd, size);
+  return rc;
 }
 
 int shim_ftruncate64(int fd, off_t size) __asm__("ftruncate64");
