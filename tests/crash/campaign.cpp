@@ -108,6 +108,12 @@ effort effort_of(std::uint64_t points, std::chrono::seconds most) {
   return e;
 }
 
+std::string about(const effort& e, std::uint64_t point, const fault& f) {
+  return "seed " + std::to_string(e.seed) + ", point " + std::to_string(point) + ", call " +
+         std::to_string(f.at) + ", fault " + std::to_string(static_cast<int>(f.what)) +
+         (f.cut_flags != 0 ? ", flags " + std::to_string(f.cut_flags) : "");
+}
+
 bool tally::enough() const {
   const auto spent = std::chrono::steady_clock::now() - start_;
   const auto is_over = [&](std::uint64_t times) {

@@ -5,6 +5,7 @@
 #include "support/temp_dir.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,12 @@ struct effort {
 
 /// `points` and `most` are what a case does when nobody says more; a sanitized build does less.
 effort effort_of(std::uint64_t points, std::chrono::seconds most);
+
+/// Which point of a case it is, and how to see it again.
+std::string about(const effort& e, std::uint64_t point, const fault& f);
+
+/// How a program that was killed has ended.
+inline constexpr int killed = 128 + SIGKILL;
 
 class proving_ground;
 

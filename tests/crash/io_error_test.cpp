@@ -21,11 +21,6 @@ constexpr std::uint64_t settle_every = 10;
 constexpr std::uint32_t strikes = 6;
 constexpr auto longest_fault = 2s;
 
-std::string about(const effort& e, std::uint64_t point, const fault& f) {
-  return "seed " + std::to_string(e.seed) + ", point " + std::to_string(point) + ", call " +
-         std::to_string(f.at) + ", fault " + std::to_string(static_cast<int>(f.what));
-}
-
 /// The documented exit codes; not a signal, not a hang.
 bool is_exit_code(int code) {
   static const std::set<int> documented{0, 1, 3, 5};

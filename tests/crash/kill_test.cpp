@@ -11,18 +11,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int killed = 128 + SIGKILL;
 /// A resumed cycle comes before the new one: more calls than one cycle makes.
 constexpr std::uint64_t calls_percent = 140;
 constexpr std::uint64_t settle_every = 12;
 constexpr std::uint64_t pause_every = 7;
 /// What `all` counts to at most: far beyond the calls of any cycle.
 constexpr std::uint64_t most_calls = 5000;
-
-std::string about(const effort& e, std::uint64_t point, const fault& f) {
-  return "seed " + std::to_string(e.seed) + ", point " + std::to_string(point) + ", call " +
-         std::to_string(f.at);
-}
 
 /// `boyd pause` or `resume` under a kill: what it acknowledged must hold.
 void pause_or_resume(proving_ground& ground, std::uint64_t point) {

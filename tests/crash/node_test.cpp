@@ -16,16 +16,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int killed = 128 + SIGKILL;
 constexpr std::uint64_t cycles = 3;
 constexpr std::uint64_t settle_every = 12;
 /// On a slow machine the time can be up before a chosen call was reached at all.
 constexpr std::uint64_t tries_for_one = 60;
-
-std::string about(const effort& e, std::uint64_t point, const fault& f) {
-  return "seed " + std::to_string(e.seed) + ", point " + std::to_string(point) + ", call " +
-         std::to_string(f.at) + ", fault " + std::to_string(static_cast<int>(f.what));
-}
 
 /// How a node ended that has met the fault, or was told to stop.
 boyd::test::finished asked_for_cycles(proving_ground& ground, const fault& f) {
@@ -80,7 +74,7 @@ void is_killed(const fault&, const boyd::test::finished& ended) {
   CHECK(ended.code == killed);
 }
 
-/// A standard run's, or a tenth of what it is set to: a node takes longer than a cycle.
+/// With `all` some points at random: nobody can say which call of a node is its N-th.
 effort effort_of_nodes(std::uint64_t points, std::chrono::seconds most) {
   auto e = effort_of(points, most);
   constexpr std::uint64_t points_of_all = 500;

@@ -13,11 +13,6 @@ namespace {
 constexpr std::uint64_t calls_percent = 140;
 constexpr std::uint64_t settle_every = 10;
 
-std::string about(const effort& e, std::uint64_t point, const fault& f) {
-  return "seed " + std::to_string(e.seed) + ", cut " + std::to_string(point) + " at call " +
-         std::to_string(f.at) + ", flags " + std::to_string(f.cut_flags);
-}
-
 /// Cuts, each on what the one before it left. The first that goes with a disk that lies must be
 /// found out, or the case proves nothing.
 void cut_along(proving_ground& ground, loop_disk& disk, const effort& e, bool lies, tally& points) {

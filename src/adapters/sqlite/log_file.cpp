@@ -54,7 +54,9 @@ result<void> write_anew(const std::string& path) {
         return ::pwrite(file.get(), piece.data() + done, static_cast<std::size_t>(read - done),
                         at + done);
       });
-      if (written < 0)
+      if (written == 0)
+        errno = EIO; // it would never end
+      if (written <= 0)
         return failed("written", path);
       done += written;
     }

@@ -4,8 +4,8 @@
 /// labels: its headers declare them with attributes that a second declaration would contradict.
 
 #include "crash/control_block.hpp"
+#include "crash/shim/lost_pages.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -15,7 +15,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libaio.h>
-#include <mutex>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -140,7 +139,10 @@ action judge_file(std::uint32_t what, const char* call, int fd) {
 int open_at(const char* call, int directory, const char* path, int flags, mode_t mode) {
   if ((flags & (O_CREAT | O_TRUNC)) != 0 && fails(judge_path(kind::open, call, directory, path)))
     return -1;
-  return static_cast<int>(::syscall(SYS_openat, directory, path, flags, mode));
+  const auto fd = static_cast<int>(::syscall(SYS_openat, directory, path, flags, mode));
+  if (g_block != nullptr && fd >= 0 && (flags & (O_TRUNC | O_EXCL)) != 0)
+    boyd::crash::note_cut(*g_block, fd, 0);
+  return fd;
 }
 
 /// The mode that a variadic open was given, if any.
@@ -153,15 +155,6 @@ int open_at(const char* call, int directory, const char* path, int flags, mode_t
     va_end(rest);                                                                                  \
   }
 
-/// 0: not a regular file. Directories have nothing that could be written to again.
-std::uint64_t inode_of(int fd) {
-  struct ::stat info {};
-  const int kept = errno;
-  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  errno = kept;
-  return regular ? info.st_ino : 0;
-}
-
 /// A call that another thread's cut overtakes may say yes to what the cut took away: for some
 /// microseconds the program lives longer than its disk, as under no real cut. It never hears of it.
 int heard_before_a_cut(long rc) {
@@ -170,102 +163,26 @@ int heard_before_a_cut(long rc) {
   return static_cast<int>(rc);
 }
 
-/// What has been written to a file since its latest fsync, from the first byte to the last.
-struct dirty_range {
-  std::uint64_t inode;
-  std::uint64_t from;
-  std::uint64_t to;
-};
-constexpr std::size_t dirty_files = 64;
-dirty_range g_dirty[dirty_files];
-std::mutex g_dirty_mutex;
-
-/// The entry of the file, or a free one; null when all are in use. Under the mutex.
-dirty_range* dirty_of(std::uint64_t inode) {
-  dirty_range* free = nullptr;
-  for (auto& d : g_dirty)
-    if (d.inode == inode)
-      return &d;
-    else if (d.inode == 0 && free == nullptr)
-      free = &d;
-  return free;
-}
-
-void forget_dirty(std::uint64_t inode) {
-  const std::lock_guard lock(g_dirty_mutex);
-  if (auto* d = dirty_of(inode); d != nullptr && d->inode == inode)
-    *d = {};
-}
-
-/// The bytes that a failed fsync takes with it.
-void lose_dirty(std::uint64_t inode) {
-  const std::lock_guard lock(g_dirty_mutex);
-  auto* d = dirty_of(inode);
-  if (inode == 0 || d == nullptr || d->inode != inode)
-    return;
-  g_block->unsynced_inode = inode;
-  g_block->unsynced_from = d->from;
-  g_block->unsynced_to = d->to;
-  *d = {};
-}
-
-/// `count` bytes from `at` on have been written.
-void note_written(int fd, off_t at, long count) {
-  if (g_block == nullptr || (g_block->kinds & kind::sync) == 0 || count <= 0 || at < 0)
-    return;
-  const auto inode = inode_of(fd);
-  if (inode == 0)
-    return;
-  const auto from = static_cast<std::uint64_t>(at);
-  const auto to = from + static_cast<std::uint64_t>(count);
-  const std::lock_guard lock(g_dirty_mutex);
-  if (auto* d = dirty_of(inode))
-    *d = d->inode == inode ? dirty_range{inode, std::min(d->from, from), std::max(d->to, to)}
-                           : dirty_range{inode, from, to};
-  if (g_block->unsynced_inode != inode || from > g_block->unsynced_from)
-    return;
-  if (to > g_block->unsynced_from)
-    g_block->unsynced_from = to;
-  if (g_block->unsynced_from >= g_block->unsynced_to)
-    g_block->unsynced_inode = 0;
-}
-
-/// The file ends at `length` now.
-void note_cut(int fd, off_t length) {
-  if (g_block == nullptr || g_block->unsynced_inode == 0 || g_block->unsynced_inode != inode_of(fd))
-    return;
-  g_block->unsynced_to = std::min(g_block->unsynced_to.load(), static_cast<std::uint64_t>(length));
-  if (g_block->unsynced_from >= g_block->unsynced_to)
-    g_block->unsynced_inode = 0;
-}
-
 int sync_with(const char* call, long number, int fd) {
   const auto a = judge_file(kind::sync, call, fd);
   if (a == action::eio)
-    lose_dirty(inode_of(fd));
+    boyd::crash::lose_unsynced(*g_block, fd);
   if (fails(a))
     return -1;
-  const bool forgotten =
-      g_block != nullptr && g_block->unsynced_inode != 0 && g_block->unsynced_inode == inode_of(fd);
-  const bool lies = g_block != nullptr && (g_block->lies != 0 || forgotten);
-  if (lies)
+  if (g_block != nullptr && (g_block->lies != 0 || boyd::crash::has_lost(*g_block, fd)))
     return 0;
   const int rc = heard_before_a_cut(::syscall(number, fd));
   if (rc == 0 && g_block != nullptr)
-    forget_dirty(inode_of(fd));
+    boyd::crash::note_synced(fd);
   return rc;
-}
-
-/// What a write to a file meets.
-action judge_write(const char* call, int fd) {
-  return judge_file(kind::write, call, fd);
 }
 
 /// The result of a write that began at `at`, noted; below 0: where the file stood, which has moved.
 long noted(int fd, off_t at, long written) {
   const int kept = errno;
-  if (written > 0)
-    note_written(fd, at >= 0 ? at : ::lseek(fd, 0, SEEK_CUR) - written, written);
+  if (g_block != nullptr && (g_block->kinds & kind::sync) != 0 && written > 0)
+    boyd::crash::note_written(*g_block, fd, at >= 0 ? at : ::lseek(fd, 0, SEEK_CUR) - written,
+                              written);
   errno = kept;
   return written;
 }
@@ -337,7 +254,12 @@ FILE* shim_fopen64(const char* path, const char* mode) {
 int shim_mkostemp(char* pattern, int flags) __asm__("mkostemp");
 int shim_mkostemp(char* pattern, int flags) {
   static const auto next = real<int (*)(char*, int)>("mkostemp");
-  return fails(judge_path(kind::open, "mkstemp", AT_FDCWD, pattern)) ? -1 : next(pattern, flags);
+  if (fails(judge_path(kind::open, "mkstemp", AT_FDCWD, pattern)))
+    return -1;
+  const int fd = next(pattern, flags);
+  if (g_block != nullptr && fd >= 0)
+    boyd::crash::note_cut(*g_block, fd, 0);
+  return fd;
 }
 
 int shim_mkostemp64(char* pattern, int flags) __asm__("mkostemp64");
@@ -378,13 +300,13 @@ ssize_t shim_readv(int fd, const iovec* parts, int count) {
 
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) __asm__("write");
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) {
-  const auto a = judge_write("write", fd);
+  const auto a = judge_file(kind::write, "write", fd);
   return fails(a) ? -1 : noted(fd, -1, ::syscall(SYS_write, fd, bytes, allowed(a, count)));
 }
 
 ssize_t shim_pwrite(int fd, const void* bytes, std::size_t count, off_t at) __asm__("pwrite");
 ssize_t shim_pwrite(int fd, const void* bytes, std::size_t count, off_t at) {
-  const auto a = judge_write("pwrite", fd);
+  const auto a = judge_file(kind::write, "pwrite", fd);
   return fails(a) ? -1 : noted(fd, at, ::syscall(SYS_pwrite64, fd, bytes, allowed(a, count), at));
 }
 
@@ -395,13 +317,13 @@ ssize_t shim_pwrite64(int fd, const void* bytes, std::size_t count, off_t at) {
 
 ssize_t shim_writev(int fd, const iovec* parts, int count) __asm__("writev");
 ssize_t shim_writev(int fd, const iovec* parts, int count) {
-  const auto a = judge_write("writev", fd);
+  const auto a = judge_file(kind::write, "writev", fd);
   return fails(a) ? -1 : noted(fd, -1, ::syscall(SYS_writev, fd, parts, allowed(a, count)));
 }
 
 ssize_t shim_pwritev(int fd, const iovec* parts, int count, off_t at) __asm__("pwritev");
 ssize_t shim_pwritev(int fd, const iovec* parts, int count, off_t at) {
-  const auto a = judge_write("pwritev", fd);
+  const auto a = judge_file(kind::write, "pwritev", fd);
   return fails(a) ? -1 : noted(fd, at, ::syscall(SYS_pwritev, fd, parts, allowed(a, count), at, 0));
 }
 
@@ -413,7 +335,7 @@ ssize_t shim_pwritev64(int fd, const iovec* parts, int count, off_t at) {
 ssize_t shim_copy(int in, off_t* from, int out, off_t* to, std::size_t count,
                   unsigned flags) __asm__("copy_file_range");
 ssize_t shim_copy(int in, off_t* from, int out, off_t* to, std::size_t count, unsigned flags) {
-  const auto a = judge_write("copy_file_range", out);
+  const auto a = judge_file(kind::write, "copy_file_range", out);
   return fails(a) ? -1
                   : ::syscall(SYS_copy_file_range, in, from, out, to, allowed(a, count), flags);
 }
@@ -577,8 +499,8 @@ int shim_ftruncate(int fd, off_t size) {
   if (fails(judge_file(kind::size, "ftruncate", fd)))
     return -1;
   const int rc = static_cast<int>(::syscall(SYS_ftruncate, fd, size));
-  if (rc == 0)
-    note_cut(fd, size);
+  if (rc == 0 && g_block != nullptr)
+    boyd::crash::note_cut(*g_block, fd, size);
   return rc;
 }
 
