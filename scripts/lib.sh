@@ -58,7 +58,7 @@ tracked() {
 configure() {
   local preset=$1
   shift
-  mkdir -p "$CCACHE_DIR"
+  mkdir -p build "$CCACHE_DIR" # which may be somewhere else
   cmake --preset "$preset" "$@" >"build/configure-$preset.log" 2>&1 || {
     cat "build/configure-$preset.log" >&2
     die "configuring preset $preset failed (the log is above; scripts/install-deps installs what is missing)"
