@@ -30,6 +30,9 @@ std::vector<std::string> waiting_for_restart(const config::configuration& starte
 bool home_settings_differ(const config::configuration& known, const config::configuration& now) {
   // A kernel that the keepers have never heard of gets the defaults from them.
   static const config::kernel unknown;
+  // They know what must not be written anywhere.
+  if (known.secrets != now.secrets)
+    return true;
   return std::ranges::any_of(now.kernels, [&](const config::kernel& k) {
     const auto* before = known.find_kernel(k.kernel_id);
     return home_settings(before == nullptr ? unknown : *before) != home_settings(k);

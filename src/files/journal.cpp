@@ -62,6 +62,11 @@ error changed_by_others(const std::string& path, std::string what) {
   return error{errc::conflict, std::move(what), path, "open it again; look for another writer"};
 }
 
+/// Their lines may be acknowledged: nothing behind our end may be cut any more.
+error others_wrote(const std::string& path) {
+  return changed_by_others(path, "another writer has appended to the file");
+}
+
 } // namespace
 
 journal::journal(file_system& fs, std::string path, journal_options options)
@@ -166,6 +171,9 @@ result<void> journal::reopen_and_verify() {
   if (!bytes) {
     return fail(std::move(bytes.error()));
   }
+  if (bytes->size() > end_ + attempted_) {
+    return fail(others_wrote(path_));
+  }
   const std::string_view acknowledged = std::string_view(*bytes).substr(0, end_);
   if (acknowledged.size() != end_ || (end_ > 0 && !acknowledged.ends_with(last_line_ + "\n"))) {
     return fail(changed_by_others(path_, "the acknowledged lines are not there any more"));
@@ -183,7 +191,12 @@ result<void> journal::reopen_and_verify() {
 }
 
 result<void> journal::write_batch(std::string_view bytes) {
+  attempted_ = bytes.size();
   if (auto written = write_all(*handle_, bytes, path_); !written) {
+    if (const auto now = handle_->size(); !now || *now > end_ + bytes.size()) {
+      distrust_handle();
+      return now ? result<void>(fail(others_wrote(path_))) : written;
+    }
     if (auto cut = handle_->truncate(end_); !cut) {
       spdlog::warn("cannot cut back {}: {}", path_, to_string(cut.error()));
       distrust_handle();
@@ -197,6 +210,9 @@ result<void> journal::write_batch(std::string_view bytes) {
   const auto size = handle_->size();
   if (!size || *size != end_ + bytes.size()) {
     distrust_handle();
+    if (size && *size > end_ + bytes.size()) {
+      return fail(others_wrote(path_));
+    }
     return size ? fail(errc::io_error, "the disk has lost what it took", path_)
                 : fail(size.error());
   }

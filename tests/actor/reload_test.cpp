@@ -124,6 +124,9 @@ TEST_CASE("keepers of homes are renewed for a new author, not for a new agent", 
   after = before;
   after.kernels.front().author_name = "somebody";
   CHECK(home_settings_differ(before, after));
+  after = before;
+  after.secrets.emplace_back("a token that no commit may hold");
+  CHECK(home_settings_differ(before, after));
 }
 
 TEST_CASE("status shows the store in force and what waits for a restart", "[reload]") {

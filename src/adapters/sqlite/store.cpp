@@ -187,9 +187,17 @@ std::int64_t sqlite_store::wal_bytes() const {
 
 /// Its size after an attempt to empty it, which waits for nobody.
 std::int64_t sqlite_store::cut_wal() {
-  db_->execute("PRAGMA busy_timeout=0");
-  db_->prepare("PRAGMA wal_checkpoint(TRUNCATE)").step(); // its row says whether it was busy
-  db_->execute("PRAGMA busy_timeout=" + std::to_string(busy_timeout.count()));
+  const auto wait_for_locks = [this](milliseconds limit) {
+    db_->execute("PRAGMA busy_timeout=" + std::to_string(limit.count()));
+  };
+  wait_for_locks(milliseconds{0});
+  try {
+    db_->prepare("PRAGMA wal_checkpoint(TRUNCATE)").step(); // its row says whether it was busy
+  } catch (...) {
+    wait_for_locks(busy_timeout); // the connection may live on
+    throw;
+  }
+  wait_for_locks(busy_timeout);
   return wal_bytes();
 }
 

@@ -347,6 +347,26 @@ void check_run_under_faults(std::uint64_t seed) {
 
 } // namespace
 
+TEST_CASE("what another writer has appended meanwhile is not cut off", "[files][journal]") {
+  sim::sim_disk disk;
+  REQUIRE(disk.make_directories("/home"));
+  auto log = journal::open(disk, path, braces());
+  REQUIRE(log);
+  REQUIRE(log->append({numbered(1)}));
+  bool came = false;
+  disk.set_fault_plan([&](const disk_call& call) {
+    if (call.op == disk_op::sync && !std::exchange(came, true)) {
+      auto other = journal::open(disk, path, braces());
+      REQUIRE(other);
+      REQUIRE(other->append({numbered(7)}));
+    }
+    return disk_fault::none;
+  });
+  CHECK(log->append({numbered(2)}).error().code == errc::conflict);
+  CHECK(log->append({numbered(2)}).error().code == errc::conflict);
+  CHECK(content_of(disk, path).find(numbered(7)) != std::string::npos);
+}
+
 TEST_CASE("acknowledged lines survive faults and crashes in order and once",
           "[files][journal][faults]") {
   CHECK(
