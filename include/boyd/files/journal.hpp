@@ -74,8 +74,7 @@ class journal {
   journal_options options_;
   std::unique_ptr<open_file> handle_; ///< null: to be opened again before the next write
   std::uint64_t end_ = 0;
-  std::uint64_t attempted_ =
-      0; ///< bytes of the latest batch: no more of ours stands behind the end
+  std::uint64_t attempted_ = 0; ///< bytes of the latest batch: at most so many are behind the end
   std::uint64_t inode_ = 0;
   std::uint64_t device_ = 0;
   std::string last_line_;
