@@ -153,6 +153,9 @@ struct keeper_parts {
   std::shared_ptr<entropy> random;
   std::shared_ptr<restart_log> restarts; ///< hears of every death of the worker; null: nobody does
   std::shared_ptr<worker_roll> roll;     ///< has the worker while it lives; null: nobody has
+  /// A new worker does not wait until the one before it, of this keeper or of an earlier one of its
+  /// name, has ended. Two at once would share a file that each takes for its own.
+  bool may_overlap = false;
   std::shared_ptr<boyd::long_work> long_work{}; ///< of the worker, as it says; null: never
   /// Deaths of the worker beyond it end the keeper, within its period or, however far apart,
   /// without work done in between: its supervisor then parks it, or gives up.
@@ -282,6 +285,9 @@ class keeper {
     if (work) {
       h.ok = false;
       h.reason = work->what + ", for " + format_duration(parts_.clock->steady() - work->since);
+    } else if (waits_for_former_) {
+      h.ok = false;
+      h.reason = "waits for the end of its former worker, which is still at its last work";
     } else if (!worker_) {
       h.ok = false;
       h.reason = "worker is being restarted: " + h.last_error;
@@ -317,11 +323,14 @@ class keeper {
   }
 
   void start_worker() {
+    auto listed = enter_roll();
+    if (parts_.roll && !listed)
+      return wait_for_former();
+    waits_for_former_ = false;
     ++incarnation_;
     probing_ = false;
     auto me = batch_listener_actor(self_);
     auto* f = &keeper_worker<Request, Reply>;
-    auto listed = parts_.roll ? parts_.roll->enter(parts_.name) : nullptr;
     worker_ = parts_.detached
                   ? self_->template spawn<caf::detached>(f, me, incarnation_, parts_.make_performer,
                                                          std::move(listed))
@@ -329,6 +338,27 @@ class keeper {
     self_->monitor(worker_);
     pump();
     tick_in(parts_.probe_interval);
+  }
+
+  std::shared_ptr<void> enter_roll() {
+    if (!parts_.roll)
+      return nullptr;
+    if (parts_.may_overlap)
+      return parts_.roll->enter(parts_.name);
+    return parts_.roll->enter_alone(
+        parts_.name, [keeper = self_->address(), incarnation = incarnation_] {
+          if (auto living = caf::actor_cast<caf::strong_actor_ptr>(keeper))
+            caf::anon_send(caf::actor_cast<caf::actor>(std::move(living)),
+                           restart_worker{{}, incarnation});
+        });
+  }
+
+  /// It counts as a worker that does not come back, so that the watchdog sees one that hangs.
+  void wait_for_former() {
+    busy_since_ = busy_since_.value_or(parts_.clock->steady());
+    if (!std::exchange(waits_for_former_, true))
+      spdlog::warn("{}: its former worker is still at its last work; a new one waits for its end",
+                   parts_.name);
   }
 
   void probe() {
@@ -453,6 +483,7 @@ class keeper {
   std::uint64_t incarnation_ = 0;
   int restarts_ = 0;
   bool probing_ = false;
+  bool waits_for_former_ = false;
   steady_time probed_at_{};
   steady_time ordered_at_{};              ///< the newest batch or probe, or its repeat
   std::optional<steady_time> busy_since_; ///< there was something to do, and no worker has done it

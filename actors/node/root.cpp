@@ -227,6 +227,8 @@ void on_down(self_pointer self, caf::down_msg& m) {
     return;
   if (self->state.shell->shutting_down())
     stop_tree(self);
+  else if (self->state.stopping)
+    look_at_drain(self);
   else
     reconcile(self);
   if (self->state.shell->shutting_down())

@@ -31,7 +31,10 @@ void stop_tree(self_pointer self) {
 
 namespace {
 
+/// Once, however often it is called.
 void finish_kernels(self_pointer self) {
+  if (std::exchange(self->state.finishing, true))
+    return;
   auto waiting = std::make_shared<std::size_t>(1);
   auto one_less = [self, waiting] {
     if (--*waiting == 0)
@@ -91,6 +94,24 @@ void shut_down(self_pointer self, milliseconds grace) {
         finish_kernels(self);
       },
       grace + drain_margin);
+}
+
+void look_at_drain(self_pointer self) {
+  auto& s = self->state;
+  s.shell->reconcile();
+  if (!s.failed.empty() || !s.shell->changing().contains("dispatchers"))
+    return;
+  s.failed = "a part that the running attempts need ended during the shutdown";
+  for (const auto& v : s.shell->view())
+    if (v.state == "stopped" && !v.last_error.empty())
+      s.failed += "; " + v.id + ": " + v.last_error;
+  spdlog::critical("node: {}; what runs is ended, and the next start finds out how far it got",
+                   s.failed);
+  say_pulse(s);
+  // The pool will not be drained: its dispatchers try to record until they are ended.
+  if (auto pool = child<dispatcher_pool_actor>(self, "dispatchers"))
+    self->send(pool, hurry_order{});
+  finish_kernels(self);
 }
 
 void reconcile(self_pointer self) {

@@ -114,6 +114,7 @@ class supervisor_shell {
     const auto scaled = [&](milliseconds limit) {
       return interval * limit.count() / limits::heartbeat.count();
     };
+    interval_ = interval;
     patience_ = scaled(limits::heartbeat_patience);
     worker_patience_ = scaled(limits::worker_patience);
     for (auto& [id, c] : children_) {
@@ -133,6 +134,7 @@ class supervisor_shell {
       if (!c.handle || !sender || c.handle.address() != sender)
         continue;
       c.pings = 0;
+      answer.worker_busy = seen_busy(c.word.worker_busy, answer.worker_busy);
       c.word = std::move(answer);
       tell_if_silent(id, c);
       return;
@@ -251,6 +253,12 @@ class supervisor_shell {
     bool told_silent = false;
   };
 
+  /// How long a worker is known to have been busy: from one answer to the next no more than an
+  /// interval is added. A process or machine that stood still did not work meanwhile.
+  milliseconds seen_busy(milliseconds before, milliseconds now) const {
+    return std::min(now, (now > before ? before : milliseconds{0}) + interval_);
+  }
+
   bool is_mute(const child& c) const {
     return c.pings > 0 && clock_->steady() - c.pinged_at >= patience_;
   }
@@ -324,6 +332,7 @@ class supervisor_shell {
   std::vector<std::string> order_;
   std::string escalation_;
   std::shared_ptr<restart_log> restarts_;
+  milliseconds interval_ = limits::heartbeat;
   milliseconds patience_ = limits::heartbeat_patience;
   milliseconds worker_patience_ = limits::worker_patience;
   bool shutting_down_ = false;

@@ -96,6 +96,7 @@ tool_slot& tool_slot_of(self_pointer self, const std::string& workspace, const p
   of_tools.name = "workspace tools";
   of_tools.limits = {.queue = tool_queue, .group = 1, .reserve = 0};
   of_tools.worker_intensity = {};
+  of_tools.may_overlap = true; // beside those that hang, which is counted
   of_tools.make_performer = [own, living = slot.living] {
     return std::make_unique<counted_session>(own, living);
   };

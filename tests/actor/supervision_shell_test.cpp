@@ -351,6 +351,53 @@ TEST_CASE("case 10 stuck-actor: one that lives but does not answer is silent wit
   node.run_all();
 }
 
+TEST_CASE("a process that stood still counts as busy for one interval, however long it was",
+          "[supervision]") {
+  // The child's worker has been at one batch since the start, by a clock that goes on meanwhile.
+  deterministic_system node;
+  auto seen = std::make_shared<shared_view>();
+  auto busy = std::make_shared<milliseconds>(1s);
+  auto clock = node.clock();
+  auto supervisor =
+      node.own(node.system().spawn([=](caf::stateful_actor<tiny_state>* self) -> caf::behavior {
+        install_handlers(self, "tiny");
+        self->state.shell = std::make_unique<supervisor_shell<caf::event_based_actor>>(
+            self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1), restart_intensity{});
+        self->state.shell->add({child_rule{.id = "a", .depends_on = {}}, [self, busy] {
+                                  return self->system().spawn([busy]() -> caf::behavior {
+                                    return {[busy](ping&) { return pong{{}, *busy, {}}; }};
+                                  });
+                                }});
+        settle(self, seen);
+        return {[self](supervise_tick&) { self->state.shell->beat(limits::heartbeat); },
+                [self, seen](pong& m) {
+                  self->state.shell->on_pong(self->current_sender(), m);
+                  seen->silent = self->state.shell->silent();
+                }};
+      }));
+  node.run_all();
+  const auto beat_with = [&](milliseconds worker_busy) {
+    *busy = worker_busy;
+    caf::anon_send(supervisor, supervise_tick{});
+    node.run_all();
+  };
+  beat_with(1s);
+  beat_with(1h); // stopped for an hour: known are 11 s
+  CHECK(seen->silent.empty());
+  beat_with(1h + 10s);
+  REQUIRE(seen->silent.size() == 1); // the machine ran, and it still is at it
+  CHECK(seen->silent.front().worker_busy == 21s);
+  for (int i = 0; i < 10; ++i)
+    beat_with(1h + 20s + i * 10s);
+  REQUIRE(seen->silent.size() == 1);
+  CHECK(seen->silent.front().worker_busy >= limits::stuck_worker);
+  beat_with(2s); // another batch
+  CHECK(seen->silent.empty());
+  seen->handles.clear();
+  node.kill(supervisor);
+  node.run_all();
+}
+
 TEST_CASE("a ping overtakes 100,000 waiting messages", "[supervision]") {
   fixture f;
   const auto c = f.seen->handles["c"];

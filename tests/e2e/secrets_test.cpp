@@ -1,6 +1,7 @@
 #include "program.hpp"
 #include "support/pch.hpp"
 
+#include <csignal>
 #include <filesystem>
 
 namespace boyd::secrets_test {
@@ -137,6 +138,32 @@ TEST_CASE("a secret is in no file of the home, no log and no answer", "[e2e]") {
   // What runs has its secrets.
   CHECK_THAT(read_file(home.file("boyd.db")) + read_file(home.file("boyd.db-wal")),
              Contains("canary-prompt-2"));
+}
+
+TEST_CASE("a secret that a reload has added stands in no commit, whoever wrote it to STATE.md",
+          "[e2e]") {
+  const auto yaml_of = [](const std::string& more) {
+    return "version: 1\nkernels:\n  - kernel_id: default\n    schedule: \"0 0 1 1 *\"\n"
+           "    agents:\n      - agent_id: teller\n        prompt: hi\n"
+           "        executor: {type: command, argv: [sh, -c, 'echo \"BOYD_SUMMARY: uses "
+           "canary-added-1\"']" +
+           more + "}\n";
+  };
+  const home_of_boyd home(yaml_of(""));
+  program node(home.node(), {{"ADDED", "canary-added-1"}});
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  home.write_configuration(yaml_of(", env: {ADDED_TOKEN: \"${ADDED}\"}"));
+  node.signal(SIGHUP);
+  REQUIRE(node.wait_for_stderr("configuration reloaded"));
+  const auto state = home.file("kernel/default/STATE.md");
+  write_file(state, read_file(state) + "\nA person's line: canary-added-1 opens it.\n");
+  CHECK(home.run({"cycle"}).code == 0);
+  CHECK_THAT(home.run({"status"}).out, !Contains("canary-added-1"));
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+  const auto objects = all_objects(home.file("kernel/default"));
+  CHECK_THAT(objects.out, Contains("A person's line: [redacted] opens it."));
+  CHECK_THAT(objects.out, !Contains("canary-added-1"));
 }
 
 } // namespace boyd::secrets_test

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -16,8 +18,17 @@ class worker_roll : public std::enable_shared_from_this<worker_roll> {
   /// On the roll until the token is gone.
   std::shared_ptr<void> enter(const std::string& name) {
     const std::lock_guard lock(mutex_);
-    names_.insert(name);
-    return {nullptr, [roll = shared_from_this(), name](void*) { roll->leave(name); }};
+    return add(name);
+  }
+
+  /// The same for who must be the only one of its name. Null: another one is still on the roll; the
+  /// last of them calls `on_free`, once, from the thread in which it leaves. It must not throw.
+  std::shared_ptr<void> enter_alone(const std::string& name, std::function<void()> on_free) {
+    const std::lock_guard lock(mutex_);
+    if (!names_.contains(name))
+      return add(name);
+    waiting_.emplace(name, std::move(on_free));
+    return nullptr;
   }
 
   /// Each name once, sorted.
@@ -30,14 +41,31 @@ class worker_roll : public std::enable_shared_from_this<worker_roll> {
   }
 
  private:
+  std::shared_ptr<void> add(const std::string& name) {
+    names_.insert(name);
+    return {this, [roll = shared_from_this(), name](void*) { roll->leave(name); }};
+  }
+
   void leave(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    if (const auto it = names_.find(name); it != names_.end())
-      names_.erase(it);
+    std::vector<std::function<void()>> told;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto it = names_.find(name); it != names_.end())
+        names_.erase(it);
+      if (names_.contains(name))
+        return;
+      const auto [first, last] = waiting_.equal_range(name);
+      for (auto it = first; it != last; ++it)
+        told.push_back(std::move(it->second));
+      waiting_.erase(first, last);
+    }
+    for (const auto& on_free : told)
+      on_free();
   }
 
   mutable std::mutex mutex_;
   std::multiset<std::string> names_;
+  std::multimap<std::string, std::function<void()>> waiting_;
 };
 
 } // namespace boyd

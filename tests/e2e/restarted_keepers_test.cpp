@@ -1,0 +1,117 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+namespace boyd::restarted_keepers_test {
+
+using namespace boyd::test;
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string yaml_of(const std::string& command, const std::string& faults = {}) {
+  const std::string text = "version: 1\n"
+                           "node: {chaos: true, drain_grace: 1h}\n"
+                           "kernels:\n"
+                           "  - kernel_id: default\n"
+                           "    schedule: \"0 0 1 1 *\"\n"
+                           "    agents:\n"
+                           "      - agent_id: one\n"
+                           "        prompt: work\n"
+                           "        timeout: 2h\n"
+                           "        executor: {type: command, argv: [\"sh\", \"-c\", \"" +
+                           command + "\"]}\n";
+  return faults.empty() ? text : text + "faults: [" + faults + "]\n";
+}
+
+std::unique_ptr<program> begin_cycle(const home_of_boyd& home) {
+  return std::make_unique<program>(
+      std::vector<std::string>{boyd_binary(), "--home", home.path(), "cycle"});
+}
+
+/// What `boyd doctor` says of the knowledge graph.
+std::string graph_of(const home_of_boyd& home) {
+  const auto report = home.run({"doctor", "--json"}).json();
+  for (const auto& c : report.at("checks"))
+    if (c.at("name") == "knowledge graph")
+      return c.at("state").get<std::string>() + ": " + c.at("what").get<std::string>();
+  return "not checked";
+}
+
+} // namespace
+
+TEST_CASE("a graph recorder that is restarted while it writes: the next waits, the chain is whole",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(home.run({"cycle"}).code == 0);
+  REQUIRE(
+      home.run({"chaos", "inject", "graph_recorder.bytes", "--delay", "3s", "--count", "1"}).code ==
+      0);
+  const auto slow = begin_cycle(home);
+  REQUIRE(node.wait_for_stderr("graph_recorder.bytes: strikes"));
+  REQUIRE(home.run({"actors", "restart", "graph_recorder"}).code == 0);
+  CHECK(node.wait_for_stderr("a new one waits for its end"));
+  slow->finish();
+  CHECK(home.run({"cycle"}).code == 0);
+  CHECK(home.run({"cycle"}).code == 0);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+  CHECK_THAT(graph_of(home), Contains("ok: ") && Contains("the chain is whole"));
+}
+
+TEST_CASE("a store that is restarted while it writes: the next waits, and every dispatch ends",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo x >> ran"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(home.run({"cycle"}).code == 0);
+  REQUIRE(
+      home.run({"chaos", "inject", "store.apply", "--delay", "3s", "--count", "1", "--after", "2"})
+          .code == 0);
+  const auto slow = begin_cycle(home);
+  REQUIRE(node.wait_for_stderr("store.apply: strikes"));
+  REQUIRE(home.run({"actors", "restart", "store"}).code == 0);
+  CHECK(node.wait_for_stderr("a new one waits for its end"));
+  slow->finish();
+  CHECK(wait_until([&] { return home.run({"cycle"}).code == 0; }));
+  CHECK(wait_until([&] {
+    const auto rows = home.run({"dispatches", "ls", "--json"}).json().at("items");
+    return rows.size() >= 2 && std::all_of(rows.begin(), rows.end(), [](const auto& row) {
+             return row.at("status") == "done";
+           });
+  }));
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("a store that is gone while the node drains: nothing waits for what cannot be recorded",
+          "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo begun > begun; while true; do sleep 0.1; done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto cycle = begin_cycle(home);
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  REQUIRE(home.run({"chaos", "inject", "store.apply", "--crash", "--count", "0"}).code == 0);
+  node.signal(SIGTERM);
+  // Its grace is an hour.
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 6);
+  CHECK_THAT(ended.err,
+             Contains("a part that the running attempts need ended during the shutdown") &&
+                 Contains("store: "));
+  cycle->finish();
+  home.write_configuration(yaml_of("echo done"));
+  CHECK(home.run({"cycle"}).code == 0);
+}
+
+} // namespace boyd::restarted_keepers_test
