@@ -24,10 +24,14 @@ std::string key_of(const graph::edge& e) {
          std::to_string(to_unix_ms(e.timestamp)) + '\x1f' + e.meta_json;
 }
 
+constexpr const char* way_out =
+    "move the file to an archive, then: boyd actors restart graph_recorder";
+
 } // namespace
 
-graph_session::graph_session(node_context_ptr context)
-    : context_(std::move(context)), path_(context_->home + "/knowledge/graph.jsonl") {}
+graph_session::graph_session(node_context_ptr context, std::size_t limit)
+    : context_(std::move(context)), limit_(limit),
+      path_(context_->home + "/knowledge/graph.jsonl") {}
 
 void graph_session::perform(jobs& batch) {
   auto open = faults::pass("graph_recorder.append");
@@ -98,16 +102,24 @@ void graph_session::write(jobs& batch, draft& d) {
     if (!end && log_ && end.error().code != errc::conflict)
       end = log_->append(d.lines); // on a handle that is opened and verified anew
     if (!end) {
-      lost(end.error());
+      full_ = log_ && log_->end() + d.bytes > limit_;
+      auto why = full_ ? error{errc::no_space,
+                               "the knowledge graph has reached its limit of " +
+                                   std::to_string(limit_) + " bytes, and its edges wait",
+                               path_, way_out}
+                       : end.error();
+      lost(why);
       write_failed_ = true;
       for (const auto& [i, head] : d.heads)
-        batch[i].reply = fail(end.error());
+        batch[i].reply = fail(why);
       return;
     }
     for (auto& key : d.facts)
       remember(std::move(key));
     chain_ = d.chain;
     write_failed_ = false;
+    full_ = false;
+    warn_of_limit();
     restored();
   }
   for (auto& [i, head] : d.heads)
@@ -138,6 +150,7 @@ result<void> graph_session::open_log() {
     return made;
   }
   files::journal_options options;
+  options.max_file_bytes = limit_;
   options.parses = [](std::string_view line) { return graph::parse_edge(line).has_value(); };
   auto log = files::journal::open(fs, path_, options);
   if (!log)
@@ -145,35 +158,43 @@ result<void> graph_session::open_log() {
   auto chain = graph::edge_chain::resume(log->last_line());
   if (!chain)
     return fail(std::move(chain.error()));
-  auto bytes = fs.read(path_, options.max_file_bytes);
+  // One byte more: whether the part begins with a whole line.
+  const auto begin = log->end() > checked_graph_bytes ? log->end() - checked_graph_bytes - 1 : 0;
+  auto bytes = fs.read_part(path_, begin, checked_graph_bytes + 1);
   if (!bytes)
     return fail(std::move(bytes.error()));
+  auto served = check(*bytes, begin);
+  if (!served)
+    return fail(std::move(served.error()));
   order_.clear();
   recent_.clear();
-  const auto served = check(*bytes);
-  for (const auto line : std::span(served).last(std::min(served.size(), remembered_facts)))
+  for (const auto line : std::span(*served).last(std::min(served->size(), remembered_facts)))
     if (auto edge = graph::parse_edge(line))
       remember(key_of(edge->fact));
   chain_ = std::move(*chain);
   log_.emplace(std::move(*log));
+  full_ = false;
+  warn_of_limit();
   seen_ = true;
   return {};
 }
 
 /// The lines of its end that can be believed. Damage is nothing that stops the recorder: the chain
 /// goes on behind it, and what it hit is gone from every reader's sight but not from the disk.
-std::vector<std::string_view> graph_session::check(std::string_view log) {
-  std::size_t begin = log.size() > checked_graph_bytes ? log.size() - checked_graph_bytes : 0;
-  if (begin > 0)
-    begin = std::min(log.find('\n', begin - 1), log.size() - 1) + 1;
-  const auto before = static_cast<std::size_t>(
-      std::count(log.begin(), log.begin() + static_cast<long>(begin), '\n'));
-  const auto end = log.substr(begin);
-  const auto report = begin == 0 ? graph::verify(end) : graph::verify_end(end, before);
-  auto lines = graph::sort_lines(end, report, before);
+result<std::vector<std::string_view>> graph_session::check(std::string_view part,
+                                                           std::uint64_t begin) {
+  const auto cut = begin == 0 ? 0 : std::min(part.find('\n'), part.size() - 1) + 1;
+  const auto end = part.substr(cut);
   health_.notice.clear();
+  auto report = begin == 0 ? graph::verify(end) : graph::verify_end(end, 0);
   if (report.intact())
-    return std::move(lines.served);
+    return std::move(graph::sort_lines(end, report).served);
+  const auto before = count_lines(begin + cut);
+  if (!before)
+    return fail(before.error());
+  if (begin > 0)
+    report = graph::verify_end(end, *before);
+  auto lines = graph::sort_lines(end, report, *before);
   const auto& first = report.problems.front();
   health_.notice = path_ + ": line " + std::to_string(first.line) + " is " +
                    std::string(graph::name_of(first.kind)) + " (" + first.detail + ")";
@@ -188,6 +209,23 @@ std::vector<std::string_view> graph_session::check(std::string_view log) {
   health_.notice += "; `boyd doctor` names them all";
   spdlog::error("graph_recorder: {}", health_.notice);
   return std::move(lines.served);
+}
+
+/// Lines in the log before `end`, for the numbers of those behind it.
+result<std::size_t> graph_session::count_lines(std::uint64_t end) const {
+  constexpr std::size_t step = std::size_t{1} << 20;
+  std::size_t lines = 0;
+  for (std::uint64_t at = 0; at < end;) {
+    const auto bytes = context_->ports.files->read_part(
+        path_, at, static_cast<std::size_t>(std::min<std::uint64_t>(step, end - at)));
+    if (!bytes)
+      return fail(bytes.error());
+    if (bytes->empty())
+      return fail(errc::conflict, "the log has become shorter", path_);
+    lines += static_cast<std::size_t>(std::ranges::count(*bytes, '\n'));
+    at += bytes->size();
+  }
+  return lines;
 }
 
 /// Copies damaged lines that are not there yet: a later start finds the same ones.
@@ -222,7 +260,7 @@ void graph_session::remember(std::string fact) {
 void graph_session::probe() {
   if (health_.ok && log_)
     return;
-  if (!ensure_open())
+  if (!ensure_open() || full_)
     return;
   if (auto takes = write_failed_
                        ? files::try_writing(*context_->ports.files, context_->home + "/knowledge")
@@ -246,6 +284,14 @@ void graph_session::lost(const error& why) {
   health_.ok = false;
   health_.reason = to_string(why);
   health_.last_error = health_.reason;
+}
+
+void graph_session::warn_of_limit() {
+  if (log_->end() < limit_ / 10 * 9 || !health_.notice.empty())
+    return;
+  health_.notice = path_ + ": has " + std::to_string(log_->end()) + " of at most " +
+                   std::to_string(limit_) + " bytes; " + way_out;
+  spdlog::warn("graph_recorder: {}", health_.notice);
 }
 
 void graph_session::restored() {

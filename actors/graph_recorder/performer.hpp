@@ -32,7 +32,9 @@ inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 /// thread.
 class graph_session {
  public:
-  explicit graph_session(node_context_ptr context);
+  /// At `limit` bytes of the log its facts are refused (`no_space`) and the part is degraded, until
+  /// a new session finds the log moved away.
+  explicit graph_session(node_context_ptr context, std::size_t limit = files::journal_file_bytes);
 
   /// Each reply carries the head after its own facts. A malformed fact refuses its own request
   /// alone, wholly; an I/O error refuses all that it concerns, and they may be repeated.
@@ -59,19 +61,24 @@ class graph_session {
   result<void> open_log();
   result<draft> render(const draft& before, const graph_request& request) const;
   void write(jobs& batch, draft& d);
-  std::vector<std::string_view> check(std::string_view log);
+  /// `part`: the log from `begin` on.
+  result<std::vector<std::string_view>> check(std::string_view part, std::uint64_t begin);
+  result<std::size_t> count_lines(std::uint64_t end) const;
   result<void> set_aside(const std::vector<std::string_view>& damaged);
   void remember(std::string fact);
+  void warn_of_limit();
   void lost(const error& why);
   void restored();
 
   node_context_ptr context_;
+  std::size_t limit_;
   std::string path_;
   std::optional<files::journal> log_;
   graph::edge_chain chain_;
   std::deque<std::string> order_;
   std::set<std::string> recent_;
   bool seen_ = false;         ///< the log was open once: it must not be made anew
+  bool full_ = false;         ///< the log has reached its limit
   bool write_failed_ = false; ///< the log's directory must take a file before it is well
   part_health health_;
 };

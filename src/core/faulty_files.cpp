@@ -88,6 +88,13 @@ class watched_files final : public file_system {
     return inner_->read_below(root, file, max_bytes);
   }
 
+  result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                std::size_t max_bytes) override {
+    if (auto passed = pass_if(points_.read, path); !passed)
+      return fail(std::move(passed.error()));
+    return inner_->read_part(path, offset, max_bytes);
+  }
+
   result<file_info> stat(const std::string& path) override {
     if (auto passed = pass_if(points_.read, path); !passed)
       return fail(std::move(passed.error()));

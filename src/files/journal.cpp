@@ -18,12 +18,16 @@ struct good_part {
   std::string_view last_line;
 };
 
-/// Walks back from the end over lines that were never wholly written.
-good_part find_good_part(std::string_view bytes, const journal_options& options) {
+/// Walks back from the end over lines that were never wholly written. `cut`: the bytes may begin
+/// within a line, which is none.
+good_part find_good_part(std::string_view bytes, const journal_options& options, bool cut) {
   std::size_t end = bytes.rfind('\n');
   end = end == std::string_view::npos ? 0 : end + 1;
   while (end > 0) {
     const auto before = end == 1 ? std::string_view::npos : bytes.rfind('\n', end - 2);
+    if (before == std::string_view::npos && cut) {
+      return {};
+    }
     const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
     const auto line = bytes.substr(begin, end - 1 - begin);
     if (!line.empty() && (!options.parses || options.parses(line))) {
@@ -89,12 +93,13 @@ result<void> journal::recover() {
   if (auto synced = fs_->sync_directory(parent_directory(path_)); !synced) {
     return synced;
   }
-  auto bytes = fs_->read(path_, options_.max_file_bytes);
-  if (!bytes) {
-    return fail(std::move(bytes.error()));
+  auto found = read_end(**handle);
+  if (!found) {
+    return fail(std::move(found.error()));
   }
-  const auto good = find_good_part(*bytes, options_);
-  const std::size_t tail = bytes->size() - good.end;
+  const std::string_view bytes = found->bytes;
+  const auto good = find_good_part(bytes, options_, found->begin > 0);
+  const std::size_t tail = bytes.size() - good.end;
   if (tail > options_.max_batch_bytes) {
     return fail(errc::corrupt,
                 "its last " + std::to_string(tail) + " bytes hold no well-formed line", path_,
@@ -102,19 +107,17 @@ result<void> journal::recover() {
   }
   if (tail > 0) {
     spdlog::warn("cutting {} torn bytes off {}; kept in {}", tail, path_, torn_path(path_));
-    if (auto kept = keep_torn_bytes(*fs_, path_, std::string_view(*bytes).substr(good.end));
-        !kept) {
+    if (auto kept = keep_torn_bytes(*fs_, path_, bytes.substr(good.end)); !kept) {
       return kept;
     }
-    if (auto cut = (*handle)->truncate(good.end); !cut) {
+    if (auto cut = (*handle)->truncate(found->begin + good.end); !cut) {
       return cut;
     }
   }
-  if (auto durable = make_durable(**handle, std::string_view(*bytes).substr(0, good.end));
-      !durable) {
+  if (auto durable = make_durable(**handle, found->begin, bytes.substr(0, good.end)); !durable) {
     return durable;
   }
-  end_ = good.end;
+  end_ = found->begin + good.end;
   last_line_ = std::string(good.last_line);
   handle_ = std::move(*handle);
   return remember_identity();
@@ -126,13 +129,35 @@ result<void> journal::recover() {
 /// none is begun before the one before it is durable. So the last `max_batch_bytes` are unsure, at
 /// most, and are written over themselves, which makes them dirty anew and can tear nothing, before
 /// the fsync. A crash or fault in here leaves the file as it was, for the next open.
-result<void> journal::make_durable(open_file& file, std::string_view found) const {
+result<void> journal::make_durable(open_file& file, std::uint64_t begin,
+                                   std::string_view found) const {
   const auto unsure = std::min(found.size(), options_.max_batch_bytes);
-  const auto begin = found.size() - unsure;
-  if (auto rewritten = file.rewrite(begin, found.substr(begin)); !rewritten) {
+  const auto sure = found.size() - unsure;
+  if (auto rewritten = file.rewrite(begin + sure, found.substr(sure)); !rewritten) {
     return rewritten;
   }
   return file.sync();
+}
+
+/// A file may have grown to a gigabyte: what lies before the last lines is not looked at.
+result<journal::file_end> journal::read_end(open_file& file) const {
+  const auto size = file.size();
+  if (!size) {
+    return fail(size.error());
+  }
+  if (*size > options_.max_file_bytes) {
+    return fail(errc::limit_exceeded,
+                "the file is larger than " + std::to_string(options_.max_file_bytes) + " bytes",
+                path_);
+  }
+  // At most one batch is unacknowledged, and the line before it is no longer than another one.
+  const auto wanted = 2 * options_.max_batch_bytes + 1;
+  const auto begin = *size > wanted ? *size - wanted : 0;
+  auto bytes = fs_->read_part(path_, begin, wanted);
+  if (!bytes) {
+    return fail(std::move(bytes.error()));
+  }
+  return file_end{begin, std::move(*bytes)};
 }
 
 result<void> journal::remember_identity() {
@@ -167,15 +192,17 @@ result<void> journal::reopen_and_verify() {
   if (!handle) {
     return fail(std::move(handle.error()));
   }
-  auto bytes = fs_->read(path_, options_.max_file_bytes);
-  if (!bytes) {
-    return fail(std::move(bytes.error()));
+  auto found = read_end(**handle);
+  if (!found) {
+    return fail(std::move(found.error()));
   }
-  if (bytes->size() > end_ + attempted_) {
+  const auto size = found->begin + found->bytes.size();
+  if (size > end_ + attempted_) {
     return fail(others_wrote(path_));
   }
-  const std::string_view acknowledged = std::string_view(*bytes).substr(0, end_);
-  if (acknowledged.size() != end_ || (end_ > 0 && !acknowledged.ends_with(last_line_ + "\n"))) {
+  if (size < end_ || (end_ > 0 && !std::string_view(found->bytes)
+                                       .substr(0, end_ - found->begin)
+                                       .ends_with(last_line_ + "\n"))) {
     return fail(changed_by_others(path_, "the acknowledged lines are not there any more"));
   }
   // What stands after the end was never acknowledged. It is cut, so that the repeated batch is
@@ -236,7 +263,10 @@ result<std::uint64_t> journal::append(const std::vector<std::string>& lines) {
     return fail(errc::limit_exceeded, "the batch is too large", path_, "append smaller batches");
   }
   if (end_ + bytes.size() > options_.max_file_bytes) {
-    return fail(errc::limit_exceeded, "the file is full", path_, "begin a new segment");
+    return fail(errc::no_space,
+                "the file has reached its limit of " + std::to_string(options_.max_file_bytes) +
+                    " bytes",
+                path_, "move it away and open it anew");
   }
   if (auto same = check_identity(); !same) {
     return fail(std::move(same.error()));

@@ -26,6 +26,10 @@ class guarded_files final : public file_system {
                                  std::size_t max_bytes) override {
     return inner_.read_below(root, file, max_bytes);
   }
+  result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                std::size_t max_bytes) override {
+    return inner_.read_part(path, offset, max_bytes);
+  }
   result<file_info> stat(const std::string& path) override { return inner_.stat(path); }
   result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override {
     return inner_.open(path, mode);

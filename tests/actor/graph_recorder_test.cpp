@@ -223,4 +223,81 @@ TEST_CASE("a log that is taken away is not begun anew", "[graph_recorder]") {
   CHECK(f.report().chained == 2);
 }
 
+TEST_CASE("a log at its limit: told of before, facts stay owed, and go on in a new one",
+          "[graph_recorder]") {
+  fixture f;
+  constexpr std::size_t limit = 4096;
+  auto session = std::make_unique<graph_session>(f.context, limit);
+  const auto record = [&](int n) {
+    std::vector<job<graph_request, graph_reply>> batch;
+    batch.emplace_back(graph_request{{}, {fact(n)}});
+    session->perform(batch);
+    return batch.front().reply;
+  };
+  int n = 0;
+  while (session->health().notice.empty()) {
+    REQUIRE(record(++n));
+    REQUIRE(session->health().ok);
+  }
+  CHECK(f.text().size() >= limit / 10 * 9);
+  CHECK(session->health().notice.find("of at most 4096 bytes") != std::string::npos);
+  auto refused = record(++n);
+  while (refused)
+    refused = record(++n);
+  CHECK(refused.error().code == errc::no_space);
+  CHECK(refused.error().what.find("has reached its limit") != std::string::npos);
+  CHECK(f.text().size() <= limit);
+  session->probe();
+  CHECK_FALSE(session->health().ok); // until there is room
+  CHECK(f.report().intact());
+
+  REQUIRE(f.disk->rename(log_path, "/boyd/knowledge/graph-1.jsonl"));
+  session = std::make_unique<graph_session>(f.context, limit);
+  CHECK(record(n));
+  CHECK(session->health().ok);
+  CHECK(session->health().notice.empty());
+  CHECK(f.report().chained == 1);
+}
+
+TEST_CASE("only the end of a long log is read at an opening, and lines have their true numbers",
+          "[graph_recorder]") {
+  fixture f;
+  // A little longer than what is checked.
+  std::vector<graph_fact> some;
+  const std::string filler(60'000, 'x');
+  for (std::size_t i = 0; i * filler.size() <= checked_graph_bytes + (8u << 20); ++i) {
+    auto one = fact(static_cast<int>(i));
+    one.meta_json = "{\"k\": \"" + filler + "\"}";
+    some.push_back(std::move(one));
+    if (some.size() == 60) {
+      auto a = f.ask(std::exchange(some, {}));
+      f.actors.run_all();
+      REQUIRE(a.ok());
+    }
+  }
+  const auto whole = f.text();
+  REQUIRE(whole.size() > checked_graph_bytes);
+  const auto lines = static_cast<std::size_t>(std::ranges::count(whole, '\n'));
+  {
+    graph_session sound(f.context);
+    sound.probe();
+    CHECK(sound.health().ok);
+    CHECK(sound.health().notice.empty());
+  }
+  // A bit flips in the last line but one.
+  const auto last = whole.rfind('\n', whole.size() - 2);
+  auto damaged = whole;
+  damaged[last - 1000] = 'y';
+  auto file = f.disk->open(log_path, open_mode::append);
+  REQUIRE(file);
+  REQUIRE((*file)->truncate(0));
+  REQUIRE((*file)->write(damaged));
+  graph_session session(f.context);
+  session.probe();
+  CHECK(session.health().ok);
+  INFO(session.health().notice);
+  CHECK(session.health().notice.find("line " + std::to_string(lines - 1) + " is changed") !=
+        std::string::npos);
+}
+
 } // namespace boyd::graph_recorder_test

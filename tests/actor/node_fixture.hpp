@@ -32,6 +32,11 @@ class hiding_disk final : public file_system {
                                  std::size_t max_bytes) override {
     return read(root + "/" + file, max_bytes);
   }
+  result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                std::size_t max_bytes) override {
+    return is_hidden(path) ? result<std::string>(gone(path))
+                           : disk_->read_part(path, offset, max_bytes);
+  }
   result<file_info> stat(const std::string& path) override {
     return is_hidden(path) ? result<file_info>(file_info{}) : disk_->stat(path);
   }

@@ -18,7 +18,7 @@ inline constexpr std::size_t journal_file_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t journal_batch_bytes = std::size_t{4} << 20;
 
 struct journal_options {
-  /// Larger files are refused at open (`limit_exceeded`): they want a new segment.
+  /// Larger files are refused at open (`limit_exceeded`), and no file grows beyond it.
   std::size_t max_file_bytes = journal_file_bytes;
   /// Larger batches are refused. An unacknowledged tail is never longer than one batch, so open
   /// refuses (`corrupt`) to cut more than this: then the file is not what the caller thinks it is.
@@ -49,7 +49,8 @@ class journal {
   /// failed, the handle is never used again: the next call opens the file anew, verifies the
   /// acknowledged part and goes on; so a caller just repeats the batch. `conflict`: another program
   /// changed or replaced the file; open a new journal. `invalid_argument`: a line is empty, holds a
-  /// line break or does not parse. `limit_exceeded`: batch or file too large.
+  /// line break or does not parse. `limit_exceeded`: the batch is too large.
+  /// `no_space`: the disk is full, or the file has reached `max_file_bytes`.
   result<std::uint64_t> append(const std::vector<std::string>& lines);
 
   /// The acknowledged end in bytes.
@@ -62,7 +63,14 @@ class journal {
   journal(file_system& fs, std::string path, journal_options options);
 
   result<void> recover();
-  result<void> make_durable(open_file& file, std::string_view found) const;
+  /// The end of the file as it is: its bytes from `begin` on.
+  struct file_end {
+    std::uint64_t begin = 0;
+    std::string bytes;
+  };
+
+  result<file_end> read_end(open_file& file) const;
+  result<void> make_durable(open_file& file, std::uint64_t begin, std::string_view found) const;
   result<void> reopen_and_verify();
   result<void> check_identity() const;
   result<void> remember_identity();

@@ -69,6 +69,9 @@ class file_system {
   /// it, or is the file itself; `root` may lie behind one.
   virtual result<std::string> read_below(const std::string& root, const std::string& file,
                                          std::size_t max_bytes) = 0;
+  /// At most `max_bytes` from `offset` on: fewer at the end of the file, none behind it.
+  virtual result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                        std::size_t max_bytes) = 0;
   /// `kind == missing` is not an error.
   virtual result<file_info> stat(const std::string& path) = 0;
   virtual result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) = 0;

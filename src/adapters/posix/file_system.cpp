@@ -192,6 +192,30 @@ result<std::string> read_all(result<unique_fd> fd, const std::string& path, std:
               "the file is larger than " + std::to_string(max_bytes) + " bytes", path);
 }
 
+result<std::string> read_from(result<unique_fd> fd, const std::string& path, std::uint64_t offset,
+                              std::size_t max_bytes) {
+  if (!fd) {
+    return fail(std::move(fd.error()));
+  }
+  std::string bytes(max_bytes, '\0');
+  std::size_t have = 0;
+  while (have < max_bytes) {
+    const auto count = retry([&] {
+      return ::pread(fd->get(), bytes.data() + have, max_bytes - have,
+                     static_cast<off_t>(offset + have));
+    });
+    if (count < 0) {
+      return failed("read", path);
+    }
+    if (count == 0) {
+      break;
+    }
+    have += static_cast<std::size_t>(count);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
 /// A disk may fail one read and serve the next, and a read changes nothing: it is made once more,
 /// so that a command that asks once does not end by it. What fails twice is told.
 template <class Read>
@@ -222,6 +246,12 @@ class posix_file_system final : public file_system {
                                  std::size_t max_bytes) override {
     return read_patiently(
         [&] { return read_all(open_below(root, file), root + "/" + file, max_bytes); });
+  }
+
+  result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                std::size_t max_bytes) override {
+    return read_patiently(
+        [&] { return read_from(open_regular(path, O_RDONLY), path, offset, max_bytes); });
   }
 
   result<file_info> stat(const std::string& path) override {

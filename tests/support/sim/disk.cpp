@@ -358,6 +358,19 @@ result<std::string> sim_disk::read(const std::string& path, std::size_t max_byte
   return node->content;
 }
 
+result<std::string> sim_disk::read_part(const std::string& path, std::uint64_t offset,
+                                        std::size_t max_bytes) {
+  if (auto failed = impl_->begin(disk_op::read, path)) {
+    return fail(std::move(*failed));
+  }
+  const auto node = impl_->find(path);
+  if (!node) {
+    return not_found(path);
+  }
+  const auto& content = node->content;
+  return offset < content.size() ? content.substr(offset, max_bytes) : std::string();
+}
+
 result<file_info> sim_disk::stat(const std::string& path) {
   if (auto failed = impl_->begin(disk_op::stat, path)) {
     return fail(std::move(*failed));

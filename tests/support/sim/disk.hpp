@@ -72,6 +72,8 @@ class sim_disk final : public file_system {
                                  std::size_t max_bytes) override {
     return read(root + "/" + file, max_bytes); // there are no links
   }
+  result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                std::size_t max_bytes) override;
   result<file_info> stat(const std::string& path) override;
   result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override;
   result<void> rename(const std::string& from, const std::string& to) override;

@@ -33,6 +33,7 @@ inline const coverage methods{
     {"file_system::open", "state_writer.open"},
     {"file_system::read", "state_writer.read"},
     {"file_system::read_below", "state_writer.read"},
+    {"file_system::read_part", "graph_recorder.read"},
     {"file_system::rename", "state_writer.rename"},
     {"file_system::stat", "state_writer.read"},
     {"file_system::sync_directory", "state_writer.sync_directory"},

@@ -34,6 +34,9 @@ class plain_files final : public file_system {
   result<std::string> read_below(const std::string&, const std::string&, std::size_t) override {
     return std::string();
   }
+  result<std::string> read_part(const std::string&, std::uint64_t, std::size_t) override {
+    return std::string();
+  }
   result<file_info> stat(const std::string&) override { return file_info{}; }
   result<std::unique_ptr<open_file>> open(const std::string&, open_mode) override {
     return std::make_unique<plain_file>();
@@ -117,6 +120,7 @@ driven calls_of(const std::shared_ptr<file_system>& f, const std::shared_ptr<ope
   return {
       {"file_system::read", [f] { (void)f->read("/a", 1); }},
       {"file_system::read_below", [f] { (void)f->read_below("/a", "b", 1); }},
+      {"file_system::read_part", [f] { (void)f->read_part("/a", 1, 1); }},
       {"file_system::stat", [f] { (void)f->stat("/a"); }},
       {"file_system::open", [f] { (void)f->open("/a", open_mode::append); }},
       {"file_system::rename", [f] { (void)f->rename("/a", "/b"); }},
