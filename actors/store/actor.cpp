@@ -85,7 +85,7 @@ bool is_essential(const store_request& request) {
 
 /// A store that can be read and ends its worker with each write does not work.
 bool changes_something(const store_request& request) {
-  return !std::ranges::all_of(request.operations, is_question);
+  return !std::ranges::all_of(request.operations, store::is_question);
 }
 
 void tell_settled(self_pointer self, const queue_news& news) {

@@ -14,23 +14,6 @@
 
 namespace boyd {
 
-bool is_question(const store::operation& op) {
-  return std::holds_alternative<store::list_occurrences>(op) ||
-         std::holds_alternative<store::list_cycles>(op) ||
-         std::holds_alternative<store::list_decisions>(op) ||
-         std::holds_alternative<store::find_dispatch>(op) ||
-         std::holds_alternative<store::list_dispatches>(op) ||
-         std::holds_alternative<store::latest_per_agent>(op) ||
-         std::holds_alternative<store::count_by_status>(op) ||
-         std::holds_alternative<store::due_agents>(op) ||
-         std::holds_alternative<store::list_pauses>(op) ||
-         std::holds_alternative<store::get_facts>(op) ||
-         std::holds_alternative<store::list_nodes>(op) ||
-         std::holds_alternative<store::sum_spend>(op) ||
-         std::holds_alternative<store::find_approval>(op) ||
-         std::holds_alternative<store::list_approvals>(op);
-}
-
 namespace {
 
 /// Work goes on within a few seconds after the store is back (FAULTS 21).
@@ -52,7 +35,7 @@ using some_jobs = std::vector<job<store_request, store_reply>*>;
 std::pair<some_jobs, some_jobs> apart(const some_jobs& all) {
   std::pair<some_jobs, some_jobs> parts;
   for (auto* j : all)
-    (std::ranges::all_of(j->request.operations, is_question) ? parts.first : parts.second)
+    (std::ranges::all_of(j->request.operations, store::is_question) ? parts.first : parts.second)
         .push_back(j);
   return parts;
 }
@@ -64,7 +47,8 @@ bool brings_results(const store_request& request) {
   };
   return std::ranges::any_of(request.operations, is_result) &&
          std::ranges::all_of(request.operations, [&](const store::operation& op) {
-           return is_result(op) || std::holds_alternative<store::put_fact>(op) || is_question(op);
+           return is_result(op) || std::holds_alternative<store::put_fact>(op) ||
+                  store::is_question(op);
          });
 }
 

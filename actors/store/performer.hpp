@@ -15,9 +15,6 @@ namespace boyd {
 
 class clock_port;
 
-/// Questions change nothing: they are answered also while nothing can be written.
-bool is_question(const store::operation& op);
-
 /// The store worker's side without actors: opens the store, joins requests into one transaction,
 /// spools results while the store is away and records them when it is back. Blocking; one thread.
 class store_session {

@@ -451,6 +451,9 @@ struct operation : operation_alternatives {
   operation& operator=(operation&&) noexcept;
 };
 
+/// It changes nothing, and writes nothing to the disk.
+bool is_question(const operation& op);
+
 using reply_alternatives = std::variant<
     error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
     std::vector<settle_result>, renew_leases::reply, take_back::reply, rescue_expired::reply,

@@ -155,7 +155,7 @@ result<void> postgres_store::open() {
   }
 }
 
-bool is_question(const store::operation& op) {
+bool asks_once(const store::operation& op) {
   return std::visit([](const auto& what) { return is_one_question<std::decay_t<decltype(what)>>; },
                     op);
 }
@@ -207,7 +207,7 @@ std::vector<std::size_t> joined(const std::vector<store::operation>& batch,
     if (done[i])
       continue;
     if (same == nullptr && std::is_same_v<Kind, store::settle> &&
-        (is_claim(batch[i]) || is_question(batch[i]))) {
+        (is_claim(batch[i]) || asks_once(batch[i]))) {
       if (is_claim(batch[i]))
         passed = true;
       else
@@ -308,7 +308,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   // Questions at the end of a batch are asked behind its commit, on one way with it. A slot with
   // its cycle is one statement, which commits itself, and goes with them; of claims each is a step
   // of its own, and one whose answer is lost is found by its claimer.
-  const auto last_change = std::ranges::find_if_not(batch.rbegin(), batch.rend(), is_question);
+  const auto last_change = std::ranges::find_if_not(batch.rbegin(), batch.rend(), asks_once);
   const auto questions = static_cast<std::size_t>(batch.rend() - last_change);
   const auto changes = std::span(batch).first(questions);
   const bool is_slot =

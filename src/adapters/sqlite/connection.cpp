@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+
 namespace boyd::adapters::sqlite {
 
 namespace {
@@ -9,7 +11,10 @@ namespace {
 [[noreturn]] void raise(sqlite3* db, int code) {
   if (db == nullptr)
     throw failure(code, sqlite3_errstr(code));
-  throw failure(sqlite3_extended_errcode(db), sqlite3_errmsg(db));
+  const int extended = sqlite3_extended_errcode(db);
+  // Where it is not a page of the database for which there was no room, SQLite does not say so.
+  const bool full = (extended & 0xff) == SQLITE_IOERR && sqlite3_system_errno(db) == ENOSPC;
+  throw failure(full ? SQLITE_FULL : extended, sqlite3_errmsg(db));
 }
 
 /// Refused when SQLite is in use already: then it goes on counting, which is merely slower.

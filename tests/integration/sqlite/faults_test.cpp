@@ -212,6 +212,12 @@ TEST_CASE("case 47 wal-grows: a pinned reader is named, the log has a limit, and
     REQUIRE_FALSE(last);
     REQUIRE(last.error().code == errc::no_space);
     REQUIRE(wal() <= options.wal_limit + mebibyte);
+    // It is read as ever.
+    const auto facts = s->apply({store::get_facts{"s"}});
+    REQUIRE(facts);
+    REQUIRE(std::get<store::get_facts::reply>(facts->front()).size() ==
+            static_cast<std::size_t>(written));
+    REQUIRE(wal() <= options.wal_limit + mebibyte);
     // Opened again, it is refused in the same way: no log without a limit by detours.
     REQUIRE(s->open().error().code == errc::no_space);
   }

@@ -152,4 +152,24 @@ TEST_CASE("case 35 enospc-wal: without room a settlement is refused whole, with 
     REQUIRE(settle(*s, row) == settle_result::already_settled);
 }
 
+TEST_CASE("case 35 enospc-wal: an open for which there is no room says so, and goes with room") {
+  const auto disk = small_disk::mount(std::size_t{8} << 20);
+  if (!disk)
+    return;
+  const auto path = disk->file("boyd.db");
+  REQUIRE(store_at(path)->apply({work(1)}));
+  disk->fill();
+  adapters::sqlite_options options;
+  options.path = path;
+  options.clock = std::make_shared<wall_clock>();
+  const auto s = adapters::make_sqlite_store(options);
+  const auto opened = s->open();
+  REQUIRE_FALSE(opened);
+  INFO(to_string(opened.error()));
+  CHECK(opened.error().code == errc::no_space);
+  disk->make_room();
+  REQUIRE(s->open());
+  CHECK(claim_all(*s).size() == 1);
+}
+
 } // namespace boyd::scarce_test
