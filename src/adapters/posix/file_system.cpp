@@ -197,11 +197,19 @@ result<std::string> read_from(result<unique_fd> fd, const std::string& path, std
   if (!fd) {
     return fail(std::move(fd.error()));
   }
-  std::string bytes(max_bytes, '\0');
+  struct ::stat info {};
+  if (::fstat(fd->get(), &info) != 0) {
+    return failed("stat", path);
+  }
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  // No more memory than there is to read: a part may be asked for that is larger than the file.
+  const auto wanted = static_cast<std::size_t>(
+      std::min<std::uint64_t>(max_bytes, size > offset ? size - offset : 0));
+  std::string bytes(wanted, '\0');
   std::size_t have = 0;
-  while (have < max_bytes) {
+  while (have < wanted) {
     const auto count = retry([&] {
-      return ::pread(fd->get(), bytes.data() + have, max_bytes - have,
+      return ::pread(fd->get(), bytes.data() + have, wanted - have,
                      static_cast<off_t>(offset + have));
     });
     if (count < 0) {

@@ -80,6 +80,11 @@ TEST_CASE("below a directory no symbolic link is followed, above it any", "[posi
     CHECK(fs->read_below(root, "own/none", plenty).error().code != errc::refused);
     CHECK(fs->read_below(root, "../secret", plenty).error().code == errc::invalid_argument);
     CHECK(fs->read_below(root, "own", 2).error().code == errc::limit_exceeded);
+    CHECK(fs->read_part(root + "/own", 1, 1).value() == "w");
+    CHECK(fs->read_part(root + "/own", 1, plenty).value() == "wn");
+    CHECK(fs->read_part(root + "/own", 3, plenty).value().empty());
+    CHECK(fs->read_part(root + "/own", 10, plenty).value().empty());
+    CHECK(fs->read_part(root + "/none", 0, plenty).error().code == errc::not_found);
   }
 }
 
