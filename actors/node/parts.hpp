@@ -70,7 +70,8 @@ struct root_state {
   std::vector<std::shared_ptr<event_watcher>> watchers;
   bool claiming = false;
   bool stopping = false;
-  bool finishing = false; ///< the kernels make their final records
+  bool watches_drain = false; ///< the dispatchers lacked nothing when the stop came
+  bool finishing = false;     ///< the kernels make their final records
   /// The grace of a stop that waits until what is being started anew runs.
   std::optional<milliseconds> stop_behind_renewal;
   std::uint64_t heartbeats = 0;

@@ -79,6 +79,8 @@ void shut_down(self_pointer self, milliseconds grace) {
   if (std::exchange(s.stopping, true))
     return;
   give_up_reload(self);
+  // One that was being started anew anyway is not waited for, and nothing has failed.
+  s.watches_drain = !s.shell->changing().contains("dispatchers");
   s.shell->hold();
   spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
   for (const auto& k : kernels_of(self))
@@ -99,12 +101,15 @@ void shut_down(self_pointer self, milliseconds grace) {
 void look_at_drain(self_pointer self) {
   auto& s = self->state;
   s.shell->reconcile();
-  if (!s.failed.empty() || !s.shell->changing().contains("dispatchers"))
+  if (!s.watches_drain || !s.failed.empty() || !s.shell->changing().contains("dispatchers"))
     return;
-  s.failed = "a part that the running attempts need ended during the shutdown";
+  std::string lost;
   for (const auto& v : s.shell->view())
-    if (v.state == "stopped" && !v.last_error.empty())
-      s.failed += "; " + v.id + ": " + v.last_error;
+    if (v.vital && v.state == "stopped" && !v.last_error.empty())
+      lost += "; " + v.id + ": " + v.last_error;
+  if (lost.empty())
+    return;
+  s.failed = "a part that the running attempts need ended during the shutdown" + lost;
   spdlog::critical("node: {}; what runs is ended, and the next start finds out how far it got",
                    s.failed);
   say_pulse(s);

@@ -238,7 +238,7 @@ std::vector<child_view> supervisor_core::view() const {
                         : c.ended  ? "ended"
                         : over     ? "stopped"
                                    : "restarting";
-    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason});
+    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason, c.rule.vital});
   }
   return all;
 }
