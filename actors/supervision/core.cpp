@@ -175,10 +175,8 @@ void supervisor_core::mark_stale() {
 
 supervision_actions supervisor_core::reconcile(steady_time now) {
   supervision_actions todo;
-  if (holding_ && !shutting_down_) {
-    mark_stale();
+  if (holding_ && !shutting_down_)
     return todo;
-  }
   if (exhausted_ && !shutting_down_) {
     todo.escalate = true;
     todo.reason = exhausted_by_;

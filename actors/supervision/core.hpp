@@ -94,8 +94,7 @@ class supervisor_core {
   supervision_actions reconcile(steady_time now);
 
   bool all_stopped() const;
-  /// Those that still run although the latest `reconcile` wants them gone or started anew, or would
-  /// want it if it did not hold.
+  /// Those that still run although the latest `reconcile` wants them gone or started anew.
   std::set<std::string> changing() const;
   milliseconds stop_grace(const std::string& id) const;
   std::vector<child_view> view() const;

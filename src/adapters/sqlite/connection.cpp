@@ -13,7 +13,9 @@ namespace {
     throw failure(code, sqlite3_errstr(code));
   const int extended = sqlite3_extended_errcode(db);
   // Where it is not a page of the database for which there was no room, SQLite does not say so.
-  const bool full = (extended & 0xff) == SQLITE_IOERR && sqlite3_system_errno(db) == ENOSPC;
+  // After an fsync that failed, a commit stays in doubt, whatever the reason.
+  const bool full = (extended & 0xff) == SQLITE_IOERR && extended != SQLITE_IOERR_FSYNC &&
+                    extended != SQLITE_IOERR_DIR_FSYNC && sqlite3_system_errno(db) == ENOSPC;
   throw failure(full ? SQLITE_FULL : extended, sqlite3_errmsg(db));
 }
 
