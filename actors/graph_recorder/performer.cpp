@@ -173,7 +173,7 @@ result<void> graph_session::open_log() {
       remember(key_of(edge->fact));
   chain_ = std::move(*chain);
   log_.emplace(std::move(*log));
-  full_ = false;
+  full_ = told_of_limit_ = false;
   warn_of_limit();
   seen_ = true;
   return {};
@@ -287,10 +287,11 @@ void graph_session::lost(const error& why) {
 }
 
 void graph_session::warn_of_limit() {
-  if (log_->end() < limit_ / 10 * 9 || !health_.notice.empty())
+  if (log_->end() < limit_ / 10 * 9 || std::exchange(told_of_limit_, true))
     return;
-  health_.notice = path_ + ": has " + std::to_string(log_->end()) + " of at most " +
-                   std::to_string(limit_) + " bytes; " + way_out;
+  health_.notice += (health_.notice.empty() ? "" : "; ") + path_ + ": has " +
+                    std::to_string(log_->end()) + " of at most " + std::to_string(limit_) +
+                    " bytes; " + way_out;
   spdlog::warn("graph_recorder: {}", health_.notice);
 }
 

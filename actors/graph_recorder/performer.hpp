@@ -77,9 +77,10 @@ class graph_session {
   graph::edge_chain chain_;
   std::deque<std::string> order_;
   std::set<std::string> recent_;
-  bool seen_ = false;         ///< the log was open once: it must not be made anew
-  bool full_ = false;         ///< the log has reached its limit
-  bool write_failed_ = false; ///< the log's directory must take a file before it is well
+  bool seen_ = false;          ///< the log was open once: it must not be made anew
+  bool full_ = false;          ///< the log has reached its limit
+  bool told_of_limit_ = false; ///< that it is near
+  bool write_failed_ = false;  ///< the log's directory must take a file before it is well
   part_health health_;
 };
 

@@ -70,8 +70,7 @@ struct root_state {
   std::vector<std::shared_ptr<event_watcher>> watchers;
   bool claiming = false;
   bool stopping = false;
-  bool watches_drain = false; ///< the dispatchers lacked nothing when the stop came
-  bool finishing = false;     ///< the kernels make their final records
+  bool finishing = false; ///< the kernels make their final records
   /// The grace of a stop that waits until what is being started anew runs.
   std::optional<milliseconds> stop_behind_renewal;
   std::uint64_t heartbeats = 0;
@@ -133,8 +132,8 @@ void shut_down(self_pointer self, milliseconds grace); // stopping.cpp
 void shut_down_in_turn(self_pointer self, milliseconds grace); // stopping.cpp
 /// All that is left after the drain: stop the children in reverse order.
 void stop_tree(self_pointer self); // stopping.cpp
-/// Some part ended while the node drains: when the running attempts cannot do without it, they are
-/// not waited for, and the node ends as one that has failed.
+/// Some part ended while the node drains: without the store what runs cannot be recorded and is not
+/// waited for, and the node ends as one that has failed.
 void look_at_drain(self_pointer self); // stopping.cpp
 /// Brings the tree in line with what is wanted; a spent intensity shuts the node down.
 void reconcile(self_pointer self);                                          // stopping.cpp

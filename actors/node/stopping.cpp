@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace boyd::node_impl {
@@ -79,8 +80,6 @@ void shut_down(self_pointer self, milliseconds grace) {
   if (std::exchange(s.stopping, true))
     return;
   give_up_reload(self);
-  // One that was being started anew anyway is not waited for, and nothing has failed.
-  s.watches_drain = !s.shell->changing().contains("dispatchers");
   s.shell->hold();
   spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
   for (const auto& k : kernels_of(self))
@@ -100,16 +99,14 @@ void shut_down(self_pointer self, milliseconds grace) {
 
 void look_at_drain(self_pointer self) {
   auto& s = self->state;
-  // Without the others what runs can still be recorded, or given back.
-  if (!s.watches_drain || !s.failed.empty() || child<store_actor>(self, "store"))
+  // Without another part what runs can still be recorded, or given back.
+  if (!s.failed.empty() || child<store_actor>(self, "store"))
     return;
-  std::string lost;
-  for (const auto& v : s.shell->view())
-    if (v.vital && v.state == "stopped" && !v.last_error.empty())
-      lost += "; " + v.id + ": " + v.last_error;
-  if (lost.empty())
-    return;
-  s.failed = "a part that the running attempts need ended during the shutdown" + lost;
+  s.failed = "the store ended during the shutdown";
+  const auto all = s.shell->view();
+  if (const auto store = std::ranges::find(all, "store", &child_view::id);
+      store != all.end() && !store->last_error.empty())
+    s.failed += ": " + store->last_error;
   spdlog::critical("node: {}; what runs is ended, and the next start finds out how far it got",
                    s.failed);
   say_pulse(s);

@@ -236,7 +236,7 @@ std::vector<child_view> supervisor_core::view() const {
                         : c.ended  ? "ended"
                         : over     ? "stopped"
                                    : "restarting";
-    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason, c.rule.vital});
+    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason});
   }
   return all;
 }

@@ -54,7 +54,6 @@ struct child_view {
   int restarts = 0;
   std::string last_error;
   std::string reason{}; ///< why it is parked
-  bool vital = true;    ///< as its rule says
 };
 
 /// The decisions of a supervisor: level-triggered, so that any order of deaths, stops and starts

@@ -94,8 +94,8 @@ class supervisor_shell {
     if (it == all.end())
       return fail(errc::not_found, "no such part: " + order.name, {},
                   "list them with: boyd actors ls");
-    if (shutting_down_ || it->state == "stopped")
-      return fail(errc::refused, "the part is stopped: the node shuts down", order.name);
+    if (held_ || shutting_down_ || it->state == "stopped")
+      return fail(errc::refused, "the node shuts down and starts nothing anew", order.name);
     if (order.verb == actor_verb::unpark)
       core_.unpark(order.name);
     else if (it->state == "parked")
@@ -211,7 +211,10 @@ class supervisor_shell {
   }
 
   /// Nothing is started (or stopped) any more, until `begin_shutdown`.
-  void hold() { core_.hold(); }
+  void hold() {
+    held_ = true;
+    core_.hold();
+  }
 
   void begin_shutdown() {
     shutting_down_ = true;
@@ -335,6 +338,7 @@ class supervisor_shell {
   milliseconds interval_ = limits::heartbeat;
   milliseconds patience_ = limits::heartbeat_patience;
   milliseconds worker_patience_ = limits::worker_patience;
+  bool held_ = false;
   bool shutting_down_ = false;
 };
 

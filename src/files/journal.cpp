@@ -93,7 +93,14 @@ result<void> journal::recover() {
   if (auto synced = fs_->sync_directory(parent_directory(path_)); !synced) {
     return synced;
   }
-  auto found = read_end(**handle);
+  // At most one batch is unacknowledged. The line before it was perhaps written as part of a larger
+  // one: then more is looked at.
+  auto wanted = 2 * options_.max_batch_bytes + 1;
+  auto found = read_end(**handle, wanted);
+  while (found && found->begin > 0 && find_good_part(found->bytes, options_, true).end == 0) {
+    wanted *= 2;
+    found = read_end(**handle, wanted);
+  }
   if (!found) {
     return fail(std::move(found.error()));
   }
@@ -140,18 +147,17 @@ result<void> journal::make_durable(open_file& file, std::uint64_t begin,
 }
 
 /// A file may have grown to a gigabyte: what lies before the last lines is not looked at.
-result<journal::file_end> journal::read_end(open_file& file) const {
+result<journal::file_end> journal::read_end(open_file& file, std::size_t wanted) const {
   const auto size = file.size();
   if (!size) {
     return fail(size.error());
   }
   if (*size > options_.max_file_bytes) {
-    return fail(errc::limit_exceeded,
-                "the file is larger than " + std::to_string(options_.max_file_bytes) + " bytes",
-                path_);
+    return fail(errc::no_space,
+                "the file is larger than its limit of " + std::to_string(options_.max_file_bytes) +
+                    " bytes",
+                path_, "move it away and open it anew");
   }
-  // At most one batch is unacknowledged, and the line before it is no longer than another one.
-  const auto wanted = 2 * options_.max_batch_bytes + 1;
   const auto begin = *size > wanted ? *size - wanted : 0;
   auto bytes = fs_->read_part(path_, begin, wanted);
   if (!bytes) {
@@ -192,7 +198,8 @@ result<void> journal::reopen_and_verify() {
   if (!handle) {
     return fail(std::move(handle.error()));
   }
-  auto found = read_end(**handle);
+  // As it was left: behind the last line a batch at most.
+  auto found = read_end(**handle, last_line_.size() + 1 + attempted_);
   if (!found) {
     return fail(std::move(found.error()));
   }

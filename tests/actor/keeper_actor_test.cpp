@@ -1,6 +1,5 @@
-#include "actors/keeper/plain.hpp"
 #include "boyd/core/fault_points.hpp"
-#include "messages/interfaces.hpp"
+#include "echo_keeper.hpp"
 #include "support/actor_system.hpp"
 #include "support/pch.hpp"
 #include "support/sim/seeded_entropy.hpp"
@@ -11,7 +10,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -20,22 +18,12 @@ namespace boyd::keeper_actor_test {
 
 using namespace boyd;
 using boyd::test::deterministic_system;
+using boyd::test::echo_actor;
+using boyd::test::echo_job;
+using boyd::test::echo_reply;
+using boyd::test::echo_request;
 
 namespace {
-
-struct echo_request : message {
-  std::string text;
-  request_end until = request_end::max();
-};
-
-struct echo_reply {
-  std::string text;
-};
-
-using echo_actor = caf::typed_actor<caf::replies_to<echo_request>::with<answers<echo_reply>>,
-                                    caf::replies_to<health_query>::with<answers<part_health>>>;
-
-using echo_job = job<echo_request, echo_reply>;
 
 /// The outside world of the echo keeper, as the test arranges it.
 struct world {
@@ -529,107 +517,6 @@ TEST_CASE("case 3 promise-orphan: a keeper that ends answers everybody who waits
       CHECK(a.why().code == errc::actor_down);
     }
   }
-}
-
-TEST_CASE("a detached worker ends with its keeper", "[keeper][actor]") {
-  struct closing_performer final : performer<echo_request, echo_reply> {
-    explicit closing_performer(test::event_latch& l) : latch(l) {}
-    ~closing_performer() override { latch.signal(); }
-    void perform(std::vector<echo_job>& batch) override {
-      for (auto& j : batch)
-        j.reply = echo_reply{j.request.text};
-    }
-    part_health health() override { return {}; }
-    test::event_latch& latch;
-  };
-  test::event_latch closed;
-  test::event_latch answered;
-  caf::actor_system_config configuration;
-  caf::actor_system system(configuration);
-  keeper_parts<echo_request, echo_reply> parts;
-  parts.name = "echo";
-  deterministic_system clockwork;
-  parts.clock = clockwork.clock();
-  parts.random = std::make_shared<sim::seeded_entropy>(1);
-  parts.make_performer = [&] { return std::make_unique<closing_performer>(closed); };
-  auto keeper = system.spawn(plain_keeper<echo_actor, echo_request, echo_reply>, parts);
-  system.spawn([&, keeper](caf::event_based_actor* self) {
-    self->request(keeper, 10s, echo_request{{}, "a"})
-        .then([&](result<echo_reply>&) { answered.signal(); }, [](caf::error&) {});
-  });
-  CHECK(answered.wait());
-  caf::anon_send_exit(keeper, caf::exit_reason::user_shutdown);
-  CHECK(closed.wait());
-}
-
-TEST_CASE("a new keeper's worker waits until the one of the keeper before it has ended",
-          "[keeper][actor]") {
-  struct {
-    test::event_latch begun;
-    test::event_latch go_on;
-    std::atomic<int> living{0};
-    std::atomic<int> most{0};
-  } seen;
-  struct slow_performer final : performer<echo_request, echo_reply> {
-    explicit slow_performer(decltype(seen)& s) : all(s) {
-      const int now = ++all.living;
-      all.most = std::max(all.most.load(), now);
-    }
-    ~slow_performer() override { --all.living; }
-    void perform(std::vector<echo_job>& batch) override {
-      all.begun.signal();
-      CHECK(all.go_on.wait());
-      for (auto& j : batch)
-        j.reply = echo_reply{j.request.text};
-    }
-    part_health health() override { return {}; }
-    decltype(seen)& all;
-  };
-  test::event_latch ended;
-  test::event_latch answered;
-  std::atomic<bool> waits{false};
-  caf::actor_system_config configuration;
-  caf::actor_system system(configuration);
-  deterministic_system clockwork;
-  keeper_parts<echo_request, echo_reply> parts;
-  parts.name = "echo";
-  parts.clock = clockwork.clock();
-  parts.random = std::make_shared<sim::seeded_entropy>(1);
-  parts.roll = std::make_shared<worker_roll>();
-  parts.make_performer = [&] { return std::make_unique<slow_performer>(seen); };
-  const auto spawn = [&] {
-    return system.spawn(plain_keeper<echo_actor, echo_request, echo_reply>, parts);
-  };
-  auto first = spawn();
-  first->attach_functor([&] { ended.signal(); });
-  caf::anon_send(first, echo_request{{}, "a"});
-  REQUIRE(seen.begun.wait());
-  caf::anon_send_exit(first, caf::exit_reason::user_shutdown);
-  REQUIRE(ended.wait());
-  auto second = spawn();
-  caf::scoped_actor asking{system};
-  asking->request(second, 10s, health_query{})
-      .receive(
-          [&](result<part_health>& h) {
-            waits = h && !h->ok && h->reason.find("its former worker") != std::string::npos;
-          },
-          [](caf::error&) {});
-  CHECK(waits);
-  system.spawn([&, second](caf::event_based_actor* self) {
-    self->request(second, 30s, echo_request{{}, "b"})
-        .then(
-            [&](result<echo_reply>& r) {
-              if (r)
-                answered.signal();
-            },
-            [](caf::error&) {});
-  });
-  CHECK(seen.begun.count() == 1);
-  seen.go_on.signal();
-  CHECK(seen.begun.wait(2));
-  CHECK(answered.wait());
-  CHECK(seen.most == 1);
-  caf::anon_send_exit(second, caf::exit_reason::user_shutdown);
 }
 
 } // namespace boyd::keeper_actor_test

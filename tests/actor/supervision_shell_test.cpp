@@ -305,97 +305,107 @@ TEST_CASE("a child that does not stop in its grace is killed", "[supervision]") 
   seen->handles.clear();
 }
 
+namespace {
+
+/// A supervisor of "a", made by the test, and of "b", which always answers.
+struct beating {
+  deterministic_system node;
+  view_ptr seen = std::make_shared<shared_view>();
+  caf::actor supervisor;
+
+  explicit beating(std::function<caf::actor(caf::actor_system&)> make_a) {
+    const auto behave = [seen = seen, clock = node.clock(),
+                         make_a](caf::stateful_actor<tiny_state>* self) -> caf::behavior {
+      install_handlers(self, "tiny");
+      auto& shell = self->state.shell;
+      shell = std::make_unique<supervisor_shell<caf::event_based_actor>>(
+          self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1), restart_intensity{});
+      shell->add({child_rule{.id = "a", .depends_on = {}},
+                  [self, make_a] { return make_a(self->system()); }});
+      shell->add({child_rule{.id = "b", .depends_on = {}},
+                  [self] { return self->system().spawn(child); }});
+      settle(self, seen);
+      const auto look = [self, seen] {
+        seen->silent = self->state.shell->silent();
+        seen->children = self->state.shell->view();
+      };
+      return {[self, look](supervise_tick&) {
+                self->state.shell->beat(limits::heartbeat);
+                look();
+              },
+              [self, look](pong& m) {
+                self->state.shell->on_pong(self->current_sender(), m);
+                look();
+              }};
+    };
+    supervisor = node.own(node.system().spawn(behave));
+    node.run_all();
+  }
+
+  ~beating() {
+    seen->handles.clear();
+    node.kill(supervisor);
+    node.run_all();
+  }
+
+  void beat(int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      caf::anon_send(supervisor, supervise_tick{});
+      node.run_all();
+      node.advance(limits::heartbeat);
+    }
+  }
+};
+
+} // namespace
+
 TEST_CASE("case 10 stuck-actor: one that lives but does not answer is silent within 30 seconds",
           "[supervision]") {
-  deterministic_system node;
-  auto seen = std::make_shared<shared_view>();
   auto speaks = std::make_shared<bool>(true);
-  auto clock = node.clock();
-  auto supervisor =
-      node.own(node.system().spawn([=](caf::stateful_actor<tiny_state>* self) -> caf::behavior {
-        install_handlers(self, "tiny");
-        self->state.shell = std::make_unique<supervisor_shell<caf::event_based_actor>>(
-            self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1), restart_intensity{});
-        self->state.shell->add({child_rule{.id = "a", .depends_on = {}},
-                                [self, speaks] { return self->system().spawn(mute, speaks); }});
-        self->state.shell->add({child_rule{.id = "b", .depends_on = {}},
-                                [self] { return self->system().spawn(child); }});
-        settle(self, seen);
-        self->send(self, supervise_tick{});
-        return {[self, seen](supervise_tick&) {
-                  self->state.shell->beat(limits::heartbeat);
-                  seen->silent = self->state.shell->silent();
-                  seen->children = self->state.shell->view();
-                  self->delayed_send(self, limits::heartbeat, supervise_tick{});
-                },
-                [self](pong& m) { self->state.shell->on_pong(self->current_sender(), m); }};
-      }));
-  node.run_all();
-  node.advance(1min);
-  CHECK(seen->silent.empty()); // also who does not know the message has answered
+  beating f([speaks](caf::actor_system& system) { return system.spawn(mute, speaks); });
+  const auto& seen = *f.seen;
+  f.beat(6);
+  CHECK(seen.silent.empty()); // also who does not know the message has answered
   *speaks = false;
-  node.advance(30s);
-  REQUIRE(seen->silent.size() == 1);
-  CHECK(seen->silent.front().name == "a");
-  CHECK(seen->children.front().state == "silent");
-  CHECK(seen->children.front().reason.find("has not answered") == 0);
-  const auto missed = seen->silent.front().missed;
-  node.advance(30s);
-  CHECK(seen->silent.front().missed == missed + 3);
+  f.beat(3);
+  REQUIRE(seen.silent.size() == 1);
+  CHECK(seen.silent.front().name == "a");
+  CHECK(seen.children.front().state == "silent");
+  CHECK(seen.children.front().reason.find("has not answered") == 0);
+  const auto missed = seen.silent.front().missed;
+  f.beat(3);
+  CHECK(seen.silent.front().missed == missed + 3);
   *speaks = true;
-  node.advance(30s);
-  CHECK(seen->silent.empty());
-  CHECK(seen->children.front().state == "running");
-  seen->handles.clear();
-  node.kill(supervisor);
-  node.run_all();
+  f.beat();
+  CHECK(seen.silent.empty());
+  CHECK(seen.children.front().state == "running");
 }
 
 TEST_CASE("a process that stood still counts as busy for one interval, however long it was",
           "[supervision]") {
-  // The child's worker has been at one batch since the start, by a clock that goes on meanwhile.
-  deterministic_system node;
-  auto seen = std::make_shared<shared_view>();
   auto busy = std::make_shared<milliseconds>(1s);
-  auto clock = node.clock();
-  auto supervisor =
-      node.own(node.system().spawn([=](caf::stateful_actor<tiny_state>* self) -> caf::behavior {
-        install_handlers(self, "tiny");
-        self->state.shell = std::make_unique<supervisor_shell<caf::event_based_actor>>(
-            self, "tiny", clock, std::make_shared<sim::seeded_entropy>(1), restart_intensity{});
-        self->state.shell->add({child_rule{.id = "a", .depends_on = {}}, [self, busy] {
-                                  return self->system().spawn([busy]() -> caf::behavior {
-                                    return {[busy](ping&) { return pong{{}, *busy, {}}; }};
-                                  });
-                                }});
-        settle(self, seen);
-        return {[self](supervise_tick&) { self->state.shell->beat(limits::heartbeat); },
-                [self, seen](pong& m) {
-                  self->state.shell->on_pong(self->current_sender(), m);
-                  seen->silent = self->state.shell->silent();
-                }};
-      }));
-  node.run_all();
+  beating f([busy](caf::actor_system& system) {
+    return system.spawn([busy]() -> caf::behavior {
+      return {[busy](ping&) { return pong{{}, *busy, {}}; }};
+    });
+  });
+  const auto& silent = f.seen->silent;
   const auto beat_with = [&](milliseconds worker_busy) {
     *busy = worker_busy;
-    caf::anon_send(supervisor, supervise_tick{});
-    node.run_all();
+    f.beat();
   };
   beat_with(1s);
   beat_with(1h); // stopped for an hour: known are 11 s
-  CHECK(seen->silent.empty());
+  CHECK(silent.empty());
   beat_with(1h + 10s);
-  REQUIRE(seen->silent.size() == 1); // the machine ran, and it still is at it
-  CHECK(seen->silent.front().worker_busy == 21s);
+  REQUIRE(silent.size() == 1); // the machine ran, and it still is at it
+  CHECK(silent.front().worker_busy == 21s);
   for (int i = 0; i < 10; ++i)
     beat_with(1h + 20s + i * 10s);
-  REQUIRE(seen->silent.size() == 1);
-  CHECK(seen->silent.front().worker_busy >= limits::stuck_worker);
+  REQUIRE(silent.size() == 1);
+  CHECK(silent.front().worker_busy >= limits::stuck_worker);
   beat_with(2s); // another batch
-  CHECK(seen->silent.empty());
-  seen->handles.clear();
-  node.kill(supervisor);
-  node.run_all();
+  CHECK(silent.empty());
 }
 
 TEST_CASE("a ping overtakes 100,000 waiting messages", "[supervision]") {

@@ -2,6 +2,7 @@
 #include "support/pch.hpp"
 #include "support/wait.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -45,22 +46,27 @@ std::string graph_of(const home_of_boyd& home) {
   return "not checked";
 }
 
+/// A first cycle, and one in which `part` is restarted while its worker takes three seconds at
+/// `point`.
+void restart_while_slow(const home_of_boyd& home, program& node, const std::string& part,
+                        const std::string& point) {
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(home.run({"cycle"}).code == 0);
+  REQUIRE(home.run({"chaos", "inject", point, "--delay", "3s", "--count", "1"}).code == 0);
+  const auto slow = begin_cycle(home);
+  REQUIRE(node.wait_for_stderr(point + ": strikes"));
+  REQUIRE(home.run({"actors", "restart", part}).code == 0);
+  CHECK(node.wait_for_stderr("a new one waits for its end"));
+  slow->finish();
+}
+
 } // namespace
 
 TEST_CASE("a graph recorder that is restarted while it writes: the next waits, the chain is whole",
           "[e2e][supervision]") {
   const home_of_boyd home(yaml_of("echo done"));
   program node(home.node());
-  REQUIRE(node.wait_for_stderr("ready: node "));
-  CHECK(home.run({"cycle"}).code == 0);
-  REQUIRE(
-      home.run({"chaos", "inject", "graph_recorder.bytes", "--delay", "3s", "--count", "1"}).code ==
-      0);
-  const auto slow = begin_cycle(home);
-  REQUIRE(node.wait_for_stderr("graph_recorder.bytes: strikes"));
-  REQUIRE(home.run({"actors", "restart", "graph_recorder"}).code == 0);
-  CHECK(node.wait_for_stderr("a new one waits for its end"));
-  slow->finish();
+  restart_while_slow(home, node, "graph_recorder", "graph_recorder.bytes");
   CHECK(home.run({"cycle"}).code == 0);
   CHECK(home.run({"cycle"}).code == 0);
   node.signal(SIGTERM);
@@ -72,16 +78,7 @@ TEST_CASE("a store that is restarted while it writes: the next waits, and every 
           "[e2e][supervision]") {
   const home_of_boyd home(yaml_of("echo x >> ran"));
   program node(home.node());
-  REQUIRE(node.wait_for_stderr("ready: node "));
-  CHECK(home.run({"cycle"}).code == 0);
-  REQUIRE(
-      home.run({"chaos", "inject", "store.apply", "--delay", "3s", "--count", "1", "--after", "2"})
-          .code == 0);
-  const auto slow = begin_cycle(home);
-  REQUIRE(node.wait_for_stderr("store.apply: strikes"));
-  REQUIRE(home.run({"actors", "restart", "store"}).code == 0);
-  CHECK(node.wait_for_stderr("a new one waits for its end"));
-  slow->finish();
+  restart_while_slow(home, node, "store", "store.apply");
   CHECK(wait_until([&] { return home.run({"cycle"}).code == 0; }));
   CHECK(wait_until([&] {
     const auto rows = home.run({"dispatches", "ls", "--json"}).json().at("items");
@@ -100,15 +97,17 @@ TEST_CASE("a store that is gone while the node drains: nothing waits for what ca
   REQUIRE(node.wait_for_stderr("ready: node "));
   const auto cycle = begin_cycle(home);
   REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
-  REQUIRE(home.run({"chaos", "inject", "store.apply", "--crash", "--count", "0"}).code == 0);
   node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  const auto refused = home.run({"actors", "restart", "graph_recorder"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, Contains("the node shuts down"));
+  REQUIRE(home.run({"chaos", "inject", "store.apply", "--crash", "--count", "0"}).code == 0);
   // Its grace is an hour.
   const auto ended = node.finish();
   INFO(ended.err);
   CHECK(ended.code == 6);
-  CHECK_THAT(ended.err,
-             Contains("a part that the running attempts need ended during the shutdown") &&
-                 Contains("store: "));
+  CHECK_THAT(ended.err, Contains("the store ended during the shutdown") && Contains("store: "));
   cycle->finish();
   home.write_configuration(yaml_of("echo done"));
   CHECK(home.run({"cycle"}).code == 0);

@@ -18,7 +18,7 @@ inline constexpr std::size_t journal_file_bytes = std::size_t{1} << 30;
 inline constexpr std::size_t journal_batch_bytes = std::size_t{4} << 20;
 
 struct journal_options {
-  /// Larger files are refused at open (`limit_exceeded`), and no file grows beyond it.
+  /// Larger files are refused at open (`no_space`), and no file grows beyond it.
   std::size_t max_file_bytes = journal_file_bytes;
   /// Larger batches are refused. An unacknowledged tail is never longer than one batch, so open
   /// refuses (`corrupt`) to cut more than this: then the file is not what the caller thinks it is.
@@ -69,7 +69,7 @@ class journal {
     std::string bytes;
   };
 
-  result<file_end> read_end(open_file& file) const;
+  result<file_end> read_end(open_file& file, std::size_t wanted) const;
   result<void> make_durable(open_file& file, std::uint64_t begin, std::string_view found) const;
   result<void> reopen_and_verify();
   result<void> check_identity() const;

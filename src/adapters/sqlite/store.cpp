@@ -376,8 +376,9 @@ sqlite_store::apply(const std::vector<store::operation>& batch) {
                 "put it back, then try again; a running node goes on by itself");
   }
   try {
-    if (auto room = check_wal(); !room && !std::ranges::all_of(batch, store::is_question))
-      return fail(room.error());
+    if (!std::ranges::all_of(batch, store::is_question))
+      if (auto room = check_wal(); !room)
+        return fail(room.error());
     return run(batch);
   } catch (const failure& f) {
     rollback();

@@ -372,6 +372,34 @@ TEST_CASE("what another writer has appended meanwhile is not cut off", "[files][
   CHECK(content_of(disk, path).find(numbered(7)) != std::string::npos);
 }
 
+TEST_CASE("a last line that is longer than batches are now is found", "[files][journal]") {
+  sim::sim_disk disk;
+  REQUIRE(disk.make_directories("/home"));
+  const std::string longest = "{" + std::string(1000, 'x') + "}";
+  REQUIRE(journal::open(disk, path, braces()).value().append({numbered(1), longest}));
+  REQUIRE(disk.open(path, open_mode::append).value()->write("{\"to"));
+  auto options = braces();
+  options.max_batch_bytes = 32;
+  auto log = journal::open(disk, path, options);
+  REQUIRE(log);
+  CHECK(log->last_line() == longest);
+  CHECK(content_of(disk, path + ".torn") == "{\"to\n");
+  // And after a failed fsync.
+  disk.fail_next(disk_op::sync, disk_fault::io_error);
+  CHECK_FALSE(log->append({numbered(2)}));
+  REQUIRE(log->append({numbered(2)}));
+  CHECK(content_of(disk, path) == joined({numbered(1), longest, numbered(2)}));
+}
+
+TEST_CASE("a file above its limit is refused as one without room", "[files][journal]") {
+  sim::sim_disk disk;
+  REQUIRE(disk.make_directories("/home"));
+  REQUIRE(journal::open(disk, path, braces()).value().append({numbered(1), numbered(2)}));
+  auto options = braces();
+  options.max_file_bytes = 10;
+  CHECK(journal::open(disk, path, options).error().code == errc::no_space);
+}
+
 TEST_CASE("acknowledged lines survive faults and crashes in order and once",
           "[files][journal][faults]") {
   CHECK(
