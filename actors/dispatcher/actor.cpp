@@ -285,7 +285,7 @@ void keep_ticking(self_pointer self) {
     return;
   // Settlements, lease renewal and lost answers are looked after while work is in hand; a lost
   // lease is seen when it is lost, and not a tick later, when somebody else may run its row.
-  auto wait = s.parts.context->housekeeping.dispatcher_tick;
+  auto wait = std::min(s.parts.context->housekeeping.dispatcher_tick, s.core->longest_wait());
   if (const auto loss = s.core->next_loss())
     wait = std::clamp<milliseconds>(*loss - now_of(self), 1ms, wait);
   tick_in(self, wait);

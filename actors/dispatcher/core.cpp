@@ -223,7 +223,7 @@ void dispatcher_core::renewed(const std::vector<store::renew_leases::held>& aske
 
 void dispatcher_core::renew_failed(steady_time now) {
   renewing_ = false;
-  renew_again_ = now + renew_retry;
+  renew_again_ = now + std::min(renew_retry, longest_wait());
 }
 
 void dispatcher_core::drain() {
@@ -264,6 +264,10 @@ void dispatcher_core::take_lost(steady_time now, dispatcher_actions& todo) {
 
 std::optional<steady_time> dispatcher_core::next_loss() const {
   return limits_.shared_store ? leases_.next_loss() : std::nullopt;
+}
+
+milliseconds dispatcher_core::longest_wait() const {
+  return limits_.renewal / 2;
 }
 
 dispatcher_actions dispatcher_core::decide(steady_time now) {

@@ -79,7 +79,7 @@ class dispatcher_core {
   void settle_failed(const std::vector<settlement>& items);
   void renewed(const std::vector<store::renew_leases::held>& asked,
                const std::vector<std::string>& lost, steady_time call_started);
-  /// The store could not renew them: it is tried again a second later.
+  /// The store could not renew them: it is tried again a second later, or sooner for a short lease.
   void renew_failed(steady_time now);
 
   /// No more claims; what runs may finish. Every call is answered by one `drained`.
@@ -89,13 +89,15 @@ class dispatcher_core {
   /// The grace is over: what runs is cancelled and given back.
   void cancel_all(cancel_cause cause);
 
-  /// What to do now; call after every event and at least every second while something runs.
+  /// What to do now; call after every event, and while something runs after `longest_wait`, too.
   dispatcher_actions decide(steady_time now);
 
   /// Whether this attempt runs here, is to begin, or has an end that the store has not taken yet.
   bool has(const std::string& dispatch_id, std::int64_t fence) const;
   /// When the next lease counts as lost if nothing renews it: `decide` is to be called then.
   std::optional<steady_time> next_loss() const;
+  /// Between two `decide` at most, so that a lease is renewed well before it is lost.
+  milliseconds longest_wait() const;
 
   int running() const { return static_cast<int>(running_.size()); }
   int limit() const { return limits_.max_concurrent; }

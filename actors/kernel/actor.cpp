@@ -18,6 +18,11 @@ utc_time now_of(self_pointer self) {
   return self->state.parts.context->ports.clock->now();
 }
 
+cycle_time time_of_cycle(self_pointer self) {
+  const auto& s = self->state;
+  return {now_of(self), s.parts.context->ports.clock->steady() - s.cycle_since};
+}
+
 std::string trouble_scope(self_pointer self) {
   return "trouble:" + self->state.settings->kernel_id;
 }

@@ -269,6 +269,10 @@ void resume_next(self_pointer self) {
           return !plan::is_kernel_voice(each.decision.agent_id);
         });
     st.cycle = cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
+    // Of an earlier process's time only the wall clock tells.
+    st.cycle_since = st.parts.context->ports.clock->steady() -
+                     std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},
+                                              st.settings->cycle_deadline);
     st.progress = now_of(self);
     st.cycle->carry(std::exchange(st.carried, {}));
     run_step(self);
@@ -388,6 +392,7 @@ void start_next(self_pointer self) {
   s.cycle = cycle_core(*s.settings, next.cycle_id.empty() ? new_cycle_id(self) : next.cycle_id,
                        s.parts.context->node_id, next.slot, s.since,
                        next.begun_at.value_or(now_of(self)));
+  s.cycle_since = s.parts.context->ports.clock->steady();
   if (next.begun_at)
     s.cycle->begin({});
   s.progress = now_of(self);

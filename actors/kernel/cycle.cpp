@@ -190,7 +190,7 @@ void decide(self_pointer self) {
     return plan_stopped(self);
   plan_request request{{}, s.parts.configuration, s.settings->kernel_id, s.cycle->input(), false,
                        {}};
-  request.time_left = s.settings->cycle_deadline - (now_of(self) - s.cycle->started_at());
+  request.time_left = s.settings->cycle_deadline - time_of_cycle(self).taken;
   if (asks)
     announce(self, "decide", {}, "asks a model which agents run");
   ask<plan::plan_output>(
@@ -321,8 +321,8 @@ bool waits_for_rows(self_pointer self) {
 void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again) {
   auto& s = self->state;
   const auto failed = rows ? std::optional<error>{} : rows.error();
-  const bool overdue = now_of(self) - s.cycle->started_at() >= s.settings->cycle_deadline;
-  s.cycle->wait(std::move(rows), overdue, now_of(self));
+  const auto at = time_of_cycle(self);
+  s.cycle->wait(std::move(rows), at.taken >= s.settings->cycle_deadline, at);
   if (failed && s.finishing)
     return write_final_block(self);
   if (failed)

@@ -218,7 +218,7 @@ void cycle_core::act(const result<void>& r) {
   step_ = cycle_step::wait;
 }
 
-void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time now) {
+void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at) {
   if (!rows)
     return;
   rows_ = std::move(*rows);
@@ -229,7 +229,7 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, utc_time
   if (!recorded && !overdue && !unfinished().empty())
     return;
   if (!recorded) {
-    judge(now);
+    judge(at);
     judged_ = true;
   }
   step_ = cycle_step::record_row;
@@ -243,7 +243,7 @@ std::vector<std::string> cycle_core::unfinished() const {
   return ids;
 }
 
-void cycle_core::judge(utc_time now, const char* cut_short) {
+void cycle_core::judge(cycle_time at, const char* cut_short) {
   record_.dispatched = static_cast<int>(rows_.size());
   record_.succeeded = record_.failed = 0;
   record_.agents.clear();
@@ -266,8 +266,8 @@ void cycle_core::judge(utc_time now, const char* cut_short) {
   record_.status = status_of(record_.dispatched, record_.succeeded, broken_);
   if (record_.status == cycle_status::failed && unfinished_count > 0)
     record_.status = cycle_status::partial_success;
-  record_.finished_at = now;
-  record_.duration_ms = (now - record_.started_at).count();
+  record_.finished_at = at.now;
+  record_.duration_ms = at.taken.count();
   record_.error.clear();
   const auto tell = [&](const std::string& what) {
     record_.error += (record_.error.empty() ? "" : "; ") + what;
@@ -366,9 +366,9 @@ std::vector<plan::told_outcome> cycle_core::told_outcomes() const {
   return all;
 }
 
-cycle_record cycle_core::snapshot(utc_time now) const {
+cycle_record cycle_core::snapshot(cycle_time at) const {
   cycle_core copy = *this;
-  copy.judge(now, "ended by shutdown, goes on at the next start");
+  copy.judge(at, "ended by shutdown, goes on at the next start");
   copy.record_.status = cycle_status::running;
   copy.record_.finished_at.reset();
   return copy.record_;

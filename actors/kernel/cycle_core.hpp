@@ -48,6 +48,12 @@ struct orientation {
   std::map<std::string, std::string> spent;       ///< plan_input::spent
 };
 
+/// A moment of a cycle.
+struct cycle_time {
+  utc_time now;
+  milliseconds taken; ///< since its start, by a clock that nobody sets
+};
+
 /// One cycle as data and decisions: which step comes next, what a failed step means, and what is
 /// recorded. A step that needs the store is repeated until the store answers, because nothing may
 /// be lost; every other failure is noted and the cycle goes on without. CAF-free.
@@ -78,7 +84,7 @@ class cycle_core {
   void decide(result<plan::plan_output> r);
   void act(const result<void>& r);
   /// The cycle's rows as they are; goes on to record when all are final or `overdue`.
-  void wait(result<std::vector<dispatch>> rows, bool overdue, utc_time now);
+  void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at);
   void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late);
   void reduce(result<reduction> r);
   void render(const result<graph_reply>& graph, const result<state_reply>& state);
@@ -132,14 +138,14 @@ class cycle_core {
   /// Dispatches that are not final yet.
   std::vector<std::string> unfinished() const;
   /// The record as it would be now, for a cycle that is cut short by shutdown.
-  cycle_record snapshot(utc_time now) const;
+  cycle_record snapshot(cycle_time at) const;
 
  private:
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
   void take_trouble(const std::string& text);
   /// `cut_short`: what became of the unfinished when shutdown, not the deadline, ends the wait.
-  void judge(utc_time now, const char* cut_short = nullptr);
+  void judge(cycle_time at, const char* cut_short = nullptr);
 
   const config::kernel* kernel_;
   utc_time since_{};

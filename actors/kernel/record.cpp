@@ -451,7 +451,7 @@ void write_final_block(self_pointer self) {
   auto& s = self->state;
   if (!s.cycle || s.cycle->step() > cycle_step::wait || std::exchange(s.final_block, true))
     return finished(self);
-  const auto running = s.cycle->snapshot(now_of(self));
+  const auto running = s.cycle->snapshot(time_of_cycle(self));
   store_request request;
   // A cycle whose row is not written yet has nothing to note, and is begun anew.
   if (s.cycle->step() != cycle_step::begin)

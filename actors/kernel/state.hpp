@@ -93,6 +93,7 @@ struct kernel_state {
   std::deque<cycle_record> to_resume;
 
   std::optional<cycle_core> cycle;
+  steady_time cycle_since{};               ///< when it began, by a clock that nobody sets
   std::optional<begin_rows> rows_at_begin; ///< of the cycle that begins now
   std::optional<cycle_record> latest;      ///< the latest recorded cycle
   bool has_run = false;                    ///< this node has ended a cycle before
@@ -204,6 +205,8 @@ void load(self_pointer self);
 result<void> read_settings(self_pointer self, const configuration_ptr& configuration);
 
 utc_time now_of(self_pointer self);
+/// How long the cycle has taken; its limits hold also when somebody sets the clock.
+cycle_time time_of_cycle(self_pointer self);
 /// Why the schedule counts as missed: nothing began and nothing ended for two slots. Empty: it does
 /// not.
 std::string missed_slots(self_pointer self);

@@ -24,6 +24,10 @@ void stop_tree(self_pointer self) {
   s.shell->reconcile();
   if (!s.shell->all_stopped())
     return;
+  if (s.failed.empty() && !s.shell->given_up().empty()) {
+    s.failed = "lost during the shutdown: " + s.shell->given_up();
+    spdlog::critical("node: {}; the next start finds out how far it got", s.failed);
+  }
   if (s.failed.empty())
     self->quit(caf::exit_reason::user_shutdown);
   else

@@ -29,11 +29,15 @@ using store_keeper = keeper<store_impl::base, store_request, store_reply>;
 
 class store_performer : public performer<store_request, store_reply> {
  public:
-  store_performer(const node_context_ptr& context, std::shared_ptr<long_work> work)
+  store_performer(const node_context_ptr& context, std::shared_ptr<long_work> work,
+                  std::function<void()> wake)
       : context_(with_fault_points(context, faults::spool_files)),
         session_(context->ports.make_store(),
                  queue::settlement_spool(context_->ports.files, context->home + "/run/spool.jsonl"),
-                 *context->ports.clock, std::move(work)) {}
+                 *context->ports.clock, std::move(work)) {
+    if (context->ports.listen)
+      wakeups_ = context->ports.listen(std::move(wake));
+  }
 
   void perform(std::vector<job<store_request, store_reply>>& batch) override {
     session_.perform(batch);
@@ -45,6 +49,7 @@ class store_performer : public performer<store_request, store_reply> {
  private:
   node_context_ptr context_;
   store_session session_;
+  std::unique_ptr<wakeup_source> wakeups_; ///< here, for its end may take time
 };
 
 /// Work that waits for the claims that share its transaction.
@@ -61,7 +66,6 @@ struct store_state {
   bool pass_next = false;            ///< the latest work with its claims failed
   std::optional<coming_work> coming; ///< of that number
   small_cycles small;
-  std::unique_ptr<wakeup_source> wakeups;
   static inline const char* name = "store";
 
   /// CAF drops promises silently.
@@ -180,14 +184,12 @@ store_keeper::promise accept(self_pointer self, store_request& r) {
   return self->state.keep->accept(std::move(r), essential);
 }
 
-void listen(self_pointer self, const node_context_ptr& context) {
-  if (!context->ports.listen)
-    return;
-  auto me = caf::actor_cast<caf::actor_addr>(store_actor(self));
-  self->state.wakeups = context->ports.listen([me] {
+/// Tells the store, from any thread and also when it is gone, that another node has work.
+std::function<void()> wake_of(self_pointer self) {
+  return [me = caf::actor_cast<caf::actor_addr>(store_actor(self))] {
     if (auto strong = caf::actor_cast<caf::actor>(caf::actor_cast<caf::strong_actor_ptr>(me)))
       caf::anon_send(strong, external_wakeup{});
-  });
+  };
 }
 
 store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr context) {
@@ -195,8 +197,8 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
   keeper_parts<store_request, store_reply> parts;
   parts.name = "store";
   parts.long_work = std::make_shared<long_work>();
-  parts.make_performer = [context, work = parts.long_work] {
-    return std::make_unique<store_performer>(context, work);
+  parts.make_performer = [context, work = parts.long_work, wake = wake_of(self)] {
+    return std::make_unique<store_performer>(context, work, wake);
   };
   parts.clock = context->ports.clock;
   parts.random = context->ports.random;
@@ -218,7 +220,6 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
     if (self->state.coming)
       let_go(self);
   });
-  listen(self, context);
   return {
       [self](store_request& r) { return accept(self, r); },
       [self](subscribe_queue& m) {

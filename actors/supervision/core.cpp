@@ -105,7 +105,9 @@ void supervisor_core::failed(child& c, const std::string& why, steady_time now, 
   const bool subtree_spent = c.rule.vital && spend_restart(failures_, now, intensity_);
   const auto own = c.rule.intensity.value_or(c.rule.vital ? intensity_ : restart_intensity{});
   const bool spent = spend_restart(c.failures, now, own);
-  if (spent || subtree_spent)
+  if (holding_ && c.rule.vital)
+    exhaust(c, why, {});
+  else if (spent || subtree_spent)
     exhaust(c, why,
             "failed " + std::to_string(c.failures.size()) + " times within " +
                 format_duration(own.period) + ": " + why);
@@ -211,6 +213,11 @@ supervision_actions supervisor_core::reconcile(steady_time now) {
 
 bool supervisor_core::all_stopped() const {
   return std::ranges::none_of(children_, [](const child& c) { return c.alive; });
+}
+
+const std::string* supervisor_core::parked(const std::string& id) const {
+  const auto* c = find(id);
+  return c != nullptr && c->parked ? &c->reason : nullptr;
 }
 
 std::set<std::string> supervisor_core::changing() const {

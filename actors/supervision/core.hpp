@@ -83,7 +83,8 @@ class supervisor_core {
   /// parked at once.
   void gave_up(const std::string& id, const std::string& why, steady_time now);
   /// An ordered end is near: until `begin_shutdown`, `reconcile` starts nothing, stops nothing and
-  /// does not escalate, so that what lives can finish its work.
+  /// does not escalate, so that what lives can finish its work. A vital part that fails meanwhile
+  /// is gone for good: `given_up` tells.
   void hold();
   /// No restarts any more: `reconcile` stops everything in reverse order, one dependency level
   /// after the other.
@@ -93,6 +94,10 @@ class supervisor_core {
   supervision_actions reconcile(steady_time now);
 
   bool all_stopped() const;
+  /// Why it is parked; null: it is not.
+  const std::string* parked(const std::string& id) const;
+  /// The part for which restarts are spent, or which nothing starts anew, and why; empty: none.
+  const std::string& given_up() const { return exhausted_by_; }
   /// Those that still run although the latest `reconcile` wants them gone or started anew.
   std::set<std::string> changing() const;
   milliseconds stop_grace(const std::string& id) const;

@@ -225,6 +225,7 @@ class supervisor_shell {
   /// As supervisor_core's.
   std::set<std::string> changing() const { return core_.changing(); }
   const std::string& escalation() const { return escalation_; }
+  const std::string& given_up() const { return core_.given_up(); }
 
   /// As the core sees them; who lives but does not answer is `silent`.
   std::vector<child_view> view() const {
@@ -312,11 +313,9 @@ class supervisor_shell {
   }
 
   void tell_if_parked(const std::string& id) const {
-    const auto all = core_.view();
-    const auto it = std::ranges::find(all, id, &child_view::id);
-    if (it != all.end() && it->state == "parked")
+    if (const auto* reason = core_.parked(id))
       spdlog::critical("{}: {} is parked: {}; after mending the cause: boyd actors unpark {}",
-                       name_, id, it->reason, id);
+                       name_, id, *reason, id);
   }
 
   void stop_child(const std::string& id) {

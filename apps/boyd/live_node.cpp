@@ -3,6 +3,7 @@
 #include "actors/node/leftovers.hpp"
 #include "actors/node/root.hpp"
 #include "actors/support/ask.hpp"
+#include "actors/support/frugal_sharing.hpp"
 #include "actors/support/handlers.hpp"
 #include "adapters/curl/http_client.hpp"
 #include "adapters/http/web_caller.hpp"
@@ -58,8 +59,7 @@ void configure(caf::actor_system_config& c) {
   const auto cores = std::max(std::thread::hardware_concurrency(), least_threads);
   c.set("scheduler.max-threads", static_cast<std::int64_t>(std::min(cores, most_threads)));
   c.set("scheduler.max-throughput", throughput);
-  // Work stealing looks for work all the time, an idle node's threads a thousand times a second.
-  c.set("scheduler.policy", caf::atom("sharing"));
+  c.load<frugal_scheduler>();
   c.set("logger.verbosity", caf::atom("quiet"));
   c.add_thread_hook<signal_stack_hook>();
 }

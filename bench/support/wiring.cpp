@@ -1,5 +1,6 @@
 #include "bench/support/wiring.hpp"
 
+#include "actors/support/frugal_sharing.hpp"
 #include "adapters/libgit2/repository.hpp"
 #include "adapters/posix/clock.hpp"
 #include "adapters/posix/entropy.hpp"
@@ -113,7 +114,7 @@ void configure_actors(caf::actor_system_config& c) {
   const auto cores = std::max(std::thread::hardware_concurrency(), least_threads);
   c.set("scheduler.max-threads", static_cast<std::int64_t>(std::min(cores, most_threads)));
   c.set("scheduler.max-throughput", throughput);
-  c.set("scheduler.policy", caf::atom("sharing"));
+  c.load<frugal_scheduler>();
   c.set("logger.verbosity", caf::atom("quiet"));
 }
 

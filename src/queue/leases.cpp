@@ -59,15 +59,6 @@ std::vector<store::renew_leases::held> held_leases::take_lost(steady_time now) {
   return out;
 }
 
-std::optional<steady_time> held_leases::next_event() const {
-  std::optional<steady_time> next;
-  for (const auto& [id, g] : held_) {
-    const auto at = g.refused ? g.from : std::min(g.from + renew_every_, g.until);
-    next = next ? std::min(*next, at) : at;
-  }
-  return next;
-}
-
 std::optional<steady_time> held_leases::next_loss() const {
   std::optional<steady_time> next;
   for (const auto& [id, g] : held_) {

@@ -111,7 +111,8 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
 
 // -- node_process --------------------------------------------------------------------------------
 
-node_process::node_process(std::string home, std::string log_path)
+node_process::node_process(std::string home, std::string log_path,
+                           const std::map<std::string, std::string>& environment)
     : log_path_(std::move(log_path)), log_from_(read_file(log_path_).size()) {
   const auto binary = boyd_binary();
   const pid_t parent = ::getpid();
@@ -127,6 +128,8 @@ node_process::node_process(std::string home, std::string log_path)
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
   ::setenv("TERM", "dumb", 1);
+  for (const auto& [name, value] : environment)
+    ::setenv(name.c_str(), value.c_str(), 1);
   if (::getppid() == parent)
     ::execl(binary.c_str(), binary.c_str(), "--home", home.c_str(), "node", nullptr);
   ::_exit(exec_failed);

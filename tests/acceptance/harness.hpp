@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -25,8 +26,9 @@ bool eventually(const std::function<bool()>& condition,
 /// kernel when the test process dies.
 class node_process {
  public:
-  /// Starts it; `wait_ready` waits until it answers.
-  node_process(std::string home, std::string log_path);
+  /// Starts it, with this added to its environment; `wait_ready` waits until it answers.
+  node_process(std::string home, std::string log_path,
+               const std::map<std::string, std::string>& environment = {});
   ~node_process();
   node_process(const node_process&) = delete;
   node_process& operator=(const node_process&) = delete;

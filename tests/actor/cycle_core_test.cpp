@@ -77,7 +77,7 @@ TEST_CASE("cycle: the steps in order") {
   c.act({});
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::done)},
-         false, t0 + 3s);
+         false, {t0 + 3s, 3s});
   CHECK(c.step() == cycle_step::record_row);
   CHECK(c.record().status == cycle_status::success);
   CHECK(c.record().duration_ms == 3000);
@@ -107,9 +107,9 @@ TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else
   c.act(fail(broken("store")));
   CHECK(c.step() == cycle_step::act);
   c.act({});
-  c.wait(fail(broken("store")), false, t0);
+  c.wait(fail(broken("store")), false, {t0, 0s});
   CHECK(c.step() == cycle_step::wait);
-  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
   c.record_row(fail(broken("store")), {});
   CHECK(c.step() == cycle_step::record_row);
   CHECK(c.record().error.find("state file") != std::string::npos);
@@ -118,7 +118,7 @@ TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else
 TEST_CASE("cycle: files and git that fail leave the rendering behind, and the words for the next") {
   const auto k = kernel_of({"a"});
   auto c = waiting(k);
-  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
   c.record_row(std::vector<cycle_record>{c.record()}, {});
   bool owes_first = true;
   std::size_t problems = 3;
@@ -145,7 +145,7 @@ TEST_CASE("cycle: files and git that fail leave the rendering behind, and the wo
   CHECK(c.problems().size() == problems);
   auto next = waiting(k);
   next.carry(c.problems());
-  next.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0);
+  next.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
   CHECK(next.record().error.find("graph") != std::string::npos);
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("cycle: a planner that fails makes the cycle an error, not a crash") {
   REQUIRE(c.plan().decisions.size() == 1);
   CHECK(c.plan().decisions[0].reason == "planner");
   c.act({});
-  c.wait(std::vector<dispatch>{}, false, t0);
+  c.wait(std::vector<dispatch>{}, false, {t0, 0s});
   CHECK(c.record().status == cycle_status::error);
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("cycle: what failed is named, and fails nobody else") {
   auto c = waiting(k);
   c.wait(std::vector<dispatch>{row("b", dispatch_status::failed, "broke"),
                                row("a", dispatch_status::done)},
-         false, t0);
+         false, {t0, 0s});
   CHECK(c.record().status == cycle_status::partial_success);
   CHECK(c.record().failed_agents == std::vector<std::string>{"b"});
   REQUIRE(c.record().agents.size() == 2);
@@ -181,10 +181,10 @@ TEST_CASE("cycle: at its deadline what still runs is recorded as running") {
   const auto k = kernel_of({"a", "b"});
   auto c = waiting(k);
   std::vector<dispatch> rows{row("a", dispatch_status::done), row("b", dispatch_status::running)};
-  c.wait(rows, false, t0);
+  c.wait(rows, false, {t0, 0s});
   CHECK(c.step() == cycle_step::wait);
   CHECK(c.unfinished() == std::vector<std::string>{"id-b"});
-  c.wait(rows, true, t0 + 1h);
+  c.wait(rows, true, {t0 + 1h, 1h});
   CHECK(c.step() == cycle_step::record_row);
   CHECK(c.record().agents[1].status == "running");
   CHECK(c.record().failed == 0);
@@ -200,7 +200,7 @@ TEST_CASE("cycle: resumed where the last life left it") {
   CHECK(cycle_core::resume(k, left, false, {}, t0).step() == cycle_step::perceive);
   auto c = cycle_core::resume(k, left, true, {}, t0);
   CHECK(c.step() == cycle_step::wait);
-  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, t0 + 2s);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0 + 2s, 2s});
   CHECK(c.record().duration_ms == 2000);
   CHECK_FALSE(c.trouble_is_kept());
 }
@@ -216,7 +216,7 @@ TEST_CASE("cycle: one whose row stands is only recorded to its end") {
   // Even a kernel without agents, and so without decisions, is not run again.
   auto c = cycle_core::resume(k, left, false, {}, t0);
   CHECK(c.step() == cycle_step::wait);
-  c.wait(std::vector<dispatch>{row("a", dispatch_status::running)}, false, t0 + 2s);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::running)}, false, {t0 + 2s, 2s});
   CHECK(c.step() == cycle_step::record_row);
   CHECK(c.record() == left);
 }
@@ -244,13 +244,13 @@ TEST_CASE("cycle: what went wrong before the decisions survives a crash after th
   auto resumed = cycle_core::resume(k, left, true, kept, t0);
   resumed.carry({});
   CHECK(resumed.trouble_is_kept());
-  resumed.wait(std::vector<dispatch>{}, false, t0 + 1s);
+  resumed.wait(std::vector<dispatch>{}, false, {t0 + 1s, 1s});
   CHECK(resumed.record().status == cycle_status::error);
   for (const char* part : {"told by the cycle before", "no state", "no plan"})
     CHECK(resumed.record().error.find(part) != std::string::npos);
 
   auto torn = cycle_core::resume(k, left, true, kept.substr(0, 9), t0);
-  torn.wait(std::vector<dispatch>{}, false, t0 + 1s);
+  torn.wait(std::vector<dispatch>{}, false, {t0 + 1s, 1s});
   CHECK(torn.record().error.find("cannot be read") != std::string::npos);
 }
 

@@ -65,13 +65,16 @@ struct dispatching_fixture : simulated_node {
   dispatcher_pool_actor pool;
 
   explicit dispatching_fixture(std::vector<config::agent> agents, bool shared = false,
-                               milliseconds tick = 1s) {
+                               milliseconds tick = 1s, milliseconds lease = limits::lease) {
     context->shared_store = shared;
     context->ports.make_store = [db = database, all = transactions] {
       return std::make_unique<recording_store>(sim::make_sim_store(db), all);
     };
     context->housekeeping.dispatcher_tick = tick;
     configuration->node_settings.max_concurrent = 16;
+    configuration->node_settings.lease = lease;
+    if (lease != limits::lease)
+      configuration->node_settings.lease_renewal = lease / 2;
     kernel().agents = std::move(agents);
     store = actors.own(spawn_store(actors.system(), context));
     permits = actors.own(spawn_permits(actors.system(), configuration));

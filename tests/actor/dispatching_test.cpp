@@ -371,6 +371,20 @@ TEST_CASE("case 23 suspend: with a shared store what slept beyond its lease runs
   CHECK(f.permits_in_use() == 0);
 }
 
+TEST_CASE("the shortest lease is renewed in time, whenever a run began", "[dispatching]") {
+  // The dispatcher looks after its runs since the first one began; the others begin in between.
+  for (auto later = 100ms; later < 1000ms; later += 100ms) {
+    fixture f({long_one(20h)}, true, 1s, 2s);
+    f.enqueue("slow", 1);
+    f.actors.advance(later);
+    f.enqueue("slow", 1);
+    f.actors.advance(10s);
+    INFO("the second began after " << later.count() << " ms");
+    for (const auto& row : f.rows())
+      CHECK(row.fence == 1);
+  }
+}
+
 TEST_CASE("what another node took while this one slept is not run twice beside itself here",
           "[dispatching]") {
   fixture f({long_one(20h)}, true);

@@ -374,8 +374,10 @@ TEST_CASE("a held supervisor starts nothing, stops nothing and does not give up"
   auto core = family();
   start_all(core);
   core.hold();
+  CHECK(core.given_up().empty());
   for (int i = 0; i < 5; ++i)
     core.down("writer", true, "boom", t0, 0.5);
+  CHECK(core.given_up() == "writer: boom");
   auto todo = core.reconcile(t0 + 60s);
   CHECK(todo.start.empty());
   CHECK(todo.stop.empty());

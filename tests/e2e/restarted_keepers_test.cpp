@@ -113,4 +113,28 @@ TEST_CASE("a store that is gone while the node drains: nothing waits for what ca
   CHECK(home.run({"cycle"}).code == 0);
 }
 
+TEST_CASE(
+    "another vital part that is gone while the node drains: what runs ends in its time, exit 6",
+    "[e2e][supervision]") {
+  const home_of_boyd home(yaml_of("echo begun > begun; until [ -e go ]; do sleep 0.1; done"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  const auto cycle = begin_cycle(home);
+  REQUIRE(wait_until([&] { return fs::exists(home.file("kernel/default/begun")); }));
+  node.signal(SIGTERM);
+  REQUIRE(node.wait_for_stderr("shuts down"));
+  REQUIRE(home.run({"chaos", "inject", "gateway.request", "--crash"}).code == 0);
+  CHECK(home.run({"status"}).code != 0);
+  write_file(home.file("kernel/default/go"), "");
+  const auto ended = node.finish();
+  INFO(ended.err);
+  CHECK(ended.code == 6);
+  CHECK_THAT(ended.err, Contains("lost during the shutdown: gateway: "));
+  cycle->finish();
+  // The run's outcome was recorded, and the next start shows it.
+  home.write_configuration(yaml_of("echo done"));
+  CHECK(home.run({"dispatches", "ls", "--json"}).json().at("items").at(0).at("status") == "done");
+  CHECK(home.run({"cycle"}).code == 0);
+}
+
 } // namespace boyd::restarted_keepers_test

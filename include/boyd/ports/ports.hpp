@@ -33,7 +33,7 @@ struct ports {
   /// A new store object, not opened; made by the store worker at each of its starts.
   std::function<std::unique_ptr<dispatch_store>()> make_store;
   /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
-  /// from the source's own thread.
+  /// from the source's own thread. Made and ended by the store's worker: its end may block.
   std::function<std::unique_ptr<wakeup_source>(std::function<void()> wake)> listen;
   /// For kernels' heartbeats; null: nobody is called.
   std::shared_ptr<web_caller> web;

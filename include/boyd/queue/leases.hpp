@@ -42,9 +42,6 @@ class held_leases {
   /// Takes out the leases that are lost: refused by the store, or run out by the own clock.
   std::vector<store::renew_leases::held> take_lost(steady_time now);
 
-  /// When `due` or `take_lost` next have something; nothing while no lease is held.
-  std::optional<steady_time> next_event() const;
-
   /// When `take_lost` next has something, if nothing is renewed.
   std::optional<steady_time> next_loss() const;
 

@@ -52,6 +52,21 @@ std::optional<identity> identity_of(const std::string& path) {
   return identity{info.st_dev, info.st_ino};
 }
 
+/// Makes the names in the database's directory durable.
+result<void> sync_directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const auto parent = slash == std::string::npos ? std::string{"."} : path.substr(0, slash + 1);
+  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = directory >= 0 && ::fsync(directory) == 0;
+  const bool full = !synced && errno == ENOSPC;
+  if (directory >= 0)
+    ::close(directory);
+  if (!synced)
+    return fail(full ? errc::no_space : errc::io_error, "the database's directory cannot be synced",
+                parent, "check the disk");
+  return {};
+}
+
 /// Makes the file 0600 and its name durable; SQLite gives -wal and -shm the same mode.
 result<void> create_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, file_mode);
@@ -60,15 +75,7 @@ result<void> create_file(const std::string& path) {
                 std::string{"the database file cannot be created: "} + std::strerror(errno), path,
                 "check the directory and its permissions");
   ::close(fd);
-  const auto slash = path.rfind('/');
-  const auto parent = slash == std::string::npos ? std::string{"."} : path.substr(0, slash + 1);
-  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = directory >= 0 && ::fsync(directory) == 0;
-  if (directory >= 0)
-    ::close(directory);
-  if (!synced)
-    return fail(errc::io_error, "the database's directory cannot be synced", parent);
-  return {};
+  return sync_directory_of(path);
 }
 
 class sqlite_store final : public dispatch_store {
@@ -264,6 +271,10 @@ result<void> sqlite_store::open() {
     auto usable = check_wal();
     if (usable)
       usable = migrate();
+    // The first statement has made the log. SQLite syncs its name as well, at the first commit, but
+    // takes an fsync of a directory that fails for one that went well (os_unix.c, unixSync).
+    if (usable)
+      usable = sync_directory_of(options_.path);
     if (!usable) {
       close();
       return usable;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -75,6 +76,16 @@ bool next_stop(pid_t pid, int& status) {
   return false;
 }
 
+disk_step step_of(int number, pid_t pid, const user_regs_struct& regs) {
+  const auto call = static_cast<long>(regs.orig_rax);
+  disk_step step{number, call == SYS_fsync || call == SYS_fdatasync, false};
+  std::error_code failed;
+  if (step.sync)
+    step.directory = std::filesystem::is_directory(
+        "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(regs.rdi), failed);
+  return step;
+}
+
 } // namespace
 
 stepped run_stepped(const std::function<int()>& child,
@@ -94,25 +105,25 @@ stepped run_stepped(const std::function<int()>& child,
     ::ptrace(PTRACE_GETREGS, pid, nullptr, &regs);
     const long call = static_cast<long>(regs.orig_rax);
     step_choice choice = step_choice::go;
-    const int refused = refusal(call);
-    if (refused != 0)
-      choice = step_choice::refuse;
-    else if (changes_files(regs))
-      choice = choose({out.steps++, call == SYS_fsync || call == SYS_fdatasync});
+    int answer = refusal(call);
+    if (answer == 0 && changes_files(regs))
+      choice = choose(step_of(out.steps++, pid, regs));
     if (choice == step_choice::kill) {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, &status, 0);
       break;
     }
-    if (choice == step_choice::refuse) {
+    if (choice != step_choice::go)
+      answer = choice == step_choice::full ? ENOSPC : EIO;
+    if (answer != 0) {
       regs.orig_rax = no_such_call;
       ::ptrace(PTRACE_SETREGS, pid, nullptr, &regs);
     }
     if (!next_stop(pid, status))
       break;
-    if (choice == step_choice::refuse) {
+    if (answer != 0) {
       ::ptrace(PTRACE_GETREGS, pid, nullptr, &regs);
-      regs.rax = static_cast<unsigned long long>(refused != 0 ? -refused : -EIO);
+      regs.rax = static_cast<unsigned long long>(-answer);
       ::ptrace(PTRACE_SETREGS, pid, nullptr, &regs);
     }
   }

@@ -8,14 +8,16 @@ namespace boyd::test {
 
 /// A system call that changes files, about to be made by a stepped child.
 struct disk_step {
-  int number = 0;    ///< from 0
-  bool sync = false; ///< fsync or fdatasync
+  int number = 0;         ///< from 0
+  bool sync = false;      ///< fsync or fdatasync
+  bool directory = false; ///< of a directory
 };
 
 enum class step_choice : std::uint8_t {
   go,
   kill,   ///< SIGKILL before the call is made
   refuse, ///< the call is not made and answers EIO
+  full,   ///< the call is not made and answers ENOSPC
 };
 
 struct stepped {

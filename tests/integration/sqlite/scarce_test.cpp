@@ -1,9 +1,11 @@
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/files/journal.hpp"
+#include "integration/git/stepper.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "src/adapters/sqlite/store.hpp"
 #include "support/pch.hpp"
 #include "support/small_disk.hpp"
+#include "support/telling.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fcntl.h>
@@ -70,6 +72,28 @@ result<settle_result> settle(dispatch_store& s, const claimed_dispatch& claimed)
   if (!replies)
     return fail(replies.error());
   return std::get<store::settle::reply>(replies->front()).front();
+}
+
+/// How a process of its own fares that records work in a database, and asks for its rows at once.
+namespace recorded {
+constexpr int taken = 0;
+constexpr int in_doubt = 1;
+constexpr int refused = 2;
+} // namespace recorded
+
+int record(const std::string& path) {
+  adapters::sqlite_options options;
+  options.path = path;
+  options.clock = std::make_shared<wall_clock>();
+  auto s = adapters::make_sqlite_store(options);
+  if (!s->open())
+    return recorded::refused;
+  const auto done = s->apply({work(1)});
+  // Not closed: that makes calls of its own, behind the answer.
+  static_cast<void>(s.release());
+  if (done)
+    return recorded::taken;
+  return done.error().code == errc::commit_in_doubt ? recorded::in_doubt : recorded::refused;
 }
 
 /// As long as it lives no descriptor is left for this process.
@@ -170,6 +194,47 @@ TEST_CASE("case 35 enospc-wal: an open for which there is no room says so, and g
   disk->make_room();
   REQUIRE(s->open());
   CHECK(claim_all(*s).size() == 1);
+}
+
+TEST_CASE("case 34 eio-fsync: a commit whose fsync fails, or finds no room, is in doubt and never "
+          "acknowledged") {
+  const temp_dir d;
+  int made = 0;
+  const auto path = [&] { return d.file("boyd-" + std::to_string(made) + ".db"); };
+  // `choose` gets the number of the fsync, or less than 0 for another call.
+  const auto run = [&](const std::function<step_choice(const disk_step&, int)>& choose) {
+    ++made;
+    (void)store_at(path()); // its schema
+    int syncs = 0;
+    return run_stepped(
+        [&] { return record(path()); },
+        [&](const disk_step& step) { return choose(step, step.sync ? syncs++ : -1); });
+  };
+  std::vector<bool> of_directory;
+  const auto whole = run([&](const disk_step& step, int sync) {
+    if (sync >= 0)
+      of_directory.push_back(step.directory);
+    return step_choice::go;
+  });
+  if (!whole.possible)
+    return tell_skipped("case 34, an fsync that fails in SQLite", "tracing is not permitted");
+  REQUIRE(whole.exit_code == recorded::taken);
+  int in_doubt = 0;
+  bool name_is_safe = false; // the log's own
+  for (std::size_t at = 0; at < of_directory.size(); ++at) {
+    for (const auto how : {step_choice::refuse, step_choice::full}) {
+      const auto failed = run([&](const disk_step&, int sync) {
+        return sync == static_cast<int>(at) ? how : step_choice::go;
+      });
+      INFO("fsync " << at << " of " << of_directory.size());
+      CHECK((failed.exit_code != recorded::taken || (of_directory[at] && name_is_safe)));
+      in_doubt += failed.exit_code == recorded::in_doubt ? 1 : 0;
+      // Whatever it was: the next look finds a sound database, with the work or without.
+      CHECK(claim_all(*store_at(path())).size() <= 1);
+    }
+    name_is_safe = name_is_safe || of_directory[at];
+  }
+  CHECK(in_doubt >= 2);
 }
 
 } // namespace boyd::scarce_test

@@ -108,8 +108,15 @@ class absent_monitor final : public web_caller {
 
 class machine::wakeup final : public wakeup_source {
  public:
-  explicit wakeup(machine& owner) : owner_(owner) {}
-  ~wakeup() override { owner_.waker_ = nullptr; }
+  wakeup(machine& owner, std::function<void()> wake) : owner_(owner) {
+    owner_.waker_ = std::move(wake);
+    owner_.woken_by_ = this;
+  }
+  /// A store that was started anew listens before the one before it has gone.
+  ~wakeup() override {
+    if (owner_.woken_by_ == this)
+      owner_.waker_ = nullptr;
+  }
 
  private:
   machine& owner_;
@@ -152,8 +159,7 @@ std::shared_ptr<node_context> machine::make_context() {
   };
   if (parts_.shared_store)
     context->ports.listen = [this](std::function<void()> wake) {
-      waker_ = std::move(wake);
-      return std::make_unique<wakeup>(*this);
+      return std::make_unique<wakeup>(*this, std::move(wake));
     };
   context->home = home;
   context->node_id = parts_.name;

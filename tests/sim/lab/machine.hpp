@@ -199,6 +199,7 @@ class machine {
   std::unique_ptr<test::deterministic_system> system_;
   root_actor root_;
   std::function<void()> waker_;
+  const wakeup* woken_by_ = nullptr; ///< whose `waker_` is
   store_faults connection_;
   std::optional<disk_fault> sickness_;
   std::optional<cut_unit> counted_;

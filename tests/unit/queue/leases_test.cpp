@@ -19,13 +19,13 @@ TEST_CASE("a lease is renewed in time and counts from the start of the call") {
   l.granted("d", 1, at(0), 30s);
   REQUIRE(l.due(at(9'999)).empty());
   REQUIRE(l.due(at(10'000)).size() == 1);
-  REQUIRE(l.next_event() == at(10'000));
+  REQUIRE(l.next_loss() == at(28'000));
   l.renewed({{"d", 1}}, {}, at(10'000), 30s);
   REQUIRE(l.due(at(15'000)).empty());
   REQUIRE(l.take_lost(at(37'999)).empty());
   REQUIRE(l.take_lost(at(38'000)).size() == 1);
   REQUIRE(l.size() == 0);
-  REQUIRE(!l.next_event());
+  REQUIRE(!l.next_loss());
 }
 
 TEST_CASE("a refused renewal is a lost lease, a late answer changes nothing") {
