@@ -50,8 +50,9 @@ using work_taker_actor = caf::typed_actor<
 
 /// Adds a listener at the store; it is dropped when it goes down.
 struct subscribe_queue : message {
-  queue_listener_actor listener;
-  work_taker_actor taker{}; ///< the one whose claims work waits for; null: another's stays
+  queue_listener_actor listener; ///< null: none
+  /// The one whose claims work waits for, a listener; null: another's stays.
+  work_taker_actor taker{};
 };
 
 /// The durable store's keeper (actors/store).

@@ -24,7 +24,7 @@ struct store_reply {
   std::vector<store::any_reply> values;
 };
 
-/// Work that this node has just enqueued for one agent, due at once.
+/// Work that has just been enqueued for one agent, due at once.
 struct queued_work {
   std::string kernel_id;
   std::string agent_id;
@@ -45,6 +45,8 @@ struct queue_changed : message {
   /// All that has changed, when that is known and little: who hears it need not ask the store.
   /// (What was enqueued before is counted once more.) Empty: the store has to be asked.
   std::vector<queued_work> queued;
+  /// Another node says so: what this one asks or claims meanwhile may be older, or newer.
+  bool elsewhere = false;
 };
 
 /// These dispatches have reached a new state here; rows say which.
@@ -56,6 +58,8 @@ struct dispatches_settled : message {
 };
 
 /// Another node has changed the queue (LISTEN/NOTIFY): sent by the wake-up source's thread.
-struct external_wakeup : message {};
+struct external_wakeup : message {
+  std::vector<queued_work> queued; ///< as queue_changed's
+};
 
 } // namespace boyd

@@ -472,7 +472,7 @@ void heard_of_work(self_pointer self, const work_due& m) {
   if (m.coming != 0)
     core.promised(m.count, m.priority);
   else if (m.more)
-    core.more_due(m.count, m.priority);
+    core.more_due(m.count, m.priority, m.elsewhere);
   else
     core.due(m.count, m.priority);
   self->state.last_due = {{}, core.priority(), core.waiting(), false};

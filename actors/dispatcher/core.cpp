@@ -45,9 +45,11 @@ void dispatcher_core::due(std::uint64_t count, int priority) {
   due_ = count;
 }
 
-void dispatcher_core::more_due(std::uint64_t count, int priority) {
+void dispatcher_core::more_due(std::uint64_t count, int priority, bool elsewhere) {
   priority_ = waiting() == 0 ? priority : std::max(priority_, priority);
   due_ += count;
+  if (elsewhere && claiming_)
+    unseen_ += count;
 }
 
 void dispatcher_core::promised(std::uint64_t count, int priority) {
@@ -81,6 +83,7 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
     due_ = 0;
   else
     due_ = claim_size_ <= counted_claim ? left : std::max<std::uint64_t>(left, 2 * rows.size());
+  due_ = std::max(due_, std::exchange(unseen_, 0));
   for (auto& r : rows) {
     if (draining_) {
       give_back(r);
@@ -149,6 +152,7 @@ void dispatcher_core::claim_failed() {
   early_cancels_.clear();
   due_ = 0;
   promised_ = 0;
+  unseen_ = 0;
 }
 
 void dispatcher_core::finished(const std::string& dispatch_id, std::int64_t fence,

@@ -50,8 +50,9 @@ class dispatcher_core {
 
   /// The pool's word on due work.
   void due(std::uint64_t count, int priority);
-  /// There is so much beside what is known.
-  void more_due(std::uint64_t count, int priority);
+  /// There is so much beside what is known. `elsewhere`: another node says so, and a claim that is
+  /// under way may have been made before.
+  void more_due(std::uint64_t count, int priority, bool elsewhere = false);
   /// So much is about to be there, beside what is known; the next claim is for it, too. What is
   /// told of due work meanwhile is not about it.
   void promised(std::uint64_t count, int priority);
@@ -129,6 +130,7 @@ class dispatcher_core {
   std::multiset<std::pair<std::string, std::int64_t>> settling_; ///< with the store, not answered
   std::uint64_t due_ = 0;
   std::uint64_t promised_ = 0;
+  std::uint64_t unseen_ = 0; ///< of due_: told of by others while a claim was under way
   int priority_ = 0;
   int permits_ = 0;      ///< in hand for the claim that is under way or comes next
   int permits_back_ = 0; ///< to be returned

@@ -242,12 +242,15 @@ void tell_due(self_pointer self, const store::due_agents::reply& r) {
   poll_in(self, std::max(next, milliseconds{1}));
 }
 
-/// What was enqueued here needs no question.
-void tell_queued(self_pointer self, const std::vector<queued_work>& queued) {
-  if (!self->state.claiming || self->state.draining)
+/// What somebody has just enqueued needs no question. Another node's word does not come in order
+/// with what the store answers: an answer that is under way may not have seen it.
+void tell_queued(self_pointer self, const queue_changed& m) {
+  auto& s = self->state;
+  if (!s.claiming || s.draining)
     return;
-  for (const auto& w : queued)
-    tell_one(self, w.kernel_id, w.agent_id, {{}, w.priority, w.count, true});
+  s.ask_again = s.ask_again || (s.asking && m.elsewhere);
+  for (const auto& w : m.queued)
+    tell_one(self, w.kernel_id, w.agent_id, {{}, w.priority, w.count, true, 0, m.elsewhere});
 }
 
 /// What is to be enqueued is claimed with it where somebody is free for it.
@@ -289,8 +292,7 @@ void ask_due(self_pointer self) {
             });
 }
 
-// -- recovery
-// --------------------------------------------------------------------------------------
+// -- recovery ------------------------------------------------------------------------------------
 
 void log_recovered(const char* whose, const store::take_back::reply& r) {
   if (!r.returned.empty())
@@ -326,6 +328,8 @@ void recover(self_pointer self) {
               if (r->returned.size() + r->poisoned.size() >= limit)
                 return recover(self);
               self->state.claiming = true;
+              self->send(self->state.services.store,
+                         subscribe_queue{{}, {}, work_taker_actor(pool_impl(self))});
               for (const auto& k : self->state.configuration->kernels)
                 cancel_unknown(self, k.kernel_id, {});
               ask_due(self);
@@ -383,8 +387,7 @@ void sweep(self_pointer self) {
   rescue(self);
 }
 
-// -- reload and drain
-// ---------------------------------------------------------------------------------
+// -- reload and drain ----------------------------------------------------------------------------
 
 void reload(self_pointer self, const reload_order& order) {
   auto& s = self->state;
@@ -471,8 +474,7 @@ void on_down(self_pointer self, caf::down_msg& m) {
   ask_due(self);
 }
 
-// -- questions
-// ------------------------------------------------------------------------------------------
+// -- questions -----------------------------------------------------------------------------------
 
 caf::typed_response_promise<result<dispatchers_reply>> collect_status(self_pointer self) {
   auto collector = std::make_shared<status_collector>();
@@ -527,16 +529,14 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
     for (const auto& a : k.agents)
       add_member(self, k.kernel_id, a.agent_id);
   reconcile(self);
-  self->send(s.services.store, subscribe_queue{{},
-                                               queue_listener_actor(pool_impl(self)),
-                                               work_taker_actor(pool_impl(self))});
+  self->send(s.services.store, subscribe_queue{{}, queue_listener_actor(pool_impl(self)), {}});
   self->send(self, sweep_tick{});
   return {
       [self](start_claiming&) {
         if (!self->state.claiming)
           recover(self);
       },
-      [self](queue_changed& m) { m.queued.empty() ? ask_due(self) : tell_queued(self, m.queued); },
+      [self](queue_changed& m) { m.queued.empty() ? ask_due(self) : tell_queued(self, m); },
       [self](work_coming& m) { tell_coming(self, m); },
       [](dispatches_settled&) {
         // nop

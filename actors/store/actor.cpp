@@ -30,7 +30,7 @@ using store_keeper = keeper<store_impl::base, store_request, store_reply>;
 class store_performer : public performer<store_request, store_reply> {
  public:
   store_performer(const node_context_ptr& context, std::shared_ptr<long_work> work,
-                  std::function<void()> wake)
+                  wake_function wake)
       : context_(with_fault_points(context, faults::spool_files)),
         session_(context->ports.make_store(),
                  queue::settlement_spool(context_->ports.files, context->home + "/run/spool.jsonl"),
@@ -99,16 +99,16 @@ void tell_settled(self_pointer self, const queue_news& news) {
 }
 
 /// `queued` empty: the store has to be asked.
-void tell(self_pointer self, const std::vector<queued_work>& queued) {
+void tell(self_pointer self, const std::vector<queued_work>& queued, bool elsewhere) {
   for (const auto& l : self->state.listeners)
     if (!faults::lost("queue.changed"))
-      self->send(l, queue_changed{{}, queued});
+      self->send(l, queue_changed{{}, queued, elsewhere});
 }
 
 void tell(self_pointer self, const queue_news& news) {
   tell_settled(self, news);
   if (news.has_work())
-    tell(self, news.queued());
+    tell(self, news.queued(), false);
 }
 
 // -- work and its claims in one transaction ------------------------------------------------------
@@ -185,10 +185,14 @@ store_keeper::promise accept(self_pointer self, store_request& r) {
 }
 
 /// Tells the store, from any thread and also when it is gone, that another node has work.
-std::function<void()> wake_of(self_pointer self) {
-  return [me = caf::actor_cast<caf::actor_addr>(store_actor(self))] {
+wake_function wake_of(self_pointer self) {
+  return [me = caf::actor_cast<caf::actor_addr>(store_actor(self))](
+             const std::vector<store::due_agents::row>& work) {
+    external_wakeup told;
+    for (const auto& w : work)
+      told.queued.push_back({w.kernel_id, w.agent_id, w.priority, w.count});
     if (auto strong = caf::actor_cast<caf::actor>(caf::actor_cast<caf::strong_actor_ptr>(me)))
-      caf::anon_send(strong, external_wakeup{});
+      caf::anon_send(strong, std::move(told));
   };
 }
 
@@ -223,8 +227,10 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
   return {
       [self](store_request& r) { return accept(self, r); },
       [self](subscribe_queue& m) {
-        self->monitor(m.listener);
-        self->state.listeners.push_back(m.listener);
+        if (m.listener) {
+          self->monitor(m.listener);
+          self->state.listeners.push_back(m.listener);
+        }
         if (m.taker)
           self->state.taker = m.taker;
       },
@@ -232,9 +238,9 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
         if (self->state.coming && m.number == self->state.announced)
           let_go(self);
       },
-      [self](external_wakeup&) {
+      [self](external_wakeup& m) {
         if (!faults::lost("store.wakeup"))
-          tell(self, std::vector<queued_work>{});
+          tell(self, m.queued, true);
       },
       [self](health_query&) { return self->state.keep->health(); },
       [self](batch_done& m) {

@@ -52,12 +52,6 @@ bool brings_results(const store_request& request) {
          });
 }
 
-bool is_outage(const error& e) {
-  return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
-         e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
-         e.code == errc::corrupt;
-}
-
 /// The operations of all jobs as one batch, without copying prompts and outputs. They go back to
 /// their jobs at the end of the scope, also by an exception: a batch is repeated when its worker
 /// dies.
@@ -139,6 +133,12 @@ result<bool> pass_points(const std::vector<store::operation>& operations) {
 }
 
 } // namespace
+
+bool is_outage(const error& e) {
+  return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
+         e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
+         e.code == errc::corrupt;
+}
 
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
                              const clock_port& clock, std::shared_ptr<long_work> work)
@@ -341,43 +341,6 @@ result<void> store_session::prove_writes() {
   if (auto written = write(std::string(proof_bytes, '0')); !written)
     return written;
   return write({});
-}
-
-result<void> store_session::record_spool() {
-  if (spool_loaded_ && spooled_ == 0)
-    return {};
-  auto content = spool_.load();
-  if (!content)
-    return fail(content.error());
-  spool_loaded_ = true;
-  if (content->skipped > 0)
-    spdlog::error("store: {} lines of the spool cannot be read and are left out", content->skipped);
-  std::vector<store::operation> batch;
-  for (const auto& item : content->items)
-    batch.emplace_back(store::settle{item.node_id, {item.item}});
-  for (std::size_t from = 0; from < batch.size(); from += limits::store_group) {
-    const auto to = std::min(batch.size(), from + limits::store_group);
-    auto replies = apply({batch.begin() + static_cast<std::ptrdiff_t>(from),
-                          batch.begin() + static_cast<std::ptrdiff_t>(to)});
-    if (!replies)
-      return fail(replies.error());
-    for (std::size_t i = 0; i < replies->values.size(); ++i) {
-      const auto* results = std::get_if<std::vector<settle_result>>(&replies->values[i]);
-      const bool taken = results != nullptr && !results->empty() &&
-                         (results->front() == settle_result::accepted ||
-                          results->front() == settle_result::already_settled);
-      if (!taken)
-        spdlog::warn("store: a spooled result came too late and was refused: {}",
-                     content->items[from + i].item.dispatch_id);
-    }
-  }
-  if (!content->items.empty()) {
-    spdlog::info("store: {} spooled results are recorded", content->items.size());
-    if (auto cleared = spool_.rewrite({}); !cleared)
-      return fail(cleared.error());
-  }
-  spooled_ = 0;
-  return {};
 }
 
 void store_session::tidy() {

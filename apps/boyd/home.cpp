@@ -259,7 +259,7 @@ ports local_ports() {
   p.files = adapters::make_posix_file_system();
   p.repositories = adapters::make_git_repositories();
   p.zones = adapters::make_time_zones();
-  p.listen = [](const std::function<void()>&) { return std::unique_ptr<wakeup_source>(); };
+  p.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
   return p;
 }
 
@@ -278,7 +278,7 @@ result<void> add_store(ports& to, const place& where, const config::configuratio
   options->speaker = make_uuid_v7(to.clock->now(), *to.random);
   to.make_store = [o = *options] { return adapters::make_postgres_store(o); };
   if (listening)
-    to.listen = [o = *options](std::function<void()> wake) {
+    to.listen = [o = *options](wake_function wake) {
       return adapters::make_postgres_wakeups(o, std::move(wake));
     };
   return {};

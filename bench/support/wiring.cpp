@@ -39,7 +39,7 @@ void wire_store(ports& p, const std::string& home, const std::string& store) {
   options.random = p.random;
   options.speaker = make_uuid_v7(p.clock->now(), *p.random);
   p.make_store = [options] { return adapters::make_postgres_store(options); };
-  p.listen = [options](std::function<void()> wake) {
+  p.listen = [options](wake_function wake) {
     return adapters::make_postgres_wakeups(options, std::move(wake));
   };
 }

@@ -70,6 +70,7 @@ struct settlement_spool::impl {
   std::string path;
   std::optional<files::journal> journal;
   std::string damaged{}; ///< lines that the last load could not read, not yet set aside
+  std::string refused{}; ///< lines that the database does not take, neither
 
   result<void> open() {
     if (journal)
@@ -85,15 +86,15 @@ struct settlement_spool::impl {
     return {};
   }
 
-  /// What cannot be read is somebody's result: it is kept before its file goes.
-  result<void> quarantine() {
-    if (damaged.empty())
+  /// What cannot be read, or recorded, is somebody's result: it is kept before its file goes.
+  result<void> keep(std::string& lines, const char* where) {
+    if (lines.empty())
       return {};
-    const std::string aside = path + ".damaged";
+    const std::string aside = path + where;
     auto file = files->open(aside, open_mode::append);
     if (!file)
       return fail(std::move(file.error()));
-    for (std::string_view left = damaged; !left.empty();) {
+    for (std::string_view left = lines; !left.empty();) {
       const auto count = (*file)->write(left);
       if (!count)
         return fail(count.error());
@@ -105,7 +106,7 @@ struct settlement_spool::impl {
       return synced;
     if (auto synced = files->sync_directory(directory_of(aside)); !synced)
       return synced;
-    damaged.clear();
+    lines.clear();
     return {};
   }
 
@@ -120,7 +121,8 @@ struct settlement_spool::impl {
 };
 
 settlement_spool::settlement_spool(std::shared_ptr<file_system> files, std::string path)
-    : impl_(std::make_unique<impl>(impl{std::move(files), std::move(path), std::nullopt, {}})) {}
+    : impl_(std::make_unique<impl>(impl{std::move(files), std::move(path), std::nullopt, {}, {}})) {
+}
 settlement_spool::~settlement_spool() = default;
 settlement_spool::settlement_spool(settlement_spool&&) noexcept = default;
 settlement_spool& settlement_spool::operator=(settlement_spool&&) noexcept = default;
@@ -138,6 +140,7 @@ result<settlement_spool::content> settlement_spool::load() {
   if (!bytes)
     return fail(bytes.error());
   impl_->damaged.clear();
+  impl_->refused.clear();
   for (const auto line : split(*bytes, '\n')) {
     if (line.empty())
       continue;
@@ -171,9 +174,15 @@ result<void> settlement_spool::append(const std::string& node_id,
   return lines.empty() ? result<void>{} : impl_->write(lines);
 }
 
+void settlement_spool::set_aside(const node_settlement& refused) {
+  impl_->refused += sealed(settlement_to_json(refused.node_id, refused.item)) + "\n";
+}
+
 result<void> settlement_spool::rewrite(const std::vector<node_settlement>& items) {
   impl_->journal.reset();
-  if (auto kept = impl_->quarantine(); !kept)
+  if (auto kept = impl_->keep(impl_->damaged, ".damaged"); !kept)
+    return kept;
+  if (auto kept = impl_->keep(impl_->refused, ".refused"); !kept)
     return kept;
   if (!items.empty()) {
     std::string text;

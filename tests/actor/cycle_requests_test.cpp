@@ -54,9 +54,7 @@ struct fixture : simulated_node {
 
   explicit fixture(std::size_t agents = 1) {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.listen = [](const std::function<void()>&) {
-      return std::unique_ptr<wakeup_source>();
-    };
+    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     context->ports.make_store = [db = database, all = transactions] {
       return std::make_unique<recording_store>(sim::make_sim_store(db), all);
     };

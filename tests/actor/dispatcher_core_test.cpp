@@ -451,6 +451,20 @@ TEST_CASE("dispatcher: a lost lease is told of what has its grace already, and i
   CHECK_FALSE(running({"a"}, false).next_loss());
 }
 
+TEST_CASE("dispatcher: what another node tells of during a claim is claimed after it") {
+  for (const bool elsewhere : {false, true}) {
+    dispatcher_core core(two_at_once());
+    core.due(1, 10);
+    (void)core.decide(t0);
+    core.granted(1);
+    REQUIRE(core.decide(t0).claim == 1);
+    core.more_due(1, 10, elsewhere);
+    // The claim was made before, and somebody else has taken what was known.
+    core.claimed({}, t0);
+    CHECK(core.waiting() == (elsewhere ? 1 : 0));
+  }
+}
+
 TEST_CASE("dispatcher: a cancel that overtakes the claim's answer ends the row unstarted") {
   dispatcher_core core(two_at_once());
   core.cancel("a", cancel_cause::operator_request); // nothing is under way: not ours

@@ -22,9 +22,7 @@ struct cycling_node : simulated_node {
 
   cycling_node() {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.listen = [](const std::function<void()>&) {
-      return std::unique_ptr<wakeup_source>();
-    };
+    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     context->scheduled = false;
     root = actors.own(spawn_root(actors.system(), context, configuration));
     caf::anon_send(root, start_claiming{});

@@ -28,9 +28,7 @@ struct waiting_node : simulated_node {
 
   waiting_node() {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.listen = [](const std::function<void()>&) {
-      return std::unique_ptr<wakeup_source>();
-    };
+    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     context->scheduled = false;
     auto& agent = kernel().agents.emplace_back();
     agent.agent_id = "agent";

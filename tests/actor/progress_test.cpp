@@ -39,9 +39,7 @@ struct fixture : simulated_node {
   explicit fixture(const std::string& schedule, const std::string& heartbeat = {}) {
     context->ports.zones = adapters::make_time_zones();
     context->ports.web = web;
-    context->ports.listen = [](const std::function<void()>&) {
-      return std::unique_ptr<wakeup_source>();
-    };
+    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     processes->define("agent", [this](const process_spec&, std::size_t) {
       sim::sim_program p;
       p.duration = length;

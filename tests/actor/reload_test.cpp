@@ -25,9 +25,7 @@ struct fixture : simulated_node {
 
   fixture() {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.listen = [](const std::function<void()>&) {
-      return std::unique_ptr<wakeup_source>();
-    };
+    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     context->scheduled = false;
     configuration->path = "/boyd/boyd.yaml";
     disk->put(configuration->path, "as the test says");

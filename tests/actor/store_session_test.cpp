@@ -5,6 +5,9 @@
 #include "support/temp_dir.hpp"
 
 #include <deque>
+#include <filesystem>
+#include <functional>
+#include <set>
 #include <stdexcept>
 
 namespace boyd::store_session_test {
@@ -21,7 +24,10 @@ struct script {
   std::deque<step> steps;
   std::vector<std::vector<std::string>> seen; ///< keys of put_fact, per call
   std::vector<std::string> concerns;
-  std::size_t room = no_end; ///< bytes of facts that the disk still takes
+  std::size_t room = no_end;     ///< bytes of facts that the disk still takes
+  std::string poison;            ///< a dispatch whose settlement is refused
+  std::function<void()> settles; ///< called before settlements are taken
+  std::vector<std::string> settled;
   int opened = 0;
 
   static constexpr std::size_t no_end = std::size_t{1} << 40;
@@ -55,6 +61,15 @@ class scripted_store final : public dispatch_store {
       return fail(errc::bug, "no");
     if (step == script::step::lock_it)
       return fail(errc::locked, "another process holds the database");
+    for (const auto& op : batch)
+      if (const auto* s = std::get_if<store::settle>(&op);
+          s && s->items[0].dispatch_id == script_->poison)
+        return fail(errc::bug, "invalid byte sequence");
+    for (const auto& op : batch)
+      if (const auto* s = std::get_if<store::settle>(&op))
+        script_->settled.push_back(s->items[0].dispatch_id);
+    if (script_->settles && std::holds_alternative<store::settle>(batch.front()))
+      script_->settles();
     std::size_t wanted = 0;
     for (const auto& op : batch)
       if (const auto* fact = std::get_if<store::put_fact>(&op))
@@ -125,7 +140,63 @@ bool is_whole(const jobs& batch) {
 using calls = std::vector<std::vector<std::string>>;
 const std::vector<std::string> all_keys{"a", "b", "c"};
 
+/// Leaves `n` results, "d0" and so on, in the spool of a node that had no store.
+void spool_results(const fixture& f, int n, std::size_t bytes) {
+  queue::settlement_spool spool(adapters::make_posix_file_system(),
+                                f.directory.file("spool.jsonl"));
+  std::vector<settlement> items;
+  for (int i = 0; i < n; ++i) {
+    auto& s = items.emplace_back();
+    s.dispatch_id = "d" + std::to_string(i);
+    s.fence = 1;
+    s.to = settle_to::done;
+    s.outcome.output = std::string(bytes, 'o');
+  }
+  REQUIRE(spool.append("n1", items));
+}
+
+result<store_reply> ask_one(fixture& f) {
+  jobs one;
+  one.emplace_back(request_of({"a"}));
+  f.session.perform(one);
+  return one.front().reply;
+}
+
 } // namespace
+
+TEST_CASE("one spooled result that the store does not take does not keep the others out",
+          "[store]") {
+  fixture f;
+  spool_results(f, 100, 10);
+  f.plan->poison = "d37";
+  CHECK(ask_one(f));
+  CHECK(f.plan->settled.size() == 99);
+  CHECK_FALSE(std::filesystem::exists(f.directory.file("spool.jsonl")));
+  const auto refused = adapters::make_posix_file_system()
+                           ->read(f.directory.file("spool.jsonl.refused"), script::no_end)
+                           .value();
+  CHECK_THAT(refused, Catch::Matchers::Contains("\"d37\""));
+  CHECK(std::ranges::count(refused, '\n') == 1);
+  CHECK(f.session.health().ok);
+}
+
+TEST_CASE("much that was spooled is recorded in turns, and none of it twice", "[store]") {
+  fixture f;
+  constexpr int results = 40;
+  spool_results(f, results, std::size_t{1} << 20);
+  // Four results, of 1 MiB each, make a transaction, which takes three seconds.
+  f.plan->settles = [&] { f.clock->passed += 3s; };
+  int turns = 0;
+  for (; !ask_one(f); ++turns) {
+    CHECK(f.plan->settled.size() == static_cast<std::size_t>(8 * (turns + 1)));
+    REQUIRE(turns < results);
+    f.clock->passed += 1s;
+  }
+  CHECK(turns == 4);
+  CHECK(f.plan->settled.size() == results);
+  CHECK(std::set(f.plan->settled.begin(), f.plan->settled.end()).size() == results);
+  CHECK_FALSE(std::filesystem::exists(f.directory.file("spool.jsonl")));
+}
 
 TEST_CASE("requests are joined into one batch and get their own replies", "[store]") {
   fixture f;

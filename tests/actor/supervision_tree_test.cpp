@@ -23,9 +23,7 @@ struct fixture : simulated_node {
 
   explicit fixture(int agents = 1, milliseconds retention_every = 10min) {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.listen = [](const std::function<void()>&) {
-      return std::unique_ptr<wakeup_source>();
-    };
+    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     context->scheduled = false;
     context->heartbeat = std::make_shared<pulse>();
     context->housekeeping.heartbeat = limits::heartbeat;

@@ -54,9 +54,7 @@ TEST_CASE("who waits for a cycle hears of its refused commit, also when the stor
   simulated_node n;
   const auto refusals = std::make_shared<int>(3);
   n.context->ports.zones = adapters::make_time_zones();
-  n.context->ports.listen = [](const std::function<void()>&) {
-    return std::unique_ptr<wakeup_source>();
-  };
+  n.context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
   n.context->ports.make_store = [&n, refusals] {
     return std::make_unique<forgetful_store>(sim::make_sim_store(n.database), refusals);
   };

@@ -516,6 +516,10 @@ class dispatch_store {
   virtual std::string describe() const = 0;
 };
 
+/// What another node has enqueued, each agent once; empty: something, and the store has to be
+/// asked. What it says may be counted once more by a question, and others may have taken it.
+using wake_function = std::function<void(std::vector<store::due_agents::row> work)>;
+
 /// Wake-ups from other nodes (LISTEN/NOTIFY). A lost one is repaired by the poll.
 class wakeup_source {
  public:

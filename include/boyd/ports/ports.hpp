@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/result.hpp"
+#include "boyd/ports/dispatch_store.hpp"
 
 #include <functional>
 #include <memory>
@@ -9,7 +10,6 @@
 namespace boyd {
 
 class clock_port;
-class dispatch_store;
 class entropy;
 class confined_files;
 class file_system;
@@ -17,7 +17,6 @@ class http_client;
 class process_runner;
 class repository_provider;
 class time_zones;
-class wakeup_source;
 class web_caller;
 class worktrees;
 
@@ -34,7 +33,7 @@ struct ports {
   std::function<std::unique_ptr<dispatch_store>()> make_store;
   /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
   /// from the source's own thread. Made and ended by the store's worker: its end may block.
-  std::function<std::unique_ptr<wakeup_source>(std::function<void()> wake)> listen;
+  std::function<std::unique_ptr<wakeup_source>(wake_function wake)> listen;
   /// For kernels' heartbeats; null: nobody is called.
   std::shared_ptr<web_caller> web;
   /// For calls of models; null: there are none.

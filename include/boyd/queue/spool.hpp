@@ -38,6 +38,10 @@ class settlement_spool {
   /// Appends all items with one fsync. On an error the caller still owns them.
   result<void> append(const std::string& node_id, const std::vector<settlement>& items);
 
+  /// A result that the database does not take goes to `<path>.refused` before the next `rewrite`
+  /// takes its file away.
+  void set_aside(const node_settlement& refused);
+
   /// Replaces the content atomically by `items`; an empty list removes the file.
   result<void> rewrite(const std::vector<node_settlement>& items);
 

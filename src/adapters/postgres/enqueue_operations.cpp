@@ -247,11 +247,18 @@ void operations::insert_waiting(const std::vector<stored>& rows, bool from_now) 
              lines, from_now);
 }
 
-std::set<std::string> operations::woken() const {
-  auto all = woken_;
-  for (const auto& s : inserted_)
-    if (!all.contains(s.row.d.kernel_id) && !names_.claim_of(s.row.d.dispatch_id))
-      all.insert(s.row.d.kernel_id);
+wakeup operations::woken() const {
+  wakeup all{{}, woken_};
+  std::size_t told = 0;
+  for (const auto& s : inserted_) {
+    const auto& d = s.row.d;
+    if (all.kernels.contains(d.kernel_id) || names_.claim_of(d.dispatch_id))
+      continue;
+    if (++told > most_told || d.not_before > d.created_at)
+      all.kernels.insert(d.kernel_id);
+    else
+      all.add({d.kernel_id, d.agent_id, d.priority, 1});
+  }
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include "boyd/queue/transitions.hpp"
 #include "directory.hpp"
 #include "session.hpp"
+#include "wakeup.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -174,7 +175,7 @@ class operations {
 
   /// Kernels that got pending work: whom to notify after the commit. What was claimed with its
   /// enqueue is nothing to others.
-  std::set<std::string> woken() const;
+  wakeup woken() const;
 
  private:
   /// Of (kernel_no, status).

@@ -55,7 +55,7 @@ class postgres_store final : public dispatch_store {
   std::unique_ptr<directory> names_; ///< of db_
   std::string server_ = "not connected";
   int version_ = 0;
-  std::set<std::string> woken_;    ///< kernels whose work other nodes have not been told of
+  wakeup woken_;                   ///< what other nodes have not been told of
   std::optional<witness> witness_; ///< of earlier sessions, too
   std::string loss_;               ///< what was acknowledged and is gone; kept for who reads status
 };
@@ -358,7 +358,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
       ask_apart(operations, *db_, batch, questions, *names_, replies);
     }
   db_->commit();
-  woken_.merge(operations.woken());
+  woken_.add(operations.woken());
   return replies;
 }
 
@@ -376,17 +376,17 @@ void postgres_store::give_up(bool connection_lost) {
 /// After the commit and on its own: NOTIFY takes a database-wide lock when it commits. A lost one
 /// is repaired by the other nodes' poll: nothing waits until it is on the disk.
 void postgres_store::notify() {
-  const auto kernels = std::exchange(woken_, {});
-  if (kernels.empty() || !db_)
+  const auto news = std::exchange(woken_, {});
+  if (news.empty() || !db_)
     return;
   try {
-    array names;
-    for (const auto& k : kernels)
-      names.add(spoken_by(options_) + k);
+    array payloads;
+    for (const auto& each : payloads_of(news, spoken_by(options_)))
+      payloads.add(each);
     db_->begin_single();
     db_->run("SELECT set_config('synchronous_commit', 'off', true), pg_notify('boyd_work', "
              "k) FROM unnest($1::text[]) AS k",
-             parameters{}.add(names));
+             parameters{}.add(payloads));
     db_->commit();
   } catch (const failure& f) {
     spdlog::warn("database {}: no wake-up sent: {}", place(options_), f.why.what);

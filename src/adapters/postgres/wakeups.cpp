@@ -3,6 +3,7 @@
 #include "notices.hpp"
 #include "session.hpp"
 #include "store.hpp"
+#include "wakeup.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -28,7 +29,7 @@ using connection = std::unique_ptr<PGconn, finish>;
 /// Waits on sockets, never on the clock alone: the event descriptor ends every wait.
 class listener final : public wakeup_source {
  public:
-  listener(postgres_options options, std::function<void()> wake)
+  listener(postgres_options options, wake_function wake)
       : options_(std::move(options)), where_(postgres::place(options_)), wake_(std::move(wake)),
         stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
 
@@ -109,12 +110,21 @@ class listener final : public wakeup_source {
       if (PQconsumeInput(c) != 1)
         return false;
       bool any = false;
+      bool ask = false;
+      postgres::wakeup news;
       while (PGnotify* n = PQnotifies(c)) {
-        any = any || !is_own(n->extra);
+        if (!is_own(n->extra)) {
+          any = true;
+          const auto rows = postgres::rows_of(n->extra);
+          ask = ask || !rows;
+          for (const auto& row : rows.value_or(std::vector<store::due_agents::row>{}))
+            news.add(row);
+        }
         PQfreemem(n);
       }
       if (any)
-        wake_();
+        wake_(ask || news.rows.size() > postgres::most_told ? std::vector<store::due_agents::row>{}
+                                                            : std::move(news.rows));
     }
   }
 
@@ -132,7 +142,7 @@ class listener final : public wakeup_source {
     for (;;) {
       if (auto c = connect(); c && listen(c.get())) {
         failures = 0;
-        wake_(); // what was sent before LISTEN is lost
+        wake_({}); // what was sent before LISTEN is lost
         if (serve(c.get()))
           return;
         spdlog::warn("database {}: wake-ups lost, reconnecting", where_);
@@ -145,15 +155,14 @@ class listener final : public wakeup_source {
 
   postgres_options options_;
   std::string where_;
-  std::function<void()> wake_;
+  wake_function wake_;
   int stop_;
   std::thread thread_;
 };
 
 } // namespace
 
-std::unique_ptr<wakeup_source> make_postgres_wakeups(postgres_options options,
-                                                     std::function<void()> wake) {
+std::unique_ptr<wakeup_source> make_postgres_wakeups(postgres_options options, wake_function wake) {
   return std::make_unique<listener>(std::move(options), std::move(wake));
 }
 

@@ -184,7 +184,8 @@ TEST_CASE("case 22 notify-lost: wake-ups come, and come again after the listener
   const auto uri = shared_postgres()->make_database();
   auto s = opened(uri);
   event_latch woken;
-  auto source = adapters::make_postgres_wakeups(options_for(uri), [&] { woken.signal(); });
+  auto source =
+      adapters::make_postgres_wakeups(options_for(uri), [&](const auto&) { woken.signal(); });
   REQUIRE(woken.wait(1));
   REQUIRE(s->apply({dispatches(1, 2)}));
   s->tidy();
@@ -206,10 +207,12 @@ TEST_CASE("a node is not woken by its own words") {
   const auto speaker = adapters::make_postgres_store(options);
   REQUIRE(speaker->open());
   event_latch own;
-  const auto own_source = adapters::make_postgres_wakeups(options, [&] { own.signal(); });
+  const auto own_source =
+      adapters::make_postgres_wakeups(options, [&](const auto&) { own.signal(); });
   event_latch other;
   options.speaker = "another";
-  const auto other_source = adapters::make_postgres_wakeups(options, [&] { other.signal(); });
+  const auto other_source =
+      adapters::make_postgres_wakeups(options, [&](const auto&) { other.signal(); });
   // Each once for the beginning.
   REQUIRE(own.wait(1));
   REQUIRE(other.wait(1));
@@ -364,7 +367,7 @@ TEST_CASE("a listener without a server stops when it is told to") {
   if (skipped())
     return;
   adapters::postgres_options o = options_for("postgres://boyd@127.0.0.1:1/none");
-  const auto source = adapters::make_postgres_wakeups(o, [] {});
+  const auto source = adapters::make_postgres_wakeups(o, [](const auto&) {});
   REQUIRE(source != nullptr);
 }
 

@@ -65,7 +65,7 @@ class gated_store final : public dispatch_store {
     if (owner_.counts(cut_unit::changes))
       return fail(gone().error());
     if (replies && std::ranges::any_of(batch, [this](const auto& op) { return leaves_work(op); }))
-      owner_.parts_.tell_others();
+      owner_.parts_.tell_others(new_work(batch));
     return replies;
   }
 
@@ -91,6 +91,31 @@ class gated_store final : public dispatch_store {
            std::ranges::any_of(settled->items, waits, &settlement::dispatch_id);
   }
 
+  /// The rows of such a batch, each agent once, as PostgreSQL's adapter tells them; empty: the
+  /// others have to ask.
+  std::vector<store::due_agents::row> new_work(const std::vector<store::operation>& batch) const {
+    const auto& rows = owner_.parts_.database->all_rows();
+    std::map<std::pair<std::string, std::string>, store::due_agents::row> all;
+    for (const auto& op : batch) {
+      const auto* enqueued = std::get_if<store::enqueue_cycle>(&op);
+      if (enqueued == nullptr && leaves_work(op))
+        return {};
+      for (const auto& s : enqueued == nullptr ? std::vector<dispatch_spec>{} : enqueued->specs) {
+        const auto row = rows.find(s.dispatch_id);
+        if (row == rows.end() || row->second.d.status != dispatch_status::pending)
+          continue;
+        if (s.delay.count() > 0)
+          return {};
+        auto& told = all[{s.kernel_id, s.agent_id}];
+        told = {s.kernel_id, s.agent_id, std::max(told.priority, s.priority), told.count + 1};
+      }
+    }
+    std::vector<store::due_agents::row> told;
+    for (auto& [agent, row] : all)
+      told.push_back(std::move(row));
+    return told;
+  }
+
   static result<void> gone() { return fail(errc::store_unavailable, "the machine is off", "sim"); }
 
   machine& owner_;
@@ -108,7 +133,7 @@ class absent_monitor final : public web_caller {
 
 class machine::wakeup final : public wakeup_source {
  public:
-  wakeup(machine& owner, std::function<void()> wake) : owner_(owner) {
+  wakeup(machine& owner, wake_function wake) : owner_(owner) {
     owner_.waker_ = std::move(wake);
     owner_.woken_by_ = this;
   }
@@ -158,7 +183,7 @@ std::shared_ptr<node_context> machine::make_context() {
     return std::make_unique<gated_store>(*this, make_sim_store(parts_.database, &connection_));
   };
   if (parts_.shared_store)
-    context->ports.listen = [this](std::function<void()> wake) {
+    context->ports.listen = [this](wake_function wake) {
       return std::make_unique<wakeup>(*this, std::move(wake));
     };
   context->home = home;
@@ -320,11 +345,11 @@ void machine::slow_store(std::size_t batches, milliseconds each) {
   slow_by_ = each;
 }
 
-void machine::wake() {
+void machine::wake(const std::vector<store::due_agents::row>& work) {
   if (!waker_)
     return;
   if (wakeups_to_lose_ == 0)
-    return waker_();
+    return waker_(work);
   --wakeups_to_lose_;
   ++wakeups_lost_;
 }

@@ -61,8 +61,8 @@ struct machine_parts {
   std::function<void()> committed;
   /// A message has been handled that changed a file or made a commit.
   std::function<void()> changed;
-  /// This machine has put something into the shared queue.
-  std::function<void()> tell_others;
+  /// This machine has put something into the shared queue; see `wake`.
+  wake_function tell_others;
   bool shared_store = true;
   housekeeping_intervals housekeeping;
 };
@@ -128,8 +128,8 @@ class machine {
   /// The next `n` wake-ups from other nodes are lost.
   void lose_wakeups(std::size_t n) { wakeups_to_lose_ += n; }
   std::uint64_t wakeups_lost() const { return wakeups_lost_; }
-  /// Another node has put something into the queue.
-  void wake();
+  /// Another node has put something into the queue: this, or, when it is empty, something else.
+  void wake(const std::vector<store::due_agents::row>& work);
   /// Ends all that lasts of faults, but for stops and jumps of the clock.
   void mend();
   /// What was to happen after some messages or changes does not.
@@ -198,7 +198,7 @@ class machine {
   std::shared_ptr<sim_http_client> models_;
   std::unique_ptr<test::deterministic_system> system_;
   root_actor root_;
-  std::function<void()> waker_;
+  wake_function waker_;
   const wakeup* woken_by_ = nullptr; ///< whose `waker_` is
   store_faults connection_;
   std::optional<disk_fault> sickness_;

@@ -112,10 +112,10 @@ std::unique_ptr<machine> world::make_machine(std::size_t number) {
       chats_->stepped(*machines_[number]);
   };
   parts.committed = [this, number] { inspector_->committed(*machines_[number]); };
-  parts.tell_others = [this, number] {
+  parts.tell_others = [this, number](const std::vector<store::due_agents::row>& work) {
     for (std::size_t i = 0; i < machines_.size(); ++i)
       if (i != number)
-        machines_[i]->wake();
+        machines_[i]->wake(work);
   };
   parts.shared_store = options_.shared_store;
   parts.housekeeping = options_.housekeeping;
