@@ -29,6 +29,34 @@ bool is_failed_write(const error& e) {
   return e.code == errc::no_space || e.code == errc::io_error;
 }
 
+/// Of what the requests of one transaction carry.
+constexpr std::size_t most_joined_bytes = std::size_t{16} << 20;
+
+/// Outputs, prompts and facts; the rest is small.
+std::size_t bytes_of(const store::operation& op) {
+  return std::visit(
+      []<class Operation>(const Operation& what) {
+        std::size_t bytes = 0;
+        if constexpr (std::is_same_v<Operation, store::settle>)
+          for (const auto& item : what.items)
+            bytes += item.outcome.output.size();
+        else if constexpr (std::is_same_v<Operation, store::enqueue_cycle>)
+          for (const auto& spec : what.specs)
+            bytes += spec.prompt.size();
+        else if constexpr (std::is_same_v<Operation, store::put_fact>)
+          bytes = what.value.size();
+        return bytes;
+      },
+      op);
+}
+
+std::size_t bytes_of(const store_request& request) {
+  std::size_t bytes = 0;
+  for (const auto& op : request.operations)
+    bytes += bytes_of(op);
+  return bytes;
+}
+
 using some_jobs = std::vector<job<store_request, store_reply>*>;
 
 /// Requests that only ask, and the others.
@@ -140,6 +168,12 @@ bool is_outage(const error& e) {
          e.code == errc::corrupt;
 }
 
+bool is_refusal(const error& e) {
+  const auto category = category_of(e);
+  return !is_outage(e) &&
+         (category == error_category::bug || category == error_category::permanent);
+}
+
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
                              const clock_port& clock, std::shared_ptr<long_work> work)
     : store_(std::move(store)), spool_(std::move(spool)), clock_(clock), work_(std::move(work)) {
@@ -150,23 +184,42 @@ store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settl
   });
 }
 
+/// One transaction after the other, none of them large: each is to be over long before it is given
+/// up, and the log of a database grows by no more than one at a time.
 void store_session::perform(jobs& batch) {
-  some_jobs all;
-  all.reserve(batch.size());
-  for (auto& j : batch)
-    all.push_back(&j);
+  for (auto next = batch.begin(); next != batch.end();) {
+    some_jobs some;
+    std::size_t bytes = 0;
+    for (; next != batch.end(); ++next) {
+      bytes += bytes_of(next->request);
+      if (!some.empty() && bytes > most_joined_bytes)
+        break;
+      some.push_back(&*next);
+    }
+    perform_some(some);
+  }
+}
+
+void store_session::perform_some(const some_jobs& batch) {
   if (auto ready = ensure_open(); !ready)
-    answer_during_outage(all, ready.error());
+    answer_during_outage(batch, ready.error());
   else if (write_failed_)
-    perform_apart(all);
+    perform_apart(batch);
   else
-    perform_together(all);
+    perform_together(batch);
 }
 
 void store_session::perform_together(const some_jobs& batch) {
   auto replies = apply_joined(batch);
   if (replies) {
     distribute(batch, std::move(*replies));
+    return;
+  }
+  if (is_refusal(replies.error()) && batch.size() > 1) {
+    // What one of them is refused for must not be the answer to the others.
+    const auto middle = batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2);
+    perform_some({batch.begin(), middle});
+    perform_some({middle, batch.end()});
     return;
   }
   if (!is_outage(replies.error())) {

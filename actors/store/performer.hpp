@@ -18,6 +18,8 @@ class clock_port;
 
 /// The store itself does not work, or not now: another request would fare no better.
 bool is_outage(const error& e);
+/// Something in the request is what the store does not take: another request may fare better.
+bool is_refusal(const error& e);
 
 /// The store worker's side without actors: opens the store, joins requests into one transaction,
 /// spools results while the store is away and records them when it is back. Blocking; one thread.
@@ -53,6 +55,7 @@ class store_session {
   result<void> prove_writes();
   result<void> record_spool();                                            // spooled.cpp
   result<void> record_some(std::span<const queue::node_settlement> some); // spooled.cpp
+  void perform_some(const some_jobs& batch);
   void perform_together(const some_jobs& batch);
   void perform_apart(const some_jobs& batch);
   void answer(const some_jobs& questions, const error& why);

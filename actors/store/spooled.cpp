@@ -12,8 +12,8 @@ namespace boyd {
 namespace {
 
 /// Of one transaction, which is to be over long before anybody gives it up.
-constexpr std::size_t most_items = 64;
-constexpr std::size_t most_bytes = std::size_t{4} << 20;
+constexpr std::size_t most_group_items = 64;
+constexpr std::size_t most_group_bytes = std::size_t{4} << 20;
 /// After this, whoever waits for the store's worker hears of it before more is recorded.
 constexpr milliseconds turn = 5s;
 
@@ -28,9 +28,9 @@ std::size_t bytes_of(const queue::node_settlement& s) {
 std::size_t group_of(spooled_items items) {
   std::size_t bytes = 0;
   std::size_t n = 0;
-  for (; n < std::min(items.size(), most_items); ++n) {
+  for (; n < std::min(items.size(), most_group_items); ++n) {
     bytes += bytes_of(items[n]);
-    if (n > 0 && bytes > most_bytes)
+    if (n > 0 && bytes > most_group_bytes)
       break;
   }
   return n;
@@ -95,9 +95,7 @@ result<void> store_session::record_some(spooled_items some) {
                      some[i].item.dispatch_id);
     return {};
   }
-  const auto category = category_of(replies.error());
-  const bool is_its_own = category == error_category::bug || category == error_category::permanent;
-  if (!is_its_own || is_outage(replies.error()))
+  if (!is_refusal(replies.error()))
     return fail(replies.error());
   if (some.size() == 1) {
     spdlog::error("store: the spooled result of {} cannot be recorded and goes to "

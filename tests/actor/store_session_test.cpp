@@ -20,12 +20,12 @@ using jobs = std::vector<job<store_request, store_reply>>;
 
 /// What the fake store does with the next batches, and what it was given.
 struct script {
-  enum class step { answer, throw_it, lose_it, refuse_it, lock_it };
+  enum class step { answer, throw_it, lose_it, lock_it };
   std::deque<step> steps;
   std::vector<std::vector<std::string>> seen; ///< keys of put_fact, per call
   std::vector<std::string> concerns;
   std::size_t room = no_end;     ///< bytes of facts that the disk still takes
-  std::string poison;            ///< a dispatch whose settlement is refused
+  std::string poison;            ///< a dispatch whose settlement is refused, or the key of a fact
   std::function<void()> settles; ///< called before settlements are taken
   std::vector<std::string> settled;
   int opened = 0;
@@ -57,8 +57,6 @@ class scripted_store final : public dispatch_store {
       throw std::runtime_error("the store breaks its worker");
     if (step == script::step::lose_it)
       return fail(errc::commit_in_doubt, "the connection is gone");
-    if (step == script::step::refuse_it)
-      return fail(errc::bug, "no");
     if (step == script::step::lock_it)
       return fail(errc::locked, "another process holds the database");
     for (const auto& op : batch)
@@ -70,6 +68,8 @@ class scripted_store final : public dispatch_store {
         script_->settled.push_back(s->items[0].dispatch_id);
     if (script_->settles && std::holds_alternative<store::settle>(batch.front()))
       script_->settles();
+    if (std::ranges::find(keys, script_->poison) != keys.end())
+      return fail(errc::bug, "invalid byte sequence");
     std::size_t wanted = 0;
     for (const auto& op : batch)
       if (const auto* fact = std::get_if<store::put_fact>(&op))
@@ -272,17 +272,35 @@ TEST_CASE("results are spooled also when a count comes with them, which is refus
   CHECK(kept->items[0].item.dispatch_id == "dispatch-1");
 }
 
-TEST_CASE("an error that is no outage is everybody's answer, without a repeat", "[store]") {
+TEST_CASE("what one request is refused for is not the answer to those beside it", "[store]") {
   fixture f;
-  f.plan->steps = {script::step::refuse_it};
+  f.plan->poison = "b";
   auto batch = three_jobs();
   f.session.perform(batch);
-  CHECK(f.plan->seen.size() == 1);
-  for (const auto& j : batch) {
-    REQUIRE_FALSE(j.reply);
-    CHECK(j.reply.error().code == errc::bug);
-  }
+  REQUIRE_FALSE(batch[0].reply);
+  CHECK(batch[0].reply.error().code == errc::bug);
+  CHECK(batch[1].reply);
+  CHECK(batch[2].reply);
+  CHECK(f.plan->seen.back() == std::vector<std::string>{"c"});
   CHECK(f.session.health().ok);
+}
+
+TEST_CASE("requests that carry much are not all joined", "[store]") {
+  fixture f;
+  jobs batch;
+  constexpr std::size_t requests = 40;
+  for (std::size_t i = 0; i < requests; ++i) {
+    store_request r;
+    r.operations.emplace_back(
+        store::put_fact{"scope", std::to_string(i), std::string(std::size_t{1} << 20, 'v')});
+    batch.emplace_back(std::move(r));
+  }
+  f.session.perform(batch);
+  std::vector<std::size_t> sizes;
+  for (const auto& transaction : f.plan->seen)
+    sizes.push_back(transaction.size());
+  CHECK(sizes == std::vector<std::size_t>{16, 16, 8});
+  CHECK(std::ranges::all_of(batch, [](const auto& j) { return j.reply.has_value(); }));
 }
 
 TEST_CASE("a database that another process holds is in the store's health until it is let go",

@@ -48,6 +48,9 @@ TEST_CASE("PostgreSQL chaos: four nodes lose nothing and do nothing twice", "[ch
   lab.start();
   lab.rage(chaos_time());
   const auto amiss = lab.settle();
+  // What has not moved after as long again is not late.
+  if (!amiss.empty() && lab.settle() == amiss)
+    tell_broken("it stands still: " + amiss);
   INFO(amiss);
   CHECK(amiss.empty());
   for (const int code : lab.end())

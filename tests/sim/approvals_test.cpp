@@ -76,7 +76,8 @@ class office {
     parts.note = [](std::uint64_t) {};
     parts.behave = [this](const process_spec&) { return act(); };
     parts.answer = think;
-    parts.committed = parts.changed = parts.tell_others = [] {};
+    parts.committed = parts.changed = [] {};
+    parts.tell_others = [](const auto&) {};
     parts.shared_store = false;
     machine_ = std::make_unique<machine>(std::move(parts));
     machine_->boot(configuration_);
