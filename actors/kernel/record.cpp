@@ -459,11 +459,15 @@ void write_final_block(self_pointer self) {
   request.operations.emplace_back(
       store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history});
   ask<store_reply>(self, s.parts.store, std::move(request), [self, running](result<store_reply> r) {
+    const auto history = r ? reply_of<store::list_cycles>(r->values.back()) : fail(r.error());
+    if (!history) {
+      // STATE.md stays: without the earlier rows it would forget what has been acknowledged.
+      warn_unfinished(self, "its cycle's row and STATE.md do not say how far it got",
+                      history.error());
+      return finished(self);
+    }
     std::vector<cycle_record> rows{running};
-    if (!r)
-      warn_unfinished(self, "its cycle's row does not say how far it got", r.error());
-    else if (auto history = reply_of<store::list_cycles>(r->values.back()))
-      rows.insert(rows.end(), history->begin(), history->end());
+    rows.insert(rows.end(), history->begin(), history->end());
     rows.resize(std::min(rows.size(), self->state.settings->max_cycle_history));
     render_cut_short(self, running, rows);
   });
