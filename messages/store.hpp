@@ -25,12 +25,7 @@ struct store_reply {
 };
 
 /// Work that has just been enqueued for one agent, due at once.
-struct queued_work {
-  std::string kernel_id;
-  std::string agent_id;
-  int priority = 0; ///< the best of it
-  std::uint64_t count = 0;
-};
+using queued_work = store::due_agents::row;
 
 /// Work that is about to be enqueued. Who can run it at once claims it with this number: the claim
 /// is then in the transaction of the work, one flush of the disk earlier. Each agent's work is

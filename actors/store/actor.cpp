@@ -186,13 +186,9 @@ store_keeper::promise accept(self_pointer self, store_request& r) {
 
 /// Tells the store, from any thread and also when it is gone, that another node has work.
 wake_function wake_of(self_pointer self) {
-  return [me = caf::actor_cast<caf::actor_addr>(store_actor(self))](
-             const std::vector<store::due_agents::row>& work) {
-    external_wakeup told;
-    for (const auto& w : work)
-      told.queued.push_back({w.kernel_id, w.agent_id, w.priority, w.count});
+  return [me = caf::actor_cast<caf::actor_addr>(store_actor(self))](std::vector<queued_work> work) {
     if (auto strong = caf::actor_cast<caf::actor>(caf::actor_cast<caf::strong_actor_ptr>(me)))
-      caf::anon_send(strong, std::move(told));
+      caf::anon_send(strong, external_wakeup{{}, std::move(work)});
   };
 }
 

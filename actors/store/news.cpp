@@ -1,5 +1,7 @@
 #include "actors/store/news.hpp"
 
+#include "boyd/queue/due_work.hpp"
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -7,21 +9,6 @@
 namespace boyd {
 
 namespace {
-
-/// So much is told of; for more a question to the store is cheaper.
-constexpr std::size_t most_told = 16;
-
-void add(std::vector<queued_work>& all, const queued_work& one) {
-  const auto same = std::ranges::find_if(all, [&](const queued_work& w) {
-    return w.agent_id == one.agent_id && w.kernel_id == one.kernel_id;
-  });
-  if (same == all.end()) {
-    all.push_back(one);
-    return;
-  }
-  same->count += one.count;
-  same->priority = std::max(same->priority, one.priority);
-}
 
 queued_work work_of(const dispatch_spec& spec) {
   return {spec.kernel_id, spec.agent_id, spec.priority, 1};
@@ -41,10 +28,10 @@ std::vector<queued_work> work_of(const store_request& request) {
     if (e == nullptr)
       continue;
     rows += e->specs.size();
-    if (rows > most_told || std::ranges::any_of(e->specs, is_delayed))
+    if (rows > queue::most_told || std::ranges::any_of(e->specs, is_delayed))
       return {};
     for (const auto& spec : e->specs)
-      add(all, work_of(spec));
+      queue::add_due(all, work_of(spec));
   }
   return all;
 }
@@ -53,7 +40,8 @@ void small_cycles::note(const store_request& request) {
   constexpr std::size_t most_remembered = 64;
   for (const auto& op : request.operations) {
     const auto* e = std::get_if<store::enqueue_cycle>(&op);
-    if (e == nullptr || e->decisions.empty() || e->specs.empty() || e->specs.size() > most_told)
+    if (e == nullptr || e->decisions.empty() || e->specs.empty() ||
+        e->specs.size() > queue::most_told)
       continue;
     newest_.push_back({e->cycle_id, e->kernel_id});
     if (newest_.size() > most_remembered)
@@ -73,7 +61,7 @@ void small_cycles::ask_behind(store_request& request) const {
   store::list_dispatches rows;
   rows.kernel_id = found->kernel_id;
   rows.cycle_id = found->cycle_id;
-  rows.limit = most_told + 1;
+  rows.limit = queue::most_told + 1;
   request.operations.emplace_back(std::move(rows));
 }
 
@@ -82,8 +70,8 @@ void queue_news::collect(const store::enqueue_cycle& op, const store::any_reply&
   const auto* reply = std::get_if<store::enqueue_cycle::reply>(&any);
   if (reply == nullptr || work_)
     return;
-  work_ = queued_.size() + op.specs.size() > most_told || reply->inserted < op.specs.size() ||
-          std::ranges::any_of(op.specs, is_delayed);
+  work_ = queued_.size() + op.specs.size() > queue::most_told ||
+          reply->inserted < op.specs.size() || std::ranges::any_of(op.specs, is_delayed);
   if (work_)
     return;
   for (const auto& spec : op.specs)
@@ -154,7 +142,7 @@ std::vector<queued_work> queue_news::queued() const {
   std::vector<queued_work> all;
   for (const auto& w : queued_)
     if (!work_)
-      add(all, w.what);
+      queue::add_due(all, w.what);
   return all;
 }
 

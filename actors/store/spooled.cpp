@@ -98,6 +98,11 @@ result<void> store_session::record_some(spooled_items some) {
   if (!is_refusal(replies.error()))
     return fail(replies.error());
   if (some.size() == 1) {
+    // It is the result only if the store takes others: one of nobody changes nothing.
+    settlement of_nobody;
+    of_nobody.dispatch_id = "nobody";
+    if (const auto works = apply({store::settle{some[0].node_id, {of_nobody}}}); !works)
+      return fail(works.error());
     spdlog::error("store: the spooled result of {} cannot be recorded and goes to "
                   "run/spool.jsonl.refused: {}",
                   some[0].item.dispatch_id, to_string(replies.error()));

@@ -27,7 +27,8 @@ struct script {
   std::size_t room = no_end;     ///< bytes of facts that the disk still takes
   std::string poison;            ///< a dispatch whose settlement is refused, or the key of a fact
   std::function<void()> settles; ///< called before settlements are taken
-  std::vector<std::string> settled;
+  std::vector<std::string> settled; ///< but not of nobody
+  bool takes_results = true;
   int opened = 0;
 
   static constexpr std::size_t no_end = std::size_t{1} << 40;
@@ -64,8 +65,12 @@ class scripted_store final : public dispatch_store {
           s && s->items[0].dispatch_id == script_->poison)
         return fail(errc::bug, "invalid byte sequence");
     for (const auto& op : batch)
-      if (const auto* s = std::get_if<store::settle>(&op))
-        script_->settled.push_back(s->items[0].dispatch_id);
+      if (const auto* s = std::get_if<store::settle>(&op)) {
+        if (!script_->takes_results)
+          return fail(errc::bug, "the table is gone");
+        if (s->items[0].dispatch_id != "nobody")
+          script_->settled.push_back(s->items[0].dispatch_id);
+      }
     if (script_->settles && std::holds_alternative<store::settle>(batch.front()))
       script_->settles();
     if (std::ranges::find(keys, script_->poison) != keys.end())
@@ -178,6 +183,18 @@ TEST_CASE("one spooled result that the store does not take does not keep the oth
   CHECK_THAT(refused, Catch::Matchers::Contains("\"d37\""));
   CHECK(std::ranges::count(refused, '\n') == 1);
   CHECK(f.session.health().ok);
+}
+
+TEST_CASE("a store that takes no result at all sets none aside", "[store]") {
+  fixture f;
+  spool_results(f, 3, 10);
+  f.plan->takes_results = false;
+  CHECK_FALSE(ask_one(f));
+  CHECK_FALSE(std::filesystem::exists(f.directory.file("spool.jsonl.refused")));
+  f.plan->takes_results = true;
+  f.clock->passed += 1s;
+  CHECK(ask_one(f));
+  CHECK(f.plan->settled == std::vector<std::string>{"d0", "d1", "d2"});
 }
 
 TEST_CASE("much that was spooled is recorded in turns, and none of it twice", "[store]") {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "chaos/clock/wall_clock.hpp"
-#include "support/temp_dir.hpp"
+#include "support/shared_block.hpp"
 
 #include <chrono>
 #include <map>
@@ -13,11 +13,6 @@ namespace boyd::test {
 /// Usable from any thread.
 class clock_hand {
  public:
-  clock_hand();
-  ~clock_hand();
-  clock_hand(const clock_hand&) = delete;
-  clock_hand& operator=(const clock_hand&) = delete;
-
   /// What a program needs in its environment to have this clock.
   std::map<std::string, std::string> environment() const;
   /// From now on so far ahead of the true time; behind it when negative.
@@ -26,8 +21,7 @@ class clock_hand {
   std::uint64_t asked() const { return clock_->asked; }
 
  private:
-  temp_dir directory_;
-  wall_clock* clock_ = nullptr;
+  shared_block<wall_clock> clock_;
 };
 
 } // namespace boyd::test

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fcntl.h>
-#include <new>
 #include <stdexcept>
-#include <sys/mman.h>
 #include <unistd.h>
 
 namespace boyd::crash {
@@ -32,23 +29,6 @@ std::filesystem::path fast_place() {
                                                     : std::filesystem::temp_directory_path();
 }
 
-shim::shim() : path_(directory_.file("control")) {
-  const int fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  const bool sized = fd >= 0 && ::ftruncate(fd, sizeof(control_block)) == 0;
-  void* at = sized
-                 ? ::mmap(nullptr, sizeof(control_block), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                 : MAP_FAILED;
-  if (fd >= 0)
-    ::close(fd);
-  if (at == MAP_FAILED)
-    throw std::runtime_error("cannot map " + path_);
-  block_ = new (at) control_block{};
-}
-
-shim::~shim() {
-  ::munmap(block_, sizeof(control_block));
-}
-
 std::map<std::string, std::string> shim::arm(const std::string& below, const fault& f) {
   block_->calls = 0;
   block_->at = f.at;
@@ -68,7 +48,7 @@ std::map<std::string, std::string> shim::arm(const std::string& below, const fau
   put(block_->mount, f.mount);
   put(block_->struck, {});
   std::map<std::string, std::string> environment{{"LD_PRELOAD", BOYD_CRASH_SHIM},
-                                                 {control_variable, path_}};
+                                                 {control_variable, block_.path()}};
   // Preloaded, the shim stands before the sanitizer's library, which would refuse to start.
   if (BOYD_CRASH_SANITIZED)
     environment["ASAN_OPTIONS"] = "verify_asan_link_order=0";

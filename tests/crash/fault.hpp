@@ -1,7 +1,7 @@
 #pragma once
 
 #include "crash/control_block.hpp"
-#include "support/temp_dir.hpp"
+#include "support/shared_block.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -28,11 +28,6 @@ struct fault {
 /// The preload shim as a test holds it: arms it, reads its count, ends its fault. One at a time.
 class shim {
  public:
-  shim();
-  ~shim();
-  shim(const shim&) = delete;
-  shim& operator=(const shim&) = delete;
-
   /// Arms it for the next program and returns the environment that the program needs. `below`: the
   /// directory whose calls count, as the kernel names it (no links in it).
   std::map<std::string, std::string> arm(const std::string& below, const fault& f);
@@ -50,9 +45,7 @@ class shim {
   void end_fault() { block_->over = 1; }
 
  private:
-  test::temp_dir directory_;
-  std::string path_;
-  control_block* block_ = nullptr;
+  test::shared_block<control_block> block_;
 };
 
 } // namespace boyd::crash

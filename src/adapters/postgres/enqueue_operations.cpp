@@ -254,10 +254,10 @@ wakeup operations::woken() const {
     const auto& d = s.row.d;
     if (all.kernels.contains(d.kernel_id) || names_.claim_of(d.dispatch_id))
       continue;
-    if (++told > most_told || d.not_before > d.created_at)
+    if (++told > queue::most_told || d.not_before > d.created_at)
       all.kernels.insert(d.kernel_id);
     else
-      all.add({d.kernel_id, d.agent_id, d.priority, 1});
+      queue::add_due(all.rows, {d.kernel_id, d.agent_id, d.priority, 1});
   }
   return all;
 }

@@ -1,5 +1,6 @@
 #include "wakeup.hpp"
 
+#include "boyd/core/text.hpp"
 #include "boyd/queue/transitions.hpp"
 
 #include <algorithm>
@@ -15,17 +16,6 @@ constexpr std::size_t most_payload = 7900;
 constexpr char separator = '\t';
 constexpr std::size_t fields_of_a_row = 3;
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (std::size_t from = 0;;) {
-    const auto at = text.find(separator, from);
-    parts.push_back(text.substr(from, at - from));
-    if (at == std::string_view::npos)
-      return parts;
-    from = at + 1;
-  }
-}
-
 template <class Number>
 bool read(std::string_view text, Number& into) {
   const auto* end = text.data() + text.size();
@@ -35,22 +25,10 @@ bool read(std::string_view text, Number& into) {
 
 } // namespace
 
-void wakeup::add(const store::due_agents::row& row) {
-  const auto same = std::ranges::find_if(rows, [&](const store::due_agents::row& r) {
-    return r.agent_id == row.agent_id && r.kernel_id == row.kernel_id;
-  });
-  if (same == rows.end()) {
-    rows.push_back(row);
-    return;
-  }
-  same->count += row.count;
-  same->priority = std::max(same->priority, row.priority);
-}
-
 void wakeup::add(wakeup other) {
   kernels.merge(other.kernels);
   for (const auto& row : other.rows)
-    add(row);
+    queue::add_due(rows, row);
 }
 
 std::vector<std::string> payloads_of(const wakeup& w, std::string_view spoken_by) {
@@ -71,8 +49,8 @@ std::vector<std::string> payloads_of(const wakeup& w, std::string_view spoken_by
       whole += separator + row.agent_id + separator + std::to_string(row.priority) + separator +
                std::to_string(row.count);
     }
-    payloads.push_back(readable && told <= most_told && whole.size() <= most_payload ? whole
-                                                                                     : bare);
+    payloads.push_back(readable && told <= queue::most_told && whole.size() <= most_payload ? whole
+                                                                                            : bare);
   }
   return payloads;
 }
@@ -81,9 +59,9 @@ std::optional<std::vector<store::due_agents::row>> rows_of(std::string_view payl
   const auto space = payload.find(' ');
   if (space == std::string_view::npos)
     return std::nullopt;
-  const auto parts = split(payload.substr(space + 1));
+  const auto parts = split(payload.substr(space + 1), separator);
   const auto rows = (parts.size() - 1) / fields_of_a_row;
-  if (rows == 0 || rows > most_told || parts.size() != 1 + rows * fields_of_a_row)
+  if (rows == 0 || rows > queue::most_told || parts.size() != 1 + rows * fields_of_a_row)
     return std::nullopt;
   std::vector<store::due_agents::row> all;
   for (std::size_t i = 1; i < parts.size(); i += fields_of_a_row) {

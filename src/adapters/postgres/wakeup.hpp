@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/queue/due_work.hpp"
 
 #include <optional>
 #include <set>
@@ -18,12 +18,8 @@ struct wakeup {
   std::set<std::string> kernels;
 
   bool empty() const { return rows.empty() && kernels.empty(); }
-  void add(const store::due_agents::row& row);
   void add(wakeup other);
 };
-
-/// So much work is told of; for more a question to the store is cheaper.
-inline constexpr std::size_t most_told = 16;
 
 /// The payloads that tell it, one for each kernel: who speaks, a space, the kernel; then, when all
 /// is told, for each agent a tab, its id, a tab, the priority, a tab, the count. Earlier versions

@@ -111,20 +111,20 @@ class listener final : public wakeup_source {
         return false;
       bool any = false;
       bool ask = false;
-      postgres::wakeup news;
+      std::vector<store::due_agents::row> news;
       while (PGnotify* n = PQnotifies(c)) {
         if (!is_own(n->extra)) {
           any = true;
           const auto rows = postgres::rows_of(n->extra);
           ask = ask || !rows;
           for (const auto& row : rows.value_or(std::vector<store::due_agents::row>{}))
-            news.add(row);
+            queue::add_due(news, row);
         }
         PQfreemem(n);
       }
       if (any)
-        wake_(ask || news.rows.size() > postgres::most_told ? std::vector<store::due_agents::row>{}
-                                                            : std::move(news.rows));
+        wake_(ask || news.size() > queue::most_told ? std::vector<store::due_agents::row>{}
+                                                    : std::move(news));
     }
   }
 

@@ -10,10 +10,10 @@ using adapters::postgres::wakeup;
 
 TEST_CASE("a wake-up tells what is new, each agent once, a word for each kernel") {
   wakeup w;
-  w.add({"k", "a", 3, 1});
-  w.add({"k", "b", 1, 2});
-  w.add({"k", "a", 5, 4});
-  w.add({"other", "a", -1, 1});
+  queue::add_due(w.rows, {"k", "a", 3, 1});
+  queue::add_due(w.rows, {"k", "b", 1, 2});
+  queue::add_due(w.rows, {"k", "a", 5, 4});
+  queue::add_due(w.rows, {"other", "a", -1, 1});
   const auto payloads = payloads_of(w, "node-1 ");
   REQUIRE(payloads.size() == 2);
   const auto rows = rows_of(payloads[0]);
@@ -30,18 +30,18 @@ TEST_CASE("a wake-up tells what is new, each agent once, a word for each kernel"
 TEST_CASE("of what cannot be told, or is much, a wake-up says no more than the kernel") {
   wakeup w;
   SECTION("more has changed") {
-    w.add({"k", "a", 0, 1});
+    queue::add_due(w.rows, {"k", "a", 0, 1});
     w.kernels.insert("k");
   }
   SECTION("an id that would be read as two") {
-    w.add({"k", "a\tb", 0, 1});
+    queue::add_due(w.rows, {"k", "a\tb", 0, 1});
   }
   SECTION("many agents") {
     for (int i = 0; i < 17; ++i)
-      w.add({"k", "a" + std::to_string(i), 0, 1});
+      queue::add_due(w.rows, {"k", "a" + std::to_string(i), 0, 1});
   }
   SECTION("longer than NOTIFY takes") {
-    w.add({"k", std::string(8000, 'a'), 0, 1});
+    queue::add_due(w.rows, {"k", std::string(8000, 'a'), 0, 1});
   }
   CHECK(payloads_of(w, "node-1 ") == std::vector<std::string>{"node-1 k"});
 }

@@ -2,6 +2,7 @@
 
 #include "boyd/ports/time_zones.hpp"
 #include "boyd/ports/web_caller.hpp"
+#include "boyd/queue/due_work.hpp"
 #include "messages/node.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/sim/workspaces.hpp"
@@ -95,7 +96,7 @@ class gated_store final : public dispatch_store {
   /// others have to ask.
   std::vector<store::due_agents::row> new_work(const std::vector<store::operation>& batch) const {
     const auto& rows = owner_.parts_.database->all_rows();
-    std::map<std::pair<std::string, std::string>, store::due_agents::row> all;
+    std::vector<store::due_agents::row> told;
     for (const auto& op : batch) {
       const auto* enqueued = std::get_if<store::enqueue_cycle>(&op);
       if (enqueued == nullptr && leaves_work(op))
@@ -106,13 +107,9 @@ class gated_store final : public dispatch_store {
           continue;
         if (s.delay.count() > 0)
           return {};
-        auto& told = all[{s.kernel_id, s.agent_id}];
-        told = {s.kernel_id, s.agent_id, std::max(told.priority, s.priority), told.count + 1};
+        queue::add_due(told, {s.kernel_id, s.agent_id, s.priority, 1});
       }
     }
-    std::vector<store::due_agents::row> told;
-    for (auto& [agent, row] : all)
-      told.push_back(std::move(row));
     return told;
   }
 
