@@ -285,7 +285,7 @@ void ask_due(self_pointer self) {
                 tell_due(self, *r);
               } else {
                 st.store_problem = to_string(r.error());
-                poll_in(self, 1s);
+                poll_in(self, st.context->housekeeping.retry);
               }
               if (std::exchange(st.ask_again, false))
                 ask_due(self);
@@ -309,7 +309,7 @@ void recover(self_pointer self) {
   auto& s = self->state;
   if (auto passed = faults::pass("dispatchers.recover"); !passed) {
     s.store_problem = to_string(passed.error());
-    return self->delayed_send(self, 1s, start_claiming{});
+    return self->delayed_send(self, s.context->housekeeping.retry, start_claiming{});
   }
   store::take_back op;
   op.node_id = s.context->node_id;
@@ -318,7 +318,7 @@ void recover(self_pointer self) {
             [self, limit = op.limit](result<store::take_back::reply> r) {
               if (!r) {
                 self->state.store_problem = to_string(r.error());
-                self->delayed_send(self, 1s, start_claiming{});
+                self->delayed_send(self, self->state.context->housekeeping.retry, start_claiming{});
                 return;
               }
               log_recovered("own", *r);

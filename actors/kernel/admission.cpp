@@ -13,8 +13,6 @@ namespace boyd::kernel_impl {
 
 namespace {
 
-/// How long a look that could not read the store waits.
-constexpr milliseconds look_retry = 1s;
 /// Rows of a cycle's decisions that are the kernel's own: what models were asked.
 constexpr std::size_t voices = 2;
 
@@ -106,7 +104,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
                      auto& st = self->state;
                      if (!r) {
                        st.problem = to_string(r.error());
-                       return look_at(self, now_of(self) + look_retry);
+                       return look_at(self, now_of(self) + st.parts.context->housekeeping.retry);
                      }
                      st.unanswered.clear();
                      if (take_slots(self, asked, r->values) && decision.cancel_running)
@@ -330,7 +328,7 @@ void look(self_pointer self) {
               auto& st = self->state;
               if (!r) {
                 st.problem = to_string(r.error());
-                return look_at(self, now_of(self) + look_retry);
+                return look_at(self, now_of(self) + st.parts.context->housekeeping.retry);
               }
               if (!st.cycle)
                 st.problem.clear();

@@ -15,10 +15,6 @@ namespace boyd::kernel_impl {
 
 namespace {
 
-/// A step that needs the store is repeated this often.
-constexpr milliseconds step_retry = 1s;
-/// Rows of the running cycle are looked at this often, beside the wake-ups by message.
-constexpr milliseconds rows_poll = 2s;
 /// More agents than this in one kernel are refused by the configuration.
 constexpr std::size_t rows_of_a_cycle = 4096;
 /// Where orient's request has the totals of budgets.
@@ -235,7 +231,7 @@ void act(self_pointer self) {
                    : "skipped (" + d.reason + ")" + (d.detail.empty() ? "" : ": " + d.detail));
     // What was queued just now is not final yet: its end is told, and looked for by the poll.
     if (!st.cycle->plan().specs.empty() && !st.finishing && !st.cycle->cancel_requested())
-      return retry_in(self, rows_poll);
+      return retry_in(self, st.parts.context->housekeeping.rows_poll);
     run_step(self);
   });
 }
@@ -307,7 +303,7 @@ void retry_step(self_pointer self, const error& why) {
   if (s.problem != text)
     spdlog::warn("kernel {}: waits: {}", s.settings->kernel_id, text);
   s.problem = text;
-  retry_in(self, step_retry);
+  retry_in(self, s.parts.context->housekeeping.retry);
 }
 
 namespace {
@@ -337,7 +333,7 @@ void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again
     cancel_running_cycle(self);
   if (again)
     return ask_rows(self);
-  retry_in(self, rows_poll);
+  retry_in(self, s.parts.context->housekeeping.rows_poll);
 }
 
 } // namespace

@@ -18,7 +18,6 @@ namespace boyd::kernel_impl {
 
 namespace {
 
-constexpr milliseconds load_retry = 1s;
 /// Rows of the ledger and of cycles that are read at start: far more than one life leaves open.
 constexpr std::size_t ledger_rows = 500;
 constexpr std::size_t cycle_rows = 50;
@@ -220,7 +219,7 @@ void load_later(self_pointer self, const error& why) {
   s.problem = to_string(why);
   for (auto& t : std::exchange(s.triggers, {}))
     answer<trigger_reply>(t.promise, fail(error(why)));
-  self->delayed_send(self, load_retry, load_tick{});
+  self->delayed_send(self, s.parts.context->housekeeping.retry, load_tick{});
 }
 
 } // namespace

@@ -43,10 +43,16 @@ namespace {
 
 /// Late results that one record tells of.
 constexpr std::size_t late_results = 256;
-/// STATE.md that is behind its rows is repaired this often.
-constexpr milliseconds repair_retry = 2s;
 /// Of a call after a cycle, in all.
 constexpr milliseconds heartbeat_limit = 10s;
+
+milliseconds repair_interval(self_pointer self) {
+  return self->state.parts.context->housekeeping.repair;
+}
+
+void repair_later(self_pointer self) {
+  self->delayed_send(self, repair_interval(self), look_tick{{}, self->state.look_generation});
+}
 
 result<void> committed(const result<repository_reply>& r) {
   if (!r)
@@ -232,17 +238,17 @@ void commit_latest(self_pointer self, const cycle_record& latest) {
   auto& s = self->state;
   s.repairing = true;
   auto what = boundary(self, subject_of(latest.cycle_id, latest.status), latest.cycle_id, {}, true);
-  ask<repository_reply>(
-      self, s.parts.git_committer, repository_request{{}, std::move(what)},
-      [self](result<repository_reply> r) {
-        auto& st = self->state;
-        st.repairing = false;
-        const bool was_behind = std::exchange(st.rendering_is_behind, !r);
-        if (!r)
-          return self->delayed_send(self, repair_retry, look_tick{{}, st.look_generation});
-        if (was_behind)
-          spdlog::info("kernel {}: STATE.md shows the latest cycle again", st.settings->kernel_id);
-      });
+  ask<repository_reply>(self, s.parts.git_committer, repository_request{{}, std::move(what)},
+                        [self](result<repository_reply> r) {
+                          auto& st = self->state;
+                          st.repairing = false;
+                          const bool was_behind = std::exchange(st.rendering_is_behind, !r);
+                          if (!r)
+                            return repair_later(self);
+                          if (was_behind)
+                            spdlog::info("kernel {}: STATE.md shows the latest cycle again",
+                                         st.settings->kernel_id);
+                        });
 }
 
 /// The slot ends last: while it is open, the next start does again what a crash left undone.
@@ -269,18 +275,19 @@ void close_slot(self_pointer self, const cycle_record& record) {
   // first, unless this part ends itself.
   if (keeps)
     s.closing = record.cycle_id;
-  ask<store_reply>(self, s.parts.store, std::move(request),
-                   [self, record, keeps, told = std::move(told)](result<store_reply> r) {
-                     const bool closed = r && reply_of<store::close_occurrence>(r->values[0]);
-                     if (!closed)
-                       self->delayed_send(self, repair_retry, close_slot_again{{}, record});
-                     if (!closed && keeps)
-                       return;
-                     if (self->state.closing == record.cycle_id)
-                       self->state.closing.clear();
-                     // Recorded and committed it is also while its slot cannot be ended.
-                     answer_waiters(self, closed ? told : awaited_cycle{{}, record, {}});
-                   });
+  ask<store_reply>(
+      self, s.parts.store, std::move(request),
+      [self, record, keeps, told = std::move(told)](result<store_reply> r) {
+        const bool closed = r && reply_of<store::close_occurrence>(r->values[0]);
+        if (!closed)
+          self->delayed_send(self, repair_interval(self), close_slot_again{{}, record});
+        if (!closed && keeps)
+          return;
+        if (self->state.closing == record.cycle_id)
+          self->state.closing.clear();
+        // Recorded and committed it is also while its slot cannot be ended.
+        answer_waiters(self, closed ? told : awaited_cycle{{}, record, {}});
+      });
 }
 
 void run_record_step(self_pointer self) {
@@ -362,7 +369,7 @@ void cycle_done(self_pointer self) {
     return write_final_block(self);
   start_next(self);
   if (!s.cycle && s.rendering_is_behind)
-    self->delayed_send(self, repair_retry, look_tick{{}, s.look_generation});
+    repair_later(self);
 }
 
 namespace {
@@ -373,28 +380,27 @@ void render_again(self_pointer self) {
   if (s.repairing || s.resuming || s.cycle)
     return;
   s.repairing = true;
-  ask_store(
-      self, s.parts.store,
-      store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
-      [self](result<std::vector<cycle_record>> history) {
-        auto& st = self->state;
-        if (!history || history->empty() || st.cycle) {
-          st.repairing = false;
-          // A cycle that goes on writes the block itself.
-          if (!history)
-            self->delayed_send(self, repair_retry, look_tick{{}, st.look_generation});
-          return;
-        }
-        const auto latest = history->front();
-        ask<state_reply>(
-            self, st.parts.state_writer, state_request{{}, block_of(self, *history)},
-            [self, latest](result<state_reply> r) {
-              if (r && self->state.owed.empty())
-                return commit_latest(self, latest);
-              self->state.repairing = false;
-              self->delayed_send(self, repair_retry, look_tick{{}, self->state.look_generation});
+  ask_store(self, s.parts.store,
+            store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
+            [self](result<std::vector<cycle_record>> history) {
+              auto& st = self->state;
+              if (!history || history->empty() || st.cycle) {
+                st.repairing = false;
+                // A cycle that goes on writes the block itself.
+                if (!history)
+                  repair_later(self);
+                return;
+              }
+              const auto latest = history->front();
+              ask<state_reply>(self, st.parts.state_writer,
+                               state_request{{}, block_of(self, *history)},
+                               [self, latest](result<state_reply> r) {
+                                 if (r && self->state.owed.empty())
+                                   return commit_latest(self, latest);
+                                 self->state.repairing = false;
+                                 repair_later(self);
+                               });
             });
-      });
 }
 
 } // namespace

@@ -31,6 +31,9 @@ struct housekeeping_intervals {
   milliseconds sweep_alone = 60s;
   milliseconds clock_check = limits::clock_check; ///< the longest wait between looks at the clock
   milliseconds dispatcher_tick = 1s;              ///< of a dispatcher with work in hand
+  milliseconds rows_poll = 2s;                    ///< of a kernel for the rows of its running cycle
+  milliseconds retry = 1s;                        ///< of what the store did not take
+  milliseconds repair = 2s;                       ///< of a kernel for what it owes and nobody takes
   milliseconds retention = 10min;                 ///< between removals of finished rows
   /// Between pings of the tree; 0: never. A service has limits::heartbeat.
   milliseconds heartbeat{0};

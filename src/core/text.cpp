@@ -44,6 +44,12 @@ step step_at(std::string_view text) noexcept {
   return {length, true};
 }
 
+/// How many bytes of ASCII, without NUL, `text` begins with. Most text is nothing else.
+std::size_t plain_length(std::string_view text) noexcept {
+  const auto special = [](char c) { return static_cast<signed char>(c) <= 0; };
+  return static_cast<std::size_t>(std::ranges::find_if(text, special) - text.begin());
+}
+
 /// Optimal string alignment: insert, delete, substitute, transpose neighbours.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
@@ -69,12 +75,21 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::size_t count_characters(std::string_view utf8) noexcept {
   std::size_t count = 0;
-  for (; !utf8.empty(); ++count)
+  while (!utf8.empty()) {
+    const auto plain = plain_length(utf8);
+    utf8.remove_prefix(plain);
+    count += plain;
+    if (utf8.empty())
+      break;
     utf8.remove_prefix(step_at(utf8).length);
+    ++count;
+  }
   return count;
 }
 
 std::string_view cut_characters(std::string_view utf8, std::size_t characters) noexcept {
+  if (utf8.size() <= characters)
+    return utf8; // a character is a byte at least
   std::size_t end = 0;
   for (; characters > 0 && end < utf8.size(); --characters)
     end += step_at(utf8.substr(end)).length;
@@ -84,7 +99,12 @@ std::string_view cut_characters(std::string_view utf8, std::size_t characters) n
 std::string sanitize_utf8(std::string_view bytes) {
   std::string clean;
   clean.reserve(bytes.size());
-  while (!bytes.empty()) {
+  while (true) {
+    const auto plain = plain_length(bytes);
+    clean.append(bytes.substr(0, plain));
+    bytes.remove_prefix(plain);
+    if (bytes.empty())
+      return clean;
     const step s = step_at(bytes);
     if (s.valid && bytes.front() != '\0')
       clean.append(bytes.substr(0, s.length));
@@ -92,7 +112,6 @@ std::string sanitize_utf8(std::string_view bytes) {
       clean.append(replacement_character);
     bytes.remove_prefix(s.length);
   }
-  return clean;
 }
 
 std::string_view trim(std::string_view text) noexcept {

@@ -2,6 +2,7 @@
 
 #include "block_scan.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -79,14 +80,18 @@ std::string with_line_end(std::string_view block, std::string_view line_end) {
   while (!block.empty() && (block.back() == '\n' || block.back() == '\r')) {
     block.remove_suffix(1);
   }
-  for (const char c : block) {
-    if (c == '\n') {
-      text += line_end;
-    } else if (c != '\r') {
-      text += c;
+  const auto breaks = [](char c) { return c == '\n' || c == '\r'; };
+  while (true) {
+    const auto at = static_cast<std::size_t>(std::ranges::find_if(block, breaks) - block.begin());
+    text += block.substr(0, at);
+    if (at == block.size()) {
+      return text.append(line_end);
     }
+    if (block[at] == '\n') {
+      text += line_end;
+    }
+    block.remove_prefix(at + 1);
   }
-  return text + std::string(line_end);
 }
 
 } // namespace

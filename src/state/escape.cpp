@@ -34,6 +34,11 @@ std::string escape_control(char c) {
   return {'\\', 'x', hex_digits[byte >> 4U], hex_digits[byte & 0xfU]};
 }
 
+/// Stands as it is in every value, wherever: most of a text is such.
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 /// The units (characters or escapes) of an escaped text.
 std::size_t unit_length(std::string_view rest) {
   if (rest.front() != '\\') {
@@ -56,8 +61,13 @@ std::string escape_value(std::string_view raw, std::string_view separators,
     return "\\" + text;
   }
   std::string escaped;
+  escaped.reserve(text.size() + 2);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    if (is_plain(c)) {
+      escaped += c;
+      continue;
+    }
     const bool at_an_end = i == 0 || i + 1 == text.size();
     const bool opens_comment = c == '!' && i > 0 && text.compare(i - 1, 4, "<!--") == 0;
     if (is_control(c)) {
@@ -140,6 +150,8 @@ std::vector<std::string_view> split_unescaped(std::string_view text, std::string
 }
 
 std::string_view cut_escaped(std::string_view escaped, std::size_t characters) {
+  if (escaped.size() <= characters)
+    return escaped; // a character is a byte at least
   std::size_t taken = 0;
   std::size_t count = 0;
   while (taken < escaped.size()) {

@@ -58,7 +58,7 @@ struct endings {
 TEST_CASE("chats work, fail and are cut off under all faults, and their budgets and files hold",
           "[sim][chat]") {
   const quiet no_log;
-  constexpr int worlds = 20;
+  constexpr int worlds = 40;
   endings all;
   int seen = 0;
   for (std::uint64_t seed = 1; seen < worlds; ++seed) {

@@ -176,7 +176,7 @@ void inspector::check_rows() {
 }
 
 void inspector::idle(machine& m, milliseconds now) {
-  constexpr milliseconds seldom = 12h;
+  constexpr milliseconds seldom = 20h;
   auto& asked = known_of(m).asked_at;
   if (now - asked < seldom)
     return;

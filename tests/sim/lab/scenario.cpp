@@ -14,11 +14,14 @@ constexpr std::uint64_t most_more_kinds = 4;
 /// day, and costs the time that other seeds need.
 housekeeping_intervals rare() {
   housekeeping_intervals h;
+  h.probe = 15s;
   h.idle_probe = 1h;
-  h.queue_poll = h.queue_poll_alone = 20min;
-  h.sweep = 10min;
-  h.sweep_alone = 40min;
+  h.queue_poll = h.queue_poll_alone = 1h;
+  h.sweep = 30min;
+  h.sweep_alone = 1h;
   h.clock_check = 30min;
+  h.retry = 5s;
+  h.rows_poll = h.repair = 20s;
   h.dispatcher_tick = 7s;
   h.retention = 12h;
   return h;
@@ -215,7 +218,7 @@ void drop_what_cannot_be(scenario& s) {
 } // namespace
 
 scenario scenario_of(std::uint64_t seed) {
-  constexpr std::array slots{60min, 120min, 180min, 240min};
+  constexpr std::array slots{120min, 180min, 240min, 360min};
   // Apart from the world's own choices, which begin with the same seed.
   seeded_entropy draw(~seed);
   scenario s;
@@ -231,7 +234,7 @@ scenario scenario_of(std::uint64_t seed) {
   s.menu = menu_of(draw, s.options.machines);
   // Another node's work is looked for more often, so that it is found while it might still run.
   if (s.menu.contains(fault::partition))
-    s.options.housekeeping.sweep = 1min;
+    s.options.housekeeping.sweep = 3min;
   limit_kernel(seed, s.configuration.kernels.front());
   ask_models(seed, s.configuration);
   talk_to_models(seed, s);
