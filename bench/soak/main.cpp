@@ -129,6 +129,8 @@ result<void> run(const arguments& args) {
   s.directory = args.text("--dir", "/var/tmp");
   s.seconds = static_cast<double>(args.number("--seconds", 600, longest));
   const auto part = args.text("--part", "both");
+  if (part != "both" && part != "queue" && part != "cycles")
+    return fail(errc::invalid_argument, "unknown part", part, "give queue, cycles or both");
   nlohmann::json out{{"schema", "boyd.bench.soak/1"}};
   bool kept = true;
   struct {

@@ -3,6 +3,7 @@
 #include "main_job.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
+#include "support/telling.hpp"
 
 #include <csignal>
 #include <set>
@@ -47,8 +48,9 @@ TEST_CASE("PostgreSQL: two nodes on one database never run one dispatch twice", 
   std::set<std::string> work;
   for (const auto& l : a.ledger()) {
     INFO(l.cycle << " " << l.agent);
-    CHECK(dispatches.insert(l.dispatch).second);
-    CHECK(work.insert(l.cycle + " " + l.agent).second);
+    CHECK(promised(dispatches.insert(l.dispatch).second, l.dispatch + " ran twice"));
+    CHECK(promised(work.insert(l.cycle + " " + l.agent).second,
+                   l.agent + " ran twice in cycle " + l.cycle));
   }
   for (const auto& row : a.dispatches()) {
     INFO(row.dump());

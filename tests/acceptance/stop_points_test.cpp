@@ -1,6 +1,7 @@
 #include "agreement.hpp"
 #include "boyd/core/limits.hpp"
 #include "harness.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "support/strict_times.hpp"
 #include "support/telling.hpp"
@@ -31,11 +32,6 @@ constexpr milliseconds grace = 1s;
 constexpr milliseconds promised = 2s;
 constexpr milliseconds ordinary = 20s;
 constexpr int died_of_term = 128 + SIGTERM;
-
-std::uint64_t number_from(const char* name, std::uint64_t standard) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? standard : std::strtoull(text, nullptr, 10);
-}
 
 /// Commands that take from 0.1 to 1 s, as their dispatches decide, one that takes longer than the
 /// grace, and one that now and then does not end and takes no notice of TERM.
@@ -217,8 +213,9 @@ class campaign {
 TEST_CASE("promise bounded-stop: SIGTERM at random points ends the node within its grace and 2 s, "
           "nothing lost, nothing left",
           "[acceptance]") {
-  const auto points = number_from("BOYD_STOP_POINTS", 12);
-  const auto seed = number_from("BOYD_STOP_SEED", std::random_device{}());
+  const auto points = static_cast<std::uint64_t>(test::knob("BOYD_STOP_POINTS", 12));
+  const auto seed =
+      static_cast<std::uint64_t>(test::knob("BOYD_STOP_SEED", std::random_device{}()));
   INFO("BOYD_STOP_SEED=" << seed);
   campaign all(seed);
   for (std::uint64_t i = 0; i < points; ++i)

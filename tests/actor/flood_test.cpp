@@ -7,6 +7,7 @@
 #include "src/adapters/posix/entropy.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "src/adapters/sqlite/store.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "support/sanitized.hpp"
 #include "support/strict_times.hpp"
@@ -113,8 +114,7 @@ double resident() {
 
 /// How long the flood lasts; FAULTS.md says a minute.
 milliseconds flood_time() {
-  const char* wish = std::getenv("BOYD_FLOOD_SECONDS");
-  return std::chrono::seconds{wish == nullptr ? 3 : std::atoi(wish)};
+  return std::chrono::seconds{test::knob("BOYD_FLOOD_SECONDS", 3)};
 }
 
 /// What came of the questions of one phase.

@@ -1,20 +1,14 @@
 #pragma once
 
+#include "support/knob.hpp"
 #include "support/strict_times.hpp"
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 
 namespace boyd::test {
-
-/// A number from the environment; `standard` when it is not set.
-inline std::int64_t knob(const char* name, std::int64_t standard) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? standard : std::atoll(text);
-}
 
 /// How long the random faults go on: BOYD_CHAOS_SECONDS.
 inline std::chrono::seconds chaos_time() {

@@ -1,5 +1,6 @@
 #include "boyd/queue/dispatch_json.hpp"
 #include "harness.hpp"
+#include "support/telling.hpp"
 
 #include <algorithm>
 
@@ -66,11 +67,14 @@ TEST_CASE("case 16 stale-settle: who slept beyond the lease settles nothing, ear
     return back == jobs;
   }));
   // Nobody runs them: the sleeper's word counts no more than later.
-  REQUIRE(count_of(settle_all(s, "sleeper", slept, "stale"), settle_result::stale) == jobs);
+  REQUIRE(promised(count_of(settle_all(s, "sleeper", slept, "stale"), settle_result::stale) == jobs,
+                   "a stale result was accepted"));
   const auto taken = claim_all(s, "other", jobs, 1h);
-  REQUIRE(count_of(settle_all(s, "sleeper", slept, "stale"), settle_result::stale) == jobs);
+  REQUIRE(promised(count_of(settle_all(s, "sleeper", slept, "stale"), settle_result::stale) == jobs,
+                   "a stale result was accepted"));
   REQUIRE(count_of(settle_all(s, "other", taken, "good"), settle_result::accepted) == jobs);
-  REQUIRE(count_of(settle_all(s, "sleeper", slept, "stale"), settle_result::stale) == jobs);
+  REQUIRE(promised(count_of(settle_all(s, "sleeper", slept, "stale"), settle_result::stale) == jobs,
+                   "a stale result was accepted"));
   REQUIRE(ask(s, store::count_by_status{}) ==
           store::count_by_status::reply{{dispatch_status::done, jobs}});
   const auto kept = row(s, slept.front().row.dispatch_id);
@@ -80,7 +84,7 @@ TEST_CASE("case 16 stale-settle: who slept beyond the lease settles nothing, ear
   store::enqueue_cycle again{"k", "a", {}, {}};
   for (std::size_t i = 0; i < jobs; ++i)
     again.specs.push_back(spec(9000 + static_cast<int>(i), "a" + std::to_string(i), 10, "a"));
-  REQUIRE(ask(s, again).inserted == 0);
+  REQUIRE(promised(ask(s, again).inserted == 0, "a repeated enqueue made other rows"));
 }
 
 TEST_CASE("case 17 crash-after-effect: a settlement that is told twice happens once") {

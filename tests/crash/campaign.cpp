@@ -1,5 +1,6 @@
 #include "crash/campaign.hpp"
 
+#include "support/knob.hpp"
 #include "support/telling.hpp"
 #include "support/wait.hpp"
 
@@ -61,8 +62,7 @@ std::string at(std::string text, const std::string& path) {
 }
 
 std::uint64_t number_of(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+  return static_cast<std::uint64_t>(test::knob(name, static_cast<std::int64_t>(otherwise)));
 }
 
 /// A home may have a socket in it, which std::filesystem does not copy.

@@ -1,5 +1,6 @@
 #include "approvals_lab.hpp"
 #include "support/postgres/server.hpp"
+#include "support/telling.hpp"
 
 #include <csignal>
 
@@ -158,11 +159,11 @@ TEST_CASE("case 57 approval-mutated: another action than was seen is not done",
     const auto other = home.run({"approvals", "approve", id, "--hash", std::string(64, 'a')});
     CHECK(other.code == 5);
     CHECK_THAT(other.err, Contains("not what was seen"));
-    CHECK(effects(home).empty());
+    CHECK(promised(effects(home).empty(), "done without an approval of it"));
     CHECK(n.pending_id() == id);
     CHECK(home.run({"approvals", "reject", id}).code == 0);
     n.end_of_cycle();
-    CHECK(effects(home).empty());
+    CHECK(promised(effects(home).empty(), "done without an approval of it"));
     CHECK(trail(approval(home, id)) == lines{"ask:accepted", "approve:mutated", "reject:accepted"});
   }
   SECTION("the file that would be replaced has changed since") {
@@ -210,14 +211,14 @@ TEST_CASE("case 57 approval-double, approval-replay: many words, one effect", "[
     second = items[0]["approval_id"];
     return true;
   }));
-  CHECK(effects(home) == "done\n");
+  CHECK(promised(effects(home) == "done\n", "one approval, not one effect"));
   const auto replayed = home.run({"approvals", "approve", id});
   CHECK(replayed.code == 5);
   const std::string hash = approval(home, id)["hash"];
   CHECK(home.run({"approvals", "approve", second, "--hash", hash}).code == 5);
   CHECK(home.run({"approvals", "reject", second}).code == 0);
   CHECK(n.end_of_cycle().code == 0);
-  CHECK(effects(home) == "done\n");
+  CHECK(promised(effects(home) == "done\n", "one approval, not one effect"));
   const auto row = approval(home, id);
   CHECK(row["trail"].size() == 7); // ask, four words, the use, the replay
   CHECK(row["attempts"] == 7);
@@ -234,7 +235,7 @@ TEST_CASE("case 57 approval-late: after its time it is no approval", "[e2e][appr
   CHECK(late.code == 5);
   CHECK_THAT(late.err, Contains("expired"));
   CHECK(n.end_of_cycle().code == 0);
-  CHECK(effects(home).empty());
+  CHECK(promised(effects(home).empty(), "done without an approval of it"));
   const auto row = approval(home, id);
   CHECK(row["state"] == "expired");
   CHECK(row["trail"].size() == 2);

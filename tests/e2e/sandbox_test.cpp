@@ -1,4 +1,5 @@
 #include "program.hpp"
+#include "support/knob.hpp"
 #include "support/model_answers.hpp"
 #include "support/pch.hpp"
 #include "support/telling.hpp"
@@ -50,8 +51,7 @@ std::uint64_t peak_kb(pid_t pid) {
 
 /// How much a program writes in case 52; BOYD_OUTPUT_BYTES=10000000000 is the case as it is named.
 std::string flood_bytes() {
-  const char* asked = std::getenv("BOYD_OUTPUT_BYTES");
-  return asked == nullptr ? "300000000" : asked;
+  return std::to_string(test::knob("BOYD_OUTPUT_BYTES", 300'000'000));
 }
 
 std::string chat_yaml(const model_endpoint& endpoint, const std::string& more = {}) {

@@ -1,3 +1,4 @@
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "tests/sim/fixture.hpp"
 #include "tests/sim/lab/scenario.hpp"
@@ -13,11 +14,6 @@ namespace {
 
 config::configuration three_agents() {
   return half_hourly({"alpha", "beta", "gamma"}, "{STATE}\n{RECENT_RESULTS}\n{TIME}");
-}
-
-std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 } // namespace
@@ -87,8 +83,9 @@ TEST_CASE("a fault counts when it has its effect, not when it is drawn") {
 
 TEST_CASE("virtual days drawn from seeds keep the invariants") {
   const quiet log;
-  const auto first = number_of("BOYD_SIM_FIRST_SEED", 1);
-  for (std::uint64_t i = 0; i < number_of("BOYD_SIM_SEEDS", 100); ++i) {
+  const auto first = static_cast<std::uint64_t>(test::knob("BOYD_SIM_FIRST_SEED", 1));
+  const auto seeds = static_cast<std::uint64_t>(test::knob("BOYD_SIM_SEEDS", 100));
+  for (std::uint64_t i = 0; i < seeds; ++i) {
     const auto r = run_seed(first + i);
     INFO("replay: boyd-sim --first " << r.seed << " --seeds 1 --verbose");
     INFO(joined(r.violations));

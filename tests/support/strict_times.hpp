@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
 
 namespace boyd::test {
@@ -9,7 +10,10 @@ namespace boyd::test {
 /// machine that does nothing else; the ordinary suite only finds out what hangs.
 inline bool strict_times() {
   const char* wish = std::getenv("BOYD_STRICT_TIMES");
-  return wish != nullptr && std::string_view(wish) == "1";
+  const std::string_view text = wish == nullptr ? "" : wish;
+  if (text != "1" && text != "0" && !text.empty())
+    throw std::invalid_argument("BOYD_STRICT_TIMES: give 1 or 0, or unset it");
+  return text == "1";
 }
 
 /// How long something may take.

@@ -36,7 +36,8 @@ void show(const crash_trial_report& r, const std::string& directory, const termi
         std::to_string(r.batch_kills) + " times while a node worked off a batch\n");
   print("  cycles to the end " + std::to_string(r.whole_cycles) + "\n");
   print("  acknowledged      " + std::to_string(r.acknowledged) + " dispatches\n");
-  print("  acted outside     " + std::to_string(r.effects) + " times\n");
+  print("  acted outside     " + std::to_string(r.effects) +
+        " times; what a kill cut off was done again, as another attempt\n");
   print("  examined          " + std::to_string(r.examinations) +
         " times: rows, effects, graph, STATE.md, integrity_check" +
         (r.git_was_there ? ", commits, git fsck"

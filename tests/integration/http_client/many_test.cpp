@@ -1,4 +1,5 @@
 #include "integration/http_client/fixture.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "support/sanitized.hpp"
 
@@ -17,8 +18,7 @@ namespace {
 /// How many requests wait together; BOYD_HTTP_WAITING takes more. Each needs two descriptors here,
 /// where the endpoint is in the same process.
 std::size_t waiting_requests() {
-  const auto* wanted = std::getenv("BOYD_HTTP_WAITING");
-  const std::size_t n = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 2000;
+  const auto n = static_cast<std::size_t>(test::knob("BOYD_HTTP_WAITING", 2000));
   const auto most = (raise_descriptor_limit() - 100) / 2;
   if (most < n)
     WARN("only " << most << " requests: the limit of open files allows no more");

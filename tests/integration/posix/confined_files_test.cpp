@@ -1,6 +1,7 @@
 #include "boyd/files/atomic_file.hpp"
 #include "confined_fixture.hpp"
 #include "src/adapters/posix/file_system.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>
@@ -297,11 +298,10 @@ TEST_CASE("a walk goes everywhere inside, in order, and within its limits", "[co
 TEST_CASE("case 49 patch-half-applied: a kill at any moment leaves the old content or the new",
           "[confined]") {
   confined_fixture f;
-  const char* knob = std::getenv("BOYD_KILLS");
-  const int kills = knob ? std::atoi(knob) : 20;
+  const auto kills = boyd::test::knob("BOYD_KILLS", 20);
   const std::string contents[] = {std::string(300'000, 'A'), std::string(500'000, 'B')};
   f.put(f.root + "/file", contents[0]);
-  for (int round = 0; round < kills; ++round) {
+  for (std::int64_t round = 0; round < kills; ++round) {
     int told[2];
     REQUIRE(::pipe(told) == 0);
     const pid_t child = ::fork();

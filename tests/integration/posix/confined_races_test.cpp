@@ -1,4 +1,5 @@
 #include "confined_fixture.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 
 #include <atomic>
@@ -16,9 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-int rounds() {
-  const char* knob = std::getenv("BOYD_RACES");
-  return knob ? std::atoi(knob) : 3000;
+std::int64_t rounds() {
+  return boyd::test::knob("BOYD_RACES", 3000);
 }
 
 /// Every write waits for the disk: reading and looking go on far more often.

@@ -1,6 +1,7 @@
 #include "boyd/queue/settlement.hpp"
 #include "boyd/queue/transitions.hpp"
 #include "src/adapters/postgres/store.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
 #include "support/strict_times.hpp"
@@ -135,8 +136,10 @@ TEST_CASE("case 18 commit-in-doubt: killed behind the commit, it is found done a
   const auto again = s->apply(batch);
   REQUIRE(again);
   for (std::size_t i = 0; i < 3; ++i)
-    REQUIRE(std::get<store::enqueue_cycle::reply>((*again)[i]).inserted == 0);
-  REQUIRE(query(uri, "SELECT count(*) FROM boyd.dispatches") == there);
+    REQUIRE(promised(std::get<store::enqueue_cycle::reply>((*again)[i]).inserted == 0,
+                     "what was enqueued in doubt was enqueued twice"));
+  REQUIRE(promised(query(uri, "SELECT count(*) FROM boyd.dispatches") == there,
+                   "a commit in doubt, made again, left other rows"));
   const auto waiting = query(uri, "SELECT coalesce(sum(size), 0) FROM boyd.dispatch_waiting");
   const auto running =
       query(uri, "SELECT coalesce(sum(cardinality(members)), 0) FROM boyd.dispatch_running");
@@ -233,7 +236,7 @@ TEST_CASE("case 19 silent-reconnect: what a node held is proved again before its
   REQUIRE(lost.error().code == errc::store_unavailable);
   REQUIRE(s->open());
   REQUIRE(ask(*s, store::get_facts{"s"}).empty());
-  REQUIRE(settle(*s, mine) == settle_result::stale);
+  REQUIRE(promised(settle(*s, mine) == settle_result::stale, "a stale result was accepted"));
   REQUIRE(settle(*s, kept) == settle_result::accepted);
   REQUIRE(settle(*other, theirs) == settle_result::accepted);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - ended;
@@ -442,8 +445,7 @@ pace work_for(dispatch_store& s, const std::string& name, milliseconds time) {
 
 /// How long the snapshot is held; FAULTS.md says a minute.
 milliseconds snapshot_time() {
-  const char* wish = std::getenv("BOYD_SNAPSHOT_SECONDS");
-  return std::chrono::seconds{wish == nullptr ? 4 : std::atoi(wish)};
+  return std::chrono::seconds{test::knob("BOYD_SNAPSHOT_SECONDS", 4)};
 }
 
 } // namespace

@@ -33,8 +33,9 @@ struct options {
 
 constexpr const char* usage =
     "usage: boyd-sim [--seeds N=100] [--first S=1] [--jobs J=cores] [--days D=1] [--verbose]\n"
-    "Runs whole nodes through virtual days with faults, one seed each, and checks SPEC 23's\n"
-    "invariants. Exit code 1: one was broken; the line that begins with `replay:` repeats it.\n";
+    "Runs whole nodes through virtual days with faults, one seed each, and checks the invariants\n"
+    "of docs/reliability.md. Exit code 1: one was broken; the line that begins with `replay:` "
+    "repeats it.\n";
 
 std::optional<options> parse(int argc, char** argv) {
   options o;
@@ -45,12 +46,16 @@ std::optional<options> parse(int argc, char** argv) {
       o.verbose = true;
       continue;
     }
-    if (i + 1 == argc)
+    if (i + 1 == argc) {
+      std::fprintf(stderr, "boyd-sim: %s: unknown, or its number is missing\n", argv[i]);
       return std::nullopt;
+    }
     char* end = nullptr;
     const auto value = std::strtoull(argv[++i], &end, 10);
-    if (*end != '\0')
+    if (*end != '\0' || value == 0) {
+      std::fprintf(stderr, "boyd-sim: %s %s: give a whole number above 0\n", argv[i - 1], argv[i]);
       return std::nullopt;
+    }
     if (name == "--seeds")
       o.seeds = value;
     else if (name == "--first")
@@ -59,8 +64,13 @@ std::optional<options> parse(int argc, char** argv) {
       o.jobs = static_cast<unsigned>(value);
     else if (name == "--days" && value > 0 && value <= 365)
       o.days = static_cast<int>(value);
-    else
+    else {
+      std::fprintf(
+          stderr,
+          "boyd-sim: %s %s: no such option, or out of range (at most 1,024 jobs, 365 days)\n",
+          argv[i - 1], argv[i]);
       return std::nullopt;
+    }
   }
   return o;
 }
