@@ -55,6 +55,15 @@ bool is_believable(utc_time recorded, utc_time now) {
   return recorded <= now + limits::clock_step;
 }
 
+/// When the agent has cooled down. A dispatch from a time that is yet to come, by more than the
+/// clocks of two nodes differ, was recorded before the clock was set back: it is not waited for.
+utc_time cooled_at(const config::agent& agent, const plan_input& in) {
+  constexpr milliseconds clocks_differ = std::chrono::minutes{1};
+  const utc_time* last = find(in.last_dispatched_at, agent.agent_id);
+  const bool counts = last && agent.cooldown > milliseconds{0} && *last <= in.now + clocks_differ;
+  return counts ? *last + agent.cooldown : utc_time{};
+}
+
 /// Slots up to here are used up.
 utc_time base_of(const std::string& agent_id, const plan_input& in) {
   const utc_time* used = find(in.agent_slots, agent_id);
@@ -99,11 +108,8 @@ std::optional<hold> held_back(const config::kernel& kernel, const config::agent&
     if (!slot.due)
       return hold{"schedule", slot.next ? "next at " + format_rfc3339(*slot.next) : "no slot left"};
   }
-  if (const utc_time* last = find(in.last_dispatched_at, id)) {
-    const utc_time next = *last + agent.cooldown;
-    if (is_believable(*last, in.now) && next > in.now)
-      return hold{"cooldown", "next at " + format_rfc3339(next)};
-  }
+  if (const auto next = cooled_at(agent, in); next > in.now)
+    return hold{"cooldown", "next at " + format_rfc3339(next)};
   if (const std::string* spent = find(in.spent, id))
     return hold{"budget", *spent};
   return std::nullopt;
@@ -222,9 +228,7 @@ std::optional<utc_time> ready_at(const config::kernel& kernel, const config::age
       return std::nullopt;
     ready = std::max(ready, slot.due ? in.now : *slot.next);
   }
-  if (const utc_time* last = find(in.last_dispatched_at, id); last && is_believable(*last, in.now))
-    ready = std::max(ready, *last + agent.cooldown);
-  return ready;
+  return std::max(ready, cooled_at(agent, in));
 }
 
 std::vector<std::string> wake_candidates(const config::kernel& kernel, const plan_input& in) {

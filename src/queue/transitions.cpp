@@ -77,9 +77,12 @@ void drop_lease(dispatch& d) {
   d.lease_expires_at.reset();
 }
 
-void back_to_pending(dispatch& d, utc_time not_before) {
+/// Without a delay it is due whatever the time is, as one that has just come in (not_before is
+/// created_at): a clock that is set back must not keep it waiting. A delay always stands behind
+/// that.
+void back_to_pending(dispatch& d, utc_time now, milliseconds delay = milliseconds{0}) {
   d.status = dispatch_status::pending;
-  d.not_before = not_before;
+  d.not_before = delay > milliseconds{0} ? std::max(now, d.created_at) + delay : d.created_at;
   d.started_at.reset();
   d.finished_at.reset();
   drop_lease(d);
@@ -206,7 +209,7 @@ settle_result settle_row(queue_row& row, const settlement& item, utc_time now) {
     break;
   case settle_to::retry:
     remember_attempt(row, name_of(item.to), now);
-    back_to_pending(d, now + std::max(item.delay, milliseconds{0}));
+    back_to_pending(d, now, item.delay);
     break;
   case settle_to::release:
     remember_attempt(row, name_of(item.to), now);

@@ -14,6 +14,10 @@
 #include <string_view>
 #include <vector>
 
+/// A row of dispatch_waiting that may be claimed; its parameter is the time. What asked for no
+/// delay waits for no time: a clock that is set back does not keep it.
+#define SQL_IS_DUE "(not_before <= ? OR not_before <= created_at)"
+
 namespace boyd::adapters::sqlite {
 
 /// A dispatch as it was read.

@@ -188,7 +188,7 @@ std::uint64_t operations::due_count(const agent_entry& agent) {
   if (agent.delayed == 0)
     return std::min(agent.waiting, queue::due_count_cap);
   auto s = db_.fixed("SELECT coalesce(sum(n), 0) FROM (SELECT last_id - first_id + 1 AS n FROM "
-                     "dispatch_waiting WHERE agent_no=? AND not_before<=? LIMIT ?)");
+                     "dispatch_waiting WHERE agent_no=? AND " SQL_IS_DUE " LIMIT ?)");
   s.bind(agent.no).bind(now_).bind(static_cast<std::int64_t>(queue::due_count_cap));
   s.step();
   return std::min(static_cast<std::uint64_t>(s.integer(0)), queue::due_count_cap);
@@ -199,7 +199,7 @@ any_reply operations::run(const due_agents&) {
   for (const auto& [name, agent] : names_.counted()) {
     if (agent.waiting == 0)
       continue;
-    auto s = db_.fixed("SELECT priority FROM dispatch_waiting WHERE agent_no=? AND not_before<=? "
+    auto s = db_.fixed("SELECT priority FROM dispatch_waiting WHERE agent_no=? AND " SQL_IS_DUE " "
                        "ORDER BY priority DESC LIMIT 1");
     s.bind(agent.no).bind(now_);
     if (s.step())

@@ -72,14 +72,14 @@ void operations::take_out(std::int64_t id, const dispatch& d, agent_entry& agent
 std::vector<operations::waiting_range> operations::due_ranges(const claim& op) {
   constexpr auto of_agent =
       "SELECT agent_no, priority, created_at, not_before, attempted, first_id, last_id, "
-      "first_dispatch_id FROM dispatch_waiting WHERE agent_no = ? AND not_before <= ? ORDER BY "
+      "first_dispatch_id FROM dispatch_waiting WHERE agent_no = ? AND " SQL_IS_DUE " ORDER BY "
       "priority DESC, created_at, "
       "first_dispatch_id";
   constexpr auto of_any =
       "SELECT w.agent_no, w.priority, w.created_at, w.not_before, w.attempted, w.first_id, "
       "w.last_id, w.first_dispatch_id FROM agents a CROSS JOIN dispatch_waiting w ON w.agent_no = "
       "a.no WHERE "
-      "a.kernel_no = (SELECT no FROM kernels WHERE kernel_id = ?) AND w.not_before <= ? ORDER BY "
+      "a.kernel_no = (SELECT no FROM kernels WHERE kernel_id = ?) AND " SQL_IS_DUE " ORDER BY "
       "w.priority DESC, w.created_at, w.first_dispatch_id LIMIT ?";
   std::vector<waiting_range> out;
   const auto* agent = op.agent_id.empty() ? nullptr : names_.find(op.kernel_id, op.agent_id);

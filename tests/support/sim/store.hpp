@@ -59,7 +59,9 @@ struct row_brief {
 
   static row_brief of(const queue::queue_row& row) {
     const auto& d = row.d;
-    return {d.status, d.fence, d.attempt, d.lease_owner, d.lease_expires_at, d.not_before};
+    return {d.status,           d.fence,
+            d.attempt,          d.lease_owner,
+            d.lease_expires_at, d.not_before > d.created_at ? d.not_before : utc_time{}};
   }
 };
 

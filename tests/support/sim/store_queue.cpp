@@ -8,6 +8,11 @@ using namespace store;
 
 namespace {
 
+/// What asked for no delay waits for no time, whatever the clock says.
+utc_time waits_until(const dispatch& d) {
+  return d.not_before > d.created_at ? d.not_before : utc_time{};
+}
+
 std::tuple<int, utc_time, std::string> claim_key(const dispatch& d) {
   return {-d.priority, d.created_at, d.dispatch_id};
 }
@@ -79,7 +84,7 @@ any_reply sim_transaction::run(const claim& op) {
     for (const auto& key : it->second) {
       if (taken == op.limit)
         break;
-      if (data_.dispatches.at(std::get<2>(key)).d.not_before > now_)
+      if (waits_until(data_.dispatches.at(std::get<2>(key)).d) > now_)
         continue;
       heads.push_back(key);
       ++taken;
@@ -188,7 +193,7 @@ any_reply sim_transaction::run(const due_agents&) {
   for (const auto& [agent, keys] : data_.pending) {
     due_agents::row row{agent.first, agent.second, 0, 0};
     for (const auto& key : keys) {
-      const auto not_before = data_.dispatches.at(std::get<2>(key)).d.not_before;
+      const auto not_before = waits_until(data_.dispatches.at(std::get<2>(key)).d);
       if (not_before > now_) {
         const auto in = not_before - now_;
         reply.next_in = reply.next_in ? std::min(*reply.next_in, in) : in;

@@ -146,6 +146,20 @@ TEST_CASE("a cooldown counts from the last dispatch") {
   CHECK(reason_of(k, in) == "");
 }
 
+TEST_CASE("a clock that was set back holds no agent by a last run that is yet to come") {
+  auto a = agent_of("a");
+  auto in = input();
+  for (const auto cooldown : {milliseconds{0}, milliseconds{1h}}) {
+    a.cooldown = cooldown;
+    in.last_dispatched_at["a"] = at("2026-02-13T11:00:00Z");
+    CHECK(reason_of(kernel_of({a}), in) == "");
+    CHECK(ready_at(kernel_of({a}), a, in) == in.now);
+  }
+  // Another node's clock may be a little ahead.
+  in.last_dispatched_at["a"] = in.now + 5s;
+  CHECK(reason_of(kernel_of({a}), in) == "cooldown");
+}
+
 TEST_CASE("an agent's own schedule: each slot once, and made up for once") {
   const auto k = kernel_of({agent_of("a")});
   auto in = input();
