@@ -45,6 +45,12 @@ struct store_faults {
   }
 };
 
+/// When a row that is pending is due. What asked for no delay waits for no time, whatever the clock
+/// says.
+inline utc_time waits_until(const dispatch& d) {
+  return d.not_before > d.created_at ? d.not_before : utc_time{};
+}
+
 /// What moved a row.
 enum class row_move : std::uint8_t { claim, settle, take_back, rescue, retry, cancel };
 
@@ -59,9 +65,7 @@ struct row_brief {
 
   static row_brief of(const queue::queue_row& row) {
     const auto& d = row.d;
-    return {d.status,           d.fence,
-            d.attempt,          d.lease_owner,
-            d.lease_expires_at, d.not_before > d.created_at ? d.not_before : utc_time{}};
+    return {d.status, d.fence, d.attempt, d.lease_owner, d.lease_expires_at, waits_until(d)};
   }
 };
 

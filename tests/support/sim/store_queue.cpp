@@ -8,11 +8,6 @@ using namespace store;
 
 namespace {
 
-/// What asked for no delay waits for no time, whatever the clock says.
-utc_time waits_until(const dispatch& d) {
-  return d.not_before > d.created_at ? d.not_before : utc_time{};
-}
-
 std::tuple<int, utc_time, std::string> claim_key(const dispatch& d) {
   return {-d.priority, d.created_at, d.dispatch_id};
 }
