@@ -401,16 +401,23 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
     return fail(std::move(made.error()));
   if (!*made)
     return fail(errc::bug, "an empty commit was not made", options_.path);
-  note_commit(**made, subject, trailers.cycle);
+  newest_.clear();
+  watch(boundary_of(**made, subject, trailers.cycle));
   return std::move(**made);
 }
 
-/// What was just made need not be looked for on the disk.
-void versioned_store::note_commit(const std::string& hash, std::string_view subject,
-                                  const std::string& cycle) {
-  newest_.insert(newest_.begin(), boundary_of(hash, subject, cycle));
+/// What was just made need not be looked for on the disk, unless somebody moved HEAD in between.
+void versioned_store::note_commits(const commit_pair& made, std::string_view earlier,
+                                   std::string_view later, const std::string& cycle) {
+  if (made.parent && made.parent == sound_head_)
+    sound_head_ = made.later;
+  if (made.parent ? newest_.empty() || newest_.front().hash != *made.parent : !newest_.empty())
+    newest_.clear();
+  else
+    newest_.insert(newest_.begin(), {boundary_of(made.later, later, cycle),
+                                     boundary_of(made.earlier, earlier, cycle)});
   newest_.resize(std::min(newest_.size(), boundary_search_repeated));
-  watch(newest_.front());
+  watch(boundary_of(made.later, later, cycle));
 }
 
 commit_info versioned_store::boundary_of(const std::string& hash, std::string_view subject,
@@ -456,8 +463,7 @@ result<std::string> versioned_store::commit_cycle(std::string_view earlier, std:
       commit_two_now(commit_message(earlier, trailers), commit_message(later, trailers), version);
   if (!made)
     return fail(std::move(made.error()));
-  note_commit(made->earlier, earlier, trailers.cycle);
-  note_commit(made->later, later, trailers.cycle);
+  note_commits(*made, earlier, later, trailers.cycle);
   return std::move(made->later);
 }
 

@@ -32,7 +32,7 @@ result<std::vector<commit_info>> versioned_store::lost_cycles() {
   if (!repo)
     return fail(repo.error());
   const auto head = (*repo)->head();
-  if (head && (watched_.empty() || *head == watched_.back().hash))
+  if (head && (watched_.empty() || (*head && *head == sound_head_)))
     return lost;
   auto failed = head ? std::optional<error>{} : head.error();
   for (auto& boundary : watched_) {
@@ -50,6 +50,7 @@ result<std::vector<commit_info>> versioned_store::lost_cycles() {
   std::erase_if(watched_, [&](const commit_info& c) {
     return std::ranges::count(lost, c.hash, &commit_info::hash) > 0;
   });
+  sound_head_ = *head;
   return lost;
 }
 

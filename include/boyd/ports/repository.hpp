@@ -50,6 +50,7 @@ struct earlier_version {
 struct commit_pair {
   std::string earlier;
   std::string later;
+  std::optional<std::string> parent{}; ///< of the earlier one; nothing in an unborn branch
 };
 
 /// One git repository that Boyd owns (SPEC §5). Opened by exact path, never searched upwards;

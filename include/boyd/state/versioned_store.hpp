@@ -220,7 +220,8 @@ class versioned_store {
                                                    const std::string& cycle, std::size_t newest);
   result<commit_pair> commit_two_now(const std::string& earlier, const std::string& later,
                                      const earlier_version& version);
-  void note_commit(const std::string& hash, std::string_view subject, const std::string& cycle);
+  void note_commits(const commit_pair& made, std::string_view earlier, std::string_view later,
+                    const std::string& cycle);
   commit_info boundary_of(const std::string& hash, std::string_view subject,
                           const std::string& cycle) const;
   void watch(commit_info boundary);
@@ -238,6 +239,9 @@ class versioned_store {
   /// the disk each time.
   std::vector<commit_info> newest_;
   std::vector<commit_info> watched_; ///< the last boundary of each cycle, oldest first
+  /// A HEAD that had all of watched_ behind it. A commit of one's own on top of it has them, too;
+  /// one that a person's step back slipped under has not.
+  std::optional<std::string> sound_head_;
   store_health health_;
   error why_; ///< why it is degraded
   bool snapshot_failing_ = false;

@@ -301,9 +301,10 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
   auto id = write_commit(s, parent, **tree, what.message, what.when);
   if (!id)
     return fail(std::move(id.error()));
-  const attempt made{
-      attempt_end::done,
-      commit_pair{*earlier ? hex(*git_commit_id(earlier->get())) : std::string{}, hex(*id)}};
+  commit_pair pair{*earlier ? hex(*git_commit_id(earlier->get())) : std::string{}, hex(*id)};
+  if (head->commit)
+    pair.parent = hex(*git_commit_id(head->commit.get()));
+  const attempt made{attempt_end::done, std::move(pair)};
   const auto [rc, not_tried] = move_head(s, *head, index, *id, what);
   if (not_tried)
     return fail(*not_tried);

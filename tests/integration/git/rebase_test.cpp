@@ -89,7 +89,7 @@ constexpr auto person_script = R"sh(
   git rebase --force-rebase --autostash HEAD~3 >/dev/null 2>&1 || try over
   try git reset -q # what was stashed may have come back with a conflict
   if [ $((i % 4)) -eq 0 ]; then
-    try git checkout -q -b side-$i; try git checkout -q main; git gc -q || exit 2
+    try git checkout -q -b side-$i; try git checkout -q main; try git gc -q
   fi)sh";
 
 } // namespace
@@ -150,6 +150,37 @@ TEST_CASE("case 42 user-git-parallel: a rebase that begins under a commit keeps 
                            "cycle c1: success", at(noon)));
   h.check_clean();
   h.check_sound();
+}
+
+TEST_CASE("case 42 user-git-parallel: a branch put back right before a commit of the node") {
+  cycling_store s;
+  for (const auto* id : {"c1", "c2", "c3"})
+    s.cycle(id);
+  const auto cycle_on_top = [&](const std::string& id) {
+    put(s.file("STATE.md"), "after " + id + "\n");
+    return s.boundary(id);
+  };
+  SECTION("the ones that it has no more are told of, though HEAD is the newest of the node's") {
+    REQUIRE(s.git("reset -q --soft HEAD~4").exit_code == 0);
+    REQUIRE(cycle_on_top("c4"));
+    REQUIRE(cycle_on_top("c5"));
+    CHECK(s.lost() == std::vector<std::string>{"c2", "c3"});
+    CHECK(s.lost().empty());
+  }
+  SECTION("and one of them is not answered as if it stood") {
+    const auto reset = s.git("rev-parse HEAD").text;
+    REQUIRE(s.git("reset -q --soft HEAD~4").exit_code == 0);
+    REQUIRE(cycle_on_top("c4"));
+    REQUIRE(cycle_on_top("c3"));
+    CHECK(s.git("rev-parse HEAD").text != reset);
+    CHECK(s.git("log --format=%s").text.find("cycle c3: success") != std::string::npos);
+    CHECK(s.lost() == std::vector<std::string>{"c2"});
+  }
+  SECTION("also when the one before it was a commit of its own") {
+    REQUIRE(s.git("reset -q --soft HEAD~4").exit_code == 0);
+    REQUIRE(s.made(s.store.commit_boundary(s.subject("c4"), {"c4", "n1", "", "late"}, true), "c4"));
+    CHECK(s.lost() == std::vector<std::string>{"c2", "c3"});
+  }
 }
 
 TEST_CASE("case 42 user-git-parallel: a cycle's commit that no branch has any more is told of") {

@@ -201,6 +201,8 @@ class sim_repository final : public repository {
     if (auto synced = world_->files.sync_directory(path_); !synced)
       return fail(std::move(synced.error()));
     commit_pair made;
+    if (const auto& all = it().commits; !all.empty())
+      made.parent = all.back().info.hash;
     made.earlier = add(std::move(earlier), earlier_message, when);
     made.later = add(std::move(*later), later_message, when);
     (void)world_->ask(git_op::commit_moved, path_);
