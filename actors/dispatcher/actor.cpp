@@ -350,6 +350,9 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   spdlog::error("dispatcher {}: {}", name_of(self->state.parts), o.error);
   ++self->state.worker_restarts;
   self->state.last_worker_error = o.error;
+  const auto& c = *self->state.parts.context;
+  c.restarts->note({"dispatcher:" + name_of(self->state.parts) + " worker", text_of(m.reason),
+                    c.ports.clock->now()});
   for (const auto& [id, fence] : left)
     finished(self, {{}, id, fence, o});
   step(self);

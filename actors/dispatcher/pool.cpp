@@ -1,107 +1,34 @@
-#include "actors/dispatcher/pool.hpp"
-
-#include "actors/dispatcher/actor.hpp"
 #include "actors/dispatcher/coming.hpp"
 #include "actors/dispatcher/pool_health.hpp"
-#include "actors/dispatcher/status_collector.hpp"
-#include "actors/supervision/shell.hpp"
+#include "actors/dispatcher/pool_parts.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
-#include "boyd/queue/settlement.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
-#include <caf/typed_response_promise.hpp>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <optional>
-#include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace boyd {
 
+namespace dispatcher_pool {
+
 namespace {
-
-struct sweep_tick : message {};
-
-struct poll_tick : message {
-  std::uint64_t generation = 0;
-};
-
-using pool_impl =
-    dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
-                                  caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>,
-                                  caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
-using drain_promise = caf::typed_response_promise<result<drained>>;
-
-struct member {
-  std::string kernel_id;
-  std::string agent_id;
-  bool wanted = true; ///< false: removed by a reload, drains
-};
-
-/// Rows are cancelled in batches of this many.
-constexpr std::size_t cancel_batch = 200;
-
-struct pool_state {
-  node_context_ptr context;
-  configuration_ptr configuration;
-  run_services services;
-  std::unique_ptr<supervisor_shell<pool_impl::base>> shell;
-  std::map<std::string, member> members; ///< by child id
-  std::set<std::string> renewed;         ///< living children that were told to start anew
-  bool claiming = false;
-  bool asking = false; ///< a due_agents question is under way
-  bool ask_again = false;
-  std::uint64_t poll_generation = 0;
-  std::string store_problem;
-  bool draining = false;
-  std::vector<drain_promise> drain_askers; ///< not answered yet
-  std::set<std::string> undrained;
-  std::vector<std::weak_ptr<status_collector>> collectors;
-  /// Removed by a reload: a kernel that was planning meanwhile may still have queued work for them.
-  std::set<std::pair<std::string, std::string>> retired;
-  static inline const char* name = "dispatchers";
-
-  /// CAF drops promises silently: whoever still waits is told that the pool is gone.
-  ~pool_state() {
-    const error gone{errc::actor_down, "the part is being restarted", name, "try again"};
-    for (auto& p : drain_askers)
-      p.deliver(result<drained>(fail(gone)));
-    for (const auto& weak : collectors)
-      if (auto c = weak.lock(); c && c->missing > 0)
-        c->promise.deliver(result<dispatchers_reply>(fail(gone)));
-  }
-};
-
-using self_pointer = pool_impl::stateful_pointer<pool_state>;
-
-std::string child_id(const std::string& kernel, const std::string& agent) {
-  return "dispatcher:" + kernel + "/" + agent;
-}
-
-dispatcher_actor handle_of(self_pointer self, const std::string& id) {
-  auto any = self->state.shell->handle(id);
-  return any ? caf::actor_cast<dispatcher_actor>(any) : dispatcher_actor{};
-}
 
 void reconcile(self_pointer self) {
   // Its children are parked, each for itself: there is nothing to escalate (ADR 9).
   self->state.shell->reconcile();
 }
 
-/// Whose rows its next dispatcher finds running. Before the pool claims there are none.
+/// Whose rows its next dispatcher finds running. Before an earlier process's are taken back those
+/// are all there are.
 std::optional<unknown_rows> left_rows(self_pointer self, const std::string& id) {
   auto& s = self->state;
   const bool renewed = s.renewed.erase(id) > 0;
-  if (!s.claiming)
+  if (!s.context->own_rows_recovered->load())
     return std::nullopt;
   return renewed ? unknown_rows::of_renewed : unknown_rows::of_crashed;
 }
@@ -110,7 +37,6 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   auto& s = self->state;
   const auto id = child_id(kernel, agent);
   s.members[id] = {kernel, agent, true};
-  s.retired.erase({kernel, agent});
   child_spec spec;
   spec.rule.id = id;
   // The other agents go on without it.
@@ -129,60 +55,6 @@ void add_member(self_pointer self, const std::string& kernel, const std::string&
   s.shell->add(std::move(spec));
 }
 
-// -- rows that nobody would ever claim -----------------------------------------------------------
-
-bool is_known(const config::configuration& c, const std::string& kernel, const std::string& agent) {
-  const auto* k = c.find_kernel(kernel);
-  return k != nullptr && config::find_agent(*k, agent) != nullptr;
-}
-
-void warn_left(const std::string& kernel, const error& e) {
-  spdlog::warn("dispatchers: rows of removed agents of {} stay in the queue: {}", kernel,
-               to_string(e));
-}
-
-void cancel_rows(self_pointer self, const std::string& kernel, const std::vector<dispatch>& rows) {
-  store_request cancels;
-  for (const auto& row : rows) {
-    if (is_known(*self->state.configuration, row.kernel_id, row.agent_id))
-      continue;
-    spdlog::warn("dispatchers: {} is cancelled: {}/{} is not configured any more", row.dispatch_id,
-                 row.kernel_id, row.agent_id);
-    cancels.operations.emplace_back(store::cancel_dispatch{row.dispatch_id});
-  }
-  if (cancels.operations.empty())
-    return;
-  ask<store_reply>(self, self->state.services.store, std::move(cancels),
-                   [kernel](result<store_reply> r) {
-                     if (!r)
-                       warn_left(kernel, r.error());
-                   });
-}
-
-/// Cancels pending rows of agents that the configuration of this kernel does not have, so that
-/// their cycles end; an empty `agent`: of all such agents. Page by page, from `before` on.
-void cancel_unknown(self_pointer self, const std::string& kernel, const std::string& agent,
-                    std::string before = {}) {
-  store::list_dispatches op;
-  op.kernel_id = kernel;
-  op.agent_id = agent;
-  op.status = dispatch_status::pending;
-  op.before = std::move(before);
-  op.limit = cancel_batch;
-  // A long queue of the others is not read for it: this runs while they begin to work.
-  if (const auto* k = self->state.configuration->find_kernel(kernel); k != nullptr && agent.empty())
-    for (const auto& a : k->agents)
-      op.not_agent_ids.push_back(a.agent_id);
-  ask_store(self, self->state.services.store, std::move(op),
-            [self, kernel, agent](result<std::vector<dispatch>> rows) {
-              if (!rows)
-                return warn_left(kernel, rows.error());
-              cancel_rows(self, kernel, *rows);
-              if (rows->size() == cancel_batch)
-                cancel_unknown(self, kernel, agent, rows->back().dispatch_id);
-            });
-}
-
 /// A removed member is gone, or empty: it is not supervised any more.
 void retire(self_pointer self, const std::string& id) {
   auto& s = self->state;
@@ -193,7 +65,6 @@ void retire(self_pointer self, const std::string& id) {
   s.shell->remove(id);
   s.members.erase(it);
   s.renewed.erase(id);
-  s.retired.insert({m.kernel_id, m.agent_id});
   cancel_unknown(self, m.kernel_id, m.agent_id);
 }
 
@@ -215,18 +86,19 @@ void retire_dead(self_pointer self) {
 
 // -- whose work is due ---------------------------------------------------------------------------
 
-void ask_due(self_pointer self);
-
 void poll_in(self_pointer self, milliseconds delay) {
   self->delayed_send(self, delay, poll_tick{{}, ++self->state.poll_generation});
 }
 
 void tell_one(self_pointer self, const std::string& kernel, const std::string& agent,
               const work_due& due) {
-  const auto id = child_id(kernel, agent);
-  if (is_removed(self, id) || self->state.retired.count({kernel, agent}) > 0) {
-    cancel_unknown(self, kernel, agent);
-  } else if (auto d = handle_of(self, id)) {
+  const auto it = self->state.members.find(child_id(kernel, agent));
+  if (it == self->state.members.end() || !it->second.wanted) {
+    // A kernel that was planning during a reload may have queued it. What another node has queued
+    // is most likely its own to run; the poll looks at what stays.
+    if (!due.elsewhere)
+      cancel_unknown(self, kernel, agent);
+  } else if (auto d = handle_of(self, it->first)) {
     if (!faults::lost("dispatcher.due"))
       self->send(d, due);
   }
@@ -267,6 +139,8 @@ void tell_coming(self_pointer self, const work_coming& m) {
   }
 }
 
+} // namespace
+
 void ask_due(self_pointer self) {
   auto& s = self->state;
   if (!s.claiming || s.draining)
@@ -292,100 +166,7 @@ void ask_due(self_pointer self) {
             });
 }
 
-// -- recovery ------------------------------------------------------------------------------------
-
-void log_recovered(const char* whose, const store::take_back::reply& r) {
-  if (!r.returned.empty())
-    spdlog::info("dispatchers: {} interrupted {} dispatches go back to the queue",
-                 r.returned.size(), whose);
-  for (const auto& id : r.poisoned)
-    spdlog::error("dispatchers: {} was interrupted too often and has failed; after mending the "
-                  "cause: boyd dispatches retry {}",
-                  id, id);
-}
-
-/// This node's own rows, in bounded batches; then the dispatchers may claim.
-void recover(self_pointer self) {
-  auto& s = self->state;
-  if (auto passed = faults::pass("dispatchers.recover"); !passed) {
-    s.store_problem = to_string(passed.error());
-    return self->delayed_send(self, s.context->housekeeping.retry, start_claiming{});
-  }
-  store::take_back op;
-  op.node_id = s.context->node_id;
-  op.max_rescues = limits::max_rescues;
-  ask_store(self, s.services.store, op,
-            [self, limit = op.limit](result<store::take_back::reply> r) {
-              if (!r) {
-                self->state.store_problem = to_string(r.error());
-                self->delayed_send(self, self->state.context->housekeeping.retry, start_claiming{});
-                return;
-              }
-              log_recovered("own", *r);
-              if (self->state.context->after_crash && !r->returned.empty())
-                self->send(self->state.services.permits,
-                           permit_pacing{{}, static_cast<int>(r->returned.size())});
-              if (r->returned.size() + r->poisoned.size() >= limit)
-                return recover(self);
-              self->state.claiming = true;
-              self->send(self->state.services.store,
-                         subscribe_queue{{}, {}, work_taker_actor(pool_impl(self))});
-              for (const auto& k : self->state.configuration->kernels)
-                cancel_unknown(self, k.kernel_id, {});
-              ask_due(self);
-            });
-}
-
-/// This node's rows with a lease that has run out, as after a suspend: their dispatchers know which
-/// of them run. Where there is none, and none is to come, nobody else would give them back.
-void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_row> rows) {
-  auto& s = self->state;
-  std::map<std::string, expired_rows> by_member;
-  for (auto& row : rows)
-    by_member[child_id(row.kernel_id, row.agent_id)].rows.push_back(std::move(row));
-  store::settle left{s.context->node_id, {}};
-  const auto children = by_member.empty() ? std::vector<child_view>{} : s.shell->view();
-  for (auto& [id, told] : by_member) {
-    const auto child = std::ranges::find(children, id, &child_view::id);
-    if (auto d = handle_of(self, id))
-      self->send(d, std::move(told));
-    else if (child == children.end() || child->state == "parked")
-      for (const auto& row : told.rows)
-        left.items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
-  }
-  if (!left.items.empty())
-    ask_store(self, s.services.store, std::move(left), [](result<store::settle::reply>) {
-      // The next sweep repairs a lost one.
-    });
-}
-
-/// Page by page, at once: a node that died may have left many, and each waits for the one before.
-void rescue(self_pointer self) {
-  store::rescue_expired op{self->state.context->node_id, limits::max_rescues};
-  ask_store(self, self->state.services.store, op,
-            [self, limit = op.limit](result<store::rescue_expired::reply> r) {
-              if (!r)
-                return;
-              log_recovered("expired", *r);
-              look_after_own(self, std::move(r->own));
-              if (r->returned.size() + r->poisoned.size() >= limit)
-                rescue(self);
-            });
-}
-
-void sweep(self_pointer self) {
-  auto& s = self->state;
-  const auto& every = s.context->housekeeping;
-  self->delayed_send(self, s.context->shared_store ? every.sweep : every.sweep_alone, sweep_tick{});
-  if (!s.claiming)
-    return;
-  ask_store(self, s.services.store,
-            store::beat{s.context->node_id, s.context->host, s.context->pid},
-            [](result<store::ok>) {
-              // Membership only; the next beat repairs a lost one.
-            });
-  rescue(self);
-}
+namespace {
 
 // -- reload and drain ----------------------------------------------------------------------------
 
@@ -528,6 +309,9 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
   for (const auto& k : configuration->kernels)
     for (const auto& a : k.agents)
       add_member(self, k.kernel_id, a.agent_id);
+  // It is no fault of the runs that a pool before this one is gone.
+  for (const auto& [id, m] : s.members)
+    s.renewed.insert(id);
   reconcile(self);
   self->send(s.services.store, subscribe_queue{{}, queue_listener_actor(pool_impl(self)), {}});
   self->send(self, sweep_tick{});
@@ -589,10 +373,12 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
 
 } // namespace
 
+} // namespace dispatcher_pool
+
 dispatcher_pool_actor spawn_dispatcher_pool(caf::actor_system& system, node_context_ptr context,
                                             configuration_ptr configuration,
                                             run_services services) {
-  return system.spawn(pool_behavior, std::move(context), std::move(configuration),
+  return system.spawn(dispatcher_pool::pool_behavior, std::move(context), std::move(configuration),
                       std::move(services));
 }
 

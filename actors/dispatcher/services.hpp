@@ -1,6 +1,9 @@
 #pragma once
 
+#include "actors/support/role.hpp"
 #include "messages/interfaces.hpp"
+
+#include <memory>
 
 namespace boyd {
 
@@ -11,7 +14,10 @@ struct run_services {
   workspace_actor workspace;
   governor_actor governor;
   approvals_actor approvals{};
-  mcp_actor mcp{}; ///< null: agents have no tools of servers
+  /// Null: agents have no tools of servers. A run goes on when that part is started anew.
+  std::shared_ptr<const role<mcp_actor>> mcp{};
+
+  mcp_actor servers() const { return mcp ? mcp->player() : mcp_actor{}; }
 };
 
 } // namespace boyd

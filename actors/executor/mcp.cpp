@@ -60,7 +60,7 @@ void gather_server_tools(self_pointer self, std::function<void()> then) {
   if (!wants)
     return then();
   ask<mcp_tools_reply>(
-      self, s.order.services.mcp, mcp_tools_query{{}, user_of(s.order)},
+      self, s.order.services.servers(), mcp_tools_query{{}, user_of(s.order)},
       [self, then](result<mcp_tools_reply> r) {
         if (!r)
           return finish_unstarted(self, r.error(),
@@ -112,7 +112,7 @@ void call_server_tool(self_pointer self, const exec::effect::run_tool& e,
   call.dispatch_id = s.order.work->row.dispatch_id;
   s.server_step = e.step;
   ask<mcp_call_reply>(
-      self, s.order.services.mcp, std::move(call),
+      self, s.order.services.servers(), std::move(call),
       [self, step = e.step, done](result<mcp_call_reply> r) {
         if (self->state.server_step == step)
           self->state.server_step.reset();
@@ -128,7 +128,7 @@ void stop_server_tool(self_pointer self, std::uint64_t step) {
   if (s.server_step != step)
     return;
   s.server_step.reset();
-  self->send(s.order.services.mcp, mcp_cancel{{}, ticket_of(s.order, step)});
+  self->send(s.order.services.servers(), mcp_cancel{{}, ticket_of(s.order, step)});
 }
 
 void tell_server_notes(self_pointer self) {
@@ -140,8 +140,9 @@ void tell_server_notes(self_pointer self) {
 }
 
 void drop_server_tool(executor_state& s) {
-  if (s.server_step && s.order.services.mcp)
-    caf::anon_send(s.order.services.mcp, mcp_cancel{{}, ticket_of(s.order, *s.server_step)});
+  const auto servers = s.order.services.servers();
+  if (s.server_step && servers)
+    caf::anon_send(servers, mcp_cancel{{}, ticket_of(s.order, *s.server_step)});
 }
 
 } // namespace boyd::executing

@@ -53,12 +53,6 @@ store::open_occurrence slot_request(self_pointer self, occurrence slot,
   return op;
 }
 
-admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id) {
-  if (op.cycle)
-    return {op.slot, op.cycle->cycle_id, op.cycle->started_at};
-  return {op.slot, std::move(cycle_id), {}};
-}
-
 /// Slots that the store has written, in order: what it accepted as open is to be run. Asked for
 /// twice before the first answer, as by a reload, a slot is ours both times, and run once. False:
 /// an earlier answer has told of all of them.
@@ -81,9 +75,43 @@ bool take_slots(self_pointer self, const std::vector<store::open_occurrence>& as
   return any;
 }
 
+/// Slots without an answer that are decided no more: the schedule has changed, or too many others
+/// have come due since.
+void doubt_others(self_pointer self, const std::vector<occurrence>& decided) {
+  auto& s = self->state;
+  for (auto it = s.unanswered.begin(); it != s.unanswered.end();) {
+    if (std::ranges::find(decided, it->first, &occurrence::scheduled_at) != decided.end()) {
+      ++it;
+      continue;
+    }
+    if (it->second.in_doubt)
+      s.doubtful.push_back({std::move(it->second.asked)});
+    it = s.unanswered.erase(it);
+  }
+  settle_doubts(self);
+}
+
+/// They were asked for, and may have been written.
+void note_doubt(self_pointer self, const std::vector<store::open_occurrence>& asked) {
+  for (const auto& op : asked)
+    self->state.unanswered.insert_or_assign(op.slot.scheduled_at, asked_slot{op, true});
+}
+
+/// The store has answered for them: none of them is in doubt.
+void take_answered(self_pointer self, const std::vector<store::open_occurrence>& asked) {
+  auto& s = self->state;
+  for (const auto& op : asked) {
+    s.unanswered.erase(op.slot.scheduled_at);
+    std::erase_if(s.doubtful, [&](const doubtful_slot& d) {
+      return !d.of_trigger && d.asked.slot.scheduled_at == op.slot.scheduled_at;
+    });
+  }
+}
+
 /// Writes the decided rows.
 void open_rows(self_pointer self, plan::slot_decision decision) {
   auto& s = self->state;
+  doubt_others(self, decision.rows);
   if (decision.rows.empty())
     return look_at(self, decision.look_again);
   store_request request;
@@ -94,19 +122,24 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
     const bool is_last = &row == &decision.rows.back();
     auto op =
         is_last ? slot_request(self, row, new_cycle_id(self)) : store::open_occurrence{row, {}};
-    asked.push_back(s.unanswered.try_emplace(row.scheduled_at, std::move(op)).first->second);
-    if (s.unanswered.size() > limits::caught_up_slots + 1)
-      s.unanswered.erase(s.unanswered.begin());
+    const auto known = s.unanswered.try_emplace(row.scheduled_at, asked_slot{std::move(op)}).first;
+    asked.push_back(known->second.asked);
     request.operations.emplace_back(asked.back());
   }
+  ++s.asking_slots;
   ask<store_reply>(self, s.parts.store, std::move(request),
                    [self, decision, asked](result<store_reply> r) {
                      auto& st = self->state;
+                     --st.asking_slots;
                      if (!r) {
                        st.problem = to_string(r.error());
+                       if (is_doubt(r.error()))
+                         note_doubt(self, asked);
+                       settle_doubts(self);
                        return look_at(self, now_of(self) + st.parts.context->housekeeping.retry);
                      }
-                     st.unanswered.clear();
+                     take_answered(self, asked);
+                     settle_doubts(self);
                      if (take_slots(self, asked, r->values) && decision.cancel_running)
                        cancel_running_cycle(self);
                      start_next(self);
@@ -177,6 +210,19 @@ admitted_slot slot_of(self_pointer self, const std::string& trigger, const std::
 
 using trigger_promise = caf::typed_response_promise<result<trigger_reply>>;
 
+/// The store did not say that the trigger's slot is written.
+void not_opened(self_pointer self, const store::open_occurrence& asked, error why,
+                const trigger_promise& promise) {
+  auto& s = self->state;
+  if (is_doubt(why) && asked.slot.state == occurrence_state::open) {
+    why.next = "it may begin all the same; look with: boyd status";
+    s.opening = true;
+    s.doubtful.push_back({asked, true});
+    settle_doubts(self);
+  }
+  answer<trigger_reply>(promise, fail(std::move(why)));
+}
+
 void open_trigger(self_pointer self, const std::string& trigger, std::string refusal,
                   trigger_promise promise) {
   auto& s = self->state;
@@ -184,21 +230,22 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
   auto op = slot_request(self, a.slot, a.cycle_id);
   s.opening = s.opening || refusal.empty();
   a = admitted(op, std::move(a.cycle_id));
-  ask_store(self, s.parts.store, std::move(op),
-            [self, a, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {
-              if (refusal.empty())
-                self->state.opening = false;
-              if (!r)
-                return answer<trigger_reply>(promise, fail(r.error()));
-              // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
-              if (!r->opened)
-                return open_trigger(self, trigger, refusal, promise);
-              if (!refusal.empty())
-                return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
-              answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
-              self->state.admitted.push_back(std::move(a));
-              start_next(self);
-            });
+  ask_store(
+      self, s.parts.store, op,
+      [self, a, op, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {
+        if (refusal.empty())
+          self->state.opening = false;
+        if (!r)
+          return not_opened(self, op, r.error(), promise);
+        // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
+        if (!r->opened)
+          return open_trigger(self, trigger, refusal, promise);
+        if (!refusal.empty())
+          return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
+        answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
+        self->state.admitted.push_back(std::move(a));
+        start_next(self);
+      });
 }
 
 /// A pause is in the way, or the millisecond was taken.
@@ -218,16 +265,17 @@ void begin_trigger(self_pointer self, const std::string& trigger, trigger_promis
   op.unless_paused = true;
   a = admitted(op, std::move(a.cycle_id));
   auto request = orient_request(self);
-  request.operations.insert(request.operations.begin(), std::move(op));
+  request.operations.insert(request.operations.begin(), op);
   s.opening = true;
   ask<store_reply>(
       self, s.parts.store, std::move(request),
-      [self, a, trigger, promise, configuration = s.parts.configuration](result<store_reply> r) {
+      [self, a, op, trigger, promise,
+       configuration = s.parts.configuration](result<store_reply> r) {
         auto& st = self->state;
         st.opening = false;
         const auto slot = r ? reply_of<store::open_occurrence>(r->values.front()) : fail(r.error());
         if (!slot)
-          return answer<trigger_reply>(promise, fail(slot.error()));
+          return not_opened(self, op, slot.error(), promise);
         r->values.erase(r->values.begin());
         if (!slot->opened)
           return not_begun(self, trigger, reply_of<store::list_pauses>(r->values[pauses_at]),
@@ -279,6 +327,12 @@ void resume_next(self_pointer self) {
 
 } // namespace
 
+admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id) {
+  if (op.cycle)
+    return {op.slot, op.cycle->cycle_id, op.cycle->started_at};
+  return {op.slot, std::move(cycle_id), {}};
+}
+
 void cancel_running_cycle(self_pointer self) {
   auto& s = self->state;
   if (!s.cycle)
@@ -323,6 +377,8 @@ void look(self_pointer self) {
   auto& s = self->state;
   if (s.stopping || !s.loaded || !s.parts.context->scheduled || !s.rule)
     return;
+  if (s.doubtful.size() > limits::caught_up_slots)
+    return look_at(self, now_of(self) + s.parts.context->housekeeping.retry);
   ask_store(self, s.parts.store, store::list_pauses{s.settings->kernel_id},
             [self](result<store::list_pauses::reply> r) {
               auto& st = self->state;

@@ -278,12 +278,16 @@ void cycle_core::judge(cycle_time at, const char* cut_short) {
     tell(p);
 }
 
-void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late) {
+void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
+                            bool more) {
   if (!history)
     return;
   history_ = std::move(*history);
   late_ = std::move(late);
   problems_.clear(); // they stand in the row; from here on they go to the next one
+  if (more)
+    problems_.push_back("recent_actions: of the results that came after their cycles only " +
+                        std::to_string(late_.size()) + " are told; all of them: boyd dispatches");
   if (judged_)
     carried_.clear();
   const bool asks = kernel_->reduce.type == config::reducer::type_t::llm;

@@ -85,7 +85,9 @@ class cycle_core {
   void act(const result<void>& r);
   /// The cycle's rows as they are; goes on to record when all are final or `overdue`.
   void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at);
-  void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late);
+  /// `late`: what ended of earlier cycles since the latest record; `more`: not all of it.
+  void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
+                  bool more = false);
   void reduce(result<reduction> r);
   void render(const result<graph_reply>& graph, const result<state_reply>& state);
   void commit(const result<void>& r);

@@ -87,26 +87,30 @@ void record_row(self_pointer self) {
     late.kernel_id = record.kernel_id;
     late.finished_since = s.latest->finished_at;
     late.not_cycle_id = record.cycle_id;
-    late.limit = late_results;
+    late.limit = late_results + 1;
     request.operations.emplace_back(std::move(late));
   }
   ask<store_reply>(self, s.parts.store, std::move(request), [self, late_at](result<store_reply> r) {
     auto& st = self->state;
     result<std::vector<cycle_record>> history = fail(errc::bug, "no answer");
     std::vector<dispatch> late;
+    bool more = false;
     if (!r) {
       history = fail(r.error());
     } else {
       history = reply_of<store::list_cycles>(r->values[1]);
       if (r->values.size() > late_at)
-        if (auto rows = reply_of<store::list_dispatches>(r->values[late_at]))
+        if (auto rows = reply_of<store::list_dispatches>(r->values[late_at])) {
+          more = rows->size() > late_results;
+          rows->resize(std::min(rows->size(), late_results));
           for (auto& d : *rows)
             if (d.cycle_id != st.cycle->id() && is_final(d.status) &&
                 !(st.latest && is_told_by(*st.latest, d)))
               late.push_back(std::move(d));
+        }
     }
     const auto failed = history ? std::optional<error>{} : history.error();
-    st.cycle->record_row(std::move(history), std::move(late));
+    st.cycle->record_row(std::move(history), std::move(late), more);
     if (failed)
       return retry_step(self, *failed);
     if (st.cycle->tells_carried())

@@ -44,16 +44,31 @@ struct load_tick : message {};
 /// Ask the recorder again for what earlier cycles are owed.
 struct pay_facts_tick : message {};
 
+/// Ask the store again whether it has what it did not answer for.
+struct doubt_tick : message {};
+
 using kernel_self =
     kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
                          caf::reacts_to<load_tick>, caf::reacts_to<close_slot_again>,
-                         caf::reacts_to<pay_facts_tick>>;
+                         caf::reacts_to<pay_facts_tick>, caf::reacts_to<doubt_tick>>;
 
 /// A slot that was opened in the ledger and waits for its cycle.
 struct admitted_slot {
   occurrence slot;
   std::string cycle_id;
   std::optional<utc_time> begun_at{}; ///< its row was made with the slot
+};
+
+/// A slot of the schedule whose row was asked for.
+struct asked_slot {
+  store::open_occurrence asked;
+  bool in_doubt = false; ///< the store may have it
+};
+
+/// A slot that the store may have or not, which nobody asks for any more as it was.
+struct doubtful_slot {
+  store::open_occurrence asked;
+  bool of_trigger = false; ///< the gate is shut for others until it is known
 };
 
 /// The rows that a cycle begins with, where they came with its slot.
@@ -85,9 +100,12 @@ struct kernel_state {
   /// because of a pause.
   utc_time progress{};
   std::string paused;
-  /// Slots whose row was asked for without an answer: the store may have it. Asked for again as it
-  /// was, it is known as our own; in any other form it would be nobody's.
-  std::map<utc_time, store::open_occurrence> unanswered;
+  /// Slots whose row was asked for without an answer. Asked for again as it was, it is known as our
+  /// own; in any other form it would be nobody's.
+  std::map<utc_time, asked_slot> unanswered;
+  int asking_slots = 0; ///< requests for slots of the schedule under way
+  std::deque<doubtful_slot> doubtful;
+  bool deciding_doubt = false; ///< of the first one
   std::deque<admitted_slot> admitted;
   std::vector<waiting_trigger> triggers;
   std::deque<cycle_record> to_resume;
@@ -123,7 +141,7 @@ struct kernel_state {
   std::vector<event_listener_actor> listeners;
   std::optional<caf::typed_response_promise<result<finish_reply>>> finishing;
   bool final_block = false; ///< being written: no step of the cycle runs any more
-  bool opening = false;     ///< a trigger has passed the gate and is being written to the ledger
+  bool opening = false;     ///< a trigger has passed the gate; it is not known to be in the ledger
   bool resuming = false;    ///< a left-over cycle is being looked up
 
   static inline const char* name = "kernel";
@@ -132,6 +150,9 @@ struct kernel_state {
 using self_pointer = kernel_self::stateful_pointer<kernel_state>;
 
 // admission.cpp: schedule, ledger, triggers
+/// What a slot that stands in the ledger is to become; `cycle_id` where its row was not made with
+/// it.
+admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id);
 void look(self_pointer self);
 void look_at(self_pointer self, utc_time when);
 void admit_trigger(self_pointer self, std::string trigger,
@@ -140,6 +161,13 @@ void admit_trigger(self_pointer self, std::string trigger,
 void cancel_running_cycle(self_pointer self);
 /// Starts the next admitted or left-over cycle when none runs.
 void start_next(self_pointer self);
+
+// doubts.cpp: slots of which nobody knows whether they were opened
+/// Whether a request for a slot that failed so may have been done all the same.
+bool is_doubt(const error& e);
+/// Looks up whether the doubtful slots stand, which are then run, and keeps the places of the
+/// others in the ledger: what comes late finds them taken. Goes on until all are decided.
+void settle_doubts(self_pointer self);
 
 // cycle.cpp: the steps of a running cycle
 /// The rows that a cycle is judged by at its begin.

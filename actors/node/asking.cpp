@@ -9,7 +9,9 @@ namespace boyd::node_impl {
 
 namespace {
 
-constexpr milliseconds tree_limit = 2s;
+/// Less than who asks the root waits (apps/boyd/live_node.cpp): a part that lives and does not
+/// answer must not hide the others.
+constexpr milliseconds tree_limit = 1s;
 constexpr milliseconds answer_first = 50ms;
 constexpr std::string_view dispatcher_prefix = "dispatcher:";
 constexpr std::string_view server_prefix = "mcp:";
@@ -43,10 +45,10 @@ caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self) {
     if (--*missing == 0)
       answer<tree_reply>(promise, std::move(*all));
   };
-  ask<tree_reply>(
+  ask_past_faults<tree_reply>(
       self, child<dispatcher_pool_actor>(self, "dispatchers"), tree_query{},
       [put](result<tree_reply> r) { put("dispatchers", std::move(r)); }, tree_limit);
-  ask<tree_reply>(
+  ask_past_faults<tree_reply>(
       self, child<mcp_actor>(self, "mcp"), tree_query{},
       [put](result<tree_reply> r) { put("mcp", std::move(r)); }, tree_limit);
   return promise;

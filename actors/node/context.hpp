@@ -10,6 +10,7 @@
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -71,6 +72,9 @@ struct node_context {
   std::shared_ptr<pulse> heartbeat;
   /// Restarts that are not in the store yet.
   std::shared_ptr<restart_log> restarts = std::make_shared<restart_log>();
+  /// Set by the supervisor of dispatchers when what an earlier process of this node left running
+  /// has been taken back: what is found running from then on is this one's.
+  std::shared_ptr<std::atomic<bool>> own_rows_recovered = std::make_shared<std::atomic<bool>>();
   /// The keepers' workers that live.
   std::shared_ptr<worker_roll> workers = std::make_shared<worker_roll>();
 

@@ -2,6 +2,7 @@
 
 #include "actors/node/root.hpp"
 #include "actors/supervision/shell.hpp"
+#include "actors/support/role.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -68,6 +69,7 @@ struct root_state {
   reload_progress reloading;
   std::unique_ptr<supervisor_shell<root_impl::base>> shell;
   std::vector<std::shared_ptr<event_watcher>> watchers;
+  std::shared_ptr<role<mcp_actor>> servers = std::make_shared<role<mcp_actor>>();
   bool claiming = false;
   bool stopping = false;
   bool finishing = false; ///< the kernels make their final records

@@ -15,16 +15,6 @@ namespace {
 
 constexpr milliseconds record_limit = 2s;
 
-/// As `ask`, but without the fault point on the way to the store: a crash there ends the asker, and
-/// the root's end is the node's.
-template <class Done>
-void ask_past_faults(self_pointer self, store_request what, Done done) {
-  const auto store = child<store_actor>(self, "store");
-  self->request(store, record_limit, std::move(what))
-      .then([done](result<store_reply>& r) { done(std::move(r)); },
-            [done](caf::error& e) { done(result<store_reply>(fail(from_caf(e, "store")))); });
-}
-
 void recorded(self_pointer self, const error* why) {
   auto& s = self->state;
   s.recording = false;
@@ -72,14 +62,21 @@ void record_restarts(self_pointer self, std::function<void()> then) {
     return recorded(self, nullptr);
   store_request reading;
   reading.operations.emplace_back(store::get_facts{state::restarts_scope(s.context->node_id)});
-  ask_past_faults(self, std::move(reading), [self](result<store_reply> r) {
-    auto known = r ? reply_of<store::get_facts>(r->values.front()) : fail(r.error());
-    if (!known)
-      return recorded(self, &known.error());
-    ask_past_faults(self, writing(self, *known), [self](result<store_reply> written) {
-      recorded(self, written ? nullptr : &written.error());
-    });
-  });
+  const auto store = child<store_actor>(self, "store");
+  ask_past_faults<store_reply>(
+      self, store, std::move(reading),
+      [self, store](result<store_reply> r) {
+        auto known = r ? reply_of<store::get_facts>(r->values.front()) : fail(r.error());
+        if (!known)
+          return recorded(self, &known.error());
+        ask_past_faults<store_reply>(
+            self, store, writing(self, *known),
+            [self](result<store_reply> written) {
+              recorded(self, written ? nullptr : &written.error());
+            },
+            record_limit);
+      },
+      record_limit);
 }
 
 } // namespace boyd::node_impl

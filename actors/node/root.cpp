@@ -82,17 +82,20 @@ void add_loop(self_pointer self) {
         spawn_approvals(system, s.context, s.configuration, child<store_actor>(self, "store")));
   });
   add(self, dispensable("mcp", {"workspace", "approvals"}), [self, &s, &system] {
-    return plain(spawn_mcp_pool(system, s.context, s.configuration,
-                                child<workspace_actor>(self, "workspace"),
-                                child<approvals_actor>(self, "approvals")));
+    auto servers = spawn_mcp_pool(system, s.context, s.configuration,
+                                  child<workspace_actor>(self, "workspace"),
+                                  child<approvals_actor>(self, "approvals"));
+    s.servers->play(servers);
+    return plain(servers);
   });
-  add(self, vital("dispatchers", {"store", "permits", "governor", "workspace", "mcp", "approvals"}),
+  // Not "mcp": what runs goes on without it.
+  add(self, vital("dispatchers", {"store", "permits", "governor", "workspace", "approvals"}),
       [self, &s, &system] {
         run_services services{
             child<store_actor>(self, "store"), child<permits_actor>(self, "permits"),
             child<workspace_actor>(self, "workspace"), child<governor_actor>(self, "governor"),
             child<approvals_actor>(self, "approvals")};
-        services.mcp = child<mcp_actor>(self, "mcp");
+        services.mcp = s.servers;
         auto pool = spawn_dispatcher_pool(system, s.context, s.configuration, std::move(services));
         if (s.claiming)
           self->send(pool, start_claiming{});

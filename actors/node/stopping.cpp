@@ -52,7 +52,7 @@ void finish_kernels(self_pointer self) {
       continue;
     }
     ++*waiting;
-    ask<finish_reply>(
+    ask_past_faults<finish_reply>(
         self, kernel, finish_order{},
         [id = k.kernel_id, one_less](result<finish_reply> r) {
           if (!r)
@@ -91,7 +91,7 @@ void shut_down(self_pointer self, milliseconds grace) {
   auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
   if (!pool)
     return finish_kernels(self);
-  ask<drained>(
+  ask_past_faults<drained>(
       self, pool, drain_order{{}, grace},
       [self](result<drained> r) {
         if (!r)

@@ -269,9 +269,13 @@ result<store_reply> store_session::apply_joined(const some_jobs& batch) {
   // doubt is decided by trying again (FAULTS 18).
   lost(replies.error());
   next_try_ = {};
-  if (ensure_open())
-    replies = apply(joined.all());
-  return replies;
+  if (!ensure_open())
+    return replies;
+  auto again = apply(joined.all());
+  // What was in doubt before is so still.
+  const bool undecided =
+      !again && is_outage(again.error()) && replies.error().code == errc::commit_in_doubt;
+  return undecided ? std::move(replies) : std::move(again);
 }
 
 result<store_reply> store_session::apply(const std::vector<store::operation>& operations) {

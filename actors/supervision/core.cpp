@@ -160,8 +160,10 @@ bool supervisor_core::is_absent(const child& c) {
 }
 
 void supervisor_core::mark_stale() {
-  for (auto& c : children_)
+  for (auto& c : children_) {
     c.stale = !c.wanted || c.renewing || shutting_down_;
+    c.because = c.renewing ? c.rule.id : "";
+  }
   const auto lacks = [&](const std::string& id) {
     const auto* d = find(id);
     return d == nullptr || (!is_absent(*d) && (!d->alive || d->stopping || d->stale));
@@ -169,9 +171,15 @@ void supervisor_core::mark_stale() {
   // A rule that was replaced may depend on children behind it.
   for (bool found = true; found;) {
     found = false;
-    for (auto& c : children_)
-      if (!c.stale && std::ranges::any_of(c.rule.depends_on, lacks))
-        c.stale = found = true;
+    for (auto& c : children_) {
+      const auto lost =
+          c.stale ? c.rule.depends_on.end() : std::ranges::find_if(c.rule.depends_on, lacks);
+      if (lost == c.rule.depends_on.end())
+        continue;
+      c.stale = found = true;
+      const auto* sibling = find(*lost);
+      c.because = sibling != nullptr && sibling->stale ? sibling->because : *lost;
+    }
   }
 }
 
@@ -231,6 +239,11 @@ std::set<std::string> supervisor_core::changing() const {
 milliseconds supervisor_core::stop_grace(const std::string& id) const {
   const auto* c = find(id);
   return c != nullptr ? c->rule.stop_grace : milliseconds{0};
+}
+
+std::string supervisor_core::started_anew_with(const std::string& id) const {
+  const auto* c = find(id);
+  return c != nullptr && c->wanted && c->stopping && !shutting_down_ ? c->because : "";
 }
 
 std::vector<child_view> supervisor_core::view() const {

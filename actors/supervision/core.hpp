@@ -101,6 +101,9 @@ class supervisor_core {
   /// Those that still run although the latest `reconcile` wants them gone or started anew.
   std::set<std::string> changing() const;
   milliseconds stop_grace(const std::string& id) const;
+  /// The part whose end or restart has a living child started anew; itself when that was ordered.
+  /// Empty: it is not started anew.
+  std::string started_anew_with(const std::string& id) const;
   std::vector<child_view> view() const;
 
  private:
@@ -111,7 +114,8 @@ class supervisor_core {
     bool wanted = true;
     bool ended = false; ///< as its rule says, it is not started again
     bool renewing = false;
-    bool stale = false; ///< unwanted, or holds the handle of a sibling that is gone
+    bool stale = false;  ///< unwanted, or holds the handle of a sibling that is gone
+    std::string because; ///< that sibling
     bool parked = false;
     std::string reason; ///< why it is parked
     std::deque<steady_time> failures;

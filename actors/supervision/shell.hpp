@@ -186,6 +186,8 @@ class supervisor_shell {
       const bool failure =
           static_cast<bool>(m.reason) && m.reason != caf::exit_reason::user_shutdown;
       const auto why = text_of(m.reason);
+      if (const auto with = core_.started_anew_with(id); !with.empty() && with != id)
+        spdlog::info("{}: {} is started anew with {}", name_, id, with);
       if (failure) {
         spdlog::error("{}: {} ended: {}", name_, id, why);
         note_restart(id, why);

@@ -87,6 +87,24 @@ auto faulty_request(Self* self, const Handle& to, Message&& what, milliseconds l
   return response(id.response_id(), self);
 }
 
+/// `who`: was asked, for the error.
+template <class T, class Response, class Done>
+void hear(Response sent, Done done, const char* who) {
+  sent.then([done](result<T>& r) mutable { done(std::move(r)); },
+            [done, who](caf::error& e) mutable { done(result<T>(fail(from_caf(e, who)))); });
+}
+
+/// As `ask`, but without the fault point on the way: a crash there ends the asker, and the root's
+/// end is the node's.
+template <class T, class Self, class Handle, class Message, class Done>
+void ask_past_faults(Self* self, const Handle& to, Message&& what, Done done,
+                     milliseconds limit = limits::request_timeout) {
+  if constexpr (requires { what.until; })
+    what.until = self->clock().now() + limit;
+  hear<T>(self->request(to, limit, std::forward<Message>(what)), std::move(done),
+          to ? "actor" : "nobody");
+}
+
 /// Sends a request with a finite time-out; `done(result<T>)` is called exactly once, unless the
 /// asker ends first. The only way in which actors ask each other.
 template <class T, class Self, class Handle, class Message, class Done>
@@ -101,10 +119,7 @@ void ask(Self* self, const Handle& to, Message&& what, Done done,
         return faulty_request(self, to, std::forward<Message>(what), limit, *at);
     return self->request(to, limit, std::forward<Message>(what));
   }();
-  sent.then([done](result<T>& r) mutable { done(std::move(r)); },
-            [done, to](caf::error& e) mutable {
-              done(result<T>(fail(from_caf(e, to ? "actor" : "nobody"))));
-            });
+  hear<T>(std::move(sent), std::move(done), to ? "actor" : "nobody");
 }
 
 /// Answers a request that was held back; a promise answers only once.

@@ -115,6 +115,16 @@ TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else
   CHECK(c.record().error.find("state file") != std::string::npos);
 }
 
+TEST_CASE("cycle: that not all late results are told is told") {
+  const auto k = kernel_of({"a"});
+  auto c = waiting(k);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
+  const std::vector<dispatch> late(3, row("b", dispatch_status::done));
+  c.record_row(std::vector<cycle_record>{c.record()}, late, true);
+  REQUIRE(c.problems().size() == 1);
+  CHECK(c.problems().front().find("only 3 are told") != std::string::npos);
+}
+
 TEST_CASE("cycle: files and git that fail leave the rendering behind, and the words for the next") {
   const auto k = kernel_of({"a"});
   auto c = waiting(k);

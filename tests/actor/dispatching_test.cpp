@@ -453,8 +453,9 @@ TEST_CASE("case 27 rescue-page-full: a dead node's many runs do not hold up the 
           "[dispatching]") {
   constexpr std::size_t dead = 10'000;
   fixture f({scripted("quick", {0ms})}, true);
-  // Of an agent that is not configured here: they stay in the queue when they are back in it.
+  // Of an agent that another node has: they stay in the queue when they are back in it.
   std::vector<store::operation> all;
+  all.emplace_back(store::beat{"node-3", "elsewhere", 1});
   for (std::size_t i = 0; i < dead; ++i)
     all.emplace_back(f.enqueueing("elsewhere"));
   all.emplace_back(store::claim{"node-2", f.kernel().kernel_id, "elsewhere", dead, limits::lease});

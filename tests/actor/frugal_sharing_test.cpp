@@ -1,4 +1,5 @@
 #include "actors/support/frugal_sharing.hpp"
+#include "boyd/core/time.hpp"
 #include "support/pch.hpp"
 
 #include <caf/actor_system.hpp>

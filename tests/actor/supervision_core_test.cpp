@@ -153,6 +153,8 @@ TEST_CASE("dependents are stopped from the end, one level after the other", "[su
   CHECK(core.reconcile(t0).stop == ids{"pool", "kernel"});
   core.down("pool", false, "", t0, 0.5);
   CHECK(core.reconcile(t0).stop.empty());
+  CHECK(core.started_anew_with("kernel") == "store");
+  CHECK(core.started_anew_with("alone").empty());
   core.down("kernel", false, "", t0, 0.5);
   CHECK(core.reconcile(t0).stop == ids{"writer"});
   core.down("writer", false, "", t0, 0.5);

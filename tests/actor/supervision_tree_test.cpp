@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace boyd::supervision_tree_test {
 
@@ -311,6 +312,30 @@ TEST_CASE("an operator restarts a part, and those that hold its handle with it",
   CHECK(f.done() == 2);
 }
 
+TEST_CASE("what runs goes on while the servers of tools are started anew", "[supervision][tree]") {
+  fixture f;
+  auto slow = std::make_shared<config::configuration>(*f.configuration);
+  slow->kernels.front()
+      .agents.front()
+      .run.emplace<config::script_executor>()
+      .answers.emplace_back()
+      .delay = 1min;
+  caf::anon_send(f.root, reload_order{{}, slow});
+  f.actors.advance(1s);
+  f.trigger();
+  const auto only = [&] { return f.database->all_rows().begin()->second.d; };
+  REQUIRE(only().status == dispatch_status::running);
+  for (int i = 1; i <= limits::max_rescues + 2; ++i) {
+    CHECK(f.call("POST", "/api/v1/actors/mcp/restart", 1s).status == 200);
+    CHECK(f.part("mcp").state == "running");
+  }
+  CHECK(only().status == dispatch_status::running);
+  f.actors.advance(2min);
+  CHECK(only().status == dispatch_status::done);
+  CHECK(only().fence == 1);
+  CHECK(f.part("dispatchers").restarts == 0);
+}
+
 TEST_CASE("orders about parts: what cannot be is refused with the way out", "[supervision][tree]") {
   fixture f;
   const auto unknown = f.call("POST", "/api/v1/actors/kernel:defalt/restart");
@@ -324,6 +349,22 @@ TEST_CASE("orders about parts: what cannot be is refused with the way out", "[su
   const auto parked = f.call("POST", "/api/v1/actors/librarian/restart");
   CHECK(parked.status == 409);
   CHECK(parked.body.find("boyd actors unpark librarian") != std::string::npos);
+}
+
+TEST_CASE("a fault on the way to a part ends no drain of the node", "[supervision][tree]") {
+  fixture f;
+  f.trigger();
+  std::optional<caf::error> reason;
+  caf::actor_cast<caf::actor>(f.root)->attach_functor([&](const caf::error& why) { reason = why; });
+  REQUIRE(faults::arm({{"dispatchers.request", faults::action::crash, -1},
+                       {"kernel.request", faults::action::crash, -1},
+                       {"mcp.request", faults::action::crash, -1}},
+                      1));
+  CHECK(f.part("dispatchers").state == "running");
+  caf::anon_send(f.root, shutdown_order{{}, 1s});
+  f.actors.advance(1min);
+  REQUIRE(reason);
+  CHECK(*reason == caf::exit_reason::user_shutdown);
 }
 
 namespace {

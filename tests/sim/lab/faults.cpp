@@ -434,13 +434,30 @@ void world::strike_disk(fault f, machine& m) {
 }
 
 void world::break_connections(machine& m, double before, double in_commit, milliseconds length) {
+  constexpr double refused = 0.3; // what broke in its commit stays in doubt
+  constexpr int most_triggers = 3;
   m.connection().disconnect_before = before;
   m.connection().disconnect_in_commit = in_commit;
+  m.connection().refuse_open = refused;
   troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery());
+  for (auto n = draw(most_triggers + 1); n > 0; --n)
+    at(elapsed() + draw_ms(0ms, length), [this, &m] { trigger(m); });
   at(elapsed() + length, [&m] {
     m.connection().disconnect_before = 0;
     m.connection().disconnect_in_commit = 0;
+    m.connection().refuse_open = 0;
   });
+}
+
+/// Somebody asks for a cycle.
+void world::trigger(machine& m) {
+  if (!m.runs())
+    return;
+  tell("a cycle is asked for on " + m.name());
+  api_request order;
+  order.method = "POST";
+  order.path = "/api/v1/cycles";
+  caf::anon_send(m.root(), std::move(order));
 }
 
 void world::take_away(store_faults& from, milliseconds length) {

@@ -173,6 +173,7 @@ class world {
   void look_at_point();
   void disarm_point();
   void break_connections(machine& m, double before, double in_commit, milliseconds length);
+  void trigger(machine& m);
   void take_away(store_faults& from, milliseconds length);
   sim_program draw_odd_run(fault f);
   void reload();

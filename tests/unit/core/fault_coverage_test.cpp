@@ -110,7 +110,6 @@ const coverage other_requests{{"api_request", "gateway.request"},
 
 /// Files of the actors that ask by themselves: with no points, or with those of `ask`.
 const std::set<std::string> askers{
-    "actors/node/restarts.cpp",   // counts of restarts, which are only told
     "actors/support/ask.hpp",     // all others
     "actors/workspace/actor.cpp", // its own keepers, whose points are the keepers'
 };

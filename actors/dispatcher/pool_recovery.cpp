@@ -1,0 +1,118 @@
+#include "actors/dispatcher/pool_parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "boyd/queue/settlement.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::dispatcher_pool {
+
+namespace {
+
+void log_recovered(const char* whose, const store::take_back::reply& r) {
+  if (!r.returned.empty())
+    spdlog::info("dispatchers: {} interrupted {} dispatches go back to the queue",
+                 r.returned.size(), whose);
+  for (const auto& id : r.poisoned)
+    spdlog::error("dispatchers: {} was interrupted too often and has failed; after mending the "
+                  "cause: boyd dispatches retry {}",
+                  id, id);
+}
+
+/// They may claim now.
+void begin(self_pointer self) {
+  auto& s = self->state;
+  s.claiming = true;
+  self->send(s.services.store, subscribe_queue{{}, {}, work_taker_actor(pool_impl(self))});
+  for (const auto& k : s.configuration->kernels)
+    cancel_unknown(self, k.kernel_id, {});
+  ask_due(self);
+}
+
+void try_again(self_pointer self, const error& why) {
+  self->state.store_problem = to_string(why);
+  self->delayed_send(self, self->state.context->housekeeping.retry, start_claiming{});
+}
+
+/// This node's rows with a lease that has run out, as after a suspend: their dispatchers know which
+/// of them run. Where there is none, and none is to come, nobody else would give them back.
+void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_row> rows) {
+  auto& s = self->state;
+  std::map<std::string, expired_rows> by_member;
+  for (auto& row : rows)
+    by_member[child_id(row.kernel_id, row.agent_id)].rows.push_back(std::move(row));
+  store::settle left{s.context->node_id, {}};
+  const auto children = by_member.empty() ? std::vector<child_view>{} : s.shell->view();
+  for (auto& [id, told] : by_member) {
+    const auto child = std::ranges::find(children, id, &child_view::id);
+    if (auto d = handle_of(self, id))
+      self->send(d, std::move(told));
+    else if (child == children.end() || child->state == "parked")
+      for (const auto& row : told.rows)
+        left.items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
+  }
+  if (!left.items.empty())
+    ask_store(self, s.services.store, std::move(left), [](result<store::settle::reply>) {
+      // The next sweep repairs a lost one.
+    });
+}
+
+/// Page by page, at once: a node that died may have left many, and each waits for the one before.
+void rescue(self_pointer self) {
+  store::rescue_expired op{self->state.context->node_id, limits::max_rescues};
+  ask_store(self, self->state.services.store, op,
+            [self, limit = op.limit](result<store::rescue_expired::reply> r) {
+              if (!r)
+                return;
+              log_recovered("expired", *r);
+              look_after_own(self, std::move(r->own));
+              if (r->returned.size() + r->poisoned.size() >= limit)
+                rescue(self);
+            });
+}
+
+} // namespace
+
+/// In bounded batches.
+void recover(self_pointer self) {
+  auto& s = self->state;
+  if (auto passed = faults::pass("dispatchers.recover"); !passed)
+    return try_again(self, passed.error());
+  if (s.context->own_rows_recovered->load())
+    return begin(self);
+  store::take_back op;
+  op.node_id = s.context->node_id;
+  op.max_rescues = limits::max_rescues;
+  ask_store(
+      self, s.services.store, op, [self, limit = op.limit](result<store::take_back::reply> r) {
+        if (!r)
+          return try_again(self, r.error());
+        const auto& st = self->state;
+        log_recovered("own", *r);
+        if (st.context->after_crash && !r->returned.empty())
+          self->send(st.services.permits, permit_pacing{{}, static_cast<int>(r->returned.size())});
+        if (r->returned.size() + r->poisoned.size() >= limit)
+          return recover(self);
+        st.context->own_rows_recovered->store(true);
+        begin(self);
+      });
+}
+
+void sweep(self_pointer self) {
+  auto& s = self->state;
+  const auto& every = s.context->housekeeping;
+  self->delayed_send(self, s.context->shared_store ? every.sweep : every.sweep_alone, sweep_tick{});
+  if (!s.claiming)
+    return;
+  ask_store(self, s.services.store,
+            store::beat{s.context->node_id, s.context->host, s.context->pid},
+            [](result<store::ok>) {
+              // Membership only; the next beat repairs a lost one.
+            });
+  rescue(self);
+}
+
+} // namespace boyd::dispatcher_pool

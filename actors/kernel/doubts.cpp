@@ -1,0 +1,83 @@
+#include "actors/kernel/state.hpp"
+#include "actors/support/ask.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::kernel_impl {
+
+namespace {
+
+/// The same place in the ledger, not to be run.
+store::open_occurrence kept_free(const store::open_occurrence& asked) {
+  store::open_occurrence op{asked.slot, {}};
+  op.slot.state = occurrence_state::skipped;
+  op.slot.reason = "the store did not answer when it was to be opened";
+  return op;
+}
+
+bool stands(const std::vector<occurrence>& rows, const occurrence& slot) {
+  if (rows.empty())
+    return false;
+  const auto& row = rows.front();
+  return row.scheduled_at == slot.scheduled_at && row.state == occurrence_state::open &&
+         row.node_id == slot.node_id && row.trigger == slot.trigger &&
+         row.created_at == slot.created_at && row.cycle_id == slot.cycle_id;
+}
+
+/// It is known now whether it stands.
+void decided(self_pointer self, const occurrence& slot, bool it_stands) {
+  auto& s = self->state;
+  const auto it = std::ranges::find(s.doubtful, slot.scheduled_at, [](const doubtful_slot& d) {
+    return d.asked.slot.scheduled_at;
+  });
+  if (it == s.doubtful.end())
+    return settle_doubts(self);
+  const auto doubt = std::move(*it);
+  s.doubtful.erase(it);
+  if (doubt.of_trigger)
+    s.opening = false;
+  if (it_stands) {
+    spdlog::info("kernel {}: the slot {} was opened, though the store did not say so",
+                 s.settings->kernel_id, format_rfc3339(doubt.asked.slot.scheduled_at));
+    s.admitted.push_back(admitted(doubt.asked, doubt.asked.slot.cycle_id));
+    start_next(self);
+  }
+  settle_doubts(self);
+}
+
+} // namespace
+
+/// `store_unavailable` is said of what was not tried, and a disk without room has written nothing.
+bool is_doubt(const error& e) {
+  return e.code == errc::commit_in_doubt || e.code == errc::timed_out ||
+         e.code == errc::actor_down || e.code == errc::io_error;
+}
+
+void settle_doubts(self_pointer self) {
+  auto& s = self->state;
+  // An answer that is still to come may take a slot out of doubt.
+  if (s.doubtful.empty() || s.deciding_doubt || s.asking_slots > 0 || s.stopping)
+    return;
+  s.deciding_doubt = true;
+  const auto& asked = s.doubtful.front().asked;
+  store_request request;
+  request.operations.emplace_back(kept_free(asked));
+  request.operations.emplace_back(
+      store::list_occurrences{asked.slot.kernel_id, asked.slot.scheduled_at, 1});
+  ask<store_reply>(
+      self, s.parts.store, std::move(request), [self, slot = asked.slot](result<store_reply> r) {
+        auto& st = self->state;
+        st.deciding_doubt = false;
+        const auto rows = r ? reply_of<store::list_occurrences>(r->values[1]) : fail(r.error());
+        if (!rows) {
+          self->delayed_send(self, st.parts.context->housekeeping.retry, doubt_tick{});
+          return;
+        }
+        decided(self, slot, stands(*rows, slot));
+      });
+}
+
+} // namespace boyd::kernel_impl
