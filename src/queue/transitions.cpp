@@ -189,11 +189,19 @@ void note_unknown(queue_row& row, std::string_view column, std::string_view word
                              "\" is not known to this version");
 }
 
-settle_result settle_row(queue_row& row, const settlement& item, utc_time now) {
+settle_result settle_row(queue_row& row, const std::string& node_id, const settlement& item,
+                         utc_time now) {
   auto& d = row.d;
-  if (item.fence == row.settled_fence)
-    return settle_result::already_settled;
-  if (d.status != dispatch_status::running || d.fence != item.fence)
+  if (item.fence == row.settled_fence) {
+    // Of its newest fence the row knows whose it was. Of an earlier one it does not, once it has
+    // been claimed again: then a repeat is believed, which changes nothing.
+    const bool knows_who = d.fence == item.fence;
+    return knows_who && row.last_owner != node_id ? settle_result::stale
+                                                  : settle_result::already_settled;
+  }
+  // The fence alone does not do: two nodes can have the same one when a database that took over
+  // had not received the first one's claim.
+  if (!holds(row, node_id, item.fence))
     return settle_result::stale;
   d.outcome = clean(item.outcome);
   row.settled_fence = item.fence;

@@ -104,6 +104,32 @@ TEST_CASE("every transition carries its fence") {
   REQUIRE(settle(s, missing, settle_to::done) == settle_result::not_found);
 }
 
+TEST_CASE("a fence is worth nothing to a node that does not hold the row") {
+  const auto w = any_world();
+  auto& s = w->store();
+  enqueue(s, {spec(1, "a")});
+  enqueue(s, {spec(2, "a", 5, "c2")});
+  const auto ends_as = [&](int number, const std::string& node, std::int64_t fence, settle_to to) {
+    return ask(s, store::settle{node, {{id_of(number), fence, to, 0ms, {}}}}).at(0);
+  };
+  // At the first attempt and at a later one, while it runs and afterwards.
+  for (const std::int64_t fence : {1, 2}) {
+    REQUIRE(claim(s, "n1", 1, "a").at(0).row.fence == fence);
+    for (const auto to : {settle_to::done, settle_to::retry, settle_to::release})
+      REQUIRE(ends_as(1, "n2", fence, to) == settle_result::stale);
+    REQUIRE(row(s, id_of(1)).lease_owner == "n1");
+    REQUIRE(ends_as(1, "n1", fence, fence == 1 ? settle_to::retry : settle_to::done) ==
+            settle_result::accepted);
+    REQUIRE(ends_as(1, "n1", fence, settle_to::done) == settle_result::already_settled);
+    REQUIRE(ends_as(1, "n2", fence, settle_to::done) == settle_result::stale);
+  }
+  // Ended at its first attempt.
+  claim(s, "n1", 1, "a");
+  REQUIRE(ends_as(2, "n1", 1, settle_to::failed) == settle_result::accepted);
+  REQUIRE(ends_as(2, "n2", 1, settle_to::failed) == settle_result::stale);
+  REQUIRE(ends_as(2, "n1", 1, settle_to::failed) == settle_result::already_settled);
+}
+
 TEST_CASE("a settlement repeated in one batch is accepted once") {
   const auto w = any_world();
   auto& s = w->store();

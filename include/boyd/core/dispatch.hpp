@@ -87,7 +87,7 @@ struct settlement {
 /// What the store did with a settlement or transition.
 enum class settle_result : std::uint8_t {
   accepted,
-  already_settled, ///< the same fence had been settled before: a repeat, harmless
+  already_settled, ///< the node had settled the same fence before: a repeat, harmless
   stale,           ///< another owner holds it: rejected, nothing changed
   not_found,
 };

@@ -125,7 +125,8 @@ struct claim {
   milliseconds lease{30'000};
 };
 
-/// Ends attempts. Each needs its fence and status running; results in order.
+/// Ends attempts that `node_id` runs. Each needs its fence; one that another node has under the
+/// same fence, as after the loss of a claim, is stale. Results in order.
 struct settle {
   using reply = std::vector<settle_result>;
   std::string node_id;

@@ -58,9 +58,11 @@ void claim_row(queue_row& row, const std::string& node_id, milliseconds lease, u
 /// empty otherwise.
 std::optional<run_outcome> refusal_of(const dispatch& claimed);
 
-/// Ends the running attempt when `item.fence` is the row's; otherwise nothing changes. The same
-/// fence again: `already_settled`; a fence that was taken away: `stale`.
-settle_result settle_row(queue_row& row, const settlement& item, utc_time now);
+/// Ends the running attempt when `node_id` holds the row under `item.fence`; otherwise nothing
+/// changes. The same fence again: `already_settled`; a fence that was taken away, or that is
+/// another node's: `stale`. Reads status, fence, lease_owner, settled_fence and last_owner.
+settle_result settle_row(queue_row& row, const std::string& node_id, const settlement& item,
+                         utc_time now);
 
 /// running → pending without counting the attempt; beyond `max_rescues` → failed. Returns true when
 /// the row was given up (poison).

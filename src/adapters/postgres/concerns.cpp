@@ -61,17 +61,19 @@ std::optional<witness> witness_of(const std::vector<store::operation>& batch,
       continue;
     for (auto k = results->size(); k > 0; --k)
       if ((*results)[k - 1] == settle_result::accepted)
-        return witness{op->items[k - 1].dispatch_id, op->items[k - 1].fence};
+        return witness{op->items[k - 1].dispatch_id, op->items[k - 1].fence, op->node_id};
   }
   return std::nullopt;
 }
 
 std::optional<std::string> loss_of(session& db, const witness& w) {
   db.begin();
-  const auto a = db.run("SELECT coalesce(s.settled_fence, 0) FROM dispatch_requests d LEFT JOIN "
+  // With its claim lost as well, another node may have ended the dispatch under the same fence.
+  const auto a = db.run("SELECT coalesce(s.settled_fence, 0) < $2::bigint OR (s.fence = $2::bigint "
+                        "AND s.last_owner <> $3) FROM dispatch_requests d LEFT JOIN "
                         "dispatch_results s USING (dispatch_id) WHERE d.dispatch_id = $1",
-                        parameters{}.add(w.dispatch_id));
-  const bool lost = a.rows() > 0 && a.integer(0, 0) < w.fence;
+                        parameters{}.add(w.dispatch_id).add(w.fence).add(w.node_id));
+  const bool lost = a.rows() > 0 && a.text(0, 0) == "t";
   db.commit();
   if (!lost)
     return std::nullopt;

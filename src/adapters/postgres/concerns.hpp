@@ -23,6 +23,7 @@ std::vector<std::string> open_transactions(session& db, milliseconds longest);
 struct witness {
   std::string dispatch_id;
   std::int64_t fence = 0;
+  std::string node_id; ///< whose settlement it was
 };
 
 /// The last settlement of a batch that was accepted.

@@ -28,15 +28,19 @@ operations::found_rows operations::settled_rows(const std::vector<const std::str
   load_results(attempted);
   if (resting.empty())
     return found;
-  // Nobody runs these: what was settled last tells a repeat from a theft.
-  const auto a = db_.run("SELECT d.dispatch_id, coalesce(s.settled_fence, 0) FROM "
-                         "dispatch_requests d LEFT JOIN dispatch_results s USING (dispatch_id) "
-                         "WHERE d.dispatch_id = ANY($1::text[])",
-                         parameters{}.add(resting));
+  // Nobody runs these: what was settled last, and by whom, tells a repeat from a theft.
+  const auto a =
+      db_.run("SELECT d.dispatch_id, coalesce(s.settled_fence, 0), coalesce(s.fence, 0), "
+              "coalesce(s.last_owner, '') FROM "
+              "dispatch_requests d LEFT JOIN dispatch_results s USING (dispatch_id) "
+              "WHERE d.dispatch_id = ANY($1::text[])",
+              parameters{}.add(resting));
   for (int r = 0; r < a.rows(); ++r) {
     auto& s = found.all[found.places.at(a.text(r, 0))];
     s.row.d.dispatch_id = std::string{a.text(r, 0)};
     s.row.settled_fence = a.integer(r, 1);
+    s.row.d.fence = a.integer(r, 2);
+    s.row.last_owner = std::string{a.text(r, 3)};
   }
   return found;
 }
@@ -56,8 +60,9 @@ std::vector<any_reply> operations::run(const std::vector<const settle*>& ops) {
     for (const auto& item : op->items) {
       auto& s = found.all[found.places.at(item.dispatch_id)];
       // Without an id there is no such dispatch.
-      results.push_back(s.row.d.dispatch_id.empty() ? settle_result::not_found
-                                                    : queue::settle_row(s.row, item, now()));
+      results.push_back(s.row.d.dispatch_id.empty()
+                            ? settle_result::not_found
+                            : queue::settle_row(s.row, op->node_id, item, now()));
       if (results.back() != settle_result::accepted)
         continue;
       claims.leave(item.dispatch_id);

@@ -205,8 +205,9 @@ class operations {
   /// Of results that are in the order of their ids.
   void write_ranges(const std::vector<const first_result*>& by_id);
   std::optional<held_lease> find_lease(const std::string& dispatch_id);
-  std::optional<settle_result> settle_first_attempt(const settlement& item);
-  settle_result settle_one(const settlement& item);
+  std::optional<settle_result> settle_first_attempt(const std::string& node_id,
+                                                    const settlement& item);
+  settle_result settle_one(const std::string& node_id, const settlement& item);
   std::uint64_t due_count(const agent_entry& agent);
   store::take_back::reply give_back(statement ids, int max_rescues);
   void write_cycle(const cycle_record& cycle, bool finish);

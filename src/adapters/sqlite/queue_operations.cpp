@@ -74,7 +74,8 @@ std::int64_t operations::number_of(const std::string& dispatch_id) {
 
 /// Most rows are settled at their first attempt, and finally: then the lease says all that the rule
 /// reads, and the result is a row of its own. Nothing: the whole row has to be looked at.
-std::optional<settle_result> operations::settle_first_attempt(const settlement& item) {
+std::optional<settle_result> operations::settle_first_attempt(const std::string& node_id,
+                                                              const settlement& item) {
   const auto held = find_lease(item.dispatch_id);
   if (!held || !held->first)
     return std::nullopt;
@@ -83,9 +84,9 @@ std::optional<settle_result> operations::settle_first_attempt(const settlement& 
   d.fence = held->fence;
   d.attempt = held->attempt;
   d.started_at = held->started_at;
-  made.row.last_owner = names_.node_id(held->owner_no);
+  made.row.last_owner = d.lease_owner = names_.node_id(held->owner_no);
   d.status = dispatch_status::running;
-  const auto result = queue::settle_row(made.row, item, now_);
+  const auto result = queue::settle_row(made.row, node_id, item, now_);
   if (result != settle_result::accepted || !is_final(d.status)) {
     first_results_.pop_back();
     return result == settle_result::accepted ? std::nullopt : std::optional{result};
@@ -98,14 +99,14 @@ std::optional<settle_result> operations::settle_first_attempt(const settlement& 
   return result;
 }
 
-settle_result operations::settle_one(const settlement& item) {
-  if (const auto done = settle_first_attempt(item))
+settle_result operations::settle_one(const std::string& node_id, const settlement& item) {
+  if (const auto done = settle_first_attempt(node_id, item))
     return *done;
   write_gathered();
   auto held = load(item.dispatch_id);
   if (held.id == 0)
     return settle_result::not_found;
-  const auto result = queue::settle_row(held.row, item, now_);
+  const auto result = queue::settle_row(held.row, node_id, item, now_);
   if (result == settle_result::accepted)
     save(held);
   return result;
@@ -115,7 +116,7 @@ any_reply operations::run(const settle& op) {
   std::vector<settle_result> out;
   out.reserve(op.items.size());
   for (const auto& item : op.items)
-    out.push_back(settle_one(item));
+    out.push_back(settle_one(op.node_id, item));
   return out;
 }
 

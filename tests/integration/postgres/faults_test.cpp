@@ -299,6 +299,46 @@ TEST_CASE("case 20 failover-loses-last-second: a done dispatch that is back is t
   REQUIRE(settle(*s, second) == settle_result::accepted);
 }
 
+TEST_CASE("case 20 failover-loses-a-claim: of two nodes with one fence, only the one that the "
+          "database knows ends the dispatch") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri));
+  auto other = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("c", 3)));
+  // What a standby has that got none of the claims.
+  query(uri, "CREATE TABLE kept_waiting AS TABLE boyd.dispatch_waiting");
+  const auto mine = ask(*s, store::claim{"n1", "k", "a", 3, 1h});
+  REQUIRE(mine.size() == 3);
+  REQUIRE(settle(*s, mine[0]) == settle_result::accepted);
+  for (const auto* table : {"waiting", "running", "results", "counts"})
+    query(uri, std::string{"DELETE FROM boyd.dispatch_"} + table);
+  query(uri, "INSERT INTO boyd.dispatch_waiting TABLE kept_waiting");
+  const auto theirs = ask(*other, store::claim{"n2", "k", "a", 3, 1h});
+  REQUIRE(theirs.size() == 3);
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    REQUIRE(theirs[i].row.dispatch_id == mine[i].row.dispatch_id);
+    REQUIRE(theirs[i].row.fence == mine[i].row.fence);
+  }
+  REQUIRE(settle(*other, theirs[0]) == settle_result::accepted);
+  REQUIRE(s->open());
+  // That another node ended it since does not hide what was lost.
+  const auto concerns = s->concerns();
+  REQUIRE(concerns);
+  REQUIRE(concerns->size() == 1);
+  REQUIRE(concerns->front().find(mine[0].row.dispatch_id) != std::string::npos);
+  REQUIRE(promised(settle(*s, mine[0]) == settle_result::stale, "a stale repeat was believed"));
+  REQUIRE(promised(settle(*s, mine[1]) == settle_result::stale, "a stale result was accepted"));
+  REQUIRE(ask(*s, store::renew_leases{"n1", {{mine[2].row.dispatch_id, mine[2].row.fence}}, 1h})
+              .lost.size() == 1);
+  for (const auto i : {std::size_t{1}, std::size_t{2}}) {
+    REQUIRE(settle(*other, theirs[i]) == settle_result::accepted);
+    REQUIRE(settle(*other, theirs[i]) == settle_result::already_settled);
+    REQUIRE(promised(settle(*s, mine[i]) == settle_result::stale, "a stale repeat was believed"));
+  }
+}
+
 TEST_CASE("case 26 undecodable-job: what cannot be read is not run but failed with its reason, and "
           "holds nobody up") {
   if (skipped())

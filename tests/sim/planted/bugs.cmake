@@ -2,8 +2,8 @@
 # file, once; else the build fails, and the bug is to be planted anew where its rule has gone.
 
 planted_bug(stale_settlement src/queue/transitions.cpp
-  [[if (d.status != dispatch_status::running || d.fence != item.fence)]]
-  [[if (!@BUG@ && (d.status != dispatch_status::running || d.fence != item.fence))]])
+  [[if (!holds(row, node_id, item.fence))]]
+  [[if (!@BUG@ && !holds(row, node_id, item.fence))]])
 
 planted_bug(attempt_not_counted src/queue/transitions.cpp
   [[d.attempt += 1;]]

@@ -11,7 +11,7 @@ namespace boyd::sim {
 
 enum class planted_bug : std::uint8_t {
   none,
-  stale_settlement,    ///< a result is settled without a look at its fence
+  stale_settlement,    ///< a result is settled without a look at its fence and owner
   no_journal_sync,     ///< edges are acknowledged before their fsync
   sync_tried_again,    ///< a journal's fsync that failed is called again and then believed
   no_directory_sync,   ///< a renamed file's directory is not synced

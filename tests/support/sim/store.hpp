@@ -69,12 +69,18 @@ struct row_brief {
   }
 };
 
+/// Who settles a row, and under which fence.
+struct attempt_holder {
+  std::string node_id;
+  std::int64_t fence = 0;
+};
+
 /// Judges every change of a row by the rules of SPEC §7, apart from the code that makes them.
 class row_auditor {
  public:
   void added(const queue::queue_row& row);
   void moved(const std::string& id, const row_brief& before, const row_brief& after, row_move why,
-             std::int64_t fence, utc_time now);
+             const attempt_holder& by, utc_time now);
 
   /// Told of each broken rule.
   std::function<void(const std::string&)> broken;

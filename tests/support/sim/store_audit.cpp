@@ -14,7 +14,7 @@ void row_auditor::added(const queue::queue_row& row) {
 }
 
 void row_auditor::moved(const std::string& id, const row_brief& before, const row_brief& after,
-                        row_move why, std::int64_t fence, utc_time now) {
+                        row_move why, const attempt_holder& by, utc_time now) {
   const bool ran = before.status == dispatch_status::running;
   const bool changed = before.status != after.status || before.fence != after.fence;
   const bool given_back = why == row_move::settle || why == row_move::take_back;
@@ -34,9 +34,9 @@ void row_auditor::moved(const std::string& id, const row_brief& before, const ro
   case row_move::settle:
     if (!changed)
       break; // refused, or a repeat
-    if (!ran || before.fence != fence)
+    if (!ran || before.fence != by.fence || before.owner != by.node_id)
       complain(id, "a stale result was accepted");
-    if (!settled_.insert({id, fence}).second)
+    if (!settled_.insert({id, by.fence}).second)
       complain(id, "settled twice under one fence");
     break;
   case row_move::take_back:

@@ -35,12 +35,12 @@ void sim_transaction::unindex(const queue::queue_row& row) {
 }
 
 template <class F>
-auto sim_transaction::change(queue::queue_row& row, row_move why, F f, std::int64_t fence) {
+auto sim_transaction::change(queue::queue_row& row, row_move why, F f, const attempt_holder& by) {
   const auto before = row_brief::of(row);
   unindex(row);
   auto out = f(row);
   index(row);
-  audit_.moved(row.d.dispatch_id, before, row_brief::of(row), why, fence, now_);
+  audit_.moved(row.d.dispatch_id, before, row_brief::of(row), why, by, now_);
   return out;
 }
 
@@ -106,9 +106,10 @@ any_reply sim_transaction::run(const settle& op) {
       out.push_back(settle_result::not_found);
       continue;
     }
-    out.push_back(change(
-        it->second, row_move::settle,
-        [&](queue::queue_row& r) { return queue::settle_row(r, item, now_); }, item.fence));
+    const auto end = [&](queue::queue_row& r) {
+      return queue::settle_row(r, op.node_id, item, now_);
+    };
+    out.push_back(change(it->second, row_move::settle, end, {op.node_id, item.fence}));
     if (out.back() == settle_result::accepted)
       ++settled_[{item.dispatch_id, item.fence}];
   }

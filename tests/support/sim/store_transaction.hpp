@@ -55,7 +55,7 @@ class sim_transaction {
   void index(const queue::queue_row& row);
   void unindex(const queue::queue_row& row);
   template <class F>
-  auto change(queue::queue_row& row, row_move why, F f, std::int64_t fence = 0);
+  auto change(queue::queue_row& row, row_move why, F f, const attempt_holder& by = {});
   store::take_back::reply give_back(const std::vector<std::string>& ids, int max_rescues,
                                     row_move why);
   std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
