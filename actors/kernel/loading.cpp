@@ -12,13 +12,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace boyd::kernel_impl {
 
 namespace {
 
-/// Rows of the ledger and of cycles that are read at start: far more than one life leaves open.
+/// Rows of the ledger and of cycles that are read at start, of this node and of any: far more than
+/// one life leaves open.
 constexpr std::size_t ledger_rows = 500;
 constexpr std::size_t cycle_rows = 50;
 
@@ -63,44 +65,48 @@ void take_owed(self_pointer self, const std::map<std::string, std::string>& fact
   s.owed = it == facts.end() ? std::vector<state::owed_commits>{} : state::parse_owed(it->second);
 }
 
+/// What is newest in the ledger, of all nodes and of this one: while it was away, others may have
+/// run any number of cycles on the same database.
+struct ledger {
+  std::vector<occurrence> slots;
+  std::vector<cycle_record> cycles;
+  std::vector<occurrence> own_slots;
+  std::vector<cycle_record> own_cycles;
+};
+
 /// Slots that an earlier life of this node opened and did not bring to an end.
-void take_open_slots(self_pointer self, const std::vector<occurrence>& rows,
-                     const std::vector<cycle_record>& cycles) {
+void take_open_slots(self_pointer self, const ledger& read) {
   auto& s = self->state;
-  s.last_slot = plan::last_scheduled(rows);
-  for (auto it = rows.rbegin(); it != rows.rend(); ++it) {
-    if (it->state != occurrence_state::open || it->node_id != s.parts.context->node_id)
+  s.last_slot = plan::last_scheduled(read.slots);
+  for (auto it = read.own_slots.rbegin(); it != read.own_slots.rend(); ++it) {
+    if (it->state != occurrence_state::open)
       continue;
-    const auto cycle = std::ranges::find_if(
-        cycles, [&](const cycle_record& c) { return c.scheduled_at == it->scheduled_at; });
-    if (cycle == cycles.end())
+    const auto cycle =
+        std::ranges::find(read.own_cycles, it->scheduled_at, &cycle_record::scheduled_at);
+    if (cycle == read.own_cycles.end())
       s.admitted.push_back({*it, it->cycle_id});
     else if (cycle->status != cycle_status::running)
       s.to_resume.push_back(*cycle); // its row stands; edges, STATE.md or commits may not
   }
 }
 
-void take_cycles(self_pointer self, const std::vector<occurrence>& rows,
-                 const std::vector<cycle_record>& cycles) {
+void take_cycles(self_pointer self, const ledger& read) {
   auto& s = self->state;
-  for (const auto& c : cycles)
-    if (c.status == cycle_status::running && c.node_id == s.parts.context->node_id)
-      s.to_resume.push_back(c);
-  take_open_slots(self, rows, cycles);
-  s.has_run = std::ranges::any_of(cycles, [&](const cycle_record& c) {
-    return c.status != cycle_status::running && c.node_id == s.parts.context->node_id;
-  });
+  const auto runs = [](const cycle_record& c) { return c.status == cycle_status::running; };
+  std::ranges::copy_if(read.own_cycles, std::back_inserter(s.to_resume), runs);
+  take_open_slots(self, read);
+  s.has_run = !std::ranges::all_of(read.own_cycles, runs);
   // In the order in which they began: what one leaves is what the next one finds.
   std::ranges::sort(s.to_resume, {}, &cycle_record::started_at);
   // The latest one that is recorded to its end: a cycle that is resumed tells of everything that
   // ended since then, and whoever awaits it waits for its end.
   const auto is_whole = [&](const cycle_record& c) {
-    return c.status != cycle_status::running &&
+    return !runs(c) &&
            (s.parts.context->passive || std::ranges::none_of(s.to_resume, [&](const auto& r) {
               return r.cycle_id == c.cycle_id;
             }));
   };
-  if (auto latest = std::ranges::find_if(cycles, is_whole); latest != cycles.end())
+  if (auto latest = std::ranges::find_if(read.cycles, is_whole); latest != read.cycles.end())
     s.latest = *latest;
 }
 
@@ -228,6 +234,7 @@ void load(self_pointer self) {
   auto& s = self->state;
   if (auto passed = faults::pass("kernel.load"); !passed)
     return load_later(self, passed.error());
+  const auto& node_id = s.parts.context->node_id;
   store_request request;
   request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
   request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
@@ -235,6 +242,10 @@ void load(self_pointer self) {
   request.operations.emplace_back(store::get_facts{state::untold_scope(s.settings->kernel_id)});
   request.operations.emplace_back(store::get_facts{state::owed_scope(s.settings->kernel_id)});
   request.operations.emplace_back(owed_facts_query(self));
+  request.operations.emplace_back(
+      store::list_occurrences{s.settings->kernel_id, {}, ledger_rows, node_id});
+  request.operations.emplace_back(
+      store::list_cycles{s.settings->kernel_id, true, cycle_rows, {}, node_id});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     if (!r)
       return load_later(self, r.error());
@@ -244,13 +255,16 @@ void load(self_pointer self) {
     auto carried = reply_of<store::get_facts>(r->values[3]);
     auto owed = reply_of<store::get_facts>(r->values[4]);
     auto edges = reply_of<store::get_facts>(r->values[5]);
-    if (!rows || !cycles || !facts || !carried || !owed || !edges)
+    auto own_rows = reply_of<store::list_occurrences>(r->values[6]);
+    auto own_cycles = reply_of<store::list_cycles>(r->values[7]);
+    if (!rows || !cycles || !facts || !carried || !owed || !edges || !own_rows || !own_cycles)
       return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);
     take_carried(self, *carried);
     take_owed(self, *owed);
     take_owed_facts(self, *edges);
-    take_cycles(self, *rows, *cycles);
+    take_cycles(
+        self, {std::move(*rows), std::move(*cycles), std::move(*own_rows), std::move(*own_cycles)});
     prepare_home(self);
   });
 }

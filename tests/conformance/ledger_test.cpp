@@ -176,6 +176,47 @@ TEST_CASE("a cycle's row is made, finished and listed newest first") {
   REQUIRE(refusal(s, store::finish_cycle{cycle_at("c3", 1)}) == errc::invalid_argument);
 }
 
+TEST_CASE("a node finds its own slots and cycles behind any number of others'") {
+  const auto w = any_world();
+  auto& s = w->store();
+  const auto begin = [&](int number, const std::string& node) {
+    const auto at = 1000 * number;
+    auto slot = slot_at(at);
+    slot.node_id = node;
+    REQUIRE(ask(s, store::open_occurrence{slot}).opened);
+    auto cycle = cycle_at("c" + std::to_string(number), at);
+    cycle.node_id = node;
+    ask(s, store::begin_cycle{cycle});
+    return cycle;
+  };
+  const auto ended = [&](cycle_record cycle) {
+    cycle.status = cycle_status::success;
+    cycle.finished_at = cycle.started_at + 5ms;
+    ask(s, store::finish_cycle{cycle});
+    ask(s, store::close_occurrence{"k", cycle.scheduled_at, occurrence_state::ran, "", ""});
+    return cycle;
+  };
+  const auto whole = ended(begin(1, "away"));
+  const auto cut = begin(2, "away");
+  for (int number = 3; number < 20; ++number)
+    ended(begin(number, "here"));
+  const std::string any_cycle;
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5, any_cycle, "away"}) == std::vector{cut, whole});
+  REQUIRE(ask(s, store::list_cycles{"k", true, 1, any_cycle, "away"}) == std::vector{cut});
+  REQUIRE(ask(s, store::list_cycles{"k", false, 5, any_cycle, "away"}) == std::vector{whole});
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5, "c1", "away"}) == std::vector{whole});
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5, "c3", "away"}).empty());
+  REQUIRE(ask(s, store::list_cycles{"other", true, 5, any_cycle, "away"}).empty());
+  REQUIRE(ask(s, store::list_cycles{"k", true, 5}).at(0).node_id == "here");
+  const auto slots = ask(s, store::list_occurrences{"k", {}, 5, "away"});
+  REQUIRE(slots.size() == 2);
+  REQUIRE(slots[0].cycle_id == "c2");
+  REQUIRE(slots[0].state == occurrence_state::open);
+  REQUIRE(slots[1].cycle_id == "c1");
+  REQUIRE(ask(s, store::list_occurrences{"k", from_unix_ms(1500), 5, "away"}).size() == 1);
+  REQUIRE(ask(s, store::list_occurrences{"k", {}, 5, "nowhere"}).empty());
+}
+
 TEST_CASE("a running cycle's row takes what a shutdown notes, a finished one does not") {
   const auto w = any_world();
   auto& s = w->store();

@@ -59,6 +59,7 @@ struct list_occurrences {
   std::string kernel_id;
   std::optional<utc_time> until;
   std::size_t limit = 50;
+  std::string node_id{}; ///< only this node's, however many of others are newer; empty: any
 };
 
 /// Makes the cycle's row (status running) and ties it to its slot. Idempotent per cycle_id: a row
@@ -96,6 +97,7 @@ struct list_cycles {
   bool include_running = false;
   std::size_t limit = 5;
   std::string cycle_id{}; ///< only this one; empty: any
+  std::string node_id{};  ///< only this node's, however many of others are newer; empty: any
 };
 
 struct list_decisions {

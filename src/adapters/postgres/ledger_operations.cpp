@@ -159,11 +159,13 @@ any_reply read_occurrences(const answer& a) {
 question operations::ask(const list_occurrences& op) {
   return {{"SELECT kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
            "node_id, created_at, finished_at FROM occurrences WHERE kernel_id=$1 AND "
-           "scheduled_at <= $2::bigint ORDER BY scheduled_at DESC LIMIT $3::bigint",
+           "scheduled_at <= $2::bigint AND ($4='' OR node_id=$4) ORDER BY scheduled_at DESC LIMIT "
+           "$3::bigint",
            parameters{}
                .add(op.kernel_id)
                .add(to_unix_ms(op.until.value_or(utc_time::max())))
-               .add(sql_limit(op.limit))},
+               .add(sql_limit(op.limit))
+               .add(op.node_id)},
           read_occurrences};
 }
 
@@ -204,13 +206,14 @@ question operations::ask(const list_cycles& op) {
   return {{"SELECT cycle_id, kernel_id, scheduled_at, status, dispatched, succeeded, "
            "failed, failed_agents, agents, duration_ms, error, started_at, "
            "finished_at, node_id FROM cycles WHERE kernel_id=$1 AND ($2::boolean OR "
-           "status<>'running') AND ($4='' OR cycle_id=$4) ORDER BY started_at DESC, cycle_id DESC "
-           "LIMIT $3::bigint",
+           "status<>'running') AND ($4='' OR cycle_id=$4) AND ($5='' OR node_id=$5) ORDER BY "
+           "started_at DESC, cycle_id DESC LIMIT $3::bigint",
            parameters{}
                .add(op.kernel_id)
                .add(op.include_running ? "t" : "f")
                .add(sql_limit(op.limit))
-               .add(op.cycle_id)},
+               .add(op.cycle_id)
+               .add(op.node_id)},
           read_cycles};
 }
 

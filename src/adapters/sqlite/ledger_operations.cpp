@@ -68,10 +68,16 @@ any_reply operations::run(const close_occurrence& op) {
 }
 
 any_reply operations::run(const list_occurrences& op) {
-  auto s = db_.prepare("SELECT kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
-                       "node_id, created_at, finished_at FROM occurrences WHERE kernel_id=? AND "
-                       "scheduled_at <= ? ORDER BY scheduled_at DESC LIMIT ?");
+  std::string sql = "SELECT kernel_id, scheduled_at, trigger, state, late, reason, cycle_id, "
+                    "node_id, created_at, finished_at FROM occurrences WHERE kernel_id=? AND "
+                    "scheduled_at <= ?";
+  if (!op.node_id.empty())
+    sql += " AND node_id=?";
+  sql += " ORDER BY scheduled_at DESC LIMIT ?";
+  auto s = db_.prepare(sql);
   s.bind(op.kernel_id).bind(op.until.value_or(utc_time::max()));
+  if (!op.node_id.empty())
+    s.bind(op.node_id);
   s.bind(static_cast<std::int64_t>(op.limit));
   std::vector<occurrence> out;
   while (s.step()) {
@@ -134,11 +140,15 @@ any_reply operations::run(const list_cycles& op) {
                     "status<>'running')";
   if (!op.cycle_id.empty())
     sql += " AND cycle_id=?";
+  if (!op.node_id.empty())
+    sql += " AND node_id=?";
   sql += " ORDER BY started_at DESC, cycle_id DESC LIMIT ?";
   auto s = db_.prepare(sql);
   s.bind(op.kernel_id).bind(op.include_running ? 1 : 0);
   if (!op.cycle_id.empty())
     s.bind(op.cycle_id);
+  if (!op.node_id.empty())
+    s.bind(op.node_id);
   s.bind(static_cast<std::int64_t>(op.limit));
   std::vector<cycle_record> out;
   while (s.step())

@@ -41,7 +41,9 @@ any_reply sim_transaction::run(const close_occurrence& op) {
 any_reply sim_transaction::run(const list_occurrences& op) {
   std::vector<occurrence> out;
   for (auto it = data_.slots.rbegin(); it != data_.slots.rend() && out.size() < op.limit; ++it)
-    if (it->second.kernel_id == op.kernel_id && (!op.until || it->second.scheduled_at <= *op.until))
+    if (it->second.kernel_id == op.kernel_id &&
+        (op.node_id.empty() || it->second.node_id == op.node_id) &&
+        (!op.until || it->second.scheduled_at <= *op.until))
       out.push_back(it->second);
   return out;
 }
@@ -86,6 +88,7 @@ any_reply sim_transaction::run(const list_cycles& op) {
   std::vector<cycle_record> out;
   for (const auto& [id, c] : data_.cycles)
     if (c.kernel_id == op.kernel_id && (op.cycle_id.empty() || id == op.cycle_id) &&
+        (op.node_id.empty() || c.node_id == op.node_id) &&
         (op.include_running || c.status != cycle_status::running))
       out.push_back(c);
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
