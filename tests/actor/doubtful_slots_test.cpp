@@ -70,8 +70,10 @@ struct fixture : simulated_node {
 
 } // namespace
 
-TEST_CASE("a trigger whose answer is lost is run to its end or not at all, and shuts no gate",
-          "[kernel]") {
+TEST_CASE(
+    "case 18 commit-in-doubt: a trigger whose answer is lost is run to its end or not at all, and "
+    "shuts no gate",
+    "[kernel]") {
   fixture f;
   std::size_t doubts = 0;
   constexpr int tries = 16;
