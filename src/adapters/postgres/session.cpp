@@ -80,31 +80,6 @@ void never_reconnect([[maybe_unused]] pqxx::connection& connection) {
 #endif
 }
 
-/// The fields of a line of COPY's text format.
-std::vector<std::optional<std::string>> fields_of(std::string_view line) {
-  std::vector<std::optional<std::string>> out;
-  for (const auto raw : split(line, '\t')) {
-    if (raw == "\\N") {
-      out.emplace_back();
-      continue;
-    }
-    auto& text = *out.emplace_back(std::string{});
-    for (std::size_t i = 0; i < raw.size(); ++i) {
-      if (raw[i] != '\\') {
-        text += raw[i];
-        continue;
-      }
-      const char c = raw[++i];
-      text += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
-    }
-  }
-  return out;
-}
-
-std::vector<std::string_view> lines_of(const copy_rows& rows) {
-  return split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n');
-}
-
 /// Values up to this size stand in the text of what is sent together.
 constexpr std::size_t short_values = 8'192;
 
@@ -326,6 +301,16 @@ struct session::impl {
     }
   }
 
+  /// Whether a transaction waits for its end after an error: nothing else is answered in it.
+  bool has_failed() {
+    try {
+      call([&] { work->exec("SELECT 1"); });
+      return false;
+    } catch (const failure&) {
+      return true;
+    }
+  }
+
   void insert_each(const std::string& sql, const copy_rows& rows) {
     call([&] {
       for (const auto line : lines_of(rows))
@@ -508,26 +493,36 @@ std::vector<answer> session::run_together(const std::vector<statement>& question
     values.push_back(values_of(q.values));
   const bool are_short = std::ranges::all_of(
       values, [](const value_list& each) { return size_of(each) <= short_values; });
-  std::vector<answer> answers;
-  if (questions.size() < 2 || !are_short) {
-    for (const auto& q : questions)
-      answers.push_back(run(q.sql, q.values));
-    return answers;
-  }
+  if (questions.size() < 2 || !are_short)
+    return run_each(questions);
   impl_->answered = -1;
   try {
     return impl_->ask([&] {
+      std::vector<answer> answers;
       std::vector<std::string> texts;
       for (std::size_t i = 0; i < questions.size(); ++i)
         texts.push_back(impl_->text_of(questions[i].sql, values[i]));
       for (const auto& each : impl_->send_all(texts))
         answers.push_back(answer_of(each));
-      return std::move(answers);
+      return answers;
     });
   } catch (failure& f) {
     f.answered = impl_->answered;
     throw;
   }
+}
+
+std::vector<answer> session::run_each(const std::vector<statement>& questions) {
+  std::vector<answer> answers;
+  try {
+    for (const auto& q : questions)
+      answers.push_back(run(q.sql, q.values));
+  } catch (failure& f) {
+    if (!f.connection_lost && (!answers.empty() || !impl_->has_failed()))
+      f.answered = static_cast<int>(answers.size());
+    throw;
+  }
+  return answers;
 }
 
 void session::later(std::string_view sql, const parameters& p) {

@@ -64,6 +64,11 @@ class copy_rows {
   std::size_t rows_ = 0;
 };
 
+/// Its lines, without their ends; there is one at least.
+std::vector<std::string_view> lines_of(const copy_rows& rows);
+/// The fields of such a line.
+std::vector<std::optional<std::string>> fields_of(std::string_view line);
+
 /// Parameters of one statement, in order, as text.
 class parameters {
  public:
@@ -156,6 +161,8 @@ class session {
 
  private:
   struct impl;
+  std::vector<answer> run_each(const std::vector<statement>& questions);
+
   std::unique_ptr<impl> impl_;
 };
 

@@ -161,4 +161,28 @@ void copy_rows::end_row() {
   ++rows_;
 }
 
+std::vector<std::optional<std::string>> fields_of(std::string_view line) {
+  std::vector<std::optional<std::string>> out;
+  for (const auto raw : split(line, '\t')) {
+    if (raw == "\\N") {
+      out.emplace_back();
+      continue;
+    }
+    auto& text = *out.emplace_back(std::string{});
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      if (raw[i] != '\\') {
+        text += raw[i];
+        continue;
+      }
+      const char c = raw[++i];
+      text += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+    }
+  }
+  return out;
+}
+
+std::vector<std::string_view> lines_of(const copy_rows& rows) {
+  return split(std::string_view{rows.text()}.substr(0, rows.text().size() - 1), '\n');
+}
+
 } // namespace boyd::adapters::postgres
