@@ -19,6 +19,9 @@ namespace {
 /// Work goes on within a few seconds after the store is back (FAULTS 21).
 constexpr milliseconds longest_backoff = 1s;
 
+/// From when on nothing but hindrances is worth a look at the database.
+constexpr milliseconds long_hindrance = 10s;
+
 /// What is written, as a fact that is taken away again, to prove that the disk takes writes: more
 /// than the room that a full one may still have here and there.
 constexpr std::size_t proof_bytes = std::size_t{256} << 10;
@@ -66,18 +69,6 @@ std::pair<some_jobs, some_jobs> apart(const some_jobs& all) {
     (std::ranges::all_of(j->request.operations, store::is_question) ? parts.first : parts.second)
         .push_back(j);
   return parts;
-}
-
-/// Results of finished work, alone or with a fact that counts them and questions behind them.
-bool brings_results(const store_request& request) {
-  const auto is_result = [](const store::operation& op) {
-    return std::holds_alternative<store::settle>(op);
-  };
-  return std::ranges::any_of(request.operations, is_result) &&
-         std::ranges::all_of(request.operations, [&](const store::operation& op) {
-           return is_result(op) || std::holds_alternative<store::put_fact>(op) ||
-                  store::is_question(op);
-         });
 }
 
 /// The operations of all jobs as one batch, without copying prompts and outputs. They go back to
@@ -164,8 +155,11 @@ result<bool> pass_points(const std::vector<store::operation>& operations) {
 
 bool is_outage(const error& e) {
   return e.code == errc::store_unavailable || e.code == errc::commit_in_doubt ||
-         e.code == errc::io_error || e.code == errc::no_space || e.code == errc::timed_out ||
-         e.code == errc::corrupt;
+         e.code == errc::io_error || e.code == errc::no_space || e.code == errc::corrupt;
+}
+
+bool is_hindrance(const error& e) {
+  return e.code == errc::timed_out || e.code == errc::conflict;
 }
 
 bool is_refusal(const error& e) {
@@ -187,6 +181,8 @@ store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settl
 /// One transaction after the other, none of them large: each is to be over long before it is given
 /// up, and the log of a database grows by no more than one at a time.
 void store_session::perform(jobs& batch) {
+  begun_ = clock_.steady();
+  record_late();
   for (auto next = batch.begin(); next != batch.end();) {
     some_jobs some;
     std::size_t bytes = 0;
@@ -202,11 +198,30 @@ void store_session::perform(jobs& batch) {
 
 void store_session::perform_some(const some_jobs& batch) {
   if (auto ready = ensure_open(); !ready)
-    answer_during_outage(batch, ready.error());
+    answer_without(batch, ready.error());
   else if (write_failed_)
     perform_apart(batch);
-  else
+  else if (kept_.empty())
     perform_together(batch);
+  else
+    perform_behind_spool(batch);
+}
+
+/// What is in the spool came first: a further word about the same attempt, as of a sweep that finds
+/// a row which nobody runs any more, must not overtake it.
+void store_session::perform_behind_spool(const some_jobs& batch) {
+  some_jobs behind;
+  some_jobs others;
+  for (auto* j : batch)
+    (is_in_spool(j->request) ? behind : others).push_back(j);
+  answer_without(behind, why_late_);
+  if (!others.empty())
+    perform_together(others);
+}
+
+/// Tries of the parts of a batch must not last until its worker is taken for stuck.
+bool store_session::has_time() const {
+  return clock_.steady() - begun_ < limits::worker_patience;
 }
 
 void store_session::perform_together(const some_jobs& batch) {
@@ -215,13 +230,17 @@ void store_session::perform_together(const some_jobs& batch) {
     distribute(batch, std::move(*replies));
     return;
   }
-  if (is_refusal(replies.error()) && batch.size() > 1) {
-    // What one of them is refused for must not be the answer to the others.
+  const bool may_split =
+      is_refusal(replies.error()) || (is_hindrance(replies.error()) && has_time());
+  if (may_split && batch.size() > 1) {
+    // What one of them is refused or kept waiting for must not be the answer to the others.
     const auto middle = batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2);
     perform_some({batch.begin(), middle});
     perform_some({middle, batch.end()});
     return;
   }
+  if (is_hindrance(replies.error()))
+    return answer_without(batch, replies.error());
   if (!is_outage(replies.error())) {
     for (auto* j : batch)
       j->reply = fail(replies.error());
@@ -229,7 +248,7 @@ void store_session::perform_together(const some_jobs& batch) {
   }
   lost(replies.error());
   const auto [questions, writing] = apart(batch);
-  answer_during_outage(writing, replies.error());
+  answer_without(writing, replies.error());
   answer(questions, replies.error());
 }
 
@@ -238,7 +257,7 @@ void store_session::perform_apart(const some_jobs& batch) {
   const auto [questions, writing] = apart(batch);
   if (!writing.empty()) {
     if (auto writable = ensure_writable(); !writable)
-      answer_during_outage(writing, writable.error());
+      answer_without(writing, writable.error());
     else
       perform_together(writing);
   }
@@ -308,36 +327,6 @@ void store_session::distribute(const some_jobs& batch, store_reply replies) {
   }
 }
 
-void store_session::answer_during_outage(const some_jobs& batch, const error& why) {
-  for (auto* j : batch) {
-    if (!brings_results(j->request)) {
-      j->reply = fail(why);
-      continue;
-    }
-    j->reply = spooled(j->request, why);
-    if (j->reply && !std::exchange(spooling_told_, true))
-      spdlog::warn("store: away, results are kept in the spool until it is back");
-  }
-}
-
-/// A fact or question that comes with results is refused by itself.
-result<store_reply> store_session::spooled(const store_request& request, const error& why) {
-  store_reply replies;
-  for (const auto& op : request.operations) {
-    const auto* settle = std::get_if<store::settle>(&op);
-    if (settle == nullptr) {
-      replies.values.emplace_back(why);
-      continue;
-    }
-    if (auto kept = spool_.append(settle->node_id, settle->items); !kept)
-      return fail(std::move(kept.error()));
-    spooled_ += settle->items.size();
-    replies.values.emplace_back(
-        std::vector<settle_result>(settle->items.size(), settle_result::accepted));
-  }
-  return replies;
-}
-
 result<void> store_session::ensure_open() {
   if (open_)
     return {};
@@ -361,11 +350,13 @@ result<void> store_session::open_now() {
     auto writable = ensure_writable();
     return open_ ? result<void>{} : writable;
   }
+  works_off_ = false;
   if (auto recorded = record_spool(); !recorded) {
     lost(recorded.error());
     return fail(recorded.error());
   }
   restored();
+  show({});
   return {};
 }
 
@@ -406,6 +397,8 @@ void store_session::tidy() {
 }
 
 void store_session::probe() {
+  begun_ = clock_.steady();
+  record_late();
   if (!open_) {
     (void)ensure_open(); // its outcome is in health()
     return;
@@ -418,19 +411,26 @@ void store_session::probe() {
   note_lock(alive);
   if (!alive && is_outage(alive.error()))
     lost(alive.error());
-  else if (!locked_out_)
+  else if (!locked_out_ && (alive || !is_hindrance(alive.error())))
     look_for_concerns();
 }
 
 /// Somebody's open transaction is no outage, and every request is told of it when it has waited; so
-/// is whoever looks at the node, which does nothing in that time.
+/// is whoever looks at the node, which does nothing in that time. What is in the way of some
+/// requests is told to these, and of the node only when nothing has gone through for a while.
 void store_session::note_lock(const result<std::vector<store::any_reply>>& answered) {
   // A disk that takes no writes is the worse news, and ends in another way.
   if (write_failed_) {
     locked_out_ = false;
     return;
   }
-  const bool locked_out = !answered && answered.error().code == errc::locked;
+  const bool hindered = !answered && is_hindrance(answered.error());
+  if (!hindered)
+    hindered_since_.reset();
+  else if (!hindered_since_)
+    hindered_since_ = clock_.steady();
+  const bool locked_out = hindered ? clock_.steady() - *hindered_since_ >= long_hindrance
+                                   : !answered && answered.error().code == errc::locked;
   if (locked_out && !locked_out_) {
     health_.since = clock_.now();
     health_.ok = false;
@@ -449,20 +449,28 @@ void store_session::look_for_concerns() {
       lost(found.error());
     return;
   }
-  if (found->empty())
+  show(*found);
+}
+
+/// What is to be seen of a store that works.
+void store_session::show(std::vector<std::string> concerns) {
+  if (!kept_.empty())
+    concerns.push_back("results wait in the spool to be recorded, " + std::to_string(kept_.size()) +
+                       " in all: " + to_string(why_late_));
+  if (concerns.empty())
     return restored();
   if (health_.ok)
     health_.since = clock_.now();
   health_.ok = false;
   health_.reason.clear();
-  for (const auto& c : *found)
+  for (const auto& c : concerns)
     health_.reason += (health_.reason.empty() ? "" : "; ") + c;
   health_.last_error = health_.reason;
 }
 
 void store_session::lost(const error& why) {
   // A disk without room does not end the connection, which is what questions are answered through.
-  const bool worked = open_ && !write_failed_;
+  const bool worked = works();
   open_ = open_ && why.code == errc::no_space;
   write_failed_ = write_failed_ || is_failed_write(why);
   backoff_ = backoff_ == milliseconds{0} ? limits::backoff_base

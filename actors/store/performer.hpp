@@ -7,9 +7,13 @@
 #include "messages/health.hpp"
 #include "messages/store.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd {
@@ -18,6 +22,9 @@ class clock_port;
 
 /// The store itself does not work, or not now: another request would fare no better.
 bool is_outage(const error& e);
+/// Somebody was in the way of something in the request: it may be tried again, and another request
+/// may fare better at once.
+bool is_hindrance(const error& e);
 /// Something in the request is what the store does not take: another request may fare better.
 bool is_refusal(const error& e);
 
@@ -32,9 +39,10 @@ class store_session {
 
   /// Answers every job. While the store is away: settlements are spooled and count as accepted (a
   /// fact in the same request is answered with why), everything else is answered at once with why:
-  /// `store_unavailable`, or `corrupt`. After a write for which the disk had no room, or which it
-  /// failed, the same holds for requests that write until a write of some size has succeeded;
-  /// questions are answered as long as they can be read.
+  /// `store_unavailable`, or `corrupt`. The same, with `timed_out` or `conflict`, for those
+  /// requests that somebody is in the way of; the others are carried out. After a write for which
+  /// the disk had no room, or which it failed, the same holds for requests that write until a write
+  /// of some size has succeeded; questions are answered as long as they can be read.
   void perform(std::vector<job<store_request, store_reply>>& batch);
 
   /// What the store has to do when a batch is answered.
@@ -48,23 +56,34 @@ class store_session {
  private:
   using jobs = std::vector<job<store_request, store_reply>>;
   using some_jobs = std::vector<job<store_request, store_reply>*>;
+  using attempt = std::pair<std::string, std::int64_t>; ///< a dispatch and its fence
 
   result<void> ensure_open();
   result<void> open_now();
   result<void> ensure_writable();
   result<void> prove_writes();
-  result<void> record_spool();                                            // spooled.cpp
-  result<void> record_some(std::span<const queue::node_settlement> some); // spooled.cpp
+  result<void> record_spool();                                                     // spooled.cpp
+  result<void> record_some(std::span<const queue::node_settlement> some);          // spooled.cpp
+  result<void> set_aside(const queue::node_settlement& refused, const error& why); // spooled.cpp
+  void put_off(const queue::node_settlement& hindered, const error& why);          // spooled.cpp
+  void record_late();                                                              // spooled.cpp
+  result<void> keep_spooled(std::vector<queue::node_settlement> left,              // spooled.cpp
+                            std::size_t recorded);
   void perform_some(const some_jobs& batch);
+  void perform_behind_spool(const some_jobs& batch);
   void perform_together(const some_jobs& batch);
   void perform_apart(const some_jobs& batch);
   void answer(const some_jobs& questions, const error& why);
   result<store_reply> apply_joined(const some_jobs& batch);
   result<store_reply> apply(const std::vector<store::operation>& operations);
   void distribute(const some_jobs& batch, store_reply replies);
-  void answer_during_outage(const some_jobs& batch, const error& why);
-  result<store_reply> spooled(const store_request& request, const error& why);
+  bool works() const { return open_ && !write_failed_; }
+  bool has_time() const;
+  bool is_in_spool(const store_request& request) const;                        // spooled.cpp
+  void answer_without(const some_jobs& batch, const error& why);               // spooled.cpp
+  result<store_reply> spooled(const store_request& request, const error& why); // spooled.cpp
   void look_for_concerns();
+  void show(std::vector<std::string> concerns);
   void note_lock(const result<std::vector<store::any_reply>>& answered);
   void lost(const error& why);
   void restored();
@@ -76,9 +95,16 @@ class store_session {
   bool open_ = false;
   bool write_failed_ = false; ///< only a write of some size proves that the disk takes them again
   bool spool_loaded_ = false;
-  std::size_t spooled_ = 0;
+  std::set<attempt> kept_;     ///< whose results are in the spool
   bool spooling_told_ = false; ///< of this outage
-  bool locked_out_ = false;    ///< another process holds the database, at the latest try
+  bool works_off_ = false;     ///< the store is open, and results are left in the spool
+  std::vector<queue::node_settlement> put_off_; ///< while the spool is being recorded
+  error why_late_;                              ///< why the latest of them were
+  milliseconds late_backoff_{0};
+  steady_time late_try_{};
+  steady_time begun_{};     ///< the batch, or the probe, that is under way
+  bool locked_out_ = false; ///< another process holds the database, at the latest try
+  std::optional<steady_time> hindered_since_; ///< nothing was answered since then
   milliseconds backoff_{0};
   steady_time next_try_{};
   part_health health_;

@@ -17,6 +17,10 @@ constexpr std::size_t most_group_bytes = std::size_t{4} << 20;
 /// After this, whoever waits for the store's worker hears of it before more is recorded.
 constexpr milliseconds turn = 5s;
 
+/// Until what somebody was in the way of is tried again; twice as long after each try that was in
+/// vain.
+constexpr milliseconds late_base = 1s;
+
 using spooled_items = std::span<const queue::node_settlement>;
 
 std::size_t bytes_of(const queue::node_settlement& s) {
@@ -36,6 +40,18 @@ std::size_t group_of(spooled_items items) {
   return n;
 }
 
+/// Results of finished work, alone or with a fact that counts them and questions behind them.
+bool brings_results(const store_request& request) {
+  const auto is_result = [](const store::operation& op) {
+    return std::holds_alternative<store::settle>(op);
+  };
+  return std::ranges::any_of(request.operations, is_result) &&
+         std::ranges::all_of(request.operations, [&](const store::operation& op) {
+           return is_result(op) || std::holds_alternative<store::put_fact>(op) ||
+                  store::is_question(op);
+         });
+}
+
 bool is_taken(const store::any_reply& reply) {
   const auto* results = std::get_if<std::vector<settle_result>>(&reply);
   return results != nullptr && !results->empty() &&
@@ -45,44 +61,135 @@ bool is_taken(const store::any_reply& reply) {
 
 } // namespace
 
+/// What nobody can record now: the store is away, or somebody is in the way of it.
+void store_session::answer_without(const some_jobs& batch, const error& why) {
+  for (auto* j : batch) {
+    if (!brings_results(j->request)) {
+      j->reply = fail(why);
+      continue;
+    }
+    j->reply = spooled(j->request, why);
+    if (!j->reply || std::exchange(spooling_told_, true))
+      continue;
+    if (works())
+      spdlog::warn("store: results are kept in the spool until nobody is in their way: {}",
+                   to_string(why));
+    else
+      spdlog::warn("store: away, results are kept in the spool until it is back");
+  }
+}
+
+/// A fact or question that comes with results is refused by itself. Of two results of an attempt
+/// the first one counts.
+result<store_reply> store_session::spooled(const store_request& request, const error& why) {
+  store_reply replies;
+  for (const auto& op : request.operations) {
+    const auto* settle = std::get_if<store::settle>(&op);
+    if (settle == nullptr) {
+      replies.values.emplace_back(why);
+      continue;
+    }
+    std::vector<settlement> items;
+    for (const auto& item : settle->items)
+      if (!kept_.contains({item.dispatch_id, item.fence}))
+        items.push_back(item);
+    if (auto kept = spool_.append(settle->node_id, items); !kept)
+      return fail(std::move(kept.error()));
+    for (const auto& item : items)
+      kept_.emplace(item.dispatch_id, item.fence);
+    replies.values.emplace_back(
+        std::vector<settle_result>(settle->items.size(), settle_result::accepted));
+  }
+  if (works() && !std::exchange(works_off_, true)) {
+    why_late_ = why;
+    late_try_ = clock_.steady() + (late_backoff_ = late_base);
+  }
+  if (works())
+    show({});
+  return replies;
+}
+
+bool store_session::is_in_spool(const store_request& request) const {
+  const auto is_kept = [&](const settlement& item) {
+    return kept_.contains({item.dispatch_id, item.fence});
+  };
+  return std::ranges::any_of(request.operations, [&](const store::operation& op) {
+    const auto* settle = std::get_if<store::settle>(&op);
+    return settle != nullptr && std::ranges::any_of(settle->items, is_kept);
+  });
+}
+
 /// What is recorded leaves the spool, also when the rest has to wait: the next try goes on there.
+/// What somebody is in the way of waits while the store is open, and so do those behind it when a
+/// turn is over.
 result<void> store_session::record_spool() {
-  if (spool_loaded_ && spooled_ == 0)
+  if (spool_loaded_ && kept_.empty())
     return {};
   auto content = spool_.load();
   if (!content)
     return fail(content.error());
   spool_loaded_ = true;
-  spooled_ = content->items.size();
   if (content->skipped > 0)
     spdlog::error("store: {} lines of the spool cannot be read and are left out", content->skipped);
+  put_off_.clear();
   const auto begun = clock_.steady();
   auto recorded = result<void>{};
   spooled_items left = content->items;
   while (recorded && !left.empty()) {
     const auto next = left.first(group_of(left));
+    const auto before = put_off_.size();
     recorded = record_some(next);
     if (recorded)
       left = left.subspan(next.size());
-    if (recorded && !left.empty() && clock_.steady() - begun >= turn)
-      recorded = fail(errc::store_unavailable,
-                      std::to_string(left.size()) +
-                          " results that were kept while it was away are still to be recorded");
+    else
+      put_off_.resize(before); // all of the group are left
+    if (!recorded || left.empty() || clock_.steady() - begun < turn)
+      continue;
+    if (works_off_ || !put_off_.empty())
+      break;
+    recorded = fail(errc::store_unavailable,
+                    std::to_string(left.size()) +
+                        " results that were kept while it was away are still to be recorded");
   }
-  const auto done = spooled_ - left.size();
-  if (done == 0)
-    return recorded;
-  spdlog::info("store: {} spooled results are recorded, {} are left", done, left.size());
-  backoff_ = milliseconds{0};
-  if (auto kept = spool_.rewrite({left.begin(), left.end()}); !kept)
+  const auto done = content->items.size() - left.size() - put_off_.size();
+  works_off_ = recorded && (!left.empty() || !put_off_.empty());
+  put_off_.insert(put_off_.end(), left.begin(), left.end());
+  if (auto kept = keep_spooled(std::exchange(put_off_, {}), done); !kept)
     return kept;
-  spooled_ = left.size();
   return recorded;
 }
 
-/// In one transaction, or, when the store takes it for wrong, in halves: one result that it does
-/// not take must not keep the others out. That one is set aside; its dispatch runs again when its
-/// lease is over.
+/// `left` is what of the spool is not recorded yet.
+result<void> store_session::keep_spooled(std::vector<queue::node_settlement> left,
+                                         std::size_t recorded) {
+  kept_.clear();
+  for (const auto& s : left)
+    kept_.emplace(s.item.dispatch_id, s.item.fence);
+  const bool goes_on = recorded > 0 || late_backoff_ == milliseconds{0};
+  late_backoff_ = left.empty() ? milliseconds{0}
+                  : goes_on    ? late_base
+                               : std::min<milliseconds>(late_backoff_ * 2, limits::backoff_cap);
+  late_try_ = clock_.steady() + late_backoff_;
+  if (recorded == 0)
+    return {};
+  spdlog::info("store: {} spooled results are recorded, {} are left", recorded, left.size());
+  backoff_ = milliseconds{0};
+  return spool_.rewrite(left);
+}
+
+/// What could not be recorded when the store was opened, or since.
+void store_session::record_late() {
+  if (!works() || !works_off_ || clock_.steady() < late_try_)
+    return;
+  if (auto recorded = record_spool(); !recorded)
+    lost(recorded.error());
+  else
+    show({});
+}
+
+/// In one transaction, or, when the store takes it for wrong or somebody is in its way, in halves:
+/// one result that it does not take must not keep the others out. One for wrong is set aside; its
+/// dispatch runs again when its lease is over. One that somebody is in the way of waits.
 result<void> store_session::record_some(spooled_items some) {
   std::vector<store::operation> batch;
   for (const auto& s : some)
@@ -95,23 +202,41 @@ result<void> store_session::record_some(spooled_items some) {
                      some[i].item.dispatch_id);
     return {};
   }
-  if (!is_refusal(replies.error()))
-    return fail(replies.error());
-  if (some.size() == 1) {
-    // It is the result only if the store takes others: one of nobody changes nothing.
-    settlement of_nobody;
-    of_nobody.dispatch_id = "nobody";
-    if (const auto works = apply({store::settle{some[0].node_id, {of_nobody}}}); !works)
-      return fail(works.error());
-    spdlog::error("store: the spooled result of {} cannot be recorded and goes to "
-                  "run/spool.jsonl.refused: {}",
-                  some[0].item.dispatch_id, to_string(replies.error()));
-    spool_.set_aside(some[0]);
+  const auto& why = replies.error();
+  if (!is_refusal(why) && !is_hindrance(why))
+    return fail(why);
+  if (is_hindrance(why) && (some.size() == 1 || !has_time())) {
+    for (const auto& s : some)
+      put_off(s, why);
     return {};
   }
+  if (some.size() == 1)
+    return set_aside(some[0], why);
   if (auto first = record_some(some.first(some.size() / 2)); !first)
     return first;
   return record_some(some.subspan(some.size() / 2));
+}
+
+void store_session::put_off(const queue::node_settlement& hindered, const error& why) {
+  why_late_ = why;
+  put_off_.push_back(hindered);
+}
+
+/// It is the result only if the store takes others: one of nobody changes nothing.
+result<void> store_session::set_aside(const queue::node_settlement& refused, const error& why) {
+  settlement of_nobody;
+  of_nobody.dispatch_id = "nobody";
+  if (const auto works = apply({store::settle{refused.node_id, {of_nobody}}}); !works) {
+    if (!is_hindrance(works.error()))
+      return fail(works.error());
+    put_off(refused, works.error());
+    return {};
+  }
+  spdlog::error("store: the spooled result of {} cannot be recorded and goes to "
+                "run/spool.jsonl.refused: {}",
+                refused.item.dispatch_id, to_string(why));
+  spool_.set_aside(refused);
+  return {};
 }
 
 } // namespace boyd

@@ -500,9 +500,9 @@ class dispatch_store {
   /// limit (connect, lock wait) is finite.
   virtual result<void> open() = 0;
 
-  /// All operations in one transaction; when this returns a value, every write in it is durable.
-  /// An error of the whole batch means that nothing was done, except `commit_in_doubt`: then the
-  /// caller opens again and repeats (every operation is idempotent or fenced).
+  /// All in one transaction; when this returns a value, every write in it is durable. An error of
+  /// the whole means that nothing was done (`timed_out`, `conflict`: somebody was in the way), but
+  /// for `commit_in_doubt`: open again and repeat (every operation is idempotent or fenced).
   virtual result<std::vector<store::any_reply>>
   apply(const std::vector<store::operation>& batch) = 0;
 

@@ -3,6 +3,7 @@
 #include "boyd/core/text.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace boyd::adapters::postgres {
 
@@ -23,6 +24,17 @@ errc code_of(const std::string& state) {
       state.rfind("58", 0) == 0 || state == "25P03" || state == "25006")
     return errc::store_unavailable;
   return errc::bug;
+}
+
+error error_of(const std::string& state, std::string_view said) {
+  auto what = one_line(said);
+  if (state == "55P03")
+    return {errc::timed_out, "another session held a lock for too long: " + what, "postgres",
+            "try again; pg_locks and pg_stat_activity show who holds what"};
+  if (state == "57014")
+    return {errc::timed_out, "a statement took too long: " + what, "postgres",
+            "try again; pg_stat_activity shows what else the server does"};
+  return {code_of(state), std::move(what), "postgres", {}};
 }
 
 std::string one_line(std::string_view text) {

@@ -11,6 +11,9 @@ namespace boyd::adapters::postgres {
 /// By SQLSTATE class (PostgreSQL manual, appendix A).
 errc code_of(const std::string& state);
 
+/// The same with what the server said, and what to do about it.
+error error_of(const std::string& state, std::string_view said);
+
 /// One line of what libpqxx or libpq says, without the hints that libpq puts on lines of their own.
 std::string one_line(std::string_view text);
 

@@ -47,7 +47,7 @@ auto guarded(const pqxx::connection* connection, F f) {
     // The server ends the session with some of them, which may not show yet.
     if (is_lost() || e.sqlstate().starts_with("57P"))
       throw lost(connection, e.what());
-    throw failure{{code_of(e.sqlstate()), one_line(e.what()), "postgres", {}}, false};
+    throw failure{error_of(e.sqlstate(), e.what()), false};
   } catch (const pqxx::statement_completion_unknown& e) {
     throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
   } catch (const pqxx::transaction_rollback& e) {

@@ -1,6 +1,7 @@
 #include "store.hpp"
 
 #include "concerns.hpp"
+#include "lock_patience.hpp"
 #include "migrations.hpp"
 #include "operations.hpp"
 #include "session.hpp"
@@ -32,7 +33,8 @@ constexpr bool is_merged =
 
 class postgres_store final : public dispatch_store {
  public:
-  explicit postgres_store(postgres_options options) : options_(std::move(options)) {}
+  explicit postgres_store(postgres_options options)
+      : options_(std::move(options)), patience_(options_.lock_timeout) {}
 
   void tell_migrations(migration_step before) override { before_migration_ = std::move(before); }
   result<void> open() override;
@@ -46,6 +48,7 @@ class postgres_store final : public dispatch_store {
   result<bool> migrate_once();
   void look_for_losses();
   std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful);
+  void note(const failure& f);
   void give_up(bool connection_lost);
   void notify();
 
@@ -53,6 +56,7 @@ class postgres_store final : public dispatch_store {
   migration_step before_migration_;
   std::unique_ptr<session> db_;
   std::unique_ptr<directory> names_; ///< of db_
+  lock_patience patience_;           ///< of db_
   std::string server_ = "not connected";
   int version_ = 0;
   wakeup woken_;                   ///< what other nodes have not been told of
@@ -133,6 +137,7 @@ result<void> postgres_store::open() {
   try {
     db_ = std::make_unique<session>(options_);
     names_ = std::make_unique<directory>(*db_);
+    patience_ = lock_patience(options_.lock_timeout);
     server_ = db_->server_version();
     choose_schema();
     auto migrated = migrate_once();
@@ -350,6 +355,8 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
       if (f.connection_lost || changes.empty() || !by_question)
         throw;
       db_->rollback();
+      note(f);
+      patience_.hand_to(*db_);
       if (is_slot) {
         db_->begin_single();
         run_some(operations, batch, 0, *names_, done, replies);
@@ -360,6 +367,11 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
   db_->commit();
   woken_.add(operations.woken());
   return replies;
+}
+
+void postgres_store::note(const failure& f) {
+  if (f.why.code == errc::timed_out)
+    patience_.waited_in_vain();
 }
 
 /// Ends what is left of a failed transaction, and forgets what it taught.
@@ -401,11 +413,13 @@ postgres_store::apply(const std::vector<store::operation>& batch) {
     if (!db_)
       return fail(errc::store_unavailable, "the database is not connected", place(options_));
     try {
+      patience_.hand_to(*db_);
       auto replies = run(batch, careful);
       if (auto newest = witness_of(batch, replies))
         witness_ = std::move(newest);
       return replies;
     } catch (const failure& f) {
+      note(f);
       give_up(f.connection_lost);
       // A cycle that was enqueued before, by a batch whose commit was in doubt or by another node.
       const bool repeated = f.why.code == errc::already_exists && !careful;

@@ -1,0 +1,139 @@
+#include "actor/store_session_fixture.hpp"
+
+#include <filesystem>
+
+namespace boyd::store_session_test {
+
+TEST_CASE("a spooled result that somebody is in the way of keeps neither the others out nor the "
+          "store closed, and is recorded later",
+          "[store]") {
+  fixture f;
+  spool_results(f, 100, 10);
+  f.plan->held = {"d37"};
+  CHECK(ask_one(f));
+  CHECK(f.plan->settled.size() == 99);
+  CHECK(f.plan->opened == 1);
+  auto health = f.session.health();
+  CHECK_FALSE(health.ok);
+  CHECK_THAT(health.reason, Catch::Matchers::Contains("1 in all") &&
+                                Catch::Matchers::Contains("held a lock for too long"));
+  // Not again before it is time, and less and less often.
+  const auto tries = [&] {
+    const auto before = f.plan->seen.size();
+    CHECK(ask_one(f));
+    return f.plan->seen.size() - before;
+  };
+  CHECK(tries() == 1);
+  f.clock->passed += 1s;
+  CHECK(tries() == 2);
+  f.clock->passed += 1s;
+  CHECK(tries() == 1);
+  // What comes after it does not overtake it.
+  store_request late;
+  settlement given_back;
+  given_back.dispatch_id = "d37";
+  given_back.fence = 1;
+  given_back.to = settle_to::release;
+  late.operations.emplace_back(store::settle{"n1", {given_back}});
+  jobs one;
+  one.emplace_back(late);
+  f.plan->held.clear();
+  f.session.perform(one);
+  REQUIRE(one.front().reply);
+  CHECK(f.plan->settled.size() == 99);
+  f.clock->passed += 1s;
+  f.session.probe();
+  CHECK(f.plan->settled.size() == 100);
+  CHECK(f.plan->settled.back() == "d37");
+  CHECK(f.session.health().ok);
+  CHECK_FALSE(std::filesystem::exists(f.directory.file("spool.jsonl")));
+  f.session.perform(one);
+  CHECK(f.plan->settled.size() == 101);
+}
+
+TEST_CASE("results that somebody is in the way of are worked off in turns beside other work",
+          "[store]") {
+  fixture f;
+  spool_results(f, 1000, 10);
+  f.plan->holds_all = true;
+  f.plan->waits = [&] { f.clock->passed += 250ms; };
+  jobs one;
+  one.emplace_back(request_of({"a"}));
+  f.session.perform(one);
+  CHECK(one.front().reply.error().code == errc::timed_out);
+  CHECK(f.clock->passed < 1'000'000ms + 60s);
+  f.plan->holds_all = false;
+  f.plan->settles = [&] { f.clock->passed += 1s; };
+  int turns = 0;
+  for (; !f.session.health().ok; ++turns) {
+    REQUIRE(turns < 100);
+    f.clock->passed += 1s;
+    CHECK(ask_one(f));
+  }
+  CHECK(turns > 2);
+  CHECK(f.plan->opened == 1);
+  CHECK(f.plan->settled.size() == 1000);
+  CHECK(std::set(f.plan->settled.begin(), f.plan->settled.end()).size() == 1000);
+}
+
+TEST_CASE("somebody's lock is in the way of the request that wants it, and of no other",
+          "[store]") {
+  fixture f;
+  f.plan->held = {"b"};
+  auto batch = three_jobs();
+  settlement item;
+  item.dispatch_id = "d1";
+  item.fence = 1;
+  item.to = settle_to::done;
+  store_request free;
+  free.operations.emplace_back(store::settle{"n1", {item}});
+  item.dispatch_id = "held";
+  store_request hindered;
+  hindered.operations.emplace_back(store::settle{"n1", {item}});
+  batch.emplace_back(std::move(free));
+  batch.emplace_back(std::move(hindered));
+  f.plan->held.insert("held");
+  f.session.perform(batch);
+  REQUIRE_FALSE(batch[0].reply);
+  CHECK(batch[0].reply.error().code == errc::timed_out);
+  CHECK(category_of(batch[0].reply.error()) == error_category::transient);
+  CHECK(batch[1].reply);
+  CHECK(batch[2].reply);
+  CHECK(batch[3].reply);
+  // A result is safe in the spool.
+  CHECK(batch[4].reply);
+  CHECK(f.plan->settled == std::vector<std::string>{"d1"});
+  CHECK(f.plan->opened == 1);
+  f.plan->held.clear();
+  f.clock->passed += 1s;
+  f.session.probe();
+  CHECK(f.plan->settled == std::vector<std::string>{"d1", "held"});
+  CHECK(f.session.health().ok);
+}
+
+TEST_CASE("a database that answers nothing in time is asked in parts for a while only, and its "
+          "health says so when that goes on",
+          "[store]") {
+  fixture f;
+  f.plan->waits = [&] { f.clock->passed += 15s; };
+  f.plan->holds_all = true;
+  jobs batch;
+  for (int i = 0; i < 64; ++i)
+    batch.emplace_back(request_of({std::to_string(i)}));
+  f.session.perform(batch);
+  for (const auto& j : batch)
+    CHECK(j.reply.error().code == errc::timed_out);
+  CHECK(f.plan->seen.size() == 3); // the whole and its halves
+  CHECK(f.plan->opened == 1);
+  const auto health = f.session.health();
+  CHECK_FALSE(health.ok);
+  CHECK_THAT(health.reason, Catch::Matchers::Contains("held a lock for too long"));
+  f.session.probe();
+  CHECK(f.session.health().since == health.since);
+  f.plan->holds_all = false;
+  f.session.probe();
+  CHECK(f.session.health().ok);
+  CHECK(f.plan->opened == 1);
+}
+
+} // namespace boyd::store_session_test
