@@ -294,6 +294,19 @@ TEST_CASE("case 10 stuck-actor: a part that does not answer makes the node not r
   CHECK(f.call("GET", "/readyz").status == 200);
 }
 
+TEST_CASE("case 10 stuck-actor: a supervisor that does not answer hides no other part",
+          "[supervision][tree]") {
+  fixture f;
+  auto asked = f.actors.ask<tree_reply>(f.root, tree_query{});
+  // Whoever asks for the whole node's state waits two seconds (apps/boyd/live_node.cpp).
+  f.actors.advance_without("dispatchers", 1500ms);
+  REQUIRE(asked.ok());
+  const auto& all = asked.value().children;
+  for (const auto* name : {"store", "dispatchers", "kernel:default", "gateway"})
+    CHECK(std::ranges::count(all, name, &child_status::name) == 1);
+  CHECK(std::ranges::count(all, "dispatcher:default/agent-0", &child_status::name) == 0);
+}
+
 TEST_CASE("an operator restarts a part, and those that hold its handle with it",
           "[supervision][tree]") {
   fixture f;

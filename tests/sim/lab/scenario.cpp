@@ -250,6 +250,7 @@ seed_report run_seed(std::uint64_t seed, int days) {
   w.run(std::chrono::hours{24} * days);
   w.settle();
   w.take_down();
+  w.note_remains();
   seed_report r;
   r.seed = seed;
   r.trace = w.trace();

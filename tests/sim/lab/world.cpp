@@ -3,6 +3,8 @@
 #include "messages/node.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 
 namespace boyd::sim {
@@ -206,6 +208,24 @@ void world::check_settled() {
   inspector_->settled();
   if (chats_)
     chats_->settled();
+}
+
+void world::note_remains() {
+  const std::hash<std::string> hash;
+  for (const auto& m : machines_)
+    for (const auto& [path, text] : m->disk().snapshot()) {
+      note(hash(path));
+      note(hash(text));
+    }
+  for (const auto& [id, row] : database_->all_rows()) {
+    note(hash(id + row.attempts_json + row.d.outcome.summary + row.d.outcome.error));
+    note(static_cast<std::uint64_t>(row.d.status));
+    note(static_cast<std::uint64_t>(row.d.fence));
+  }
+  for (const auto& [id, cycle] : database_->all_cycles()) {
+    note(hash(id + cycle.error));
+    note(static_cast<std::uint64_t>(cycle.duration_ms));
+  }
 }
 
 bool world::shut_down() {

@@ -93,8 +93,11 @@ class world {
   void check_settled();
 
   const std::vector<std::string>& violations() const { return inspector_->violations(); }
-  /// Grows with every choice, transaction and step of time: equal for equal seeds.
+  /// Grows with every choice, transaction and step of time, and `note_remains`: equal for equal
+  /// seeds.
   std::uint64_t trace() const { return trace_; }
+  /// Mixes in what stands on the disks and in the database now.
+  void note_remains();
   /// What happened of late, oldest first.
   const std::deque<std::string>& events() const { return events_; }
 
