@@ -34,13 +34,14 @@ std::string claim_statement(const std::string& picked, const std::string& placed
          "t.agent_no = run.agent_no";
 }
 
-/// Of each agent $1, $2 rows for $3 dispatches. An agent's rows do not overlap, so that they are
-/// used up one after the other.
+/// Of each agent $1, $2 rows for $3 dispatches. The time is read once, not for each row: an agent
+/// may have many that are not due yet. An agent's rows do not overlap, so that they are used up one
+/// after the other.
 const std::string& claim_of_each() {
   static const auto sql = claim_statement(
       "SELECT w.ctid FROM unnest($1::int[], $2::bigint[]) AS c(no, rows), LATERAL (SELECT ctid "
-      "FROM dispatch_waiting WHERE agent_no = c.no AND not_before <= now_ms() ORDER BY priority "
-      "DESC, created_at, first_id LIMIT c.rows FOR UPDATE SKIP LOCKED) w",
+      "FROM dispatch_waiting WHERE agent_no = c.no AND not_before <= (SELECT now_ms()) ORDER BY "
+      "priority DESC, created_at, first_id LIMIT c.rows FOR UPDATE SKIP LOCKED) w",
       "SELECT t.*, greatest(0, l.most - coalesce(sum(t.size) OVER (PARTITION BY t.agent_no ORDER "
       "BY t.priority DESC, t.created_at, t.first_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 "
       "PRECEDING), 0))::int AS room FROM taken t JOIN unnest($1::int[], $3::int[]) AS l(no, most) "
@@ -53,8 +54,8 @@ const std::string& claim_of_each() {
 const std::string& claim_of_any() {
   static const auto sql = claim_statement(
       "SELECT ctid FROM dispatch_waiting WHERE agent_no = ANY($1::int[]) AND not_before <= "
-      "now_ms() ORDER BY priority DESC, created_at, first_id LIMIT ($2::bigint[])[1] FOR UPDATE "
-      "SKIP LOCKED",
+      "(SELECT now_ms()) ORDER BY priority DESC, created_at, first_id LIMIT ($2::bigint[])[1] FOR "
+      "UPDATE SKIP LOCKED",
       "SELECT t.*, coalesce(r.room, 0)::int AS room FROM taken t LEFT JOIN (SELECT first_id, "
       "count(*) AS room FROM (SELECT t.first_id, row_number() OVER (ORDER BY t.priority DESC, "
       "t.created_at, m.id) AS place FROM taken t, unnest(t.members) AS m(id)) ranked WHERE place "
@@ -331,11 +332,12 @@ question operations::ask(const due_agents&) {
       "UNION ALL SELECT n.agent_no FROM a, LATERAL (SELECT agent_no FROM dispatch_waiting WHERE "
       "agent_no > a.no ORDER BY agent_no LIMIT 1) n) SELECT a.no, c.best, least($1::bigint, CASE "
       "WHEN c.n >= $1::bigint OR c.rows < $2::bigint THEN c.n ELSE (SELECT sum(size) FROM (SELECT "
-      "size FROM dispatch_waiting WHERE agent_no = a.no AND not_before <= now_ms() LIMIT "
+      "size FROM dispatch_waiting WHERE agent_no = a.no AND not_before <= (SELECT now_ms()) LIMIT "
       "$1::bigint) w) END) FROM a, LATERAL (SELECT sum(size) AS n, max(priority) AS best, count(*) "
       "AS rows FROM (SELECT size, priority FROM dispatch_waiting WHERE agent_no = a.no AND "
-      "not_before <= now_ms() ORDER BY priority DESC LIMIT $2::bigint) due) c WHERE c.rows > 0 "
-      "UNION ALL (SELECT NULL, NULL, not_before - now_ms() FROM dispatch_waiting WHERE not_before "
+      "not_before <= (SELECT now_ms()) ORDER BY priority DESC LIMIT $2::bigint) due) c WHERE "
+      "c.rows > 0 UNION ALL (SELECT NULL, NULL, not_before - now_ms() FROM dispatch_waiting WHERE "
+      "not_before "
       "> created_at AND not_before > now_ms() ORDER BY not_before LIMIT 1)";
   return {{sql, parameters{}
                     .add(static_cast<std::int64_t>(queue::due_count_cap))

@@ -219,6 +219,25 @@ std::optional<stored> operations::read_one(const std::string& dispatch_id) {
   return s;
 }
 
+namespace {
+
+/// The row of dispatch_waiting that has dispatch $4: by its place in dispatch_waiting_order, so
+/// that what else waits for the agent is not read. Members are in the order of their ids.
+constexpr std::string_view waits_there =
+    "agent_no = $1::int AND priority = $2::int AND created_at = $3::bigint AND first_id <= $4 AND "
+    "members[size] >= $4 AND $4 = ANY(members)";
+
+parameters place_of(const stored& s) {
+  const auto& d = s.row.d;
+  return parameters{}
+      .add(s.agent->no)
+      .add(d.priority)
+      .add(to_unix_ms(d.created_at))
+      .add(d.dispatch_id);
+}
+
+} // namespace
+
 std::optional<stored> operations::hold(const std::string& dispatch_id) {
   constexpr int most_looks = 3;
   for (int look = 0; look < most_looks; ++look) {
@@ -231,9 +250,9 @@ std::optional<stored> operations::hold(const std::string& dispatch_id) {
     auto s = read_one(dispatch_id);
     if (!s || held.rows() > 0)
       return s;
-    const auto waits = db_.run("SELECT 1 FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = "
-                               "ANY(members) FOR UPDATE",
-                               parameters{}.add(s->agent->no).add(dispatch_id));
+    static const auto sql =
+        "SELECT 1 FROM dispatch_waiting WHERE " + std::string{waits_there} + " FOR UPDATE";
+    const auto waits = db_.run(sql, place_of(*s));
     if (waits.rows() > 0)
       return read_one(dispatch_id);
     // It went from one place to another meanwhile: look again.
@@ -243,19 +262,18 @@ std::optional<stored> operations::hold(const std::string& dispatch_id) {
 }
 
 void operations::take_out(const stored& s) {
-  db_.later(
-      "WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND $2 = ANY(members) "
-      "RETURNING *), at AS (SELECT *, array_position(members, $2) AS i FROM w), rest AS "
+  static const auto sql =
+      "WITH w AS (DELETE FROM dispatch_waiting WHERE " + std::string{waits_there} +
+      " RETURNING *), at AS (SELECT *, array_position(members, $4) AS i FROM w), rest AS "
       "(SELECT *, members[:i - 1] || members[i + 1:] AS others FROM at WHERE size > 1) INSERT "
       "INTO dispatch_waiting(agent_no, priority, created_at, first_id, not_before, size, "
       "attempted, members, max_attempts, metadata, bodies) SELECT agent_no, priority, "
       "created_at, others[1], not_before, size - 1, attempted, others, max_attempts, metadata, "
-      "bodies[:i - 1] || bodies[i + 1:] FROM rest",
-      parameters{}.add(s.agent->no).add(s.row.d.dispatch_id));
+      "bodies[:i - 1] || bodies[i + 1:] FROM rest";
+  db_.later(sql, place_of(s));
 }
 
 void operations::loosen(const stored& s) {
-  const auto& d = s.row.d;
   db_.later(
       "WITH w AS (DELETE FROM dispatch_waiting WHERE agent_no = $1::int AND priority = $2::int "
       "AND created_at = $3::bigint AND first_id < $4 AND members[size] > $4 RETURNING *) "
@@ -263,11 +281,7 @@ void operations::loosen(const stored& s) {
       "size, attempted, members, max_attempts, metadata, bodies) SELECT agent_no, "
       "priority, created_at, members[i], not_before, 1, attempted, members[i:i], max_attempts, "
       "metadata, bodies[i:i] FROM w, generate_subscripts(members, 1) AS i",
-      parameters{}
-          .add(s.agent->no)
-          .add(d.priority)
-          .add(to_unix_ms(d.created_at))
-          .add(d.dispatch_id));
+      place_of(s));
 }
 
 any_reply operations::run(const retry_dispatch& op) {
