@@ -61,8 +61,9 @@ endif()
 set(BOYD_PLANTED_SOURCES
   src/queue/transitions.cpp src/queue/leases.cpp src/files/journal.cpp src/files/atomic_file.cpp
   src/state/document.cpp src/state/versioned_store.cpp src/exec/chat_loop.cpp
-  actors/permits/core.cpp actors/dispatcher/core.cpp actors/dispatcher/pool.cpp
-  actors/node/stopping.cpp actors/kernel/owed_facts.cpp tests/support/sim/store_queue.cpp)
+  actors/permits/core.cpp actors/dispatcher/core.cpp actors/dispatcher/pool_recovery.cpp
+  actors/node/stopping.cpp actors/kernel/doubts.cpp actors/kernel/owed_facts.cpp
+  tests/support/sim/store_queue.cpp)
 
 # boyd_compile_by_folder(<target> [APART files…]): with BOYD_UNITY the target's sources are compiled
 # a folder at a time, at most eight in one; APART: but for these, whose names would meet.

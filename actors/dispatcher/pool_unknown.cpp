@@ -41,32 +41,34 @@ void cancel_rows(self_pointer self, const std::string& kernel, const std::vector
                    });
 }
 
-void tell_left(self_pointer self, const dispatch& first) {
+void tell_left(self_pointer self, const std::string& kernel, const std::string& agent) {
   auto& s = self->state;
   const auto now = s.context->ports.clock->steady();
-  if (s.unknown_told != steady_time{} && now - s.unknown_told < told_again)
+  if (agent.empty() || (s.unknown_told != steady_time{} && now - s.unknown_told < told_again))
     return;
   s.unknown_told = now;
-  spdlog::warn("dispatchers: {} and what else waits for {}/{} is left to other nodes of this "
-               "database: the agent is not configured here; when no node has it: boyd dispatches "
-               "cancel {}",
-               first.dispatch_id, first.kernel_id, first.agent_id, first.dispatch_id);
+  spdlog::warn("dispatchers: what waits for {}/{} is left to other nodes of this database: the "
+               "agent is not configured here; when no node has it: boyd dispatches ls, and boyd "
+               "dispatches cancel ID",
+               kernel, agent);
 }
 
 /// What nobody here can run is somebody else's to run, as long as there is somebody.
-void unless_others(self_pointer self, const dispatch& first, std::function<void()> cancel) {
+void unless_others(self_pointer self, const std::string& kernel, const std::string& agent,
+                   std::function<void()> cancel) {
   auto& s = self->state;
   if (!s.context->shared_store)
     return cancel();
-  ask_store(self, s.services.store, store::list_nodes{},
-            [self, first, cancel = std::move(cancel)](result<store::list_nodes::reply> nodes) {
-              if (!nodes)
-                return warn_left(first.kernel_id, nodes.error());
-              const auto& me = self->state.context->node_id;
-              if (std::ranges::any_of(*nodes, [&](const auto& n) { return n.node_id != me; }))
-                return tell_left(self, first);
-              cancel();
-            });
+  ask_store(
+      self, s.services.store, store::list_nodes{},
+      [self, kernel, agent, cancel = std::move(cancel)](result<store::list_nodes::reply> nodes) {
+        if (!nodes)
+          return warn_left(kernel, nodes.error());
+        const auto& me = self->state.context->node_id;
+        if (std::ranges::any_of(*nodes, [&](const auto& n) { return n.node_id != me; }))
+          return tell_left(self, kernel, agent);
+        cancel();
+      });
 }
 
 /// Page by page, from `before` on.
@@ -90,24 +92,19 @@ void cancel_page(self_pointer self, const std::string& kernel, const std::string
               std::erase_if(*rows, [&](const dispatch& row) {
                 return is_known(*self->state.configuration, row);
               });
-              const auto on = [self, kernel, agent, next] {
-                if (!next.empty())
-                  cancel_page(self, kernel, agent, next);
-              };
-              if (rows->empty())
-                return on();
-              const auto first = rows->front();
-              unless_others(self, first, [self, kernel, rows = std::move(*rows), on] {
-                cancel_rows(self, kernel, rows);
-                on();
-              });
+              if (!rows->empty())
+                cancel_rows(self, kernel, *rows);
+              if (!next.empty())
+                cancel_page(self, kernel, agent, next);
             });
 }
 
 } // namespace
 
 void cancel_unknown(self_pointer self, const std::string& kernel, const std::string& agent) {
-  cancel_page(self, kernel, agent, {});
+  // Asked first: the backlog of somebody else's agent is not to be read at every poll.
+  unless_others(self, kernel, agent,
+                [self, kernel, agent] { cancel_page(self, kernel, agent, {}); });
 }
 
 } // namespace boyd::dispatcher_pool

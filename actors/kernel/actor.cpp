@@ -151,7 +151,10 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
       },
       [self](load_tick&) { load(self); },
       [self](pay_facts_tick&) { pay_facts(self); },
-      [self](doubt_tick&) { settle_doubts(self); },
+      [self](doubt_tick&) {
+        self->state.deciding_doubt = false;
+        settle_doubts(self);
+      },
       [self](close_slot_again& m) { close_slot(self, m.record); },
   };
 }

@@ -102,9 +102,8 @@ void take_answered(self_pointer self, const std::vector<store::open_occurrence>&
   auto& s = self->state;
   for (const auto& op : asked) {
     s.unanswered.erase(op.slot.scheduled_at);
-    std::erase_if(s.doubtful, [&](const doubtful_slot& d) {
-      return !d.of_trigger && d.asked.slot.scheduled_at == op.slot.scheduled_at;
-    });
+    std::erase_if(s.doubtful,
+                  [&](const doubtful_slot& d) { return !d.of_trigger && d.asked.slot == op.slot; });
   }
 }
 

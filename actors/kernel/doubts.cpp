@@ -70,12 +70,12 @@ void settle_doubts(self_pointer self) {
   ask<store_reply>(
       self, s.parts.store, std::move(request), [self, slot = asked.slot](result<store_reply> r) {
         auto& st = self->state;
-        st.deciding_doubt = false;
         const auto rows = r ? reply_of<store::list_occurrences>(r->values[1]) : fail(r.error());
         if (!rows) {
           self->delayed_send(self, st.parts.context->housekeeping.retry, doubt_tick{});
           return;
         }
+        st.deciding_doubt = false;
         decided(self, slot, stands(*rows, slot));
       });
 }

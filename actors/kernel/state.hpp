@@ -105,7 +105,7 @@ struct kernel_state {
   std::map<utc_time, asked_slot> unanswered;
   int asking_slots = 0; ///< requests for slots of the schedule under way
   std::deque<doubtful_slot> doubtful;
-  bool deciding_doubt = false; ///< of the first one
+  bool deciding_doubt = false; ///< of the first one: asked for, or to be asked for again soon
   std::deque<admitted_slot> admitted;
   std::vector<waiting_trigger> triggers;
   std::deque<cycle_record> to_resume;

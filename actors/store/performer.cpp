@@ -181,8 +181,8 @@ store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settl
 /// One transaction after the other, none of them large: each is to be over long before it is given
 /// up, and the log of a database grows by no more than one at a time.
 void store_session::perform(jobs& batch) {
-  begun_ = clock_.steady();
   record_late();
+  begun_ = clock_.steady();
   for (auto next = batch.begin(); next != batch.end();) {
     some_jobs some;
     std::size_t bytes = 0;
@@ -259,7 +259,7 @@ void store_session::perform_apart(const some_jobs& batch) {
     if (auto writable = ensure_writable(); !writable)
       answer_without(writing, writable.error());
     else
-      perform_together(writing);
+      perform_behind_spool(writing);
   }
   answer(questions, why_lost_);
 }
@@ -397,7 +397,6 @@ void store_session::tidy() {
 }
 
 void store_session::probe() {
-  begun_ = clock_.steady();
   record_late();
   if (!open_) {
     (void)ensure_open(); // its outcome is in health()

@@ -63,12 +63,13 @@ class store_session {
   result<void> ensure_writable();
   result<void> prove_writes();
   result<void> record_spool();                                                     // spooled.cpp
+  result<void> record_turn(std::span<const queue::node_settlement>& left);         // spooled.cpp
   result<void> record_some(std::span<const queue::node_settlement> some);          // spooled.cpp
   result<void> set_aside(const queue::node_settlement& refused, const error& why); // spooled.cpp
   void put_off(const queue::node_settlement& hindered, const error& why);          // spooled.cpp
   void record_late();                                                              // spooled.cpp
   result<void> keep_spooled(std::vector<queue::node_settlement> left,              // spooled.cpp
-                            std::size_t recorded);
+                            std::size_t recorded, bool turned);
   void perform_some(const some_jobs& batch);
   void perform_behind_spool(const some_jobs& batch);
   void perform_together(const some_jobs& batch);
@@ -98,11 +99,16 @@ class store_session {
   std::set<attempt> kept_;     ///< whose results are in the spool
   bool spooling_told_ = false; ///< of this outage
   bool works_off_ = false;     ///< the store is open, and results are left in the spool
-  std::vector<queue::node_settlement> put_off_; ///< while the spool is being recorded
-  error why_late_;                              ///< why the latest of them were
+  /// While the spool is being recorded: what somebody is in the way of, and what there was no time
+  /// to try by itself.
+  std::vector<queue::node_settlement> put_off_;
+  std::vector<queue::node_settlement> untried_;
+  std::size_t group_ = 1; ///< so many go into the next transaction
+  error why_late_;        ///< why the latest of them were
   milliseconds late_backoff_{0};
   steady_time late_try_{};
-  steady_time begun_{};     ///< the batch, or the probe, that is under way
+  steady_time turn_ends_{}; ///< of what is being recorded from the spool
+  steady_time begun_{};     ///< the batch that is under way
   bool locked_out_ = false; ///< another process holds the database, at the latest try
   std::optional<steady_time> hindered_since_; ///< nothing was answered since then
   milliseconds backoff_{0};

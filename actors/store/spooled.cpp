@@ -17,9 +17,13 @@ constexpr std::size_t most_group_bytes = std::size_t{4} << 20;
 /// After this, whoever waits for the store's worker hears of it before more is recorded.
 constexpr milliseconds turn = 5s;
 
-/// Until what somebody was in the way of is tried again; twice as long after each try that was in
-/// vain.
+/// The same for what waits in the spool of a store that works: others wait meanwhile.
+constexpr milliseconds late_turn = 1s;
+
+/// Until what somebody was in the way of is tried again, and at most, after tries in vain: before
+/// another node's sweep finds the row free, whose lease nobody renews any more.
 constexpr milliseconds late_base = 1s;
+constexpr milliseconds late_most = 2s;
 
 using spooled_items = std::span<const queue::node_settlement>;
 
@@ -28,11 +32,11 @@ std::size_t bytes_of(const queue::node_settlement& s) {
   return o.output.size() + o.summary.size() + o.error.size();
 }
 
-/// How many of them make the next transaction, one at least.
-std::size_t group_of(spooled_items items) {
+/// How many of them make the next transaction: one at least, and `most`.
+std::size_t group_of(spooled_items items, std::size_t most) {
   std::size_t bytes = 0;
   std::size_t n = 0;
-  for (; n < std::min(items.size(), most_group_items); ++n) {
+  for (; n < std::min(items.size(), most); ++n) {
     bytes += bytes_of(items[n]);
     if (n > 0 && bytes > most_group_bytes)
       break;
@@ -114,6 +118,8 @@ bool store_session::is_in_spool(const store_request& request) const {
     return kept_.contains({item.dispatch_id, item.fence});
   };
   return std::ranges::any_of(request.operations, [&](const store::operation& op) {
+    if (std::holds_alternative<store::take_back>(op))
+      return true; // what has a result is not to run again
     const auto* settle = std::get_if<store::settle>(&op);
     return settle != nullptr && std::ranges::any_of(settle->items, is_kept);
   });
@@ -132,48 +138,66 @@ result<void> store_session::record_spool() {
   if (content->skipped > 0)
     spdlog::error("store: {} lines of the spool cannot be read and are left out", content->skipped);
   put_off_.clear();
-  const auto begun = clock_.steady();
-  auto recorded = result<void>{};
+  untried_.clear();
+  turn_ends_ = clock_.steady() + (works_off_ ? late_turn : turn);
   spooled_items left = content->items;
-  while (recorded && !left.empty()) {
-    const auto next = left.first(group_of(left));
-    const auto before = put_off_.size();
-    recorded = record_some(next);
-    if (recorded)
-      left = left.subspan(next.size());
-    else
-      put_off_.resize(before); // all of the group are left
-    if (!recorded || left.empty() || clock_.steady() - begun < turn)
-      continue;
-    if (works_off_ || !put_off_.empty())
-      break;
-    recorded = fail(errc::store_unavailable,
-                    std::to_string(left.size()) +
-                        " results that were kept while it was away are still to be recorded");
-  }
-  const auto done = content->items.size() - left.size() - put_off_.size();
-  works_off_ = recorded && (!left.empty() || !put_off_.empty());
-  put_off_.insert(put_off_.end(), left.begin(), left.end());
-  if (auto kept = keep_spooled(std::exchange(put_off_, {}), done); !kept)
+  const auto recorded = record_turn(left);
+  const auto waiting = left.size() + untried_.size() + put_off_.size();
+  works_off_ = recorded && waiting > 0;
+  // What has not been tried by itself comes first the next time.
+  auto next = std::exchange(untried_, {});
+  next.insert(next.end(), left.begin(), left.end());
+  const bool turned = !next.empty() && !put_off_.empty();
+  next.insert(next.end(), put_off_.begin(), put_off_.end());
+  if (auto kept = keep_spooled(std::move(next), content->items.size() - waiting, turned); !kept)
     return kept;
   return recorded;
 }
 
+/// Takes from `left` what is recorded or put off. While somebody is in the way of some, the others
+/// are recorded in small groups: each that fails costs a wait.
+result<void> store_session::record_turn(spooled_items& left) {
+  if (!works_off_)
+    group_ = most_group_items;
+  while (!left.empty()) {
+    const auto next = left.first(group_of(left, group_));
+    const auto before = put_off_.size();
+    if (auto recorded = record_some(next); !recorded) {
+      put_off_.resize(before); // all of the group are left
+      untried_.clear();
+      return recorded;
+    }
+    left = left.subspan(next.size());
+    const bool whole = put_off_.size() == before && untried_.empty();
+    group_ = whole ? std::min(2 * group_, most_group_items) : 1;
+    if (left.empty() || clock_.steady() < turn_ends_)
+      continue;
+    if (works_off_ || !put_off_.empty() || !untried_.empty())
+      break;
+    return fail(errc::store_unavailable,
+                std::to_string(left.size()) +
+                    " results that were kept while it was away are still to be recorded");
+  }
+  return {};
+}
+
 /// `left` is what of the spool is not recorded yet.
 result<void> store_session::keep_spooled(std::vector<queue::node_settlement> left,
-                                         std::size_t recorded) {
+                                         std::size_t recorded, bool turned) {
   kept_.clear();
   for (const auto& s : left)
     kept_.emplace(s.item.dispatch_id, s.item.fence);
   const bool goes_on = recorded > 0 || late_backoff_ == milliseconds{0};
   late_backoff_ = left.empty() ? milliseconds{0}
                   : goes_on    ? late_base
-                               : std::min<milliseconds>(late_backoff_ * 2, limits::backoff_cap);
+                               : std::min<milliseconds>(late_backoff_ * 2, late_most);
   late_try_ = clock_.steady() + late_backoff_;
-  if (recorded == 0)
+  if (recorded == 0 && !turned)
     return {};
-  spdlog::info("store: {} spooled results are recorded, {} are left", recorded, left.size());
-  backoff_ = milliseconds{0};
+  if (recorded > 0) {
+    spdlog::info("store: {} spooled results are recorded, {} are left", recorded, left.size());
+    backoff_ = milliseconds{0};
+  }
   return spool_.rewrite(left);
 }
 
@@ -205,16 +229,21 @@ result<void> store_session::record_some(spooled_items some) {
   const auto& why = replies.error();
   if (!is_refusal(why) && !is_hindrance(why))
     return fail(why);
-  if (is_hindrance(why) && (some.size() == 1 || !has_time())) {
-    for (const auto& s : some)
-      put_off(s, why);
+  if (some.size() == 1 && is_hindrance(why)) {
+    put_off(some[0], why);
     return {};
   }
   if (some.size() == 1)
     return set_aside(some[0], why);
-  if (auto first = record_some(some.first(some.size() / 2)); !first)
-    return first;
-  return record_some(some.subspan(some.size() / 2));
+  for (const auto half : {some.first(some.size() / 2), some.subspan(some.size() / 2)}) {
+    if (is_hindrance(why) && clock_.steady() >= turn_ends_) {
+      why_late_ = why;
+      untried_.insert(untried_.end(), half.begin(), half.end());
+    } else if (auto recorded = record_some(half); !recorded) {
+      return recorded;
+    }
+  }
+  return {};
 }
 
 void store_session::put_off(const queue::node_settlement& hindered, const error& why) {

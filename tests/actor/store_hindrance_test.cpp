@@ -76,6 +76,50 @@ TEST_CASE("results that somebody is in the way of are worked off in turns beside
   CHECK(std::set(f.plan->settled.begin(), f.plan->settled.end()).size() == 1000);
 }
 
+TEST_CASE("many results that somebody is in the way of hold other work up for a moment only, and "
+          "the untried ones come first the next time",
+          "[store]") {
+  fixture f;
+  spool_results(f, 200, 10);
+  for (int i = 0; i < 100; ++i)
+    f.plan->held.insert("d" + std::to_string(i));
+  f.plan->waits = [&] { f.clock->passed += 250ms; };
+  CHECK(ask_one(f)); // opened
+  const auto at_once = f.plan->settled.size();
+  for (int turns = 0; f.plan->settled.size() < 100; ++turns) {
+    REQUIRE(turns < 60);
+    f.clock->passed += 2s;
+    const auto before = f.clock->passed;
+    CHECK(ask_one(f));
+    CHECK(f.clock->passed - before <= 1250ms);
+  }
+  CHECK(at_once < 100);
+  CHECK(f.plan->opened == 1);
+}
+
+TEST_CASE("what has a result in the spool is not taken back to run again", "[store]") {
+  fixture f;
+  spool_results(f, 3, 10);
+  f.plan->held = {"d1"};
+  const auto take_back = [&] {
+    store_request r;
+    store::take_back op;
+    op.node_id = "n1";
+    r.operations.emplace_back(op);
+    jobs one;
+    one.emplace_back(std::move(r));
+    f.session.perform(one);
+    return one.front().reply;
+  };
+  const auto refused = take_back();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::timed_out);
+  f.plan->held.clear();
+  f.clock->passed += 2s;
+  CHECK(take_back());
+  CHECK(f.plan->settled.size() == 3);
+}
+
 TEST_CASE("somebody's lock is in the way of the request that wants it, and of no other",
           "[store]") {
   fixture f;

@@ -518,7 +518,9 @@ std::vector<answer> session::run_each(const std::vector<statement>& questions) {
     for (const auto& q : questions)
       answers.push_back(run(q.sql, q.values));
   } catch (failure& f) {
-    if (!f.connection_lost && (!answers.empty() || !impl_->has_failed()))
+    // What was to go with the first question is unsent when that could not even be prepared.
+    const bool sent = !answers.empty() || (impl_->unsent.empty() && !impl_->has_failed());
+    if (!f.connection_lost && sent)
       f.answered = static_cast<int>(answers.size());
     throw;
   }

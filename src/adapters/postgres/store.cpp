@@ -49,6 +49,7 @@ class postgres_store final : public dispatch_store {
   void look_for_losses();
   std::vector<store::any_reply> run(const std::vector<store::operation>& batch, bool careful);
   void note(const failure& f);
+  void hand_patience_behind_commit();
   void give_up(bool connection_lost);
   void notify();
 
@@ -356,7 +357,7 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
         throw;
       db_->rollback();
       note(f);
-      patience_.hand_to(*db_);
+      hand_patience_behind_commit();
       if (is_slot) {
         db_->begin_single();
         run_some(operations, batch, 0, *names_, done, replies);
@@ -372,6 +373,17 @@ std::vector<store::any_reply> postgres_store::run(const std::vector<store::opera
 void postgres_store::note(const failure& f) {
   if (f.why.code == errc::timed_out)
     patience_.waited_in_vain();
+}
+
+/// A connection that breaks here leaves the commit in doubt.
+void postgres_store::hand_patience_behind_commit() {
+  try {
+    patience_.hand_to(*db_);
+  } catch (failure& f) {
+    if (f.connection_lost)
+      f.why.code = errc::commit_in_doubt;
+    throw;
+  }
 }
 
 /// Ends what is left of a failed transaction, and forgets what it taught.

@@ -176,6 +176,25 @@ TEST_CASE("a transaction that a deadlock has ended is repeated") {
         std::map<std::string, std::string>{{"a", "node's"}, {"b", "node's"}});
 }
 
+TEST_CASE("what was to go with a question that cannot be prepared is not told to be done") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto options = options_for(uri);
+  options.lock_timeout = 50ms;
+  auto s = opened(options);
+  session other(uri);
+  other.run("BEGIN; LOCK TABLE boyd.cycles IN ACCESS EXCLUSIVE MODE");
+  const std::vector<store::operation> batch{store::put_fact{"here", "key", "value"},
+                                            store::list_cycles{"k", true, 5}};
+  const auto replies = s->apply(batch);
+  other.run("COMMIT");
+  const bool told = replies && !std::holds_alternative<error>(replies->front());
+  CHECK(told == (ask(*s, store::get_facts{"here"}).size() == 1));
+  REQUIRE(s->apply(batch));
+  CHECK(ask(*s, store::get_facts{"here"}).size() == 1);
+}
+
 TEST_CASE("a question that fails leaves what stands before it in its batch") {
   if (skipped())
     return;

@@ -218,7 +218,7 @@ void world::note_remains() {
       note(hash(text));
     }
   for (const auto& [id, row] : database_->all_rows()) {
-    note(hash(id + row.attempts_json + row.d.outcome.summary + row.d.outcome.error));
+    note(hash(id + row.d.attempts_json + row.d.outcome.summary + row.d.outcome.error));
     note(static_cast<std::uint64_t>(row.d.status));
     note(static_cast<std::uint64_t>(row.d.fence));
   }

@@ -75,16 +75,16 @@ planted_bug(kernel_limit_gone actors/permits/core.cpp
   [[std::min(node_limit_ - in_use_, kernel_room(kernel));]]
   [[@BUG@ ? node_limit_ - in_use_ : std::min(node_limit_ - in_use_, kernel_room(kernel));]])
 
-planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
+planted_bug(take_back_forgotten actors/dispatcher/pool_recovery.cpp
   [[op.node_id = s.context->node_id;]]
   [[op.node_id = @BUG@ ? "nobody" : s.context->node_id;]])
 # The sweep would mend it a lease later: the rule is that own rows come back.
-planted_bug(take_back_forgotten actors/dispatcher/pool.cpp
+planted_bug(take_back_forgotten actors/dispatcher/pool_recovery.cpp
   [[              look_after_own(self, std::move(r->own));]]
   [[              if (!@BUG@)
                 look_after_own(self, std::move(r->own));]])
 
-planted_bug(own_rows_taken actors/dispatcher/pool.cpp
+planted_bug(own_rows_taken actors/dispatcher/pool_recovery.cpp
   [[store::rescue_expired op{self->state.context->node_id,]]
   [[store::rescue_expired op{@BUG@ ? "nobody" : self->state.context->node_id,]])
 
@@ -117,6 +117,10 @@ planted_bug(attempt_doubled actors/dispatcher/core.cpp
 planted_bug(lost_attempt_lives actors/dispatcher/core.cpp
   [[cancel(lost.dispatch_id, cancel_cause::lease_lost, lost.fence);]]
   [[@BUG@ ? void() : cancel(lost.dispatch_id, cancel_cause::lease_lost, lost.fence);]])
+
+planted_bug(doubt_forgotten actors/kernel/doubts.cpp
+  [[if (s.doubtful.empty() ||]]
+  [[if (@BUG@ || s.doubtful.empty() ||]])
 
 # These two rules are the database's: in the simulation its double has them.
 planted_bug(lease_ignored tests/support/sim/store_queue.cpp

@@ -35,6 +35,7 @@ enum class planted_bug : std::uint8_t {
   attempt_doubled,     ///< a claimed row is started twice
   edges_forgotten,     ///< edges that the recorder did not take are not owed
   lost_attempt_lives,  ///< what has lost its lease is not ended
+  doubt_forgotten,     ///< a slot that the store opened without an answer is nobody's
 };
 
 inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none",
@@ -61,7 +62,8 @@ inline constexpr auto planted_bug_names = std::to_array<std::string_view>({"none
                                                                            "stop_never_ends",
                                                                            "attempt_doubled",
                                                                            "edges_forgotten",
-                                                                           "lost_attempt_lives"});
+                                                                           "lost_attempt_lives",
+                                                                           "doubt_forgotten"});
 
 /// The bug that is planted now. Set between worlds; one thread.
 inline planted_bug active_bug = planted_bug::none;
