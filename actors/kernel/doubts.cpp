@@ -53,7 +53,7 @@ void decided(self_pointer self, const occurrence& slot, bool it_stands) {
 /// `store_unavailable` is said of what was not tried, and a disk without room has written nothing.
 bool is_doubt(const error& e) {
   return e.code == errc::commit_in_doubt || e.code == errc::timed_out ||
-         e.code == errc::actor_down || e.code == errc::io_error;
+         e.code == errc::actor_down || e.code == errc::io_error || e.code == errc::conflict;
 }
 
 void settle_doubts(self_pointer self) {

@@ -65,9 +65,11 @@ struct pool_state {
   workspace_actor workspace;
   approvals_actor approvals;
   std::unique_ptr<supervisor_shell<pool_impl::base>> shell;
-  std::map<std::string, member> members;      ///< by key
-  std::map<std::string, mcp::era_t> eras;     ///< by key, of this node's life
-  std::map<std::string, std::string> tickets; ///< of calls: the key of the server that has it
+  std::map<std::string, member> members;       ///< by key
+  std::map<std::string, mcp::era_t> eras;      ///< by key, of this node's life
+  std::map<std::string, std::string> tickets;  ///< of calls: the key of the server that has it
+  std::map<std::uint64_t, call_promise> calls; ///< not answered yet: runs outlive this part
+  std::uint64_t called = 0;                    ///< the newest of these numbers
   std::vector<std::weak_ptr<tools_collector>> collectors;
   /// By key: what is to be asked of the server when the one before it has ended.
   std::map<std::string, std::vector<std::function<void()>>> behind_the_end;

@@ -257,11 +257,14 @@ call_promise call_tool(self_pointer self, mcp_call& m) {
     s.tickets.clear(); // cancelling some of them late is all that is lost
   s.tickets[m.ticket] = what.key;
   const auto ticket = m.ticket;
+  const auto number = ++s.called;
+  s.calls.emplace(number, promise);
   // A person may be asked while it runs, so its time is the server's business and the run's.
   ask<mcp_call_reply>(
       self, server, std::move(m),
-      [self, promise, ticket](result<mcp_call_reply> r) {
+      [self, promise, ticket, number](result<mcp_call_reply> r) {
         self->state.tickets.erase(ticket);
+        self->state.calls.erase(number);
         answer<mcp_call_reply>(promise, std::move(r));
       },
       std::chrono::hours{25});
@@ -353,6 +356,8 @@ pool_state::~pool_state() {
   for (const auto& weak : collectors)
     if (auto c = weak.lock(); c && !std::exchange(c->answered, true))
       c->promise.deliver(result<mcp_tools_reply>(fail(gone)));
+  for (auto& [number, promise] : calls)
+    promise.deliver(result<mcp_call_reply>(fail(gone)));
 }
 
 error no_server(self_pointer self, const std::string& key) {

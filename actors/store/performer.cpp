@@ -71,6 +71,24 @@ std::pair<some_jobs, some_jobs> apart(const some_jobs& all) {
   return parts;
 }
 
+bool is_renewal(const job<store_request, store_reply>* j) {
+  return std::ranges::all_of(j->request.operations, [](const store::operation& op) {
+    return std::holds_alternative<store::renew_leases>(op);
+  });
+}
+
+/// Two parts, neither empty, of two jobs or more: renewals, which cannot wait, before all others,
+/// else halves.
+std::pair<some_jobs, some_jobs> divided(const some_jobs& batch) {
+  std::pair<some_jobs, some_jobs> parts;
+  for (auto* j : batch)
+    (is_renewal(j) ? parts.first : parts.second).push_back(j);
+  if (!parts.first.empty() && !parts.second.empty())
+    return parts;
+  const auto middle = batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2);
+  return {{batch.begin(), middle}, {middle, batch.end()}};
+}
+
 /// The operations of all jobs as one batch, without copying prompts and outputs. They go back to
 /// their jobs at the end of the scope, also by an exception: a batch is repeated when its worker
 /// dies.
@@ -219,9 +237,9 @@ void store_session::perform_behind_spool(const some_jobs& batch) {
     perform_together(others);
 }
 
-/// Tries of the parts of a batch must not last until its worker is taken for stuck.
+/// Tries of the parts of a batch must not last until leases run out behind it.
 bool store_session::has_time() const {
-  return clock_.steady() - begun_ < limits::worker_patience;
+  return clock_.steady() - begun_ < limits::lease_renewal;
 }
 
 void store_session::perform_together(const some_jobs& batch) {
@@ -234,9 +252,9 @@ void store_session::perform_together(const some_jobs& batch) {
       is_refusal(replies.error()) || (is_hindrance(replies.error()) && has_time());
   if (may_split && batch.size() > 1) {
     // What one of them is refused or kept waiting for must not be the answer to the others.
-    const auto middle = batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2);
-    perform_some({batch.begin(), middle});
-    perform_some({middle, batch.end()});
+    const auto [first, second] = divided(batch);
+    perform_some(first);
+    perform_some(second);
     return;
   }
   if (is_hindrance(replies.error()))
@@ -375,6 +393,7 @@ result<void> store_session::ensure_writable() {
   }
   write_failed_ = false;
   restored();
+  show({});
   return {};
 }
 

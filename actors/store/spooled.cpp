@@ -119,7 +119,7 @@ bool store_session::is_in_spool(const store_request& request) const {
   };
   return std::ranges::any_of(request.operations, [&](const store::operation& op) {
     if (std::holds_alternative<store::take_back>(op))
-      return true; // what has a result is not to run again
+      return !kept_.empty(); // what has a result is not to run again
     const auto* settle = std::get_if<store::settle>(&op);
     return settle != nullptr && std::ranges::any_of(settle->items, is_kept);
   });

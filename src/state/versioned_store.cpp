@@ -390,6 +390,8 @@ result<std::string> versioned_store::commit_boundary(std::string_view subject,
     note_failed_commit(synced.error());
     return fail(std::move(synced.error()));
   }
+  // Nothing was proved of what it stands on.
+  sound_head_.reset();
   if (*standing) {
     watch(boundary_of(**standing, subject, trailers.cycle));
     if (restarted)
@@ -411,6 +413,8 @@ void versioned_store::note_commits(const commit_pair& made, std::string_view ear
                                    std::string_view later, const std::string& cycle) {
   if (made.parent && made.parent == sound_head_)
     sound_head_ = made.later;
+  else
+    sound_head_.reset();
   if (made.parent ? newest_.empty() || newest_.front().hash != *made.parent : !newest_.empty())
     newest_.clear();
   else

@@ -163,6 +163,19 @@ TEST_CASE("mcp: a server that dies answers its calls, is started again, and park
   CHECK(f.tools().ok());
 }
 
+TEST_CASE("case 3 promise-orphan: a call under way is answered when the supervisor of servers ends",
+          "[mcp]") {
+  fixture f;
+  f.processes->define("one", server(true));
+  REQUIRE(f.tools().ok());
+  const auto called = f.call("a");
+  REQUIRE_FALSE(called.answered());
+  caf::anon_send_exit(f.mcp, caf::exit_reason::kill);
+  f.actors.run_all();
+  REQUIRE(called.answered());
+  CHECK(called.why().code == errc::actor_down);
+}
+
 TEST_CASE("mcp: a call has its time, and one that is cancelled tells nobody", "[mcp]") {
   fixture f;
   f.processes->define("one", server(true));

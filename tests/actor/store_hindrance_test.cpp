@@ -155,11 +155,27 @@ TEST_CASE("somebody's lock is in the way of the request that wants it, and of no
   CHECK(f.session.health().ok);
 }
 
+TEST_CASE("renewals come before the parts that somebody is in the way of", "[store]") {
+  fixture f;
+  f.plan->waits = [&] { f.clock->passed += 6s; };
+  jobs batch;
+  for (int i = 0; i < 64; ++i) {
+    f.plan->held.insert(std::to_string(i));
+    batch.emplace_back(request_of({std::to_string(i)}));
+  }
+  store_request renewal;
+  renewal.operations.emplace_back(store::renew_leases{"n1", {{"d", 1}}, 30s});
+  batch.emplace_back(std::move(renewal));
+  f.session.perform(batch);
+  CHECK(batch.back().reply);
+  CHECK(batch.front().reply.error().code == errc::timed_out);
+}
+
 TEST_CASE("a database that answers nothing in time is asked in parts for a while only, and its "
           "health says so when that goes on",
           "[store]") {
   fixture f;
-  f.plan->waits = [&] { f.clock->passed += 15s; };
+  f.plan->waits = [&] { f.clock->passed += 6s; };
   f.plan->holds_all = true;
   jobs batch;
   for (int i = 0; i < 64; ++i)

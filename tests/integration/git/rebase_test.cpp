@@ -181,6 +181,13 @@ TEST_CASE("case 42 user-git-parallel: a branch put back right before a commit of
     REQUIRE(s.made(s.store.commit_boundary(s.subject("c4"), {"c4", "n1", "", "late"}, true), "c4"));
     CHECK(s.lost() == std::vector<std::string>{"c2", "c3"});
   }
+  SECTION("also when it went back to exactly where all was found to stand") {
+    CHECK(s.lost().empty());
+    put(s.file("STATE.md"), "after c4\n");
+    REQUIRE(s.made(s.store.commit_boundary(s.subject("c4"), {"c4", "n1", "", "late"}, true), "c4"));
+    REQUIRE(s.git("reset -q --soft HEAD~1").exit_code == 0);
+    CHECK(s.lost() == std::vector<std::string>{"c4"});
+  }
 }
 
 TEST_CASE("case 42 user-git-parallel: a cycle's commit that no branch has any more is told of") {
