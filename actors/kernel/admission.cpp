@@ -190,11 +190,12 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
   return {};
 }
 
-admitted_slot slot_of(self_pointer self, const std::string& trigger, const std::string& refusal) {
+admitted_slot slot_of(self_pointer self, const std::string& trigger, const std::string& refusal,
+                      utc_time at) {
   const auto& s = self->state;
   admitted_slot a;
   a.slot.kernel_id = s.settings->kernel_id;
-  a.slot.scheduled_at = now_of(self);
+  a.slot.scheduled_at = at;
   a.slot.trigger = trigger;
   a.slot.node_id = s.parts.context->node_id;
   a.slot.state = refusal.empty() ? occurrence_state::open : occurrence_state::skipped;
@@ -223,9 +224,9 @@ void not_opened(self_pointer self, const store::open_occurrence& asked, error wh
 }
 
 void open_trigger(self_pointer self, const std::string& trigger, std::string refusal,
-                  trigger_promise promise) {
+                  trigger_promise promise, utc_time at) {
   auto& s = self->state;
-  auto a = slot_of(self, trigger, refusal);
+  auto a = slot_of(self, trigger, refusal, at);
   auto op = slot_request(self, a.slot, a.cycle_id);
   s.opening = s.opening || refusal.empty();
   a = admitted(op, std::move(a.cycle_id));
@@ -238,7 +239,8 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
           return not_opened(self, op, r.error(), promise);
         // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
         if (!r->opened)
-          return open_trigger(self, trigger, refusal, promise);
+          return open_trigger(self, trigger, refusal, promise,
+                              std::max(now_of(self), a.slot.scheduled_at + 1ms));
         if (!refusal.empty())
           return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
         answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
@@ -252,14 +254,14 @@ void not_begun(self_pointer self, const std::string& trigger,
                const result<store::list_pauses::reply>& pauses, trigger_promise promise) {
   if (!pauses)
     return answer<trigger_reply>(promise, fail(pauses.error()));
-  open_trigger(self, trigger, gate(self, *pauses), std::move(promise));
+  open_trigger(self, trigger, gate(self, *pauses), std::move(promise), now_of(self));
 }
 
 /// The same where nothing but a pause can be in the way: the store looks at that itself, and says
 /// at once what the cycle begins with.
 void begin_trigger(self_pointer self, const std::string& trigger, trigger_promise promise) {
   auto& s = self->state;
-  auto a = slot_of(self, trigger, {});
+  auto a = slot_of(self, trigger, {}, now_of(self));
   auto op = slot_request(self, a.slot, a.cycle_id);
   op.unless_paused = true;
   a = admitted(op, std::move(a.cycle_id));
@@ -422,7 +424,7 @@ void admit_trigger(self_pointer self, std::string trigger,
             [self, trigger, promise](result<store::list_pauses::reply> r) mutable {
               if (!r)
                 return answer<trigger_reply>(promise, fail(r.error()));
-              open_trigger(self, trigger, gate(self, *r), promise);
+              open_trigger(self, trigger, gate(self, *r), promise, now_of(self));
             });
 }
 

@@ -137,6 +137,20 @@ TEST_CASE("the kernel asks for rows that did not come with a settlement", "[kern
   }
 }
 
+TEST_CASE("triggers of one millisecond have a slot each", "[kernel]") {
+  fixture f;
+  api_request order;
+  order.method = "POST";
+  order.path = "/api/v1/cycles";
+  const auto first = f.actors.ask<api_response>(f.root, order);
+  const auto second = f.actors.ask<api_response>(f.root, order);
+  f.actors.run_all(); // no time passes
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  CHECK(first.value().status + second.value().status == 202 + 409);
+  CHECK(f.database->all_slots().size() == 2);
+}
+
 TEST_CASE("a trigger is refused while its kernel is paused, and begins no cycle", "[kernel]") {
   fixture f;
   f.cycle();
