@@ -91,10 +91,12 @@ void doubt_others(self_pointer self, const std::vector<occurrence>& decided) {
   settle_doubts(self);
 }
 
-/// They were asked for, and may have been written.
+/// They were asked for, and may have been written. What is doubtful already is decided once.
 void note_doubt(self_pointer self, const std::vector<store::open_occurrence>& asked) {
+  auto& s = self->state;
   for (const auto& op : asked)
-    self->state.unanswered.insert_or_assign(op.slot.scheduled_at, asked_slot{op, true});
+    if (std::ranges::none_of(s.doubtful, [&](const auto& d) { return d.asked.slot == op.slot; }))
+      s.unanswered.insert_or_assign(op.slot.scheduled_at, asked_slot{op, true});
 }
 
 /// The store has answered for them: none of them is in doubt.
