@@ -374,7 +374,7 @@ result<void> store_session::open_now() {
     return fail(recorded.error());
   }
   restored();
-  show({});
+  show();
   return {};
 }
 
@@ -393,7 +393,7 @@ result<void> store_session::ensure_writable() {
   }
   write_failed_ = false;
   restored();
-  show({});
+  show();
   return {};
 }
 
@@ -467,21 +467,24 @@ void store_session::look_for_concerns() {
       lost(found.error());
     return;
   }
-  show(*found);
+  concerns_ = *found;
+  show();
 }
 
-/// What is to be seen of a store that works.
-void store_session::show(std::vector<std::string> concerns) {
-  if (!kept_.empty())
-    concerns.push_back("results wait in the spool to be recorded, " + std::to_string(kept_.size()) +
-                       " in all: " + to_string(why_late_));
-  if (concerns.empty())
+/// What is to be seen of a store that works. Results that wait are no reason to call it unwell: the
+/// others are recorded.
+void store_session::show() {
+  health_.notice = kept_.empty()
+                       ? std::string{}
+                       : "results wait in the spool to be recorded, " +
+                             std::to_string(kept_.size()) + " in all: " + to_string(why_late_);
+  if (concerns_.empty())
     return restored();
   if (health_.ok)
     health_.since = clock_.now();
   health_.ok = false;
   health_.reason.clear();
-  for (const auto& c : concerns)
+  for (const auto& c : concerns_)
     health_.reason += (health_.reason.empty() ? "" : "; ") + c;
   health_.last_error = health_.reason;
 }
@@ -498,6 +501,8 @@ void store_session::lost(const error& why) {
     health_.since = clock_.now();
   health_.ok = false;
   health_.reason = to_string(why);
+  health_.notice.clear();
+  concerns_.clear();
   health_.last_error = health_.reason;
   why_lost_ = why;
   // Nothing of the next question was tried: it is not in doubt, and no answer to it was late.

@@ -84,7 +84,7 @@ class store_session {
   void answer_without(const some_jobs& batch, const error& why);               // spooled.cpp
   result<store_reply> spooled(const store_request& request, const error& why); // spooled.cpp
   void look_for_concerns();
-  void show(std::vector<std::string> concerns);
+  void show();
   void note_lock(const result<std::vector<store::any_reply>>& answered);
   void lost(const error& why);
   void restored();
@@ -107,9 +107,10 @@ class store_session {
   error why_late_;        ///< why the latest of them were
   milliseconds late_backoff_{0};
   steady_time late_try_{};
-  steady_time turn_ends_{}; ///< of what is being recorded from the spool
-  steady_time begun_{};     ///< the batch that is under way
-  bool locked_out_ = false; ///< another process holds the database, at the latest try
+  steady_time turn_ends_{};           ///< of what is being recorded from the spool
+  steady_time begun_{};               ///< the batch that is under way
+  std::vector<std::string> concerns_; ///< of a store that works, as it said last
+  bool locked_out_ = false;           ///< another process holds the database, at the latest try
   std::optional<steady_time> hindered_since_; ///< nothing was answered since then
   milliseconds backoff_{0};
   steady_time next_try_{};

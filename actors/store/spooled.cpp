@@ -109,7 +109,7 @@ result<store_reply> store_session::spooled(const store_request& request, const e
     late_try_ = clock_.steady() + (late_backoff_ = late_base);
   }
   if (works())
-    show({});
+    show();
   return replies;
 }
 
@@ -208,7 +208,7 @@ void store_session::record_late() {
   if (auto recorded = record_spool(); !recorded)
     lost(recorded.error());
   else
-    show({});
+    show();
 }
 
 /// In one transaction, or, when the store takes it for wrong or somebody is in its way, in halves:
