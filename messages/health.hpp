@@ -28,10 +28,11 @@ struct health_query : message {};
 struct child_status {
   std::string name;  ///< e.g. "store", "dispatcher:default/daily-report"
   std::string state; ///< running | silent | stopping | restarting | parked | stopped
-  int restarts = 0;
+  int restarts = 0;  ///< for failures of its own
   std::string last_error;
   int depth = 0;      ///< below the root supervisor
   std::string reason; ///< why it does not simply run; empty when it does
+  int renewals = 0;   ///< started anew without a failure: with a part it holds, or as ordered
 };
 
 /// Asks a supervisor for its subtree, itself first.

@@ -219,7 +219,7 @@ void on_drained(self_pointer self, const std::string& name) {
     return;
   // A drained dispatcher never claims again: one that was removed and came back starts anew.
   if (it->second.wanted)
-    s.shell->renew(id);
+    s.shell->renew(id, "its agent is configured again");
   else
     retire(self, id);
   reconcile(self);
@@ -285,7 +285,7 @@ caf::typed_response_promise<result<dispatchers_reply>> collect_status(self_point
 tree_reply tree_of(self_pointer self) {
   tree_reply reply;
   for (const auto& c : self->state.shell->view())
-    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason});
+    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason, c.renewals});
   return reply;
 }
 

@@ -117,6 +117,7 @@ void add_process_host(const gateway_parts& p, json& rows) {
                             : host.problem.empty() ? "running"
                                                    : "silent"},
                   {"restarts", host.restarts},
+                  {"renewals", 0},
                   {"last_error", host.last_error},
                   {"depth", 1},
                   {"reason", host.problem}});
@@ -130,6 +131,7 @@ json stopped_json(const survey& all) {
     rows.push_back({{"name", name},
                     {"state", "stopped"},
                     {"restarts", 0},
+                    {"renewals", 0},
                     {"last_error", ""},
                     {"depth", depth},
                     {"reason", ""}});
@@ -162,6 +164,7 @@ json actors_json(const gateway_parts& p, const survey& all) {
     rows.push_back({{"name", c.name},
                     {"state", state},
                     {"restarts", restarts},
+                    {"renewals", c.renewals},
                     {"last_error", why},
                     {"depth", c.depth},
                     {"reason", c.reason}});

@@ -337,7 +337,7 @@ void reload(self_pointer self, const reload_order& order) {
 tree_reply tree_of(self_pointer self) {
   tree_reply reply;
   for (const auto& c : self->state.shell->view())
-    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason});
+    reply.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason, c.renewals});
   return reply;
 }
 
@@ -417,7 +417,7 @@ mcp_server_actor server_for(self_pointer self, const mcp_core::instance& what) {
     };
     s.shell->add(std::move(spec));
     if (other)
-      s.shell->renew(what.key);
+      s.shell->renew(what.key, "its configuration changed");
     reconcile(self);
   }
   const auto any = s.shell->handle(what.key);

@@ -36,7 +36,7 @@ caf::typed_response_promise<result<tree_reply>> tree_of(self_pointer self) {
   tree_reply own;
   own.children.push_back({"root", s.stopping ? "stopping" : "running", 0, s.failed, 0, {}});
   for (const auto& c : s.shell->view())
-    own.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason});
+    own.children.push_back({c.id, c.state, c.restarts, c.last_error, 1, c.reason, c.renewals});
   auto all = std::make_shared<tree_reply>(std::move(own));
   auto missing = std::make_shared<int>(2);
   // A part that is not there, or does not answer, is shown without its own.

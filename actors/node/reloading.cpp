@@ -86,13 +86,14 @@ void renew_parts(self_pointer self, bool other_kernels) {
   if (other_kernels) {
     // It holds the kernels' handles.
     add_gateway(self);
-    s.shell->renew("gateway");
+    s.shell->renew("gateway", "other kernels are configured");
   }
   if (home_settings_differ(*s.homes_with, *s.configuration)) {
     // They open each home once. The kernels resume.
     s.homes_with = s.configuration;
-    s.shell->renew("state_writer");
-    s.shell->renew("git_committer");
+    const auto why = "the settings of kernel homes changed";
+    s.shell->renew("state_writer", why);
+    s.shell->renew("git_committer", why);
   }
 }
 

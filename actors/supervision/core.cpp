@@ -82,6 +82,7 @@ void supervisor_core::down(const std::string& id, bool failure, const std::strin
   }
   if (asked || shutting_down_) {
     c->restart_at = now;
+    c->renewals += shutting_down_ ? 0 : 1;
     return;
   }
   if (!failure && c->rule.restart != restart_kind::permanent)
@@ -256,7 +257,7 @@ std::vector<child_view> supervisor_core::view() const {
                         : c.ended  ? "ended"
                         : over     ? "stopped"
                                    : "restarting";
-    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason});
+    all.push_back({c.rule.id, state, c.restarts, c.last_error, c.reason, c.renewals});
   }
   return all;
 }

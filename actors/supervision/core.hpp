@@ -51,9 +51,10 @@ struct supervision_actions {
 struct child_view {
   std::string id;
   std::string state; ///< running | stopping | restarting | parked | ended | stopped
-  int restarts = 0;
+  int restarts = 0;  ///< for failures of its own
   std::string last_error;
   std::string reason{}; ///< why it is parked
+  int renewals = 0;     ///< started anew without one: with a sibling, or as ordered
 };
 
 /// The decisions of a supervisor: level-triggered, so that any order of deaths, stops and starts
@@ -121,6 +122,7 @@ class supervisor_core {
     std::deque<steady_time> failures;
     steady_time restart_at{};
     int restarts = 0;
+    int renewals = 0;
     std::string last_error;
     restart_backoff backoff;
   };

@@ -18,6 +18,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <fmt/ranges.h>
 #include <functional>
 #include <map>
 #include <memory>
@@ -84,8 +85,11 @@ class supervisor_shell {
 
   void remove(const std::string& id) { core_.remove(id); }
 
-  /// Stops the child and starts it again by its present spec; not a failure.
-  void renew(const std::string& id) { core_.renew(id); }
+  /// Stops the child and starts it again by its present spec; not a failure. `why` goes on record.
+  void renew(const std::string& id, const std::string& why) {
+    core_.renew(id);
+    note_restart(id, why);
+  }
 
   /// What an operator wants of a child; the caller reconciles afterwards.
   result<actor_order_reply> obey(const actor_order& order) {
@@ -96,13 +100,13 @@ class supervisor_shell {
                   "list them with: boyd actors ls");
     if (held_ || shutting_down_ || it->state == "stopped")
       return fail(errc::refused, "the node shuts down and starts nothing anew", order.name);
-    if (order.verb == actor_verb::unpark)
-      core_.unpark(order.name);
-    else if (it->state == "parked")
+    if (order.verb == actor_verb::restart && it->state == "parked")
       return fail(errc::conflict, "the part is parked: " + it->reason, order.name,
                   "start it again with: boyd actors unpark " + order.name);
-    else
-      core_.renew(order.name);
+    if (order.verb == actor_verb::restart)
+      renew(order.name, "restarted as ordered");
+    else if (core_.unpark(order.name))
+      note_restart(order.name, "unparked as ordered");
     spdlog::info("{}: {} is told to {}", name_, order.name,
                  order.verb == actor_verb::unpark ? "go on" : "start anew");
     return actor_order_reply{{}, order.name, it->state};
@@ -186,8 +190,11 @@ class supervisor_shell {
       const bool failure =
           static_cast<bool>(m.reason) && m.reason != caf::exit_reason::user_shutdown;
       const auto why = text_of(m.reason);
-      if (const auto with = core_.started_anew_with(id); !with.empty() && with != id)
+      const auto with = core_.started_anew_with(id);
+      if (!with.empty() && with != id) {
         spdlog::info("{}: {} is started anew with {}", name_, id, with);
+        renewed_with_[with].push_back(id);
+      }
       if (failure) {
         spdlog::error("{}: {} ended: {}", name_, id, why);
         note_restart(id, why);
@@ -196,6 +203,8 @@ class supervisor_shell {
         core_.gave_up(id, why, clock_->steady());
       else
         core_.down(id, failure, why, clock_->steady(), random_->unit());
+      if (core_.changing().empty())
+        note_renewals();
       tell_if_parked(id);
       return true;
     }
@@ -314,6 +323,13 @@ class supervisor_shell {
       restarts_->note({id, why, clock_->now()});
   }
 
+  /// One event for all that were started anew with a part: ten would push the causes off the
+  /// record.
+  void note_renewals() {
+    for (const auto& [with, ids] : std::exchange(renewed_with_, {}))
+      note_restart(with, fmt::format("started anew with it: {}", fmt::join(ids, ", ")));
+  }
+
   void tell_if_parked(const std::string& id) const {
     if (const auto* reason = core_.parked(id))
       spdlog::critical("{}: {} is parked: {}; after mending the cause: boyd actors unpark {}",
@@ -334,6 +350,7 @@ class supervisor_shell {
   supervisor_core core_;
   std::map<std::string, child> children_;
   std::vector<std::string> order_;
+  std::map<std::string, std::vector<std::string>> renewed_with_; ///< not yet on record
   std::string escalation_;
   std::shared_ptr<restart_log> restarts_;
   milliseconds interval_ = limits::heartbeat;

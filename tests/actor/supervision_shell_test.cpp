@@ -197,6 +197,9 @@ TEST_CASE("who holds a dead sibling's handle is started again with the new one",
   CHECK(f.node.ended(b));
   CHECK(f.seen->starts == std::vector<std::string>{"a", "b", "c", "a", "b"});
   CHECK(f.view("b").restarts == 0); // it did not fail
+  CHECK(f.view("b").renewals == 1);
+  CHECK(f.view("a").renewals == 0);
+  CHECK(f.view("c").renewals == 0);
 }
 
 TEST_CASE("case 2 init-throws: a factory that throws is repeated with a back-off",

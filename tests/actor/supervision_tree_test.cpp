@@ -401,7 +401,7 @@ TEST_CASE("every restart is recorded: what, when and why, in the store", "[super
   REQUIRE(f.done() == 1);
   const auto rows = recorded(f);
   INFO(rows.dump(1));
-  REQUIRE(rows.size() == 3);
+  REQUIRE(rows.size() == 4); // with whoever went with the planner
   const auto has = [&](const std::string& part, const std::string& cause) {
     return std::ranges::any_of(rows, [&](const json& row) {
       return row.at("name") == part && row.at("cause").get<std::string>().find(cause) == 0 &&
@@ -412,6 +412,34 @@ TEST_CASE("every restart is recorded: what, when and why, in the store", "[super
   CHECK(has("graph_recorder worker", "fault point graph_recorder.append"));
   CHECK(has("dispatcher:default/agent-0", "fault point dispatcher.claim"));
   CHECK(json::parse(f.call("GET", "/api/v1/status").body).at("restarts") == rows);
+}
+
+TEST_CASE("restarts without a failure are counted and recorded, too", "[supervision][record]") {
+  fixture f;
+  const auto has = [&](const std::string& part, const std::string& cause) {
+    const auto rows = recorded(f);
+    INFO(rows.dump(1));
+    return std::ranges::count_if(rows, [&](const json& row) {
+             return row.at("name") == part && row.at("cause") == cause;
+           }) == 1;
+  };
+  REQUIRE(f.call("POST", "/api/v1/actors/kernel:default/restart").status == 200);
+  f.actors.advance(1s);
+  CHECK(has("kernel:default", "restarted as ordered"));
+  CHECK(has("kernel:default", "started anew with it: gateway"));
+  CHECK(f.part("kernel:default").renewals == 1);
+  CHECK(f.part("gateway").renewals == 1);
+  CHECK(f.part("store").renewals == 0);
+  // One row for all that go with a part that crashed.
+  fixture::crash("planner.plan", 1);
+  f.trigger();
+  f.actors.advance(1min);
+  REQUIRE(f.done() == 1);
+  CHECK(has("planner", "started anew with it: gateway, kernel:default"));
+  CHECK(recorded(f).size() == 4);
+  CHECK(f.part("kernel:default").renewals == 2);
+  CHECK(f.part("planner").renewals == 0);
+  CHECK(f.restarts() == 1);
 }
 
 TEST_CASE("recorded restarts outlive the node that gave itself up", "[supervision][record]") {
@@ -430,8 +458,10 @@ TEST_CASE("recorded restarts outlive the node that gave itself up", "[supervisio
   next.context->ports.make_store = [store] { return sim::make_sim_store(store); };
   CHECK(next.call("POST", "/api/v1/actors/store/restart").status == 200);
   const auto rows = recorded(next);
-  CHECK(std::ranges::count(rows, json("planner"), [](const json& r) { return r.at("name"); }) ==
-        limits::root_restart_intensity + 1);
+  CHECK(std::ranges::count_if(rows, [](const json& r) {
+          return r.at("name") == "planner" &&
+                 r.at("cause").get<std::string>().find("fault point planner.plan") == 0;
+        }) == limits::root_restart_intensity + 1);
 }
 
 TEST_CASE("recorded restarts are bounded, and a store that is away costs only the record",

@@ -36,8 +36,11 @@ TEST_CASE("a restart is on record when the node that had it is gone") {
   REQUIRE(node.finish().code == 0);
   const auto body = home.run({"actors", "ls", "--json"}).json();
   INFO(body.dump(1));
-  REQUIRE(body.at("restarts").size() == 1);
-  const auto& row = body.at("restarts").at(0);
+  REQUIRE(body.at("restarts").size() == 2);
+  const auto& with = body.at("restarts").at(0);
+  CHECK(with.at("name") == "planner");
+  CHECK(with.at("cause") == "started anew with it: gateway, kernel:default");
+  const auto& row = body.at("restarts").at(1);
   CHECK(row.at("name") == "planner");
   CHECK_THAT(row.at("cause").get<std::string>(), Contains("fault point planner.plan"));
   CHECK(home.run({"status", "--json"}).json().at("restarts") == body.at("restarts"));

@@ -27,7 +27,7 @@ std::string restarts_text(const json& body, const terminal& t) {
 }
 
 void render_actors(const json& body, const terminal& t) {
-  table rows({"PART", "STATE", "RESTARTS", "WHY"});
+  table rows({"PART", "STATE", "RESTARTS", "RENEWALS", "WHY"});
   for (const auto& a : rows_of(body, "items")) {
     const auto depth = static_cast<std::size_t>(std::max<std::int64_t>(number_of(a, "depth"), 0));
     const auto state = text_of(a, "state");
@@ -35,6 +35,7 @@ void render_actors(const json& body, const terminal& t) {
     rows.add_cells({std::string(2 * depth, ' ') + text_of(a, "name"),
                     {state, colour_of_status(state)},
                     text_of(a, "restarts"),
+                    text_of(a, "renewals"),
                     reason.empty() ? text_of(a, "last_error") : reason});
   }
   print(rows.render(t) + restarts_text(body, t));
