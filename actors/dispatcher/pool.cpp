@@ -364,6 +364,11 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       },
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](sweep_tick&) { sweep(self); },
+      [self](rescue_again&) {
+        self->state.rescues_again = false;
+        if (self->state.claiming)
+          rescue(self);
+      },
       [self](poll_tick& m) {
         if (m.generation == self->state.poll_generation)
           ask_due(self);

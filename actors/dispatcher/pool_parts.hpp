@@ -21,14 +21,18 @@ namespace boyd::dispatcher_pool {
 
 struct sweep_tick : message {};
 
+/// A rescue that the store did not answer is asked for again.
+struct rescue_again : message {};
+
 struct poll_tick : message {
   std::uint64_t generation = 0;
 };
 
 using pool_impl =
     dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
-                                  caf::reacts_to<sweep_tick>, caf::reacts_to<poll_tick>,
-                                  caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
+                                  caf::reacts_to<sweep_tick>, caf::reacts_to<rescue_again>,
+                                  caf::reacts_to<poll_tick>, caf::replies_to<ping>::with<pong>,
+                                  caf::reacts_to<pong>>;
 using drain_promise = caf::typed_response_promise<result<drained>>;
 
 struct member {
@@ -47,6 +51,7 @@ struct pool_state {
   bool claiming = false;
   bool asking = false; ///< a due_agents question is under way
   bool ask_again = false;
+  bool rescues_again = false; ///< a rescue_again is on its way
   std::uint64_t poll_generation = 0;
   std::string store_problem;
   steady_time unknown_told{}; ///< when work that is left to other nodes was told of
@@ -88,6 +93,8 @@ void ask_due(self_pointer self); // pool.cpp
 void recover(self_pointer self); // pool_recovery.cpp
 /// Membership, and the rescue of rows whose lease has run out; repeats itself.
 void sweep(self_pointer self); // pool_recovery.cpp
+/// Gives rows back whose lease has run out.
+void rescue(self_pointer self); // pool_recovery.cpp
 /// Cancels pending rows of agents that the configuration does not have, so that their cycles end;
 /// an empty `agent`: of all such agents of the kernel. While the database knows other nodes they
 /// are left to those, which may have the agent.

@@ -60,20 +60,6 @@ void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_ro
     });
 }
 
-/// Page by page, at once: a node that died may have left many, and each waits for the one before.
-void rescue(self_pointer self) {
-  store::rescue_expired op{self->state.context->node_id, limits::max_rescues};
-  ask_store(self, self->state.services.store, op,
-            [self, limit = op.limit](result<store::rescue_expired::reply> r) {
-              if (!r)
-                return;
-              log_recovered("expired", *r);
-              look_after_own(self, std::move(r->own));
-              if (r->returned.size() + r->poisoned.size() >= limit)
-                rescue(self);
-            });
-}
-
 } // namespace
 
 /// In bounded batches.
@@ -99,6 +85,26 @@ void recover(self_pointer self) {
         st.context->own_rows_recovered->store(true);
         begin(self);
       });
+}
+
+/// Page by page, at once: a node that died may have left many, and each waits for the one before.
+/// One that the store did not take is tried again soon: a dead node's work has waited for a whole
+/// lease by now, and a sweep is long.
+void rescue(self_pointer self) {
+  store::rescue_expired op{self->state.context->node_id, limits::max_rescues};
+  ask_store(self, self->state.services.store, op,
+            [self, limit = op.limit](result<store::rescue_expired::reply> r) {
+              auto& s = self->state;
+              if (!r) {
+                if (!std::exchange(s.rescues_again, true))
+                  self->delayed_send(self, s.context->housekeeping.retry, rescue_again{});
+                return;
+              }
+              log_recovered("expired", *r);
+              look_after_own(self, std::move(r->own));
+              if (r->returned.size() + r->poisoned.size() >= limit)
+                rescue(self);
+            });
 }
 
 void sweep(self_pointer self) {

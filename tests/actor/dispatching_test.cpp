@@ -471,6 +471,19 @@ TEST_CASE("case 27 rescue-page-full: a dead node's many runs do not hold up the 
       store::count_by_status::reply{{dispatch_status::pending, dead}, {dispatch_status::done, 1}});
 }
 
+TEST_CASE("a dead node's work does not wait for another sweep when the store missed one",
+          "[dispatching]") {
+  fixture f({scripted("quick", {0ms})}, true);
+  (void)f.database->run({store::beat{"node-2", "elsewhere", 1}, f.enqueueing("quick"),
+                         store::claim{"node-2", f.kernel().kernel_id, "quick", 1, limits::lease}});
+  f.actors.advance(limits::lease - 1s);
+  f.database->faults.unavailable = true;
+  f.actors.advance(1s + f.context->housekeeping.sweep); // each sweep of that time fails
+  f.database->faults.unavailable = false;
+  f.actors.advance(2s + f.context->housekeeping.retry);
+  CHECK(f.done() == 1);
+}
+
 TEST_CASE("a result that the store has not taken is that of no run which nobody knows",
           "[dispatching]") {
   fixture f({scripted("quick", {0ms})});
