@@ -365,7 +365,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](sweep_tick&) { sweep(self); },
       [self](rescue_again&) {
-        self->state.rescues_again = false;
+        self->state.rescuing = false;
         if (self->state.claiming)
           rescue(self);
       },

@@ -51,7 +51,7 @@ struct pool_state {
   bool claiming = false;
   bool asking = false; ///< a due_agents question is under way
   bool ask_again = false;
-  bool rescues_again = false; ///< a rescue_again is on its way
+  bool rescuing = false; ///< a rescue is under way, or a rescue_again on its way
   std::uint64_t poll_generation = 0;
   std::string store_problem;
   steady_time unknown_told{}; ///< when work that is left to other nodes was told of

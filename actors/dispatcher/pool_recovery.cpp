@@ -88,18 +88,22 @@ void recover(self_pointer self) {
 }
 
 /// Page by page, at once: a node that died may have left many, and each waits for the one before.
-/// One that the store did not take is tried again soon: a dead node's work has waited for a whole
-/// lease by now, and a sweep is long.
+/// When the store is away it is tried again soon: a dead node's work has waited for a whole lease
+/// by now, and a sweep is long. What somebody is in the way of waits for the next sweep.
 void rescue(self_pointer self) {
+  if (std::exchange(self->state.rescuing, true))
+    return;
   store::rescue_expired op{self->state.context->node_id, limits::max_rescues};
   ask_store(self, self->state.services.store, op,
             [self, limit = op.limit](result<store::rescue_expired::reply> r) {
               auto& s = self->state;
-              if (!r) {
-                if (!std::exchange(s.rescues_again, true))
-                  self->delayed_send(self, s.context->housekeeping.retry, rescue_again{});
+              s.rescuing = !r && (r.error().code == errc::store_unavailable ||
+                                  r.error().code == errc::commit_in_doubt ||
+                                  r.error().code == errc::actor_down);
+              if (s.rescuing)
+                self->delayed_send(self, s.context->housekeeping.retry, rescue_again{});
+              if (!r)
                 return;
-              }
               log_recovered("expired", *r);
               look_after_own(self, std::move(r->own));
               if (r->returned.size() + r->poisoned.size() >= limit)

@@ -471,20 +471,20 @@ void store_session::look_for_concerns() {
   show();
 }
 
-/// What is to be seen of a store that works. Results that wait are no reason to call it unwell: the
-/// others are recorded.
+/// What is to be seen of a store that works. While results wait it is not well, so that it is
+/// looked after every second.
 void store_session::show() {
-  health_.notice = kept_.empty()
-                       ? std::string{}
-                       : "results wait in the spool to be recorded, " +
-                             std::to_string(kept_.size()) + " in all: " + to_string(why_late_);
-  if (concerns_.empty())
+  auto concerns = concerns_;
+  if (!kept_.empty())
+    concerns.push_back("results wait in the spool to be recorded, " + std::to_string(kept_.size()) +
+                       " in all: " + to_string(why_late_));
+  if (concerns.empty())
     return restored();
   if (health_.ok)
     health_.since = clock_.now();
   health_.ok = false;
   health_.reason.clear();
-  for (const auto& c : concerns_)
+  for (const auto& c : concerns)
     health_.reason += (health_.reason.empty() ? "" : "; ") + c;
   health_.last_error = health_.reason;
 }
@@ -501,7 +501,6 @@ void store_session::lost(const error& why) {
     health_.since = clock_.now();
   health_.ok = false;
   health_.reason = to_string(why);
-  health_.notice.clear();
   concerns_.clear();
   health_.last_error = health_.reason;
   why_lost_ = why;

@@ -31,15 +31,20 @@ void supervisor_core::remove(const std::string& id) {
   }
 }
 
-void supervisor_core::renew(const std::string& id) {
+bool supervisor_core::renew(const std::string& id) {
   auto* c = find(id);
   if (c == nullptr)
-    return;
+    return false;
+  const bool renewed = c->alive && !c->renewing;
   c->renewing = c->alive;
-  if (std::exchange(c->ended, false))
+  const bool revived = std::exchange(c->ended, false);
+  if (revived) {
     c->wanted = true;
+    ++c->renewals;
+  }
   if (!c->alive)
     c->restart_at = {};
+  return renewed || revived;
 }
 
 bool supervisor_core::unpark(const std::string& id) {
@@ -47,6 +52,7 @@ bool supervisor_core::unpark(const std::string& id) {
   if (c == nullptr || !c->parked)
     return false;
   c->parked = false;
+  ++c->renewals;
   c->reason.clear();
   c->failures.clear();
   c->backoff = {};

@@ -68,8 +68,9 @@ class supervisor_core {
   /// The child is not wanted any more; it is stopped by the next `reconcile`.
   void remove(const std::string& id);
   /// The child is to be stopped and started anew, or, when it waits for its restart or has ended,
-  /// started at once; does not count as a failure. A parked one stays so.
-  void renew(const std::string& id);
+  /// started at once; does not count as a failure. A parked one stays so. False: nothing comes of
+  /// it that does not come anyway.
+  bool renew(const std::string& id);
   /// A parked child is wanted again, its failures forgotten; false: it is not parked.
   bool unpark(const std::string& id);
 

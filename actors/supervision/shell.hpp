@@ -71,7 +71,7 @@ class supervisor_shell {
             c.handle, caf::exit_msg{self_->address(), caf::exit_reason::kill});
   }
 
-  /// Every failure of a child is noted there from now on.
+  /// Every restart of a child is noted there from now on.
   void record_in(std::shared_ptr<restart_log> log) { restarts_ = std::move(log); }
 
   /// Adds or replaces a child; it starts at the next `reconcile`.
@@ -87,8 +87,8 @@ class supervisor_shell {
 
   /// Stops the child and starts it again by its present spec; not a failure. `why` goes on record.
   void renew(const std::string& id, const std::string& why) {
-    core_.renew(id);
-    note_restart(id, why);
+    if (core_.renew(id))
+      note_restart(id, why);
   }
 
   /// What an operator wants of a child; the caller reconciles afterwards.
@@ -178,6 +178,8 @@ class supervisor_shell {
       if (todo.start.empty())
         break;
     }
+    if (core_.changing().empty())
+      note_renewals();
     return true;
   }
 
@@ -203,8 +205,6 @@ class supervisor_shell {
         core_.gave_up(id, why, clock_->steady());
       else
         core_.down(id, failure, why, clock_->steady(), random_->unit());
-      if (core_.changing().empty())
-        note_renewals();
       tell_if_parked(id);
       return true;
     }

@@ -10,7 +10,7 @@
 
 namespace boyd {
 
-/// A part, or the worker behind one, ended by a failure and is started again (or parked).
+/// A part, or the worker behind one, is started again or parked: it failed, or was told to.
 struct restart_event {
   std::string part; ///< as in `boyd actors ls`; a worker is "store worker"
   std::string cause;
