@@ -208,6 +208,11 @@ void decide(self_pointer self) {
 
 void act(self_pointer self) {
   auto& s = self->state;
+  // What was written before this cycle is being committed: what its agents write is not to be in
+  // there, half of it perhaps.
+  s.act_is_held = s.repairing;
+  if (s.act_is_held)
+    return;
   const auto& plan = s.cycle->plan();
   store_request request;
   request.operations.emplace_back(

@@ -236,6 +236,14 @@ void keep_untold(self_pointer self, const std::string& cycle_id) {
     s.untold = {cycle_id, s.carried};
 }
 
+/// A cycle that was begun meanwhile goes on.
+void end_repair(self_pointer self) {
+  auto& s = self->state;
+  s.repairing = false;
+  if (std::exchange(s.act_is_held, false))
+    run_step(self);
+}
+
 } // namespace
 
 void commit_latest(self_pointer self, const cycle_record& latest) {
@@ -245,13 +253,13 @@ void commit_latest(self_pointer self, const cycle_record& latest) {
   ask<repository_reply>(self, s.parts.git_committer, repository_request{{}, std::move(what)},
                         [self](result<repository_reply> r) {
                           auto& st = self->state;
-                          st.repairing = false;
                           const bool was_behind = std::exchange(st.rendering_is_behind, !r);
                           if (!r)
-                            return repair_later(self);
-                          if (was_behind)
+                            repair_later(self);
+                          else if (was_behind)
                             spdlog::info("kernel {}: STATE.md shows the latest cycle again",
                                          st.settings->kernel_id);
+                          end_repair(self);
                         });
 }
 
@@ -389,11 +397,10 @@ void render_again(self_pointer self) {
             [self](result<std::vector<cycle_record>> history) {
               auto& st = self->state;
               if (!history || history->empty() || st.cycle) {
-                st.repairing = false;
                 // A cycle that goes on writes the block itself.
                 if (!history)
                   repair_later(self);
-                return;
+                return end_repair(self);
               }
               const auto latest = history->front();
               ask<state_reply>(self, st.parts.state_writer,
@@ -401,8 +408,8 @@ void render_again(self_pointer self) {
                                [self, latest](result<state_reply> r) {
                                  if (r && self->state.owed.empty())
                                    return commit_latest(self, latest);
-                                 self->state.repairing = false;
                                  repair_later(self);
+                                 end_repair(self);
                                });
             });
 }

@@ -130,7 +130,8 @@ struct kernel_state {
   bool asking_rows = false;
   bool rows_again = false;
   bool rendering_is_behind = false;
-  bool repairing = false;
+  bool repairing = false;   ///< the latest cycle's block and commits are looked after
+  bool act_is_held = false; ///< the running cycle's agents begin when that has ended
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
   std::string waited_for_context;          ///< the cycle that has waited for the librarian

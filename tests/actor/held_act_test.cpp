@@ -1,0 +1,88 @@
+#include "actors/node/root.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "node_fixture.hpp"
+#include "src/adapters/tz/zones.hpp"
+#include "support/pch.hpp"
+
+namespace boyd::held_act_test {
+
+using namespace boyd;
+using boyd::test::simulated_node;
+
+namespace {
+
+/// A node whose one agent never ends by itself, and that is started twice on the same home.
+struct restarted_node : simulated_node {
+  root_actor root;
+
+  restarted_node() {
+    context->ports.zones = adapters::make_time_zones();
+    context->scheduled = false;
+    config::agent agent;
+    agent.agent_id = "agent";
+    agent.run.emplace<config::command_executor>().argv = {"agent"};
+    kernel().agents.push_back(agent);
+    processes->define("agent", sim::sim_program{});
+    start();
+    begin_cycle();
+    actors.advance(10s);
+    REQUIRE(repositories->commits(kernel_home).back().info.subject.starts_with("cycle "));
+    caf::anon_send(root, shutdown_order{{}, 1s});
+    actors.advance(1min);
+    REQUIRE(actors.ended(root));
+    processes->define("agent", sim::sim_program{.hang = true});
+  }
+
+  ~restarted_node() { faults::disarm(); }
+
+  void start() {
+    root = actors.own(spawn_root(actors.system(), context, configuration));
+    caf::anon_send(root, start_claiming{});
+    actors.advance(1s);
+  }
+
+  void begin_cycle() {
+    api_request request;
+    request.method = "POST";
+    request.path = "/api/v1/cycles";
+    auto begun = actors.ask<api_response>(root, request);
+    actors.advance(1s);
+    REQUIRE(begun.ok());
+    REQUIRE(begun.value().status < 300);
+  }
+
+  /// What the committer is asked for comes this much later.
+  static void delay_commits(milliseconds delay) {
+    faults::arming a;
+    a.point = "git_committer.request";
+    a.what = faults::action::delay;
+    a.delay = delay;
+    REQUIRE(faults::arm({a}, 1));
+  }
+};
+
+} // namespace
+
+TEST_CASE("agents begin when what was written before their cycle is committed", "[progress]") {
+  // Else a start's look at the latest cycle's commits takes along half of what they write, as
+  // `auto: pre-write snapshot`.
+  restarted_node n;
+  restarted_node::delay_commits(10s);
+  n.start();
+  n.begin_cycle();
+  n.actors.advance(5s);
+  CHECK(n.processes->alive() == 0);
+  n.actors.advance(10s);
+  CHECK(n.processes->alive() == 1);
+}
+
+TEST_CASE("agents do not wait for ever for commits of an earlier cycle", "[progress]") {
+  restarted_node n;
+  restarted_node::delay_commits(10min);
+  n.start();
+  n.begin_cycle();
+  n.actors.advance(1min);
+  CHECK(n.processes->alive() == 1);
+}
+
+} // namespace boyd::held_act_test
