@@ -63,6 +63,7 @@ class judge_of {
     judge_cycles();
     judge_homes();
     std::ranges::sort(out_.elsewhere_s);
+    std::ranges::sort(out_.elsewhere_served_s);
     std::ranges::sort(out_.at_home_s);
     return std::move(out_);
   }
@@ -148,7 +149,14 @@ class judge_of {
       return;
     constexpr double ms_per_s = 1000;
     const auto s = static_cast<double>(next_start - last->at_ms) / ms_per_s;
-    (last->restarted ? out_.at_home_s : out_.elsewhere_s).push_back(s);
+    if (last->restarted)
+      return out_.at_home_s.push_back(s);
+    out_.elsewhere_s.push_back(s);
+    std::int64_t unserved = 0;
+    for (const auto& o : lab_.record().outages)
+      unserved += std::max<std::int64_t>(0, std::min(o.to_ms, next_start) -
+                                                std::max(o.from_ms, last->at_ms));
+    out_.elsewhere_served_s.push_back(s - static_cast<double>(unserved) / ms_per_s);
   }
 
   void judge_acknowledged() {

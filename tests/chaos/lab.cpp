@@ -291,6 +291,20 @@ void chaos_lab::look_after() {
     server_.start();
     server_back_ = clock::time_point::max();
   }
+  note_outage();
+}
+
+void chaos_lab::note_outage() {
+  const bool reachable =
+      network_back_ == clock::time_point::max() && server_back_ == clock::time_point::max();
+  const auto is_up = [](const auto& m) { return m->state() == member::condition::up; };
+  if (!reachable || std::ranges::none_of(members_, is_up)) {
+    if (!nobody_since_ms_)
+      nobody_since_ms_ = now_ms();
+  } else if (nobody_since_ms_) {
+    record_.outages.push_back({*nobody_since_ms_, now_ms()});
+    nobody_since_ms_.reset();
+  }
 }
 
 // -- the work ------------------------------------------------------------------------------------
@@ -396,6 +410,7 @@ std::string chaos_lab::settle() {
     if (m->state() == member::condition::down)
       m->start();
   }
+  note_outage();
   for (auto& m : members_) {
     eventually([&] {
       if (auto surprise = m->look())

@@ -24,6 +24,12 @@ struct loss {
   bool restarted = false; ///< its own restart takes the work back at once
 };
 
+/// A time in which no node ran that could reach the database; since 1970.
+struct outage {
+  std::int64_t from_ms = 0;
+  std::int64_t to_ms = 0;
+};
+
 /// What a run of the lab leaves to be judged.
 struct chaos_record {
   std::map<std::string, int> faults;             ///< what was done, how often
@@ -31,6 +37,7 @@ struct chaos_record {
   std::vector<std::string> acknowledged;         ///< cycles that were admitted
   std::map<std::string, nlohmann::json> settled; ///< rows that were seen final, by id
   std::vector<loss> losses;
+  std::vector<outage> outages;
   std::vector<std::string> surprises; ///< what nobody ordered: a node that ended by itself
 };
 
@@ -79,6 +86,7 @@ class chaos_lab {
     return true;
   }
   void look_after();
+  void note_outage();
   void trigger_cycle();
   void take_answers();
   void watch_results();
@@ -93,6 +101,7 @@ class chaos_lab {
   std::vector<trigger> asked_;
   clock::time_point network_back_ = clock::time_point::max();
   clock::time_point server_back_ = clock::time_point::max();
+  std::optional<std::int64_t> nobody_since_ms_;
   chaos_record record_;
 };
 
