@@ -51,9 +51,11 @@ void decided(self_pointer self, const occurrence& slot, bool it_stands) {
 } // namespace
 
 /// `store_unavailable` is said of what was not tried, and a disk without room has written nothing.
+/// A `bug`: the store's worker has ended with it time and again, perhaps behind its commit.
 bool is_doubt(const error& e) {
   return e.code == errc::commit_in_doubt || e.code == errc::timed_out ||
-         e.code == errc::actor_down || e.code == errc::io_error || e.code == errc::conflict;
+         e.code == errc::actor_down || e.code == errc::io_error || e.code == errc::conflict ||
+         e.code == errc::bug;
 }
 
 void settle_doubts(self_pointer self) {

@@ -1,4 +1,6 @@
+#include "actors/keeper/core.hpp"
 #include "actors/node/root.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
@@ -119,6 +121,31 @@ TEST_CASE("a slot whose answer is lost does not stay open when the schedule chan
     CHECK(f.finished() == f.database->all_cycles().size());
   }
   CHECK(doubts > 0);
+}
+
+TEST_CASE("a slot that the store's worker ended with does not stay open", "[kernel]") {
+  // Found by the simulation: the first try was done without an answer, and the worker ended with
+  // each further one.
+  fixture f;
+  std::size_t unanswered = 0;
+  for (int i = 0; i < 16; ++i) {
+    f.database->faults.disconnect_in_commit = 1;
+    faults::arming a;
+    a.point = "store.admit";
+    a.what = faults::action::crash;
+    a.after = 1;
+    a.count = keeper_poison_crashes;
+    REQUIRE(faults::arm({a}, 1));
+    const auto lost = f.trigger();
+    faults::disarm();
+    REQUIRE(lost.ok());
+    unanswered += lost.value().body.find("it may begin all the same") != std::string::npos ? 1 : 0;
+    f.database->faults.end();
+    f.actors.advance(5min);
+    CHECK(f.slots(occurrence_state::open) == 0);
+    CHECK(f.finished() == f.database->all_cycles().size());
+  }
+  CHECK(unanswered > 0);
 }
 
 } // namespace boyd::doubtful_slots_test

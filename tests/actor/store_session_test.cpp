@@ -80,6 +80,24 @@ TEST_CASE("a batch is whole after its worker died, and can be repeated", "[store
   CHECK(batch.back().reply);
 }
 
+TEST_CASE("what a worker has died with is in doubt while the store cannot do it", "[store]") {
+  fixture f;
+  f.plan->room = 0;
+  jobs batch;
+  batch.emplace_back(request_of({"key"}));
+  f.session.perform(batch);
+  REQUIRE_FALSE(batch.front().reply);
+  CHECK(batch.front().reply.error().code == errc::no_space);
+  batch.front().crashes = 1;
+  f.session.perform(batch);
+  REQUIRE_FALSE(batch.front().reply);
+  CHECK(batch.front().reply.error().code == errc::commit_in_doubt);
+  f.plan->room = script::no_end;
+  f.clock->passed += 1s;
+  f.session.perform(batch);
+  CHECK(batch.front().reply);
+}
+
 TEST_CASE("a commit in doubt is repeated once on a fresh connection", "[store]") {
   fixture f;
   f.plan->steps = {script::step::lose_it};
