@@ -219,7 +219,8 @@ void not_opened(self_pointer self, const store::open_occurrence& asked, error wh
   if (is_doubt(why) && asked.slot.state == occurrence_state::open) {
     why.next = "it may begin all the same; look with: boyd status";
     s.opening = true;
-    s.doubtful.push_back({asked, true});
+    // What has ended the store's worker twice is not given to the next one as well.
+    s.doubtful.push_back({asked, true, why.code == errc::bug});
     settle_doubts(self);
   }
   answer<trigger_reply>(promise, fail(std::move(why)));

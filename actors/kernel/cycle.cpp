@@ -210,7 +210,7 @@ void act(self_pointer self) {
   auto& s = self->state;
   // What was written before this cycle is being committed: what its agents write is not to be in
   // there, half of it perhaps.
-  s.act_is_held = s.repairing;
+  s.act_is_held = s.repairing || s.writing_snapshots;
   if (s.act_is_held)
     return;
   const auto& plan = s.cycle->plan();
@@ -373,6 +373,12 @@ void ask_rows(self_pointer self) {
     if (st.cycle && st.cycle->step() == cycle_step::wait)
       take_rows(self, std::move(rows), again);
   });
+}
+
+void release_act(self_pointer self) {
+  auto& s = self->state;
+  if (!s.repairing && !s.writing_snapshots && std::exchange(s.act_is_held, false))
+    run_step(self);
 }
 
 void run_step(self_pointer self) {

@@ -27,12 +27,24 @@ bool stands(const std::vector<occurrence>& rows, const occurrence& slot) {
          row.created_at == slot.created_at && row.cycle_id == slot.cycle_id;
 }
 
+std::deque<doubtful_slot>::iterator doubt_of(self_pointer self, const occurrence& slot) {
+  return std::ranges::find(self->state.doubtful, slot.scheduled_at,
+                           [](const doubtful_slot& d) { return d.asked.slot.scheduled_at; });
+}
+
+/// It is asked again soon; what the store never takes is not to keep the gate shut for ever.
+void undecided(self_pointer self, const occurrence& slot, const error& why) {
+  auto& s = self->state;
+  s.problem = to_string(why);
+  if (const auto it = doubt_of(self, slot); it != s.doubtful.end())
+    it->only_look = it->only_look || why.code == errc::bug;
+  self->delayed_send(self, s.parts.context->housekeeping.retry, doubt_tick{});
+}
+
 /// It is known now whether it stands.
 void decided(self_pointer self, const occurrence& slot, bool it_stands) {
   auto& s = self->state;
-  const auto it = std::ranges::find(s.doubtful, slot.scheduled_at, [](const doubtful_slot& d) {
-    return d.asked.slot.scheduled_at;
-  });
+  const auto it = doubt_of(self, slot);
   if (it == s.doubtful.end())
     return settle_doubts(self);
   const auto doubt = std::move(*it);
@@ -64,20 +76,19 @@ void settle_doubts(self_pointer self) {
   if (s.doubtful.empty() || s.deciding_doubt || s.asking_slots > 0 || s.stopping)
     return;
   s.deciding_doubt = true;
-  const auto& asked = s.doubtful.front().asked;
+  const auto& doubt = s.doubtful.front();
+  const auto& slot = doubt.asked.slot;
   store_request request;
-  request.operations.emplace_back(kept_free(asked));
-  request.operations.emplace_back(
-      store::list_occurrences{asked.slot.kernel_id, asked.slot.scheduled_at, 1});
+  if (!doubt.only_look)
+    request.operations.emplace_back(kept_free(doubt.asked));
+  request.operations.emplace_back(store::list_occurrences{slot.kernel_id, slot.scheduled_at, 1});
   ask<store_reply>(
-      self, s.parts.store, std::move(request), [self, slot = asked.slot](result<store_reply> r) {
-        auto& st = self->state;
-        const auto rows = r ? reply_of<store::list_occurrences>(r->values[1]) : fail(r.error());
-        if (!rows) {
-          self->delayed_send(self, st.parts.context->housekeeping.retry, doubt_tick{});
-          return;
-        }
-        st.deciding_doubt = false;
+      self, s.parts.store, std::move(request), [self, slot = slot](result<store_reply> r) {
+        const auto rows = r ? reply_of<store::list_occurrences>(r->values.back()) : fail(r.error());
+        if (!rows)
+          return undecided(self, slot, rows.error());
+        self->state.deciding_doubt = false;
+        self->state.problem.clear();
         decided(self, slot, stands(*rows, slot));
       });
 }

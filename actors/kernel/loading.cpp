@@ -133,6 +133,11 @@ void compare_rendering(self_pointer self) {
                    });
 }
 
+void end_snapshots(self_pointer self) {
+  self->state.writing_snapshots = false;
+  release_act(self);
+}
+
 /// INIT.md and SYSTEM_PROMPT.md, unless they say the same already.
 void write_changed_snapshots(self_pointer self, const std::map<std::string, std::string>& files) {
   auto& s = self->state;
@@ -158,17 +163,19 @@ void write_changed_snapshots(self_pointer self, const std::map<std::string, std:
     if (!state::same_snapshot(text_of(name.c_str()), text))
       write.files[name] = text;
   if (write.files.empty())
-    return;
+    return end_snapshots(self);
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, std::move(write)},
                    [self](result<state_reply> r) {
                      if (!r)
                        spdlog::warn("kernel {}: INIT.md could not be written: {}",
                                     self->state.settings->kernel_id, to_string(r.error()));
+                     end_snapshots(self);
                    });
 }
 
 void write_snapshots(self_pointer self) {
   auto& s = self->state;
+  s.writing_snapshots = true;
   read_kernel_files read{s.settings->kernel_id,
                          {"GOAL.md", "SOUL.md", "INIT.md", "SYSTEM_PROMPT.md"}};
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, std::move(read)},

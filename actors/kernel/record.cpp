@@ -238,10 +238,8 @@ void keep_untold(self_pointer self, const std::string& cycle_id) {
 
 /// A cycle that was begun meanwhile goes on.
 void end_repair(self_pointer self) {
-  auto& s = self->state;
-  s.repairing = false;
-  if (std::exchange(s.act_is_held, false))
-    run_step(self);
+  self->state.repairing = false;
+  release_act(self);
 }
 
 } // namespace

@@ -69,6 +69,7 @@ struct asked_slot {
 struct doubtful_slot {
   store::open_occurrence asked;
   bool of_trigger = false; ///< the gate is shut for others until it is known
+  bool only_look = false;  ///< the store, or its worker, did not bear that it was written
 };
 
 /// The rows that a cycle begins with, where they came with its slot.
@@ -130,8 +131,10 @@ struct kernel_state {
   bool asking_rows = false;
   bool rows_again = false;
   bool rendering_is_behind = false;
-  bool repairing = false;   ///< the latest cycle's block and commits are looked after
-  bool act_is_held = false; ///< the running cycle's agents begin when that has ended
+  bool repairing = false; ///< the latest cycle's block and commits are looked after
+  bool writing_snapshots =
+      false;                ///< INIT.md and its like, behind a commit of what was there before
+  bool act_is_held = false; ///< the running cycle's agents begin when both have ended
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
   std::string waited_for_context;          ///< the cycle that has waited for the librarian
@@ -176,6 +179,8 @@ store_request orient_request(self_pointer self);
 /// Where orient_request has the pauses.
 inline constexpr std::size_t pauses_at = 2;
 void run_step(self_pointer self);
+/// Agents begin, where they waited for what was written before their cycle to be committed.
+void release_act(self_pointer self);
 /// How long the planner may take to answer for its model, and a little more.
 milliseconds question_limit(const config::adviser& ask);
 /// Models that the cycle waits for are waited for no longer.

@@ -186,6 +186,14 @@ bool is_refusal(const error& e) {
          (category == error_category::bug || category == error_category::permanent);
 }
 
+error answer_to(const job<store_request, store_reply>& j, error why) {
+  const bool says_undone = !is_refusal(why) && !is_hindrance(why);
+  if (j.crashes > 0 && says_undone &&
+      !std::ranges::all_of(j.request.operations, store::is_question))
+    why.code = errc::commit_in_doubt;
+  return why;
+}
+
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
                              const clock_port& clock, std::shared_ptr<long_work> work)
     : store_(std::move(store)), spool_(std::move(spool)), clock_(clock), work_(std::move(work)) {
@@ -261,7 +269,7 @@ void store_session::perform_together(const some_jobs& batch) {
     return answer_without(batch, replies.error());
   if (!is_outage(replies.error())) {
     for (auto* j : batch)
-      j->reply = fail(replies.error());
+      j->reply = fail(answer_to(*j, replies.error()));
     return;
   }
   lost(replies.error());
@@ -309,9 +317,9 @@ result<store_reply> store_session::apply_joined(const some_jobs& batch) {
   if (!ensure_open())
     return replies;
   auto again = apply(joined.all());
-  // What was in doubt before is so still.
-  const bool undecided =
-      !again && is_outage(again.error()) && replies.error().code == errc::commit_in_doubt;
+  // What was in doubt before is so still, unless it is refused now or somebody is in its way.
+  const bool undecided = !again && !is_refusal(again.error()) && !is_hindrance(again.error()) &&
+                         replies.error().code == errc::commit_in_doubt;
   return undecided ? std::move(replies) : std::move(again);
 }
 

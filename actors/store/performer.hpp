@@ -27,6 +27,9 @@ bool is_outage(const error& e);
 bool is_hindrance(const error& e);
 /// Something in the request is what the store does not take: another request may fare better.
 bool is_refusal(const error& e);
+/// What a job is answered that was not done now. An earlier worker that ended with it may have done
+/// it: that it was not done is then not known, and is said as `commit_in_doubt`.
+error answer_to(const job<store_request, store_reply>& j, error why);
 
 /// The store worker's side without actors: opens the store, joins requests into one transaction,
 /// spools results while the store is away and records them when it is back. Blocking; one thread.

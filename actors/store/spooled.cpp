@@ -63,22 +63,13 @@ bool is_taken(const store::any_reply& reply) {
           results->front() == settle_result::already_settled);
 }
 
-/// What a job is answered that was not done now. A worker that has ended with it may have done it:
-/// that it was not tried is then not known.
-error told(const job<store_request, store_reply>& j, error why) {
-  const bool says_untried = why.code == errc::store_unavailable || why.code == errc::no_space;
-  if (j.crashes > 0 && says_untried)
-    why.code = errc::commit_in_doubt;
-  return why;
-}
-
 } // namespace
 
 /// What nobody can record now: the store is away, or somebody is in the way of it.
 void store_session::answer_without(const some_jobs& batch, const error& why) {
   for (auto* j : batch) {
     if (!brings_results(j->request)) {
-      j->reply = fail(told(*j, why));
+      j->reply = fail(answer_to(*j, why));
       continue;
     }
     j->reply = spooled(j->request, why);

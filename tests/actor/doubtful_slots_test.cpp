@@ -146,6 +146,37 @@ TEST_CASE("a slot that the store's worker ended with does not stay open", "[kern
     CHECK(f.finished() == f.database->all_cycles().size());
   }
   CHECK(unanswered > 0);
+  CHECK(f.finished() > 0);
+}
+
+TEST_CASE("a slot whose place the store never takes is looked up, and shuts no gate", "[kernel]") {
+  fixture f;
+  const auto ended = [&f] {
+    return f.slots(occurrence_state::open) == 0 && f.finished() == f.database->all_cycles().size();
+  };
+  std::size_t run = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto before = f.finished();
+    f.database->faults.disconnect_in_commit = 1;
+    faults::arming a;
+    a.point = "store.admit";
+    a.what = faults::action::crash;
+    a.after = 1;
+    a.count = -1;
+    REQUIRE(faults::arm({a}, 1));
+    const auto lost = f.trigger();
+    f.database->faults.end();
+    f.actors.advance(5min);
+    CHECK(ended());
+    run += f.finished() - before;
+    faults::disarm();
+    const auto next = f.trigger();
+    REQUIRE(next.ok());
+    CHECK(json::parse(next.value().body).at("admitted") == true);
+    f.actors.advance(1min);
+  }
+  CHECK_FALSE(f.actors.ended(f.root));
+  CHECK(run > 0);
 }
 
 } // namespace boyd::doubtful_slots_test

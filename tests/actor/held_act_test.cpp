@@ -51,12 +51,13 @@ struct restarted_node : simulated_node {
     REQUIRE(begun.value().status < 300);
   }
 
-  /// What the committer is asked for comes this much later.
-  static void delay_commits(milliseconds delay) {
+  /// A request comes this much later; so many go well before.
+  static void delay(const char* point, milliseconds delay, std::int64_t after = 0) {
     faults::arming a;
-    a.point = "git_committer.request";
+    a.point = point;
     a.what = faults::action::delay;
     a.delay = delay;
+    a.after = after;
     REQUIRE(faults::arm({a}, 1));
   }
 };
@@ -67,7 +68,20 @@ TEST_CASE("agents begin when what was written before their cycle is committed", 
   // Else a start's look at the latest cycle's commits takes along half of what they write, as
   // `auto: pre-write snapshot`.
   restarted_node n;
-  restarted_node::delay_commits(10s);
+  restarted_node::delay("git_committer.request", 10s);
+  n.start();
+  n.begin_cycle();
+  n.actors.advance(5s);
+  CHECK(n.processes->alive() == 0);
+  n.actors.advance(10s);
+  CHECK(n.processes->alive() == 1);
+}
+
+TEST_CASE("agents begin when INIT.md of a changed configuration is written", "[progress]") {
+  restarted_node n;
+  n.configuration->redacted_yaml += "# changed\n";
+  // The kernel's home is asked for first.
+  restarted_node::delay("state_writer.request", 10s, 1);
   n.start();
   n.begin_cycle();
   n.actors.advance(5s);
@@ -78,7 +92,7 @@ TEST_CASE("agents begin when what was written before their cycle is committed", 
 
 TEST_CASE("agents do not wait for ever for commits of an earlier cycle", "[progress]") {
   restarted_node n;
-  restarted_node::delay_commits(10min);
+  restarted_node::delay("git_committer.request", 10min);
   n.start();
   n.begin_cycle();
   n.actors.advance(1min);

@@ -81,21 +81,38 @@ TEST_CASE("a batch is whole after its worker died, and can be repeated", "[store
 }
 
 TEST_CASE("what a worker has died with is in doubt while the store cannot do it", "[store]") {
+  const bool has_died = GENERATE(false, true);
+  CAPTURE(has_died);
   fixture f;
-  f.plan->room = 0;
-  jobs batch;
-  batch.emplace_back(request_of({"key"}));
-  f.session.perform(batch);
-  REQUIRE_FALSE(batch.front().reply);
-  CHECK(batch.front().reply.error().code == errc::no_space);
-  batch.front().crashes = 1;
-  f.session.perform(batch);
-  REQUIRE_FALSE(batch.front().reply);
-  CHECK(batch.front().reply.error().code == errc::commit_in_doubt);
-  f.plan->room = script::no_end;
-  f.clock->passed += 1s;
-  f.session.perform(batch);
-  CHECK(batch.front().reply);
+  const auto code = [&](store_request request) {
+    jobs batch;
+    batch.emplace_back(std::move(request));
+    batch.front().crashes = has_died ? 1 : 0;
+    f.session.perform(batch);
+    return batch.front().reply ? std::optional<errc>{} : batch.front().reply.error().code;
+  };
+  const auto writing = request_of({"key"});
+  SECTION("a disk without room") {
+    f.plan->room = 0;
+    CHECK(code(writing) == (has_died ? errc::commit_in_doubt : errc::no_space));
+  }
+  SECTION("another process in the way") {
+    f.plan->steps = {script::step::lock_it};
+    CHECK(code(writing) == (has_died ? errc::commit_in_doubt : errc::locked));
+  }
+  SECTION("a refusal decides") {
+    f.plan->poison = "key";
+    CHECK(code(writing) == errc::bug);
+  }
+  SECTION("a question has done nothing") {
+    store_request asks;
+    asks.operations.emplace_back(store::get_facts{"scope"});
+    f.plan->steps = {script::step::lock_it};
+    CHECK(code(asks) == errc::locked);
+  }
+  SECTION("and then it is done") {
+    CHECK_FALSE(code(writing));
+  }
 }
 
 TEST_CASE("a commit in doubt is repeated once on a fresh connection", "[store]") {

@@ -31,7 +31,7 @@ std::string report(const chaos_lab& lab, const chaos_findings& f) {
                       f.refused, f.given_up);
   // Without a bound here: the others may be away at the same time. The deterministic case has one.
   text += "chaos: a lost node's work runs elsewhere: " + times(f.elsewhere_s) +
-          "\nchaos: without the time in which no node could reach the database: " +
+          "\nchaos: without the time after its lease in which no node could reach the database: " +
           times(f.elsewhere_served_s) +
           "\nchaos: the same at home, after its restart: " + times(f.at_home_s) + "\n";
   return text;

@@ -152,10 +152,12 @@ class judge_of {
     if (last->restarted)
       return out_.at_home_s.push_back(s);
     out_.elsewhere_s.push_back(s);
+    // Its lease runs out in any case; only then is somebody needed.
+    const auto expired = last->at_ms + std::int64_t{lab_.lease_s()} * 1000;
     std::int64_t unserved = 0;
     for (const auto& o : lab_.record().outages)
-      unserved += std::max<std::int64_t>(0, std::min(o.to_ms, next_start) -
-                                                std::max(o.from_ms, last->at_ms));
+      unserved +=
+          std::max<std::int64_t>(0, std::min(o.to_ms, next_start) - std::max(o.from_ms, expired));
     out_.elsewhere_served_s.push_back(s - static_cast<double>(unserved) / ms_per_s);
   }
 
