@@ -131,10 +131,9 @@ struct kernel_state {
   bool asking_rows = false;
   bool rows_again = false;
   bool rendering_is_behind = false;
-  bool repairing = false; ///< the latest cycle's block and commits are looked after
-  bool writing_snapshots =
-      false;                ///< INIT.md and its like, behind a commit of what was there before
-  bool act_is_held = false; ///< the running cycle's agents begin when both have ended
+  bool repairing = false;         ///< the latest cycle's block and commits are looked after
+  bool writing_snapshots = false; ///< INIT.md and its like are compared, perhaps written
+  bool act_is_held = false;       ///< the running cycle's agents begin when both have ended
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
   std::string waited_for_context;          ///< the cycle that has waited for the librarian

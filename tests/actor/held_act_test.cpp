@@ -11,7 +11,8 @@ using boyd::test::simulated_node;
 
 namespace {
 
-/// A node whose one agent never ends by itself, and that is started twice on the same home.
+/// A node with one cycle behind it, to be started again on the same home; its one agent now never
+/// ends by itself.
 struct restarted_node : simulated_node {
   root_actor root;
 
@@ -51,6 +52,16 @@ struct restarted_node : simulated_node {
     REQUIRE(begun.value().status < 300);
   }
 
+  /// Agents begin late, with something else that is ten seconds late.
+  void check_held() {
+    start();
+    begin_cycle();
+    actors.advance(5s);
+    CHECK(processes->alive() == 0);
+    actors.advance(10s);
+    CHECK(processes->alive() == 1);
+  }
+
   /// A request comes this much later; so many go well before.
   static void delay(const char* point, milliseconds delay, std::int64_t after = 0) {
     faults::arming a;
@@ -69,12 +80,7 @@ TEST_CASE("agents begin when what was written before their cycle is committed", 
   // `auto: pre-write snapshot`.
   restarted_node n;
   restarted_node::delay("git_committer.request", 10s);
-  n.start();
-  n.begin_cycle();
-  n.actors.advance(5s);
-  CHECK(n.processes->alive() == 0);
-  n.actors.advance(10s);
-  CHECK(n.processes->alive() == 1);
+  n.check_held();
 }
 
 TEST_CASE("agents begin when INIT.md of a changed configuration is written", "[progress]") {
@@ -82,12 +88,7 @@ TEST_CASE("agents begin when INIT.md of a changed configuration is written", "[p
   n.configuration->redacted_yaml += "# changed\n";
   // The kernel's home is asked for first.
   restarted_node::delay("state_writer.request", 10s, 1);
-  n.start();
-  n.begin_cycle();
-  n.actors.advance(5s);
-  CHECK(n.processes->alive() == 0);
-  n.actors.advance(10s);
-  CHECK(n.processes->alive() == 1);
+  n.check_held();
 }
 
 TEST_CASE("agents do not wait for ever for commits of an earlier cycle", "[progress]") {
