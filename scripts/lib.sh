@@ -54,6 +54,13 @@ tracked() {
   fi
 }
 
+# install_for PRESET: what its build and its tests need.
+install_for() {
+  local groups=(--build --test)
+  [[ $1 != asan ]] || groups+=(--sanitize)
+  scripts/install-deps "${groups[@]}"
+}
+
 # configure PRESET [CMAKE ARGUMENT...]
 configure() {
   local preset=$1

@@ -19,8 +19,7 @@ constexpr std::size_t secrets_limit = 1000;
 
 std::vector<std::string> without_repeats(std::vector<std::string> secrets) {
   std::ranges::sort(secrets);
-  const auto [first, last] = std::ranges::unique(secrets);
-  secrets.erase(first, last);
+  secrets.erase(std::unique(secrets.begin(), secrets.end()), secrets.end());
   std::erase_if(secrets, [](const auto& s) { return s.size() < secret_bytes; });
   return secrets;
 }

@@ -270,7 +270,7 @@ std::vector<std::string> named_paths(const config::mcp_server& s, const std::str
       paths.push_back(workspace + "/" + *inside);
   }
   std::ranges::sort(paths);
-  paths.erase(std::ranges::unique(paths).begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;
 }
 

@@ -88,7 +88,7 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("context has goal, memory and what the senses say", "[librarian]") {
   fixture f;
   f.add_sense("disk");
-  f.processes->define("disk", {.output = "93 % full\n", .duration = 100ms});
+  f.processes->define("disk", sim::sim_program{.output = "93 % full\n", .duration = 100ms});
   f.start();
   f.disk->put("/boyd/kernel/default/GOAL.md", "win\n");
   f.disk->put("/boyd/kernel/default/MEMORY.md", "facts\n");
@@ -104,7 +104,7 @@ TEST_CASE("an interval is respected, also by the next librarian, and no change i
           "[librarian]") {
   fixture f;
   f.add_sense("disk", 1min);
-  f.processes->define("disk", {.output = "same\n"});
+  f.processes->define("disk", sim::sim_program{.output = "same\n"});
   f.start();
   f.gather();
   CHECK(f.processes->started() == 1);
@@ -125,9 +125,9 @@ TEST_CASE("broken senses become problems and lines, never a failed cycle", "[lib
   fixture f;
   for (const char* name : {"good", "bad", "hanging", "absent"})
     f.add_sense(name);
-  f.processes->define("good", {.output = "fine\n"});
-  f.processes->define("bad", {.errors = "no such host\n", .exit_code = 3});
-  f.processes->define("hanging", {.hang = true, .ignore_term = true});
+  f.processes->define("good", sim::sim_program{.output = "fine\n"});
+  f.processes->define("bad", sim::sim_program{.errors = "no such host\n", .exit_code = 3});
+  f.processes->define("hanging", sim::sim_program{.hang = true, .ignore_term = true});
   f.start();
   const auto context = f.gather(30s);
   CHECK(has(context.senses, "fine\n"));
@@ -141,7 +141,7 @@ TEST_CASE("broken senses become problems and lines, never a failed cycle", "[lib
 TEST_CASE("a program that nothing ends does not hold the answer back", "[librarian]") {
   fixture f;
   f.add_sense("stuck");
-  f.processes->define("stuck", {.hang = true, .unkillable = true});
+  f.processes->define("stuck", sim::sim_program{.hang = true, .unkillable = true});
   f.start();
   auto answer = f.ask();
   f.actors.advance(gather_limit(f.kernel()));
@@ -188,7 +188,7 @@ TEST_CASE("a helper that gets no place in time is a problem, not a wait without 
   other.senses.front().name = "late";
   other.senses.front().argv = {"late"};
   other.senses.front().timeout = 1s;
-  f.processes->define("late", {.output = "too late\n"});
+  f.processes->define("late", sim::sim_program{.output = "too late\n"});
   f.configuration->kernels.push_back(other);
   f.start();
   auto made = f.actors.ask_now<state_reply>(f.writer, state_request{{}, init_kernel_home{"other"}});
@@ -208,7 +208,7 @@ TEST_CASE("output beyond the cap is cut, and it is said", "[librarian]") {
   fixture f;
   f.add_sense("loud");
   f.kernel().senses.back().output_bytes = 1000;
-  f.processes->define("loud", {.output = std::string(50'000, 'x')});
+  f.processes->define("loud", sim::sim_program{.output = std::string(50'000, 'x')});
   f.start();
   const auto context = f.gather();
   CHECK(context.senses.size() < 1500);
@@ -219,7 +219,7 @@ TEST_CASE("requests for one kernel share a gathering; parts that are away are pr
           "[librarian]") {
   fixture f;
   f.add_sense("slow");
-  f.processes->define("slow", {.output = "x", .duration = 1s});
+  f.processes->define("slow", sim::sim_program{.output = "x", .duration = 1s});
   f.start();
   f.database->faults.unavailable = true;
   auto first = f.ask();
@@ -237,7 +237,7 @@ TEST_CASE("requests for one kernel share a gathering; parts that are away are pr
 TEST_CASE("a librarian that ends answers and leaves no program behind", "[librarian]") {
   fixture f;
   f.add_sense("slow");
-  f.processes->define("slow", {.hang = true});
+  f.processes->define("slow", sim::sim_program{.hang = true});
   f.start();
   auto answer = f.ask();
   f.actors.advance(1s);
@@ -253,7 +253,7 @@ TEST_CASE("a helper that did not answer in time is not left alone with its progr
           "[librarian]") {
   fixture f;
   f.add_sense("deaf");
-  f.processes->define("deaf", {.hang = true, .ignore_term = true});
+  f.processes->define("deaf", sim::sim_program{.hang = true, .ignore_term = true});
   f.start();
   auto answer = f.ask();
   f.actors.advance(1s);
@@ -268,7 +268,7 @@ TEST_CASE("a helper that did not answer in time is not left alone with its progr
 
 TEST_CASE("a new configuration is used by the next request", "[librarian]") {
   fixture f;
-  f.processes->define("disk", {.output = "x"});
+  f.processes->define("disk", sim::sim_program{.output = "x"});
   f.start();
   CHECK(f.gather().senses.empty());
   auto next = std::make_shared<config::configuration>(*f.configuration);

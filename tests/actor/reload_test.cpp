@@ -292,7 +292,7 @@ TEST_CASE("whoever waits at a gateway that goes is told so at once", "[reload]")
   config::command_executor run;
   run.argv = {"slow"};
   agent.run = run;
-  f.processes->define("slow", {.hang = true});
+  f.processes->define("slow", sim::sim_program{.hang = true});
   f.reload(next);
   api_request trigger;
   trigger.method = "POST";

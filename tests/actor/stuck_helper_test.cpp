@@ -90,7 +90,7 @@ TEST_CASE("case 10 stuck-actor: the librarian tells of a sense's or check's prob
   s.argv = {"slow"};
   s.timeout = 10s; // the librarian gives up on it long before the watchdog would
   f.kernel().senses.push_back(s);
-  f.processes->define("slow", {.hang = true, .ignore_term = true});
+  f.processes->define("slow", sim::sim_program{.hang = true, .ignore_term = true});
   REQUIRE(
       f.actors.ask_now<state_reply>(f.writer, state_request{{}, init_kernel_home{"default"}}).ok());
   const auto librarian = f.actors.own(spawn_librarian(f.actors.system(), f.context, f.configuration,

@@ -23,7 +23,6 @@ const std::string session_ended = "session terminated";
 const std::string ended_in_commit = "session terminated in COMMIT";
 const std::string network_broken = "network broken";
 const std::string server_restarted = "server restarted";
-constexpr auto look_every = 20ms;
 constexpr auto trigger_every = 250ms;
 constexpr auto watch_every = 1s;
 constexpr std::chrono::milliseconds settle_patience = 180s;

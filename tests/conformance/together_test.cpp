@@ -105,7 +105,7 @@ TEST_CASE("claims and settlements that alternate in one batch are answered each 
   const auto settled = [&](std::size_t i) {
     return std::get<std::vector<settle_result>>(replies->at(i)).at(0);
   };
-  for (const std::size_t i : {0, 2, 4, 7})
+  for (const std::size_t i : {0U, 2U, 4U, 7U})
     REQUIRE(settled(i) == settle_result::accepted);
   REQUIRE(settled(6) == settle_result::already_settled);
   REQUIRE(claimed(1) == id_of(2));
@@ -138,7 +138,7 @@ TEST_CASE("a question between settlements of one batch does not see those behind
     const auto& rows = std::get<std::vector<dispatch>>(replies->at(i));
     return std::ranges::count(rows, dispatch_status::running, &dispatch::status);
   };
-  for (const std::size_t i : {0, 2, 3, 7})
+  for (const std::size_t i : {0U, 2U, 3U, 7U})
     REQUIRE(std::get<std::vector<settle_result>>(replies->at(i)).at(0) == settle_result::accepted);
   CHECK(running(1) == 2);
   CHECK(running(4) == 1);
@@ -222,7 +222,7 @@ TEST_CASE("what is claimed is what was asked for, however many waited together")
     REQUIRE(ask(s, store::cancel_dispatch{id_of(gone)}).result == settle_result::accepted);
   REQUIRE(ask(s, store::retry_dispatch{id_of(34)}).result == settle_result::accepted);
   std::size_t seen = 0;
-  for (const std::size_t piece : {1, 50, 7, 100})
+  for (const std::size_t piece : {1U, 50U, 7U, 100U})
     for (const auto& c : claim(s, "n1", piece, "a")) {
       ++seen;
       auto expected = row(s, c.row.dispatch_id);

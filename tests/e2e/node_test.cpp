@@ -1,6 +1,7 @@
 #include "integration/http/raw_client.hpp"
 #include "program.hpp"
 #include "support/pch.hpp"
+#include "support/sanitized.hpp"
 #include "support/wait.hpp"
 
 #include <csignal>
@@ -369,8 +370,7 @@ TEST_CASE("requests of the control API leave nothing in the node's memory", "[e2
   REQUIRE(node.wait_for_stderr("ready: node "));
   const auto socket = home.file("run/control.sock");
   // A sanitizer's allocator keeps what was freed, and looks for leaks by itself.
-  const auto maps = read_file("/proc/" + std::to_string(node.pid()) + "/maps");
-  const bool sanitized = maps.find("libasan") != std::string::npos;
+  const bool sanitized = test::sanitized();
   const int requests = sanitized ? 100 : 3000;
   ask_often(socket, requests / 6);
   const auto before = private_kib(node.pid());

@@ -55,7 +55,7 @@ TEST_CASE("the inspection lets no time pass: a slot that is due in half a second
 
 TEST_CASE("virtual days with every kind of fault keep the invariants, at production's pace") {
   const quiet log;
-  for (std::uint64_t seed : {1, 2}) {
+  for (std::uint64_t seed : {1U, 2U}) {
     world w(seed, three_agents(), all_faults());
     w.boot();
     w.run(std::chrono::hours{24});
@@ -99,7 +99,7 @@ TEST_CASE("virtual days drawn from seeds keep the invariants") {
 
 TEST_CASE("the same seed gives the same run") {
   const quiet log;
-  for (const std::uint64_t seed : {7, 8, 9, 10}) {
+  for (const std::uint64_t seed : {7U, 8U, 9U, 10U}) {
     const auto first = run_seed(seed).trace;
     CHECK(run_seed(seed).trace == first);
     CHECK(run_seed(seed + 100).trace != first);

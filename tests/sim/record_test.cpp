@@ -1,5 +1,6 @@
 #include "boyd/core/fault_points.hpp"
 #include "boyd/state/runtime_block.hpp"
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "tests/sim/lab/world.hpp"
 
@@ -226,7 +227,7 @@ TEST_CASE("a planner's error is in the record, whenever the node crashes after i
   // Enough to reach the end of a cycle without dispatches.
   constexpr int most = 160;
   int broken = 0;
-  for (int at = 0; at < most; ++at) {
+  for (int at = 0; at < most; at += static_cast<int>(test::sweep_stride())) {
     world w(static_cast<std::uint64_t>(at), agents_named({"alpha"}), no_faults);
     REQUIRE(faults::arm({{"planner.plan", faults::action::error, 1, 1.0, {}}}, 1));
     cut_in_first_cycle(w, unit::messages, at);
@@ -252,7 +253,7 @@ TEST_CASE("actors and nodes that die at random cost no cycle its commits, and do
   world_options often;
   often.slot = 5min;
   often.between = 5min;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     world w(seed, agents_named({"alpha", "beta"}), deaths, often);
     w.boot();
     w.run(3h);

@@ -1,3 +1,4 @@
+#include "support/knob.hpp"
 #include "support/pch.hpp"
 #include "tests/sim/fixture.hpp"
 #include "tests/sim/lab/world.hpp"
@@ -65,7 +66,7 @@ void check_recovered(world& w) {
 
 /// The node ends before the n-th change of its start, for every n.
 std::uint64_t end_at_every_step(bool power) {
-  for (std::uint64_t step = 0; step < most_steps; ++step) {
+  for (std::uint64_t step = 0; step < most_steps; step += test::sweep_stride()) {
     auto w = left_in_the_middle();
     w->boot();
     w->first().end_at(cut_unit::changes, step, power);
@@ -96,7 +97,7 @@ TEST_CASE("case 44 fault-during-recovery: any call of a start may fail once") {
   const quiet log;
   std::uint64_t step = 0;
   int left = 0; // temporary files that could not be removed wait for another start
-  for (bool reached = true; reached && step < most_steps; ++step) {
+  for (bool reached = true; reached && step < most_steps; step += test::sweep_stride()) {
     auto w = left_in_the_middle();
     w->boot();
     std::uint64_t seen = 0;

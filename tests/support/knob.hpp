@@ -25,4 +25,9 @@ inline std::int64_t knob(const char* name, std::int64_t standard) {
   return value;
 }
 
+/// Every how many-th point a sweep tries, which otherwise tries all: a sanitizer's run takes fewer.
+inline std::uint64_t sweep_stride() {
+  return static_cast<std::uint64_t>(knob("BOYD_SWEEP_STRIDE", 1));
+}
+
 } // namespace boyd::test

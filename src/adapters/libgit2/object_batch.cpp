@@ -273,8 +273,7 @@ result<void> object_batch::name(const std::string& git_dir, const std::string& b
     if (auto named = name_one(git_dir + "/objects", o, unsynced); !named)
       return named;
   std::ranges::sort(unsynced);
-  const auto same = std::ranges::unique(unsynced);
-  unsynced.erase(same.begin(), same.end());
+  unsynced.erase(std::unique(unsynced.begin(), unsynced.end()), unsynced.end());
   std::string failed;
   auto directories = unsynced;
   if (!beside.empty())

@@ -19,6 +19,11 @@ namespace boyd::adapters::postgres {
 
 namespace {
 
+/// Versions of libpqxx differ in what they count rows and columns with.
+pqxx::field at(const pqxx::result& rows, int row, int column) {
+  return rows[static_cast<pqxx::result::size_type>(row)][static_cast<pqxx::row::size_type>(column)];
+}
+
 /// The server ends a statement by itself; this much later there is no server to be heard.
 constexpr milliseconds answer_margin = 5s;
 
@@ -353,7 +358,7 @@ std::int64_t answer::affected() const {
 }
 
 std::string_view answer::text(int row, int column) const {
-  const auto field = data_->result[row][column];
+  const auto field = at(data_->result, row, column);
   return {field.c_str(), field.size()};
 }
 
@@ -365,7 +370,7 @@ std::int64_t answer::integer(int row, int column) const {
 }
 
 bool answer::is_null(int row, int column) const {
-  return data_->result[row][column].is_null();
+  return at(data_->result, row, column).is_null();
 }
 
 std::optional<utc_time> answer::optional_time(int row, int column) const {

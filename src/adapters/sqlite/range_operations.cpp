@@ -236,8 +236,7 @@ any_reply operations::run(const renew_leases& op) {
       reply.lost.push_back(item.dispatch_id);
   }
   std::ranges::sort(held);
-  const auto repeated = std::ranges::unique(held);
-  held.erase(repeated.begin(), repeated.end());
+  held.erase(std::unique(held.begin(), held.end()), held.end());
   std::vector<running_range> renewed;
   for (auto next = held.begin(); next != held.end();) {
     auto range = running_at(*next).value();

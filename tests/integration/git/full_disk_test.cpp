@@ -107,7 +107,7 @@ TEST_CASE(
   REQUIRE(store.write("STATE.md", "two\n"));
   // Ever less room: another of a commit's steps is the one that meets the end.
   int failures = 0;
-  for (const std::size_t left : {0, 4, 8, 12, 16, 24, 32}) {
+  for (const std::size_t left : {0U, 4U, 8U, 12U, 16U, 24U, 32U}) {
     disk->make_room();
     disk->fill(left << 10);
     put(home + "/notes.md", "note " + std::to_string(left) + "\n");

@@ -326,7 +326,7 @@ void world::strike_node(fault f, machine& m) {
     const auto length = draw_ms(5s, 3min);
     troubled_until_ = std::max(troubled_until_, elapsed() + length + recovery());
     m.stop();
-    return at(elapsed() + length, [this, &m] {
+    return at(elapsed() + length, [&m] {
       if (!m.up())
         return;
       m.go_on();

@@ -212,8 +212,10 @@ void inspector::check_edges() {
     const auto cycle = database_.all_cycles().find(row.d.cycle_id);
     if (cycle == database_.all_cycles().end() || cycle->second.status == cycle_status::running)
       continue;
+    const std::string execution = "exec_" + id;
+    const std::string decision = "decision_" + row.d.cycle_id;
     const auto decided = [&](const auto& m) {
-      return known_of(*m).graph.has_edge("exec_" + id, "decision_" + row.d.cycle_id, "decided_by");
+      return known_of(*m).graph.has_edge(execution, decision, "decided_by");
     };
     if (std::ranges::none_of(machines_, decided))
       violated("dispatch " + id + " has no edge to the decision of its cycle");

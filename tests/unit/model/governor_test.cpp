@@ -450,12 +450,12 @@ TEST_CASE("governor: calls of one agent that hang leave the next place to others
   for (governor_core::ticket_id i = 1; i <= 6; ++i)
     g.ask(i, "hangs", 0, at(0s));
   REQUIRE(granted(g, at(0s)) == tickets{1, 2, 3});
-  for (const governor_core::ticket_id i : {10, 11, 12})
+  for (const governor_core::ticket_id i : {10U, 11U, 12U})
     g.ask(i, "good", 0, at(0s));
   // What waits of the one that holds two has its turn when the other holds as many.
   g.done(1, 0, std::nullopt, at(1s));
   CHECK(granted(g, at(1s)) == tickets{10});
-  for (const governor_core::ticket_id i : {10, 11}) {
+  for (const governor_core::ticket_id i : {10U, 11U}) {
     g.done(i, 0, std::nullopt, at(2s));
     CHECK(granted(g, at(2s)) == tickets{i + 1});
   }

@@ -21,7 +21,7 @@ class fake_zone : public time_zone {
     for (const jump& j : jumps_)
       offsets_.push_back(j.offset);
     std::ranges::sort(offsets_, std::ranges::greater{});
-    offsets_.erase(std::ranges::unique(offsets_).begin(), offsets_.end());
+    offsets_.erase(std::unique(offsets_.begin(), offsets_.end()), offsets_.end());
   }
 
   local_seconds to_local(std::chrono::sys_seconds t) const override {
