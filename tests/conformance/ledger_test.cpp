@@ -176,6 +176,31 @@ TEST_CASE("a cycle's row is made, finished and listed newest first") {
   REQUIRE(refusal(s, store::finish_cycle{cycle_at("c3", 1)}) == errc::invalid_argument);
 }
 
+TEST_CASE(
+    "case 23 clock-step: the latest cycle is the one that began last, whatever its clock said") {
+  const auto w = any_world();
+  auto& s = w->store();
+  for (const auto& [id, at] : {std::pair{"c1", 5000}, {"c2", 9000}, {"c3", 1000}, {"c4", 9000}})
+    ask(s, store::begin_cycle{cycle_at(id, at)});
+  const auto listed = [&](const store::list_cycles& op) {
+    std::vector<std::string> ids;
+    for (const auto& c : ask(s, op))
+      ids.push_back(c.cycle_id);
+    return ids;
+  };
+  CHECK(listed({"k", true, 5}) == std::vector<std::string>{"c4", "c3", "c2", "c1"});
+  // A cycle that ends, or is noted again, does not become the latest.
+  for (const auto& [id, at] : {std::pair{"c1", 5000}, {"c2", 9000}, {"c3", 1000}}) {
+    auto end = cycle_at(id, at);
+    end.status = cycle_status::success;
+    end.finished_at = end.started_at + 5ms;
+    ask(s, store::finish_cycle{end});
+    ask(s, store::begin_cycle{end});
+  }
+  CHECK(listed({"k", false, 2}) == std::vector<std::string>{"c3", "c2"});
+  CHECK(listed({"k", false, 5, "", "n1"}) == std::vector<std::string>{"c3", "c2", "c1"});
+}
+
 TEST_CASE("a node finds its own slots and cycles behind any number of others'") {
   const auto w = any_world();
   auto& s = w->store();
@@ -306,7 +331,7 @@ TEST_CASE("retention removes old finished rows in batches and nothing else") {
   end.finished_at = from_unix_ms(2000);
   ask(s, store::finish_cycle{end});
   end.cycle_id = "new";
-  end.started_at = from_unix_ms(3000);
+  end.started_at = from_unix_ms(500); // by a clock that was set back
   ask(s, store::finish_cycle{end});
   REQUIRE(ask(s, store::remove_finished{1h, 5, 100}).removed == 0);
   std::uint64_t removed = 0;

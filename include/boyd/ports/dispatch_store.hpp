@@ -90,7 +90,8 @@ struct finish_cycle {
   cycle_record cycle;
 };
 
-/// Newest first by started_at. Without `include_running` only recorded cycles.
+/// The latest begun first, whatever the nodes' clocks said then. Without `include_running` only
+/// recorded cycles.
 struct list_cycles {
   using reply = std::vector<cycle_record>;
   std::string kernel_id;

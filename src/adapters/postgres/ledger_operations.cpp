@@ -207,7 +207,7 @@ question operations::ask(const list_cycles& op) {
            "failed, failed_agents, agents, duration_ms, error, started_at, "
            "finished_at, node_id FROM cycles WHERE kernel_id=$1 AND ($2::boolean OR "
            "status<>'running') AND ($4='' OR cycle_id=$4) AND ($5='' OR node_id=$5) ORDER BY "
-           "started_at DESC, cycle_id DESC LIMIT $3::bigint",
+           "no DESC LIMIT $3::bigint",
            parameters{}
                .add(op.kernel_id)
                .add(op.include_running ? "t" : "f")

@@ -260,8 +260,8 @@ any_reply operations::run(const remove_finished& op) {
       "$1::bigint ORDER BY last_seen LIMIT $2::bigint FOR UPDATE SKIP LOCKED)",
       op.node_age);
   remove("DELETE FROM cycles WHERE cycle_id IN (SELECT cycle_id FROM (SELECT cycle_id, "
-         "finished_at, row_number() OVER (PARTITION BY kernel_id ORDER BY started_at DESC, "
-         "cycle_id DESC) AS place FROM cycles) c WHERE place > $3::bigint AND finished_at < "
+         "finished_at, row_number() OVER (PARTITION BY kernel_id ORDER BY no DESC) AS "
+         "place FROM cycles) c WHERE place > $3::bigint AND finished_at < "
          "now_ms() - $1::bigint LIMIT $2::bigint)",
          op.age, true);
   if (reply.removed < op.limit)

@@ -106,7 +106,8 @@ void operations::write_cycle(const cycle_record& c, bool finish) {
     finished = now_;
   std::string sql = "INSERT INTO cycles(cycle_id, kernel_id, scheduled_at, status, dispatched, "
                     "succeeded, failed, failed_agents, agents, duration_ms, error, started_at, "
-                    "finished_at, node_id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON "
+                    "finished_at, node_id, no) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT "
+                    "coalesce(max(no), 0) + 1 FROM cycles WHERE kernel_id=?2)) ON "
                     "CONFLICT(cycle_id) DO UPDATE SET dispatched=excluded.dispatched, "
                     "succeeded=excluded.succeeded, failed=excluded.failed, "
                     "failed_agents=excluded.failed_agents, agents=excluded.agents, "
@@ -142,7 +143,7 @@ any_reply operations::run(const list_cycles& op) {
     sql += " AND cycle_id=?";
   if (!op.node_id.empty())
     sql += " AND node_id=?";
-  sql += " ORDER BY started_at DESC, cycle_id DESC LIMIT ?";
+  sql += " ORDER BY no DESC LIMIT ?";
   auto s = db_.prepare(sql);
   s.bind(op.kernel_id).bind(op.include_running ? 1 : 0);
   if (!op.cycle_id.empty())

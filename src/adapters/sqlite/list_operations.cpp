@@ -260,7 +260,7 @@ std::uint64_t operations::remove_cycles(std::int64_t before, std::size_t keep,
                                         std::uint64_t limit) {
   auto s = db_.prepare("DELETE FROM cycles WHERE cycle_id IN (SELECT cycle_id FROM (SELECT "
                        "cycle_id, finished_at, row_number() OVER (PARTITION BY kernel_id ORDER BY "
-                       "started_at DESC, cycle_id DESC) AS place FROM cycles) WHERE place > ? AND "
+                       "no DESC) AS place FROM cycles) WHERE place > ? AND "
                        "finished_at < ? LIMIT ?)");
   s.bind(static_cast<std::int64_t>(keep)).bind(before).bind(static_cast<std::int64_t>(limit)).run();
   return static_cast<std::uint64_t>(db_.changes());

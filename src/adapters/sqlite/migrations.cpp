@@ -486,6 +486,15 @@ CREATE VIEW dispatches AS
   LEFT JOIN dispatch_results o ON o.id = d.id AND r.first_id IS NULL;
 )sql";
 
+// The order in which cycles began: their times have another one when a clock was set back between.
+constexpr std::string_view cycles_by_number = R"sql(
+ALTER TABLE cycles ADD COLUMN no INTEGER NOT NULL DEFAULT 0;
+UPDATE cycles SET no = o.no FROM (SELECT cycle_id, row_number() OVER (ORDER BY started_at, cycle_id)
+  AS no FROM cycles) o WHERE o.cycle_id = cycles.cycle_id;
+CREATE INDEX cycles_by_number ON cycles(kernel_id, no);
+DROP INDEX cycles_newest;
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
@@ -498,7 +507,8 @@ const std::vector<migration>& migrations() {
                                           {7, "spend", spend},
                                           {8, "approvals", approvals},
                                           {9, "ends by range", ends_by_range},
-                                          {10, "queue by range", queue_by_range}};
+                                          {10, "queue by range", queue_by_range},
+                                          {11, "cycles by number", cycles_by_number}};
   return all;
 }
 

@@ -169,6 +169,8 @@ class sim_database {
     std::map<std::tuple<std::string, std::string, std::string>, std::string> by_agent;
     std::map<std::pair<std::string, utc_time>, occurrence> slots;
     std::map<std::string, cycle_record> cycles;
+    std::map<std::string, std::uint64_t> cycle_numbers; ///< in the order in which they began
+    std::uint64_t last_cycle = 0;
     std::map<std::tuple<std::string, std::string, std::string>, store::list_decisions::row>
         decisions;
     std::map<std::pair<std::string, std::string>, pause_record> pauses;

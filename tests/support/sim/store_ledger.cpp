@@ -53,6 +53,8 @@ any_reply sim_transaction::run(const begin_cycle& op) {
   if (cycle.started_at == utc_time{})
     cycle.started_at = now_;
   const auto [stands, added] = data_.cycles.try_emplace(cycle.cycle_id, cycle);
+  if (added)
+    data_.cycle_numbers[cycle.cycle_id] = ++data_.last_cycle;
   if (auto& row = stands->second; !added && row.status == cycle_status::running) {
     row.dispatched = cycle.dispatched;
     row.succeeded = cycle.succeeded;
@@ -75,6 +77,8 @@ any_reply sim_transaction::run(const finish_cycle& op) {
   if (!cycle.finished_at)
     cycle.finished_at = now_;
   const auto [it, added] = data_.cycles.try_emplace(cycle.cycle_id, cycle);
+  if (added)
+    data_.cycle_numbers[cycle.cycle_id] = ++data_.last_cycle;
   if (!added) {
     cycle.kernel_id = it->second.kernel_id;
     cycle.scheduled_at = it->second.scheduled_at;
@@ -91,9 +95,8 @@ any_reply sim_transaction::run(const list_cycles& op) {
         (op.node_id.empty() || c.node_id == op.node_id) &&
         (op.include_running || c.status != cycle_status::running))
       out.push_back(c);
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return std::tie(b.started_at, b.cycle_id) < std::tie(a.started_at, a.cycle_id);
-  });
+  std::ranges::sort(out, std::ranges::greater{},
+                    [this](const cycle_record& c) { return data_.cycle_numbers.at(c.cycle_id); });
   out.resize(std::min(out.size(), op.limit));
   return out;
 }

@@ -99,15 +99,17 @@ std::uint64_t sim_transaction::remove_cycles(utc_time before, std::size_t keep,
     kernels[c.kernel_id].push_back(&c);
   std::vector<std::string> old;
   for (auto& [kernel, all] : kernels) {
-    std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
-      return std::tie(b->started_at, b->cycle_id) < std::tie(a->started_at, a->cycle_id);
+    std::ranges::sort(all, std::ranges::greater{}, [this](const cycle_record* c) {
+      return data_.cycle_numbers.at(c->cycle_id);
     });
     for (std::size_t i = keep; i < all.size(); ++i)
       if (all[i]->finished_at && *all[i]->finished_at < before && old.size() < limit)
         old.push_back(all[i]->cycle_id);
   }
-  for (const auto& id : old)
+  for (const auto& id : old) {
     data_.cycles.erase(id);
+    data_.cycle_numbers.erase(id);
+  }
   return old.size();
 }
 
