@@ -1,7 +1,5 @@
-// libfmt.so of Debian is built by GCC 12, which gives this function another symbol than Clang 14
-// does:
-// "<Char>" in its parameters' types is mangled before or after it is replaced. What is built by
-// Clang brings its own.
+// In libfmt.so, which GCC 12 built, this function has another symbol than Clang 14 gives it: GCC
+// puts `char` for `Char` in the types of its parameters. What Clang builds brings its own.
 #include <fmt/format.h>
 
 template void fmt::detail::vformat_to(buffer<char>& buf, basic_string_view<char> fmt,
