@@ -4,6 +4,7 @@
 
 #include <rapidcheck.h>
 
+#include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -114,8 +115,10 @@ TEST_CASE("a socket file that somebody removed is made anew, its directory, too"
   CHECK(wait_until(is_there));
   CHECK(mode_of(node.path()) == 0600);
   CHECK(mode_of(node.dir.file("run")) == 0700);
-  std::filesystem::rename(node.dir.file("run"), node.dir.file("away"));
-  std::ofstream(node.dir.file("run")) << "in the way";
+  // At once: the server makes a directory that is gone within milliseconds.
+  std::ofstream(node.dir.file("away")) << "in the way";
+  REQUIRE(::renameat2(AT_FDCWD, node.dir.file("run").c_str(), AT_FDCWD,
+                      node.dir.file("away").c_str(), RENAME_EXCHANGE) == 0);
   CHECK(wait_until([&] { return log.text().find("cannot be made anew") != std::string::npos; }));
   std::filesystem::remove(node.dir.file("run"));
   CHECK(wait_until(is_there));
