@@ -317,9 +317,9 @@ void inspector::check_commits() {
 }
 
 void inspector::check_latest(machine& m) {
-  const cycle_record* latest = nullptr;
+  const cycle_record* latest = nullptr; // whatever the clock said, which may have been set back
   for (const auto& [id, c] : database_.all_cycles())
-    if (latest == nullptr || c.started_at >= latest->started_at) // by id, when at once
+    if (latest == nullptr || database_.cycle_number(id) > database_.cycle_number(latest->cycle_id))
       latest = &c;
   const auto file = m.disk().look(machine::state_path);
   if (latest == nullptr || file.content == nullptr)

@@ -115,6 +115,8 @@ class sim_database {
   /// For invariant checks, without copies: single-threaded worlds only.
   const std::map<std::string, queue::queue_row>& all_rows() const { return data_.dispatches; }
   const std::map<std::string, cycle_record>& all_cycles() const { return data_.cycles; }
+  /// The place of one of them in the order in which they began.
+  std::uint64_t cycle_number(const std::string& id) const { return data_.cycle_numbers.at(id); }
   const std::map<std::pair<std::string, utc_time>, occurrence>& all_slots() const {
     return data_.slots;
   }
