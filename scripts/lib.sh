@@ -57,7 +57,7 @@ tracked() {
 # install_for PRESET: what its build and its tests need.
 install_for() {
   local groups=(--build --test)
-  [[ $1 != asan ]] || groups+=(--sanitize)
+  [[ $1 != asan && $1 != fuzz ]] || groups+=(--sanitize)
   scripts/install-deps "${groups[@]}"
 }
 
@@ -66,10 +66,15 @@ configure() {
   local preset=$1
   shift
   mkdir -p build "$CCACHE_DIR" # which may be somewhere else
-  cmake --preset "$preset" "$@" >"build/configure-$preset.log" 2>&1 || {
-    cat "build/configure-$preset.log" >&2
-    die "configuring preset $preset failed (the log is above; scripts/install-deps installs what is missing)"
-  }
+  local log=build/configure-$preset.log tries=0
+  while cmake --preset "$preset" "$@" >"$log" 2>&1; do
+    # A directory of another compiler forgets the preset's other settings at the first try.
+    if ((++tries > 1)) || ! grep -q 'variables that require your cache to be deleted' "$log"; then
+      return 0
+    fi
+  done
+  cat "$log" >&2
+  die "configuring preset $preset failed (the log is above; scripts/install-deps installs what is missing)"
 }
 
 # build PRESET [TARGET...]

@@ -9,7 +9,7 @@ void __tsan_init() __attribute__((weak));
 namespace boyd::test {
 
 /// The product's code runs under AddressSanitizer or ThreadSanitizer, whose memory and signals are
-/// not those of the product. Asked at run time: test code is the same in every build.
+/// not those of the product. Asked at run time: test code is compiled without them.
 inline bool sanitized() noexcept {
   return &__asan_init != nullptr || &__tsan_init != nullptr;
 }

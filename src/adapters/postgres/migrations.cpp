@@ -408,7 +408,7 @@ UPDATE cycles c SET no = o.no FROM (SELECT cycle_id, row_number() OVER (ORDER BY
 CREATE SEQUENCE cycles_no OWNED BY cycles.no;
 SELECT setval('cycles_no', max(no)) FROM cycles HAVING max(no) IS NOT NULL;
 ALTER TABLE cycles ALTER COLUMN no SET DEFAULT nextval('cycles_no'), ALTER COLUMN no SET NOT NULL;
-CREATE INDEX cycles_by_number ON cycles(kernel_id, no);
+CREATE INDEX cycles_by_number ON cycles(kernel_id, no DESC);
 DROP INDEX cycles_newest;
 )sql";
 
