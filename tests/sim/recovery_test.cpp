@@ -64,7 +64,7 @@ void check_recovered(world& w) {
   CHECK(content_of(w, machine::graph_path).find("exec_to{") == std::string::npos);
 }
 
-/// The node ends before the n-th change of its start, for every n.
+/// The node ends before the n-th change of its start, for every n (or each of the stride).
 std::uint64_t end_at_every_step(bool power) {
   for (std::uint64_t step = 0; step < most_steps; step += test::sweep_stride()) {
     auto w = left_in_the_middle();
