@@ -296,37 +296,41 @@ void begin_trigger(self_pointer self, const std::string& trigger, trigger_promis
 void resume_next(self_pointer self) {
   auto& s = self->state;
   s.resuming = true;
-  auto row = std::move(s.to_resume.front());
+  auto left_over = std::move(s.to_resume.front());
   s.to_resume.pop_front();
   store_request request;
   request.operations.emplace_back(
-      store::list_decisions{row.kernel_id, {}, row.cycle_id, {}, voices + 1});
+      store::list_decisions{left_over.row.kernel_id, {}, left_over.row.cycle_id, {}, voices + 1});
   request.operations.emplace_back(store::get_facts{trouble_scope(self)});
-  ask<store_reply>(self, s.parts.store, std::move(request), [self, row](result<store_reply> r) {
-    auto& st = self->state;
-    st.resuming = false;
-    auto decisions = r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
-    auto troubles = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
-    if (!decisions || !troubles) {
-      st.to_resume.push_front(row);
-      return retry_step(self, decisions ? troubles.error() : decisions.error());
-    }
-    spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
-    st.resumed = true;
-    // What a model answered stands there before anything is enqueued.
-    const bool enqueued =
-        std::ranges::any_of(*decisions, [](const store::list_decisions::row& each) {
-          return !plan::is_kernel_voice(each.decision.agent_id);
-        });
-    st.cycle = cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
-    // Of an earlier process's time only the wall clock tells.
-    st.cycle_since = st.parts.context->ports.clock->steady() -
-                     std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},
-                                              st.settings->cycle_deadline);
-    st.progress = now_of(self);
-    st.cycle->carry(std::exchange(st.carried, {}));
-    run_step(self);
-  });
+  ask<store_reply>(
+      self, s.parts.store, std::move(request), [self, left_over](result<store_reply> r) {
+        auto& st = self->state;
+        st.resuming = false;
+        const auto& row = left_over.row;
+        auto decisions = r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
+        auto troubles = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
+        if (!decisions || !troubles) {
+          st.to_resume.push_front(left_over);
+          return retry_step(self, decisions ? troubles.error() : decisions.error());
+        }
+        spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
+        st.resumed = true;
+        st.becomes_latest = left_over.becomes_latest;
+        // What a model answered stands there before anything is enqueued.
+        const bool enqueued =
+            std::ranges::any_of(*decisions, [](const store::list_decisions::row& each) {
+              return !plan::is_kernel_voice(each.decision.agent_id);
+            });
+        st.cycle =
+            cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
+        // Of an earlier process's time only the wall clock tells.
+        st.cycle_since = st.parts.context->ports.clock->steady() -
+                         std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},
+                                                  st.settings->cycle_deadline);
+        st.progress = now_of(self);
+        st.cycle->carry(std::exchange(st.carried, {}));
+        run_step(self);
+      });
 }
 
 } // namespace
@@ -447,6 +451,7 @@ void start_next(self_pointer self) {
   auto next = std::move(s.admitted.front());
   s.admitted.pop_front();
   s.resumed = false;
+  s.becomes_latest = true;
   s.cycle = cycle_core(*s.settings, next.cycle_id.empty() ? new_cycle_id(self) : next.cycle_id,
                        s.parts.context->node_id, next.slot, s.since,
                        next.begun_at.value_or(now_of(self)));

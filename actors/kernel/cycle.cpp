@@ -377,8 +377,12 @@ void ask_rows(self_pointer self) {
 
 void release_act(self_pointer self) {
   auto& s = self->state;
-  if (!s.repairing && !s.writing_snapshots && std::exchange(s.act_is_held, false))
-    run_step(self);
+  if (s.repairing || s.writing_snapshots || !std::exchange(s.act_is_held, false))
+    return;
+  // Cancelled while it was held: the store has not heard of its agents yet.
+  if (s.cycle && s.cycle->cancel_requested())
+    s.cycle->empty_plan();
+  run_step(self);
 }
 
 void run_step(self_pointer self) {

@@ -201,14 +201,17 @@ void cycle_core::decide(result<plan::plan_output> r) {
     for (const auto& a : kernel_->agents)
       plan_.decisions.push_back({a.agent_id, false, "planner", to_string(r.error())});
   }
-  if (cancel_requested_) {
-    for (auto& d : plan_.decisions)
-      if (std::exchange(d.dispatched, false))
-        d.reason = "planner", d.detail = "the cycle was cancelled by the next slot";
-    plan_.specs.clear();
-    plan_.agent_slots.clear();
-  }
+  if (cancel_requested_)
+    empty_plan();
   step_ = cycle_step::act;
+}
+
+void cycle_core::empty_plan() {
+  for (auto& d : plan_.decisions)
+    if (std::exchange(d.dispatched, false))
+      d.reason = "planner", d.detail = "the cycle was cancelled by the next slot";
+  plan_.specs.clear();
+  plan_.agent_slots.clear();
 }
 
 void cycle_core::act(const result<void>& r) {

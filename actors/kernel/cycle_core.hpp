@@ -135,6 +135,8 @@ class cycle_core {
   /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
   /// is enqueued is cancelled.
   void request_cancel() { cancel_requested_ = true; }
+  /// Of a cancelled cycle whose plan the store has not been given: no agent of it begins.
+  void empty_plan();
   bool cancel_requested() const { return cancel_requested_; }
 
   /// Dispatches that are not final yet.

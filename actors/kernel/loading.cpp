@@ -12,7 +12,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace boyd::kernel_impl {
@@ -74,10 +75,12 @@ struct ledger {
   std::vector<cycle_record> own_cycles;
 };
 
-/// Slots that an earlier life of this node opened and did not bring to an end.
-void take_open_slots(self_pointer self, const ledger& read) {
+/// Slots that an earlier life of this node opened and did not bring to an end. Returns the cycles
+/// of those that began.
+std::set<std::string> take_open_slots(self_pointer self, const ledger& read) {
   auto& s = self->state;
   s.last_slot = plan::last_scheduled(read.slots);
+  std::set<std::string> begun;
   for (auto it = read.own_slots.rbegin(); it != read.own_slots.rend(); ++it) {
     if (it->state != occurrence_state::open)
       continue;
@@ -85,29 +88,39 @@ void take_open_slots(self_pointer self, const ledger& read) {
         std::ranges::find(read.own_cycles, it->scheduled_at, &cycle_record::scheduled_at);
     if (cycle == read.own_cycles.end())
       s.admitted.push_back({*it, it->cycle_id});
-    else if (cycle->status != cycle_status::running)
-      s.to_resume.push_back(*cycle); // its row stands; edges, STATE.md or commits may not
+    else
+      begun.insert(cycle->cycle_id);
   }
+  return begun;
 }
 
+/// The store lists cycles in the order in which they began, which their times need not have: a
+/// clock may have been set back between them.
 void take_cycles(self_pointer self, const ledger& read) {
   auto& s = self->state;
   const auto runs = [](const cycle_record& c) { return c.status == cycle_status::running; };
-  std::ranges::copy_if(read.own_cycles, std::back_inserter(s.to_resume), runs);
-  take_open_slots(self, read);
+  const auto open = take_open_slots(self, read);
   s.has_run = !std::ranges::all_of(read.own_cycles, runs);
-  // In the order in which they began: what one leaves is what the next one finds.
-  std::ranges::sort(s.to_resume, {}, &cycle_record::started_at);
+  // The row of one that does not run stands; edges, STATE.md or commits may not.
+  const auto left_over = [&](const cycle_record& c) {
+    return c.node_id == s.parts.context->node_id && (runs(c) || open.contains(c.cycle_id));
+  };
   // The latest one that is recorded to its end: a cycle that is resumed tells of everything that
   // ended since then, and whoever awaits it waits for its end.
-  const auto is_whole = [&](const cycle_record& c) {
-    return !runs(c) &&
-           (s.parts.context->passive || std::ranges::none_of(s.to_resume, [&](const auto& r) {
-              return r.cycle_id == c.cycle_id;
-            }));
-  };
-  if (auto latest = std::ranges::find_if(read.cycles, is_whole); latest != read.cycles.end())
+  const auto latest = std::ranges::find_if(read.cycles, [&](const cycle_record& c) {
+    return !runs(c) && (s.parts.context->passive || !left_over(c));
+  });
+  if (latest != read.cycles.end())
     s.latest = *latest;
+  const auto becomes_latest = [&](const cycle_record& c) {
+    return std::find_if(read.cycles.begin(), latest, [&](const cycle_record& each) {
+             return each.cycle_id == c.cycle_id;
+           }) != latest;
+  };
+  // In the order in which they began: what one leaves is what the next one finds.
+  for (auto c = read.own_cycles.rbegin(); c != read.own_cycles.rend(); ++c)
+    if (left_over(*c))
+      s.to_resume.push_back({*c, becomes_latest(*c)});
 }
 
 /// The row is the truth; the block, and its commit, may have failed before the last life ended.

@@ -69,6 +69,19 @@ bool is_told_by(const cycle_record& earlier, const dispatch& d) {
          });
 }
 
+/// When the latest cycle ended, by today's clock: one that was set back since then gives what ends
+/// now an earlier time.
+utc_time end_of_latest(self_pointer self) {
+  const auto& s = self->state;
+  const auto recorded = *s.latest->finished_at;
+  if (!s.latest_ended)
+    return recorded;
+  constexpr milliseconds clocks_drift = 1s;
+  const auto since = s.parts.context->ports.clock->steady() - *s.latest_ended;
+  const auto by_now = now_of(self) - since;
+  return by_now + clocks_drift < recorded ? by_now : recorded;
+}
+
 void record_row(self_pointer self) {
   auto& s = self->state;
   const auto& record = s.cycle->record();
@@ -85,7 +98,7 @@ void record_row(self_pointer self) {
   if (s.latest && s.latest->finished_at) {
     store::list_dispatches late;
     late.kernel_id = record.kernel_id;
-    late.finished_since = s.latest->finished_at;
+    late.finished_since = end_of_latest(self);
     late.not_cycle_id = record.cycle_id;
     late.limit = late_results + 1;
     request.operations.emplace_back(std::move(late));
@@ -366,9 +379,11 @@ void cycle_done(self_pointer self) {
   owe_facts(self, *s.cycle);
   s.tried_owed = false;
   s.rendering_is_behind = s.cycle->rendering_is_behind() || !s.owed.empty();
-  // A left-over cycle may be older than one that another start of the node recorded.
-  if (!s.latest || s.latest->started_at <= record.started_at)
+  // A left-over cycle may be older than one that is recorded.
+  if (s.becomes_latest) {
     s.latest = record;
+    s.latest_ended = s.cycle_since + milliseconds{record.duration_ms};
+  }
   close_slot(self, record);
   s.cycle.reset();
   s.resumed = false;

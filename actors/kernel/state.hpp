@@ -59,6 +59,12 @@ struct admitted_slot {
   std::optional<utc_time> begun_at{}; ///< its row was made with the slot
 };
 
+/// A cycle that an earlier life of this node began, and goes on with.
+struct left_over_cycle {
+  cycle_record row;
+  bool becomes_latest = true; ///< it began after all that are recorded to their end
+};
+
 /// A slot of the schedule whose row was asked for.
 struct asked_slot {
   store::open_occurrence asked;
@@ -93,7 +99,8 @@ struct kernel_state {
 
   bool loaded = false;
   bool stopping = false;
-  bool resumed = false; ///< the current cycle was left by an earlier life
+  bool resumed = false;       ///< the current cycle was left by an earlier life
+  bool becomes_latest = true; ///< no cycle that is recorded began after the current one
   utc_time since{};
   std::optional<utc_time> last_slot;
   std::optional<utc_time> next_slot;
@@ -109,12 +116,13 @@ struct kernel_state {
   bool deciding_doubt = false; ///< of the first one: asked for, or to be asked for again soon
   std::deque<admitted_slot> admitted;
   std::vector<waiting_trigger> triggers;
-  std::deque<cycle_record> to_resume;
+  std::deque<left_over_cycle> to_resume; ///< in the order in which they began
 
   std::optional<cycle_core> cycle;
   steady_time cycle_since{};               ///< when it began, by a clock that nobody sets
   std::optional<begin_rows> rows_at_begin; ///< of the cycle that begins now
   std::optional<cycle_record> latest;      ///< the latest recorded cycle
+  std::optional<steady_time> latest_ended; ///< in this life of the node
   bool has_run = false;                    ///< this node has ended a cycle before
   std::vector<std::string> carried;        ///< problems for the next record
   /// What the store keeps of them, until a row tells of it.

@@ -4,6 +4,9 @@
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
 
+#include <algorithm>
+#include <ranges>
+
 namespace boyd::held_act_test {
 
 using namespace boyd;
@@ -98,6 +101,24 @@ TEST_CASE("agents do not wait for ever for commits of an earlier cycle", "[progr
   n.begin_cycle();
   n.actors.advance(1min);
   CHECK(n.processes->alive() == 1);
+}
+
+TEST_CASE("a cycle that the next slot cancels while its agents are held begins none of them",
+          "[progress]") {
+  restarted_node n;
+  n.kernel().when.expression = "@every 20s";
+  n.kernel().when.overlap = config::overlap_policy::cancel;
+  n.context->scheduled = true;
+  restarted_node::delay("git_committer.request", 25s);
+  const auto before = n.database->all_cycles().size();
+  n.start();
+  n.begin_cycle();
+  n.actors.advance(40s);
+  const auto ended_without_any = [&](const cycle_record& c) {
+    return c.status != cycle_status::running && c.dispatched == 0;
+  };
+  REQUIRE(n.database->all_cycles().size() >= before + 2);
+  CHECK(std::ranges::any_of(n.database->all_cycles() | std::views::values, ended_without_any));
 }
 
 } // namespace boyd::held_act_test

@@ -188,6 +188,10 @@ TEST_CASE(
       ids.push_back(c.cycle_id);
     return ids;
   };
+  auto other = cycle_at("o1", 100);
+  other.kernel_id = "o";
+  ask(s, store::begin_cycle{other});
+  CHECK(listed({"o", true, 5}) == std::vector<std::string>{"o1"});
   CHECK(listed({"k", true, 5}) == std::vector<std::string>{"c2", "c4", "c1", "c3"});
   // A cycle that ends, or is noted again, does not become the latest.
   for (const auto& [id, at] : {std::pair{"c3", 5000}, {"c1", 9000}, {"c4", 1000}}) {

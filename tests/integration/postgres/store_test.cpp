@@ -1,3 +1,4 @@
+#include "integration/old_cycles.hpp"
 #include "src/adapters/postgres/store.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
@@ -455,6 +456,21 @@ TEST_CASE("an upgrade whose session ends at any step keeps every row of every ea
     }
   tell_figure("case 44: upgrades of PostgreSQL cut short at " + std::to_string(points) +
               " steps: 0 rows lost");
+}
+
+TEST_CASE("cycles of every earlier schema are numbered in the order of their times") {
+  if (skipped())
+    return;
+  constexpr int first_with_numbers = 8;
+  for (int version = 1; version < first_with_numbers; ++version) {
+    const auto uri = shared_postgres()->make_database();
+    auto old = options_for(uri);
+    old.migrate_to = version;
+    REQUIRE(adapters::make_postgres_store(old)->open());
+    shared_postgres()->query(uri, std::string{"SET search_path = boyd; "} + old_cycles);
+    INFO("schema " << version);
+    check_old_cycles(*opened(uri));
+  }
 }
 
 TEST_CASE("dispatches of every status are carried over from every earlier schema") {

@@ -1,3 +1,4 @@
+#include "integration/old_cycles.hpp"
 #include "old_schema.hpp"
 #include "sqlite_cli.hpp"
 #include "src/adapters/sqlite/store.hpp"
@@ -139,6 +140,20 @@ TEST_CASE("every earlier schema is brought up to date with its rows") {
     REQUIRE(facts(*s).at("k") == "v");
     REQUIRE(sqlite_cli(path, "SELECT max(version) FROM schema_migrations") ==
             std::to_string(adapters::sqlite_schema_version()));
+  }
+}
+
+TEST_CASE("cycles of every earlier schema are numbered in the order of their times") {
+  const temp_dir d;
+  constexpr int first_with_numbers = 11;
+  for (int version = 1; version < first_with_numbers; ++version) {
+    const auto path = d.file(std::to_string(version) + ".db");
+    make_old(path, version);
+    REQUIRE(sqlite_cli(path, old_cycles).empty());
+    auto s = adapters::make_sqlite_store(options_for(path));
+    REQUIRE(s->open());
+    INFO("schema " << version);
+    check_old_cycles(*s);
   }
 }
 
