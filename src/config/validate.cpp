@@ -39,7 +39,7 @@ void leave_to_meaning(nlohmann::json& rule) {
 
 const valijson::Schema& compiled_schema() {
   static const auto compiled = [] {
-    auto rules = nlohmann::json::parse(schema_json());
+    nlohmann::json rules = schema_root(); // the library knows this kind alone
     leave_to_meaning(rules);
     auto out = std::make_unique<valijson::Schema>();
     valijson::SchemaParser parser;

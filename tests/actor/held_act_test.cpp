@@ -5,7 +5,6 @@
 #include "support/pch.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 namespace boyd::held_act_test {
 
@@ -114,11 +113,11 @@ TEST_CASE("a cycle that the next slot cancels while its agents are held begins n
   n.start();
   n.begin_cycle();
   n.actors.advance(40s);
-  const auto ended_without_any = [&](const cycle_record& c) {
-    return c.status != cycle_status::running && c.dispatched == 0;
+  const auto ended_without_any = [](const auto& cycle) {
+    return cycle.second.status != cycle_status::running && cycle.second.dispatched == 0;
   };
   REQUIRE(n.database->all_cycles().size() >= before + 2);
-  CHECK(std::ranges::any_of(n.database->all_cycles() | std::views::values, ended_without_any));
+  CHECK(std::ranges::any_of(n.database->all_cycles(), ended_without_any));
 }
 
 } // namespace boyd::held_act_test

@@ -64,6 +64,9 @@ class program {
 /// The binary under test.
 std::string boyd_binary();
 
+/// The environment with which AddressSanitizer, where there is one, heeds `more` as well.
+std::map<std::string, std::string> with_asan_options(const std::string& more);
+
 /// Runs `boyd args…` to its end.
 finished boyd_run(const std::vector<std::string>& args,
                   const std::map<std::string, std::string>& environment = {});

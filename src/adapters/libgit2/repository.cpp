@@ -150,10 +150,11 @@ class git_work_tree final : public repository {
 
 class git_repositories final : public repository_provider {
  public:
-  git_repositories() { git::start_library(); }
-
+  // libgit2 reads the machine's certificates when it starts, a tenth of a short command's time: not
+  // before there is a repository to look at.
   result<std::unique_ptr<repository>> init(const std::string& path,
                                            const git_identity& who) override {
+    git::start_library();
     if (auto made = git::create(path, who); !made)
       return fail(std::move(made.error()));
     return open(path, who);
@@ -161,6 +162,7 @@ class git_repositories final : public repository_provider {
 
   result<std::unique_ptr<repository>> open(const std::string& path,
                                            const git_identity& who) override {
+    git::start_library();
     auto at = git::locate(path, who);
     if (!at)
       return fail(std::move(at.error()));
