@@ -65,13 +65,55 @@ void forget_listener(self_pointer self, const caf::down_msg& m) {
   std::erase_if(self->state.listeners, [&](const auto& l) { return l.address() == m.source; });
 }
 
-caf::typed_response_promise<result<awaited_cycle>> await(self_pointer self, const std::string& id) {
+/// It runs, or this life of the node is to bring it to its end.
+bool is_to_end(const kernel_state& s, const std::string& id) {
+  const auto of_slot = [&](const occurrence& slot) { return slot.cycle_id == id; };
+  return (s.cycle && s.cycle->id() == id) || s.closing == id || s.resuming_cycle == id ||
+         std::ranges::any_of(s.to_resume,
+                             [&](const auto& each) { return each.row.cycle_id == id; }) ||
+         std::ranges::any_of(
+             s.admitted,
+             [&](const auto& each) { return each.cycle_id == id || of_slot(each.slot); }) ||
+         std::ranges::any_of(s.doubtful,
+                             [&](const auto& each) { return of_slot(each.asked.slot); });
+}
+
+using awaited_promise = caf::typed_response_promise<result<awaited_cycle>>;
+
+/// One that is neither under way nor the latest: its row tells.
+void await_in_store(self_pointer self, const std::string& id, awaited_promise promise) {
+  const auto& kernel_id = self->state.settings->kernel_id;
+  ask_store(self, self->state.parts.store, store::list_cycles{kernel_id, true, 1, id},
+            [self, id, promise](result<std::vector<cycle_record>> rows) mutable {
+              auto& s = self->state;
+              if (!rows)
+                return answer<awaited_cycle>(promise, fail(rows.error()));
+              const bool ended = !rows->empty() && rows->front().status != cycle_status::running;
+              if (is_to_end(s, id) || (!s.loaded && !ended))
+                s.waiters[id].push_back(promise);
+              else if (ended)
+                answer<awaited_cycle>(promise, awaited_cycle{{}, std::move(rows->front()), {}});
+              else if (rows->empty())
+                answer<awaited_cycle>(promise, fail(errc::not_found, "no such cycle: " + id, {},
+                                                    "see: boyd state log"));
+              else
+                answer<awaited_cycle>(promise,
+                                      fail(errc::conflict,
+                                           "cycle " + id + " is not this node's to end: node " +
+                                               rows->front().node_id + " runs it",
+                                           {}, "ask without wait=1, again until it has ended"));
+            });
+}
+
+awaited_promise await(self_pointer self, const std::string& id) {
   auto& s = self->state;
   auto promise = self->make_response_promise<result<awaited_cycle>>();
-  if (s.latest && s.latest->cycle_id == id && s.closing != id)
+  if (is_to_end(s, id))
+    s.waiters[id].push_back(promise);
+  else if (s.latest && s.latest->cycle_id == id)
     answer<awaited_cycle>(promise, awaited_cycle{{}, *s.latest, {}});
   else
-    s.waiters[id].push_back(promise);
+    await_in_store(self, id, promise);
   return promise;
 }
 

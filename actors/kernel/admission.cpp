@@ -184,12 +184,18 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
   case config::overlap_policy::skip:
     return "cycle " + s.cycle->id() + " is running since " + format_rfc3339(s.cycle->started_at());
   case config::overlap_policy::queue_one:
-    return s.admitted.empty() ? "" : "a cycle is running and another one waits";
   case config::overlap_policy::cancel:
-    cancel_running_cycle(self);
-    break;
+    return s.admitted.empty() ? "" : "a cycle is running and another one waits";
   }
   return {};
+}
+
+/// The cycle that a trigger which passed the gate will cancel; empty: none.
+std::string replaced_by_trigger(self_pointer self) {
+  const auto& s = self->state;
+  const bool replaces =
+      s.settings->when.overlap == config::overlap_policy::cancel && s.cycle && !is_left_over(self);
+  return replaces ? s.cycle->id() : "";
 }
 
 admitted_slot slot_of(self_pointer self, const std::string& trigger, const std::string& refusal,
@@ -233,23 +239,27 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
   auto op = slot_request(self, a.slot, a.cycle_id);
   s.opening = s.opening || refusal.empty();
   a = admitted(op, std::move(a.cycle_id));
-  ask_store(
-      self, s.parts.store, op,
-      [self, a, op, trigger, refusal, promise](result<store::open_occurrence::reply> r) mutable {
-        if (refusal.empty())
-          self->state.opening = false;
-        if (!r)
-          return not_opened(self, op, r.error(), promise);
-        // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
-        if (!r->opened)
-          return open_trigger(self, trigger, refusal, promise,
-                              std::max(now_of(self), a.slot.scheduled_at + 1ms));
-        if (!refusal.empty())
-          return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
-        answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
-        self->state.admitted.push_back(std::move(a));
-        start_next(self);
-      });
+  ask_store(self, s.parts.store, op,
+            [self, a, op, trigger, refusal, promise, replaced = replaced_by_trigger(self)](
+                result<store::open_occurrence::reply> r) mutable {
+              if (refusal.empty())
+                self->state.opening = false;
+              if (!r)
+                return not_opened(self, op, r.error(), promise);
+              // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
+              if (!r->opened)
+                return open_trigger(self, trigger, refusal, promise,
+                                    std::max(now_of(self), a.slot.scheduled_at + 1ms));
+              if (!refusal.empty())
+                return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
+              answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
+              self->state.admitted.push_back(std::move(a));
+              // Not before the slot stands: else a store that goes away would leave neither of the
+              // two.
+              if (self->state.cycle && self->state.cycle->id() == replaced)
+                cancel_running_cycle(self);
+              start_next(self);
+            });
 }
 
 /// A pause is in the way, or the millisecond was taken.
@@ -296,6 +306,7 @@ void begin_trigger(self_pointer self, const std::string& trigger, trigger_promis
 void resume_next(self_pointer self) {
   auto& s = self->state;
   s.resuming = true;
+  s.resuming_cycle = s.to_resume.front().row.cycle_id;
   auto left_over = std::move(s.to_resume.front());
   s.to_resume.pop_front();
   store_request request;
@@ -306,6 +317,7 @@ void resume_next(self_pointer self) {
       self, s.parts.store, std::move(request), [self, left_over](result<store_reply> r) {
         auto& st = self->state;
         st.resuming = false;
+        st.resuming_cycle.clear();
         const auto& row = left_over.row;
         auto decisions = r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
         auto troubles = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
@@ -402,9 +414,12 @@ void look(self_pointer self) {
               plan::slot_input in;
               in.kernel_id = st.settings->kernel_id;
               in.node_id = st.parts.context->node_id;
-              in.last_slot = st.last_slot;
               in.since = st.since;
               in.now = now_of(self);
+              // What take_slots goes by as well: no answer is dropped for a slot of a wrong clock.
+              if (st.last_slot)
+                st.last_slot = plan::believed_slot(*st.last_slot, in.now);
+              in.last_slot = st.last_slot;
               in.look_every = st.parts.context->housekeeping.clock_check;
               in.running_cycle = st.cycle ? st.cycle->id() : "";
               in.running_is_resumed = st.resumed;

@@ -154,6 +154,7 @@ struct kernel_state {
   bool final_block = false; ///< being written: no step of the cycle runs any more
   bool opening = false;     ///< a trigger has passed the gate; it is not known to be in the ledger
   bool resuming = false;    ///< a left-over cycle is being looked up
+  std::string resuming_cycle; ///< its id
 
   static inline const char* name = "kernel";
 };

@@ -180,6 +180,10 @@ bool is_hindrance(const error& e) {
   return e.code == errc::timed_out || e.code == errc::conflict;
 }
 
+bool is_lock(const error& e) {
+  return e.code == errc::locked;
+}
+
 bool is_refusal(const error& e) {
   const auto category = category_of(e);
   return !is_outage(e) &&
@@ -265,7 +269,8 @@ void store_session::perform_together(const some_jobs& batch) {
     perform_some(second);
     return;
   }
-  if (is_hindrance(replies.error()))
+  // Of a lock on the whole database the parts would each wait for as long again.
+  if (is_hindrance(replies.error()) || is_lock(replies.error()))
     return answer_without(batch, replies.error());
   if (!is_outage(replies.error())) {
     for (auto* j : batch)

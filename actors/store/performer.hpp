@@ -25,6 +25,8 @@ bool is_outage(const error& e);
 /// Somebody was in the way of something in the request: it may be tried again, and another request
 /// may fare better at once.
 bool is_hindrance(const error& e);
+/// Another process holds the whole database, whose results wait in the spool as well.
+bool is_lock(const error& e);
 /// Something in the request is what the store does not take: another request may fare better.
 bool is_refusal(const error& e);
 /// What a job is answered that was not done now. An earlier worker that ended with it may have done

@@ -227,6 +227,11 @@ result<void> store_session::record_some(spooled_items some) {
     return {};
   }
   const auto& why = replies.error();
+  if (is_lock(why)) { // of nothing less than the whole database
+    for (const auto& s : some)
+      put_off(s, why);
+    return {};
+  }
   if (!is_refusal(why) && !is_hindrance(why))
     return fail(why);
   if (some.size() == 1 && is_hindrance(why)) {
@@ -256,7 +261,7 @@ result<void> store_session::set_aside(const queue::node_settlement& refused, con
   settlement of_nobody;
   of_nobody.dispatch_id = "nobody";
   if (const auto works = apply({store::settle{refused.node_id, {of_nobody}}}); !works) {
-    if (!is_hindrance(works.error()))
+    if (!is_hindrance(works.error()) && !is_lock(works.error()))
       return fail(works.error());
     put_off(refused, works.error());
     return {};

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,37 @@ TEST_CASE("case 23 clock-step: cycles that were left over go on in the order in 
   CHECK(n.file("STATE.md").find("00000000000b") != std::string::npos);
   CHECK(n.call("GET", "/api/v1/cycles/01900000-0000-7000-8000-00000000000b", true).at("status") ==
         "success");
+}
+
+TEST_CASE(
+    "case 23 clock-step: a slot of a clock that was years ahead stops no schedule, in this life "
+    "and the next") {
+  lone_node n;
+  n.kernel().when.expression = "@every 1m";
+  n.context->scheduled = true;
+  const auto now = n.actors.clock()->now();
+  occurrence wrong;
+  wrong.kernel_id = "default";
+  wrong.scheduled_at = now + 24h * 365 * 12;
+  wrong.trigger = "schedule";
+  wrong.node_id = n.context->node_id;
+  wrong.state = occurrence_state::missed;
+  wrong.created_at = now;
+  const auto store = sim::make_sim_store(n.database);
+  REQUIRE(store->open());
+  REQUIRE(store->apply({store::open_occurrence{wrong}}));
+  for (std::size_t life = 1; life <= 2; ++life) {
+    n.start();
+    n.actors.advance(10min);
+    const auto& cycles = n.database->all_cycles();
+    CHECK(cycles.size() >= 9 * life);
+    CHECK(cycles.size() <= 12 * life);
+    CHECK(std::ranges::all_of(
+        cycles, [](const auto& each) { return each.second.status == cycle_status::success; }));
+    caf::anon_send(n.root, shutdown_order{{}, 1s});
+    n.actors.advance(1min);
+    REQUIRE(n.actors.ended(n.root));
+  }
 }
 
 } // namespace boyd::kernel_clock_back_test

@@ -120,6 +120,50 @@ TEST_CASE("what has a result in the spool is not taken back to run again", "[sto
   CHECK(f.plan->settled.size() == 3);
 }
 
+TEST_CASE("results wait in the spool while another process holds the whole database", "[store]") {
+  fixture f;
+  CHECK(ask_one(f)); // opened
+  using step = script::step;
+  settlement item;
+  item.dispatch_id = "d1";
+  item.fence = 1;
+  item.to = settle_to::done;
+  jobs batch;
+  batch.emplace_back(request_of({"a"}));
+  store_request result;
+  result.operations.emplace_back(store::settle{"n1", {item}});
+  batch.emplace_back(std::move(result));
+  f.plan->steps = {step::lock_it};
+  f.session.perform(batch);
+  REQUIRE_FALSE(batch[0].reply);
+  CHECK(batch[0].reply.error().code == errc::locked);
+  REQUIRE(batch[1].reply);
+  CHECK(std::filesystem::exists(f.directory.file("spool.jsonl")));
+  f.clock->passed += 2s;
+  f.plan->steps = {step::lock_it};
+  f.session.probe();
+  CHECK(f.plan->settled.empty());
+  f.clock->passed += 2s;
+  f.session.probe();
+  CHECK(f.plan->settled == std::vector<std::string>{"d1"});
+  CHECK_FALSE(std::filesystem::exists(f.directory.file("spool.jsonl")));
+  CHECK(f.plan->opened == 1);
+}
+
+TEST_CASE("a start beside another process that holds the database keeps its spool", "[store]") {
+  fixture f;
+  spool_results(f, 100, 10);
+  f.plan->steps = {script::step::lock_it};
+  CHECK(ask_one(f));
+  CHECK(f.plan->settled.size() < 100); // the group that met the lock waits
+  for (int i = 0; i < 10 && f.plan->settled.size() < 100; ++i) {
+    f.clock->passed += 2s;
+    CHECK(ask_one(f));
+  }
+  CHECK(f.plan->settled.size() == 100);
+  CHECK(f.plan->opened == 1);
+}
+
 TEST_CASE("somebody's lock is in the way of the request that wants it, and of no other",
           "[store]") {
   fixture f;
