@@ -31,8 +31,8 @@ target_compile_options(boyd_options INTERFACE
   "$<$<AND:${product_code},$<CONFIG:Release>>:-O2;-DNDEBUG>"
   "$<$<AND:${product_code},$<CONFIG:Sanitize>>:$<IF:$<CXX_COMPILER_ID:GNU>,-Og,-O$<BOOL:${BOYD_FUZZ}>>;-g1;-fno-omit-frame-pointer>"
   "$<${test_code}:-O$<BOOL:$<TARGET_PROPERTY:BOYD_BUSY_TEST>>>")
-# A sanitized program has a million addresses of its own in its data, which each start would set: an
-# hour of starts in the suite. GCC's must know when it compiles.
+# A sanitized program has a million addresses of its own in its data: each of the standard suite's
+# thousands of starts would set them.
 target_link_options(boyd_options INTERFACE
   $<$<AND:$<CONFIG:Sanitize>,$<CXX_COMPILER_ID:Clang>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-no-pie>)
 if(BOYD_SANITIZE)

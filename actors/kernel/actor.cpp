@@ -68,17 +68,17 @@ void forget_listener(self_pointer self, const caf::down_msg& m) {
 /// It runs, or this life of the node is to bring it to its end.
 bool is_to_end(const kernel_state& s, const std::string& id) {
   const auto of_slot = [&](const occurrence& slot) { return slot.cycle_id == id; };
-  return (s.cycle && s.cycle->id() == id) || s.closing == id || s.resuming_cycle == id ||
+  return (s.cycle && s.cycle->id() == id) || s.closing == id || s.resuming == id ||
          std::ranges::any_of(s.to_resume,
                              [&](const auto& each) { return each.row.cycle_id == id; }) ||
          std::ranges::any_of(
              s.admitted,
              [&](const auto& each) { return each.cycle_id == id || of_slot(each.slot); }) ||
+         std::ranges::any_of(s.unanswered,
+                             [&](const auto& each) { return of_slot(each.second.asked.slot); }) ||
          std::ranges::any_of(s.doubtful,
                              [&](const auto& each) { return of_slot(each.asked.slot); });
 }
-
-using awaited_promise = caf::typed_response_promise<result<awaited_cycle>>;
 
 /// One that is neither under way nor the latest: its row tells.
 void await_in_store(self_pointer self, const std::string& id, awaited_promise promise) {
@@ -89,7 +89,7 @@ void await_in_store(self_pointer self, const std::string& id, awaited_promise pr
               if (!rows)
                 return answer<awaited_cycle>(promise, fail(rows.error()));
               const bool ended = !rows->empty() && rows->front().status != cycle_status::running;
-              if (is_to_end(s, id) || (!s.loaded && !ended))
+              if (is_to_end(s, id))
                 s.waiters[id].push_back(promise);
               else if (ended)
                 answer<awaited_cycle>(promise, awaited_cycle{{}, std::move(rows->front()), {}});
@@ -103,18 +103,6 @@ void await_in_store(self_pointer self, const std::string& id, awaited_promise pr
                                                rows->front().node_id + " runs it",
                                            {}, "ask without wait=1, again until it has ended"));
             });
-}
-
-awaited_promise await(self_pointer self, const std::string& id) {
-  auto& s = self->state;
-  auto promise = self->make_response_promise<result<awaited_cycle>>();
-  if (is_to_end(s, id))
-    s.waiters[id].push_back(promise);
-  else if (s.latest && s.latest->cycle_id == id)
-    answer<awaited_cycle>(promise, awaited_cycle{{}, *s.latest, {}});
-  else
-    await_in_store(self, id, promise);
-  return promise;
 }
 
 caf::typed_response_promise<result<finish_reply>> finish(self_pointer self) {
@@ -132,6 +120,16 @@ caf::typed_response_promise<result<finish_reply>> finish(self_pointer self) {
 }
 
 } // namespace
+
+void await(self_pointer self, const std::string& id, awaited_promise promise) {
+  auto& s = self->state;
+  if (!s.loaded || is_to_end(s, id))
+    s.waiters[id].push_back(std::move(promise));
+  else if (s.latest && s.latest->cycle_id == id)
+    answer<awaited_cycle>(promise, awaited_cycle{{}, *s.latest, {}});
+  else
+    await_in_store(self, id, std::move(promise));
+}
 
 } // namespace kernel_impl
 
@@ -155,7 +153,11 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
         admit_trigger(self, m.trigger, promise);
         return promise;
       },
-      [self](await_cycle& m) { return await(self, m.cycle_id); },
+      [self](await_cycle& m) {
+        auto promise = self->make_response_promise<result<awaited_cycle>>();
+        await(self, m.cycle_id, promise);
+        return promise;
+      },
       [self](kernel_query&) -> result<kernel_status> { return status_of(self); },
       [self](health_query&) -> result<part_health> {
         const auto status = status_of(self);

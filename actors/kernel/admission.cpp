@@ -54,25 +54,29 @@ store::open_occurrence slot_request(self_pointer self, occurrence slot,
 }
 
 /// Slots that the store has written, in order: what it accepted as open is to be run. Asked for
-/// twice before the first answer, as by a reload, a slot is ours both times, and run once. False:
-/// an earlier answer has told of all of them.
+/// twice before the first answer, as by a reload, a slot is ours both times, and run once. One that
+/// is not after the last may be ours as well: that one came from a clock that was wrong. True: one
+/// of them is news, ours or of another node, and the running cycle makes room for it.
 bool take_slots(self_pointer self, const std::vector<store::open_occurrence>& asked,
                 std::vector<store::any_reply>& values) {
   auto& s = self->state;
-  bool any = false;
+  bool news = false;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto& row = asked[i].slot;
-    if (s.last_slot && row.scheduled_at <= *s.last_slot)
-      continue;
-    any = true;
-    s.last_slot = row.scheduled_at;
     const auto opened = reply_of<store::open_occurrence>(values[i]);
-    if (opened && opened->opened && row.state == occurrence_state::open)
-      s.admitted.push_back(admitted(asked[i], {}));
-    else if (opened && !opened->opened)
-      s.progress = now_of(self); // another node has it
+    if (!s.last_slot || row.scheduled_at > *s.last_slot) {
+      s.last_slot = row.scheduled_at;
+      news = true;
+    }
+    if (opened && !opened->opened)
+      s.progress = now_of(self); // another node has it, or it ran before the clock was set back
+    const bool ours = opened && opened->opened && s.taken.insert(row.scheduled_at).second;
+    if (!ours || row.state != occurrence_state::open)
+      continue;
+    s.admitted.push_back(admitted(asked[i], {}));
+    news = true;
   }
-  return any;
+  return news;
 }
 
 /// Slots without an answer that are decided no more: the schedule has changed, or too many others
@@ -91,11 +95,13 @@ void doubt_others(self_pointer self, const std::vector<occurrence>& decided) {
   settle_doubts(self);
 }
 
-/// They were asked for, and may have been written. What is doubtful already is decided once.
+/// They were asked for, and may have been written. What is doubtful already is decided once, and
+/// what another answer has told of is known.
 void note_doubt(self_pointer self, const std::vector<store::open_occurrence>& asked) {
   auto& s = self->state;
   for (const auto& op : asked)
-    if (std::ranges::none_of(s.doubtful, [&](const auto& d) { return d.asked.slot == op.slot; }))
+    if (!s.taken.contains(op.slot.scheduled_at) &&
+        std::ranges::none_of(s.doubtful, [&](const auto& d) { return d.asked.slot == op.slot; }))
       s.unanswered.insert_or_assign(op.slot.scheduled_at, asked_slot{op, true});
 }
 
@@ -136,13 +142,16 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
                        st.problem = to_string(r.error());
                        if (is_doubt(r.error()))
                          note_doubt(self, asked);
-                       settle_doubts(self);
-                       return look_at(self, now_of(self) + st.parts.context->housekeeping.retry);
+                     } else {
+                       take_answered(self, asked);
+                       if (take_slots(self, asked, r->values) && decision.cancel_running)
+                         cancel_running_cycle(self);
                      }
-                     take_answered(self, asked);
+                     if (st.asking_slots == 0)
+                       st.taken.clear();
                      settle_doubts(self);
-                     if (take_slots(self, asked, r->values) && decision.cancel_running)
-                       cancel_running_cycle(self);
+                     if (!r)
+                       return look_at(self, now_of(self) + st.parts.context->housekeeping.retry);
                      start_next(self);
                      look_at(self, decision.look_again);
                    });
@@ -220,13 +229,13 @@ using trigger_promise = caf::typed_response_promise<result<trigger_reply>>;
 
 /// The store did not say that the trigger's slot is written.
 void not_opened(self_pointer self, const store::open_occurrence& asked, error why,
-                const trigger_promise& promise) {
+                const trigger_promise& promise, std::string replaced = {}) {
   auto& s = self->state;
   if (is_doubt(why) && asked.slot.state == occurrence_state::open) {
     why.next = "it may begin all the same; look with: boyd status";
     s.opening = true;
     // What has ended the store's worker twice is not given to the next one as well.
-    s.doubtful.push_back({asked, true, why.code == errc::bug});
+    s.doubtful.push_back({asked, true, why.code == errc::bug, std::move(replaced)});
     settle_doubts(self);
   }
   answer<trigger_reply>(promise, fail(std::move(why)));
@@ -245,7 +254,7 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
               if (refusal.empty())
                 self->state.opening = false;
               if (!r)
-                return not_opened(self, op, r.error(), promise);
+                return not_opened(self, op, r.error(), promise, std::move(replaced));
               // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
               if (!r->opened)
                 return open_trigger(self, trigger, refusal, promise,
@@ -254,10 +263,8 @@ void open_trigger(self_pointer self, const std::string& trigger, std::string ref
                 return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
               answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
               self->state.admitted.push_back(std::move(a));
-              // Not before the slot stands: else a store that goes away would leave neither of the
-              // two.
-              if (self->state.cycle && self->state.cycle->id() == replaced)
-                cancel_running_cycle(self);
+              // Not before the slot stands: else a store that goes away would leave neither.
+              cancel_replaced(self, replaced);
               start_next(self);
             });
 }
@@ -305,10 +312,9 @@ void begin_trigger(self_pointer self, const std::string& trigger, trigger_promis
 /// Looks up how far the oldest left-over cycle got, and goes on from there.
 void resume_next(self_pointer self) {
   auto& s = self->state;
-  s.resuming = true;
-  s.resuming_cycle = s.to_resume.front().row.cycle_id;
   auto left_over = std::move(s.to_resume.front());
   s.to_resume.pop_front();
+  s.resuming = left_over.row.cycle_id;
   store_request request;
   request.operations.emplace_back(
       store::list_decisions{left_over.row.kernel_id, {}, left_over.row.cycle_id, {}, voices + 1});
@@ -316,8 +322,7 @@ void resume_next(self_pointer self) {
   ask<store_reply>(
       self, s.parts.store, std::move(request), [self, left_over](result<store_reply> r) {
         auto& st = self->state;
-        st.resuming = false;
-        st.resuming_cycle.clear();
+        st.resuming.reset();
         const auto& row = left_over.row;
         auto decisions = r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
         auto troubles = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
@@ -368,6 +373,11 @@ void cancel_running_cycle(self_pointer self) {
   }
 }
 
+void cancel_replaced(self_pointer self, const std::string& cycle_id) {
+  if (const auto& cycle = self->state.cycle; cycle && cycle->id() == cycle_id)
+    cancel_running_cycle(self);
+}
+
 std::string missed_slots(self_pointer self) {
   const auto& s = self->state;
   if (!s.parts.context->scheduled || !s.rule || s.stopping || !s.paused.empty())
@@ -416,9 +426,6 @@ void look(self_pointer self) {
               in.node_id = st.parts.context->node_id;
               in.since = st.since;
               in.now = now_of(self);
-              // What take_slots goes by as well: no answer is dropped for a slot of a wrong clock.
-              if (st.last_slot)
-                st.last_slot = plan::believed_slot(*st.last_slot, in.now);
               in.last_slot = st.last_slot;
               in.look_every = st.parts.context->housekeeping.clock_check;
               in.running_cycle = st.cycle ? st.cycle->id() : "";

@@ -204,6 +204,9 @@ void go(self_pointer self) {
   s.problem.clear();
   for (auto& t : std::exchange(s.triggers, {}))
     admit_trigger(self, std::move(t.trigger), std::move(t.promise));
+  for (auto& [id, promises] : std::exchange(s.waiters, {}))
+    for (auto& promise : promises)
+      await(self, id, std::move(promise));
   if (s.parts.context->passive)
     return;
   s.tried_owed = true;

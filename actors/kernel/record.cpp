@@ -60,6 +60,9 @@ result<void> committed(const result<repository_reply>& r) {
   return {};
 }
 
+/// By less than this clocks differ without having been set.
+constexpr milliseconds clocks_drift = 1s;
+
 /// What finished in the very millisecond of the earlier record is asked for again: nobody knows
 /// from the times alone which came first. The record itself does.
 bool is_told_by(const cycle_record& earlier, const dispatch& d) {
@@ -69,6 +72,14 @@ bool is_told_by(const cycle_record& earlier, const dispatch& d) {
          });
 }
 
+/// What ended later than now did so before the clock was set back, and was told then.
+bool is_told(const dispatch& d, const std::optional<cycle_record>& latest,
+             const result<std::vector<cycle_record>>& history, utc_time now) {
+  const auto told = [&](const cycle_record& c) { return is_told_by(c, d); };
+  return d.finished_at > now + clocks_drift || (latest && told(*latest)) ||
+         (history && std::ranges::any_of(*history, told));
+}
+
 /// When the latest cycle ended, by today's clock: one that was set back since then gives what ends
 /// now an earlier time.
 utc_time end_of_latest(self_pointer self) {
@@ -76,7 +87,6 @@ utc_time end_of_latest(self_pointer self) {
   const auto recorded = *s.latest->finished_at;
   if (!s.latest_ended)
     return recorded;
-  constexpr milliseconds clocks_drift = 1s;
   const auto since = s.parts.context->ports.clock->steady() - *s.latest_ended;
   const auto by_now = now_of(self) - since;
   return by_now + clocks_drift < recorded ? by_now : recorded;
@@ -118,7 +128,7 @@ void record_row(self_pointer self) {
           rows->resize(std::min(rows->size(), late_results));
           for (auto& d : *rows)
             if (d.cycle_id != st.cycle->id() && is_final(d.status) &&
-                !(st.latest && is_told_by(*st.latest, d)))
+                !is_told(d, st.latest, history, now_of(self)))
               late.push_back(std::move(d));
         }
     }
@@ -380,7 +390,7 @@ void cycle_done(self_pointer self) {
   s.tried_owed = false;
   s.rendering_is_behind = s.cycle->rendering_is_behind() || !s.owed.empty();
   // A left-over cycle may be older than one that is recorded.
-  if (s.becomes_latest) {
+  if (s.becomes_latest || !s.latest) {
     s.latest = record;
     s.latest_ended = s.cycle_since + milliseconds{record.duration_ms};
   }

@@ -76,6 +76,7 @@ struct doubtful_slot {
   store::open_occurrence asked;
   bool of_trigger = false; ///< the gate is shut for others until it is known
   bool only_look = false;  ///< the store, or its worker, did not bear that it was written
+  std::string replaced{};  ///< the cycle that is cancelled when it stands; empty: none
 };
 
 /// The rows that a cycle begins with, where they came with its slot.
@@ -89,6 +90,8 @@ struct waiting_trigger {
   std::string trigger;
   caf::typed_response_promise<result<trigger_reply>> promise;
 };
+
+using awaited_promise = caf::typed_response_promise<result<awaited_cycle>>;
 
 struct kernel_state {
   kernel_parts parts;
@@ -111,7 +114,8 @@ struct kernel_state {
   /// Slots whose row was asked for without an answer. Asked for again as it was, it is known as our
   /// own; in any other form it would be nobody's.
   std::map<utc_time, asked_slot> unanswered;
-  int asking_slots = 0; ///< requests for slots of the schedule under way
+  int asking_slots = 0;     ///< requests for slots of the schedule under way
+  std::set<utc_time> taken; ///< slots that were answered for while other requests are under way
   std::deque<doubtful_slot> doubtful;
   bool deciding_doubt = false; ///< of the first one: asked for, or to be asked for again soon
   std::deque<admitted_slot> admitted;
@@ -148,13 +152,12 @@ struct kernel_state {
 
   std::uint64_t look_generation = 0;
   std::uint64_t step_generation = 0;
-  std::map<std::string, std::vector<caf::typed_response_promise<result<awaited_cycle>>>> waiters;
+  std::map<std::string, std::vector<awaited_promise>> waiters;
   std::vector<event_listener_actor> listeners;
   std::optional<caf::typed_response_promise<result<finish_reply>>> finishing;
   bool final_block = false; ///< being written: no step of the cycle runs any more
   bool opening = false;     ///< a trigger has passed the gate; it is not known to be in the ledger
-  bool resuming = false;    ///< a left-over cycle is being looked up
-  std::string resuming_cycle; ///< its id
+  std::optional<std::string> resuming; ///< the left-over cycle that is being looked up
 
   static inline const char* name = "kernel";
 };
@@ -171,6 +174,11 @@ void admit_trigger(self_pointer self, std::string trigger,
                    caf::typed_response_promise<result<trigger_reply>> promise);
 /// Ends every dispatch of the running cycle that is not final (overlap: cancel).
 void cancel_running_cycle(self_pointer self);
+/// The same if it is this one that runs.
+void cancel_replaced(self_pointer self, const std::string& cycle_id);
+/// Answers when the cycle is recorded to its end: at once when it is, or when nobody here will end
+/// it. Before the kernel has loaded nobody knows.
+void await(self_pointer self, const std::string& id, awaited_promise promise);
 /// Starts the next admitted or left-over cycle when none runs.
 void start_next(self_pointer self);
 

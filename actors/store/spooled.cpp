@@ -241,7 +241,7 @@ result<void> store_session::record_some(spooled_items some) {
   if (some.size() == 1)
     return set_aside(some[0], why);
   for (const auto half : {some.first(some.size() / 2), some.subspan(some.size() / 2)}) {
-    if (is_hindrance(why) && clock_.steady() >= turn_ends_) {
+    if (clock_.steady() >= turn_ends_) {
       why_late_ = why;
       untried_.insert(untried_.end(), half.begin(), half.end());
     } else if (auto recorded = record_some(half); !recorded) {

@@ -151,12 +151,10 @@ class decider {
 
 } // namespace
 
-utc_time believed_slot(utc_time slot, utc_time now) {
-  return slot > now + limits::clock_step ? now - 2 * limits::clock_check : slot;
-}
-
 slot_decision decide_slots(const schedule_rule& rule, const slot_input& in) {
-  const utc_time base = believed_slot(in.last_slot.value_or(in.since), in.now);
+  utc_time base = in.last_slot.value_or(in.since);
+  if (base > in.now + limits::clock_step)
+    base = in.now - 2 * limits::clock_check;
   const due_slots due = find_due(rule, in, base);
   slot_decision out = decider{rule, in}.take(due);
   out.next_slot = rule.next_after(due.slots.empty() ? base : due.slots.back().slot);

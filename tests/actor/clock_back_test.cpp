@@ -1,7 +1,4 @@
-#include "actors/node/root.hpp"
-#include "node_fixture.hpp"
-#include "src/adapters/tz/zones.hpp"
-#include "support/pch.hpp"
+#include "lone_agent.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,52 +6,55 @@
 #include <string>
 #include <vector>
 
-// A node whose clock is set back by an hour, between its cycles or its lives.
+// A node whose clock is set, between its cycles or its lives.
 
 namespace boyd::kernel_clock_back_test {
 
 using namespace boyd;
-using boyd::test::simulated_node;
+using boyd::test::lone_agent_node;
 using nlohmann::json;
 
 namespace {
 
-struct lone_node : simulated_node {
-  root_actor root;
-
-  lone_node() {
-    context->ports.zones = adapters::make_time_zones();
-    context->scheduled = false;
-    config::agent agent;
-    agent.agent_id = "agent";
-    agent.run.emplace<config::command_executor>().argv = {"agent"};
-    kernel().agents.push_back(agent);
-    processes->define("agent", sim::sim_program{});
-  }
-
-  void start() {
-    root = actors.own(spawn_root(actors.system(), context, configuration));
-    caf::anon_send(root, start_claiming{});
-    actors.advance(1s);
-  }
-
-  json call(const std::string& method, const std::string& path, bool wait = false) {
-    api_request request;
-    request.method = method;
-    request.path = path;
-    if (wait)
-      request.query["wait"] = "1";
-    auto answer = actors.ask<api_response>(root, request);
-    actors.advance(10s);
-    REQUIRE(answer.ok());
-    INFO(answer.value().body);
-    REQUIRE(answer.value().status < 300);
-    return json::parse(answer.value().body);
+struct lone_node : lone_agent_node {
+  json ask(const std::string& method, const std::string& path, bool wait = false) {
+    const auto answer = call(method, path, wait);
+    INFO(answer.body);
+    REQUIRE(answer.status < 300);
+    return json::parse(answer.body);
   }
 
   /// Begins a cycle and lets it end.
   std::string run_cycle() {
-    return call("POST", "/api/v1/cycles").at("cycle_id").get<std::string>();
+    const auto begun = ask("POST", "/api/v1/cycles");
+    actors.advance(10s);
+    return begun.at("cycle_id").get<std::string>();
+  }
+
+  /// With cycles by the minute.
+  void schedule() {
+    kernel().when.expression = "@every 1m";
+    context->scheduled = true;
+  }
+
+  /// A slot of the schedule in the ledger, as another clock has left it.
+  void leave_slot(utc_time at) {
+    occurrence slot;
+    slot.kernel_id = "default";
+    slot.scheduled_at = at;
+    slot.trigger = "schedule";
+    slot.node_id = context->node_id;
+    slot.state = occurrence_state::missed;
+    slot.created_at = actors.clock()->now();
+    const auto store = sim::make_sim_store(database);
+    REQUIRE(store->open());
+    REQUIRE(store->apply({store::open_occurrence{slot}}));
+  }
+
+  bool all_well() const {
+    return std::ranges::all_of(database->all_cycles(), [](const auto& each) {
+      return each.second.status == cycle_status::success && each.second.dispatched == 1;
+    });
   }
 
   /// A cycle that an earlier life began at this time and did not end.
@@ -101,8 +101,8 @@ TEST_CASE("case 23 clock-step: set back by an hour, the cycle that began last is
   n.actors.clock()->jump(-1h);
   const auto after = n.run_cycle();
   REQUIRE(before != after);
-  CHECK(n.call("GET", "/api/v1/cycles/" + after, true).at("cycle_id") == after);
-  CHECK(n.call("GET", "/api/v1/status").dump().find(after) != std::string::npos);
+  CHECK(n.ask("GET", "/api/v1/cycles/" + after, true).at("cycle_id") == after);
+  CHECK(n.ask("GET", "/api/v1/status").dump().find(after) != std::string::npos);
 }
 
 TEST_CASE("case 23 clock-step: what ends after the clock was set back stands in the next record") {
@@ -129,7 +129,7 @@ TEST_CASE("case 23 clock-step: cycles that were left over go on in the order in 
   CHECK(n.committed() == std::vector<std::string>{"01900000-0000-7000-8000-00000000000a",
                                                   "01900000-0000-7000-8000-00000000000b"});
   CHECK(n.file("STATE.md").find("00000000000b") != std::string::npos);
-  CHECK(n.call("GET", "/api/v1/cycles/01900000-0000-7000-8000-00000000000b", true).at("status") ==
+  CHECK(n.ask("GET", "/api/v1/cycles/01900000-0000-7000-8000-00000000000b", true).at("status") ==
         "success");
 }
 
@@ -137,31 +137,53 @@ TEST_CASE(
     "case 23 clock-step: a slot of a clock that was years ahead stops no schedule, in this life "
     "and the next") {
   lone_node n;
-  n.kernel().when.expression = "@every 1m";
-  n.context->scheduled = true;
-  const auto now = n.actors.clock()->now();
-  occurrence wrong;
-  wrong.kernel_id = "default";
-  wrong.scheduled_at = now + 24h * 365 * 12;
-  wrong.trigger = "schedule";
-  wrong.node_id = n.context->node_id;
-  wrong.state = occurrence_state::missed;
-  wrong.created_at = now;
-  const auto store = sim::make_sim_store(n.database);
-  REQUIRE(store->open());
-  REQUIRE(store->apply({store::open_occurrence{wrong}}));
+  n.schedule();
+  n.leave_slot(n.actors.clock()->now() + 24h * 365 * 12);
   for (std::size_t life = 1; life <= 2; ++life) {
     n.start();
     n.actors.advance(10min);
-    const auto& cycles = n.database->all_cycles();
-    CHECK(cycles.size() >= 9 * life);
-    CHECK(cycles.size() <= 12 * life);
-    CHECK(std::ranges::all_of(
-        cycles, [](const auto& each) { return each.second.status == cycle_status::success; }));
-    caf::anon_send(n.root, shutdown_order{{}, 1s});
-    n.actors.advance(1min);
-    REQUIRE(n.actors.ended(n.root));
+    CHECK(n.database->all_cycles().size() >= 9 * life);
+    CHECK(n.database->all_cycles().size() <= 12 * life);
+    CHECK(n.all_well());
+    n.stop();
   }
+}
+
+TEST_CASE("case 23 clock-step: when a clock that was years behind is set right, nothing of these "
+          "years is made up for") {
+  lone_node n;
+  n.schedule();
+  n.kernel().when.misfire = config::misfire_policy::all;
+  n.start();
+  n.actors.advance(10min);
+  const auto before = n.database->all_cycles().size();
+  n.actors.clock()->jump(-24h * 365 * 12);
+  n.actors.advance(10min);
+  n.actors.clock()->jump(24h * 365 * 12);
+  n.actors.advance(10min);
+  CHECK(n.database->all_cycles().size() >= before + 18);
+  CHECK(n.database->all_cycles().size() <= before + 34); // the ten minutes behind are made up for
+  CHECK(n.database->all_slots().size() < 100);
+  CHECK(n.all_well());
+}
+
+TEST_CASE("case 23 clock-step: a time that comes again cancels nothing for slots that have run") {
+  lone_node n;
+  n.schedule();
+  n.kernel().when.overlap = config::overlap_policy::cancel;
+  n.kernel().agents.front().timeout = 30min;
+  n.start();
+  n.actors.advance(10min);
+  n.leave_slot(n.actors.clock()->now() + 24h * 365);
+  const auto now = std::chrono::floor<std::chrono::minutes>(n.actors.clock()->now());
+  for (int later = 0; later < 15; ++later)
+    n.leave_slot(now + later * 1min);
+  n.stop();
+  n.start();
+  n.processes->define("agent", sim::sim_program{.duration = 5min});
+  n.run_cycle();
+  n.actors.advance(6min);
+  CHECK(n.all_well());
 }
 
 } // namespace boyd::kernel_clock_back_test

@@ -1,58 +1,30 @@
-#include "actors/node/root.hpp"
 #include "boyd/core/fault_points.hpp"
-#include "node_fixture.hpp"
-#include "src/adapters/tz/zones.hpp"
-#include "support/pch.hpp"
+#include "lone_agent.hpp"
 
 #include <algorithm>
 
 namespace boyd::held_act_test {
 
 using namespace boyd;
-using boyd::test::simulated_node;
+using boyd::test::lone_agent_node;
 
 namespace {
 
 /// A node with one cycle behind it, to be started again on the same home; its one agent now never
 /// ends by itself.
-struct restarted_node : simulated_node {
-  root_actor root;
-
+struct restarted_node : lone_agent_node {
   restarted_node() {
-    context->ports.zones = adapters::make_time_zones();
-    context->scheduled = false;
-    config::agent agent;
-    agent.agent_id = "agent";
-    agent.run.emplace<config::command_executor>().argv = {"agent"};
-    kernel().agents.push_back(agent);
-    processes->define("agent", sim::sim_program{});
     start();
     begin_cycle();
     actors.advance(10s);
     REQUIRE(repositories->commits(kernel_home).back().info.subject.starts_with("cycle "));
-    caf::anon_send(root, shutdown_order{{}, 1s});
-    actors.advance(1min);
-    REQUIRE(actors.ended(root));
+    stop();
     processes->define("agent", sim::sim_program{.hang = true});
   }
 
   ~restarted_node() { faults::disarm(); }
 
-  void start() {
-    root = actors.own(spawn_root(actors.system(), context, configuration));
-    caf::anon_send(root, start_claiming{});
-    actors.advance(1s);
-  }
-
-  void begin_cycle() {
-    api_request request;
-    request.method = "POST";
-    request.path = "/api/v1/cycles";
-    auto begun = actors.ask<api_response>(root, request);
-    actors.advance(1s);
-    REQUIRE(begun.ok());
-    REQUIRE(begun.value().status < 300);
-  }
+  void begin_cycle() { REQUIRE(call("POST", "/api/v1/cycles").status < 300); }
 
   /// Agents begin late, with something else that is ten seconds late.
   void check_held() {

@@ -1,8 +1,6 @@
-#include "actors/node/root.hpp"
+#include "actors/keeper/core.hpp"
 #include "boyd/core/fault_points.hpp"
-#include "node_fixture.hpp"
-#include "src/adapters/tz/zones.hpp"
-#include "support/pch.hpp"
+#include "lone_agent.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -14,41 +12,18 @@
 namespace boyd::triggers_test {
 
 using namespace boyd;
-using boyd::test::simulated_node;
+using boyd::test::lone_agent_node;
 using nlohmann::json;
 
 namespace {
 
-struct asked_node : simulated_node {
-  root_actor root;
-
+struct asked_node : lone_agent_node {
   explicit asked_node(config::overlap_policy overlap = config::overlap_policy::skip) {
-    context->ports.zones = adapters::make_time_zones();
-    context->scheduled = false;
-    config::agent agent;
-    agent.agent_id = "agent";
-    agent.run.emplace<config::command_executor>().argv = {"agent"};
-    kernel().agents.push_back(agent);
     kernel().when.overlap = overlap;
-    processes->define("agent", sim::sim_program{});
-    root = actors.own(spawn_root(actors.system(), context, configuration));
-    caf::anon_send(root, start_claiming{});
-    actors.advance(1s);
+    start();
   }
 
   ~asked_node() { faults::disarm(); }
-
-  api_response call(const std::string& method, const std::string& path, bool wait = false) {
-    api_request request;
-    request.method = method;
-    request.path = path;
-    if (wait)
-      request.query["wait"] = "1";
-    auto answer = actors.ask<api_response>(root, request);
-    actors.advance(1s);
-    REQUIRE(answer.ok());
-    return answer.value();
-  }
 
   json begin() { return json::parse(call("POST", "/api/v1/cycles").body); }
 
@@ -85,6 +60,45 @@ TEST_CASE("while a cycle is being cancelled one trigger waits, and the next is r
   const auto refused = n.begin();
   CHECK(refused.at("admitted") == false);
   CHECK(refused.at("reason") == "a cycle is running and another one waits");
+}
+
+TEST_CASE("a wait that comes before the kernel has loaded is answered when it has", "[progress]") {
+  asked_node n;
+  n.stop();
+  faults::arming refusal;
+  refusal.point = "kernel.load";
+  refusal.count = 3;
+  REQUIRE(faults::arm({refusal}, 1));
+  n.start();
+  api_request request;
+  request.method = "GET";
+  request.path = "/api/v1/cycles/01900000-0000-7000-8000-000000000000";
+  request.query["wait"] = "1";
+  auto answer = n.actors.ask<api_response>(n.root, request);
+  n.actors.advance(1min);
+  REQUIRE(answer.ok());
+  CHECK(answer.value().status == 404);
+}
+
+TEST_CASE("a trigger in doubt that is found to stand cancels the running cycle, too",
+          "[progress]") {
+  asked_node n(config::overlap_policy::cancel);
+  n.processes->define("agent", sim::sim_program{.duration = 10min});
+  REQUIRE(n.begin().at("admitted") == true);
+  n.actors.advance(1s);
+  // Written and not answered for; the store's worker ends when it is repeated.
+  faults::arming lost;
+  lost.point = "store.admit";
+  lost.what = faults::action::drop;
+  faults::arming crash = lost;
+  crash.what = faults::action::crash;
+  crash.after = 1;
+  crash.count = keeper_poison_crashes;
+  REQUIRE(faults::arm({lost, crash}, 1));
+  CHECK(n.call("POST", "/api/v1/cycles").status == 202); // by the ledger
+  n.actors.advance(1min);
+  CHECK(n.database->all_cycles().size() == 2);
+  CHECK(n.cancelled() == 1);
 }
 
 TEST_CASE("a trigger whose slot the store does not take cancels nothing", "[progress]") {

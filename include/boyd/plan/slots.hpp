@@ -65,10 +65,6 @@ struct slot_decision {
 /// ledger's key refuses those that were written before.
 slot_decision decide_slots(const schedule_rule& rule, const slot_input& in);
 
-/// The last slot as decide_slots takes it at `now`: one from a wrong clock counts as none that is
-/// due.
-utc_time believed_slot(utc_time slot, utc_time now);
-
 /// The newest slot of trigger `schedule` among `rows` (any order).
 std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows);
 
