@@ -28,13 +28,7 @@ namespace boyd {
 template <class T>
 using answers = result<T>;
 
-// -- keepers: stable handles before disposable workers that may block
-// ------------------------------
-
-/// Asks whether the part is well; every part answers.
-using health_actor = caf::typed_actor<
-    // How are you?
-    caf::replies_to<health_query>::with<answers<part_health>>>;
+// -- keepers: stable handles before disposable workers that may block ----------------------------
 
 /// Hears what happens to the queue.
 using queue_listener_actor = caf::typed_actor<
@@ -374,8 +368,6 @@ using gateway_actor = caf::typed_actor<
     // Something happened in a cycle.
     caf::reacts_to<cycle_event>,
     // New configuration, with the same kernels.
-    caf::reacts_to<reload_order>,
-    // How are you?
-    caf::replies_to<health_query>::with<answers<part_health>>>;
+    caf::reacts_to<reload_order>>;
 
 } // namespace boyd

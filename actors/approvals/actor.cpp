@@ -388,7 +388,10 @@ approvals_impl::behavior_type approvals_behavior(self_pointer self, node_context
       [](dispatches_settled&) {
         // a run that ends says so itself
       },
-      [self](reload_order& m) { self->state.configuration = m.configuration; },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        self->state.configuration = m.configuration;
+      },
       [](health_query&) -> result<part_health> { return part_health{}; },
       [self](room_tick& m) {
         if (m.number != self->state.ticks)

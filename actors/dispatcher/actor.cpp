@@ -434,7 +434,7 @@ void give_back(self_pointer self, const std::vector<store::rescue_expired::own_r
   for (const auto& row : rows)
     if (!s.core->has(row.dispatch_id, row.fence))
       items.push_back(queue::released(row.dispatch_id, row.fence, "nobody ran it"));
-  if (items.empty())
+  if (items.empty() || faults::lost("dispatcher.expired"))
     return;
   s.core->due(items.size(), s.last_due.priority);
   s.core->settle(std::move(items));
@@ -445,6 +445,7 @@ void give_back(self_pointer self, const std::vector<store::rescue_expired::own_r
 /// stricter policy holds at once. The next attempts take the new one. An agent that is gone keeps
 /// its last settings until the pool has drained it.
 void reload(self_pointer self, const configuration_ptr& configuration) {
+  faults::may_crash("parts.reload");
   auto& s = self->state;
   const auto* kernel = configuration->find_kernel(s.parts.kernel_id);
   const auto* agent = kernel == nullptr ? nullptr : config::find_agent(*kernel, s.parts.agent_id);
@@ -463,6 +464,7 @@ void reload(self_pointer self, const configuration_ptr& configuration) {
 
 /// Nothing new; what runs goes on until the grace is over, if it ever is.
 void drain(self_pointer self, milliseconds grace) {
+  faults::may_crash("dispatcher.drain");
   self->state.removed = grace == unlimited_grace;
   self->state.core->drain();
   if (!self->state.removed)
@@ -549,6 +551,8 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       [self](expired_rows& m) { give_back(self, m.rows); },
       [self](drain_order& m) { drain(self, m.grace); },
       [self](hurry_order&) {
+        if (faults::lost("dispatcher.hurry"))
+          return;
         self->state.removed = false;
         self->state.core->drain();
         self->state.core->cancel_all(cancel_cause::shutdown);

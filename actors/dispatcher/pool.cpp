@@ -332,9 +332,15 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
           if (auto d = handle_of(self, id))
             self->send(d, m);
       },
-      [self](reload_order& m) { reload(self, m); },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        reload(self, m);
+      },
       [self](drain_order& m) { return drain(self, m); },
-      [self](drained& m) { on_drained(self, m.name); },
+      [self](drained& m) {
+        faults::may_crash("dispatchers.drained");
+        on_drained(self, m.name);
+      },
       [self](hurry_order& m) {
         for (const auto& [id, member] : self->state.members)
           if (auto d = handle_of(self, id))

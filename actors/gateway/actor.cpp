@@ -276,10 +276,15 @@ gateway_impl::gateway_part::behavior_type gateway_behavior(gateway_impl::self_po
           handle(x);
         return x->promise;
       },
-      [self](watch_events& m) { self->state.watchers.push_back(std::move(m.sink)); },
+      [self](watch_events& m) {
+        faults::may_crash("parts.subscribe");
+        self->state.watchers.push_back(std::move(m.sink));
+      },
       [self](cycle_event& m) { tell_watchers(self, m); },
-      [self](reload_order& m) { self->state.parts.configuration = std::move(m.configuration); },
-      [](health_query&) -> result<part_health> { return part_health{}; },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        self->state.parts.configuration = std::move(m.configuration);
+      },
       [self](ping&) {
         auto& s = self->state;
         return s.probers.answer(self, s.parts.context->ports.clock->steady());

@@ -268,7 +268,10 @@ governor_impl::behavior_type governor_behavior(self_pointer self, node_context_p
                     [self, m = std::move(m)](const error*) { release(self, m); });
       },
       [self](governors_query&) -> result<governors_reply> { return status_of(self); },
-      [self](reload_order& m) { set_limits(self, *m.configuration); },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        set_limits(self, *m.configuration);
+      },
       [](health_query&) -> result<part_health> { return part_health{}; },
       [self](governor_tick& m) {
         if (m.number != self->state.ticks)

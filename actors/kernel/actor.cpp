@@ -3,6 +3,7 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <spdlog/spdlog.h>
@@ -166,13 +167,18 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
         h.reason = status.problem;
         return h;
       },
-      [self](reload_order& m) { reload(self, m.configuration); },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        reload(self, m.configuration);
+      },
       [self](stop_order&) {
+        faults::may_crash("kernel.stop");
         self->state.stopping = true;
         stop_questions_of(self);
       },
       [self](finish_order&) { return finish(self); },
       [self](subscribe_events& m) {
+        faults::may_crash("parts.subscribe");
         self->monitor(m.listener);
         self->state.listeners.push_back(m.listener);
       },

@@ -174,7 +174,10 @@ librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
         return check(self, request);
       },
       [self](health_query&) { return health_of(self->state); },
-      [self](reload_order& m) { self->state.configuration = m.configuration; },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        self->state.configuration = m.configuration;
+      },
       [self](helper_overdue& m) { give_up_waiting(self, m.id); },
       [self](ping&) {
         return self->state.pings.answer(self, self->state.context->ports.clock->steady());

@@ -4,6 +4,7 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/redact.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/web_address.hpp"
 #include "boyd/mcp/catalogue.hpp"
 #include "boyd/tools/policy.hpp"
@@ -466,7 +467,10 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](mcp_cancel& m) { cancel(self, m); },
       [self](mcp_servers_query& m) { return servers(self, m); },
       [self](mcp_trust_order& m) { return decide_trust(self, m); },
-      [self](reload_order& m) { reload(self, m); },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        reload(self, m);
+      },
       [self](tree_query&) -> result<tree_reply> { return tree_of(self); },
       [self](actor_order& m) -> result<actor_order_reply> {
         auto done = self->state.shell->obey(m);

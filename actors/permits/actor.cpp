@@ -48,7 +48,7 @@ permit_core::holder_id id_of(self_pointer self, const permit_holder_actor& holde
 
 /// Who got some.
 std::vector<permit_core::grant> hand_out(self_pointer self) {
-  (void)faults::pass("permits.grant"); // it can only crash
+  faults::may_crash("permits.grant");
   auto& s = self->state;
   const auto grants = s.core.distribute();
   for (const auto& g : grants)
@@ -90,16 +90,24 @@ permits_impl::behavior_type permits_behavior(self_pointer self, permit_limits fi
   self->set_down_handler([self](caf::down_msg& m) { forget(self, m.source); });
   self->state.core.set_limits(first.node, first.kernels);
   return {
-      [self](permit_request& m) { wish(self, m); },
+      [self](permit_request& m) {
+        faults::may_crash("permits.ask");
+        wish(self, m);
+      },
       [self](permit_release& m) {
+        faults::may_crash("permits.release");
         self->state.core.release(id_of(self, m.holder), m.count);
         hand_out(self);
       },
       [self](permit_limits& m) {
+        faults::may_crash("parts.reload");
         self->state.core.set_limits(m.node, m.kernels);
         hand_out(self);
       },
-      [self](permit_pacing& m) { pace(self, m.runs); },
+      [self](permit_pacing& m) {
+        faults::may_crash("permits.pace");
+        pace(self, m.runs);
+      },
       [self](permits_query&) -> result<permits_status> {
         const auto& core = self->state.core;
         permits_status status;

@@ -48,6 +48,8 @@ planner_impl::behavior_type planner_behavior(self_pointer self, planner_parts pa
       [self](plan_request& m) { return decide(self, m); },
       [self](reduce_request& m) { return reduce_with_model(self, m); },
       [self](stop_questions& m) {
+        if (faults::lost("planner.stop"))
+          return;
         stop_plan(self, m.kernel_id);
         stop_reduction(self, m.kernel_id);
       },

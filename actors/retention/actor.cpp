@@ -50,10 +50,14 @@ void remove_finished(self_pointer self) {
   op.age = s.configuration->node_settings.retention;
   op.limit = limits::retention_batch;
   op.node_age = std::max(op.age, op.node_age);
+  op.node_id = s.context->node_id;
   ask_store(self, s.store, op, [self, later](result<store::remove_finished::reply> r) {
     if (!r)
       spdlog::warn("retention: nothing is removed: {}", to_string(r.error()));
-    if (r && r->removed > 0)
+    if (r && r->ended > 0)
+      spdlog::warn("retention: {} cycles and slots of nodes that did not return have been ended",
+                   r->ended);
+    if (r && r->removed + r->ended > 0)
       self->send(self, retention_tick{});
     else
       look_in(self, later);
@@ -71,7 +75,10 @@ retention_impl::behavior_type retention_behavior(self_pointer self, node_context
   if (!s.context->passive)
     look_in(self, std::min(first_look, s.context->housekeeping.retention));
   return {
-      [self](reload_order& m) { self->state.configuration = m.configuration; },
+      [self](reload_order& m) {
+        faults::may_crash("parts.reload");
+        self->state.configuration = m.configuration;
+      },
       [self](retention_tick&) { remove_finished(self); },
   };
 }

@@ -4,6 +4,7 @@
 #include "actors/store/news.hpp"
 #include "actors/store/performer.hpp"
 #include "actors/support/fault_context.hpp"
+#include "boyd/core/fault_points.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -223,6 +224,7 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
   return {
       [self](store_request& r) { return accept(self, r); },
       [self](subscribe_queue& m) {
+        faults::may_crash("parts.subscribe");
         if (m.listener) {
           self->monitor(m.listener);
           self->state.listeners.push_back(m.listener);

@@ -2,6 +2,7 @@
 
 #include "actors/supervision/core.hpp"
 #include "actors/support/handlers.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/restart_log.hpp"
 #include "boyd/core/result.hpp"
@@ -23,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,6 +136,8 @@ class supervisor_shell {
 
   /// A child's answer to a ping.
   void on_pong(const caf::strong_actor_ptr& sender, pong& answer) {
+    if (faults::lost("supervision.answer"))
+      return;
     for (auto& [id, c] : children_) {
       if (!c.handle || !sender || c.handle.address() != sender)
         continue;
@@ -302,6 +306,8 @@ class supervisor_shell {
   void start_child(const std::string& id) {
     auto& c = children_.at(id);
     try {
+      if (auto passed = faults::pass("supervision.start"); !passed)
+        throw std::runtime_error(passed.error().what);
       c.handle = c.make();
       ++c.incarnation;
       c.pings = 0;
@@ -338,8 +344,9 @@ class supervisor_shell {
 
   void stop_child(const std::string& id) {
     auto& c = children_.at(id);
-    caf::anon_send<caf::message_priority::high>(
-        c.handle, caf::exit_msg{self_->address(), caf::exit_reason::user_shutdown});
+    if (!faults::lost("supervision.stop"))
+      caf::anon_send<caf::message_priority::high>(
+          c.handle, caf::exit_msg{self_->address(), caf::exit_reason::user_shutdown});
     self_->delayed_send(self_, core_.stop_grace(id), stop_overdue{{}, id, c.incarnation});
   }
 

@@ -54,6 +54,7 @@ struct way {
   std::string long_run{}; ///< for how many seconds the first agent sleeps
   bool cancels = false;   ///< the operator ends what runs
   bool new_goal = false;  ///< a person writes another GOAL.md: snapshots follow it
+  bool reloads = false;   ///< the configuration is read again
 };
 
 way way_to(const std::string& point) {
@@ -68,6 +69,9 @@ way way_to(const std::string& point) {
       {"graph_recorder.read", "graph_recorder.append"},
       {"repository.open", "git_committer.commit"},
       {"kernel.load", "kernel.step"},
+      {"parts.subscribe", "kernel.step"},
+      {"supervision.start", "planner.plan"},
+      {"supervision.stop", "permits.grant"},
       {"dispatchers.recover", "permits.grant"}};
   if (const auto it = behind.find(point); it != behind.end())
     return {dies(it->second)};
@@ -89,6 +93,8 @@ way way_to(const std::string& point) {
     return {dies("kernel.step"), {"status"}, {}, false, true};
   if (point == "repository.read")
     return {{}, {"state", "log"}};
+  if (point == "parts.reload")
+    return {{}, {"status"}, {}, false, false, true};
   return {{}, {"status"}, point == "store.renew" ? "2" : ""};
 }
 
@@ -98,16 +104,23 @@ way way_to(const std::string& point) {
 /// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp), a run that asks a person
 /// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
 /// a run or another durable file (tests/actor/workspace_test.cpp), a new graph.jsonl
-/// (tests/unit/core/fault_ports_test.cpp).
+/// (tests/unit/core/fault_ports_test.cpp), the end of a node, a lease that ran out and runs that a
+/// crash ended (tests/actor/order_faults_test.cpp), a planner's question (tests/actor).
 bool out_of_reach(const std::string& point) {
-  static const std::set<std::string> points{
-      "approvals.answer", "approvals.ask",    "approvals.end",
-      "approvals.notify", "approvals.use",    "governor.answer",
-      "governor.place",   "governor.release", "home.lock",
-      "home.crash_note",  "models.answer",    "graph_recorder.sync_directory",
-      "models.call",      "repository.pack",  "retention.run",
-      "store.migrate",    "store.wakeup",     "workspace.rename",
-      "workspace.repair", "workspace.sync",   "workspace.sync_directory"};
+  static const std::set<std::string> points{"approvals.answer",    "approvals.ask",
+                                            "approvals.end",       "approvals.notify",
+                                            "approvals.use",       "governor.answer",
+                                            "governor.place",      "governor.release",
+                                            "home.lock",           "home.crash_note",
+                                            "models.answer",       "graph_recorder.sync_directory",
+                                            "models.call",         "repository.pack",
+                                            "retention.run",       "dispatcher.drain",
+                                            "dispatcher.hurry",    "dispatcher.expired",
+                                            "dispatchers.drained", "kernel.stop",
+                                            "permits.pace",        "planner.stop",
+                                            "store.migrate",       "store.wakeup",
+                                            "workspace.rename",    "workspace.repair",
+                                            "workspace.sync",      "workspace.sync_directory"};
   return points.contains(point) || point.starts_with("mcp.") || point.starts_with("file_tools.") ||
          point.starts_with("worktrees.");
 }
@@ -231,6 +244,8 @@ class sweep {
       cancel_what_runs(point + " " + action);
     else
       (void)site_.run({"cycle"}); // the fault may take the answer away
+    if (arranged.reloads)
+      node_->signal(SIGHUP);
     (void)site_.run(arranged.ask);
     const bool struck = eventually([&] { return strikes_at(point) > 0 || !node_->running(); });
     std::filesystem::remove(site_.outside("long"));

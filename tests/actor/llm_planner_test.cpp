@@ -271,6 +271,22 @@ TEST_CASE("fault points: an answer that breaks off or is damaged leads to the fa
   }
 }
 
+TEST_CASE("fault points: a planner that is not told to stop ends at its own limit", "[llm]") {
+  const faults::isolation of_this_test;
+  fixture f;
+  const auto plan = f.plan("c1");
+  f.actors.advance(5s);
+  REQUIRE(faults::arm({{"planner.stop", faults::action::drop}}, 1));
+  caf::anon_send(f.planner, stop_questions{{}, "default"});
+  f.actors.run_all();
+  CHECK(faults::triggered("planner.stop") == 1);
+  CHECK_FALSE(plan.answered());
+  CHECK(f.models->running() == 1);
+  f.actors.advance(f.kernel().plan.ask.timeout + 2 * limits::request_timeout);
+  CHECK(plan.answered());
+  CHECK(f.models->running() == 0);
+}
+
 TEST_CASE("llm planner: whoever waits no longer takes the call with it", "[llm]") {
   fixture f;
   const auto stopped = f.plan("c1");

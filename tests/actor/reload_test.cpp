@@ -1,5 +1,6 @@
 #include "actors/node/reload.hpp"
 #include "actors/node/root.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
@@ -70,6 +71,13 @@ struct fixture : simulated_node {
     r.method = "POST";
     r.path = "/api/v1/reload";
     return actors.ask<api_response>(root, std::move(r));
+  }
+
+  int permits_limit() {
+    auto answer = ask("/api/v1/status");
+    actors.advance(5s);
+    REQUIRE(answer.ok());
+    return json::parse(answer.value().body).at("permits").at("limit").get<int>();
   }
 
   std::optional<child_status> part(const std::string& name) {
@@ -192,6 +200,36 @@ TEST_CASE("a reload waits for the end of what it removes", "[reload]") {
   f.actors.advance(10s);
   CHECK(heard.ok());
   CHECK(f.state_of("kernel:second").empty());
+}
+
+TEST_CASE("fault points: a part that dies as it takes a reload starts with the new configuration",
+          "[reload][faults]") {
+  const faults::isolation of_this_test;
+  fixture f;
+  auto with_agent = f.changed();
+  with_agent->kernels.front().agents.emplace_back().agent_id = "a";
+  f.reload(with_agent);
+  // One part after the other, until a reload meets none any more.
+  constexpr std::int64_t parts_at_most = 20;
+  std::int64_t parts = 0;
+  for (bool struck = true; struck && parts < parts_at_most; ++parts) {
+    faults::arming dies{"parts.reload", faults::action::crash};
+    dies.after = parts;
+    REQUIRE(faults::arm({dies}, 1));
+    const auto before = faults::triggered("parts.reload");
+    auto next = std::make_shared<config::configuration>(*with_agent);
+    next->node_settings.max_concurrent = 10 + static_cast<int>(parts);
+    auto heard = f.actors.ask<reload_reply>(f.root, reload_order{{}, next});
+    f.actors.advance(2min); // the past is forgotten, too
+    INFO("part number " << parts);
+    CHECK(heard.ok());
+    CHECK(f.permits_limit() == next->node_settings.max_concurrent);
+    CHECK_FALSE(f.actors.ended(f.root));
+    struck = faults::triggered("parts.reload") > before;
+    faults::disarm();
+  }
+  CHECK(parts > 8);
+  CHECK(parts < parts_at_most);
 }
 
 TEST_CASE("a reload waits for a part that is started anew and gets no order", "[reload]") {

@@ -1,4 +1,5 @@
 #include "actors/supervision/shell.hpp"
+#include "boyd/core/fault_points.hpp"
 #include "support/actor_system.hpp"
 #include "support/heard_log.hpp"
 #include "support/pch.hpp"
@@ -382,6 +383,51 @@ TEST_CASE("case 10 stuck-actor: one that lives but does not answer is silent wit
   f.beat();
   CHECK(seen.silent.empty());
   CHECK(seen.children.front().state == "running");
+}
+
+TEST_CASE("fault points: parts whose answers are lost are silent, and well when one arrives",
+          "[supervision][faults]") {
+  const faults::isolation of_this_test;
+  beating f([](caf::actor_system& system) { return system.spawn(child); });
+  f.beat(2);
+  REQUIRE(faults::arm({{"supervision.answer", faults::action::drop, -1}}, 1));
+  f.beat(4);
+  CHECK(f.seen->silent.size() == 2);
+  CHECK(f.seen->children.front().state == "silent");
+  faults::disarm();
+  f.beat(2);
+  CHECK(f.seen->silent.empty());
+  CHECK(f.seen->children.front().state == "running");
+}
+
+TEST_CASE("fault points: a start that fails, or ends with an exception, is repeated",
+          "[supervision][faults]") {
+  const faults::isolation of_this_test;
+  const auto what = GENERATE(faults::action::error, faults::action::crash);
+  fixture f;
+  REQUIRE(faults::arm({{"supervision.start", what, 2}}, 1));
+  caf::anon_send(f.seen->handles["c"], 1);
+  f.node.run_all();
+  f.node.advance(1min);
+  CHECK(faults::triggered("supervision.start") == 2);
+  CHECK(f.view("c").state == "running");
+  CHECK(f.view("c").restarts == 3);
+  CHECK_THAT(f.view("c").last_error, Catch::Contains("supervision.start"));
+  CHECK(f.view("a").restarts == 0);
+}
+
+TEST_CASE("fault points: who does not hear of its end is killed when its grace is over",
+          "[supervision][faults]") {
+  const faults::isolation of_this_test;
+  fixture f;
+  const auto c = f.seen->handles["c"];
+  REQUIRE(faults::arm({{"supervision.stop", faults::action::drop, -1}}, 1));
+  caf::anon_send(f.supervisor, stop_order{});
+  f.node.run_all();
+  CHECK_FALSE(f.node.ended(c));
+  f.node.advance(1min);
+  CHECK(f.node.ended(c));
+  CHECK(f.seen->stopped);
 }
 
 TEST_CASE("a process that stood still counts as busy for one interval, however long it was",

@@ -375,6 +375,62 @@ TEST_CASE("a node that has not been seen for long is forgotten, one that was is 
   REQUIRE(ask(s, store::list_nodes{}).at(0).node_id == "here");
 }
 
+TEST_CASE("what a node that never returns has begun is ended for it") {
+  const auto w = any_world();
+  auto& s = w->store();
+  const auto begin = [&](const std::string& node, std::int64_t ms) {
+    auto slot = slot_at(ms);
+    slot.node_id = node;
+    ask(s, store::open_occurrence{slot});
+    auto cycle = cycle_at("of " + node, ms);
+    cycle.node_id = node;
+    ask(s, store::begin_cycle{cycle});
+    slot.scheduled_at += 1ms; // nothing has begun in this one
+    ask(s, store::open_occurrence{slot});
+  };
+  ask(s, store::beat{"gone", "host", 1});
+  for (std::int64_t ms = 1000; const char* node : {"gone", "here", "me", "unheard"})
+    begin(node, ms += 1000);
+  const store::remove_finished look{1h, 5, 1, 1h, "me", w->span() / 2};
+  std::uint64_t ended = 0;
+  REQUIRE(w->after_span([&] {
+    for (int i = 0; i < 4; ++i) {
+      ask(s, store::beat{"here", "host", 1});
+      const auto batch = ask(s, look).ended;
+      REQUIRE(batch <= 2); // a cycle and a slot
+      ended += batch;
+    }
+    return ended >= 6;
+  }));
+  REQUIRE(ended == 6);
+  REQUIRE(ask(s, look).ended == 0);
+  for (const auto& c : ask(s, store::list_cycles{"k", true, 10})) {
+    const bool lost = c.node_id == "gone" || c.node_id == "unheard";
+    CHECK(c.status == (lost ? cycle_status::error : cycle_status::running));
+    CHECK(c.error == (lost ? "its node " + c.node_id + " did not return" : ""));
+    CHECK(c.finished_at.has_value() == lost);
+  }
+  int ran = 0;
+  int missed = 0;
+  for (const auto& o : ask(s, store::list_occurrences{"k", {}, 10})) {
+    const bool lost = o.node_id == "gone" || o.node_id == "unheard";
+    CHECK((o.state == occurrence_state::open) == !lost);
+    ran += o.state == occurrence_state::ran ? 1 : 0;
+    missed += o.state == occurrence_state::missed ? 1 : 0;
+  }
+  CHECK(ran == 2);
+  CHECK(missed == 2);
+  // It comes back after all, with its cycle at its end.
+  auto late = cycle_at("of gone", 2000);
+  late.node_id = "gone";
+  late.status = cycle_status::success;
+  late.finished_at = from_unix_ms(5000);
+  ask(s, store::finish_cycle{late});
+  for (const auto& c : ask(s, store::list_cycles{"k", true, 10}))
+    if (c.node_id == "gone")
+      CHECK(c.status == cycle_status::success);
+}
+
 TEST_CASE("a store that is not open says so") {
   const auto w = any_world();
   auto s = w->connect();

@@ -142,6 +142,12 @@ inline result<void> pass(point p) {
   return detail::pass_armed(p);
 }
 
+/// Passes a point that can only crash.
+inline void may_crash(point p) {
+  if (any_armed())
+    (void)detail::pass_armed(p);
+}
+
 /// Passes a point where a notice can be lost: true when it is.
 inline bool lost(point p) {
   if (!any_armed())

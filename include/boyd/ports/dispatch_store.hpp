@@ -253,15 +253,20 @@ struct due_agents {
 
 /// Removes one batch of finished rows (dispatches, decisions, occurrences, cycles beyond the newest
 /// `keep_cycles` of each kernel) older than `age`, and nodes that have not been seen for
-/// `node_age`; returns how many. 0: nothing is left to remove.
+/// `node_age`. Ends what such a node has left for `lost_age`, up to `limit` of each: a running
+/// cycle with an error that names the node, an open slot as `ran`, or `missed` when no cycle came
+/// of it. Whoever returns after that replaces its cycle's row and goes on with none.
 struct remove_finished {
   struct reply {
     std::uint64_t removed = 0;
+    std::uint64_t ended = 0; ///< cycles and slots of others
   };
   milliseconds age{0};
   std::size_t keep_cycles = 100;
   std::size_t limit = 1000;
   milliseconds node_age = std::chrono::hours{24};
+  std::string node_id{}; ///< who asks: what it has open is its own
+  milliseconds lost_age = std::chrono::hours{24};
 };
 
 // -- what models use up --------------------------------------------------------------------------

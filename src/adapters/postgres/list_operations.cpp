@@ -235,8 +235,29 @@ std::uint64_t operations::remove_dispatches(milliseconds age, std::uint64_t limi
   return removed;
 }
 
+std::uint64_t operations::end_left(const remove_finished& op) {
+  const auto end = [&](const char* sql) {
+    parameters p;
+    p.add(op.lost_age.count()).add(sql_limit(op.limit)).add(op.node_id);
+    return static_cast<std::uint64_t>(db_.run(sql, p).affected());
+  };
+  return end("UPDATE cycles SET status='error', error='its node ' || node_id || ' did not return', "
+             "finished_at=now_ms() WHERE cycle_id IN (SELECT cycle_id FROM cycles c WHERE "
+             "status='running' AND started_at < now_ms() - $1::bigint AND node_id <> $3 AND NOT "
+             "EXISTS (SELECT 1 FROM nodes n WHERE n.node_id = c.node_id AND n.last_seen >= "
+             "now_ms() - $1::bigint) ORDER BY cycle_id LIMIT $2::bigint FOR UPDATE SKIP LOCKED)") +
+         end("UPDATE occurrences SET state = CASE cycle_id WHEN '' THEN 'missed' ELSE 'ran' END, "
+             "reason='its node ' || node_id || ' did not return', finished_at=now_ms() WHERE "
+             "(kernel_id, scheduled_at) IN (SELECT kernel_id, scheduled_at FROM occurrences o "
+             "WHERE state='open' AND created_at < now_ms() - $1::bigint AND node_id <> $3 AND NOT "
+             "EXISTS (SELECT 1 FROM nodes n WHERE n.node_id = o.node_id AND n.last_seen >= "
+             "now_ms() - $1::bigint) ORDER BY kernel_id, scheduled_at LIMIT $2::bigint FOR UPDATE "
+             "SKIP LOCKED)");
+}
+
 any_reply operations::run(const remove_finished& op) {
   remove_finished::reply reply;
+  reply.ended = end_left(op);
   const auto remove = [&](const char* sql, milliseconds age, bool keep = false) {
     if (reply.removed >= op.limit)
       return;

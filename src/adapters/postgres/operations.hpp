@@ -255,6 +255,7 @@ class operations {
   // spend_operations.cpp
   void lock_totals(const std::set<day_scope>& keys);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
+  std::uint64_t end_left(const store::remove_finished& op);
 
   // approval_operations.cpp
   std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);

@@ -266,8 +266,30 @@ std::uint64_t operations::remove_cycles(std::int64_t before, std::size_t keep,
   return static_cast<std::uint64_t>(db_.changes());
 }
 
+std::uint64_t operations::end_left(const remove_finished& op) {
+  const auto end = [&](const char* sql) {
+    auto s = db_.prepare(sql);
+    s.bind(to_unix_ms(now_ - op.lost_age))
+        .bind(static_cast<std::int64_t>(op.limit))
+        .bind(op.node_id)
+        .bind(to_unix_ms(now_))
+        .run();
+    return static_cast<std::uint64_t>(db_.changes());
+  };
+  return end("UPDATE cycles SET status='error', error='its node ' || node_id || ' did not return', "
+             "finished_at=?4 WHERE cycle_id IN (SELECT cycle_id FROM cycles c WHERE "
+             "status='running' AND started_at < ?1 AND node_id <> ?3 AND NOT EXISTS (SELECT 1 FROM "
+             "nodes n WHERE n.node_id = c.node_id AND n.last_seen >= ?1) LIMIT ?2)") +
+         end("UPDATE occurrences SET state = CASE cycle_id WHEN '' THEN 'missed' ELSE 'ran' END, "
+             "reason='its node ' || node_id || ' did not return', finished_at=?4 WHERE (kernel_id, "
+             "scheduled_at) IN (SELECT kernel_id, scheduled_at FROM occurrences o WHERE "
+             "state='open' AND created_at < ?1 AND node_id <> ?3 AND NOT EXISTS (SELECT 1 FROM "
+             "nodes n WHERE n.node_id = o.node_id AND n.last_seen >= ?1) LIMIT ?2)");
+}
+
 any_reply operations::run(const remove_finished& op) {
   remove_finished::reply reply;
+  reply.ended = end_left(op);
   const auto before = to_unix_ms(now_ - op.age);
   const auto left = [&] { return op.limit - reply.removed; };
   const auto remove = [&](const char* sql, std::int64_t until) {

@@ -113,7 +113,37 @@ std::uint64_t sim_transaction::remove_cycles(utc_time before, std::size_t keep,
   return old.size();
 }
 
+std::uint64_t sim_transaction::end_left(const remove_finished& op) {
+  const auto long_ago = now_ - op.lost_age;
+  const auto is_lost = [&](const std::string& node) {
+    const auto seen = data_.nodes.find(node);
+    return node != op.node_id && (seen == data_.nodes.end() || seen->second.last_seen < long_ago);
+  };
+  std::uint64_t cycles = 0;
+  for (auto& [id, c] : data_.cycles) {
+    if (cycles == op.limit || c.status != cycle_status::running || c.started_at >= long_ago ||
+        !is_lost(c.node_id))
+      continue;
+    c.status = cycle_status::error;
+    c.error = "its node " + c.node_id + " did not return";
+    c.finished_at = now_;
+    ++cycles;
+  }
+  std::uint64_t slots = 0;
+  for (auto& [key, o] : data_.slots) {
+    if (slots == op.limit || o.state != occurrence_state::open || o.created_at >= long_ago ||
+        !is_lost(o.node_id))
+      continue;
+    o.state = o.cycle_id.empty() ? occurrence_state::missed : occurrence_state::ran;
+    o.reason = "its node " + o.node_id + " did not return";
+    o.finished_at = now_;
+    ++slots;
+  }
+  return cycles + slots;
+}
+
 any_reply sim_transaction::run(const remove_finished& op) {
+  const auto ended = end_left(op);
   const auto before = now_ - op.age;
   std::uint64_t removed = remove_dispatches(before, op.limit);
   for (auto it = data_.decisions.begin(); it != data_.decisions.end() && removed < op.limit;) {
@@ -134,7 +164,7 @@ any_reply sim_transaction::run(const remove_finished& op) {
   removed += remove_cycles(before, op.keep_cycles, op.limit - removed);
   removed += remove_spend(op.age, op.limit - removed);
   removed += remove_approvals(op.age, op.limit - removed);
-  return remove_finished::reply{removed};
+  return remove_finished::reply{removed, ended};
 }
 
 } // namespace boyd::sim

@@ -60,6 +60,7 @@ class sim_transaction {
                                     row_move why);
   std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
   std::uint64_t remove_cycles(utc_time before, std::size_t keep, std::uint64_t limit);
+  std::uint64_t end_left(const store::remove_finished& op);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
   class inbox;
   std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);

@@ -75,38 +75,37 @@ const coverage notices{
     {"cancel_run", "dispatchers.cancel"},
     {"cycle_event", "gateway.event"},
     {"dispatches_settled", "queue.settled"},
-    {"drain_order", "- orders"},
-    {"drained", "- orders"},
-    {"expired_rows", "- rows that a dispatcher is to give back"},
+    {"drain_order", "dispatcher.drain"},
+    {"drained", "dispatchers.drained"},
+    {"expired_rows", "dispatcher.expired"},
     {"external_wakeup", "store.wakeup"},
-    {"hurry_order", "- orders"},
+    {"hurry_order", "dispatcher.hurry"},
     {"mcp_cancel", "mcp.cancel"},
     {"permit_grant", "permits.grant"},
-    {"permit_limits", "- orders"},
-    {"permit_pacing", "- orders"},
-    {"permit_release", "- permits"},
-    {"permit_request", "- permits"},
+    {"permit_limits", "parts.reload"},
+    {"permit_pacing", "permits.pace"},
+    {"permit_release", "permits.release"},
+    {"permit_request", "permits.ask"},
     {"place_answer", "governor.answer"},
     {"place_release", "governor.release"},
     {"place_request", "governor.place"},
     {"queue_changed", "queue.changed"},
-    {"reload_order", "- orders"},
+    {"reload_order", "parts.reload"},
     {"run_finished", "dispatcher.finished"},
-    {"start_claiming", "- orders"},
-    {"stop_order", "- orders"},
-    {"stop_questions", "- orders"},
-    {"subscribe_events", "- subscriptions"},
-    {"subscribe_queue", "- subscriptions"},
-    {"watch_events", "- subscriptions"},
+    {"start_claiming", "dispatchers.recover"},
+    {"stop_order", "kernel.stop"},
+    {"stop_questions", "planner.stop"},
+    {"subscribe_events", "parts.subscribe"},
+    {"subscribe_queue", "parts.subscribe"},
+    {"watch_events", "parts.subscribe"},
     {"work_coming", "queue.coming"},
     {"work_due", "dispatcher.due"},
 };
 
 /// Requests that do not pass the point of who is asked (actors/support/ask.hpp): the control
-/// socket's, pings, which are asked as a health_actor, and a reload, which the gateway hands over.
+/// socket's, and a reload, which the gateway hands over.
 const coverage other_requests{{"api_request", "gateway.request"},
-                              {"health_query", "- pings"},
-                              {"reload_request", "- orders"}};
+                              {"reload_request", "gateway.request"}};
 
 /// Files of the actors that ask by themselves: with no points, or with those of `ask`.
 const std::set<std::string> askers{
