@@ -115,12 +115,14 @@ void sweep(self_pointer self) {
   auto& s = self->state;
   const auto& every = s.context->housekeeping;
   self->delayed_send(self, s.context->shared_store ? every.sweep : every.sweep_alone, sweep_tick{});
-  // Before the first work is queued: what nobody else has is left to a node that is known.
-  ask_store(self, s.services.store,
-            store::beat{s.context->node_id, s.context->host, s.context->pid},
-            [](result<store::ok>) {
-              // Membership only; the next beat repairs a lost one.
-            });
+  // Before the first work is queued: what nobody else has is left to a node that is known. Who only
+  // reads a home is not its node.
+  if (!s.context->passive)
+    ask_store(self, s.services.store,
+              store::beat{s.context->node_id, s.context->host, s.context->pid},
+              [](result<store::ok>) {
+                // Membership only; the next beat repairs a lost one.
+              });
   if (s.claiming)
     rescue(self);
 }

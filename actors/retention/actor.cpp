@@ -19,7 +19,9 @@ namespace {
 /// A node that is restarted often must come to it as well.
 constexpr milliseconds first_look = 1min;
 
-struct retention_tick : message {};
+struct retention_tick : message {
+  bool again = false; ///< behind a batch that was not the last one
+};
 
 using retention_impl = retention_actor::extend<
     // The own clock, or: there is more to remove.
@@ -35,11 +37,11 @@ struct retention_state {
 using self_pointer = retention_impl::stateful_pointer<retention_state>;
 
 void look_in(self_pointer self, milliseconds delay) {
-  self->delayed_send(self, delay, retention_tick{});
+  self->delayed_send(self, delay, retention_tick{{}, false});
 }
 
 /// One batch; another one follows at once while there is something to remove.
-void remove_finished(self_pointer self) {
+void remove_finished(self_pointer self, bool again) {
   auto& s = self->state;
   const auto later = s.context->housekeeping.retention;
   if (auto passed = faults::pass("retention.run"); !passed) {
@@ -50,15 +52,16 @@ void remove_finished(self_pointer self) {
   op.age = s.configuration->node_settings.retention;
   op.limit = limits::retention_batch;
   op.node_age = std::max(op.age, op.node_age);
-  op.node_id = s.context->node_id;
+  if (!again)
+    op.node_id = s.context->node_id;
   ask_store(self, s.store, op, [self, later](result<store::remove_finished::reply> r) {
     if (!r)
       spdlog::warn("retention: nothing is removed: {}", to_string(r.error()));
     if (r && r->ended > 0)
       spdlog::warn("retention: {} cycles and slots of nodes that did not return have been ended",
                    r->ended);
-    if (r && r->removed + r->ended > 0)
-      self->send(self, retention_tick{});
+    if (r && r->removed > 0)
+      self->send(self, retention_tick{{}, true});
     else
       look_in(self, later);
   });
@@ -79,7 +82,7 @@ retention_impl::behavior_type retention_behavior(self_pointer self, node_context
         faults::may_crash("parts.reload");
         self->state.configuration = m.configuration;
       },
-      [self](retention_tick&) { remove_finished(self); },
+      [self](retention_tick& m) { remove_finished(self, m.again); },
   };
 }
 

@@ -3,9 +3,11 @@
 #include "bench/peer/driver_line.hpp"
 #include "bench/support/queue_node.hpp"
 
-#include <array>
 #include <cstdio>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
 #include <unistd.h>
 #include <utility>
 
@@ -14,6 +16,12 @@ namespace boyd::bench {
 result<std::shared_ptr<job_runner>> job_runner::make(const settings& s) {
   auto made = std::shared_ptr<job_runner>(new job_runner(s));
   if (!s.log.empty()) {
+    std::ifstream before(s.log);
+    char what = 0;
+    std::uint64_t number = 0;
+    for (std::string line; std::getline(before, line);)
+      if (std::istringstream words(line); words >> what >> number && what == 'e')
+        made->effects_.insert(number);
     made->log_ = ::open(s.log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (made->log_ < 0)
       return fail(errc::io_error, "cannot be opened", s.log);
@@ -41,7 +49,8 @@ result<process_handle> job_runner::start(process_spec spec, process_events event
   j.events = std::move(events);
   if (settings_.announce)
     tell_driver("started", {{"i", j.number}, {"t", driver_time()}});
-  write('s', j.number);
+  if (log_ >= 0)
+    write(fmt::format("s {} {:.3f}\n", j.number, driver_time()));
   if (settings_.lasts <= milliseconds{0}) {
     end(j);
     return process_handle{1};
@@ -66,18 +75,21 @@ std::size_t job_runner::running() const {
   return jobs_.size();
 }
 
-void job_runner::write(char what, std::uint64_t number) const {
-  if (log_ < 0)
-    return;
-  std::array<char, 64> line{};
-  const int n = std::snprintf(line.data(), line.size(), "%c %llu %.3f\n", what,
-                              static_cast<unsigned long long>(number), driver_time());
-  if (n > 0 && ::write(log_, line.data(), static_cast<std::size_t>(n)) < 0)
+void job_runner::write(const std::string& line) const {
+  if (log_ >= 0 && ::write(log_, line.data(), line.size()) < 0)
     std::perror("bench_peer: the log of jobs");
 }
 
-void job_runner::end(const job& j) const {
-  write('e', j.number);
+bool job_runner::make_effect(std::uint64_t number) {
+  const std::lock_guard lock(effects_mutex_);
+  return effects_.insert(number).second;
+}
+
+void job_runner::end(const job& j) {
+  // The driver takes a line without a time for nobody's end.
+  if (log_ >= 0)
+    write(make_effect(j.number) ? fmt::format("e {} {:.3f}\n", j.number, driver_time())
+                                : fmt::format("r {}\n", j.number));
   process_exit exit;
   exit.exit_code = 0;
   j.events.on_exit(exit);

@@ -11,18 +11,21 @@
 #include <queue>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 namespace boyd::bench {
 
 /// What the peers' handlers do, in the place of child processes (the peers fork none either): a job
-/// is announced or logged when it starts, lasts a while, and ends well. Takes the job's number from
-/// the prompt at its standard input.
+/// is announced or logged when it starts ("s NUMBER TIME"), lasts a while, and ends well. Its
+/// effect is a line of the log ("e NUMBER TIME"), under the job's number as its key: a job that is
+/// run again after its effect was made, as when its result was not recorded before a crash, leaves
+/// it alone and says so ("r NUMBER"). Takes the number from the prompt at its standard input.
 class job_runner final : public process_runner {
  public:
   struct settings {
     bool announce = false; ///< each start is told to the driver
-    std::string log;       ///< "s NUMBER TIME" and "e NUMBER TIME" are appended to it; empty: not
+    std::string log;       ///< what jobs do is appended to it, see below; empty: not
     milliseconds lasts{0};
   };
 
@@ -47,12 +50,16 @@ class job_runner final : public process_runner {
   };
 
   explicit job_runner(settings s) : settings_(std::move(s)) {}
-  void write(char what, std::uint64_t number) const;
-  void end(const job& j) const;
+  void write(const std::string& line) const;
+  /// False: the log has it already.
+  bool make_effect(std::uint64_t number);
+  void end(const job& j);
   void work();
 
   settings settings_;
   int log_ = -1;
+  std::mutex effects_mutex_;
+  std::unordered_set<std::uint64_t> effects_; ///< the jobs whose effect is in the log
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<job> jobs_; ///< the next to end first

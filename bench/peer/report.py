@@ -148,8 +148,8 @@ def crash(directory, into):
         lost = sum(r["notFinished"] for r in own)
         twice = sum(r["finishedTwice"] for r in own)
         rows = all(r.get("recorded") == r["finished"] for r in own)
-        text = f"{lost} lost in {len(own)} runs, one row and verdict for each job: {'yes' if rows else 'NO'}; {twice} finished twice"
-        into.add(f"lost, and ends repeated for want of a key, {mine}", "0 and 0", text if own else "—", lost == 0 and rows and twice == 0 if own else None)
+        text = f"{lost} lost in {len(own)} runs, one row and verdict for each job: {'yes' if rows else 'NO'}; {twice} effects made twice"
+        into.add(f"lost, and effects made twice, {mine}", "0 and 0", text if own else "—", lost == 0 and rows and twice == 0 if own else None)
     lines = [
         "| who | never done | started twice | finished twice | seconds to the last | setting |",
         "|---|---|---|---|---|---|",

@@ -253,9 +253,10 @@ struct due_agents {
 
 /// Removes one batch of finished rows (dispatches, decisions, occurrences, cycles beyond the newest
 /// `keep_cycles` of each kernel) older than `age`, and nodes that have not been seen for
-/// `node_age`. Ends what such a node has left for `lost_age`, up to `limit` of each: a running
-/// cycle with an error that names the node, an open slot as `ran`, or `missed` when no cycle came
-/// of it. Whoever returns after that replaces its cycle's row and goes on with none.
+/// `node_age`. With `node_id` it ends first, up to `limit` of each, what such a node has left: a
+/// running cycle with an error that names the node, as of when it was seen last, an open slot as
+/// `ran`, or `missed` when no cycle came of it. What they dispatched is old as well by then; a node
+/// that comes back that late goes on with none of it.
 struct remove_finished {
   struct reply {
     std::uint64_t removed = 0;
@@ -265,8 +266,7 @@ struct remove_finished {
   std::size_t keep_cycles = 100;
   std::size_t limit = 1000;
   milliseconds node_age = std::chrono::hours{24};
-  std::string node_id{}; ///< who asks: what it has open is its own
-  milliseconds lost_age = std::chrono::hours{24};
+  std::string node_id{}; ///< who asks, for what it has open is its own; empty: nothing is ended
 };
 
 // -- what models use up --------------------------------------------------------------------------

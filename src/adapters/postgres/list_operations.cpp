@@ -236,23 +236,26 @@ std::uint64_t operations::remove_dispatches(milliseconds age, std::uint64_t limi
 }
 
 std::uint64_t operations::end_left(const remove_finished& op) {
+  if (op.node_id.empty())
+    return 0;
   const auto end = [&](const char* sql) {
     parameters p;
-    p.add(op.lost_age.count()).add(sql_limit(op.limit)).add(op.node_id);
+    p.add(op.node_age.count()).add(sql_limit(op.limit)).add(op.node_id);
     return static_cast<std::uint64_t>(db_.run(sql, p).affected());
   };
-  return end("UPDATE cycles SET status='error', error='its node ' || node_id || ' did not return', "
-             "finished_at=now_ms() WHERE cycle_id IN (SELECT cycle_id FROM cycles c WHERE "
-             "status='running' AND started_at < now_ms() - $1::bigint AND node_id <> $3 AND NOT "
-             "EXISTS (SELECT 1 FROM nodes n WHERE n.node_id = c.node_id AND n.last_seen >= "
-             "now_ms() - $1::bigint) ORDER BY cycle_id LIMIT $2::bigint FOR UPDATE SKIP LOCKED)") +
-         end("UPDATE occurrences SET state = CASE cycle_id WHEN '' THEN 'missed' ELSE 'ran' END, "
-             "reason='its node ' || node_id || ' did not return', finished_at=now_ms() WHERE "
-             "(kernel_id, scheduled_at) IN (SELECT kernel_id, scheduled_at FROM occurrences o "
-             "WHERE state='open' AND created_at < now_ms() - $1::bigint AND node_id <> $3 AND NOT "
-             "EXISTS (SELECT 1 FROM nodes n WHERE n.node_id = o.node_id AND n.last_seen >= "
-             "now_ms() - $1::bigint) ORDER BY kernel_id, scheduled_at LIMIT $2::bigint FOR UPDATE "
-             "SKIP LOCKED)");
+  return end("UPDATE cycles SET status='error', error='its node ' || cycles.node_id || ' did not "
+             "return', finished_at=lost.seen, duration_ms=lost.seen - started_at FROM (SELECT "
+             "cycle_id, greatest(n.last_seen, c.started_at) AS seen FROM cycles c LEFT JOIN nodes "
+             "n USING (node_id) WHERE c.status='running' AND node_id <> $3 AND "
+             "coalesce(n.last_seen, c.started_at) < now_ms() - $1::bigint ORDER BY cycle_id LIMIT "
+             "$2::bigint FOR UPDATE OF c SKIP LOCKED) lost WHERE cycles.cycle_id=lost.cycle_id") +
+         end("UPDATE occurrences o SET state = CASE WHEN EXISTS (SELECT 1 FROM cycles c WHERE "
+             "c.cycle_id = o.cycle_id) THEN 'ran' ELSE 'missed' END, reason='its node ' || "
+             "o.node_id || ' did not return', finished_at=now_ms() FROM (SELECT kernel_id, "
+             "scheduled_at FROM occurrences s LEFT JOIN nodes n USING (node_id) WHERE "
+             "s.state='open' AND node_id <> $3 AND coalesce(n.last_seen, s.created_at) < now_ms() "
+             "- $1::bigint ORDER BY kernel_id, scheduled_at LIMIT $2::bigint FOR UPDATE OF s SKIP "
+             "LOCKED) lost WHERE o.kernel_id=lost.kernel_id AND o.scheduled_at=lost.scheduled_at");
 }
 
 any_reply operations::run(const remove_finished& op) {

@@ -267,24 +267,32 @@ std::uint64_t operations::remove_cycles(std::int64_t before, std::size_t keep,
 }
 
 std::uint64_t operations::end_left(const remove_finished& op) {
+  if (op.node_id.empty())
+    return 0;
   const auto end = [&](const char* sql) {
     auto s = db_.prepare(sql);
-    s.bind(to_unix_ms(now_ - op.lost_age))
+    s.bind(to_unix_ms(now_ - op.node_age))
         .bind(static_cast<std::int64_t>(op.limit))
         .bind(op.node_id)
         .bind(to_unix_ms(now_))
         .run();
     return static_cast<std::uint64_t>(db_.changes());
   };
-  return end("UPDATE cycles SET status='error', error='its node ' || node_id || ' did not return', "
-             "finished_at=?4 WHERE cycle_id IN (SELECT cycle_id FROM cycles c WHERE "
-             "status='running' AND started_at < ?1 AND node_id <> ?3 AND NOT EXISTS (SELECT 1 FROM "
-             "nodes n WHERE n.node_id = c.node_id AND n.last_seen >= ?1) LIMIT ?2)") +
-         end("UPDATE occurrences SET state = CASE cycle_id WHEN '' THEN 'missed' ELSE 'ran' END, "
-             "reason='its node ' || node_id || ' did not return', finished_at=?4 WHERE (kernel_id, "
-             "scheduled_at) IN (SELECT kernel_id, scheduled_at FROM occurrences o WHERE "
-             "state='open' AND created_at < ?1 AND node_id <> ?3 AND NOT EXISTS (SELECT 1 FROM "
-             "nodes n WHERE n.node_id = o.node_id AND n.last_seen >= ?1) LIMIT ?2)");
+  const auto cycles =
+      end("UPDATE cycles SET status='error', error='its node ' || cycles.node_id || ' did not "
+          "return', finished_at=min(lost.seen, ?4), duration_ms=lost.seen - started_at FROM "
+          "(SELECT cycle_id, max(coalesce(n.last_seen, c.started_at), c.started_at) AS seen FROM "
+          "cycles c LEFT JOIN nodes n USING (node_id) WHERE c.status='running' AND c.node_id <> ?3 "
+          "AND coalesce(n.last_seen, c.started_at) < ?1 LIMIT ?2) lost WHERE "
+          "cycles.cycle_id=lost.cycle_id");
+  return cycles +
+         end("UPDATE occurrences SET state = CASE WHEN EXISTS (SELECT 1 FROM cycles c WHERE "
+             "c.cycle_id = occurrences.cycle_id) THEN 'ran' ELSE 'missed' END, reason='its node ' "
+             "|| occurrences.node_id || ' did not return', finished_at=?4 FROM (SELECT kernel_id, "
+             "scheduled_at FROM occurrences s LEFT JOIN nodes n USING (node_id) WHERE "
+             "s.state='open' AND s.node_id <> ?3 AND coalesce(n.last_seen, s.created_at) < ?1 "
+             "LIMIT ?2) lost WHERE occurrences.kernel_id=lost.kernel_id AND "
+             "occurrences.scheduled_at=lost.scheduled_at");
 }
 
 any_reply operations::run(const remove_finished& op) {

@@ -114,27 +114,31 @@ std::uint64_t sim_transaction::remove_cycles(utc_time before, std::size_t keep,
 }
 
 std::uint64_t sim_transaction::end_left(const remove_finished& op) {
-  const auto long_ago = now_ - op.lost_age;
-  const auto is_lost = [&](const std::string& node) {
+  if (op.node_id.empty())
+    return 0;
+  const auto last_seen = [&](const std::string& node, utc_time otherwise) {
     const auto seen = data_.nodes.find(node);
-    return node != op.node_id && (seen == data_.nodes.end() || seen->second.last_seen < long_ago);
+    return seen == data_.nodes.end() ? otherwise : seen->second.last_seen;
+  };
+  const auto is_lost = [&](const std::string& node, utc_time otherwise) {
+    return node != op.node_id && last_seen(node, otherwise) < now_ - op.node_age;
   };
   std::uint64_t cycles = 0;
   for (auto& [id, c] : data_.cycles) {
-    if (cycles == op.limit || c.status != cycle_status::running || c.started_at >= long_ago ||
-        !is_lost(c.node_id))
+    if (cycles == op.limit || c.status != cycle_status::running ||
+        !is_lost(c.node_id, c.started_at))
       continue;
     c.status = cycle_status::error;
     c.error = "its node " + c.node_id + " did not return";
-    c.finished_at = now_;
+    c.finished_at = std::max(last_seen(c.node_id, c.started_at), c.started_at);
+    c.duration_ms = (*c.finished_at - c.started_at).count();
     ++cycles;
   }
   std::uint64_t slots = 0;
   for (auto& [key, o] : data_.slots) {
-    if (slots == op.limit || o.state != occurrence_state::open || o.created_at >= long_ago ||
-        !is_lost(o.node_id))
+    if (slots == op.limit || o.state != occurrence_state::open || !is_lost(o.node_id, o.created_at))
       continue;
-    o.state = o.cycle_id.empty() ? occurrence_state::missed : occurrence_state::ran;
+    o.state = data_.cycles.contains(o.cycle_id) ? occurrence_state::ran : occurrence_state::missed;
     o.reason = "its node " + o.node_id + " did not return";
     o.finished_at = now_;
     ++slots;
