@@ -87,20 +87,6 @@ struct dispatching_fixture : simulated_node {
   }
   ~dispatching_fixture() { faults::disarm(); }
 
-  /// A cycle with one dispatch.
-  store::enqueue_cycle enqueueing(const std::string& agent) {
-    store::enqueue_cycle op;
-    op.kernel_id = kernel().kernel_id;
-    op.cycle_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
-    dispatch_spec spec;
-    spec.dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
-    spec.kernel_id = op.kernel_id;
-    spec.cycle_id = op.cycle_id;
-    spec.agent_id = agent;
-    op.specs.push_back(spec);
-    return op;
-  }
-
   void enqueue(const std::string& agent, int count) {
     store_request request;
     for (int i = 0; i < count; ++i)

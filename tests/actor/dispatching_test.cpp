@@ -374,15 +374,7 @@ TEST_CASE("case 23 suspend: with a shared store what slept beyond its lease runs
 TEST_CASE("fault points: rows that ran out are told of again when their dispatcher did not hear",
           "[dispatching]") {
   fixture f({scripted("quick", {0ms})});
-  const auto claimed = f.enqueueing("quick");
-  store::claim claim;
-  claim.node_id = f.context->node_id;
-  claim.kernel_id = claimed.kernel_id;
-  claim.agent_id = "quick";
-  claim.limit = 1;
-  claim.lease = limits::lease;
-  // As by a claim whose answer never came.
-  (void)f.database->run({claimed, claim});
+  f.leave_running("quick");
   REQUIRE(faults::arm({{"dispatcher.expired", faults::action::drop}}, 1));
   f.actors.advance(f.context->housekeeping.sweep_alone + 2 * limits::lease);
   f.actors.advance(2 * f.context->housekeeping.sweep_alone);

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "actors/node/context.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "support/actor_system.hpp"
 #include "support/sim/disk.hpp"
@@ -118,6 +120,27 @@ struct simulated_node {
   simulated_node& operator=(const simulated_node&) = delete;
 
   config::kernel& kernel() { return configuration->kernels.front(); }
+
+  /// A cycle with one dispatch.
+  store::enqueue_cycle enqueueing(const std::string& agent) {
+    store::enqueue_cycle op;
+    op.kernel_id = kernel().kernel_id;
+    op.cycle_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
+    dispatch_spec spec;
+    spec.dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
+    spec.kernel_id = op.kernel_id;
+    spec.cycle_id = op.cycle_id;
+    spec.agent_id = agent;
+    op.specs.push_back(spec);
+    return op;
+  }
+
+  /// A dispatch that this node has claimed and no part of it knows of, as after a crash or when the
+  /// claim's answer was lost.
+  void leave_running(const std::string& agent) {
+    (void)database->run({enqueueing(agent), store::claim{context->node_id, kernel().kernel_id,
+                                                         agent, 1, limits::lease}});
+  }
 
   static constexpr const char* kernel_home = "/boyd/kernel/default";
 

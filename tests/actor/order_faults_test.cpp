@@ -1,5 +1,4 @@
 #include "boyd/core/fault_points.hpp"
-#include "boyd/core/ids.hpp"
 #include "lone_agent.hpp"
 #include "support/pch.hpp"
 
@@ -42,27 +41,6 @@ struct fixture : lone_agent_node {
     op.limit = 1000;
     return std::get<std::vector<dispatch>>(database->run({op}).front());
   }
-
-  /// A row that this node has claimed, as a crash leaves it.
-  void leave_running() {
-    store::enqueue_cycle op;
-    op.kernel_id = kernel().kernel_id;
-    op.cycle_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
-    dispatch_spec spec;
-    spec.dispatch_id = make_uuid_v7(actors.clock()->now(), *context->ports.random);
-    spec.kernel_id = op.kernel_id;
-    spec.cycle_id = op.cycle_id;
-    spec.agent_id = "agent";
-    op.specs.push_back(spec);
-    store::claim claim;
-    claim.node_id = context->node_id;
-    claim.kernel_id = op.kernel_id;
-    claim.agent_id = "agent";
-    claim.limit = 1;
-    claim.lease = limits::lease;
-    (void)database->run({op, claim});
-    REQUIRE(rows().front().status == dispatch_status::running);
-  }
 };
 
 } // namespace
@@ -88,7 +66,8 @@ TEST_CASE("fault points: what a crash has ended runs again when the broker dies 
           "[faults]") {
   fixture f;
   f.context->after_crash = true;
-  f.leave_running();
+  f.leave_running("agent");
+  REQUIRE(f.rows().front().status == dispatch_status::running);
   f.arm("permits.pace", faults::action::crash);
   f.start();
   f.actors.advance(2min);

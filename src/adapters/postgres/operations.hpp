@@ -250,12 +250,13 @@ class operations {
   void loosen(const stored& s);
 
   std::uint64_t remove_dispatches(milliseconds age, std::uint64_t limit);
+  /// Of nodes that will not return: cycles and slots.
+  std::uint64_t end_left(const store::remove_finished& op);
   void write_cycle(const cycle_record& cycle, bool finish);
 
   // spend_operations.cpp
   void lock_totals(const std::set<day_scope>& keys);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
-  std::uint64_t end_left(const store::remove_finished& op);
 
   // approval_operations.cpp
   std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);

@@ -215,6 +215,7 @@ class operations {
   /// Ranges of what ended before `before` that lead to no row any more.
   void remove_empty_ranges(std::int64_t before, std::uint64_t limit);
   std::uint64_t remove_cycles(std::int64_t before, std::size_t keep, std::uint64_t limit);
+  /// Of nodes that will not return: cycles and slots.
   std::uint64_t end_left(const store::remove_finished& op);
   std::vector<queue::spend_total> spend_totals(const std::string& day,
                                                const std::vector<std::string>& scopes);
