@@ -224,11 +224,19 @@ void cycle_core::act(const result<void>& r) {
 void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at) {
   if (!rows)
     return;
-  rows_ = std::move(*rows);
+  // Who ended and is not there any more was too old to be kept; its end is known.
+  auto known = std::exchange(rows_, std::move(*rows));
+  for (auto& d : known)
+    if (is_final(d.status) && !has_row_of(d.agent_id))
+      rows_.push_back(std::move(d));
   std::ranges::sort(rows_,
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   // A resumed cycle whose row stands already is only recorded to its end.
   const bool recorded = record_.status != cycle_status::running;
+  if (!recorded && !overdue && enqueue_lost()) {
+    step_ = cycle_step::act;
+    return;
+  }
   if (!recorded && !overdue && !unfinished().empty())
     return;
   if (!recorded) {
@@ -236,6 +244,20 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
     judged_ = true;
   }
   step_ = cycle_step::record_row;
+}
+
+bool cycle_core::has_row_of(const std::string& agent_id) const {
+  return std::ranges::find(rows_, agent_id, &dispatch::agent_id) != rows_.end();
+}
+
+bool cycle_core::enqueue_lost() {
+  const auto lost = std::ranges::count_if(
+      plan_.specs, [this](const dispatch_spec& spec) { return !has_row_of(spec.agent_id); });
+  if (lost == 0)
+    return false;
+  problems_.push_back("act: the store has lost " + std::to_string(lost) +
+                      " dispatches that it had taken (a fail-over?); they are enqueued again");
+  return true;
 }
 
 std::vector<std::string> cycle_core::unfinished() const {

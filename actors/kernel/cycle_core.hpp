@@ -83,7 +83,8 @@ class cycle_core {
   void wake(result<wake_results> r);
   void decide(result<plan::plan_output> r);
   void act(const result<void>& r);
-  /// The cycle's rows as they are; goes on to record when all are final or `overdue`.
+  /// The cycle's rows as they are; goes on to record when all are final or `overdue`, and back to
+  /// act when rows that were enqueued are gone.
   void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at);
   /// `late`: what ended of earlier cycles since the latest record; `more`: not all of it.
   void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
@@ -147,6 +148,9 @@ class cycle_core {
  private:
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
+  bool has_row_of(const std::string& agent_id) const;
+  /// Dispatches of the plan are not among the rows: the store had acknowledged them.
+  bool enqueue_lost();
   void take_trouble(const std::string& text);
   /// `cut_short`: what became of the unfinished when shutdown, not the deadline, ends the wait.
   void judge(cycle_time at, const char* cut_short = nullptr);

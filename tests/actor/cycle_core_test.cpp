@@ -159,6 +159,28 @@ TEST_CASE("cycle: files and git that fail leave the rendering behind, and the wo
   CHECK(next.record().error.find("graph") != std::string::npos);
 }
 
+TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is enqueued again") {
+  const auto k = kernel_of({"a", "b"});
+  auto c = waiting(k);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::pending)},
+         false, {t0, 0s});
+  REQUIRE(c.step() == cycle_step::wait);
+  // What has ended is known; the other one had not begun.
+  c.wait(std::vector<dispatch>{}, false, {t0, 0s});
+  REQUIRE(c.step() == cycle_step::act);
+  CHECK(c.rows().size() == 1);
+  c.act({});
+  c.wait(std::vector<dispatch>{row("b", dispatch_status::done)}, false, {t0, 0s});
+  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.record().dispatched == 2);
+  CHECK(c.record().succeeded == 2);
+  CHECK(c.record().error.find("lost 1 dispatches") != std::string::npos);
+  // Where it stays away, the cycle ends at its deadline.
+  auto late = waiting(k);
+  late.wait(std::vector<dispatch>{}, true, {t0 + 1h, 1h});
+  CHECK(late.step() == cycle_step::record_row);
+}
+
 TEST_CASE("cycle: a planner that fails makes the cycle an error, not a crash") {
   const auto k = kernel_of({"a"});
   cycle_core c(k, "c1", "node-a", slot(), t0, t0);

@@ -14,6 +14,9 @@ constexpr std::int64_t most_named = 3;
 /// a second, an idle one hardly any, so that this is reached when it begins to matter.
 constexpr std::int64_t most_transactions = 20'000;
 
+/// What ended is in the database for so long, whatever node.retention says.
+constexpr milliseconds shortest_retention = std::chrono::minutes{1};
+
 /// Names are chosen by whoever connects.
 std::string plain(std::string_view name) {
   constexpr std::size_t longest = 40;
@@ -61,7 +64,11 @@ std::optional<witness> witness_of(const std::vector<store::operation>& batch,
       continue;
     for (auto k = results->size(); k > 0; --k)
       if ((*results)[k - 1] == settle_result::accepted)
-        return witness{op->items[k - 1].dispatch_id, op->items[k - 1].fence, op->node_id};
+        return witness{
+            .dispatch_id = op->items[k - 1].dispatch_id,
+            .fence = op->items[k - 1].fence,
+            .node_id = op->node_id,
+        };
   }
   return std::nullopt;
 }
@@ -73,7 +80,8 @@ std::optional<std::string> loss_of(session& db, const witness& w) {
                         "AND s.last_owner <> $3) FROM dispatch_requests d LEFT JOIN "
                         "dispatch_results s USING (dispatch_id) WHERE d.dispatch_id = $1",
                         parameters{}.add(w.dispatch_id).add(w.fence).add(w.node_id));
-  const bool lost = a.rows() > 0 && a.text(0, 0) == "t";
+  const bool lost = a.rows() > 0 ? a.text(0, 0) == "t"
+                                 : std::chrono::steady_clock::now() - w.since < shortest_retention;
   db.commit();
   if (!lost)
     return std::nullopt;

@@ -3,6 +3,7 @@
 #include "boyd/ports/dispatch_store.hpp"
 #include "session.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct witness {
   std::string dispatch_id;
   std::int64_t fence = 0;
   std::string node_id; ///< whose settlement it was
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 };
 
 /// The last settlement of a batch that was accepted.
@@ -31,7 +33,8 @@ std::optional<witness> witness_of(const std::vector<store::operation>& batch,
                                   const std::vector<store::any_reply>& replies);
 
 /// Nothing, or one line about a settlement that is gone: a server took over that had not received
-/// it. What retention removed is not missed. Outside any transaction; throws `failure`.
+/// it. What retention removed is not missed: a dispatch that is gone altogether is one only within
+/// the shortest retention there is. Outside any transaction; throws `failure`.
 std::optional<std::string> loss_of(session& db, const witness& w);
 
 } // namespace boyd::adapters::postgres

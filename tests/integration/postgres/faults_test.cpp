@@ -332,6 +332,24 @@ TEST_CASE("case 20 failover-loses-last-second: a done dispatch that is back is t
   REQUIRE(settle(*s, second) == settle_result::accepted);
 }
 
+TEST_CASE("case 20 failover-loses-last-second: a dispatch that is gone altogether is told of") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("c", 1)));
+  const auto gone = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
+  REQUIRE(settle(*s, gone) == settle_result::accepted);
+  // It was enqueued, claimed and settled in the second that the standby lacks.
+  for (const auto* table : {"results", "requests", "counts"})
+    query(uri, std::string{"DELETE FROM boyd.dispatch_"} + table);
+  REQUIRE(s->open());
+  const auto concerns = s->concerns();
+  REQUIRE(concerns);
+  REQUIRE(concerns->size() == 1);
+  REQUIRE(concerns->front().find(gone.row.dispatch_id) != std::string::npos);
+}
+
 TEST_CASE("case 20 failover-loses-a-claim: of two nodes with one fence, only the one that the "
           "database knows ends the dispatch") {
   if (skipped())
