@@ -29,7 +29,13 @@ struct run_finished : message {
   run_outcome outcome;
 };
 
-enum class cancel_cause : std::uint8_t { operator_request, shutdown, lease_lost, overlap };
+enum class cancel_cause : std::uint8_t {
+  operator_request,
+  shutdown,
+  lease_lost,
+  overlap,
+  hurry, ///< a shutdown that must not take long
+};
 
 /// Ends one running attempt.
 struct cancel_run : message {

@@ -555,7 +555,7 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
           return;
         self->state.removed = false;
         self->state.core->drain();
-        self->state.core->cancel_all(cancel_cause::shutdown);
+        self->state.core->cancel_all(cancel_cause::hurry);
         step(self);
       },
       [self](reload_order& m) { reload(self, m.configuration); },

@@ -29,6 +29,7 @@ queue::stop_cause stop_cause_of(const std::optional<cancel_cause>& cause) {
     return queue::stop_cause::by_operator;
   case cancel_cause::shutdown:
   case cancel_cause::lease_lost:
+  case cancel_cause::hurry:
     break;
   }
   return queue::stop_cause::shutting_down;
@@ -185,8 +186,9 @@ void dispatcher_core::cancel(const std::string& dispatch_id, cancel_cause cause,
     drop_behind(dispatch_id, cause);
   if (fence != 0 && fence != it->second.work->row.fence)
     return;
-  // What has its grace already has none left when its lease is lost; the first cause stays.
-  const bool hurries = cause == cancel_cause::lease_lost;
+  // What has its grace already has none left when its lease is lost, and little in a hurry; the
+  // first cause stays.
+  const bool hurries = cause == cancel_cause::lease_lost || cause == cancel_cause::hurry;
   if (it->second.cancelled && !hurries)
     return;
   it->second.cancelled = it->second.cancelled.value_or(cause);

@@ -106,13 +106,17 @@ void start(self_pointer self, exec::run_index run, process_spec spec) {
 
 void arm_tick(self_pointer self) {
   auto& s = self->state;
-  if (s.over || s.ticking || s.timers.empty())
+  if (s.over || s.timers.empty())
     return;
   auto next = s.timers.begin()->second;
   for (const auto& [kind, at] : s.timers)
     next = std::min(next, at);
-  s.ticking = true;
-  const auto delay = std::min<milliseconds>(next - now_of(self), longest_tick);
+  const auto now = now_of(self);
+  next = std::min<steady_time>(next, now + longest_tick);
+  if (s.tick_at && *s.tick_at <= next)
+    return;
+  s.tick_at = next;
+  const auto delay = next - now;
   // Straight into the mailbox when it is due: the timer's thread would cost two context switches.
   if (delay <= 0ms)
     self->send(self, run_tick{});
@@ -200,7 +204,9 @@ void look_for_lost_ends(self_pointer self) {
 
 void on_tick(self_pointer self) {
   auto& s = self->state;
-  s.ticking = false;
+  if (s.tick_at && now_of(self) < *s.tick_at)
+    return;
+  s.tick_at.reset();
   look_for_lost_ends(self);
   look_for_lost_command(self, report_patience);
   std::vector<exec::timer_kind> due;
@@ -241,6 +247,8 @@ exec::cancel_reason reason_of(cancel_cause cause) {
     return exec::cancel_reason::lease_lost;
   case cancel_cause::overlap:
     return exec::cancel_reason::next_cycle;
+  case cancel_cause::hurry:
+    return exec::cancel_reason::hurry;
   case cancel_cause::operator_request:
     break;
   }

@@ -136,7 +136,7 @@ struct executor_state {
   std::map<exec::run_index, process_handle> processes;
   std::map<exec::run_index, steady_time> unreported; ///< ended, as their runner says, since then
   std::map<exec::timer_kind, steady_time> timers;
-  bool ticking = false;
+  std::optional<steady_time> tick_at; ///< the next one; what comes before it is void
   bool over = false;
   /// run_tool::over of its calls.
   std::shared_ptr<std::atomic<bool>> no_more_tools = std::make_shared<std::atomic<bool>>(false);

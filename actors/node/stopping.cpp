@@ -69,6 +69,19 @@ void finish_kernels(self_pointer self) {
   one_less();
 }
 
+/// No cycle begins and nothing is claimed any more; `then` when nothing runs. False: there are no
+/// dispatchers.
+template <class Then>
+bool stop_taking_work(self_pointer self, milliseconds grace, Then then) {
+  for (const auto& k : kernels_of(self))
+    self->send(k, stop_order{});
+  const auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
+  if (pool)
+    ask_past_faults<drained>(self, pool, drain_order{{}, grace}, std::move(then),
+                             grace + drain_margin);
+  return static_cast<bool>(pool);
+}
+
 } // namespace
 
 void shut_down_in_turn(self_pointer self, milliseconds grace) {
@@ -76,6 +89,9 @@ void shut_down_in_turn(self_pointer self, milliseconds grace) {
   if (s.stop_behind_renewal || s.shell->changing().empty())
     return shut_down(self, grace);
   s.stop_behind_renewal = grace;
+  stop_taking_work(self, grace, [](result<drained>) {
+    // Asked again when all is there.
+  });
   self->delayed_send(self, renewal_limit, shutdown_order{{}, grace});
 }
 
@@ -86,19 +102,13 @@ void shut_down(self_pointer self, milliseconds grace) {
   give_up_reload(self);
   s.shell->hold();
   spdlog::info("node: shuts down; running attempts get {}", format_duration(grace));
-  for (const auto& k : kernels_of(self))
-    self->send(k, stop_order{});
-  auto pool = child<dispatcher_pool_actor>(self, "dispatchers");
-  if (!pool)
-    return finish_kernels(self);
-  ask_past_faults<drained>(
-      self, pool, drain_order{{}, grace},
-      [self](result<drained> r) {
-        if (!r)
-          spdlog::warn("node: the dispatchers did not drain: {}", to_string(r.error()));
-        finish_kernels(self);
-      },
-      grace + drain_margin);
+  const bool asked = stop_taking_work(self, grace, [self](result<drained> r) {
+    if (!r)
+      spdlog::warn("node: the dispatchers did not drain: {}", to_string(r.error()));
+    finish_kernels(self);
+  });
+  if (!asked)
+    finish_kernels(self);
 }
 
 void look_at_drain(self_pointer self) {

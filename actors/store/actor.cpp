@@ -35,7 +35,7 @@ class store_performer : public performer<store_request, store_reply> {
       : context_(with_fault_points(context, faults::spool_files)),
         session_(context->ports.make_store(),
                  queue::settlement_spool(context_->ports.files, context->home + "/run/spool.jsonl"),
-                 *context->ports.clock, std::move(work)) {
+                 *context->ports.clock, std::move(work), context->workers) {
     if (context->ports.listen)
       wakeups_ = context->ports.listen(std::move(wake));
   }

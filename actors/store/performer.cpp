@@ -199,8 +199,10 @@ error answer_to(const job<store_request, store_reply>& j, error why) {
 }
 
 store_session::store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
-                             const clock_port& clock, std::shared_ptr<long_work> work)
-    : store_(std::move(store)), spool_(std::move(spool)), clock_(clock), work_(std::move(work)) {
+                             const clock_port& clock, std::shared_ptr<long_work> work,
+                             std::shared_ptr<worker_roll> roll)
+    : store_(std::move(store)), spool_(std::move(spool)), clock_(clock), work_(std::move(work)),
+      roll_(std::move(roll)) {
   store_->tell_migrations([work = work_, &clock](const std::string& what) {
     if (work)
       work->begin("migrates the database: " + what, clock.steady());
@@ -367,9 +369,11 @@ result<void> store_session::ensure_open() {
 }
 
 result<void> store_session::open_now() {
+  auto opening = roll_ ? roll_->enter(opening_of_store) : nullptr;
   auto opened = faults::pass("store.open");
   if (opened)
     opened = store_->open();
+  opening.reset();
   if (work_)
     work_->end();
   if (!opened) {

@@ -2,6 +2,7 @@
 
 #include "actors/keeper/core.hpp"
 #include "boyd/core/long_work.hpp"
+#include "boyd/core/worker_roll.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/queue/spool.hpp"
 #include "messages/health.hpp"
@@ -38,9 +39,10 @@ error answer_to(const job<store_request, store_reply>& j, error why);
 class store_session {
  public:
   /// `store` is not opened yet. `clock` outlives the session.
-  /// `work` hears of migrations; null: nobody does.
+  /// `work` hears of migrations, `roll` of an opening that is under way; null: nobody does.
   store_session(std::unique_ptr<dispatch_store> store, queue::settlement_spool spool,
-                const clock_port& clock, std::shared_ptr<long_work> work = {});
+                const clock_port& clock, std::shared_ptr<long_work> work = {},
+                std::shared_ptr<worker_roll> roll = {});
 
   /// Answers every job. While the store is away: settlements are spooled and count as accepted (a
   /// fact in the same request is answered with why), everything else is answered at once with why:
@@ -98,6 +100,7 @@ class store_session {
   queue::settlement_spool spool_;
   const clock_port& clock_;
   std::shared_ptr<long_work> work_;
+  std::shared_ptr<worker_roll> roll_;
   bool open_ = false;
   bool write_failed_ = false; ///< only a write of some size proves that the disk takes them again
   bool spool_loaded_ = false;

@@ -59,6 +59,19 @@ bool is_there(file_system& files, const std::string& path) {
   return info && info->kind != file_kind::missing;
 }
 
+/// Whether all was taken back that there is; else it is asked for again.
+bool is_last_page(const std::vector<store::operation>& batch,
+                  const std::vector<store::any_reply>& replies) {
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto* asked = std::get_if<store::take_back>(&batch[i]);
+    const auto* got = std::get_if<store::take_back::reply>(&replies[i]);
+    if (asked != nullptr && got != nullptr &&
+        got->returned.size() + got->poisoned.size() >= asked->limit)
+      return false;
+  }
+  return true;
+}
+
 /// See strict_after_crash.
 class strict_store final : public dispatch_store {
  public:
@@ -86,6 +99,8 @@ class strict_store final : public dispatch_store {
         t->max_rescues = std::min(t->max_rescues, rescues_after_crash);
     auto replies = inner_->apply(strict);
     if (!replies)
+      return replies;
+    if (!is_last_page(strict, *replies))
       return replies;
     spdlog::warn("node: the node before this one ended by a fault of its own; what was lost with "
                  "its node before and ran again is failed");

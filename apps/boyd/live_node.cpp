@@ -376,6 +376,10 @@ std::string live_node::survivors() {
   return text;
 }
 
+bool live_node::is_store_opening() const {
+  return std::ranges::count(workers_->names(), opening_of_store) > 0;
+}
+
 bool live_node::release(milliseconds limit) {
   struct shared {
     std::mutex mutex;

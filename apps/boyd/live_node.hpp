@@ -88,6 +88,9 @@ class live_node {
   /// Workers that live, by their parts; also after `release`. Threads: any.
   std::vector<std::string> living_workers() const { return workers_->names(); }
 
+  /// Whether the store's worker opens the database at this moment; as living_workers.
+  bool is_store_opening() const;
+
   /// Reads the configuration file again; the same as POST /api/v1/reload does.
   result<std::shared_ptr<const config::configuration>> load_again() const;
 

@@ -33,6 +33,7 @@ const char* describe(cancel_reason reason) {
   case cancel_reason::by_operator:
     return "cancelled by an operator";
   case cancel_reason::shutdown:
+  case cancel_reason::hurry:
     return "ended by shutdown";
   case cancel_reason::lease_lost:
     return "the lease was lost";
@@ -173,6 +174,7 @@ attempt_effects attempt_core::judge_exit(const process_exit& e, steady_time now)
   }
   outcome_.execution = execution_verdict::failed;
   outcome_.error = describe_exit(e);
+  outcome_.no_room = is_shortage(e);
   if (e.started && !err_lines_.last().empty())
     outcome_.error += ": " + err_lines_.last();
   return finish();
@@ -465,17 +467,19 @@ attempt_effects attempt_core::cancel(cancel_reason reason, steady_time now) {
   if (phase_ == phase::finished)
     return {};
   lease_lost_ = lease_lost_ || reason == cancel_reason::lease_lost;
-  // Said again, it is sent again: the first signal may be lost.
-  const bool kills = reason == cancel_reason::lease_lost && process_alive_;
+  const bool hurries = reason == cancel_reason::hurry && !std::exchange(hurried_, true);
+  const bool shortens = process_alive_ && phase_ == phase::ending &&
+                        // Said again, it is sent again: the first signal may be lost.
+                        (reason == cancel_reason::lease_lost || (hurries && !killed_));
   if (cancelled_)
-    return kills ? kill_process(now) : attempt_effects{};
+    return shortens ? stop_process(now) : attempt_effects{};
   cancelled_ = reason;
   const char* const why = describe(reason);
   if (phase_ == phase::ending) {
     outcome_.execution = execution_verdict::cancelled;
     outcome_.failure = failure_class::none;
     outcome_.error = why;
-    return kills ? kill_process(now) : attempt_effects{};
+    return shortens ? stop_process(now) : attempt_effects{};
   }
   return end_run(execution_verdict::cancelled, why, now);
 }
@@ -508,7 +512,7 @@ attempt_effects attempt_core::stop_talk() {
 attempt_effects attempt_core::stop_process(steady_time now) {
   if (lease_lost_)
     return kill_process(now);
-  kill_at_ = now + limits::term_grace;
+  kill_at_ = now + (hurried_ ? limits::hurried_grace : limits::term_grace);
   return {effect::signal_process{run_, SIGTERM}, effect::arm_timer{timer_kind::kill, kill_at_}};
 }
 

@@ -81,6 +81,11 @@ failure_class classify_exit(const process_exit& e, const std::map<int, std::stri
   return classify_code(e.exit_code);
 }
 
+bool is_shortage(const process_exit& e) noexcept {
+  return !e.started && (e.start_errno == EAGAIN || e.start_errno == EMFILE ||
+                        e.start_errno == ENFILE || e.start_errno == ENOMEM);
+}
+
 std::string describe_exit(const process_exit& e) {
   if (!e.started)
     return e.start_error;

@@ -12,6 +12,8 @@ namespace {
 
 /// A provider cannot put off a dispatch for longer than this.
 constexpr milliseconds longest_asked = 1h;
+/// What could not be begun is tried again after this, and up to as much more.
+constexpr milliseconds shortage_pause = 2s;
 
 /// How long the provider whose call failed last wants to be left alone; a call before that would
 /// only use up an attempt.
@@ -62,6 +64,11 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
   }
   if (stop == stop_cause::shutting_down) {
     s.to = settle_to::release;
+    return s;
+  }
+  if (outcome.no_room) {
+    s.to = settle_to::release;
+    s.delay = shortage_pause + backoff_delay({.base = shortage_pause}, 1, unit_random);
     return s;
   }
   const auto most = std::min(claimed.row.max_attempts, limits.max_attempts);

@@ -222,7 +222,7 @@ settle_result settle_row(queue_row& row, const std::string& node_id, const settl
   case settle_to::release:
     remember_attempt(row, name_of(item.to), now);
     d.attempt = std::max(0, d.attempt - 1);
-    back_to_pending(d, now);
+    back_to_pending(d, now, item.delay);
     break;
   }
   return settle_result::accepted;

@@ -13,6 +13,7 @@ namespace {
 /// What came through to a store.
 struct heard {
   int max_rescues = 0;
+  std::size_t own_rows = 0; ///< what there is to take back
   bool told_migrations = false;
   int tidied = 0;
 };
@@ -27,10 +28,15 @@ class telling_store final : public dispatch_store {
   }
   result<void> open() override { return fail(errc::store_unavailable, "not today"); }
   result<std::vector<store::any_reply>> apply(const std::vector<store::operation>& batch) override {
-    for (const auto& op : batch)
-      if (const auto* taken = std::get_if<store::take_back>(&op))
-        heard_->max_rescues = taken->max_rescues;
-    return std::vector<store::any_reply>(batch.size(), store::ok{});
+    std::vector<store::any_reply> replies(batch.size(), store::ok{});
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      if (const auto* asked = std::get_if<store::take_back>(&batch[i])) {
+        heard_->max_rescues = asked->max_rescues;
+        const auto page = std::min(asked->limit, heard_->own_rows);
+        heard_->own_rows -= page;
+        replies[i] = store::take_back::reply{std::vector<std::string>(page, "d"), {}};
+      }
+    return replies;
   }
   void tidy() override { ++heard_->tidied; }
   result<std::vector<std::string>> concerns() override {
@@ -78,6 +84,18 @@ TEST_CASE("after a crash a store is strict once, and all else of it comes throug
   CHECK_FALSE(app::has_crash_note("/boyd", *f.disk));
   CHECK(f.rescues_of_take_back() == 3);
   CHECK(f.after_crash->concerns().value().size() == 1);
+}
+
+TEST_CASE(
+    "case 25 poison-segv: after a crash all that is taken back is held to the strict limit, not "
+    "the first page alone",
+    "[supervision]") {
+  fixture f;
+  f.outside->own_rows = 2 * store::take_back{}.limit + 1;
+  for (int page = 0; page < 3; ++page)
+    CHECK(f.rescues_of_take_back() == 1);
+  CHECK_FALSE(app::has_crash_note("/boyd", *f.disk));
+  CHECK(f.rescues_of_take_back() == 3);
 }
 
 TEST_CASE("fault points: a note of a crash that stays makes the next take-back strict, too",

@@ -23,10 +23,14 @@ struct fixture : simulated_node {
   int reloads = 0;
   std::shared_ptr<const config::configuration> file_says;
   root_actor root;
+  wake_function wake; ///< the database's
 
   fixture() {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
+    context->ports.listen = [this](wake_function woken) {
+      wake = std::move(woken);
+      return std::unique_ptr<wakeup_source>();
+    };
     context->scheduled = false;
     configuration->path = "/boyd/boyd.yaml";
     disk->put(configuration->path, "as the test says");
@@ -271,6 +275,34 @@ TEST_CASE("a stop lets what a reload starts anew come back first", "[reload]") {
     REQUIRE(heard.answered());
     CHECK(heard.why().what == "the node is stopping, not every part has the configuration");
   }
+}
+
+TEST_CASE("case 31 drain: a stop that waits for what is started anew claims nothing meanwhile",
+          "[reload]") {
+  fixture f;
+  auto with_agent = f.changed();
+  config::agent agent;
+  agent.agent_id = "a";
+  with_agent->kernels.front().agents.push_back(agent);
+  f.reload(with_agent);
+  auto next = std::make_shared<config::configuration>(*with_agent);
+  next->kernels.emplace_back().kernel_id = "second";
+  caf::anon_send(f.root, reload_order{{}, next});
+  f.actors.advance_without("gateway", 100ms);
+  const bool stopped = GENERATE(true, false);
+  if (stopped)
+    caf::anon_send<caf::message_priority::high>(f.root, shutdown_order{{}, 1h});
+  f.actors.advance_without("gateway", 100ms);
+  const auto op = f.enqueueing("a");
+  (void)f.database->run({op});
+  f.wake({});
+  f.actors.advance_without("gateway", 1500ms);
+  store::list_dispatches ask;
+  ask.kernel_id = op.kernel_id;
+  ask.cycle_id = op.cycle_id;
+  const auto rows = f.database->run({ask});
+  const auto& row = std::get<store::list_dispatches::reply>(rows.front()).at(0);
+  CHECK((row.fence == 0) == stopped);
 }
 
 TEST_CASE("a reload that a part does not take is told by the part's name", "[reload]") {

@@ -44,6 +44,8 @@ constexpr milliseconds idle_look = 60s;
 constexpr milliseconds idle_processor = 200ms;
 constexpr std::uint64_t worth_a_release = std::uint64_t{4} << 20;
 constexpr milliseconds least_trial = 50ms;
+/// A stop during a migration, or while a server does not answer, waits no longer than this for it.
+constexpr milliseconds opening_limit = 3s;
 /// It is looked at this often whether another home stands in the place of this one.
 constexpr milliseconds home_look = 1s;
 
@@ -267,8 +269,15 @@ result<service_surroundings> surroundings_of(const arguments& args) {
 
 /// The actors have ended; what they have set to work may hang. False, and told, when it does.
 bool end_whole(live_node& node, milliseconds limit) {
+  if (node.is_store_opening())
+    limit = std::min(limit, opening_limit);
   if (node.release(limit))
     return true;
+  if (node.is_store_opening()) {
+    spdlog::warn("node: the database was still being opened, which is left; the next start does "
+                 "it from the beginning");
+    return true;
+  }
   const auto names = node.living_workers();
   std::string hang;
   for (const auto& name : names)

@@ -79,7 +79,7 @@ struct settlement {
   std::string dispatch_id;
   std::int64_t fence = 0;
   settle_to to = settle_to::failed;
-  milliseconds delay{0}; ///< for retry
+  milliseconds delay{0}; ///< for retry and release
   run_outcome outcome;
   std::string cycle_id{}; ///< of the dispatch, where it is known: the store has it
 };

@@ -55,6 +55,8 @@ inline constexpr milliseconds wake_base = 1min;
 // -- executors (SPEC §8) --
 inline constexpr milliseconds run_timeout = 10min;
 inline constexpr milliseconds term_grace = 5s;
+/// The same after a second signal to the node.
+inline constexpr milliseconds hurried_grace = 1s;
 inline constexpr std::size_t output_bytes = 1u << 20;
 inline constexpr std::size_t summary_characters = 200;
 

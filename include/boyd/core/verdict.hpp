@@ -59,6 +59,8 @@ struct run_outcome {
   std::string error;            ///< why it failed, one line; empty on success
   std::string session_id;       ///< kernel-<agent_id>-<run_id>
   std::string usage_json;       ///< JSON object: wall_ms, user_ms, max_rss_kb, …; may be empty
+  /// The node had no descriptor, process or memory left to begin it: no attempt. Not stored.
+  bool no_room = false;
 
   bool operator==(const run_outcome&) const = default;
 };

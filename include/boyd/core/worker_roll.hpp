@@ -11,6 +11,11 @@
 
 namespace boyd {
 
+/// On the roll beside the store's worker while that opens the database. Nothing acknowledged
+/// depends on the end of it: what it has begun is undone by the next one (a migration is a
+/// transaction).
+inline constexpr const char* opening_of_store = "the opening of the store";
+
 /// The workers that live, by their parts' names: who must be named when a process ends although
 /// they hang. Threads: any.
 class worker_roll : public std::enable_shared_from_this<worker_roll> {

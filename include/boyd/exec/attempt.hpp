@@ -71,13 +71,19 @@ inline constexpr std::size_t schema_bytes = 1u << 20;
 /// that event.
 inline constexpr milliseconds linger_time = 30s;
 
-enum class cancel_reason : std::uint8_t { by_operator, shutdown, lease_lost, next_cycle };
+enum class cancel_reason : std::uint8_t {
+  by_operator,
+  shutdown,
+  lease_lost, ///< killed at once
+  next_cycle,
+  hurry, ///< a shutdown that must not take long: limits::hurried_grace
+};
 
 /// Timers are never disarmed: one that comes too early or too late is ignored by the core.
 enum class timer_kind : std::uint8_t {
   deadline, ///< `timeout`, and the time left for checks
   silence,  ///< `no_output_timeout`
-  kill,     ///< TERM was ignored for limits::term_grace
+  kill,     ///< TERM was ignored for its grace
   give_up,  ///< SIGKILL had no effect for kill_wait
   answer,   ///< a script's delay is over
   startup,  ///< `cli_contract::startup_timeout`
@@ -138,8 +144,9 @@ using attempt_effect =
 using attempt_effects = std::vector<attempt_effect>;
 
 /// One attempt at a dispatch as a state machine: (event, now) → effects; no clock, no I/O.
-/// running → ending (TERM → limits::term_grace → KILL) → checking → finished. Events that do not
-/// fit the state (late timers, output of an ended process) change nothing. Not thread-safe.
+/// running → ending (TERM → limits::term_grace, in a hurry hurried_grace → KILL) → checking →
+/// finished. Events that do not fit the state (late timers, output of an ended process) change
+/// nothing. Not thread-safe.
 ///
 /// Verdicts: execution by exit_class.hpp, `timed_out`, `stalled`, `cancelled` or `indeterminate`;
 /// claim from the last line of stdout when it is a JSON object with "status": "done" | "failed"
@@ -241,6 +248,7 @@ class attempt_core {
   steady_time answer_at_{};
   std::optional<cancel_reason> cancelled_;
   bool lease_lost_ = false;
+  bool hurried_ = false;
   std::size_t check_ = 0;     ///< index into options_.require
   std::size_t commands_ = 0;  ///< `command` checks started
   std::string check_failure_; ///< why the running check was ended

@@ -76,6 +76,9 @@ struct location {
   /// Directories of objects in which names were made that are not known to be durable. A commit
   /// that finds such an object there does not write it once more, so they outlive an opening.
   mutable std::vector<std::string> unsynced{};
+  /// A ref that has moved, nobody knows whether on the disk: no commit is acknowledged before
+  /// write_ref_again has succeeded. Empty: none.
+  mutable std::string doubtful_ref{};
 };
 
 /// One opening of the repository, for a few calls of the port.
@@ -157,8 +160,13 @@ class ref_move {
   /// Moves the ref; durable when it is 0.
   int finish(const std::string& note);
 
+  /// See write_ref_again.
+  int write_again();
+
  private:
   int take();
+  int write_lock();
+  int put_in_place();
   int create() const;
 
   const session& s_;
@@ -170,6 +178,11 @@ class ref_move {
   git_oid from_{};
   git_oid to_{};
 };
+
+/// Writes a ref once more as it stands, into a new file, and syncs that: after a failed fsync a
+/// later one that succeeds says nothing of what the first one was to write (the kernel tells of an
+/// error once), and the name may have been lost with it. As ref_move::finish.
+int write_ref_again(const session& s, const std::string& name);
 
 // -- reading --
 result<std::vector<commit_info>> history(const session& s, const std::string& path, std::size_t n);

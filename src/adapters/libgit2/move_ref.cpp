@@ -83,7 +83,11 @@ int ref_move::prepare(const git_oid& from, const git_oid& to) {
   }
   from_ = from;
   to_ = to;
-  const std::string bytes = hex(to) + "\n";
+  return write_lock();
+}
+
+int ref_move::write_lock() {
+  const std::string bytes = hex(to_) + "\n";
   errno = 0;
   if (::write(file_.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
     return note_failure("cannot write", lock_, errno != 0 ? errno : ENOSPC);
@@ -99,6 +103,10 @@ int ref_move::finish(const std::string& note) {
   add_to_reflog(logs + name_, line);
   if (name_ != "HEAD")
     add_to_reflog(logs + "HEAD", line);
+  return put_in_place();
+}
+
+int ref_move::put_in_place() {
   if (::rename(lock_.c_str(), path_.c_str()) != 0)
     return note_failure("cannot rename", lock_, errno);
   held_ = false;
@@ -106,6 +114,24 @@ int ref_move::finish(const std::string& note) {
   std::string failed;
   const int code = sync_directories({directory}, failed);
   return code == 0 ? 0 : note_failure("cannot sync", failed, code);
+}
+
+int ref_move::write_again() {
+  if (const int rc = take(); rc != 0)
+    return rc;
+  // Somebody may have moved it on since: then what they made of it is written.
+  if (const int rc = git_reference_name_to_id(&to_, s_.repo.get(), name_.c_str()); rc != 0)
+    return rc;
+  if (const int rc = write_lock(); rc != 0)
+    return rc;
+  if (::fsync(file_.get()) != 0)
+    return note_failure("cannot sync", lock_, errno);
+  return put_in_place();
+}
+
+int write_ref_again(const session& s, const std::string& name) {
+  ref_move ref(s, name);
+  return ref.write_again();
 }
 
 } // namespace boyd::adapters::git

@@ -237,8 +237,9 @@ class operations {
   /// New leases by the place of their claim and member.
   void renew(locked_claims& claims,
              const std::vector<std::map<std::size_t, milliseconds>>& renewed);
-  store::take_back::reply give_back(const std::string& condition, const std::string& order,
-                                    const parameters& p, std::size_t limit, int max_rescues);
+  store::take_back::reply give_back(const std::string& chosen, const std::string& condition,
+                                    bool by_lease, const parameters& p, std::size_t limit,
+                                    int max_rescues);
   /// A dispatch that does not run.
   std::optional<stored> read_one(const std::string& dispatch_id);
   /// A dispatch with the lock of the row that it is in; nothing when there is no such dispatch.

@@ -140,21 +140,18 @@ void operations::renew(locked_claims& claims,
   close_claims(claims);
 }
 
-/// `condition` on a claim r, `order` of the members m.id of claims r.
-take_back::reply operations::give_back(const std::string& condition, const std::string& order,
-                                       const parameters& p, std::size_t limit, int max_rescues) {
-  auto claims = read_claims("r.claim_no IN (SELECT r.claim_no FROM dispatch_running r, "
-                            "unnest(r.members) AS m(id) WHERE " +
-                                condition + " ORDER BY " + order +
-                                " LIMIT $1::bigint) AND "
-                                "(" +
-                                condition + ") ORDER BY r.claim_no FOR UPDATE SKIP LOCKED",
+/// `chosen`: the claims whose members come first, which are at least $1 or all; `condition`: on a
+/// claim r of them.
+take_back::reply operations::give_back(const std::string& chosen, const std::string& condition,
+                                       bool by_lease, const parameters& p, std::size_t limit,
+                                       int max_rescues) {
+  auto claims = read_claims("r.claim_no IN (" + chosen + ") AND (" + condition +
+                                ") ORDER BY r.claim_no FOR UPDATE SKIP LOCKED",
                             p);
   std::vector<stored> rows;
   for (const auto& c : claims.all)
     for (const auto& id : c.members)
       rows.push_back(running(c, id));
-  const bool by_lease = order.find("lease") != std::string::npos;
   const auto key = [&](const stored& s) {
     return std::pair{by_lease ? s.row.d.lease_expires_at : std::nullopt,
                      std::string_view{s.row.d.dispatch_id}};
@@ -182,7 +179,9 @@ take_back::reply operations::give_back(const std::string& condition, const std::
 
 any_reply operations::run(const take_back& op) {
   return give_back(
-      "r.owner = $2", "m.id",
+      "SELECT r.claim_no FROM dispatch_running r, unnest(r.members) AS m(id) WHERE r.owner = $2 "
+      "ORDER BY m.id LIMIT $1::bigint",
+      "r.owner = $2", false,
       parameters{}.add(static_cast<std::int64_t>(op.limit)).add(std::string_view{op.node_id}),
       op.limit, op.max_rescues);
 }
@@ -200,9 +199,14 @@ any_reply operations::run(const rescue_expired& op) {
     reply.own.push_back(
         {std::string{a.text(row, 0)}, agent.kernel_id, agent.agent_id, a.integer(row, 2)});
   }
-  static_cast<take_back::reply&>(reply) =
-      give_back("r.lease_expires_at <= now_ms() AND r.owner <> $2", "r.lease_expires_at, m.id",
-                asked, op.limit, op.max_rescues);
+  // Locked before they are counted: a page of claims that somebody holds must not hide the others.
+  static_cast<take_back::reply&>(reply) = give_back(
+      "WITH free AS MATERIALIZED (SELECT r.claim_no, r.lease_expires_at AS at, "
+      "cardinality(r.members) AS n FROM dispatch_running r WHERE r.lease_expires_at <= now_ms() "
+      "AND r.owner <> $2 ORDER BY r.lease_expires_at, r.claim_no LIMIT $1::bigint FOR UPDATE SKIP "
+      "LOCKED) SELECT f.claim_no FROM (SELECT claim_no, sum(n) OVER (ORDER BY at, claim_no) - n "
+      "AS before FROM free) f WHERE f.before < $1::bigint",
+      "r.lease_expires_at <= now_ms() AND r.owner <> $2", true, asked, op.limit, op.max_rescues);
   return reply;
 }
 

@@ -118,6 +118,40 @@ TEST_CASE(
               " calls of a commit failed, each once: 0 second commits, 0 false answers");
 }
 
+TEST_CASE(
+    "case 34 eio-fsync-for-ever: a commit is not acknowledged when a sync that it needs failed, "
+    "also where HEAD has moved") {
+  git_home h;
+  put(h.file("STATE.md"), "start\n");
+  REQUIRE(h.commit_all("start"));
+  int point = 0;
+  bool moved = false;
+  for (bool all = false; !all && point < most_steps; ++point) {
+    const std::string name = "f" + std::to_string(point);
+    put(h.file("STATE.md"), name + "\n");
+    bool refused = false;
+    const auto run = run_stepped([&] { return commit_once(h, name); },
+                                 [&](const disk_step& step) {
+                                   const bool fails = step.sync && step.number >= point;
+                                   refused = refused || fails;
+                                   return fails ? step_choice::refuse : step_choice::go;
+                                 });
+    if (skipped(run))
+      return;
+    all = !refused;
+    INFO("syncs fail from call " << point << ", answer " << run.exit_code);
+    REQUIRE(promised(run.exit_code == (refused ? failed : committed),
+                     "a commit was acknowledged without its sync"));
+    moved = moved || (refused && times(h, name) == 1);
+    const int again = commit_once(h, name);
+    REQUIRE((again == committed || again == nothing_to_do));
+    REQUIRE(promised(times(h, name) == 1, "a commit was made twice, or is lost"));
+  }
+  CHECK(moved);
+  CHECK(point > 10);
+  h.check_sound();
+}
+
 TEST_CASE("one failing call, or a kill, in two commits leaves both of them or none") {
   const auto how = GENERATE(step_choice::kill, step_choice::refuse);
   git_home h;

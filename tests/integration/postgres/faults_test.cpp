@@ -390,6 +390,38 @@ TEST_CASE("case 20 failover-loses-a-claim: of two nodes with one fence, only the
   }
 }
 
+TEST_CASE(
+    "case 27 rescue-page-full: a page of rows that somebody has locked does not hide the next") {
+  if (skipped())
+    return;
+  const auto uri = shared_postgres()->make_database();
+  auto s = opened(options_for(uri));
+  auto other = opened(options_for(uri));
+  REQUIRE(s->apply(cycles("c", 4)));
+  std::vector<claimed_dispatch> lost;
+  for (int i = 0; i < 4; ++i)
+    lost.push_back(ask(*s, store::claim{"n1", "k", "a", 1, 1ms}).at(0));
+  session person(uri);
+  const auto locks = "BEGIN; SELECT 1 FROM boyd.dispatch_running WHERE '" +
+                     lost[0].row.dispatch_id + "' = ANY(members) OR '" + lost[1].row.dispatch_id +
+                     "' = ANY(members) FOR UPDATE";
+  person.run(locks.c_str());
+  store::rescue_expired op;
+  op.node_id = "n2";
+  op.limit = 2;
+  const auto waited = std::vector<std::string>{lost[2].row.dispatch_id, lost[3].row.dispatch_id};
+  std::vector<std::string> returned;
+  REQUIRE(wait_until([&] {
+    const auto page = ask(*other, op).returned;
+    returned.insert(returned.end(), page.begin(), page.end());
+    return returned.size() >= waited.size();
+  }));
+  CHECK(returned == waited);
+  CHECK(ask(*other, op).returned.empty());
+  person.run("COMMIT");
+  CHECK(ask(*other, op).returned.size() == 2);
+}
+
 TEST_CASE("case 26 undecodable-job: what cannot be read is not run but failed with its reason, and "
           "holds nobody up") {
   if (skipped())

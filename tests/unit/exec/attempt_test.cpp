@@ -172,6 +172,10 @@ TEST_CASE("exit codes and signals map to failure classes") {
   CHECK(failure({.start_errno = ENOENT}) == failure_class::environment);
   CHECK(failure({.start_errno = EMFILE}) == failure_class::transient);
   CHECK(failure({.start_errno = E2BIG}) == failure_class::deterministic);
+  for (const int number : {EAGAIN, EMFILE, ENFILE, ENOMEM, ENOENT, ETXTBSY}) {
+    bench b;
+    CHECK(b.run({.start_errno = number}).no_room == (number != ENOENT && number != ETXTBSY));
+  }
   process_exit refused;
   refused.started = false;
   CHECK(classify_exit(refused, {}) == failure_class::transient);
@@ -303,6 +307,29 @@ TEST_CASE("no output for too long is a stall; bytes are progress") {
   SECTION("talking") {
     const auto& o = b.run({.duration = 10min, .output_every = 20s});
     CHECK(o.execution == execution_verdict::succeeded);
+  }
+}
+
+TEST_CASE("case 13 double-sigterm: in a hurry a process that ignores TERM has little time left") {
+  for (const bool told_before : {false, true}) {
+    bench b;
+    b.runner.define("agent", sim::sim_program{.hang = true, .ignore_term = true});
+    b.begin();
+    REQUIRE_FALSE(b.advance(b.clock->time - 1ms));
+    if (told_before)
+      b.perform(b.core->cancel(cancel_reason::shutdown, b.clock->time));
+    // A repeat gives it no more time.
+    for (int i = 0; i < 3; ++i) {
+      b.perform(b.core->cancel(cancel_reason::hurry, b.clock->time));
+      b.clock->time += limits::hurried_grace / 4;
+    }
+    while (!b.outcome && b.advance()) {
+    }
+    REQUIRE(b.outcome.has_value());
+    CHECK(b.outcome->execution == execution_verdict::cancelled);
+    CHECK(b.outcome->error == "ended by shutdown");
+    CHECK(b.elapsed() == limits::hurried_grace);
+    CHECK(b.runner.running() == 0);
   }
 }
 

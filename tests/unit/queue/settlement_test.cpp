@@ -49,6 +49,19 @@ TEST_CASE("an attempt leads where its outcome says") {
   REQUIRE(decide_settlement(claimed(1), good, {}, 0, stop_cause::none).fence == 4);
 }
 
+TEST_CASE(
+    "case 46 fd-exhaustion: what a node has no room to begin is given back for a while, and no "
+    "attempt") {
+  auto none_left = ended(execution_verdict::failed, failure_class::transient);
+  none_left.no_room = true;
+  for (const double unit : {0.0, 1.0}) {
+    const auto s = decide_settlement(claimed(1, 1), none_left, {}, unit, stop_cause::none);
+    CHECK(s.to == settle_to::release);
+    CHECK(s.delay == (unit == 0.0 ? 2s : 4s));
+  }
+  CHECK(decided(claimed(1), none_left, stop_cause::by_operator) == settle_to::cancelled);
+}
+
 TEST_CASE("an attempt is not repeated before the time that its provider asked for") {
   auto asked = ended(execution_verdict::failed, failure_class::transient);
   const auto delay = [&](const std::string& usage) {
