@@ -1,15 +1,43 @@
 #include "call_limit.hpp"
 
 #include "boyd/core/signal_stack.hpp"
+#include "session.hpp"
 
+#include <cerrno>
 #include <fcntl.h>
+#include <string>
 #include <sys/socket.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace boyd::adapters::postgres {
 
-call_limit::call_limit(int socket)
-    : socket_(::fcntl(socket, F_DUPFD_CLOEXEC, 0)), thread_([this] { watch(); }) {}
+namespace {
+
+/// Without it no call would have an end: rather no session than such a one.
+int another_descriptor_of(int socket) {
+  const int own = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  if (own < 0)
+    throw failure{
+        {errc::store_unavailable,
+         "no descriptor for the time limit of calls: " + std::generic_category().message(errno),
+         "postgres",
+         "allow the node more open files (ulimit -n, systemd: LimitNOFILE), or let it do "
+         "less at once; it tries again by itself"},
+        true};
+  return own;
+}
+
+} // namespace
+
+call_limit::call_limit(int socket) : socket_(another_descriptor_of(socket)) {
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (...) {
+    ::close(socket_);
+    throw;
+  }
+}
 
 call_limit::~call_limit() {
   {
@@ -18,8 +46,7 @@ call_limit::~call_limit() {
   }
   changed_.notify_one();
   thread_.join();
-  if (socket_ >= 0)
-    ::close(socket_);
+  ::close(socket_);
 }
 
 void call_limit::begin(milliseconds limit) {

@@ -38,7 +38,8 @@ std::unique_ptr<dispatch_store> make_postgres_store(postgres_options options);
 
 /// LISTENs on its own thread and calls `wake` (from that thread) for notifications of others and
 /// after each reconnect, since some may have been lost meanwhile. Reconnects with back-off; the
-/// destructor returns promptly, but while a server's name is being resolved.
+/// destructor returns promptly, but while a server's name is being resolved. A process without a
+/// free descriptor is woken from when it has one.
 std::unique_ptr<wakeup_source> make_postgres_wakeups(postgres_options options, wake_function wake);
 
 /// The newest schema version this build knows.

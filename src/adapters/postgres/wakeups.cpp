@@ -9,10 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <libpq-fe.h>
+#include <mutex>
 #include <poll.h>
 #include <string_view>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -26,19 +29,26 @@ struct finish {
 };
 using connection = std::unique_ptr<PGconn, finish>;
 
-/// Waits on sockets, never on the clock alone: the event descriptor ends every wait.
+/// Waits on sockets, never on the clock alone: the event descriptor ends every wait. While the
+/// process has none to spare it does not listen, and tries again.
 class listener final : public wakeup_source {
  public:
   listener(postgres_options options, wake_function wake)
       : options_(std::move(options)), where_(postgres::place(options_)), wake_(std::move(wake)),
-        stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); }) {}
+        thread_([this] { run(); }) {}
 
   ~listener() override {
-    const std::uint64_t one = 1;
-    while (::write(stop_, &one, sizeof one) < 0 && errno == EINTR)
-      continue;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      const std::uint64_t one = 1;
+      while (stop_ >= 0 && ::write(stop_, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+    }
+    stopped_.notify_one();
     thread_.join();
-    ::close(stop_);
+    if (stop_ >= 0)
+      ::close(stop_);
   }
 
  private:
@@ -136,8 +146,29 @@ class listener final : public wakeup_source {
     return milliseconds{static_cast<std::int64_t>(static_cast<double>(ceiling.count()) * unit) + 1};
   }
 
-  void run() const {
+  /// False: it was stopped before there was a descriptor to be stopped by.
+  bool can_be_stopped() {
+    std::unique_lock lock(mutex_);
+    for (int failures = 0; !stopping_; ++failures) {
+      stop_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+      if (stop_ >= 0) {
+        if (failures > 0)
+          spdlog::info("database {}: there is a descriptor for wake-ups again", where_);
+        return true;
+      }
+      if (failures == 0)
+        spdlog::warn("database {}: no descriptor for wake-ups, it is only polled meanwhile: {}; "
+                     "allow the node more open files",
+                     where_, std::generic_category().message(errno));
+      stopped_.wait_for(lock, backoff(failures), [this] { return stopping_; });
+    }
+    return false;
+  }
+
+  void run() {
     give_signal_stack();
+    if (!can_be_stopped())
+      return;
     int failures = 0;
     for (;;) {
       if (auto c = connect(); c && listen(c.get())) {
@@ -156,7 +187,10 @@ class listener final : public wakeup_source {
   postgres_options options_;
   std::string where_;
   wake_function wake_;
-  int stop_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  int stop_ = -1; ///< the thread's, once it has one; written under the lock
   std::thread thread_;
 };
 
