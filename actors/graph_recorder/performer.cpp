@@ -155,20 +155,22 @@ result<void> graph_session::open_log() {
   auto log = files::journal::open(fs, path_, options);
   if (!log)
     return fail(std::move(log.error()));
-  auto chain = graph::edge_chain::resume(log->last_line());
-  if (!chain)
-    return fail(std::move(chain.error()));
+  take_torn(log->torn()); // an opening that fails further down does not find it again
   // One byte more: whether the part begins with a whole line.
   const auto begin = log->end() > checked_graph_bytes ? log->end() - checked_graph_bytes - 1 : 0;
   auto bytes = fs.read_part(path_, begin, checked_graph_bytes + 1);
   if (!bytes)
     return fail(std::move(bytes.error()));
-  auto served = check(*bytes, begin);
-  if (!served)
-    return fail(std::move(served.error()));
+  const auto checked = check(*bytes, begin);
+  if (!checked)
+    return fail(checked.error());
+  auto chain = graph::edge_chain::resume(log->last_line(), checked->sequence);
+  if (!chain)
+    return fail(std::move(chain.error()));
   order_.clear();
   recent_.clear();
-  for (const auto line : std::span(*served).last(std::min(served->size(), remembered_facts)))
+  const std::span served(checked->served);
+  for (const auto line : served.last(std::min(served.size(), remembered_facts)))
     if (auto edge = graph::parse_edge(line))
       remember(key_of(edge->fact));
   chain_ = std::move(*chain);
@@ -179,36 +181,69 @@ result<void> graph_session::open_log() {
   return {};
 }
 
-/// The lines of its end that can be believed. Damage is nothing that stops the recorder: the chain
-/// goes on behind it, and what it hit is gone from every reader's sight but not from the disk.
-result<std::vector<std::string_view>> graph_session::check(std::string_view part,
-                                                           std::uint64_t begin) {
+/// Damage is nothing that stops the recorder: the chain goes on behind it, and what it hit is gone
+/// from every reader's sight but not from the disk.
+result<graph_session::checked_end> graph_session::check(std::string_view part,
+                                                        std::uint64_t begin) {
   const auto cut = begin == 0 ? 0 : std::min(part.find('\n'), part.size() - 1) + 1;
   const auto end = part.substr(cut);
   health_.notice.clear();
+  tell_torn();
   auto report = begin == 0 ? graph::verify(end) : graph::verify_end(end, 0);
   if (report.intact())
-    return std::move(graph::sort_lines(end, report).served);
+    return checked_end{std::move(graph::sort_lines(end, report).served), {}};
   const auto before = count_lines(begin + cut);
   if (!before)
     return fail(before.error());
   if (begin > 0)
     report = graph::verify_end(end, *before);
   auto lines = graph::sort_lines(end, report, *before);
+  tell_damage(report, lines);
+  checked_end checked{std::move(lines.served), {}};
+  if (report.damaged_at_end > 0 && (begin == 0 || report.chained > 0))
+    checked.sequence = report.last_sequence + report.damaged_at_end;
+  return checked;
+}
+
+void graph_session::tell_damage(const graph::chain_report& report, const graph::log_lines& lines) {
   const auto& first = report.problems.front();
-  health_.notice = path_ + ": line " + std::to_string(first.line) + " is " +
-                   std::string(graph::name_of(first.kind)) + " (" + first.detail + ")";
+  std::string told = path_ + ": line " + std::to_string(first.line) + " is " +
+                     std::string(graph::name_of(first.kind)) + " (" + first.detail + ")";
   if (const auto more = report.problems.size() - 1; more > 0)
-    health_.notice += " and " + std::to_string(more) + " more findings";
+    told += " and " + std::to_string(more) + " more findings";
   if (!lines.damaged.empty()) {
     const auto kept = set_aside(lines.damaged);
-    health_.notice += kept ? "; set aside in " + path_ + ".damaged"
-                           : "; it cannot be set aside: " + to_string(kept.error());
-    health_.notice += ", the other " + std::to_string(lines.served.size()) + " lines are served";
+    told += kept ? "; set aside in " + path_ + ".damaged"
+                 : "; it cannot be set aside: " + to_string(kept.error());
+    told += ", the other " + std::to_string(lines.served.size()) + " lines are served";
   }
-  health_.notice += "; `boyd doctor` names them all";
+  told += "; `boyd doctor` names them all";
+  spdlog::error("graph_recorder: {}", told);
+  health_.notice += (health_.notice.empty() ? "" : "; ") + told;
+}
+
+/// Of what was cut off, what may have been acknowledged: whole lines, and a fact whose line break
+/// has become something else. What an unfinished write leaves ends within a line, or with one.
+void graph_session::take_torn(std::string_view torn) {
+  auto lines = split(torn, '\n');
+  if (const auto last = lines.back();
+      last.empty() || !graph::parse_edge(last.substr(0, last.size() - 1)))
+    lines.pop_back();
+  std::erase(lines, std::string_view{});
+  torn_.insert(torn_.end(), lines.begin(), lines.end());
+}
+
+/// Nobody can say whether they were: a person decides what they are worth.
+void graph_session::tell_torn() {
+  if (torn_.empty())
+    return;
+  const auto kept = set_aside({torn_.begin(), torn_.end()});
+  health_.notice = path_ + ": its last line" +
+                   (torn_.size() == 1 ? " was no fact"
+                                      : "s, " + std::to_string(torn_.size()) + ", were no facts") +
+                   " (damaged, or left so by a power cut); cut off, kept in " + path_ + ".torn" +
+                   (kept ? " and " + path_ + ".damaged" : "");
   spdlog::error("graph_recorder: {}", health_.notice);
-  return std::move(lines.served);
 }
 
 /// Lines in the log before `end`, for the numbers of those behind it.

@@ -27,9 +27,9 @@ inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 /// one fsync per batch. A fact is its five values: one that is among the newest
 /// `remembered_facts` is a repeat (of a batch whose worker died, of a caller that had no answer)
 /// and is acknowledged without being written again. At every opening the newest
-/// `checked_graph_bytes` of the log are checked against their chain: what is damaged is told of,
-/// kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS 40). Blocking; one
-/// thread.
+/// `checked_graph_bytes` of the log are checked against their chain and their check sums: what is
+/// damaged is told of, kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS
+/// 40). Blocking; one thread.
 class graph_session {
  public:
   /// At `limit` bytes of the log its facts are refused (`no_space`) and the part is degraded, until
@@ -61,8 +61,17 @@ class graph_session {
   result<void> open_log();
   result<draft> render(const draft& before, const graph_request& request) const;
   void write(jobs& batch, draft& d);
+  /// The end of the log as it can be believed.
+  struct checked_end {
+    std::vector<std::string_view> served; ///< views into `part`
+    /// Of the last line, when that one is damaged.
+    std::optional<std::uint64_t> sequence;
+  };
   /// `part`: the log from `begin` on.
-  result<std::vector<std::string_view>> check(std::string_view part, std::uint64_t begin);
+  result<checked_end> check(std::string_view part, std::uint64_t begin);
+  void tell_damage(const graph::chain_report& report, const graph::log_lines& lines);
+  void take_torn(std::string_view torn);
+  void tell_torn();
   result<std::size_t> count_lines(std::uint64_t end) const;
   result<void> set_aside(const std::vector<std::string_view>& damaged);
   void remember(std::string fact);
@@ -77,10 +86,11 @@ class graph_session {
   graph::edge_chain chain_;
   std::deque<std::string> order_;
   std::set<std::string> recent_;
-  bool seen_ = false;          ///< the log was open once: it must not be made anew
-  bool full_ = false;          ///< the log has reached its limit
-  bool told_of_limit_ = false; ///< that it is near
-  bool write_failed_ = false;  ///< the log's directory must take a file before it is well
+  std::vector<std::string> torn_; ///< whole lines that were cut off; told of until the end
+  bool seen_ = false;             ///< the log was open once: it must not be made anew
+  bool full_ = false;             ///< the log has reached its limit
+  bool told_of_limit_ = false;    ///< that it is near
+  bool write_failed_ = false;     ///< the log's directory must take a file before it is well
   part_health health_;
 };
 

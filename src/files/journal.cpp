@@ -124,6 +124,7 @@ result<void> journal::recover() {
   if (auto durable = make_durable(**handle, found->begin, bytes.substr(0, good.end)); !durable) {
     return durable;
   }
+  torn_ = std::string(bytes.substr(good.end));
   end_ = found->begin + good.end;
   last_line_ = std::string(good.last_line);
   handle_ = std::move(*handle);

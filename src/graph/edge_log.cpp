@@ -1,5 +1,6 @@
 #include "boyd/graph/edge_log.hpp"
 
+#include "boyd/core/crc32.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
@@ -79,6 +80,15 @@ std::optional<std::string> text_member(const json& object, const char* key) {
   return it->get<std::string>();
 }
 
+constexpr std::string_view seal_begin = R"(,"crc":")";
+constexpr std::string_view seal_end = R"("})";
+constexpr std::size_t seal_bytes = seal_begin.size() + crc32_digits + seal_end.size();
+
+/// The end of a line that has this text before it.
+std::string seal_of(std::string_view text) {
+  return std::string(seal_begin) + crc32_hex(text) + std::string(seal_end);
+}
+
 bool is_digest(std::string_view text) {
   return text.size() == genesis.size() &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -150,7 +160,19 @@ result<logged_edge> parse_edge(std::string_view line) {
   return read;
 }
 
-result<edge_chain> edge_chain::resume(std::string_view last_line) {
+bool is_as_written(std::string_view line, const logged_edge& read) {
+  if (!read.seq)
+    return true;
+  const auto text = line.substr(0, line.size() - std::min(line.size(), seal_bytes));
+  const auto seal = line.substr(text.size());
+  if (seal.starts_with(seal_begin))
+    return seal == seal_of(text);
+  // A flipped bit may have made another member of the check sum's.
+  return line.ends_with(R"("prev":")" + read.prev + R"("})");
+}
+
+result<edge_chain> edge_chain::resume(std::string_view last_line,
+                                      const std::optional<std::uint64_t>& sequence) {
   edge_chain chain;
   if (last_line.empty()) {
     return chain;
@@ -160,7 +182,7 @@ result<edge_chain> edge_chain::resume(std::string_view last_line) {
     return fail(errc::corrupt, "the last line is not an edge: " + last.error().what);
   }
   chain.head_ = sha256_hex(last_line);
-  chain.sequence_ = last->seq.value_or(0);
+  chain.sequence_ = sequence.value_or(last->seq.value_or(0));
   return chain;
 }
 
@@ -186,6 +208,8 @@ result<std::string> edge_chain::append(const edge& fact) {
   line["seq"] = sequence_ + 1;
   line["prev"] = head_;
   auto text = dump(line);
+  text.pop_back(); // the brace, which the seal brings
+  text += seal_of(text);
   // The line itself is one level deeper than its meta.
   if (text.size() > max_line_bytes || is_too_deep(text)) {
     return fail(errc::limit_exceeded, "the edge is too large");
@@ -239,9 +263,11 @@ class verifier {
     const auto digest = sha256_hex(line);
     head_seen_ = head_seen_ || digest == *anchored_head_;
     const auto read = parse_edge(line);
+    const bool believed = read && is_as_written(line, *read);
     if (!read) {
       add(report_.lines, chain_problem_kind::malformed, read.error().what);
-      malformed_between_ = true;
+    } else if (!believed) {
+      add(report_.lines, chain_problem_kind::changed, "its check sum is another one");
     } else if (read->seq) {
       if (std::exchange(in_the_middle_, false)) {
         report_.last_sequence = *read->seq - 1;
@@ -252,15 +278,16 @@ class verifier {
     } else {
       judge_older();
     }
-    if (read) {
+    if (believed) {
       previous_line_ = report_.lines;
-      malformed_between_ = false;
       good_head_ = digest;
     }
+    damaged_between_ = believed ? 0 : damaged_between_ + 1;
     report_.head = digest;
   }
 
   chain_report finish() {
+    report_.damaged_at_end = damaged_between_;
     if (!head_seen_) {
       add(report_.lines, chain_problem_kind::head_missing,
           "no line has the anchored hash " + *anchored_head_);
@@ -274,18 +301,18 @@ class verifier {
   void judge_chained(const logged_edge& line) {
     ++report_.chained;
     const auto expected = report_.last_sequence + 1;
-    const bool linked = line.prev == (malformed_between_ ? good_head_ : report_.head);
+    const bool linked = line.prev == (damaged_between_ > 0 ? good_head_ : report_.head);
     if (*line.seq == expected) {
-      // What stood between the last line without a number and this one may be what is malformed.
-      if (!linked && !(malformed_between_ && report_.last_sequence == 0))
+      // What stood between the last line without a number and this one may be what is damaged.
+      if (!linked && !(damaged_between_ > 0 && report_.last_sequence == 0))
         accuse(line);
     } else if (!linked && *line.seq == before_jump_ + 2 && std::exchange(jumped_, false)) {
       // The line before bore a number that was not its own: what follows goes on behind it.
       accuse(line);
       report_.last_sequence = *line.seq;
     } else if (*line.seq > expected) {
-      // A malformed line in between is reported as such; one missing number is then explained.
-      if (!(malformed_between_ && *line.seq == expected + 1)) {
+      // Damaged lines in between are reported as such; so many missing numbers are then explained.
+      if (*line.seq > expected + damaged_between_) {
         add(report_.lines, chain_problem_kind::removed,
             "seq " + std::to_string(expected) + " to " + std::to_string(*line.seq - 1) +
                 " are missing");
@@ -302,7 +329,7 @@ class verifier {
   /// The line and the one before it do not fit together: which of them was changed? Another text
   /// has quite another hash, so that a `prev` that is almost the right one was hit itself.
   void accuse(const logged_edge& line) {
-    const auto& wanted = malformed_between_ ? good_head_ : report_.head;
+    const auto& wanted = damaged_between_ > 0 ? good_head_ : report_.head;
     std::size_t same = 0;
     for (std::size_t i = 0; i < std::min(line.prev.size(), wanted.size()); ++i)
       same += line.prev[i] == wanted[i] ? 1 : 0;
@@ -331,8 +358,8 @@ class verifier {
   bool in_the_middle_ = false; ///< what stands before the first line is not known
   bool jumped_ = false;        ///< a number was too high, the last one as far as we know:
   std::uint64_t before_jump_ = 0;
-  bool malformed_between_ = false;
-  std::size_t previous_line_ = 0;  ///< the last well-formed one
+  std::size_t damaged_between_ = 0; ///< lines behind the last one that can be believed:
+  std::size_t previous_line_ = 0;
   std::string good_head_{genesis}; ///< its hash
   chain_report report_;
 };

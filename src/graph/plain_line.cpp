@@ -88,6 +88,7 @@ std::optional<logged_edge> read_plain_line(std::string_view line) {
   std::string_view type;
   std::string_view meta;
   std::string_view prev;
+  std::string_view crc;
   std::int64_t timestamp = 0;
   std::uint64_t seq = 0;
   scanner s(line);
@@ -95,7 +96,8 @@ std::optional<logged_edge> read_plain_line(std::string_view line) {
                      s.skip(",\"to\":") && s.text(to) && s.skip(",\"type\":") && s.text(type) &&
                      s.skip(",\"timestamp\":") && s.number(timestamp) && s.skip(",\"meta\":") &&
                      s.object(meta) && s.skip(",\"seq\":") && s.number(seq) &&
-                     s.skip(",\"prev\":") && s.text(prev) && s.skip("}") && s.is_at_end();
+                     s.skip(",\"prev\":") && s.text(prev) &&
+                     (!s.skip(",\"crc\":") || s.text(crc)) && s.skip("}") && s.is_at_end();
   if (!plain || from.empty() || to.empty() || type.empty() || seq == 0 || !is_plain_digest(prev))
     return std::nullopt;
   logged_edge read;

@@ -1,14 +1,12 @@
 #include "boyd/queue/spool.hpp"
 
+#include "boyd/core/crc32.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/files/journal.hpp"
 #include "boyd/ports/file_system.hpp"
 
-#include <boost/crc.hpp>
-
 #include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -23,20 +21,12 @@ constexpr std::size_t batch_bytes = std::size_t{16} << 20;
 
 constexpr std::string_view seal_begin = R"({"crc":")";
 constexpr std::string_view seal_end = R"(",)";
-constexpr std::size_t seal_digits = 8;
-
-/// CRC-32 of IEEE 802.3, as eight hexadecimal digits.
-std::string crc_of(std::string_view bytes) {
-  boost::crc_32_type sum;
-  sum.process_bytes(bytes.data(), bytes.size());
-  return fmt::format("{:0{}x}", sum.checksum(), seal_digits);
-}
 
 /// A line with its check sum in front: after a flipped bit it may still be well-formed and say
 /// something else, which would be recorded as somebody's result.
 std::string sealed(std::string_view line) {
   std::string out(seal_begin);
-  out += crc_of(line);
+  out += crc32_hex(line);
   out += seal_end;
   out += line.substr(1);
   return out;
@@ -46,10 +36,10 @@ std::string sealed(std::string_view line) {
 result<node_settlement> read_line(std::string_view line) {
   if (!line.starts_with(seal_begin))
     return settlement_from_json(line);
-  constexpr auto head = seal_begin.size() + seal_digits + seal_end.size();
-  const auto sum = line.substr(seal_begin.size(), seal_digits);
+  constexpr auto head = seal_begin.size() + crc32_digits + seal_end.size();
+  const auto sum = line.substr(seal_begin.size(), crc32_digits);
   const std::string body = "{" + std::string(line.substr(std::min(head, line.size())));
-  if (!line.substr(seal_begin.size() + sum.size()).starts_with(seal_end) || sum != crc_of(body))
+  if (!line.substr(seal_begin.size() + sum.size()).starts_with(seal_end) || sum != crc32_hex(body))
     return fail(errc::corrupt, "the check sum is another one");
   return settlement_from_json(body);
 }

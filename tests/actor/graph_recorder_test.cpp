@@ -18,6 +18,13 @@ graph_fact fact(int n, const std::string& type = "used_in") {
   return {"ctx_" + std::to_string(n), "exec_1", type, utc_time{milliseconds{n}}, "{\"k\": 1}"};
 }
 
+bool recorded(graph_session& s, std::vector<graph_fact> facts) {
+  std::vector<job<graph_request, graph_reply>> batch;
+  batch.emplace_back(graph_request{{}, std::move(facts)});
+  s.perform(batch);
+  return batch[0].reply.has_value();
+}
+
 struct fixture : simulated_node {
   graph_recorder_actor recorder = actors.own(spawn_graph_recorder(actors.system(), context));
 
@@ -141,15 +148,9 @@ TEST_CASE(
     "case 40 bitflip-jsonl: the recorder tells of a damaged line, keeps a copy of it and goes on",
     "[graph_recorder]") {
   simulated_node node;
-  const auto send = [](graph_session& s, std::vector<graph_fact> facts) {
-    std::vector<job<graph_request, graph_reply>> batch;
-    batch.emplace_back(graph_request{{}, std::move(facts)});
-    s.perform(batch);
-    return batch[0].reply.has_value();
-  };
   {
     graph_session before(node.context);
-    REQUIRE(send(before, {fact(1), fact(2), fact(3)}));
+    REQUIRE(recorded(before, {fact(1), fact(2), fact(3)}));
     CHECK(before.health().notice.empty());
   }
   auto text = node.disk->snapshot().at(log_path);
@@ -167,13 +168,85 @@ TEST_CASE(
           std::string::npos);
     CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == damaged);
     // The true fact is not there any more, so that it is no repeat; the false one never was.
-    REQUIRE(send(session, {fact(2), fact(1), fact(7 + start)}));
+    REQUIRE(recorded(session, {fact(2), fact(1), fact(7 + start)}));
   }
   const auto now = node.disk->snapshot().at(log_path);
   CHECK(now.starts_with(text));
   const auto report = graph::verify(now);
   CHECK(report.damaged() == std::vector<std::size_t>{2});
   CHECK(report.lines == 6); // three, fact 2 again, facts 7 and 8
+}
+
+namespace {
+
+/// Three facts on record, and then the log with something else in its last line.
+std::string with_last_line(simulated_node& node, std::string_view good, std::string_view bad) {
+  graph_session before(node.context);
+  REQUIRE(recorded(before, {fact(1), fact(2), fact(3)}));
+  auto text = node.disk->snapshot().at(log_path);
+  const auto at = text.rfind(good);
+  REQUIRE(at > text.rfind('\n', text.size() - 2));
+  text.replace(at, good.size(), bad);
+  node.disk->put(log_path, text);
+  return text;
+}
+
+std::string last_line_of(const std::string& text) {
+  return text.substr(text.rfind('\n', text.size() - 2) + 1);
+}
+
+} // namespace
+
+TEST_CASE(
+    "case 40 bitflip-jsonl: a last line that was damaged is not believed, and the chain goes on "
+    "behind it",
+    "[graph_recorder]") {
+  simulated_node node;
+  // A letter of an id; the number, which the next line must not go on from.
+  const auto [good, bad] =
+      GENERATE(std::pair("exec_1", "eyec_1"), std::pair("\"seq\":3", "\"seq\":7"));
+  const auto text = with_last_line(node, good, bad);
+  for (int start = 0; start < 2; ++start) {
+    graph_session session(node.context);
+    session.probe();
+    CHECK(session.health().ok);
+    INFO(session.health().notice);
+    CHECK(session.health().notice.find("line 3 is changed") != std::string::npos);
+    CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == last_line_of(text));
+    // What it had said is gone, so that the same fact is no repeat.
+    REQUIRE(recorded(session, {fact(3)}));
+  }
+  const auto now = node.disk->snapshot().at(log_path);
+  CHECK(now.starts_with(text));
+  const auto report = graph::verify(now);
+  CHECK(report.problems.size() == 1);
+  CHECK(report.damaged() == std::vector<std::size_t>{3});
+  CHECK(report.lines == 4);
+  CHECK(report.last_sequence == 4);
+}
+
+TEST_CASE("case 40 bitflip-jsonl: a last line that no longer parses is kept aside and told of",
+          "[graph_recorder]") {
+  simulated_node node;
+  // Its first byte, or its line break.
+  const auto [good, bad] =
+      GENERATE(std::pair("{\"from\"", "[\"from\""), std::pair("\"}\n", "\"}*"));
+  const auto text = with_last_line(node, good, bad);
+  graph_session session(node.context);
+  session.probe();
+  CHECK(session.health().ok);
+  INFO(session.health().notice);
+  CHECK(session.health().notice.find("its last line was no fact") != std::string::npos);
+  auto cut = text.substr(text.find("ctx_3") - std::string_view("{\"from\":\"").size());
+  CHECK(node.disk->snapshot().at(std::string(log_path) + ".torn") == cut + "\n");
+  if (cut.back() != '\n')
+    cut += '\n';
+  CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == cut);
+  REQUIRE(recorded(session, {fact(3)}));
+  CHECK_FALSE(session.health().notice.empty()); // until somebody has seen it
+  const auto report = graph::verify(node.disk->snapshot().at(log_path));
+  CHECK(report.intact());
+  CHECK(report.chained == 3);
 }
 
 TEST_CASE("a disk that fails degrades and recovers without a restart", "[graph_recorder]") {

@@ -15,6 +15,7 @@ void run_edge(std::string_view input) {
       require(again && again->fact.from == line->fact.from && again->fact.to == line->fact.to &&
                   again->fact.type == line->fact.type,
               "an edge that was written is read back");
+      require(again && graph::is_as_written(*written, *again), "it is taken for what it is");
     }
   }
   const auto report = graph::verify(input);

@@ -59,6 +59,10 @@ class journal {
   /// The last line, acknowledged or found at open; empty in an empty file.
   const std::string& last_line() const noexcept { return last_line_; }
 
+  /// What the opening has cut off. A batch that was not finished leaves such; whole lines in it may
+  /// have been acknowledged, and a bit has flipped since: whoever opens the journal tells of them.
+  const std::string& torn() const noexcept { return torn_; }
+
  private:
   journal(file_system& fs, std::string path, journal_options options);
 
@@ -86,6 +90,7 @@ class journal {
   std::uint64_t inode_ = 0;
   std::uint64_t device_ = 0;
   std::string last_line_;
+  std::string torn_;
 };
 
 } // namespace boyd::files

@@ -44,24 +44,32 @@ struct logged_edge {
 };
 
 /// Reads one line (without its line break); `parse_error` says why not. Unknown members are
-/// ignored, unknown edge types and node prefixes are read.
+/// ignored, unknown edge types and node prefixes are read. The check sum is not looked at.
 result<logged_edge> parse_edge(std::string_view line);
+
+/// Whether a line that parses is, by its own check sum, as it was written. One without a place in
+/// the chain has none (an older log), nor has one of a version before check sums, which ends with
+/// its `prev`.
+bool is_as_written(std::string_view line, const logged_edge& read);
 
 /// `prev` of the very first line.
 inline constexpr std::string_view genesis =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Renders edges as lines of the chain: each carries `seq` and `prev`, the SHA-256 of the whole
-/// previous line without its line break. A value type: render a batch on a copy and keep the copy
-/// once the batch is acknowledged. Pure.
+/// previous line without its line break, and `crc`, the CRC-32 of its own text before it: nothing
+/// is chained to the last line yet. A value type: render a batch on a copy and keep the copy once
+/// the batch is acknowledged. Pure.
 class edge_chain {
  public:
   /// An empty log.
   edge_chain() = default;
 
   /// Goes on after `last_line` (empty: an empty log). After a line of an older log the chain begins
-  /// with seq 1 and that line's hash.
-  static result<edge_chain> resume(std::string_view last_line);
+  /// with seq 1 and that line's hash. `sequence`: of the last line, when what it says itself cannot
+  /// be believed.
+  static result<edge_chain> resume(std::string_view last_line,
+                                   const std::optional<std::uint64_t>& sequence = {});
 
   /// The next line, without line break. `invalid_argument`: a node id, type or meta is not valid;
   /// `limit_exceeded`: the line is too long or meta too deep; then the chain has not moved.
@@ -80,7 +88,8 @@ class edge_chain {
 
 enum class chain_problem_kind : std::uint8_t {
   malformed,    ///< the line does not parse
-  changed,      ///< the line is not the one its successor was chained to, or its own `prev` was hit
+  changed,      ///< its check sum is another one; or, without one, it is not the line that its
+                ///< successor was chained to, or its own `prev` was hit
   removed,      ///< lines are missing before this one
   out_of_order, ///< the line repeats or precedes its predecessor, or is foreign to the chain
   unchained,    ///< a line without seq and prev after a chained one
@@ -104,7 +113,8 @@ struct chain_report {
   std::size_t older = 0;               ///< well-formed without
   std::vector<chain_problem> problems; ///< by line number
   std::string head{genesis};           ///< hash of the last line
-  std::uint64_t last_sequence = 0;
+  std::uint64_t last_sequence = 0;     ///< of the last line that can be believed
+  std::size_t damaged_at_end = 0;      ///< lines behind that one
 
   bool intact() const noexcept { return problems.empty(); }
 

@@ -89,6 +89,7 @@ TEST_CASE("case 37 torn-tail: it is cut at every byte of the last record and kep
     CHECK(log->last_line() == numbered(2));
     CHECK(content_of(disk, path) == whole);
     CHECK(content_of(disk, path + ".torn") == (cut == 0 ? "" : last.substr(0, cut) + "\n"));
+    CHECK(log->torn() == last.substr(0, cut));
     REQUIRE(log->append({numbered(4)}));
     CHECK(content_of(disk, path) == whole + numbered(4) + "\n");
   }
@@ -102,6 +103,7 @@ TEST_CASE("what may be cut is bounded, and the middle is left alone", "[files][j
     const auto log = journal::open(disk, path, options);
     REQUIRE(log);
     CHECK(log->end() == 8);
+    CHECK(log->torn() == std::string(5, '\0') + "\n\n" + std::string(3, '\0'));
   }
   SECTION("a damaged line in the middle stays") {
     const std::string text = joined({numbered(1), "#damaged#", numbered(2)});

@@ -1,5 +1,6 @@
 #include "boyd/graph/edge_log.hpp"
 
+#include "boyd/core/crc32.hpp"
 #include "boyd/core/sha256.hpp"
 #include "support/pch.hpp"
 
@@ -20,6 +21,20 @@ std::vector<std::string> chain_of(int count) {
   std::vector<std::string> lines;
   for (int i = 0; i < count; ++i) {
     lines.push_back(chain.append(used_in(i)).value());
+  }
+  return lines;
+}
+
+/// The same as versions before check sums wrote it: chained, but without `crc`.
+std::vector<std::string> older_chain_of(int count) {
+  constexpr std::size_t seal = std::string_view(R"(,"crc":"01234567"})").size();
+  auto lines = chain_of(count);
+  std::string prev(genesis);
+  for (auto& line : lines) {
+    line.resize(line.size() - seal);
+    line.replace(line.size() - 1 - prev.size(), prev.size(), prev);
+    line += '}';
+    prev = sha256_hex(line);
   }
   return lines;
 }
@@ -52,9 +67,11 @@ TEST_CASE("an edge is one JSON line with its place in the chain", "[graph]") {
   auto fact = used_in(7);
   fact.meta_json = R"({"why":"ü", "n": 1})";
   const auto line = chain.append(fact).value();
-  CHECK(line == R"({"from":"ctx_7","to":"exec_1","type":"used_in","timestamp":1737420000007,)"
-                R"("meta":{"why":"ü","n":1},"seq":1,"prev":")" +
-                    std::string(genesis) + "\"}");
+  const std::string text =
+      R"({"from":"ctx_7","to":"exec_1","type":"used_in","timestamp":1737420000007,)"
+      R"("meta":{"why":"ü","n":1},"seq":1,"prev":")" +
+      std::string(genesis) + "\"";
+  CHECK(line == text + R"(,"crc":")" + crc32_hex(text) + "\"}");
   CHECK(chain.head() == sha256_hex(line));
   CHECK(chain.sequence() == 1);
   const auto second = parse_edge(chain.append(used_in(8)).value()).value();
@@ -95,6 +112,16 @@ TEST_CASE("what is not an edge is refused and does not move the chain", "[graph]
   CHECK(refused(fact) == errc::limit_exceeded);
   CHECK(chain.sequence() == 0);
   CHECK(chain.head() == genesis);
+}
+
+TEST_CASE("a chain of a version before check sums is read, and goes on with them", "[graph]") {
+  const auto lines = older_chain_of(2);
+  auto chain = edge_chain::resume(lines.back()).value();
+  const auto next = chain.append(used_in(2)).value();
+  CHECK(next.find("\"crc\":") != std::string::npos);
+  const auto report = verify(joined(lines) + next + "\n");
+  CHECK(report.intact());
+  CHECK(report.last_sequence == 3);
 }
 
 TEST_CASE("a chain goes on after its last line", "[graph]") {
@@ -145,8 +172,10 @@ TEST_CASE("an intact log verifies, with its anchor", "[graph]") {
 }
 
 TEST_CASE("every change and removal is found and placed", "[graph]") {
-  auto lines = chain_of(6);
+  const bool older = GENERATE(false, true);
+  auto lines = older ? older_chain_of(6) : chain_of(6);
   const auto head = sha256_hex(lines.back());
+  CHECK(verify(joined(lines), head).intact());
   SECTION("a changed line") {
     lines[2].replace(lines[2].find("ctx_2"), 5, "ctx_9");
     CHECK(found(verify(joined(lines), head)) == problems{{3, kind::changed}});
@@ -172,9 +201,11 @@ TEST_CASE("every change and removal is found and placed", "[graph]") {
     CHECK(verify(joined(lines)).intact());
     CHECK(found(verify(joined(lines), head)) == problems{{5, kind::head_missing}});
   }
-  SECTION("a changed end too") {
+  SECTION("a changed end too, where it has no check sum") {
     lines.back().replace(lines.back().find("ctx_5"), 5, "ctx_9");
-    CHECK(found(verify(joined(lines), head)) == problems{{6, kind::head_missing}});
+    CHECK(found(verify(joined(lines), head)) ==
+          (older ? problems{{6, kind::head_missing}}
+                 : problems{{6, kind::changed}, {6, kind::head_missing}}));
   }
   SECTION("a torn end") {
     const auto text = joined(lines);
@@ -213,7 +244,7 @@ TEST_CASE("what was appended is read back", "[graph]") {
 
 TEST_CASE("case 40 bitflip-jsonl: a flipped bit is found in its line, and all others are served",
           "[graph][faults]") {
-  const auto lines = chain_of(5);
+  const auto lines = GENERATE(chain_of(5), older_chain_of(5));
   const auto good = joined(lines);
   const std::size_t begin = lines[0].size() + lines[1].size() + 2;
   const std::size_t end = begin + lines[2].size(); // its line break makes two lines one
@@ -235,6 +266,42 @@ TEST_CASE("case 40 bitflip-jsonl: a flipped bit is found in its line, and all ot
       REQUIRE_FALSE(read.damaged.empty());
     }
   }
+}
+
+TEST_CASE(
+    "case 40 bitflip-jsonl: a flipped bit of the last line, to which nothing is chained yet, is "
+    "found, and the chain goes on behind it",
+    "[graph][faults]") {
+  const auto lines = chain_of(3);
+  const auto before = joined({lines[0], lines[1]});
+  for (std::size_t at = 0; at < lines[2].size(); ++at) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      auto last = lines[2];
+      last[at] = static_cast<char>(static_cast<unsigned char>(last[at]) ^ (1U << bit));
+      auto text = before + last + "\n";
+      const auto report = verify(text);
+      INFO("byte " << at << " of the last line, bit " << bit);
+      REQUIRE_FALSE(report.intact());
+      REQUIRE(sort_lines(text, report).served == std::vector<std::string_view>{lines[0], lines[1]});
+      if (!parse_edge(last))
+        continue;
+      REQUIRE(report.last_sequence + report.damaged_at_end == 3);
+      auto chain = edge_chain::resume(last, report.last_sequence + report.damaged_at_end).value();
+      for (const int next : {3, 4})
+        text += chain.append(used_in(next)).value() + "\n";
+      REQUIRE(found(verify(text)) == problems{{3, kind::changed}});
+      REQUIRE(verify(text).last_sequence == 5);
+    }
+  }
+}
+
+TEST_CASE(
+    "case 40 bitflip-jsonl: several damaged lines, one behind the other, are all that is told",
+    "[graph][faults]") {
+  auto lines = chain_of(6);
+  lines[2][0] = '#';
+  lines[3].replace(lines[3].find("ctx_3"), 5, "ctx_7");
+  CHECK(found(verify(joined(lines))) == problems{{3, kind::malformed}, {4, kind::changed}});
 }
 
 TEST_CASE("the end of a log is checked by itself, with its own line numbers", "[graph]") {
