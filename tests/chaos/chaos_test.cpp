@@ -27,8 +27,8 @@ std::string report(const chaos_lab& lab, const chaos_findings& f) {
   text +=
       fmt::format("chaos: cycles admitted {}, dispatches {}, runs {}, effects {}, absorbed {}\n",
                   lab.record().acknowledged.size(), f.dispatches, f.runs, f.effects, f.absorbed);
-  text += fmt::format("chaos: rescues {}, late results refused {}, given up {}\n", f.rescues,
-                      f.refused, f.given_up);
+  text += fmt::format("chaos: rescues {}, late results refused {}, given up {}, edges wanted {}\n",
+                      f.rescues, f.refused, f.given_up, f.edges);
   // Without a bound here: the others may be away at the same time. The deterministic case has one.
   text += "chaos: a lost node's work runs elsewhere: " + times(f.elsewhere_s) +
           "\nchaos: without the time after its lease in which no node could reach the database: " +
@@ -68,6 +68,7 @@ TEST_CASE("PostgreSQL chaos: four nodes lose nothing and do nothing twice", "[ch
   CHECK(lab.record().surprises.empty());
   CHECK(found.dispatches > 0);
   CHECK(found.effects == found.dispatches);
+  CHECK(found.edges > 0);
   // Chaos in which nothing struck would show nothing.
   CHECK(lab.proxy().commits_cut() > 0);
   for (const auto& kind : lab.record().never) {

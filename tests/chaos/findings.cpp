@@ -2,6 +2,7 @@
 
 #include "acceptance/agreement.hpp"
 #include "boyd/state/runtime_block.hpp"
+#include "graph_findings.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -62,6 +63,7 @@ class judge_of {
     judge_acknowledged();
     judge_cycles();
     judge_homes();
+    judge_graphs();
     std::ranges::sort(out_.elsewhere_s);
     std::ranges::sort(out_.elsewhere_served_s);
     std::ranges::sort(out_.at_home_s);
@@ -209,6 +211,8 @@ class judge_of {
         wrong("STATE.md does not parse: " + home.state());
       if (count_of(home.state(), "<!-- KERNEL_RUNTIME:START -->") != 1)
         wrong("STATE.md has not exactly one block: " + home.state());
+      if (home.state().find(agents_text) == std::string::npos)
+        wrong_for_good("STATE.md has lost the agents' part: " + home.state());
       if (const auto broken = home.fsck(); !broken.empty())
         wrong("git fsck: " + broken);
       std::map<std::string, int> records;
@@ -224,6 +228,30 @@ class judge_of {
       out_.refused += count_of(log, "came from a stale owner and was refused") +
                       count_of(log, "came too late and was refused");
     }
+  }
+
+  /// No later time brings back an edge or takes away its double: the cycles are recorded.
+  void judge_graphs() {
+    std::map<std::string, std::vector<wanted_edge>> wanted;
+    for (const auto& row :
+         lab_.ask("SELECT c.node_id, c.cycle_id, x.dispatch_id FROM boyd.cycles c JOIN "
+                  "boyd.dispatches x ON x.cycle_id = c.cycle_id WHERE c.finished_at IS NOT NULL "
+                  "AND c.error = '' AND x.status = 'done'")) {
+      const auto id = row.at("dispatch_id").get<std::string>();
+      auto& edges = wanted[row.at("node_id").get<std::string>()];
+      edges.push_back(
+          {"decided_by", "exec_" + id, "decision_" + row.at("cycle_id").get<std::string>()});
+      edges.push_back({"resulted_in", "exec_" + id, "outcome_" + id});
+    }
+    for (auto& m : lab_.members()) {
+      auto edges = wanted.extract(m->node_id());
+      const auto those = edges ? std::move(edges.mapped()) : std::vector<wanted_edge>{};
+      out_.edges += those.size();
+      for (const auto& fault : graph_faults(m->home(), those))
+        wrong_for_good(fault);
+    }
+    for (const auto& [node, edges] : wanted)
+      wrong("a cycle was recorded by a node that is none of these: " + node);
   }
 
   chaos_lab& lab_;

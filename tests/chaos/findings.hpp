@@ -18,6 +18,7 @@ struct chaos_findings {
   std::size_t runs = 0;
   std::size_t effects = 0;
   std::size_t absorbed = 0; ///< runs that found their effect there
+  std::size_t edges = 0;    ///< of the knowledge graphs, that the rows say must be there
   std::size_t rescues = 0;
   std::size_t refused = 0;         ///< late results that were refused, by the logs
   std::vector<double> elsewhere_s; ///< from the loss of a node to its work's next start, sorted

@@ -113,6 +113,8 @@ chaos_lab::chaos_lab(postgres_server& server, std::uint64_t seed, int lease_s)
         i == 0 ? std::make_unique<site>(settings)
                : std::make_unique<site>(settings, members_.front()->home())));
   std::filesystem::create_directory(first().outside("effects"));
+  for (const auto& m : members_)
+    write_file(m->home().kernel("STATE.md"), m->home().state() + agents_text);
 }
 
 void chaos_lab::start() {
@@ -384,6 +386,9 @@ std::string chaos_lab::amiss() {
       return "status: " + r.err + r.out;
     for (const auto& t : troubles(status))
       return t;
+    if (const auto& permits = status.at("permits");
+        permits.at("in_use") != 0 || permits.at("peak") > permits.at("limit"))
+      return "permits, with nothing under way: " + permits.dump();
     // What a start writes when the configuration has changed waits for the next commit.
     if (const auto dirty = m->home().git({"status", "--porcelain", "--", ".", ":!INIT.md"});
         !dirty.empty())

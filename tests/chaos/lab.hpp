@@ -17,6 +17,9 @@
 
 namespace boyd::test {
 
+/// What somebody has written into each home's STATE.md before the first start.
+inline constexpr const char* agents_text = "\n## plans\n| a | table |\n|---|---|\nkeep me  \n";
+
 /// What happened to a node, for the measure of how soon its work runs elsewhere.
 struct loss {
   std::string node_id;
