@@ -330,6 +330,9 @@ void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again
     return retry_step(self, *failed);
   s.problem.clear();
   announce_ends(self);
+  // What is to be enqueued again is so by the next start.
+  if (s.finishing && s.cycle->step() == cycle_step::act)
+    return write_final_block(self);
   if (s.cycle->step() != cycle_step::wait)
     return run_step(self);
   if (s.finishing && !again)

@@ -233,7 +233,10 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   // A resumed cycle whose row stands already is only recorded to its end.
   const bool recorded = record_.status != cycle_status::running;
-  if (!recorded && !overdue && enqueue_lost()) {
+  // A look that is long ago says nothing: what has ended since may be too old to be kept.
+  const bool watched = !looked_at_ || at.taken - *looked_at_ < limits::shortest_retention;
+  looked_at_ = at.taken;
+  if (!recorded && !overdue && !cancel_requested_ && watched && enqueue_lost()) {
     step_ = cycle_step::act;
     return;
   }
@@ -251,11 +254,13 @@ bool cycle_core::has_row_of(const std::string& agent_id) const {
 }
 
 bool cycle_core::enqueue_lost() {
-  const auto lost = std::ranges::count_if(
-      plan_.specs, [this](const dispatch_spec& spec) { return !has_row_of(spec.agent_id); });
-  if (lost == 0)
+  auto lost = plan_.specs;
+  std::erase_if(lost, [this](const dispatch_spec& spec) { return has_row_of(spec.agent_id); });
+  if (lost.empty())
     return false;
-  problems_.push_back("act: the store has lost " + std::to_string(lost) +
+  // The others must not be enqueued again: what has ended and was removed would run once more.
+  plan_.specs = std::move(lost);
+  problems_.push_back("act: the store has lost " + std::to_string(plan_.specs.size()) +
                       " dispatches that it had taken (a fail-over?); they are enqueued again");
   return true;
 }

@@ -149,7 +149,8 @@ class cycle_core {
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
   bool has_row_of(const std::string& agent_id) const;
-  /// Dispatches of the plan are not among the rows: the store had acknowledged them.
+  /// Dispatches of the plan are not among the rows: the store had acknowledged them. The plan has
+  /// them alone from then on.
   bool enqueue_lost();
   void take_trouble(const std::string& text);
   /// `cut_short`: what became of the unfinished when shutdown, not the deadline, ends the wait.
@@ -170,8 +171,9 @@ class cycle_core {
   std::string graph_head_;
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
-  bool broken_ = false; ///< the cycle itself broke (status error)
-  bool judged_ = false; ///< in this life
+  bool broken_ = false;                   ///< the cycle itself broke (status error)
+  bool judged_ = false;                   ///< in this life
+  std::optional<milliseconds> looked_at_; ///< the rows, since the cycle's begin
   bool trouble_is_kept_ = false;
   bool rendering_is_behind_ = false;
   bool owes_commit_ = false;

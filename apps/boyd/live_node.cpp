@@ -53,6 +53,8 @@ constexpr milliseconds longest_answer = std::chrono::hours{26};
 /// The root itself answers earlier, whatever the parts do.
 constexpr milliseconds longest_reload = 2 * limits::request_timeout;
 constexpr milliseconds tree_limit = 2s;
+/// What is left of an end is looked at this often.
+constexpr milliseconds look_again = 100ms;
 constexpr std::size_t host_name_bytes = 256;
 
 void configure(caf::actor_system_config& c) {
@@ -376,11 +378,11 @@ std::string live_node::survivors() {
   return text;
 }
 
-bool live_node::is_store_opening() const {
-  return std::ranges::count(workers_->names(), opening_of_store) > 0;
+bool live_node::is_only_opening_store() const {
+  return workers_->names() == std::vector<std::string>{"store", opening_of_store};
 }
 
-bool live_node::release(milliseconds limit) {
+bool live_node::release(milliseconds limit, milliseconds opening_limit) {
   struct shared {
     std::mutex mutex;
     std::condition_variable changed;
@@ -402,9 +404,12 @@ bool live_node::release(milliseconds limit) {
     s->changed.notify_all();
   }).detach();
   std::unique_lock lock(s->mutex);
-  const bool done = s->changed.wait_for(lock, limit, [&] { return s->done; });
-  something_leaked = something_leaked || !done;
-  return done;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto patience = [&] { return is_only_opening_store() ? opening_limit : limit; };
+  while (!s->done && std::chrono::steady_clock::now() < begin + patience())
+    s->changed.wait_for(lock, std::min<milliseconds>(look_again, limit), [&] { return s->done; });
+  something_leaked = something_leaked || !s->done;
+  return s->done;
 }
 
 result<std::shared_ptr<const config::configuration>> live_node::load_again() const {

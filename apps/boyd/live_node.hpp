@@ -83,13 +83,16 @@ class live_node {
 
   /// After the end: frees the actor system, which may hang (FAULTS.md, fact 3). False: it did, and
   /// the process must leave by _exit.
-  bool release(milliseconds limit);
+  /// After `opening_limit` it waits no longer when only the store's opening is left.
+  bool release(milliseconds limit, milliseconds opening_limit);
+  bool release(milliseconds limit) { return release(limit, limit); }
 
   /// Workers that live, by their parts; also after `release`. Threads: any.
   std::vector<std::string> living_workers() const { return workers_->names(); }
 
-  /// Whether the store's worker opens the database at this moment; as living_workers.
-  bool is_store_opening() const;
+  /// Whether the store's worker opens the database at this moment and no other worker lives; as
+  /// living_workers.
+  bool is_only_opening_store() const;
 
   /// Reads the configuration file again; the same as POST /api/v1/reload does.
   result<std::shared_ptr<const config::configuration>> load_again() const;

@@ -512,7 +512,9 @@ attempt_effects attempt_core::stop_talk() {
 attempt_effects attempt_core::stop_process(steady_time now) {
   if (lease_lost_)
     return kill_process(now);
-  kill_at_ = now + (hurried_ ? limits::hurried_grace : limits::term_grace);
+  const auto at = now + (hurried_ ? limits::hurried_grace : limits::term_grace);
+  // A hurry gives no more time than there was.
+  kill_at_ = hurried_ && kill_at_ > now ? std::min(kill_at_, at) : at;
   return {effect::signal_process{run_, SIGTERM}, effect::arm_timer{timer_kind::kill, kill_at_}};
 }
 

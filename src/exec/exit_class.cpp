@@ -82,8 +82,9 @@ failure_class classify_exit(const process_exit& e, const std::map<int, std::stri
 }
 
 bool is_shortage(const process_exit& e) noexcept {
-  return !e.started && (e.start_errno == EAGAIN || e.start_errno == EMFILE ||
-                        e.start_errno == ENFILE || e.start_errno == ENOMEM);
+  return !e.started && !e.own_limits &&
+         (e.start_errno == EAGAIN || e.start_errno == EMFILE || e.start_errno == ENFILE ||
+          e.start_errno == ENOMEM);
 }
 
 std::string describe_exit(const process_exit& e) {

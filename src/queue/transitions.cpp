@@ -66,6 +66,10 @@ void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
   auto all = json::parse(d.attempts_json, nullptr, false);
   if (!all.is_array())
     all = json::array();
+  // Given back time and again, it must not wash out what was attempted.
+  if (to == name_of(settle_to::release) && !all.empty() && all.back().is_object() &&
+      all.back().value("to", "") == to && all.back().value("attempt", 0) == d.attempt)
+    all.erase(all.size() - 1);
   while (all.size() >= max_attempt_records)
     all.erase(all.begin());
   all.push_back(std::move(entry));

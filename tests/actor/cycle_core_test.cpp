@@ -175,6 +175,19 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
   CHECK(c.record().dispatched == 2);
   CHECK(c.record().succeeded == 2);
   CHECK(c.record().error.find("lost 1 dispatches") != std::string::npos);
+  // Only what is lost: what has ended and is not there any more would run once more.
+  CHECK(c.plan().specs.size() == 1);
+  // One that is to end enqueues nothing, nor does one that has not looked for long.
+  auto cancelled = waiting(k);
+  cancelled.request_cancel();
+  cancelled.wait(std::vector<dispatch>{}, false, {t0, 0s});
+  CHECK(cancelled.step() != cycle_step::act);
+  auto suspended = waiting(k);
+  suspended.wait(
+      std::vector<dispatch>{row("a", dispatch_status::running), row("b", dispatch_status::running)},
+      false, {t0, 0s});
+  suspended.wait(std::vector<dispatch>{row("a", dispatch_status::running)}, false, {t0 + 1h, 1h});
+  CHECK(suspended.step() == cycle_step::wait);
   // Where it stays away, the cycle ends at its deadline.
   auto late = waiting(k);
   late.wait(std::vector<dispatch>{}, true, {t0 + 1h, 1h});

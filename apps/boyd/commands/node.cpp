@@ -269,11 +269,9 @@ result<service_surroundings> surroundings_of(const arguments& args) {
 
 /// The actors have ended; what they have set to work may hang. False, and told, when it does.
 bool end_whole(live_node& node, milliseconds limit) {
-  if (node.is_store_opening())
-    limit = std::min(limit, opening_limit);
-  if (node.release(limit))
+  if (node.release(limit, opening_limit))
     return true;
-  if (node.is_store_opening()) {
+  if (node.is_only_opening_store()) {
     spdlog::warn("node: the database was still being opened, which is left; the next start does "
                  "it from the beginning");
     return true;

@@ -21,6 +21,8 @@ inline constexpr milliseconds retry_base = 1s;
 inline constexpr milliseconds retry_cap = 5min;
 inline constexpr std::size_t claim_batch = 256;
 inline constexpr milliseconds retention = std::chrono::hours{24 * 30};
+/// The least that `node.retention` may be: what ended is kept for so long in any case.
+inline constexpr milliseconds shortest_retention = std::chrono::minutes{1};
 inline constexpr std::size_t retention_batch = 1000;
 /// Requests a store keeper holds before it answers `overloaded`.
 inline constexpr std::size_t store_queue = 8192;

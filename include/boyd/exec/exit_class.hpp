@@ -29,7 +29,7 @@ namespace boyd::exec {
 failure_class classify_exit(const process_exit& e, const std::map<int, std::string>& exit_classes);
 
 /// Whether it was not started because the node has nothing left to start it with (EAGAIN, EMFILE,
-/// ENFILE, ENOMEM), which says nothing of the program.
+/// ENFILE, ENOMEM), which says nothing of the program; not when its own limits left it nothing.
 bool is_shortage(const process_exit& e) noexcept;
 
 /// One line for people: "exit code 3", "killed by signal 11 (Segmentation fault)", the start error.

@@ -34,8 +34,9 @@ struct process_exit {
   bool started = true;     ///< false: it could not be executed, see `start_error`
   std::string start_error; ///< e.g. "exec ./report.sh: No such file or directory"
   int start_errno = 0;
-  int exit_code = -1; ///< when it exited by itself
-  int signal = 0;     ///< when a signal ended it
+  bool own_limits = false; ///< not started: what its own limits and sandbox left it did not do
+  int exit_code = -1;      ///< when it exited by itself
+  int signal = 0;          ///< when a signal ended it
   milliseconds wall{0};
   milliseconds user{0};
   milliseconds system{0};

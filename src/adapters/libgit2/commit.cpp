@@ -282,20 +282,8 @@ result<commit_ptr> write_earlier(const session& s, const head_state& h,
   return commit;
 }
 
-/// Makes sure that a ref which has moved in spite of an error is on the disk, or says why not.
-result<void> settle_doubt(const session& s) {
-  if (s.at->doubtful_ref.empty())
-    return {};
-  if (const int rc = write_ref_again(s, s.at->doubtful_ref); rc != 0)
-    return fail(failure(rc, "cannot bring to the disk", s.at->doubtful_ref));
-  s.at->doubtful_ref.clear();
-  return {};
-}
-
 result<attempt> try_commit(const session& s, const std::vector<prepared_path>& paths,
                            index_draft& index, const wanted& what) {
-  if (auto sure = settle_doubt(s); !sure)
-    return fail(std::move(sure.error()));
   auto head = read_head(s);
   if (!head)
     return fail(std::move(head.error()));
@@ -334,7 +322,7 @@ result<attempt> try_commit(const session& s, const std::vector<prepared_path>& p
     return fail(why);
   }
   // It has moved: not to be made twice, and not to be believed either before it is on the disk.
-  s.at->doubtful_ref = head->ref ? git_reference_name(head->ref.get()) : head->branch;
+  doubt_ref(s, head->ref ? git_reference_name(head->ref.get()) : head->branch);
   if (auto sure = settle_doubt(s); !sure)
     return fail(std::move(sure.error()));
   spdlog::warn("{}; but HEAD has moved to {}, which was written once more", to_string(why),

@@ -76,9 +76,6 @@ struct location {
   /// Directories of objects in which names were made that are not known to be durable. A commit
   /// that finds such an object there does not write it once more, so they outlive an opening.
   mutable std::vector<std::string> unsynced{};
-  /// A ref that has moved, nobody knows whether on the disk: no commit is acknowledged before
-  /// write_ref_again has succeeded. Empty: none.
-  mutable std::string doubtful_ref{};
 };
 
 /// One opening of the repository, for a few calls of the port.
@@ -160,7 +157,7 @@ class ref_move {
   /// Moves the ref; durable when it is 0.
   int finish(const std::string& note);
 
-  /// See write_ref_again.
+  /// See settle_doubt.
   int write_again();
 
  private:
@@ -179,10 +176,15 @@ class ref_move {
   git_oid to_{};
 };
 
-/// Writes a ref once more as it stands, into a new file, and syncs that: after a failed fsync a
+/// `name` has moved, and nobody knows whether on the disk. Remembered for the process, by
+/// repository: an error makes its user open it anew. Threads: any.
+void doubt_ref(const session& s, const std::string& name);
+
+/// Whoever asks for or makes commits must not believe a doubtful ref before this has succeeded. It
+/// is written once more as it stands, into a new file, and that is synced: after a failed fsync a
 /// later one that succeeds says nothing of what the first one was to write (the kernel tells of an
-/// error once), and the name may have been lost with it. As ref_move::finish.
-int write_ref_again(const session& s, const std::string& name);
+/// error once), and the name may have been lost with it. `io_error`, `no_space`, or `locked`.
+result<void> settle_doubt(const session& s);
 
 // -- reading --
 result<std::vector<commit_info>> history(const session& s, const std::string& path, std::size_t n);

@@ -1,10 +1,13 @@
 #include "git_internal.hpp"
+#include "locks_internal.hpp"
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <unistd.h>
 
 namespace boyd::adapters::git {
@@ -20,6 +23,17 @@ int note_failure(const char* doing, const std::string& path, int code) {
   const std::string text = std::string(doing) + " " + path + ": " + std::strerror(code);
   git_error_set_str(GIT_ERROR_OS, text.c_str());
   return GIT_ERROR;
+}
+
+/// Names of refs; of each repository the one that moved last.
+struct doubtful_refs {
+  std::mutex mutex;
+  std::map<std::string, std::string> by_repository;
+};
+
+doubtful_refs& doubts() {
+  static doubtful_refs all;
+  return all;
 }
 
 /// Adds a line to a reflog that is there; one that a person has removed stays away. A line that
@@ -129,9 +143,38 @@ int ref_move::write_again() {
   return put_in_place();
 }
 
-int write_ref_again(const session& s, const std::string& name) {
-  ref_move ref(s, name);
-  return ref.write_again();
+void doubt_ref(const session& s, const std::string& name) {
+  const std::lock_guard lock(doubts().mutex);
+  doubts().by_repository[s.at->git_dir] = name;
+}
+
+result<void> settle_doubt(const session& s) {
+  std::string name;
+  {
+    const std::lock_guard lock(doubts().mutex);
+    const auto found = doubts().by_repository.find(s.at->git_dir);
+    if (found == doubts().by_repository.end())
+      return {};
+    name = found->second;
+  }
+  reference_ptr ref;
+  int rc = fill(ref, [&](git_reference** out) {
+    return git_reference_lookup(out, s.repo.get(), name.c_str());
+  });
+  // A branch that a person has removed since, or a HEAD that is on a branch again, needs nothing.
+  const bool gone =
+      rc == GIT_ENOTFOUND || (rc == 0 && git_reference_type(ref.get()) != GIT_REFERENCE_DIRECT);
+  if (!gone && rc == 0)
+    rc = ref_move(s, name).write_again();
+  if (!gone && rc != 0) {
+    auto why = failure(rc, "cannot bring to the disk", name, errc::io_error);
+    if (rc == GIT_ELOCKED)
+      recover_locks(s.at->work_tree, s.at->git_dir);
+    return fail(std::move(why));
+  }
+  const std::lock_guard lock(doubts().mutex);
+  doubts().by_repository.erase(s.at->git_dir);
+  return {};
 }
 
 } // namespace boyd::adapters::git

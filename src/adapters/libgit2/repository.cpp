@@ -106,6 +106,8 @@ class git_work_tree final : public repository {
     if (!reused)
       if (auto opened = open(); !opened)
         return fail(std::move(opened.error()));
+    if (auto sure = git::settle_doubt(*session_); !sure)
+      return fail(std::move(sure.error()));
     auto answer = call(*session_);
     if (answer || answer.error().code != errc::repository_unavailable)
       return answer;
@@ -123,6 +125,8 @@ class git_work_tree final : public repository {
     auto session = git::open_session(at_);
     if (!session)
       return fail(std::move(session.error()));
+    if (auto sure = git::settle_doubt(*session); !sure)
+      return fail(std::move(sure.error()));
     return call(*session);
   }
 

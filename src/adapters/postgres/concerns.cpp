@@ -1,5 +1,6 @@
 #include "concerns.hpp"
 
+#include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 
 #include <cctype>
@@ -13,9 +14,6 @@ constexpr std::int64_t most_named = 3;
 /// Where the begin is not shown: transactions that began meanwhile. A busy node begins some hundred
 /// a second, an idle one hardly any, so that this is reached when it begins to matter.
 constexpr std::int64_t most_transactions = 20'000;
-
-/// What ended is in the database for so long, whatever node.retention says.
-constexpr milliseconds shortest_retention = std::chrono::minutes{1};
 
 /// Names are chosen by whoever connects.
 std::string plain(std::string_view name) {
@@ -80,8 +78,9 @@ std::optional<std::string> loss_of(session& db, const witness& w) {
                         "AND s.last_owner <> $3) FROM dispatch_requests d LEFT JOIN "
                         "dispatch_results s USING (dispatch_id) WHERE d.dispatch_id = $1",
                         parameters{}.add(w.dispatch_id).add(w.fence).add(w.node_id));
-  const bool lost = a.rows() > 0 ? a.text(0, 0) == "t"
-                                 : std::chrono::steady_clock::now() - w.since < shortest_retention;
+  const bool lost = a.rows() > 0
+                        ? a.text(0, 0) == "t"
+                        : std::chrono::steady_clock::now() - w.since < limits::shortest_retention;
   db.commit();
   if (!lost)
     return std::nullopt;

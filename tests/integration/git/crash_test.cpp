@@ -152,6 +152,51 @@ TEST_CASE(
   h.check_sound();
 }
 
+TEST_CASE(
+    "case 34 eio-fsync-for-ever: a commit that is not on the disk is not believed by who looks "
+    "for it either") {
+  git_home h;
+  put(h.file("STATE.md"), "start\n");
+  REQUIRE(h.commit_all("start"));
+  constexpr int refused_too = 20;
+  constexpr int believed = 21;
+  int point = 0;
+  bool moved = false;
+  for (bool all = false; !all && point < most_steps; ++point) {
+    const std::string name = "g" + std::to_string(point);
+    put(h.file("STATE.md"), name + "\n");
+    bool refused = false;
+    // The repository is opened anew by the same process, as after any error of it.
+    const auto run = run_stepped(
+        [&] {
+          if (commit_once(h, name) == committed)
+            return committed;
+          auto repo = adapters::make_git_repositories()->open(h.path, h.who);
+          return repo && (*repo)->head() ? believed : refused_too;
+        },
+        [&](const disk_step& step) {
+          const bool fails = step.sync && step.number >= point;
+          refused = refused || fails;
+          return fails ? step_choice::refuse : step_choice::go;
+        });
+    if (skipped(run))
+      return;
+    all = !refused;
+    INFO("syncs fail from call " << point << ", answer " << run.exit_code);
+    if (refused) {
+      const bool there = times(h, name) == 1;
+      moved = moved || there;
+      REQUIRE(promised(!there || run.exit_code == refused_too,
+                       "a commit that is not on the disk was believed"));
+    }
+    const int again = commit_once(h, name);
+    REQUIRE((again == committed || again == nothing_to_do));
+    REQUIRE(promised(times(h, name) == 1, "a commit was made twice, or is lost"));
+  }
+  CHECK(moved);
+  h.check_sound();
+}
+
 TEST_CASE("one failing call, or a kill, in two commits leaves both of them or none") {
   const auto how = GENERATE(step_choice::kill, step_choice::refuse);
   git_home h;

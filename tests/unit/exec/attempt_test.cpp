@@ -176,6 +176,12 @@ TEST_CASE("exit codes and signals map to failure classes") {
     bench b;
     CHECK(b.run({.start_errno = number}).no_room == (number != ENOENT && number != ETXTBSY));
   }
+  process_exit own;
+  own.started = false;
+  own.start_errno = EMFILE;
+  CHECK(is_shortage(own));
+  own.own_limits = true; // its own `open_files`
+  CHECK_FALSE(is_shortage(own));
   process_exit refused;
   refused.started = false;
   CHECK(classify_exit(refused, {}) == failure_class::transient);

@@ -41,6 +41,25 @@ TEST_CASE("a running row is ended by its owner under its fence, and by nobody el
   }
 }
 
+TEST_CASE(
+    "case 46 fd-exhaustion: what is given back time and again keeps its delay and its history") {
+  auto row = claimed_by("n1");
+  REQUIRE(settle_row(row, "n1", ends(1, settle_to::retry), at(3)) == settle_result::accepted);
+  for (std::int64_t fence = 2; fence < 40; ++fence) {
+    claim_row(row, "n1", 30s, at(static_cast<int>(fence)));
+    auto back = ends(fence, settle_to::release);
+    back.delay = 2s;
+    const auto now = at(static_cast<int>(fence) + 1);
+    REQUIRE(settle_row(row, "n1", back, now) == settle_result::accepted);
+    CHECK(row.d.not_before == now + 2s);
+    CHECK(row.d.attempt == 1);
+  }
+  const auto told = nlohmann::json::parse(row.d.attempts_json);
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].at("to") == "retry");
+  CHECK(told[1].at("fence") == 39);
+}
+
 TEST_CASE("a repeat is its own node's, as long as the row knows whose it was") {
   auto row = claimed_by("n1");
   REQUIRE(settle_row(row, "n1", ends(1, settle_to::retry), at(3)) == settle_result::accepted);
