@@ -1,6 +1,7 @@
 #include "actors/support/frugal_scheduler.hpp"
 #include "boyd/core/time.hpp"
 #include "support/pch.hpp"
+#include "support/wait.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -223,7 +224,8 @@ TEST_CASE("scheduler: actors that end take their limits with them, from many thr
     });
   CHECK(in_time(all.get_future()));
   auto& clock = dynamic_cast<frugal_scheduler&>(t.system->scheduler()).clock();
-  CHECK(clock.waiting() == 0);
+  // An actor that ends cancels them behind its functors.
+  CHECK(test::wait_until([&] { return clock.waiting() == 0; }));
   caf::anon_send_exit(mute, caf::exit_reason::kill);
 }
 
