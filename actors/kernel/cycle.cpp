@@ -226,7 +226,7 @@ void act(self_pointer self) {
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     const auto done = as_void(r);
     auto& st = self->state;
-    st.cycle->act(done);
+    st.cycle->act(done, time_of_cycle(self).taken);
     if (!done)
       return retry_step(self, done.error());
     for (const auto& d : st.cycle->plan().decisions)
@@ -323,7 +323,8 @@ void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again
   auto& s = self->state;
   const auto failed = rows ? std::optional<error>{} : rows.error();
   const auto at = time_of_cycle(self);
-  s.cycle->wait(std::move(rows), at.taken >= s.settings->cycle_deadline, at);
+  s.cycle->wait(std::move(rows), at.taken >= s.settings->cycle_deadline, at,
+                s.parts.configuration->node_settings.retention);
   if (failed && s.finishing)
     return write_final_block(self);
   if (failed)

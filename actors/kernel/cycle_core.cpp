@@ -214,14 +214,16 @@ void cycle_core::empty_plan() {
   plan_.agent_slots.clear();
 }
 
-void cycle_core::act(const result<void>& r) {
+void cycle_core::act(const result<void>& r, milliseconds taken) {
   if (!r)
     return;
+  looked_at_ = taken;
   trouble_is_kept_ = !trouble().empty();
   step_ = cycle_step::wait;
 }
 
-void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at) {
+void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at,
+                      milliseconds kept) {
   if (!rows)
     return;
   // Who ended and is not there any more was too old to be kept; its end is known.
@@ -233,16 +235,18 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   // A resumed cycle whose row stands already is only recorded to its end.
   const bool recorded = record_.status != cycle_status::running;
-  // A look that is long ago says nothing: what has ended since may be too old to be kept.
-  const bool watched = !looked_at_ || at.taken - *looked_at_ < limits::shortest_retention;
+  // After so long without a look some may have ended, and be too old to be kept.
+  unwatched_ = unwatched_ || at.taken - looked_at_ >= kept;
   looked_at_ = at.taken;
-  if (!recorded && !overdue && !cancel_requested_ && watched && enqueue_lost()) {
-    step_ = cycle_step::act;
-    return;
-  }
+  auto missing = recorded || cancel_requested_ ? std::vector<dispatch_spec>{} : without_row();
+  if (!missing.empty() && !overdue && !unwatched_)
+    return enqueue_again(std::move(missing));
   if (!recorded && !overdue && !unfinished().empty())
     return;
   if (!recorded) {
+    if (!missing.empty())
+      problems_.push_back("act: " + std::to_string(missing.size()) +
+                          " dispatches that were enqueued are not in the store any more");
     judge(at);
     judged_ = true;
   }
@@ -253,16 +257,18 @@ bool cycle_core::has_row_of(const std::string& agent_id) const {
   return std::ranges::find(rows_, agent_id, &dispatch::agent_id) != rows_.end();
 }
 
-bool cycle_core::enqueue_lost() {
-  auto lost = plan_.specs;
-  std::erase_if(lost, [this](const dispatch_spec& spec) { return has_row_of(spec.agent_id); });
-  if (lost.empty())
-    return false;
-  // The others must not be enqueued again: what has ended and was removed would run once more.
+std::vector<dispatch_spec> cycle_core::without_row() const {
+  auto missing = plan_.specs;
+  std::erase_if(missing, [this](const dispatch_spec& spec) { return has_row_of(spec.agent_id); });
+  return missing;
+}
+
+void cycle_core::enqueue_again(std::vector<dispatch_spec> lost) {
+  // The others must not be: what has ended and was removed would run once more.
   plan_.specs = std::move(lost);
   problems_.push_back("act: the store has lost " + std::to_string(plan_.specs.size()) +
                       " dispatches that it had taken (a fail-over?); they are enqueued again");
-  return true;
+  step_ = cycle_step::act;
 }
 
 std::vector<std::string> cycle_core::unfinished() const {

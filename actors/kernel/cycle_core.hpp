@@ -3,6 +3,7 @@
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/cycle.hpp"
 #include "boyd/core/dispatch.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/plan/static_planner.hpp"
 #include "messages/graph.hpp"
@@ -82,10 +83,12 @@ class cycle_core {
               std::function<std::string()> make_id, utc_time now);
   void wake(result<wake_results> r);
   void decide(result<plan::plan_output> r);
-  void act(const result<void>& r);
+  /// `taken`: as in cycle_time.
+  void act(const result<void>& r, milliseconds taken = milliseconds{0});
   /// The cycle's rows as they are; goes on to record when all are final or `overdue`, and back to
-  /// act when rows that were enqueued are gone.
-  void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at);
+  /// act when rows that were enqueued are gone. `kept`: for so long a row stays that is final.
+  void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at,
+            milliseconds kept = limits::retention);
   /// `late`: what ended of earlier cycles since the latest record; `more`: not all of it.
   void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
                   bool more = false);
@@ -149,9 +152,10 @@ class cycle_core {
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
   bool has_row_of(const std::string& agent_id) const;
-  /// Dispatches of the plan are not among the rows: the store had acknowledged them. The plan has
-  /// them alone from then on.
-  bool enqueue_lost();
+  /// Of the plan, what the store had acknowledged and does not have.
+  std::vector<dispatch_spec> without_row() const;
+  /// The plan has them alone from then on.
+  void enqueue_again(std::vector<dispatch_spec> lost);
   void take_trouble(const std::string& text);
   /// `cut_short`: what became of the unfinished when shutdown, not the deadline, ends the wait.
   void judge(cycle_time at, const char* cut_short = nullptr);
@@ -171,9 +175,10 @@ class cycle_core {
   std::string graph_head_;
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
-  bool broken_ = false;                   ///< the cycle itself broke (status error)
-  bool judged_ = false;                   ///< in this life
-  std::optional<milliseconds> looked_at_; ///< the rows, since the cycle's begin
+  bool broken_ = false;       ///< the cycle itself broke (status error)
+  bool judged_ = false;       ///< in this life
+  milliseconds looked_at_{0}; ///< the rows, or enqueued them, since the cycle's begin
+  bool unwatched_ = false;    ///< the rows, for longer than what is final is kept
   bool trouble_is_kept_ = false;
   bool rendering_is_behind_ = false;
   bool owes_commit_ = false;

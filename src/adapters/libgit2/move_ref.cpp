@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -25,10 +26,16 @@ int note_failure(const char* doing, const std::string& path, int code) {
   return GIT_ERROR;
 }
 
-/// Names of refs; of each repository the one that moved last.
+struct doubtful_ref {
+  std::string name;
+  std::uint64_t number = 0; ///< a newer doubt must not be settled with an older one
+};
+
+/// Of each repository the one that moved last.
 struct doubtful_refs {
   std::mutex mutex;
-  std::map<std::string, std::string> by_repository;
+  std::map<std::string, doubtful_ref> by_repository;
+  std::uint64_t told = 0;
 };
 
 doubtful_refs& doubts() {
@@ -145,18 +152,19 @@ int ref_move::write_again() {
 
 void doubt_ref(const session& s, const std::string& name) {
   const std::lock_guard lock(doubts().mutex);
-  doubts().by_repository[s.at->git_dir] = name;
+  doubts().by_repository[s.at->git_dir] = {name, ++doubts().told};
 }
 
 result<void> settle_doubt(const session& s) {
-  std::string name;
+  doubtful_ref doubt;
   {
     const std::lock_guard lock(doubts().mutex);
     const auto found = doubts().by_repository.find(s.at->git_dir);
     if (found == doubts().by_repository.end())
       return {};
-    name = found->second;
+    doubt = found->second;
   }
+  const auto& name = doubt.name;
   reference_ptr ref;
   int rc = fill(ref, [&](git_reference** out) {
     return git_reference_lookup(out, s.repo.get(), name.c_str());
@@ -173,7 +181,9 @@ result<void> settle_doubt(const session& s) {
     return fail(std::move(why));
   }
   const std::lock_guard lock(doubts().mutex);
-  doubts().by_repository.erase(s.at->git_dir);
+  std::erase_if(doubts().by_repository, [&](const auto& each) {
+    return each.first == s.at->git_dir && each.second.number == doubt.number;
+  });
   return {};
 }
 

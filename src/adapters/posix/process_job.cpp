@@ -61,9 +61,9 @@ process_exit exit_of(const process_job& e, const wire::reply& r) {
   if (r.kind == wire::reply::kind_t::failed) {
     x.started = false;
     x.start_errno = r.error_number;
-    // Behind its limits a shortage is its own; a directory is opened behind them, too.
-    x.own_limits = r.step == wire::spawn_step::limits || r.step == wire::spawn_step::directory ||
-                   r.step == wire::spawn_step::sandbox || r.step == wire::spawn_step::exec;
+    // Behind its limits (all steps from there on) a shortage is its own, but for the whole
+    // system's.
+    x.own_limits = e.limited && r.step >= wire::spawn_step::limits && r.error_number != ENFILE;
     x.start_error = describe_failure(e, r);
     return x;
   }

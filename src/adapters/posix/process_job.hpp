@@ -20,6 +20,7 @@ struct process_job {
   process_events events;
   std::string program; ///< for messages
   std::string directory;
+  bool limited = false; ///< has limits of its own, or a sandbox
   job_input input;
   unique_fd pipes[3]; ///< our ends, by slot
   bool sent = false;

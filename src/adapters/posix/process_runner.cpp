@@ -302,6 +302,7 @@ void posix_process_runner::take_start(process_command c) {
   e.events = std::move(c.events);
   e.program = c.spec.argv.empty() ? std::string("(no program)") : c.spec.argv.front();
   e.directory = c.spec.cwd;
+  e.limited = c.spec.max_open_files != 0 || c.spec.max_processes != 0 || c.spec.sandbox;
   e.input.bytes = std::move(c.spec.input);
   e.input.stays = c.spec.input_stays;
   if (!is_startable(c.spec))

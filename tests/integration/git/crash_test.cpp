@@ -3,6 +3,7 @@
 #include "support/telling.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace boyd::crash_test {
 
@@ -48,153 +49,119 @@ bool skipped(const stepped& run) {
   return !run.possible;
 }
 
-} // namespace
+/// A commit of which calls were killed or refused.
+struct struck_commit {
+  std::string name;
+  stepped run;
+  bool struck = false; ///< a call was
+};
 
-TEST_CASE("killed before any call of a commit: the next commit works at once") {
-  git_home h;
+/// Strikes a commit at its call 0, then another one at its call 1, and so on until one has no such
+/// call; after each, the next commit must work and leave one commit of the name. `child` commits
+/// STATE.md under the name that it is given, `strike` is asked for each call of it with the number
+/// in turn, `look` follows at once. How many there were; 0: it cannot be done here.
+template <class Child, class Strike, class Look>
+int at_each_call(git_home& h, const std::string& prefix, Child child, Strike strike, Look look) {
   put(h.file("STATE.md"), "start\n");
   REQUIRE(h.commit_all("start"));
   int point = 0;
   for (bool all = false; !all && point < most_steps; ++point) {
-    const std::string name = "k" + std::to_string(point);
-    put(h.file("STATE.md"), name + "\n");
-    const auto run =
-        run_stepped([&] { return commit_once(h, name); },
-                    [&](const disk_step& step) {
-                      return step.number == point ? step_choice::kill : step_choice::go;
-                    });
-    if (skipped(run))
-      return;
-    all = !run.killed;
-    INFO("kill point " << point);
-    REQUIRE((run.killed || run.exit_code == committed));
-    const int again = commit_once(h, name);
+    struck_commit c{prefix + std::to_string(point), {}, false};
+    put(h.file("STATE.md"), c.name + "\n");
+    bool reached = false;
+    c.run = run_stepped([&] { return child(c.name); },
+                        [&](const disk_step& step) {
+                          const auto choice = strike(step, point);
+                          reached = reached || choice != step_choice::go;
+                          return choice;
+                        });
+    if (skipped(c.run))
+      return 0;
+    c.struck = reached;
+    all = !reached;
+    INFO("from call " << point << ", answer " << c.run.exit_code);
+    look(std::as_const(c));
+    const int again = commit_once(h, c.name);
     REQUIRE((again == committed || again == nothing_to_do));
-    REQUIRE(promised(times(h, name) == 1, "a commit was made twice, or is lost"));
+    REQUIRE(promised(times(h, c.name) == 1, "a commit was made twice, or is lost"));
     REQUIRE(h.git("status --porcelain").text.empty());
     REQUIRE_FALSE(std::filesystem::exists(h.file(".git/index.lock")));
     REQUIRE_FALSE(std::filesystem::exists(h.file(".git/refs/heads/main.lock")));
   }
-  CHECK(point > 20);
-  CHECK(point < most_steps);
   h.check_sound();
+  return point;
+}
+
+} // namespace
+
+TEST_CASE("killed before any call of a commit: the next commit works at once") {
+  git_home h;
+  const int points = at_each_call(
+      h, "k", [&](const std::string& name) { return commit_once(h, name); },
+      [](const disk_step& step, int point) {
+        return step.number == point ? step_choice::kill : step_choice::go;
+      },
+      [](const struck_commit& c) { REQUIRE((c.run.killed || c.run.exit_code == committed)); });
+  if (points == 0)
+    return;
+  CHECK(points > 20);
+  CHECK(points < most_steps);
 }
 
 TEST_CASE(
     "case 43 commit-error-but-moved: one failing call in a commit never makes a duplicate or a "
     "false answer") {
   git_home h;
-  put(h.file("STATE.md"), "start\n");
-  REQUIRE(h.commit_all("start"));
-  int point = 0;
   bool moved_in_spite = false;
-  for (bool all = false; !all && point < most_steps; ++point) {
-    const std::string name = "e" + std::to_string(point);
-    put(h.file("STATE.md"), name + "\n");
-    bool reached = false;
-    const auto run =
-        run_stepped([&] { return commit_once(h, name); },
-                    [&](const disk_step& step) {
-                      reached = reached || step.number == point;
-                      return step.number == point ? step_choice::refuse : step_choice::go;
-                    });
-    if (skipped(run))
-      return;
-    all = !reached;
-    INFO("failing call " << point << ", answer " << run.exit_code);
-    REQUIRE((run.exit_code == committed || run.exit_code == failed));
-    if (run.exit_code == committed)
-      REQUIRE(promised(times(h, name) == 1, "a commit that was acknowledged is not there once"));
-    moved_in_spite = moved_in_spite || (run.exit_code == committed && reached);
-    const int again = commit_once(h, name);
-    REQUIRE((again == committed || again == nothing_to_do));
-    REQUIRE(promised(times(h, name) == 1, "a commit was made twice, or is lost"));
-    REQUIRE(h.git("status --porcelain").text.empty());
-  }
+  const int points = at_each_call(
+      h, "e", [&](const std::string& name) { return commit_once(h, name); },
+      [](const disk_step& step, int point) {
+        return step.number == point ? step_choice::refuse : step_choice::go;
+      },
+      [&](const struck_commit& c) {
+        REQUIRE((c.run.exit_code == committed || c.run.exit_code == failed));
+        if (c.run.exit_code == committed)
+          REQUIRE(
+              promised(times(h, c.name) == 1, "a commit that was acknowledged is not there once"));
+        moved_in_spite = moved_in_spite || (c.run.exit_code == committed && c.struck);
+      });
+  if (points == 0)
+    return;
   CHECK(moved_in_spite);
-  CHECK(point > 20);
-  h.check_sound();
-  tell_figure("case 43: " + std::to_string(point - 1) +
+  CHECK(points > 20);
+  tell_figure("case 43: " + std::to_string(points - 1) +
               " calls of a commit failed, each once: 0 second commits, 0 false answers");
 }
 
 TEST_CASE(
-    "case 34 eio-fsync-for-ever: a commit is not acknowledged when a sync that it needs failed, "
-    "also where HEAD has moved") {
+    "case 34 eio-fsync-for-ever: a commit that is not on the disk is neither acknowledged nor "
+    "believed by who looks for it") {
   git_home h;
-  put(h.file("STATE.md"), "start\n");
-  REQUIRE(h.commit_all("start"));
-  int point = 0;
+  const auto commit_and_look = [&](const std::string& name) {
+    if (commit_once(h, name) == committed)
+      return committed;
+    // Opened anew by the same process, as after any error of it.
+    auto repo = adapters::make_git_repositories()->open(h.path, h.who);
+    return repo && (*repo)->head() ? nothing_to_do : failed;
+  };
   bool moved = false;
-  for (bool all = false; !all && point < most_steps; ++point) {
-    const std::string name = "f" + std::to_string(point);
-    put(h.file("STATE.md"), name + "\n");
-    bool refused = false;
-    const auto run = run_stepped([&] { return commit_once(h, name); },
-                                 [&](const disk_step& step) {
-                                   const bool fails = step.sync && step.number >= point;
-                                   refused = refused || fails;
-                                   return fails ? step_choice::refuse : step_choice::go;
-                                 });
-    if (skipped(run))
-      return;
-    all = !refused;
-    INFO("syncs fail from call " << point << ", answer " << run.exit_code);
-    REQUIRE(promised(run.exit_code == (refused ? failed : committed),
-                     "a commit was acknowledged without its sync"));
-    moved = moved || (refused && times(h, name) == 1);
-    const int again = commit_once(h, name);
-    REQUIRE((again == committed || again == nothing_to_do));
-    REQUIRE(promised(times(h, name) == 1, "a commit was made twice, or is lost"));
-  }
+  const int points = at_each_call(
+      h, "f", commit_and_look,
+      [](const disk_step& step, int point) {
+        return step.sync && step.number >= point ? step_choice::refuse : step_choice::go;
+      },
+      [&](const struck_commit& c) {
+        const bool there = times(h, c.name) == 1;
+        moved = moved || (c.struck && there);
+        REQUIRE(promised((c.run.exit_code == committed) != c.struck,
+                         "a commit was acknowledged without its sync"));
+        REQUIRE(promised(!c.struck || !there || c.run.exit_code == failed,
+                         "a commit that is not on the disk was believed"));
+      });
+  if (points == 0)
+    return;
   CHECK(moved);
-  CHECK(point > 10);
-  h.check_sound();
-}
-
-TEST_CASE(
-    "case 34 eio-fsync-for-ever: a commit that is not on the disk is not believed by who looks "
-    "for it either") {
-  git_home h;
-  put(h.file("STATE.md"), "start\n");
-  REQUIRE(h.commit_all("start"));
-  constexpr int refused_too = 20;
-  constexpr int believed = 21;
-  int point = 0;
-  bool moved = false;
-  for (bool all = false; !all && point < most_steps; ++point) {
-    const std::string name = "g" + std::to_string(point);
-    put(h.file("STATE.md"), name + "\n");
-    bool refused = false;
-    // The repository is opened anew by the same process, as after any error of it.
-    const auto run = run_stepped(
-        [&] {
-          if (commit_once(h, name) == committed)
-            return committed;
-          auto repo = adapters::make_git_repositories()->open(h.path, h.who);
-          return repo && (*repo)->head() ? believed : refused_too;
-        },
-        [&](const disk_step& step) {
-          const bool fails = step.sync && step.number >= point;
-          refused = refused || fails;
-          return fails ? step_choice::refuse : step_choice::go;
-        });
-    if (skipped(run))
-      return;
-    all = !refused;
-    INFO("syncs fail from call " << point << ", answer " << run.exit_code);
-    if (refused) {
-      const bool there = times(h, name) == 1;
-      moved = moved || there;
-      REQUIRE(promised(!there || run.exit_code == refused_too,
-                       "a commit that is not on the disk was believed"));
-    }
-    const int again = commit_once(h, name);
-    REQUIRE((again == committed || again == nothing_to_do));
-    REQUIRE(promised(times(h, name) == 1, "a commit was made twice, or is lost"));
-  }
-  CHECK(moved);
-  h.check_sound();
+  CHECK(points > 10);
 }
 
 TEST_CASE("one failing call, or a kill, in two commits leaves both of them or none") {

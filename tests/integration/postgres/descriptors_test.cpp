@@ -1,3 +1,4 @@
+#include "integration/postgres/fixture.hpp"
 #include "src/adapters/postgres/call_limit.hpp"
 #include "src/adapters/postgres/session.hpp"
 #include "src/adapters/postgres/store.hpp"
@@ -13,6 +14,7 @@ namespace boyd::descriptors_test {
 
 using namespace boyd;
 using namespace boyd::test;
+using test::postgres::options_for;
 
 namespace {
 
@@ -58,12 +60,6 @@ class told_entropy final : public entropy {
   }
   event_latch drawn;
 };
-
-adapters::postgres_options options_for(const std::string& uri) {
-  adapters::postgres_options o;
-  o.uri = uri;
-  return o;
-}
 
 } // namespace
 

@@ -1,9 +1,7 @@
 #include "boyd/queue/settlement.hpp"
 #include "boyd/queue/transitions.hpp"
-#include "src/adapters/postgres/store.hpp"
+#include "integration/postgres/fixture.hpp"
 #include "support/knob.hpp"
-#include "support/pch.hpp"
-#include "support/postgres/server.hpp"
 #include "support/strict_times.hpp"
 #include "support/telling.hpp"
 #include "support/wait.hpp"
@@ -13,90 +11,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <libpq-fe.h>
 #include <thread>
 
 namespace boyd::faults_test {
 
 using namespace boyd;
 using namespace boyd::test;
-
-namespace {
-
-bool skipped() {
-  return shared_postgres() == nullptr;
-}
-
-std::unique_ptr<dispatch_store> opened(adapters::postgres_options options) {
-  auto s = adapters::make_postgres_store(std::move(options));
-  const auto ok = s->open();
-  if (!ok)
-    throw std::runtime_error(to_string(ok.error()));
-  return s;
-}
-
-adapters::postgres_options options_for(const std::string& uri, const std::string& name = "boyd") {
-  adapters::postgres_options o;
-  o.uri = uri;
-  o.application_name = name;
-  return o;
-}
-
-std::string query(const std::string& uri, const std::string& sql) {
-  return shared_postgres()->query(uri, sql);
-}
-
-/// `count` dispatches of one agent, in one cycle each.
-std::vector<store::operation> cycles(const std::string& name, int count) {
-  std::vector<store::operation> batch;
-  for (int i = 0; i < count; ++i) {
-    dispatch_spec s;
-    s.cycle_id = name + "-" + std::to_string(i);
-    s.dispatch_id = "dispatch-" + s.cycle_id;
-    s.kernel_id = "k";
-    s.agent_id = "a";
-    batch.emplace_back(store::enqueue_cycle{"k", s.cycle_id, {s}, {}});
-  }
-  return batch;
-}
-
-template <class Op>
-typename Op::reply ask(dispatch_store& s, const Op& op) {
-  const auto replies = s.apply({store::operation{op}});
-  if (!replies)
-    throw std::runtime_error(to_string(replies.error()));
-  return std::get<typename Op::reply>(replies->front());
-}
-
-settle_result settle(dispatch_store& s, const claimed_dispatch& c) {
-  const settlement done{c.row.dispatch_id, c.row.fence, settle_to::done, 0ms, {}};
-  return ask(s, store::settle{c.row.lease_owner, {done}}).at(0);
-}
-
-/// Somebody else's session that does what it is told.
-class session {
- public:
-  explicit session(const std::string& uri) : connection_(PQconnectdb(uri.c_str()), &PQfinish) {
-    REQUIRE(PQstatus(connection_.get()) == CONNECTION_OK);
-  }
-  void run(const char* sql) {
-    const std::unique_ptr<PGresult, void (*)(PGresult*)> r(PQexec(connection_.get(), sql),
-                                                           &PQclear);
-    INFO(PQerrorMessage(connection_.get()));
-    const auto status = PQresultStatus(r.get());
-    REQUIRE((status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK));
-  }
-
- private:
-  std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
-};
-
-void configure(const std::string& uri, const std::string& setting) {
-  query(uri, "ALTER SYSTEM " + setting);
-  query(uri, "SELECT pg_reload_conf()");
-}
-
-} // namespace
+using namespace boyd::test::postgres;
 
 TEST_CASE("case 18 commit-in-doubt: killed behind the commit, it is found done and not repeated") {
   if (skipped())
@@ -276,118 +197,6 @@ TEST_CASE("case 19 silent-reconnect: what a node held is proved again before its
   tell_figure("case 19: one session ended with two rows held: 1 write refused, and " +
               std::to_string(std::lround(took.count())) +
               " ms later 1 stale result refused and 2 taken from their owners");
-}
-
-TEST_CASE("case 20 pg-immediate-restart: what was acknowledged stands, under its fence") {
-  if (skipped())
-    return;
-  const auto uri = shared_postgres()->make_database();
-  auto s = opened(options_for(uri));
-  REQUIRE(s->apply(cycles("c", 60)));
-  const auto claimed = ask(*s, store::claim{"n1", "k", "a", 40, 1h});
-  for (std::size_t i = 0; i < 20; ++i)
-    REQUIRE(settle(*s, claimed[i]) == settle_result::accepted);
-  shared_postgres()->stop_immediately();
-  REQUIRE(s->apply({store::list_nodes{}}).error().code == errc::store_unavailable);
-  shared_postgres()->start();
-  REQUIRE(s->open());
-  REQUIRE(ask(*s, store::count_by_status{}) ==
-          store::count_by_status::reply{{dispatch_status::pending, 20},
-                                        {dispatch_status::running, 20},
-                                        {dispatch_status::done, 20}});
-  for (std::size_t i = 0; i < 20; ++i)
-    REQUIRE(settle(*s, claimed[i]) == settle_result::already_settled);
-  for (std::size_t i = 20; i < 40; ++i)
-    REQUIRE(settle(*s, claimed[i]) == settle_result::accepted);
-  REQUIRE(s->concerns()->empty());
-}
-
-TEST_CASE("case 20 failover-loses-last-second: a done dispatch that is back is told of, and its "
-          "repeat is the same dispatch") {
-  if (skipped())
-    return;
-  const auto uri = shared_postgres()->make_database();
-  auto s = opened(options_for(uri));
-  REQUIRE(s->apply(cycles("c", 1)));
-  const auto first = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
-  // What a standby has that did not get the last transaction.
-  query(uri, "CREATE TABLE kept_running AS TABLE boyd.dispatch_running");
-  REQUIRE(settle(*s, first) == settle_result::accepted);
-  query(uri, "INSERT INTO boyd.dispatch_running OVERRIDING SYSTEM VALUE TABLE kept_running");
-  query(uri, "DELETE FROM boyd.dispatch_results");
-  query(uri, "DELETE FROM boyd.dispatch_counts");
-  REQUIRE(s->open());
-  const auto concerns = s->concerns();
-  REQUIRE(concerns);
-  REQUIRE(concerns->size() == 1);
-  REQUIRE(concerns->front().find(first.row.dispatch_id) != std::string::npos);
-  REQUIRE(ask(*s, store::take_back{"n1"}).returned ==
-          std::vector<std::string>{first.row.dispatch_id});
-  const auto second = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
-  // The same id, cycle and agent are what effects are keyed by.
-  REQUIRE(second.row.dispatch_id == first.row.dispatch_id);
-  REQUIRE(second.row.cycle_id == first.row.cycle_id);
-  REQUIRE(second.row.fence > first.row.fence);
-  REQUIRE(settle(*s, first) == settle_result::stale);
-  REQUIRE(settle(*s, second) == settle_result::accepted);
-}
-
-TEST_CASE("case 20 failover-loses-last-second: a dispatch that is gone altogether is told of") {
-  if (skipped())
-    return;
-  const auto uri = shared_postgres()->make_database();
-  auto s = opened(options_for(uri));
-  REQUIRE(s->apply(cycles("c", 1)));
-  const auto gone = ask(*s, store::claim{"n1", "k", "a", 1, 1h}).at(0);
-  REQUIRE(settle(*s, gone) == settle_result::accepted);
-  // It was enqueued, claimed and settled in the second that the standby lacks.
-  for (const auto* table : {"results", "requests", "counts"})
-    query(uri, std::string{"DELETE FROM boyd.dispatch_"} + table);
-  REQUIRE(s->open());
-  const auto concerns = s->concerns();
-  REQUIRE(concerns);
-  REQUIRE(concerns->size() == 1);
-  REQUIRE(concerns->front().find(gone.row.dispatch_id) != std::string::npos);
-}
-
-TEST_CASE("case 20 failover-loses-a-claim: of two nodes with one fence, only the one that the "
-          "database knows ends the dispatch") {
-  if (skipped())
-    return;
-  const auto uri = shared_postgres()->make_database();
-  auto s = opened(options_for(uri));
-  auto other = opened(options_for(uri));
-  REQUIRE(s->apply(cycles("c", 3)));
-  // What a standby has that got none of the claims.
-  query(uri, "CREATE TABLE kept_waiting AS TABLE boyd.dispatch_waiting");
-  const auto mine = ask(*s, store::claim{"n1", "k", "a", 3, 1h});
-  REQUIRE(mine.size() == 3);
-  REQUIRE(settle(*s, mine[0]) == settle_result::accepted);
-  for (const auto* table : {"waiting", "running", "results", "counts"})
-    query(uri, std::string{"DELETE FROM boyd.dispatch_"} + table);
-  query(uri, "INSERT INTO boyd.dispatch_waiting TABLE kept_waiting");
-  const auto theirs = ask(*other, store::claim{"n2", "k", "a", 3, 1h});
-  REQUIRE(theirs.size() == 3);
-  for (std::size_t i = 0; i < theirs.size(); ++i) {
-    REQUIRE(theirs[i].row.dispatch_id == mine[i].row.dispatch_id);
-    REQUIRE(theirs[i].row.fence == mine[i].row.fence);
-  }
-  REQUIRE(settle(*other, theirs[0]) == settle_result::accepted);
-  REQUIRE(s->open());
-  // That another node ended it since does not hide what was lost.
-  const auto concerns = s->concerns();
-  REQUIRE(concerns);
-  REQUIRE(concerns->size() == 1);
-  REQUIRE(concerns->front().find(mine[0].row.dispatch_id) != std::string::npos);
-  REQUIRE(promised(settle(*s, mine[0]) == settle_result::stale, "a stale repeat was believed"));
-  REQUIRE(promised(settle(*s, mine[1]) == settle_result::stale, "a stale result was accepted"));
-  REQUIRE(ask(*s, store::renew_leases{"n1", {{mine[2].row.dispatch_id, mine[2].row.fence}}, 1h})
-              .lost.size() == 1);
-  for (const auto i : {std::size_t{1}, std::size_t{2}}) {
-    REQUIRE(settle(*other, theirs[i]) == settle_result::accepted);
-    REQUIRE(settle(*other, theirs[i]) == settle_result::already_settled);
-    REQUIRE(promised(settle(*s, mine[i]) == settle_result::stale, "a stale repeat was believed"));
-  }
 }
 
 TEST_CASE(

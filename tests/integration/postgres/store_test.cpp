@@ -1,5 +1,5 @@
 #include "integration/old_cycles.hpp"
-#include "src/adapters/postgres/store.hpp"
+#include "integration/postgres/fixture.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
 #include "support/telling.hpp"
@@ -21,22 +21,10 @@ namespace boyd::store_test {
 
 using namespace boyd;
 using namespace boyd::test;
+using test::postgres::opened;
+using test::postgres::options_for;
 
 namespace {
-
-adapters::postgres_options options_for(const std::string& uri) {
-  adapters::postgres_options o;
-  o.uri = uri;
-  return o;
-}
-
-std::unique_ptr<dispatch_store> opened(const std::string& uri) {
-  auto s = adapters::make_postgres_store(options_for(uri));
-  const auto ok = s->open();
-  if (!ok)
-    throw std::runtime_error(to_string(ok.error()));
-  return s;
-}
 
 store::enqueue_cycle dispatches(int first, int count) {
   store::enqueue_cycle op{"k", "c" + std::to_string(first), {}, {}};
