@@ -83,10 +83,10 @@ struct dispatcher_status {
   std::string agent_id;
   int running = 0;
   int limit = 0;
-  std::uint64_t waiting = 0; ///< due and not claimed, as last heard
-  bool paused_by_store = false;
+  std::uint64_t waiting = 0;       ///< due and not claimed, as last heard
   int worker_restarts = 0;         ///< executors that ended without a word
   std::string last_worker_error{}; ///< of the latest of them
+  std::string shortage{};          ///< what its work cannot begin for want of; empty: it can
 };
 
 struct dispatchers_query : message {};

@@ -308,9 +308,7 @@ using dispatcher_actor = caf::typed_actor<
     // New settings for the next attempts.
     caf::reacts_to<reload_order>,
     // What are you doing?
-    caf::replies_to<dispatchers_query>::with<answers<dispatcher_status>>,
-    // How are you?
-    caf::replies_to<health_query>::with<answers<part_health>>>;
+    caf::replies_to<dispatchers_query>::with<answers<dispatcher_status>>>;
 
 /// One attempt at one dispatch (actors/executor).
 using executor_actor = caf::typed_actor<

@@ -2,6 +2,7 @@
 
 #include "actors/dispatcher/coming.hpp"
 #include "actors/dispatcher/core.hpp"
+#include "actors/dispatcher/shortage.hpp"
 #include "actors/dispatcher/unknown_rows.hpp"
 #include "actors/executor/actor.hpp"
 #include "actors/script_batch/actor.hpp"
@@ -67,6 +68,7 @@ struct dispatcher_state {
   bool removed = false;      ///< by a reload; not while the node shuts down
   int worker_restarts = 0;
   std::string last_worker_error;
+  shortage lacking;
   static inline const char* name = "dispatcher";
 
   ~dispatcher_state() {
@@ -332,6 +334,7 @@ void finished(self_pointer self, const run_finished& end) {
       s.workers.erase(w);
     s.worker_of.erase(it);
   }
+  s.lacking.heard(end.outcome, now_of(self));
   s.core->finished(end.dispatch_id, end.fence, end.outcome, s.parts.context->ports.random->unit());
 }
 
@@ -512,7 +515,7 @@ dispatcher_status status_of(self_pointer self) {
   status.running = s.core->running();
   status.limit = s.core->limit();
   status.waiting = s.core->waiting();
-  status.paused_by_store = s.store_failed;
+  status.shortage = s.lacking.told(now_of(self));
   status.worker_restarts = s.worker_restarts;
   status.last_worker_error = s.last_worker_error;
   return status;
@@ -560,12 +563,6 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       },
       [self](reload_order& m) { reload(self, m.configuration); },
       [self](dispatchers_query&) -> result<dispatcher_status> { return status_of(self); },
-      [self](health_query&) -> result<part_health> {
-        part_health h;
-        h.ok = !self->state.store_failed;
-        h.reason = h.ok ? "" : "paused: the store does not answer";
-        return h;
-      },
       [self](dispatcher_tick&) {
         self->state.ticking = false;
         repeat_cancels(self);

@@ -276,6 +276,17 @@ void add_absent(survey& all) {
     }
 }
 
+/// Work that cannot begin is tried again for ever; somebody should know.
+void add_shortages(survey& all) {
+  for (const auto& d : all.dispatchers) {
+    if (d.shortage.empty())
+      continue;
+    auto& h = all.health["dispatcher:" + d.kernel_id + "/" + d.agent_id];
+    h.ok = false;
+    h.reason = h.last_error = "its work cannot begin: " + d.shortage;
+  }
+}
+
 /// Programs of agents can only be started through it.
 void add_process_host(const gateway_parts& p, survey& all) {
   const auto host = p.context->ports.processes->host();
@@ -302,6 +313,7 @@ std::size_t survey::running_attempts() const {
 void take_survey(const exchange_ptr& x, std::function<void(survey&)> done) {
   auto all = std::make_shared<survey>();
   all->done = [x, done = std::move(done)](survey& taken) {
+    add_shortages(taken);
     add_absent(taken);
     add_process_host(x->self->state.parts, taken);
     add_store_problem(taken);

@@ -1,4 +1,5 @@
 #include "acceptance/agreement.hpp"
+#include "boyd/core/limits.hpp"
 #include "findings.hpp"
 #include "knobs.hpp"
 #include "lab.hpp"
@@ -23,16 +24,13 @@ std::string report(const chaos_lab& lab, const chaos_findings& f) {
   std::string text;
   for (const auto& [what, n] : lab.record().faults)
     text += fmt::format("  {:4} {}\n", n, what);
-  text += fmt::format("  {:4} commits cut on the way\n", lab.proxy().commits_cut());
+  text += fmt::format("  {:4} commits cut on the way\n", lab.commits_cut());
   text +=
       fmt::format("chaos: cycles admitted {}, dispatches {}, runs {}, effects {}, absorbed {}\n",
                   lab.record().acknowledged.size(), f.dispatches, f.runs, f.effects, f.absorbed);
   text += fmt::format("chaos: rescues {}, late results refused {}, given up {}, edges wanted {}\n",
                       f.rescues, f.refused, f.given_up, f.edges);
-  // Without a bound here: the others may be away at the same time. The deterministic case has one.
   text += "chaos: a lost node's work runs elsewhere: " + times(f.elsewhere_s) +
-          "\nchaos: without the time after its lease in which no node could reach the database: " +
-          times(f.elsewhere_served_s) +
           "\nchaos: the same at home, after its restart: " + times(f.at_home_s) + "\n";
   return text;
 }
@@ -69,8 +67,11 @@ TEST_CASE("PostgreSQL chaos: four nodes lose nothing and do nothing twice", "[ch
   CHECK(found.dispatches > 0);
   CHECK(found.effects == found.dispatches);
   CHECK(found.edges > 0);
+  // With a shorter lease a moment's absence of all the others is a large part of it.
+  if (strict_times() && std::chrono::seconds{chaos_lease()} >= limits::lease)
+    CHECK(percentile(found.elsewhere_s, 0.99) <= rescue_bound_s(chaos_lease()));
   // Chaos in which nothing struck would show nothing.
-  CHECK(lab.proxy().commits_cut() > 0);
+  CHECK(lab.commits_cut() > 0);
   for (const auto& kind : lab.record().never) {
     INFO("never struck: " << kind);
     CHECK(kind.empty());

@@ -65,7 +65,6 @@ class judge_of {
     judge_homes();
     judge_graphs();
     std::ranges::sort(out_.elsewhere_s);
-    std::ranges::sort(out_.elsewhere_served_s);
     std::ranges::sort(out_.at_home_s);
     return std::move(out_);
   }
@@ -151,16 +150,7 @@ class judge_of {
       return;
     constexpr double ms_per_s = 1000;
     const auto s = static_cast<double>(next_start - last->at_ms) / ms_per_s;
-    if (last->restarted)
-      return out_.at_home_s.push_back(s);
-    out_.elsewhere_s.push_back(s);
-    // Its lease runs out in any case; only then is somebody needed.
-    const auto expired = last->at_ms + std::int64_t{lab_.lease_s()} * 1000;
-    std::int64_t unserved = 0;
-    for (const auto& o : lab_.record().outages)
-      unserved +=
-          std::max<std::int64_t>(0, std::min(o.to_ms, next_start) - std::max(o.from_ms, expired));
-    out_.elsewhere_served_s.push_back(s - static_cast<double>(unserved) / ms_per_s);
+    (last->restarted ? out_.at_home_s : out_.elsewhere_s).push_back(s);
   }
 
   void judge_acknowledged() {
@@ -204,7 +194,8 @@ class judge_of {
   }
 
   void judge_homes() {
-    for (auto& m : lab_.members()) {
+    for (auto& s : lab_.stations()) {
+      auto* m = s.node.get();
       const auto& home = m->home();
       const auto block = state::parse_runtime_block(home.state());
       if (!block || block->history.empty())
@@ -243,7 +234,8 @@ class judge_of {
           {"decided_by", "exec_" + id, "decision_" + row.at("cycle_id").get<std::string>()});
       edges.push_back({"resulted_in", "exec_" + id, "outcome_" + id});
     }
-    for (auto& m : lab_.members()) {
+    for (auto& s : lab_.stations()) {
+      auto* m = s.node.get();
       auto edges = wanted.extract(m->node_id());
       const auto those = edges ? std::move(edges.mapped()) : std::vector<wanted_edge>{};
       out_.edges += those.size();

@@ -22,9 +22,7 @@ struct chaos_findings {
   std::size_t rescues = 0;
   std::size_t refused = 0;         ///< late results that were refused, by the logs
   std::vector<double> elsewhere_s; ///< from the loss of a node to its work's next start, sorted
-  /// The same, without the time after the lease in which no node ran that could reach the database.
-  std::vector<double> elsewhere_served_s;
-  std::vector<double> at_home_s; ///< the same, when the node itself came back at once
+  std::vector<double> at_home_s;   ///< the same, when the node itself came back at once
 };
 
 /// The nodes are at rest.

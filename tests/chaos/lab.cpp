@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 namespace boyd::test {
 
@@ -16,6 +17,9 @@ using namespace std::chrono_literals;
 constexpr std::size_t nodes = 4;
 constexpr std::size_t quick_agents = 24;
 constexpr std::size_t slow_agents = 4;
+/// Nodes that nothing keeps away for longer than a moment.
+constexpr std::ptrdiff_t spared = 2;
+constexpr double moment_s = 3;
 const std::string node_killed = "node killed";
 const std::string node_stopped = "node stopped";
 const std::string host_killed = "process host killed";
@@ -94,6 +98,10 @@ std::vector<nlohmann::json> rows_of(const std::string& said) {
   return rows;
 }
 
+bool runs(const station& s) {
+  return s.node->state() == member::condition::up;
+}
+
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -102,26 +110,42 @@ std::int64_t now_ms() {
 
 } // namespace
 
+void station::mend_network() {
+  network->pass();
+  network_back = clock::time_point::max();
+}
+
 chaos_lab::chaos_lab(postgres_server& server, std::uint64_t seed, int lease_s)
-    : server_(server), direct_(server.make_database()), proxy_(port_in(direct_)), random_(seed),
-      lease_s_(lease_s) {
+    : server_(server), direct_(server.make_database()), random_(seed), lease_s_(lease_s) {
   record_.never = {node_killed,     node_stopped,   host_killed,     session_ended,
                    ended_in_commit, network_broken, server_restarted};
-  const auto settings = settings_for(through(direct_, proxy_.port()), lease_s, true);
-  for (std::size_t i = 0; i < nodes; ++i)
-    members_.push_back(std::make_unique<member>(
-        i == 0 ? std::make_unique<site>(settings)
-               : std::make_unique<site>(settings, members_.front()->home())));
+  for (std::size_t i = 0; i < nodes; ++i) {
+    auto network = std::make_unique<tcp_proxy>(port_in(direct_));
+    const auto settings = settings_for(through(direct_, network->port()), lease_s, true);
+    stations_.push_back(
+        {std::move(network),
+         std::make_unique<member>(i == 0 ? std::make_unique<site>(settings)
+                                         : std::make_unique<site>(settings, first()))});
+  }
   std::filesystem::create_directory(first().outside("effects"));
-  for (const auto& m : members_)
-    write_file(m->home().kernel("STATE.md"), m->home().state() + agents_text);
+  for (const auto& s : stations_) {
+    const auto& home = s.node->home();
+    write_file(home.kernel("STATE.md"), home.state() + agents_text);
+  }
 }
 
 void chaos_lab::start() {
-  for (auto& m : members_)
-    m->start();
-  for (auto& m : members_)
-    m->process().wait_ready();
+  for (auto& s : stations_)
+    s.node->start();
+  for (auto& s : stations_)
+    s.node->process().wait_ready();
+}
+
+std::size_t chaos_lab::commits_cut() const {
+  std::size_t n = 0;
+  for (const auto& s : stations_)
+    n += s.network->commits_cut();
+  return n;
 }
 
 std::vector<nlohmann::json> chaos_lab::ask(const std::string& select) const {
@@ -148,59 +172,109 @@ chaos_lab::clock::duration chaos_lab::random_time(double least_s, double most_s)
   return std::chrono::duration_cast<clock::duration>(time);
 }
 
-member* chaos_lab::random_up() {
-  std::vector<member*> up;
-  for (auto& m : members_)
-    if (m->state() == member::condition::up)
-      up.push_back(m.get());
-  return up.empty() ? nullptr : up[random_() % up.size()];
+station* chaos_lab::random_station(bool (*such)(const station&)) {
+  std::vector<station*> those;
+  for (auto& s : stations_)
+    if (such(s))
+      those.push_back(&s);
+  return those.empty() ? nullptr : those[random_() % those.size()];
 }
 
-void chaos_lab::note_loss(const member& m, bool restarted) {
-  record_.losses.push_back({m.node_id(), now_ms(), restarted});
+bool chaos_lab::may_go_for_long(const station& s) const {
+  return std::ranges::count_if(stations_, [&](const station& other) {
+           return &other != &s && other.fit();
+         }) >= spared;
 }
 
-bool chaos_lab::act_on_node(member& m, int what) {
-  const auto now = clock::now();
+/// From when on its work is waited for elsewhere. What strikes it while it is lost changes nothing.
+void chaos_lab::lose(station& s, bool restarted) {
+  if (!std::exchange(s.lost, true))
+    record_.losses.push_back({s.node->node_id(), now_ms(), restarted});
+}
+
+bool chaos_lab::kill_for_a_while(station& s) {
+  const bool for_long = may_go_for_long(s);
   const double lease = lease_s_;
+  lose(s, !for_long);
+  s.node->kill(clock::now() + (for_long
+                                   ? random_time(lease + rescue_sweep_s, lease + 2 * rescue_sweep_s)
+                                   : random_time(0, moment_s)));
+  return count(for_long ? "kill -9, away for longer than its leases"
+                        : "kill -9, away for a moment");
+}
+
+bool chaos_lab::stop_for_a_while(station& s, bool whole) {
+  const bool for_long = may_go_for_long(s);
+  const double lease = lease_s_;
+  lose(s, false);
+  s.node->stop(clock::now() + (for_long ? random_time(lease, lease + rescue_sweep_s)
+                                        : random_time(0, moment_s)),
+               whole);
+  const std::string what = whole ? " with its commands" : "";
+  return count("SIGSTOP" + what + (for_long ? " past the lease" : " for a moment")) && for_long;
+}
+
+bool chaos_lab::act_on_node(station& s, int what) {
   switch (what) {
   case 0:
-    note_loss(m, true);
-    m.kill(now);
+    lose(s, true);
+    s.node->kill(clock::now());
     return count("kill -9, restarted at once");
   case 1:
-    note_loss(m, false);
-    m.kill(now + random_time(lease + rescue_sweep_s, lease + 2 * rescue_sweep_s));
-    return count("kill -9, away for longer than its leases");
+    return kill_for_a_while(s);
   case 2:
-    note_loss(m, false);
-    m.stop(now + random_time(lease, lease + rescue_sweep_s), false);
-    return count("SIGSTOP past the lease, then SIGCONT");
   case 3:
-    note_loss(m, false);
-    m.stop(now + random_time(lease, lease + rescue_sweep_s), true);
-    return count("the same, with its commands");
+    return stop_for_a_while(s, what == 3);
   default:
-    return m.kill_host() && count("kill -9 of the process host");
+    return s.node->kill_host() && count("kill -9 of the process host");
   }
 }
 
 bool chaos_lab::break_network(int what) {
   if (what == 2) {
-    proxy_.drop();
+    for (auto& s : stations_)
+      s.network->drop();
     return count("connections dropped");
   }
-  if (network_back_ != clock::time_point::max())
-    return false;
-  const auto now = clock::now();
-  if (what == 0) {
-    proxy_.cut();
-    network_back_ = now + random_time(0, 3);
-    return count("network cut");
+  const bool stalled = what == 1;
+  if (random_() % 2 == 0)
+    return part_all(stalled);
+  auto* s = random_station([](const station& any) { return any.connected(); });
+  return s != nullptr && isolate(*s, stalled);
+}
+
+/// One node's way to the database.
+bool chaos_lab::isolate(station& s, bool stalled) {
+  const bool for_long = may_go_for_long(s);
+  lose(s, false);
+  s.network_back = clock::now() + random_time(0.2, for_long ? lease_s_ + moment_s : moment_s);
+  if (stalled)
+    s.network->stall();
+  else
+    s.network->cut();
+  return count(stalled ? "network stalled for one node" : "network cut for one node");
+}
+
+/// The way of all that have one.
+bool chaos_lab::part_all(bool stalled) {
+  const auto back = clock::now() + random_time(0.2, moment_s);
+  bool any = false;
+  for (auto& s : stations_) {
+    if (!s.connected())
+      continue;
+    s.network_back = back;
+    if (stalled)
+      s.network->stall();
+    else
+      s.network->cut();
+    any = true;
   }
-  proxy_.stall();
-  network_back_ = now + random_time(0.2, lease_s_ + 3);
-  return count("network stalled");
+  return any && count(stalled ? "network stalled for all" : "network cut for all");
+}
+
+void chaos_lab::cut_a_commit() {
+  if (auto* s = random_station([](const station& any) { return any.fit(); }))
+    s->network->cut_at_commit(random_() % 2 == 0);
 }
 
 bool chaos_lab::end_sessions(bool in_commit) {
@@ -218,7 +292,7 @@ bool chaos_lab::act_on_database(int what) {
   case 1:
     return end_sessions(what == 1);
   case 2:
-    proxy_.cut_at_commit(random_() % 2 == 0);
+    cut_a_commit();
     return true;
   case 3:
   case 4:
@@ -247,12 +321,12 @@ bool chaos_lab::act_on(const std::string& kind) {
     return break_network(any % of_network);
   if (kind == server_restarted)
     return restart_server();
-  auto* m = random_up();
-  if (m == nullptr)
+  auto* s = random_station(runs);
+  if (s == nullptr)
     return false;
   if (kind == node_killed)
-    return act_on_node(*m, any % 2);
-  return act_on_node(*m, kind == node_stopped ? 2 + any % 2 : 4);
+    return act_on_node(*s, any % 2);
+  return act_on_node(*s, kind == node_stopped ? 2 + any % 2 : 4);
 }
 
 void chaos_lab::act() {
@@ -260,8 +334,8 @@ void chaos_lab::act() {
   constexpr int of_database = 7;
   // Each main kind once, in any order, and a COMMIT cut meanwhile; then what comes.
   if (!record_.never.empty()) {
-    if (proxy_.commits_cut() == 0)
-      proxy_.cut_at_commit(random_() % 2 == 0);
+    if (commits_cut() == 0)
+      cut_a_commit();
     std::swap(record_.never.back(), record_.never[random_() % record_.never.size()]);
     if (act_on(record_.never.back()))
       record_.never.pop_back();
@@ -270,41 +344,31 @@ void chaos_lab::act() {
   const auto what = static_cast<int>(random_() % (of_nodes + of_database));
   if (what >= of_nodes)
     act_on_database(what - of_nodes);
-  else if (auto* m = random_up())
-    act_on_node(*m, what);
+  else if (auto* s = random_station(runs))
+    act_on_node(*s, what);
+}
+
+void chaos_lab::look_at(member& m) {
+  if (auto surprise = m.look())
+    record_.surprises.push_back(std::move(*surprise));
 }
 
 void chaos_lab::look_after() {
   const auto now = clock::now();
-  for (auto& m : members_) {
-    if (auto surprise = m->look())
-      record_.surprises.push_back(std::move(*surprise));
-    if (m->state() == member::condition::down && now >= m->until())
-      m->start();
-    if (m->state() == member::condition::stopped && now >= m->until())
-      m->resume();
-  }
-  if (now >= network_back_) {
-    proxy_.pass();
-    network_back_ = clock::time_point::max();
+  for (auto& s : stations_) {
+    auto& m = *s.node;
+    look_at(m);
+    if (m.state() == member::condition::down && now >= m.until())
+      m.start();
+    if (m.state() == member::condition::stopped && now >= m.until())
+      m.resume();
+    if (now >= s.network_back)
+      s.mend_network();
+    s.lost = s.lost && !s.fit();
   }
   if (now >= server_back_) {
     server_.start();
     server_back_ = clock::time_point::max();
-  }
-  note_outage();
-}
-
-void chaos_lab::note_outage() {
-  const bool reachable =
-      network_back_ == clock::time_point::max() && server_back_ == clock::time_point::max();
-  const auto is_up = [](const auto& m) { return m->state() == member::condition::up; };
-  if (!reachable || std::ranges::none_of(members_, is_up)) {
-    if (!nobody_since_ms_)
-      nobody_since_ms_ = now_ms();
-  } else if (nobody_since_ms_) {
-    record_.outages.push_back({*nobody_since_ms_, now_ms()});
-    nobody_since_ms_.reset();
   }
 }
 
@@ -313,7 +377,7 @@ void chaos_lab::note_outage() {
 void chaos_lab::trigger_cycle() {
   constexpr std::size_t most_asked = 32;
   if (asked_.size() < most_asked)
-    asked_.emplace_back(members_[random_() % members_.size()]->home().home());
+    asked_.emplace_back(stations_[random_() % stations_.size()].node->home().home());
 }
 
 void chaos_lab::take_answers() {
@@ -379,7 +443,8 @@ std::string chaos_lab::amiss() {
       text += "\n" + cycle.dump();
     return text;
   }
-  for (auto& m : members_) {
+  for (auto& s : stations_) {
+    auto* m = s.node.get();
     const auto r = m->home().run({"status", "--json"});
     const auto status = r.json();
     if (r.code != 0 || !status.is_object() || !status.contains("actors"))
@@ -401,35 +466,30 @@ std::string chaos_lab::amiss() {
 }
 
 std::string chaos_lab::settle() {
-  proxy_.pass();
-  network_back_ = clock::time_point::max();
   if (!server_.running())
     server_.start();
   server_back_ = clock::time_point::max();
-  const auto quiet = settings_for(through(direct_, proxy_.port()), lease_s_, false);
-  for (auto& m : members_) {
-    if (m->state() == member::condition::stopped)
-      m->resume();
-    m->home().configure(quiet);
-    if (m->state() == member::condition::down)
-      m->start();
+  for (auto& s : stations_) {
+    s.mend_network();
+    if (s.node->state() == member::condition::stopped)
+      s.node->resume();
+    s.node->home().configure(settings_for(through(direct_, s.network->port()), lease_s_, false));
+    if (s.node->state() == member::condition::down)
+      s.node->start();
   }
-  note_outage();
-  for (auto& m : members_) {
+  for (auto& s : stations_) {
     eventually([&] {
-      if (auto surprise = m->look())
-        record_.surprises.push_back(std::move(*surprise));
-      return m->process().log().find("ready: node ") != std::string::npos;
+      look_at(*s.node);
+      return s.node->process().log().find("ready: node ") != std::string::npos;
     });
-    m->process().signal(SIGHUP);
+    s.node->process().signal(SIGHUP);
   }
   std::string wrong = "not looked at";
   auto next_look = clock::now();
   eventually(
       [&] {
-        for (auto& m : members_)
-          if (auto surprise = m->look())
-            record_.surprises.push_back(std::move(*surprise));
+        for (auto& s : stations_)
+          look_at(*s.node);
         take_answers();
         if (clock::now() < next_look)
           return false;
@@ -443,11 +503,11 @@ std::string chaos_lab::settle() {
 }
 
 std::vector<int> chaos_lab::end() {
-  for (auto& m : members_)
-    m->process().signal(SIGTERM);
+  for (auto& s : stations_)
+    s.node->process().signal(SIGTERM);
   std::vector<int> codes;
-  for (auto& m : members_)
-    codes.push_back(m->process().wait_end());
+  for (auto& s : stations_)
+    codes.push_back(s.node->process().wait_end());
   return codes;
 }
 

@@ -27,10 +27,19 @@ struct loss {
   bool restarted = false; ///< its own restart takes the work back at once
 };
 
-/// A time in which no node ran that could reach the database; since 1970.
-struct outage {
-  std::int64_t from_ms = 0;
-  std::int64_t to_ms = 0;
+/// A node with a way of its own to the database.
+struct station {
+  using clock = std::chrono::steady_clock;
+
+  std::unique_ptr<tcp_proxy> network;
+  std::unique_ptr<member> node;
+  clock::time_point network_back = clock::time_point::max(); ///< when a broken way is mended
+  bool lost = false; ///< the others have to do its work, if that goes on
+
+  bool connected() const { return network_back == clock::time_point::max(); }
+  /// It runs, and reaches the database when that is there.
+  bool fit() const { return connected() && node->state() == member::condition::up; }
+  void mend_network();
 };
 
 /// What a run of the lab leaves to be judged.
@@ -40,12 +49,13 @@ struct chaos_record {
   std::vector<std::string> acknowledged;         ///< cycles that were admitted
   std::map<std::string, nlohmann::json> settled; ///< rows that were seen final, by id
   std::vector<loss> losses;
-  std::vector<outage> outages;
   std::vector<std::string> surprises; ///< what nobody ordered: a node that ended by itself
 };
 
-/// Several nodes with homes of their own on one database, behind a proxy, and a random hand that
-/// breaks what it can. Driven by one thread.
+/// Several nodes with homes of their own on one database, each behind a proxy, and a random hand
+/// that breaks what it can: any node, several at once, all of them and the database for a moment.
+/// At any time two are spared what lasts longer than a lease, for a lost node's work is to run
+/// elsewhere. Driven by one thread.
 class chaos_lab {
  public:
   using clock = std::chrono::steady_clock;
@@ -62,34 +72,41 @@ class chaos_lab {
   /// SIGTERM for every node; their exit codes.
   std::vector<int> end();
 
-  std::vector<std::unique_ptr<member>>& members() { return members_; }
+  std::vector<station>& stations() { return stations_; }
   const chaos_record& record() const { return record_; }
-  const tcp_proxy& proxy() const { return proxy_; }
+  /// Commits that were cut on their way, of all nodes.
+  std::size_t commits_cut() const;
   /// Rows of a question to the database itself, one JSON object each.
   std::vector<nlohmann::json> ask(const std::string& select) const;
   std::string database() const { return direct_; }
-  const site& first() const { return members_.front()->home(); }
-  int lease_s() const { return lease_s_; }
+  const site& first() const { return stations_.front().node->home(); }
 
  private:
   std::optional<std::string> order(const std::string& sql) const;
   clock::duration random_time(double least_s, double most_s);
-  member* random_up();
+  /// One with this property; null when there is none.
+  station* random_station(bool (*such)(const station&));
+  bool may_go_for_long(const station& s) const;
   void act();
   bool act_on(const std::string& kind);
-  bool act_on_node(member& m, int what);
+  bool act_on_node(station& s, int what);
+  bool kill_for_a_while(station& s);
+  bool stop_for_a_while(station& s, bool whole);
   bool act_on_database(int what);
   bool break_network(int what);
+  bool isolate(station& s, bool stalled);
+  bool part_all(bool stalled);
+  void cut_a_commit();
   bool end_sessions(bool in_commit);
   bool restart_server();
-  void note_loss(const member& m, bool restarted);
+  void lose(station& s, bool restarted);
   /// Says for the caller that it struck.
   bool count(const std::string& what) {
     ++record_.faults[what];
     return true;
   }
+  void look_at(member& m);
   void look_after();
-  void note_outage();
   void trigger_cycle();
   void take_answers();
   void watch_results();
@@ -97,14 +114,11 @@ class chaos_lab {
 
   postgres_server& server_;
   std::string direct_;
-  tcp_proxy proxy_;
   std::mt19937_64 random_;
   int lease_s_;
-  std::vector<std::unique_ptr<member>> members_;
+  std::vector<station> stations_;
   std::vector<trigger> asked_;
-  clock::time_point network_back_ = clock::time_point::max();
   clock::time_point server_back_ = clock::time_point::max();
-  std::optional<std::int64_t> nobody_since_ms_;
   chaos_record record_;
 };
 

@@ -97,6 +97,31 @@ kernels:
   std::unique_ptr<program> node_;
 };
 
+/// A process that may open so many descriptors beside those that it has, roughly: gaps below its
+/// highest number count as well.
+class few_descriptors {
+ public:
+  few_descriptors(pid_t pid, int more) : pid_(pid) {
+    REQUIRE(::prlimit(pid, RLIMIT_NOFILE, nullptr, &before_) == 0);
+    ::rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(first_free() + more);
+    REQUIRE(::prlimit(pid, RLIMIT_NOFILE, &few, nullptr) == 0);
+  }
+
+  void no_more() const { REQUIRE(::prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr) == 0); }
+
+ private:
+  int first_free() const {
+    int free = 0;
+    while (fs::is_symlink("/proc/" + std::to_string(pid_) + "/fd/" + std::to_string(free)))
+      ++free;
+    return free;
+  }
+
+  pid_t pid_;
+  ::rlimit before_{};
+};
+
 int restarts(const scarce_node& n) {
   int all = 0;
   const auto parts = n.run({"actors", "ls", "--json"}).json();
@@ -197,21 +222,39 @@ TEST_CASE(
               " ms after there was room, 0 restarts, 0 results lost");
 }
 
+TEST_CASE("case 46 fd-exhaustion: what cannot begin for want of descriptors is on show, and begins "
+          "when there are some",
+          "[e2e][supervision]") {
+  const temp_dir dir;
+  scarce_node n(dir.file("home"));
+  // For who asks and for files, not for the pipes of a program.
+  const few_descriptors few(n.node().pid(), 4);
+  program cycle({boyd_binary(), "--home", n.file(""), "cycle", "--json"});
+  finished shown;
+  REQUIRE(wait_until([&] {
+    shown = n.run({"status"});
+    return shown.out.find("its work cannot begin: ") != std::string::npos;
+  }));
+  INFO(shown.out);
+  CHECK_THAT(shown.out, Contains("dispatcher:default/one") && Contains("Too many open files"));
+  CHECK(n.lines("effects") == 2);
+  few.no_more();
+  const auto ended = cycle.finish();
+  INFO(ended.err << ended.out);
+  CHECK(ended.json().value("status", "") == "success");
+  CHECK(promised(n.lines("effects") == 4, "what was given back for want of room is done once"));
+  for (const auto& row : n.run({"dispatches", "--json"}).json().at("items"))
+    CHECK(row.at("attempt") == 1);
+  CHECK(restarts(n) == 0);
+}
+
 TEST_CASE("case 46 fd-exhaustion: a node without a free descriptor settles, waits, and recovers",
           "[e2e][supervision]") {
   const temp_dir dir;
   scarce_node n(dir.file("home"));
   const auto cycle = n.begin_cycle();
   const auto pid = n.node().pid();
-  // No number may be used from the lowest on that is free.
-  int free = 0;
-  while (fs::is_symlink("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(free)))
-    ++free;
-  ::rlimit before{};
-  REQUIRE(::prlimit(pid, RLIMIT_NOFILE, nullptr, &before) == 0);
-  ::rlimit none = before;
-  none.rlim_cur = static_cast<rlim_t>(free);
-  REQUIRE(::prlimit(pid, RLIMIT_NOFILE, &none, nullptr) == 0);
+  const few_descriptors none(pid, 0);
   std::vector<int> clients;
   ::sockaddr_un at{};
   at.sun_family = AF_UNIX;
@@ -232,7 +275,7 @@ TEST_CASE("case 46 fd-exhaustion: a node without a free descriptor settles, wait
   CHECK(n.lines("effects") == 4);
   CHECK(promised(n.settled_on_disk() == 4, "results are settled without a free descriptor"));
 
-  REQUIRE(::prlimit(pid, RLIMIT_NOFILE, &before, nullptr) == 0);
+  none.no_more();
   for (const int fd : clients)
     ::close(fd);
   REQUIRE(n.node().wait_for_stderr("clients are taken again"));

@@ -329,6 +329,7 @@ TEST_CASE("fd-exhaustion: a start without descriptors fails and the runner goes 
   REQUIRE(came);
   CHECK_FALSE(refused.exit().started);
   CHECK(refused.exit().start_errno == EMFILE);
+  CHECK_FALSE(refused.exit().own_limits);
   recorder good;
   REQUIRE(runner->start(shell("true"), good.events()).has_value());
   REQUIRE(good.wait());

@@ -51,6 +51,7 @@ struct fixture {
   std::string key = dir.file("key");
   std::shared_ptr<process_runner> runner = make_runner();
   config::sandbox_settings settings;
+  std::uint64_t open_files = 0; ///< its own limit; 0: none
   std::string report;
   std::string trouble;
 
@@ -72,6 +73,7 @@ struct fixture {
     if (!argv.empty())
       spec.argv = argv;
     spec.cwd = workspace;
+    spec.max_open_files = open_files;
     spec.environment.emplace_back("HOME", dir.file("person"));
     exec::run_identity who;
     who.home = home;
@@ -119,6 +121,22 @@ void with_each_kind(const std::string& what, Test test) {
 }
 
 } // namespace
+
+TEST_CASE(
+    "fd-exhaustion: a sandbox that a program's own limit leaves no descriptor is no shortage of "
+    "the system's") {
+  if (skipped(sandbox_kind::landlock, "a sandbox without a descriptor"))
+    return;
+  fixture f(sandbox_kind::landlock);
+  f.open_files = 3;
+  std::string out;
+  const auto end = f.run("echo ran", out);
+  INFO(end.start_error);
+  CHECK_FALSE(end.started);
+  CHECK(end.start_errno == EMFILE);
+  CHECK(end.own_limits);
+  CHECK(out.empty());
+}
 
 TEST_CASE("sandbox: a program writes in its workspace and nowhere else", "[sandbox]") {
   with_each_kind("writes outside", [](fixture& f) {
