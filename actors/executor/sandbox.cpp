@@ -9,15 +9,6 @@
 
 namespace boyd::executing {
 
-namespace {
-
-void remove_tree(process_runner& processes, const std::string& path) {
-  if (const auto started = processes.start(exec::removal_of(path), {}); !started)
-    spdlog::warn("{} is left behind until the next start: {}", path, to_string(started.error()));
-}
-
-} // namespace
-
 std::shared_ptr<const config::agent> agent_now(const run_order& order) {
   return order.present ? order.present->get()
                        : std::shared_ptr<const config::agent>(order.configuration, order.agent);
@@ -57,7 +48,7 @@ void tell_sandbox(self_pointer self, run_outcome& outcome) {
                                   s.sandbox);
   s.sandbox.clear();
   if (!s.scratch.empty())
-    remove_tree(*s.order.context->ports.processes, std::exchange(s.scratch, {}));
+    exec::remove_scratch(*s.order.context->ports.processes, std::exchange(s.scratch, {}));
 }
 
 } // namespace boyd::executing

@@ -224,7 +224,7 @@ bool pass_fault_point(exchange& x) {
     return false;
   }
   if (met->corrupts())
-    x.request.body = faults::damaged(x.request.body, met->salt);
+    x.request.body = faults::malformed(x.request.body, met->salt);
   return true;
 }
 

@@ -31,6 +31,9 @@ void order(const exchange_ptr& x, actor_verb what, const std::string& name) {
   if (name == "root")
     return x->fail_with({errc::refused, "the root is the node itself", name,
                          "end the node instead; its service manager starts it again"});
+  if (name == "process_host")
+    return x->fail_with({errc::refused, "it is a program and not one of the parts", name,
+                         "end it by its pid: it is started again with the next run"});
   ask<tree_reply>(x->self, p.tree, tree_query{}, [x, what, name](result<tree_reply> tree) {
     if (!tree)
       return x->fail_with(tree.error());

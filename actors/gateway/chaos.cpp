@@ -43,6 +43,7 @@ result<void> read_number(const json& body, const char* key, Number& to) {
 result<void> read_numbers(const json& body, faults::arming& a) {
   if (auto ok = read_number(body, "count", a.count); !ok)
     return ok;
+  a.count = faults::count_of_strikes(a.count);
   if (auto ok = read_number(body, "probability", a.probability); !ok)
     return ok;
   if (auto ok = read_number(body, "after", a.after); !ok)

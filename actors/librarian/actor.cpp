@@ -82,8 +82,7 @@ result<void> put_into_sandbox(pointer self, process_spec& spec, exec::run_identi
   if (spec.sandbox && !spec.sandbox->scratch.empty())
     done = [processes = s.context->ports.processes, scratch = spec.sandbox->scratch,
             done = std::move(done)](result<probe_outcome> outcome) {
-      // What cannot be removed now goes with the next start.
-      (void)processes->start(exec::removal_of(scratch), {});
+      exec::remove_scratch(*processes, scratch);
       done(std::move(outcome));
     };
   return {};

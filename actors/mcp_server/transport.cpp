@@ -279,9 +279,8 @@ void connect(self_pointer self) {
 }
 
 void remove_scratch(server_state& s) {
-  if (!s.scratch.empty()) // what cannot be removed now goes with the next start
-    (void)s.order.context->ports.processes->start(exec::removal_of(std::exchange(s.scratch, {})),
-                                                  {});
+  if (!s.scratch.empty())
+    exec::remove_scratch(*s.order.context->ports.processes, std::exchange(s.scratch, {}));
 }
 
 void send(self_pointer self, const mcp::effect::send& e) {

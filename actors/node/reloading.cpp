@@ -43,9 +43,10 @@ bool change_kernels(self_pointer self, const config::configuration& old) {
 /// What tells this actor, when its last copy is gone, that `part` has taken the order.
 std::shared_ptr<const void> heard_of(self_pointer self, const std::string& part) {
   reload_taken told{{}, self->state.reloading.number, part};
+  // As fast as the news of an end: a part that ended has nothing to take any more.
   const auto tell = [root = self->address(), told = std::move(told)](const void*) {
     if (auto strong = caf::actor_cast<caf::actor>(root))
-      caf::anon_send(strong, told);
+      caf::anon_send<caf::message_priority::high>(strong, told);
   };
   return {nullptr, tell};
 }
@@ -143,8 +144,8 @@ void arm_faults(const node_context& context, const config::configuration& config
   std::vector<faults::arming> all;
   for (const auto& f : configuration.faults) {
     const auto what = faults::action_of(f.action).value_or(faults::action::error);
-    all.push_back({f.point, what, f.count, f.probability, f.delay, f.after, f.every, f.seed,
-                   faults::origin::configuration});
+    all.push_back({f.point, what, faults::count_of_strikes(f.count), f.probability, f.delay,
+                   f.after, f.every, f.seed, faults::origin::configuration});
   }
   if (auto armed = faults::arm(all, context.ports.random->next()); !armed)
     spdlog::error("node: no fault is armed: {}", to_string(armed.error()));

@@ -3,6 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/redact.hpp"
+#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
@@ -100,12 +101,15 @@ void start(self_pointer self, http_request request) {
     if (auto strong = caf::actor_cast<caf::actor>(me))
       caf::anon_send(strong, probe_call_ended{{}, transport});
   };
-  s.call = s.order.context->ports.http->start(std::move(request), std::move(events));
+  if (auto passed = faults::pass("models.call"); !passed)
+    return events.on_end(fail(std::move(passed.error())));
+  s.call = s.order.context->ports.http->start(
+      std::move(request), faults::watched(std::move(events), faults::point("models.answer")));
 }
 
 void on_ended(self_pointer self, const result<void>& transport) {
   auto& s = self->state;
-  if (!s.call)
+  if (!s.answer)
     return;
   s.call.reset();
   const auto took = std::chrono::duration_cast<milliseconds>(

@@ -428,7 +428,7 @@ result<void> store_session::prove_writes() {
 }
 
 void store_session::tidy() {
-  if (open_)
+  if (open_ && faults::pass("store.tidy"))
     store_->tidy();
 }
 

@@ -105,12 +105,13 @@ class supervisor_shell {
     if (order.verb == actor_verb::restart && it->state == "parked")
       return fail(errc::conflict, "the part is parked: " + it->reason, order.name,
                   "start it again with: boyd actors unpark " + order.name);
-    if (order.verb == actor_verb::restart)
+    const bool restarts = order.verb == actor_verb::restart;
+    if (restarts)
       renew(order.name, "restarted as ordered");
     else if (core_.unpark(order.name))
       note_restart(order.name, "unparked as ordered");
-    spdlog::info("{}: {} is told to {}", name_, order.name,
-                 order.verb == actor_verb::unpark ? "go on" : "start anew");
+    if (restarts || it->state == "parked")
+      spdlog::info("{}: {} is told to {}", name_, order.name, restarts ? "start anew" : "go on");
     return actor_order_reply{{}, order.name, it->state};
   }
 
@@ -313,7 +314,8 @@ class supervisor_shell {
       c.pings = 0;
       c.word = {};
       c.told_silent = false;
-      self_->monitor(c.handle);
+      // Its end is not to wait behind the mail of who supervises it.
+      self_->template monitor<caf::message_priority::high>(c.handle);
       core_.started(id);
     } catch (...) {
       const auto why = text_of(std::current_exception());

@@ -17,6 +17,10 @@ const boyd = [
   { peer: 'boyd', id: 'boyd/sqlite', kind: 'none', self: true, cmd: program('sqlite'), opts, note: `SQLite (WAL, synchronous FULL), one process, ${opts.maxConcurrent} at once`, thr: {}, lat: { n: 500, pause: 1 } },
   { peer: 'boyd', id: 'boyd/postgres', kind: 'pg', cmd: program('postgres'), opts, note: `PostgreSQL, producer and worker apart, ${opts.maxConcurrent} at once`, thr: {}, lat: { n: 500, pause: 5 } },
 ];
+// A job that does nothing is a script's answer, and those need no worker of their own. What a program or a model does has one.
+const workers = { ...opts, commands: true };
+boyd.push({ ...boyd[0], id: 'boyd/sqlite-workers', opts: workers, note: 'the same with an execution worker for each attempt', lat: undefined });
+boyd.push({ ...boyd[1], id: 'boyd/postgres-workers', opts: workers, note: 'the same with an execution worker for each attempt', lat: undefined });
 const crash = [
   { ...boyd[0], opts: gentle, note: `SQLite, ${gentle.maxConcurrent} at once; the harness hands every job in again, the queue keeps those it has`, capS: 60 },
   { ...boyd[1], opts: gentle, note: `PostgreSQL, ${gentle.maxConcurrent} at once`, capS: 60 },

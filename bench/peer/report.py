@@ -17,6 +17,7 @@ DURABLE_ENGINE = re.compile(r"^(dbos|restate|langgraph)/")
 NOT_DURABLE = {"langgraph/none", "langgraph/memory"}
 POSTGRES = re.compile(r"^(pgboss|graphile|dbos|langgraph/postgres)")
 OURS = ("boyd/sqlite", "boyd/postgres")
+OURS_TOO = ("boyd/sqlite-workers", "boyd/postgres-workers")
 
 
 def load(path):
@@ -92,7 +93,7 @@ class goals:
 
 def best(figures, keep, least=False):
     """(value, id) of the best peer that `keep` lets through."""
-    chosen = [(v, k) for k, v in figures.items() if v is not None and k not in OURS and keep(k)]
+    chosen = [(v, k) for k, v in figures.items() if v is not None and k not in OURS + OURS_TOO and keep(k)]
     if not chosen:
         return None, ""
     return min(chosen) if least else max(chosen)

@@ -198,14 +198,25 @@ std::uint64_t disarmings() {
   return r.disarmings;
 }
 
-std::string damaged(std::string_view bytes, std::uint64_t salt) {
-  constexpr char highest_bit = '\x80';
+namespace {
+
+std::string with_flipped(std::string_view bytes, std::size_t at, unsigned bit) {
   std::string out(bytes);
-  if (!out.empty()) {
-    auto& byte = out[salt % out.size()];
-    byte = static_cast<char>(byte ^ highest_bit);
-  }
+  if (!out.empty())
+    out[at % out.size()] = static_cast<char>(out[at % out.size()] ^ (1U << bit));
   return out;
+}
+
+} // namespace
+
+std::string malformed(std::string_view bytes, std::uint64_t salt) {
+  constexpr unsigned highest_bit = 7;
+  return with_flipped(bytes, salt, highest_bit);
+}
+
+std::string damaged(std::string_view bytes, std::uint64_t salt) {
+  constexpr unsigned bits = 8;
+  return with_flipped(bytes, salt / bits, static_cast<unsigned>(salt % bits));
 }
 
 result<effect> detail::meet_armed(point p) {

@@ -44,8 +44,11 @@ result<void> read_word(arming& a, std::string_view word) {
     return bad("\"" + std::string(word) + "\" has no value");
   const auto key = trim(word.substr(0, eq));
   const auto value = trim(word.substr(eq + 1));
-  if (key == "count")
-    return read<int>(key, value, a.count);
+  if (key == "count") {
+    auto read_count = read<int>(key, value, a.count);
+    a.count = count_of_strikes(a.count);
+    return read_count;
+  }
   if (key == "probability" || key == "prob")
     return read<double>(key, value, a.probability);
   if (key == "after")
@@ -167,7 +170,8 @@ result<void> check(const arming& a) {
                 "leave it out");
   if (a.count == 0 || !(a.probability >= 0.0 && a.probability <= 1.0) || a.after < 0 || a.every < 1)
     return fail(errc::invalid_argument, "a number makes no sense for " + a.point, "faults",
-                "count at least 1, probability from 0 to 1, after at least 0, every at least 1");
+                "count at least 1 or 0 for without end, probability from 0 to 1, after at least 0, "
+                "every at least 1");
   return {};
 }
 

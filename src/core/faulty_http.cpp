@@ -50,7 +50,7 @@ class late_answer : public late_line {
       return 0ms;
     }
     if (met->corrupts() && bytes != nullptr) {
-      *changed = damaged(*bytes, met->salt);
+      *changed = malformed(*bytes, met->salt);
       *bytes = *changed;
     }
     return met->delay;

@@ -19,7 +19,7 @@ class late_process : public late_line {
     if (met && met->drops())
       return;
     if (met && met->corrupts())
-      return pass(0ms, [this, stream, changed = damaged(bytes, met->salt)] {
+      return pass(0ms, [this, stream, changed = malformed(bytes, met->salt)] {
         inner_.on_output(stream, changed);
       });
     const auto delay = met ? met->delay : 0ms;

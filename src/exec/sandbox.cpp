@@ -1,6 +1,9 @@
 #include "boyd/exec/sandbox.hpp"
 
+#include "boyd/core/fault_points.hpp"
 #include "json_text.hpp"
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -337,11 +340,16 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
   return sandbox_report{std::string(name_of(kind)), process.sandbox->landlock_abi, lack.all()};
 }
 
-process_spec removal_of(const std::string& scratch) {
+void remove_scratch(process_runner& processes, const std::string& scratch) {
   process_spec rm;
   rm.argv = {"/bin/rm", "-rf", "--", scratch};
   rm.cwd = "/";
-  return rm;
+  result<void> removed = faults::pass("sandbox.remove");
+  if (removed)
+    if (auto started = processes.start(std::move(rm), {}); !started)
+      removed = fail(std::move(started.error()));
+  if (!removed)
+    spdlog::warn("{} is left behind until the next start: {}", scratch, to_string(removed.error()));
 }
 
 std::string describe(const sandbox_abilities& can) {

@@ -225,9 +225,30 @@ result<void> journal::reopen_and_verify() {
   return {};
 }
 
+/// What went wrong on the way to the file, or was never told, is found while the caller still has
+/// the lines.
+result<void> journal::compare(std::string_view bytes) const {
+  const auto there = fs_->read_part(path_, end_, bytes.size());
+  if (!there) {
+    return fail(there.error());
+  }
+  if (*there != bytes) {
+    return fail(errc::io_error, "the file does not hold what was written to it", path_,
+                "look at the disk and the memory of this machine");
+  }
+  return {};
+}
+
+result<void> journal::write_and_compare(std::string_view bytes) {
+  if (auto written = write_all(*handle_, bytes, path_); !written) {
+    return written;
+  }
+  return compare(bytes);
+}
+
 result<void> journal::write_batch(std::string_view bytes) {
   attempted_ = bytes.size();
-  if (auto written = write_all(*handle_, bytes, path_); !written) {
+  if (auto written = write_and_compare(bytes); !written) {
     if (const auto now = handle_->size(); !now || *now > end_ + bytes.size()) {
       distrust_handle();
       return now ? result<void>(fail(others_wrote(path_))) : written;

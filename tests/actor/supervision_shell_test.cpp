@@ -268,6 +268,17 @@ TEST_CASE("case 4 exit-behind-mail: a stop overtakes 100,000 waiting messages", 
   CHECK(f.node.ended(c));
 }
 
+TEST_CASE("case 4 exit-behind-mail: a child's end overtakes what waits for its supervisor",
+          "[supervision]") {
+  fixture f;
+  for (int i = 0; i < 100'000; ++i)
+    caf::anon_send(f.supervisor, supervise_tick{});
+  caf::anon_send(f.seen->handles["c"], 1);
+  CHECK(f.node.run_all(1000) == 1000); // most of it still waits
+  CHECK(f.seen->starts == std::vector<std::string>{"a", "b", "c", "c"});
+  f.node.run_all();
+}
+
 TEST_CASE("a child that does not stop in its grace is killed", "[supervision]") {
   deterministic_system node;
   auto seen = std::make_shared<shared_view>();

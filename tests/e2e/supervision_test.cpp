@@ -199,7 +199,7 @@ TEST_CASE(
   const home_of_boyd home(yaml_of("echo done"));
   const temp_dir directory;
   notify_socket systemd(directory.file("notify"));
-  program node(home.node(), {{"BOYD_FAULTS", "store.apply=crash,count=-1"},
+  program node(home.node(), {{"BOYD_FAULTS", "store.apply=crash,count=0"},
                              {"NOTIFY_SOCKET", systemd.path()},
                              {"WATCHDOG_USEC", "20000000"}});
   const auto ended = node.finish();

@@ -78,7 +78,7 @@ result<json> order_of(const chaos_options& o) {
     return fail(std::move(what.error()));
   a.point = o.point;
   a.what = *what;
-  a.count = o.count == 0 ? -1 : o.count;
+  a.count = faults::count_of_strikes(o.count);
   a.probability = o.probability;
   a.after = o.after;
   a.every = o.every;

@@ -32,6 +32,11 @@ struct arming {
   origin by = origin::test;
 };
 
+/// `arming::count` of a number as people write it: 0 is without end.
+constexpr int count_of_strikes(int written) {
+  return written == 0 ? -1 : written;
+}
+
 /// A fault that is armed, or was until its count was used up.
 struct armed_fault {
   arming what;
@@ -113,8 +118,13 @@ void wait(milliseconds delay, std::uint64_t since);
 /// How often faults have been disarmed.
 std::uint64_t disarmings();
 
-/// `bytes` with one bit changed, the highest of one byte: no UTF-8 text is UTF-8 any more then.
+/// `bytes` with one bit changed, any: for what has a check sum, or is compared. A changed line may
+/// be well-formed and say something else.
 std::string damaged(std::string_view bytes, std::uint64_t salt);
+
+/// `bytes` with one bit changed, the highest of one byte: no UTF-8 text is UTF-8 any more then. For
+/// what is told by its form alone.
+std::string malformed(std::string_view bytes, std::uint64_t salt);
 
 namespace detail {
 extern std::atomic<int> armed_sets;

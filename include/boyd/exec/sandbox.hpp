@@ -46,9 +46,9 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
                                const sandbox_abilities& can, const sandbox_places& places,
                                const run_identity& who);
 
-/// Removes a run's temporary directory: a program, so that no worker is held up by what was piled
-/// up there.
-process_spec removal_of(const std::string& scratch);
+/// Begins to remove a run's temporary directory, by a program, so that no worker is held up by what
+/// was piled up there. What cannot be removed now goes with the next start. Never blocks.
+void remove_scratch(process_runner& processes, const std::string& scratch);
 
 /// One line about a machine, for `boyd doctor` and `boyd status`.
 std::string describe(const sandbox_abilities& can);

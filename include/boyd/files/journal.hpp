@@ -45,7 +45,8 @@ class journal {
 
   /// Appends the lines (without newlines) as one batch with one fsync. Returns the acknowledged end
   /// of the file in bytes; nothing is acknowledged otherwise. After a short or failed write the
-  /// file is cut back to the last acknowledged end. After a failed fsync, or when the cutting back
+  /// file is cut back to the last acknowledged end, and so it is when what is then read back is
+  /// something else. After a failed fsync, or when the cutting back
   /// failed, the handle is never used again: the next call opens the file anew, verifies the
   /// acknowledged part and goes on; so a caller just repeats the batch. `conflict`: another program
   /// changed or replaced the file; open a new journal. `invalid_argument`: a line is empty, holds a
@@ -78,6 +79,8 @@ class journal {
   result<void> reopen_and_verify();
   result<void> check_identity() const;
   result<void> remember_identity();
+  result<void> compare(std::string_view bytes) const;
+  result<void> write_and_compare(std::string_view bytes);
   result<void> write_batch(std::string_view bytes);
   void distrust_handle() noexcept { handle_.reset(); }
 

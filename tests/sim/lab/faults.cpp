@@ -27,12 +27,6 @@ struct point_fault {
   faults::action what;
 };
 
-/// A changed bit in a journal costs the line it is in, which is what a world would complain of.
-bool costs_a_line(std::string_view point, faults::action a) {
-  return a == faults::action::corrupt &&
-         (point == "graph_recorder.bytes" || point == "spool.bytes");
-}
-
 /// Messages can be late without that anybody waits.
 bool is_message(const faults::point_info& p) {
   return p.group == "requests" || p.group == "workers";
@@ -47,7 +41,7 @@ const std::vector<point_fault>& point_faults() {
       for (std::size_t i = 0; i < faults::action_count; ++i) {
         const auto a = static_cast<faults::action>(i);
         const bool waits = a == faults::action::delay && !is_message(row);
-        if (faults::contains(row.can, a) && !waits && !costs_a_line(name, a))
+        if (faults::contains(row.can, a) && !waits)
           some.push_back({name, a});
       }
     }

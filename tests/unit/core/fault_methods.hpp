@@ -26,7 +26,7 @@ inline const coverage methods{
     {"dispatch_store::describe", "- what cannot fail"},
     {"dispatch_store::open", "store.open"},
     {"dispatch_store::tell_migrations", "store.migrate"},
-    {"dispatch_store::tidy", "store.wakeup"},
+    {"dispatch_store::tidy", "store.tidy"},
     {"entropy::next", "- entropy"},
     {"file_system::list", "state_writer.read"},
     {"file_system::make_directories", "state_writer.open"},

@@ -190,11 +190,22 @@ TEST_CASE("faults: what each action does", "[faults]") {
 TEST_CASE("faults: a changed bit is never UTF-8", "[faults]") {
   const std::string text = "plain äöü € \U0001F600 end\n";
   for (std::uint64_t salt = 0; salt < text.size() * 2; ++salt) {
-    const auto bytes = faults::damaged(text, salt);
+    const auto bytes = faults::malformed(text, salt);
     REQUIRE(bytes.size() == text.size());
     CHECK(bytes != text);
     CHECK(sanitize_utf8(bytes) != bytes);
   }
+  CHECK(faults::malformed("", 3).empty());
+}
+
+TEST_CASE("faults: any bit of what has a check sum may change", "[faults]") {
+  const std::string text = "4711";
+  std::set<std::string> seen;
+  for (std::uint64_t salt = 0; salt < text.size() * 8; ++salt)
+    seen.insert(faults::damaged(text, salt));
+  CHECK(seen.size() == text.size() * 8);
+  CHECK_FALSE(seen.contains(text));
+  CHECK(seen.contains("5711"));
   CHECK(faults::damaged("", 3).empty());
 }
 
