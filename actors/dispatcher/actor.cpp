@@ -11,7 +11,6 @@
 #include "actors/support/handlers.hpp"
 #include "boyd/core/fault_points.hpp"
 #include "boyd/exec/immediate.hpp"
-#include "boyd/exec/script.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -33,10 +32,13 @@ struct dispatcher_tick : message {};
 
 struct grace_over : message {};
 
+/// Behind the ends of other runs that wait in the mailbox: they are settled together.
+struct next_step : message {};
+
 using dispatcher_impl =
     dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>,
-                             caf::reacts_to<runs_finished>, caf::replies_to<ping>::with<pong>,
-                             caf::reacts_to<pong>>;
+                             caf::reacts_to<next_step>, caf::reacts_to<runs_finished>,
+                             caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
 
 /// An execution worker and what it has not reported yet, by dispatch.
 struct worker {
@@ -58,6 +60,7 @@ struct dispatcher_state {
   std::uint64_t runs_kept = 0; ///< as the store has it
   bool counts_runs = false;
   bool ticking = false;
+  bool stepping = false; ///< a next_step is in the mailbox
   bool store_failed = false;
   bool orphans_left = false; ///< the predecessor's rows could not be listed
   bool in_doubt = false;     ///< no claim has succeeded since one failed
@@ -72,15 +75,18 @@ struct dispatcher_state {
   static inline const char* name = "dispatcher";
 
   ~dispatcher_state() {
+    // What was heard and waits for its step: whoever comes next would not know it.
+    if (auto left = core ? core->unsettled() : std::vector<settlement>{}; !left.empty()) {
+      store_request request;
+      request.operations.emplace_back(store::settle{parts.context->node_id, std::move(left)});
+      caf::anon_send(parts.services.store, std::move(request));
+    }
     for (auto& [address, w] : workers)
       caf::anon_send<caf::message_priority::high>(
           caf::actor_cast<caf::actor>(w.handle),
           caf::exit_msg{caf::actor_addr{}, caf::exit_reason::kill});
   }
 };
-
-/// Rows of one page of those that run.
-constexpr std::size_t listed_rows = 200;
 
 using self_pointer = dispatcher_impl::stateful_pointer<dispatcher_state>;
 
@@ -237,22 +243,12 @@ void run_batch_of(self_pointer self, std::vector<scripted_run> runs) {
     watch(self, handle, run.work->row);
 }
 
-/// The answer of this run when it is a scripted one that needs no worker of its own.
-const config::script_executor::answer* immediate_answer(const config::agent& agent,
-                                                        std::uint64_t run_index) {
-  const auto* script = std::get_if<config::script_executor>(&agent.run);
-  if (script == nullptr || !script->file.empty())
-    return nullptr;
-  const auto* answer = exec::pick_answer(script->answers, run_index);
-  return answer != nullptr && exec::is_immediate(*answer, agent.require) ? answer : nullptr;
-}
-
 void run(self_pointer self, std::vector<std::shared_ptr<const claimed_dispatch>> all) {
   auto& s = self->state;
   std::vector<scripted_run> scripted;
   for (auto& work : all) {
     const auto index = s.runs++;
-    if (const auto* answer = immediate_answer(*s.agent, index))
+    if (const auto* answer = exec::immediate_answer(*s.agent, index))
       scripted.push_back({std::move(work), answer});
     else
       run_alone(self, std::move(work), index);
@@ -320,7 +316,8 @@ void step(self_pointer self) {
   if (todo.claim > 0)
     claim(self, todo.claim);
   if (todo.drained)
-    self->send(s.parts.pool, drained{{}, name_of(s.parts)});
+    // No slower than the news of our end: a successor is not to be taken for us.
+    self->send<caf::message_priority::high>(s.parts.pool, drained{{}, name_of(s.parts)});
   keep_ticking(self);
 }
 
@@ -545,6 +542,11 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       [self](permit_grant& m) { got_permits(self, m); },
       [self](run_finished& m) {
         finished(self, m);
+        if (!std::exchange(self->state.stepping, true))
+          self->send(self, next_step{});
+      },
+      [self](next_step&) {
+        self->state.stepping = false;
         step(self);
       },
       [self](cancel_run& m) {

@@ -100,6 +100,9 @@ class dispatcher_core {
   /// Between two `decide` at most, so that a lease is renewed well before it is lost.
   milliseconds longest_wait() const;
 
+  /// Ends that `decide` has not given out yet: for who ends without another one.
+  std::vector<settlement> unsettled() { return std::exchange(to_settle_, {}); }
+
   int running() const { return static_cast<int>(running_.size()); }
   int limit() const { return limits_.max_concurrent; }
   std::uint64_t waiting() const { return due_ + promised_; }

@@ -3,6 +3,7 @@
 #include "boyd/core/dispatch.hpp"
 #include "boyd/queue/settlement.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace boyd {
@@ -13,6 +14,9 @@ enum class unknown_rows : std::uint8_t {
   of_renewed, ///< the same, which somebody told to start anew
   of_claim,   ///< taken by a claim whose commit came to its end although its answer was an error
 };
+
+/// Rows of one page of those that run.
+inline constexpr std::size_t listed_rows = 200;
 
 /// What an unknown row comes to. A crashed predecessor's attempts count as failed by Boyd's fault,
 /// so that a row that ends its dispatcher is not tried for ever; what was never started, or ended

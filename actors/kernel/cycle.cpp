@@ -226,7 +226,7 @@ void act(self_pointer self) {
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     const auto done = as_void(r);
     auto& st = self->state;
-    st.cycle->act(done, time_of_cycle(self).taken);
+    st.cycle->act(done, time_of_cycle(self));
     if (!done)
       return retry_step(self, done.error());
     for (const auto& d : st.cycle->plan().decisions)

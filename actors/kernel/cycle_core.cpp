@@ -214,10 +214,10 @@ void cycle_core::empty_plan() {
   plan_.agent_slots.clear();
 }
 
-void cycle_core::act(const result<void>& r, milliseconds taken) {
+void cycle_core::act(const result<void>& r, cycle_time at) {
   if (!r)
     return;
-  looked_at_ = taken;
+  looked_at_ = at;
   trouble_is_kept_ = !trouble().empty();
   step_ = cycle_step::wait;
 }
@@ -235,9 +235,12 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   // A resumed cycle whose row stands already is only recorded to its end.
   const bool recorded = record_.status != cycle_status::running;
-  // After so long without a look some may have ended, and be too old to be kept.
-  unwatched_ = unwatched_ || at.taken - looked_at_ >= kept;
-  looked_at_ = at.taken;
+  // After so long without a look some may have ended, and be too old to be kept. A machine that was
+  // suspended knows by the one clock, one whose clock was set back by the other.
+  if (looked_at_)
+    unwatched_ =
+        unwatched_ || at.taken - looked_at_->taken >= kept || at.now - looked_at_->now >= kept;
+  looked_at_ = at;
   auto missing = recorded || cancel_requested_ ? std::vector<dispatch_spec>{} : without_row();
   if (!missing.empty() && !overdue && !unwatched_)
     return enqueue_again(std::move(missing));

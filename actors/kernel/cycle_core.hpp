@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,8 +84,7 @@ class cycle_core {
               std::function<std::string()> make_id, utc_time now);
   void wake(result<wake_results> r);
   void decide(result<plan::plan_output> r);
-  /// `taken`: as in cycle_time.
-  void act(const result<void>& r, milliseconds taken = milliseconds{0});
+  void act(const result<void>& r, cycle_time at);
   /// The cycle's rows as they are; goes on to record when all are final or `overdue`, and back to
   /// act when rows that were enqueued are gone. `kept`: for so long a row stays that is final.
   void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at,
@@ -175,10 +175,10 @@ class cycle_core {
   std::string graph_head_;
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
-  bool broken_ = false;       ///< the cycle itself broke (status error)
-  bool judged_ = false;       ///< in this life
-  milliseconds looked_at_{0}; ///< the rows, or enqueued them, since the cycle's begin
-  bool unwatched_ = false;    ///< the rows, for longer than what is final is kept
+  bool broken_ = false;                 ///< the cycle itself broke (status error)
+  bool judged_ = false;                 ///< in this life
+  std::optional<cycle_time> looked_at_; ///< when it saw the rows, or enqueued them
+  bool unwatched_ = false;              ///< the rows, for longer than what is final is kept
   bool trouble_is_kept_ = false;
   bool rendering_is_behind_ = false;
   bool owes_commit_ = false;

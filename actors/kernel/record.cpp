@@ -489,13 +489,15 @@ void render_cut_short(self_pointer self, const cycle_record& running,
 /// and a failure here must not hold the shutdown.
 void write_final_block(self_pointer self) {
   auto& s = self->state;
-  if (!s.cycle || s.cycle->step() > cycle_step::wait || std::exchange(s.final_block, true))
+  // A cycle whose row is not written yet is begun anew by the next start: until then nobody knows
+  // it.
+  const bool under_way =
+      s.cycle && s.cycle->step() > cycle_step::begin && s.cycle->step() <= cycle_step::wait;
+  if (!under_way || std::exchange(s.final_block, true))
     return finished(self);
   const auto running = s.cycle->snapshot(time_of_cycle(self));
   store_request request;
-  // A cycle whose row is not written yet has nothing to note, and is begun anew.
-  if (s.cycle->step() != cycle_step::begin)
-    request.operations.emplace_back(store::begin_cycle{running});
+  request.operations.emplace_back(store::begin_cycle{running});
   request.operations.emplace_back(
       store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history});
   ask<store_reply>(self, s.parts.store, std::move(request), [self, running](result<store_reply> r) {

@@ -63,6 +63,11 @@ class watched_file final : public open_file {
       return fail(std::move(passed.error()));
     return inner_->size();
   }
+  result<std::string> read_part(std::uint64_t offset, std::size_t max_bytes) override {
+    if (auto passed = pass_if(points_.read, path_); !passed)
+      return fail(std::move(passed.error()));
+    return inner_->read_part(offset, max_bytes);
+  }
 
  private:
   std::unique_ptr<open_file> inner_;

@@ -1,5 +1,7 @@
 #include "boyd/exec/immediate.hpp"
 
+#include "boyd/exec/script.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +14,15 @@ bool is_immediate(const config::script_executor::answer& answer,
            return r.kind == kind_t::exit_zero || r.kind == kind_t::no_question ||
                   r.kind == kind_t::tool_action;
          });
+}
+
+const config::script_executor::answer* immediate_answer(const config::agent& agent,
+                                                        std::uint64_t earlier_runs) {
+  const auto* script = std::get_if<config::script_executor>(&agent.run);
+  if (script == nullptr || !script->file.empty())
+    return nullptr;
+  const auto* answer = pick_answer(script->answers, earlier_runs);
+  return answer != nullptr && is_immediate(*answer, agent.require) ? answer : nullptr;
 }
 
 result<run_outcome> run_immediate(attempt_options options, steady_time now) {

@@ -228,7 +228,7 @@ result<void> journal::reopen_and_verify() {
 /// What went wrong on the way to the file, or was never told, is found while the caller still has
 /// the lines.
 result<void> journal::compare(std::string_view bytes) const {
-  const auto there = fs_->read_part(path_, end_, bytes.size());
+  const auto there = handle_->read_part(end_, bytes.size());
   if (!there) {
     return fail(there.error());
   }

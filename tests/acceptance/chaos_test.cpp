@@ -105,22 +105,38 @@ way way_to(const std::string& point) {
 /// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
 /// a run or another durable file (tests/actor/workspace_test.cpp), a new graph.jsonl
 /// (tests/unit/core/fault_ports_test.cpp), the end of a node, a lease that ran out and runs that a
-/// crash ended (tests/actor/order_faults_test.cpp), a planner's question (tests/actor).
+/// crash ended (tests/actor/order_faults_test.cpp), a sandbox
+/// (tests/integration/process/sandbox_test.cpp), a planner's question (tests/actor).
 bool out_of_reach(const std::string& point) {
-  static const std::set<std::string> points{"approvals.answer",    "approvals.ask",
-                                            "approvals.end",       "approvals.notify",
-                                            "approvals.use",       "governor.answer",
-                                            "governor.place",      "governor.release",
-                                            "home.lock",           "home.crash_note",
-                                            "models.answer",       "graph_recorder.sync_directory",
-                                            "models.call",         "repository.pack",
-                                            "retention.run",       "dispatcher.drain",
-                                            "dispatcher.hurry",    "dispatcher.expired",
-                                            "dispatchers.drained", "kernel.stop",
-                                            "permits.pace",        "planner.stop",
-                                            "store.migrate",       "store.wakeup",
-                                            "workspace.rename",    "workspace.repair",
-                                            "workspace.sync",      "workspace.sync_directory"};
+  static const std::set<std::string> points{"approvals.answer",
+                                            "approvals.ask",
+                                            "approvals.end",
+                                            "approvals.notify",
+                                            "approvals.use",
+                                            "governor.answer",
+                                            "governor.place",
+                                            "governor.release",
+                                            "home.lock",
+                                            "home.crash_note",
+                                            "models.answer",
+                                            "graph_recorder.sync_directory",
+                                            "models.call",
+                                            "repository.pack",
+                                            "retention.run",
+                                            "dispatcher.drain",
+                                            "dispatcher.hurry",
+                                            "dispatcher.expired",
+                                            "dispatchers.drained",
+                                            "kernel.stop",
+                                            "permits.pace",
+                                            "planner.stop",
+                                            "sandbox.remove",
+                                            "store.migrate",
+                                            "store.wakeup",
+                                            "workspace.rename",
+                                            "workspace.repair",
+                                            "workspace.sync",
+                                            "workspace.sync_directory"};
   return points.contains(point) || point.starts_with("mcp.") || point.starts_with("file_tools.") ||
          point.starts_with("worktrees.");
 }

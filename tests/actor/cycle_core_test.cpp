@@ -55,7 +55,7 @@ cycle_core waiting(const config::kernel& k) {
   c.perceive(std::string("state"), gathered_context{});
   c.orient(orientation{}, {}, {}, ids(), t0);
   c.decide(plan::plan_static(k, c.input()));
-  c.act({});
+  c.act({}, {t0, 0s});
   return c;
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("cycle: the steps in order") {
   c.decide(plan::plan_static(k, c.input()));
   CHECK(c.step() == cycle_step::act);
   CHECK(c.plan().specs.size() == 2);
-  c.act({});
+  c.act({}, {t0, 0s});
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::done)},
          false, {t0 + 3s, 3s});
@@ -104,9 +104,9 @@ TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else
   CHECK(c.step() == cycle_step::orient);
   c.orient(orientation{}, {}, {}, ids(), t0);
   c.decide(plan::plan_static(k, c.input()));
-  c.act(fail(broken("store")));
+  c.act(fail(broken("store")), {t0, 0s});
   CHECK(c.step() == cycle_step::act);
-  c.act({});
+  c.act({}, {t0, 0s});
   c.wait(fail(broken("store")), false, {t0, 0s});
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
@@ -169,7 +169,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
   c.wait(std::vector<dispatch>{}, false, {t0, 0s});
   REQUIRE(c.step() == cycle_step::act);
   CHECK(c.rows().size() == 1);
-  c.act({});
+  c.act({}, {t0, 0s});
   c.wait(std::vector<dispatch>{row("b", dispatch_status::done)}, false, {t0, 0s});
   CHECK(c.step() == cycle_step::record_row);
   CHECK(c.record().dispatched == 2);
@@ -213,7 +213,7 @@ TEST_CASE("cycle: a planner that fails makes the cycle an error, not a crash") {
   c.decide(fail(broken("planner")));
   REQUIRE(c.plan().decisions.size() == 1);
   CHECK(c.plan().decisions[0].reason == "planner");
-  c.act({});
+  c.act({}, {t0, 0s});
   c.wait(std::vector<dispatch>{}, false, {t0, 0s});
   CHECK(c.record().status == cycle_status::error);
 }
@@ -287,9 +287,9 @@ TEST_CASE("cycle: what went wrong before the decisions survives a crash after th
   c.decide(fail(broken("no plan \xff")));
   const auto kept = c.trouble();
   REQUIRE_FALSE(kept.empty());
-  c.act(fail(broken("store")));
+  c.act(fail(broken("store")), {t0, 0s});
   CHECK_FALSE(c.trouble_is_kept());
-  c.act({});
+  c.act({}, {t0, 0s});
   CHECK(c.trouble_is_kept());
 
   cycle_record left;

@@ -1,6 +1,5 @@
-#include "actors/node/root.hpp"
-#include "node_fixture.hpp"
-#include "src/adapters/tz/zones.hpp"
+#include "boyd/core/fault_points.hpp"
+#include "lone_agent.hpp"
 #include "support/pch.hpp"
 
 #include <nlohmann/json.hpp>
@@ -8,42 +7,57 @@
 namespace boyd::final_block_test {
 
 using namespace boyd;
-using boyd::test::simulated_node;
+using boyd::test::lone_agent_node;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct stopping_node : lone_agent_node {
+  stopping_node() {
+    kernel().when.overlap = config::overlap_policy::queue_one;
+    start();
+  }
+  ~stopping_node() { faults::disarm(); }
+
+  std::string begin() {
+    const auto answer = nlohmann::json::parse(call("POST", "/api/v1/cycles").body);
+    REQUIRE(answer.at("admitted") == true);
+    return answer.at("cycle_id").get<std::string>();
+  }
+};
+
+} // namespace
 
 TEST_CASE("a node that stops while its store is away leaves in STATE.md what was acknowledged",
           "[progress]") {
-  simulated_node n;
-  n.context->ports.zones = adapters::make_time_zones();
-  n.context->scheduled = false;
-  config::agent agent;
-  agent.agent_id = "agent";
-  agent.run.emplace<config::command_executor>().argv = {"agent"};
-  n.kernel().agents.push_back(agent);
-  n.processes->define("agent", sim::sim_program{});
-  const auto root = n.actors.own(spawn_root(n.actors.system(), n.context, n.configuration));
-  caf::anon_send(root, start_claiming{});
-  n.actors.advance(1s);
-  const auto begin = [&] {
-    api_request request;
-    request.method = "POST";
-    request.path = "/api/v1/cycles";
-    auto begun = n.actors.ask<api_response>(root, request);
-    n.actors.advance(1s);
-    REQUIRE(begun.ok());
-    return nlohmann::json::parse(begun.value().body).at("cycle_id").get<std::string>();
-  };
-  const auto first = begin();
+  stopping_node n;
+  const auto first = n.begin();
   n.actors.advance(10s);
-  REQUIRE_THAT(n.file("STATE.md"), Catch::Matchers::Contains(first));
+  REQUIRE_THAT(n.file("STATE.md"), Contains(first));
   n.processes->define("agent", sim::sim_program{.hang = true});
-  (void)begin();
+  (void)n.begin();
   REQUIRE(n.processes->alive() == 1);
   n.database->faults.unavailable = true;
   n.actors.advance(5s);
-  caf::anon_send(root, shutdown_order{{}, 1s});
-  n.actors.advance(2min);
-  CHECK(n.actors.ended(root));
-  CHECK_THAT(n.file("STATE.md"), Catch::Matchers::Contains(first));
+  n.stop();
+  CHECK_THAT(n.file("STATE.md"), Contains(first));
+}
+
+TEST_CASE("a node that stops before its cycle's row is written tells nobody of that cycle",
+          "[progress]") {
+  stopping_node n;
+  n.processes->define("agent", sim::sim_program{.duration = 10s});
+  const auto first = n.begin();
+  const auto second = n.begin();
+  REQUIRE(faults::arm({{"store.begin", faults::action::error, -1}}, 1));
+  n.actors.advance(20s);
+  REQUIRE_THAT(n.file("STATE.md"), Contains(first));
+  REQUIRE(faults::triggered("store.begin") > 0);
+  n.stop();
+  CHECK_FALSE(n.database->all_cycles().contains(second));
+  CHECK_THAT(n.file("STATE.md"), !Contains(second));
+  for (const auto& commit : n.repositories->commits(n.kernel_home))
+    CHECK_THAT(commit.info.subject, !Contains(second));
 }
 
 } // namespace boyd::final_block_test

@@ -186,10 +186,15 @@ bool chaos_lab::may_go_for_long(const station& s) const {
          }) >= spared;
 }
 
-/// From when on its work is waited for elsewhere. What strikes it while it is lost changes nothing.
+/// From when on its work is waited for elsewhere. What strikes it while it is lost changes nothing,
+/// but that it may not be back at once any more.
 void chaos_lab::lose(station& s, bool restarted) {
+  const auto id = s.node->node_id();
   if (!std::exchange(s.lost, true))
-    record_.losses.push_back({s.node->node_id(), now_ms(), restarted});
+    record_.losses.push_back({id, now_ms(), restarted});
+  else if (!restarted)
+    std::ranges::find(record_.losses.rbegin(), record_.losses.rend(), id, &loss::node_id)
+        ->restarted = false;
 }
 
 bool chaos_lab::kill_for_a_while(station& s) {

@@ -85,6 +85,26 @@ class posix_file final : public open_file {
     return static_cast<std::uint64_t>(info.st_size);
   }
 
+  result<std::string> read_part(std::uint64_t offset, std::size_t max_bytes) override {
+    std::string bytes(max_bytes, '\0');
+    std::size_t got = 0;
+    while (got < max_bytes) {
+      const auto count = retry([&] {
+        return ::pread(fd_.get(), bytes.data() + got, max_bytes - got,
+                       static_cast<off_t>(offset + got));
+      });
+      if (count < 0) {
+        return failed("read", path_);
+      }
+      if (count == 0) {
+        break;
+      }
+      got += static_cast<std::size_t>(count);
+    }
+    bytes.resize(got);
+    return bytes;
+  }
+
  private:
   result<void> overwrite(std::uint64_t offset, std::string_view bytes) {
     while (!bytes.empty()) {
@@ -283,7 +303,7 @@ class posix_file_system final : public file_system {
 
   result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) override {
     const int flags =
-        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | (mode == open_mode::create_new ? O_EXCL : 0);
+        O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | (mode == open_mode::create_new ? O_EXCL : 0);
     auto fd = open_regular(path, flags);
     if (!fd) {
       return fail(std::move(fd.error()));

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace boyd::file_system_test {
@@ -36,6 +37,9 @@ TEST_CASE("files are read, written and described", "[posix][files]") {
     REQUIRE(file->truncate(5));
     CHECK(file->size().value() == 5);
     CHECK(file->write("!").value() == 1);
+    CHECK(file->read_part(0, plenty).value() == "hello!");
+    CHECK(file->read_part(3, 2).value() == "lo");
+    CHECK(file->read_part(7, 1).value().empty());
   }
   CHECK(fs->read(path, plenty).value() == "hello!");
   CHECK(fs->read(path, 6).value() == "hello!");
@@ -138,6 +142,24 @@ TEST_CASE("bytes are written over themselves inside a file that is appended to",
   // It appends as before.
   REQUIRE(file->write("more"));
   CHECK(fs->read(path, plenty).value() == content + "tailmore");
+}
+
+TEST_CASE("fd-exhaustion: a journal that is open is appended to without a free descriptor",
+          "[posix][files]") {
+  const test::temp_dir dir;
+  const auto fs = adapters::make_posix_file_system();
+  auto journal = files::journal::open(*fs, dir.file("log")).value();
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto appended = journal.append({"{}"});
+  const auto opened = fs->open(dir.file("other"), open_mode::append);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_FALSE(opened);
+  REQUIRE(appended);
+  CHECK(*appended == 3);
 }
 
 TEST_CASE("atomic files and journals work on a real disk", "[posix][files]") {

@@ -1,3 +1,4 @@
+#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/sandbox.hpp"
 #include "harness.hpp"
 #include "src/adapters/posix/sandbox_child.hpp"
@@ -5,6 +6,7 @@
 #include "support/sanitized.hpp"
 #include "support/telling.hpp"
 #include "support/temp_dir.hpp"
+#include "support/wait.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -121,6 +123,21 @@ void with_each_kind(const std::string& what, Test test) {
 }
 
 } // namespace
+
+TEST_CASE("a run's temporary directory that cannot be removed stays, and the next try removes it") {
+  const temp_dir dir;
+  const auto scratch = dir.file("scratch");
+  std::filesystem::create_directories(scratch + "/piled/up");
+  const auto runner = make_runner();
+  REQUIRE(faults::arm({{"sandbox.remove", faults::action::error}}, 1));
+  exec::remove_scratch(*runner, scratch);
+  CHECK(faults::triggered("sandbox.remove") > 0);
+  CHECK(runner->running() == 0);
+  CHECK(std::filesystem::exists(scratch));
+  exec::remove_scratch(*runner, scratch);
+  faults::disarm();
+  CHECK(wait_until([&] { return !std::filesystem::exists(scratch); }));
+}
 
 TEST_CASE(
     "fd-exhaustion: a sandbox that a program's own limit leaves no descriptor is no shortage of "

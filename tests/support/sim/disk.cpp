@@ -281,6 +281,14 @@ class sim_file final : public open_file {
     return std::uint64_t{node_->content.size()};
   }
 
+  result<std::string> read_part(std::uint64_t offset, std::size_t max_bytes) override {
+    if (auto failed = begin(disk_op::read)) {
+      return fail(std::move(*failed));
+    }
+    const auto& content = node_->content;
+    return offset < content.size() ? content.substr(offset, max_bytes) : std::string();
+  }
+
  private:
   std::optional<error> begin(disk_op op, disk_fault* chosen = nullptr) {
     if (boot_ != disk_->boot) {

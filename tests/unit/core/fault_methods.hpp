@@ -42,6 +42,7 @@ inline const coverage methods{
     {"http_client::running", "- what cannot fail"},
     {"http_client::start", "models.call"},
     {"open_file::begin_sync", "- what cannot fail"},
+    {"open_file::read_part", "graph_recorder.read"},
     {"open_file::rewrite", "graph_recorder.repair"},
     {"open_file::size", "graph_recorder.read"},
     {"open_file::sync", "graph_recorder.sync"},

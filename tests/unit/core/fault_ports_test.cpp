@@ -26,6 +26,7 @@ class plain_file final : public open_file {
   result<void> truncate(std::uint64_t) override { return {}; }
   result<void> rewrite(std::uint64_t, std::string_view) override { return {}; }
   result<std::uint64_t> size() override { return std::uint64_t{0}; }
+  result<std::string> read_part(std::uint64_t, std::size_t) override { return std::string(); }
 };
 
 class plain_files final : public file_system {
@@ -134,6 +135,7 @@ driven calls_of(const std::shared_ptr<file_system>& f, const std::shared_ptr<ope
       {"open_file::truncate", [o] { (void)o->truncate(0); }},
       {"open_file::rewrite", [o] { (void)o->rewrite(0, "x"); }},
       {"open_file::size", [o] { (void)o->size(); }},
+      {"open_file::read_part", [o] { (void)o->read_part(0, 1); }},
   };
 }
 

@@ -28,6 +28,22 @@ TEST_CASE("what is over in the moment it begins", "[exec][immediate]") {
   CHECK_FALSE(is_immediate(answer, {}));
 }
 
+TEST_CASE("answers in the configuration come in turn, those of a file with a worker",
+          "[exec][immediate]") {
+  config::agent agent;
+  CHECK(immediate_answer(agent, 0) == nullptr);
+  config::script_executor script;
+  script.answers.resize(2);
+  script.answers[1].delay = 1ms;
+  agent.run = script;
+  const auto& answers = std::get<config::script_executor>(agent.run).answers;
+  CHECK(immediate_answer(agent, 0) == &answers[0]);
+  CHECK(immediate_answer(agent, 1) == nullptr);
+  CHECK(immediate_answer(agent, 2) == &answers[0]);
+  std::get<config::script_executor>(agent.run).file = "/answers.yaml";
+  CHECK(immediate_answer(agent, 0) == nullptr);
+}
+
 TEST_CASE("an immediate attempt is judged like any other", "[exec][immediate]") {
   const steady_time now{1h};
   attempt_options options;
