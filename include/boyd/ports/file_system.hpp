@@ -49,8 +49,8 @@ class open_file {
 
   virtual result<std::uint64_t> size() = 0;
 
-  /// At most `max_bytes` from `offset` on, as `file_system::read_part`; takes no descriptor, so that
-  /// there is always one for it.
+  /// At most `max_bytes` from `offset` on, as `file_system::read_part`; takes no descriptor, so
+  /// that there is always one for it.
   virtual result<std::string> read_part(std::uint64_t offset, std::size_t max_bytes) = 0;
 };
 
