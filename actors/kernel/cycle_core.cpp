@@ -247,6 +247,8 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
   if (!recorded && !overdue && !unfinished().empty())
     return;
   if (!recorded) {
+    // No success of the others alone: what became of these nobody knows.
+    broken_ = broken_ || !missing.empty();
     if (!missing.empty())
       problems_.push_back("act: " + std::to_string(missing.size()) +
                           " dispatches that were enqueued are not in the store any more");

@@ -202,8 +202,10 @@ namespace {
 
 std::string with_flipped(std::string_view bytes, std::size_t at, unsigned bit) {
   std::string out(bytes);
-  if (!out.empty())
-    out[at % out.size()] = static_cast<char>(out[at % out.size()] ^ (1U << bit));
+  if (!out.empty()) {
+    auto& byte = out[at % out.size()];
+    byte = static_cast<char>(static_cast<unsigned char>(byte) ^ (1U << bit));
+  }
   return out;
 }
 

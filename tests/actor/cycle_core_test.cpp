@@ -202,6 +202,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
   late.wait(std::vector<dispatch>{}, true, {t0 + 1h, 1h});
   CHECK(late.step() == cycle_step::record_row);
   CHECK(late.record().error.find("2 dispatches that were enqueued") != std::string::npos);
+  CHECK(late.record().status == cycle_status::error);
 }
 
 TEST_CASE("cycle: a planner that fails makes the cycle an error, not a crash") {
