@@ -37,6 +37,35 @@ result<void> sync_descriptor(int fd, const std::string& path) {
   return {};
 }
 
+/// What there is from `offset` on, at most `max_bytes`.
+result<std::string> read_descriptor(int fd, const std::string& path, std::uint64_t offset,
+                                    std::size_t max_bytes) {
+  struct ::stat info {};
+  if (::fstat(fd, &info) != 0) {
+    return failed("stat", path);
+  }
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  // No more memory than there is to read: a part may be asked for that is larger than the file.
+  const auto wanted = static_cast<std::size_t>(
+      std::min<std::uint64_t>(max_bytes, size > offset ? size - offset : 0));
+  std::string bytes(wanted, '\0');
+  std::size_t have = 0;
+  while (have < wanted) {
+    const auto count = retry([&] {
+      return ::pread(fd, bytes.data() + have, wanted - have, static_cast<off_t>(offset + have));
+    });
+    if (count < 0) {
+      return failed("read", path);
+    }
+    if (count == 0) {
+      break;
+    }
+    have += static_cast<std::size_t>(count);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
 class posix_file final : public open_file {
  public:
   posix_file(unique_fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -86,23 +115,7 @@ class posix_file final : public open_file {
   }
 
   result<std::string> read_part(std::uint64_t offset, std::size_t max_bytes) override {
-    std::string bytes(max_bytes, '\0');
-    std::size_t got = 0;
-    while (got < max_bytes) {
-      const auto count = retry([&] {
-        return ::pread(fd_.get(), bytes.data() + got, max_bytes - got,
-                       static_cast<off_t>(offset + got));
-      });
-      if (count < 0) {
-        return failed("read", path_);
-      }
-      if (count == 0) {
-        break;
-      }
-      got += static_cast<std::size_t>(count);
-    }
-    bytes.resize(got);
-    return bytes;
+    return read_descriptor(fd_.get(), path_, offset, max_bytes);
   }
 
  private:
@@ -217,31 +230,7 @@ result<std::string> read_from(result<unique_fd> fd, const std::string& path, std
   if (!fd) {
     return fail(std::move(fd.error()));
   }
-  struct ::stat info {};
-  if (::fstat(fd->get(), &info) != 0) {
-    return failed("stat", path);
-  }
-  const auto size = static_cast<std::uint64_t>(info.st_size);
-  // No more memory than there is to read: a part may be asked for that is larger than the file.
-  const auto wanted = static_cast<std::size_t>(
-      std::min<std::uint64_t>(max_bytes, size > offset ? size - offset : 0));
-  std::string bytes(wanted, '\0');
-  std::size_t have = 0;
-  while (have < wanted) {
-    const auto count = retry([&] {
-      return ::pread(fd->get(), bytes.data() + have, wanted - have,
-                     static_cast<off_t>(offset + have));
-    });
-    if (count < 0) {
-      return failed("read", path);
-    }
-    if (count == 0) {
-      break;
-    }
-    have += static_cast<std::size_t>(count);
-  }
-  bytes.resize(have);
-  return bytes;
+  return read_descriptor(fd->get(), path, offset, max_bytes);
 }
 
 /// A disk may fail one read and serve the next, and a read changes nothing: it is made once more,
