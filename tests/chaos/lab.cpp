@@ -110,6 +110,14 @@ std::int64_t now_ms() {
 
 } // namespace
 
+void station::break_network(bool stalled, clock::time_point back) {
+  network_back = back;
+  if (stalled)
+    network->stall();
+  else
+    network->cut();
+}
+
 void station::mend_network() {
   network->pass();
   network_back = clock::time_point::max();
@@ -252,11 +260,8 @@ bool chaos_lab::break_network(int what) {
 bool chaos_lab::isolate(station& s, bool stalled) {
   const bool for_long = may_go_for_long(s);
   lose(s, false);
-  s.network_back = clock::now() + random_time(0.2, for_long ? lease_s_ + moment_s : moment_s);
-  if (stalled)
-    s.network->stall();
-  else
-    s.network->cut();
+  s.break_network(stalled,
+                  clock::now() + random_time(0.2, for_long ? lease_s_ + moment_s : moment_s));
   return count(stalled ? "network stalled for one node" : "network cut for one node");
 }
 
@@ -267,11 +272,7 @@ bool chaos_lab::part_all(bool stalled) {
   for (auto& s : stations_) {
     if (!s.connected())
       continue;
-    s.network_back = back;
-    if (stalled)
-      s.network->stall();
-    else
-      s.network->cut();
+    s.break_network(stalled, back);
     any = true;
   }
   return any && count(stalled ? "network stalled for all" : "network cut for all");

@@ -39,6 +39,7 @@ struct station {
   bool connected() const { return network_back == clock::time_point::max(); }
   /// It runs, and reaches the database when that is there.
   bool fit() const { return connected() && node->state() == member::condition::up; }
+  void break_network(bool stalled, clock::time_point back);
   void mend_network();
 };
 
