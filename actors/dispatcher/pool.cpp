@@ -375,6 +375,11 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
         if (self->state.claiming)
           rescue(self);
       },
+      [self](lease_over&) {
+        self->state.lease_watched = false;
+        if (self->state.claiming)
+          rescue(self);
+      },
       [self](poll_tick& m) {
         if (m.generation == self->state.poll_generation)
           ask_due(self);

@@ -24,6 +24,9 @@ struct sweep_tick : message {};
 /// A rescue that the store did not answer is asked for again.
 struct rescue_again : message {};
 
+/// A lease of another node has run out, if it was not renewed.
+struct lease_over : message {};
+
 struct poll_tick : message {
   std::uint64_t generation = 0;
 };
@@ -31,8 +34,8 @@ struct poll_tick : message {
 using pool_impl =
     dispatcher_pool_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
                                   caf::reacts_to<sweep_tick>, caf::reacts_to<rescue_again>,
-                                  caf::reacts_to<poll_tick>, caf::replies_to<ping>::with<pong>,
-                                  caf::reacts_to<pong>>;
+                                  caf::reacts_to<lease_over>, caf::reacts_to<poll_tick>,
+                                  caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
 using drain_promise = caf::typed_response_promise<result<drained>>;
 
 struct member {
@@ -51,7 +54,8 @@ struct pool_state {
   bool claiming = false;
   bool asking = false; ///< a due_agents question is under way
   bool ask_again = false;
-  bool rescuing = false; ///< a rescue is under way, or a rescue_again on its way
+  bool rescuing = false;      ///< a rescue is under way, or a rescue_again on its way
+  bool lease_watched = false; ///< a lease_over is on its way
   std::uint64_t poll_generation = 0;
   std::string store_problem;
   steady_time unknown_told{}; ///< when work that is left to other nodes was told of

@@ -60,6 +60,18 @@ void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_ro
     });
 }
 
+/// What a dead node had runs elsewhere when its lease ends, and not a sweep later. A node that
+/// lives renews its leases long before: nothing of it ends within a sweep. Ends that are close
+/// together are waited for together.
+void watch_lease(self_pointer self, std::optional<milliseconds> next_in) {
+  constexpr milliseconds closest = 100ms;
+  auto& s = self->state;
+  if (!next_in || *next_in >= s.context->housekeeping.sweep || s.lease_watched)
+    return;
+  s.lease_watched = true;
+  self->delayed_send(self, std::max(*next_in, closest), lease_over{});
+}
+
 } // namespace
 
 /// In bounded batches.
@@ -106,6 +118,7 @@ void rescue(self_pointer self) {
                 return;
               log_recovered("expired", *r);
               look_after_own(self, std::move(r->own));
+              watch_lease(self, r->next_in);
               if (r->returned.size() + r->poisoned.size() >= limit)
                 rescue(self);
             });

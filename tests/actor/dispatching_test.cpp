@@ -482,6 +482,23 @@ TEST_CASE("case 27 rescue-page-full: a dead node's many runs do not hold up the 
       store::count_by_status::reply{{dispatch_status::pending, dead}, {dispatch_status::done, 1}});
 }
 
+TEST_CASE("a dead node's work runs elsewhere when its lease ends, not a sweep later",
+          "[dispatching]") {
+  const auto between_sweeps = GENERATE(0ms, 700ms, 1700ms, 3100ms, 4990ms);
+  fixture f({scripted("quick", {0ms})}, true);
+  f.actors.advance(between_sweeps);
+  const store::claim taken{"node-2", f.kernel().kernel_id, "quick", 1, limits::lease};
+  (void)f.database->run({store::beat{"node-2", "elsewhere", 1}, f.enqueueing("quick"), taken});
+  f.actors.advance(1s);
+  (void)f.database->run({f.enqueueing("quick"), taken});
+  f.actors.advance(limits::lease - 1001ms);
+  CHECK(f.done() == 0);
+  f.actors.advance(200ms);
+  CHECK(f.done() == 1);
+  f.actors.advance(1s);
+  CHECK(f.done() == 2);
+}
+
 TEST_CASE("a dead node's work does not wait for another sweep when the store missed one",
           "[dispatching]") {
   fixture f({scripted("quick", {0ms})}, true);

@@ -32,6 +32,8 @@ std::string report(const chaos_lab& lab, const chaos_findings& f) {
                       f.rescues, f.refused, f.given_up, f.edges);
   text += "chaos: a lost node's work runs elsewhere: " + times(f.elsewhere_s) +
           "\nchaos: the same at home, after its restart: " + times(f.at_home_s) + "\n";
+  for (const auto& late : f.late)
+    text += "chaos: late: " + late + "\n";
   return text;
 }
 

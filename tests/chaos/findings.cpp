@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 #include <set>
 
 namespace boyd::test {
@@ -23,6 +24,14 @@ struct dispatch_story {
   std::int64_t last = 0;
   int effects = 0;
 };
+
+/// What struck that long before a lease's end may still keep the others from the database.
+constexpr double longest_outage_s = 4;
+
+double seconds_between(std::int64_t from_ms, std::int64_t to_ms) {
+  constexpr double ms_per_s = 1000;
+  return static_cast<double>(to_ms - from_ms) / ms_per_s;
+}
 
 std::size_t count_of(const std::string& text, const std::string& what) {
   std::size_t n = 0;
@@ -148,9 +157,24 @@ class judge_of {
         last = &l;
     if (last == nullptr || next_start < last->at_ms)
       return;
-    constexpr double ms_per_s = 1000;
-    const auto s = static_cast<double>(next_start - last->at_ms) / ms_per_s;
+    const auto s = seconds_between(last->at_ms, next_start);
     (last->restarted ? out_.at_home_s : out_.elsewhere_s).push_back(s);
+    if (!last->restarted && s > lab_.lease_s() + 1)
+      out_.late.push_back(story_of(*last, ms_of(attempt.at("started_at")), rescued, next_start));
+  }
+
+  /// What may have held up the rescue.
+  std::string story_of(const loss& l, std::int64_t begun, std::int64_t rescued,
+                       std::int64_t next) const {
+    auto text = fmt::format("begun {:.1f} s, rescued {:.1f} s, begun again {:.1f} s after its node "
+                            "was lost;",
+                            seconds_between(l.at_ms, begun), seconds_between(l.at_ms, rescued),
+                            seconds_between(l.at_ms, next));
+    for (const auto& b : lab_.record().blows)
+      if (const auto s = seconds_between(l.at_ms, b.at_ms);
+          s >= lab_.lease_s() - longest_outage_s && b.at_ms <= next)
+        text += fmt::format(" {:.1f} {},", s, b.what);
+    return text;
   }
 
   void judge_acknowledged() {

@@ -22,7 +22,9 @@ struct chaos_findings {
   std::size_t rescues = 0;
   std::size_t refused = 0;         ///< late results that were refused, by the logs
   std::vector<double> elsewhere_s; ///< from the loss of a node to its work's next start, sorted
-  std::vector<double> at_home_s;   ///< the same, when the node itself came back at once
+  /// Of those that took a second longer than the lease: what happened from the lease's end on.
+  std::vector<std::string> late;
+  std::vector<double> at_home_s; ///< the same, when the node itself came back at once
 };
 
 /// The nodes are at rest.

@@ -205,6 +205,10 @@ void chaos_lab::lose(station& s, bool restarted) {
         ->restarted = false;
 }
 
+void chaos_lab::note(const std::string& what) {
+  record_.blows.push_back({now_ms(), what});
+}
+
 bool chaos_lab::kill_for_a_while(station& s) {
   const bool for_long = may_go_for_long(s);
   const double lease = lease_s_;
@@ -368,13 +372,16 @@ void chaos_lab::look_after() {
       m.start();
     if (m.state() == member::condition::stopped && now >= m.until())
       m.resume();
-    if (now >= s.network_back)
+    if (now >= s.network_back) {
       s.mend_network();
+      note("a network is back");
+    }
     s.lost = s.lost && !s.fit();
   }
   if (now >= server_back_) {
     server_.start();
     server_back_ = clock::time_point::max();
+    note("the server is back");
   }
 }
 

@@ -27,6 +27,12 @@ struct loss {
   bool restarted = false; ///< its own restart takes the work back at once
 };
 
+/// What was done, when.
+struct blow {
+  std::int64_t at_ms = 0; ///< since 1970
+  std::string what;
+};
+
 /// A node with a way of its own to the database.
 struct station {
   using clock = std::chrono::steady_clock;
@@ -45,9 +51,10 @@ struct station {
 
 /// What a run of the lab leaves to be judged.
 struct chaos_record {
-  std::map<std::string, int> faults;             ///< what was done, how often
-  std::vector<std::string> never;                ///< main kinds of faults that have not struck yet
-  std::vector<std::string> acknowledged;         ///< cycles that were admitted
+  std::map<std::string, int> faults;     ///< what was done, how often
+  std::vector<blow> blows;               ///< each of them, and what was given back, in order
+  std::vector<std::string> never;        ///< main kinds of faults that have not struck yet
+  std::vector<std::string> acknowledged; ///< cycles that were admitted
   std::map<std::string, nlohmann::json> settled; ///< rows that were seen final, by id
   std::vector<loss> losses;
   std::vector<std::string> surprises; ///< what nobody ordered: a node that ended by itself
@@ -80,6 +87,7 @@ class chaos_lab {
   /// Rows of a question to the database itself, one JSON object each.
   std::vector<nlohmann::json> ask(const std::string& select) const;
   std::string database() const { return direct_; }
+  int lease_s() const { return lease_s_; }
   const site& first() const { return stations_.front().node->home(); }
 
  private:
@@ -104,8 +112,10 @@ class chaos_lab {
   /// Says for the caller that it struck.
   bool count(const std::string& what) {
     ++record_.faults[what];
+    note(what);
     return true;
   }
+  void note(const std::string& what);
   void look_at(member& m);
   void look_after();
   void trigger_cycle();

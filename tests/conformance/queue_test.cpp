@@ -206,9 +206,16 @@ TEST_CASE("a lease ends by the store's clock, and its late owner is refused") {
   enqueue(s, {spec(1, "a"), spec(2, "b")});
   const auto lost = claim(s, "n1", 1, "a", w->span()).at(0);
   const auto kept = claim(s, "n1", 1, "b", 1h).at(0);
-  REQUIRE(ask(s, store::rescue_expired{}).returned.empty());
+  const auto before = ask(s, store::rescue_expired{});
+  REQUIRE(before.returned.empty());
+  REQUIRE(before.next_in.value() > 0ms);
+  REQUIRE(before.next_in.value() <= w->span());
+  REQUIRE_FALSE(ask(s, store::rescue_expired{"n1"}).next_in);
   REQUIRE(w->after_span(
       [&] { return ask(s, store::rescue_expired{}).returned == strings{lost.row.dispatch_id}; }));
+  const auto next = ask(s, store::rescue_expired{"n2"}).next_in.value();
+  REQUIRE(next > 30min);
+  REQUIRE(next <= 1h);
   store::renew_leases renew{"n1", {{lost.row.dispatch_id, 1}, {kept.row.dispatch_id, 1}}, 30s};
   REQUIRE(ask(s, renew).lost == strings{lost.row.dispatch_id});
   REQUIRE(settle(s, lost, settle_to::done) == settle_result::stale);

@@ -165,7 +165,8 @@ struct take_back {
 
 /// Other owners' rows whose lease has run out by the store's clock: as take_back. Rows of the node
 /// that asks stay as they are, however long it slept: it lives. They are told, so that it can give
-/// back by their fence what it does not know of. An empty node_id owns none.
+/// back by their fence what it does not know of. An empty node_id owns none. Which of the others'
+/// leases ends next is told, too, so that nobody has to look more often than leases end.
 struct rescue_expired {
   struct own_row {
     std::string dispatch_id;
@@ -175,6 +176,8 @@ struct rescue_expired {
   };
   struct reply : take_back::reply {
     std::vector<own_row> own; ///< with a lease that has run out, at most `limit`
+    /// Until the next one of another owner runs out, if it is not renewed; more than 0.
+    std::optional<milliseconds> next_in;
   };
   std::string node_id;
   int max_rescues = 3;

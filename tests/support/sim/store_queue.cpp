@@ -150,11 +150,17 @@ any_reply sim_transaction::run(const take_back& op) {
 
 any_reply sim_transaction::run(const rescue_expired& op) {
   std::vector<std::pair<utc_time, std::string>> expired;
-  for (const auto& id : data_.running)
-    if (const auto until = data_.dispatches.at(id).d.lease_expires_at; until && *until <= now_)
-      expired.emplace_back(*until, id);
-  std::sort(expired.begin(), expired.end());
   rescue_expired::reply reply;
+  for (const auto& id : data_.running) {
+    const auto& d = data_.dispatches.at(id).d;
+    if (!d.lease_expires_at)
+      continue;
+    if (const auto left = *d.lease_expires_at - now_; left <= milliseconds{0})
+      expired.emplace_back(*d.lease_expires_at, id);
+    else if (d.lease_owner != op.node_id)
+      reply.next_in = std::min(left, reply.next_in.value_or(left));
+  }
+  std::sort(expired.begin(), expired.end());
   std::vector<std::string> ids;
   for (const auto& [until, id] : expired) {
     const auto& d = data_.dispatches.at(id).d;
