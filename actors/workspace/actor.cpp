@@ -119,7 +119,9 @@ void give_up(self_pointer self, tool_slot& slot, const std::string& workspace) {
                 workspace, s.lost.size() + 1, lost_tool_workers);
   s.lost.push_back({workspace, slot.living});
   self->unlink_from(slot.keeper);
-  self->send_exit(slot.keeper, caf::exit_reason::kill);
+  caf::anon_send<caf::message_priority::high>(
+      caf::actor_cast<caf::actor>(slot.keeper),
+      caf::exit_msg{self->address(), caf::exit_reason::kill});
   slot.keeper = nullptr;
   slot.under_way.clear();
 }

@@ -59,7 +59,9 @@ class judge_of {
   chaos_findings all() {
     read_ledger();
     rows_ = lab_.ask("SELECT dispatch_id, cycle_id, agent_id, status, fence, rescues, started_at, "
-                     "finished_at, attempts, error FROM boyd.dispatches");
+                     "finished_at, attempts, error, settled_fence FROM boyd.dispatches LEFT JOIN "
+                     "(SELECT dispatch_id, settled_fence FROM boyd.dispatch_results) AS ended "
+                     "USING (dispatch_id)");
     out_.dispatches = rows_.size();
     std::set<std::string> known;
     for (const auto& row : rows_) {
@@ -114,6 +116,8 @@ class judge_of {
     if (status != "done" && !(status == "failed" && poisoned))
       wrong("not done: " + row.dump());
     // A result that was taken from a stale owner ends the row under a fence that is not the last.
+    if (const auto& settled = row.at("settled_fence"); status == "done" && settled != fence)
+      wrong_for_good("took the result of fence " + settled.dump() + ": " + row.dump());
     if (status == "done" && story.last != fence)
       wrong("settled under fence " + std::to_string(fence) + ", but it ran under " +
             std::to_string(story.last) + ": " + row.dump());

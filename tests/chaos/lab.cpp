@@ -25,7 +25,8 @@ const std::string node_stopped = "node stopped";
 const std::string host_killed = "process host killed";
 const std::string session_ended = "session terminated";
 const std::string ended_in_commit = "session terminated in COMMIT";
-const std::string network_broken = "network broken";
+const std::string network_cut = "network cut";
+const std::string network_stalled = "network stalled";
 const std::string server_restarted = "server restarted";
 constexpr auto trigger_every = 250ms;
 constexpr auto watch_every = 1s;
@@ -125,8 +126,8 @@ void station::mend_network() {
 
 chaos_lab::chaos_lab(postgres_server& server, std::uint64_t seed, int lease_s)
     : server_(server), direct_(server.make_database()), random_(seed), lease_s_(lease_s) {
-  record_.never = {node_killed,     node_stopped,   host_killed,     session_ended,
-                   ended_in_commit, network_broken, server_restarted};
+  record_.never = {node_killed,     node_stopped, host_killed,     session_ended,
+                   ended_in_commit, network_cut,  network_stalled, server_restarted};
   for (std::size_t i = 0; i < nodes; ++i) {
     auto network = std::make_unique<tcp_proxy>(port_in(direct_));
     const auto settings = settings_for(through(direct_, network->port()), lease_s, true);
@@ -323,20 +324,19 @@ bool chaos_lab::restart_server() {
 
 /// One of the main kinds; false when there was nothing that it could strike.
 bool chaos_lab::act_on(const std::string& kind) {
-  constexpr int of_network = 3;
-  const auto any = static_cast<int>(random_() % (2 * of_network));
+  const auto any = static_cast<int>(random_() % 2);
   if (kind == session_ended || kind == ended_in_commit)
     return end_sessions(kind == ended_in_commit);
-  if (kind == network_broken)
-    return break_network(any % of_network);
+  if (kind == network_cut || kind == network_stalled)
+    return break_network(kind == network_stalled ? 1 : 0);
   if (kind == server_restarted)
     return restart_server();
   auto* s = random_station(runs);
   if (s == nullptr)
     return false;
   if (kind == node_killed)
-    return act_on_node(*s, any % 2);
-  return act_on_node(*s, kind == node_stopped ? 2 + any % 2 : 4);
+    return act_on_node(*s, any);
+  return act_on_node(*s, kind == node_stopped ? 2 + any : 4);
 }
 
 void chaos_lab::act() {

@@ -1,5 +1,6 @@
 #include "crash/witness.hpp"
 
+#include "boyd/graph/edge_log.hpp"
 #include "boyd/state/runtime_block.hpp"
 
 #include <nlohmann/json.hpp>
@@ -173,27 +174,28 @@ void witness::judge_history(const disk_view& disk, std::vector<std::string>& out
 
 void witness::judge_graph(const disk_view& disk, std::vector<std::string>& out) const {
   std::set<std::string> edges;
-  std::int64_t last = 0;
+  std::string text;
   for (const auto& line : disk.graph) {
+    text += line + "\n";
     const auto edge = json::parse(line, nullptr, false);
-    if (!edge.is_object()) {
-      out.push_back("graph.jsonl has a line that is none: " + line);
-      continue;
-    }
-    if (edge.at("seq") != last + 1)
-      out.push_back("graph.jsonl jumps to " + edge.at("seq").dump());
-    last = edge.at("seq");
+    if (!edge.is_object())
+      continue; // the chain says so
     const auto name = edge.at("type").get<std::string>() + " " +
                       edge.at("from").get<std::string>() + " " + edge.at("to").get<std::string>();
     if (!edges.insert(name).second)
       out.push_back("graph.jsonl says twice: " + name);
   }
+  for (const auto& p : graph::verify(text).problems)
+    out.push_back("graph.jsonl, line " + std::to_string(p.line) + ": " +
+                  std::string(graph::name_of(p.kind)) + ": " + p.detail);
   for (const auto& [id, row] : disk.dispatches) {
     const auto known = recorded_.find(row.cycle_id);
-    if (known != recorded_.end() && known->second.whole && row.status == "done" &&
-        edges.count("decided_by exec_" + id + " decision_" + row.cycle_id) == 0)
-      out.push_back("the graph does not know dispatch " + id + " of acknowledged cycle " +
-                    row.cycle_id);
+    if (known == recorded_.end() || !known->second.whole)
+      continue;
+    for (const auto& edge : {"decided_by exec_" + id + " decision_" + row.cycle_id,
+                             "resulted_in exec_" + id + " outcome_" + id})
+      if (edges.count(edge) == 0)
+        out.push_back("the graph does not know " + edge + " of acknowledged cycle " + row.cycle_id);
   }
 }
 

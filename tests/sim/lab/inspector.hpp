@@ -15,8 +15,7 @@ namespace boyd::sim {
 
 /// What may be relied on in a world: the faults on its menu decide.
 struct expectations {
-  int permits = 1;          ///< of each machine, its kernel's among them
-  bool both_commits = true; ///< nothing keeps a repository from its two commits a cycle
+  int permits = 1; ///< of each machine, its kernel's among them
   bool one_machine = true;
   std::size_t most_chosen = 0; ///< dispatches of a cycle that a model planned
 };
@@ -38,8 +37,8 @@ class inspector {
 
   /// A program is about to start on the machine, and will behave so.
   void starting(machine& m, const process_spec& spec, const sim_program& program);
-  /// Its disk has begun to fail: until the next crash, what is acknowledged need not last.
-  void disk_struck(machine& m) { known_of(m).disk_in_doubt = true; }
+  /// Its disk has begun to fail: what is written meanwhile need not last.
+  void disk_struck(machine& m) { known_of(m).disk_failed = true; }
   /// Its repository has a new commit.
   void committed(machine& m);
   /// A message has been handled that changed a file or made a commit: judges what is new.
@@ -65,7 +64,9 @@ class inspector {
   struct known {
     std::uint64_t state_seen = 0;  ///< inode of STATE.md that was looked at
     std::uint64_t state_acked = 0; ///< inode of STATE.md that is surely durable
-    bool disk_in_doubt = false;
+    /// The newest inode of STATE.md that was written while its disk failed.
+    std::uint64_t state_doubtful = 0;
+    bool disk_failed = false; ///< since the last look
     std::size_t commits_seen = 0;
     std::map<std::string, commits_of_cycle> cycles;
     graph_watch graph;

@@ -115,6 +115,8 @@ class machine {
 
   /// All calls of the disk that change something fail so until `mend`; nothing: they do not.
   void sicken(std::optional<disk_fault> how) { sickness_ = how; }
+  /// So, or the next call of some kind does.
+  bool disk_fails() const { return sickness_.has_value() || disk_->fails(); }
   /// How many calls have failed so.
   std::uint64_t sick_calls(disk_fault how) const {
     return sick_calls_[static_cast<std::size_t>(how)];

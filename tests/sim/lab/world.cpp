@@ -26,18 +26,13 @@ config::configuration changed(config::configuration c) {
   return c;
 }
 
-expectations expectations_of(const config::configuration& c, const fault_menu& menu,
-                             const world_options& options) {
+expectations expectations_of(const config::configuration& c, const world_options& options) {
   expectations e;
   e.permits = c.node_settings.max_concurrent;
   if (const int limit = c.kernels.front().max_concurrent; limit > 0)
     e.permits = std::min(e.permits, limit);
   e.one_machine = options.machines == 1;
   e.most_chosen = c.kernels.front().plan.max_dispatches;
-  e.both_commits = !menu.contains(fault::disk_error) && !menu.contains(fault::disk_sick) &&
-                   !menu.contains(fault::disk_full) && !menu.contains(fault::disk_reads) &&
-                   !menu.contains(fault::repository_away) && !menu.contains(fault::node_stopped) &&
-                   !menu.contains(fault::slow_store) && !menu.contains(fault::fault_point);
   return e;
 }
 
@@ -66,8 +61,8 @@ world::world(std::uint64_t seed, config::configuration configuration, fault_menu
   // A file's database has the time of day of the machine that it is on, steps and all.
   if (!options_.shared_store)
     database_->clock = machines_.front()->shared_clock();
-  inspector_ = std::make_unique<inspector>(*database_, machines_,
-                                           expectations_of(configuration, menu_, options_));
+  inspector_ =
+      std::make_unique<inspector>(*database_, machines_, expectations_of(configuration, options_));
   if (has_chats(configuration))
     chats_ = std::make_unique<chat_watch>(
         *database_, configuration, [this](const std::string& what) { inspector_->violated(what); });

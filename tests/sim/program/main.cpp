@@ -5,8 +5,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,12 +17,15 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace boyd;
 using namespace boyd::sim;
 
 namespace {
+
+constexpr unsigned most_jobs = 1024;
 
 struct options {
   std::uint64_t first = 1;
@@ -60,7 +65,7 @@ std::optional<options> parse(int argc, char** argv) {
       o.seeds = value;
     else if (name == "--first")
       o.first = value;
-    else if (name == "--jobs" && value > 0 && value <= 1024)
+    else if (name == "--jobs" && value > 0 && value <= most_jobs)
       o.jobs = static_cast<unsigned>(value);
     else if (name == "--days" && value > 0 && value <= 365)
       o.days = static_cast<int>(value);
@@ -100,7 +105,7 @@ void show(const seed_report& r, const options& o) {
     std::printf("  broken: %s\n", v.c_str());
   for (const auto& e : r.events)
     std::printf("  %s\n", e.c_str());
-  if (!r.violations.empty())
+  if (!r.violations.empty() || kinds_of(r) < fewest_kinds)
     std::printf("replay: %s --first %llu --seeds 1 --days %d --verbose\n", o.program.c_str(),
                 static_cast<unsigned long long>(r.seed), o.days);
   std::fflush(stdout);
@@ -120,13 +125,51 @@ void add(totals& t, const seed_report& r) {
   t.fewest_kinds = std::min(t.fewest_kinds, kinds_of(r));
 }
 
+/// The seeds that run at this moment, for the word of a process that is about to end; 0: none.
+std::array<std::atomic<std::uint64_t>, most_jobs> under_way{};
+
+/// In a handler of a signal: only what POSIX allows there.
+void write_number(std::uint64_t n) {
+  std::array<char, 24> text{};
+  std::size_t at = text.size();
+  do
+    text[--at] = static_cast<char>('0' + n % 10);
+  while ((n /= 10) > 0);
+  (void)!::write(STDERR_FILENO, text.data() + at, text.size() - at);
+}
+
+/// A run that ends its process, or that somebody ends for it hangs, is repeated from its number,
+/// too.
+void tell_under_way(int signal) {
+  constexpr std::string_view head =
+      "boyd-sim ends; replay each: boyd-sim --verbose --seeds 1 --first";
+  (void)!::write(STDERR_FILENO, head.data(), head.size());
+  for (const auto& seed : under_way)
+    if (const auto n = seed.load(); n > 0) {
+      (void)!::write(STDERR_FILENO, " ", 1);
+      write_number(n);
+    }
+  (void)!::write(STDERR_FILENO, "\n", 1);
+  ::raise(signal); // by its default now, see SA_RESETHAND
+}
+
+void tell_at_a_bad_end() {
+  struct sigaction action {};
+  action.sa_handler = tell_under_way;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT})
+    ::sigaction(signal, &action, nullptr);
+}
+
 totals run_all(const options& o) {
   totals t;
   std::mutex mutex;
   std::atomic<std::uint64_t> next{0};
-  const auto work = [&] {
+  const auto work = [&](unsigned job) {
     for (auto i = next++; i < o.seeds; i = next++) {
+      under_way[job] = o.first + i;
       const auto r = run_seed(o.first + i, o.days);
+      under_way[job] = 0;
       const std::lock_guard lock(mutex);
       add(t, r);
       if (o.verbose || !r.violations.empty() || kinds_of(r) < fewest_kinds)
@@ -135,8 +178,8 @@ totals run_all(const options& o) {
   };
   std::vector<std::thread> threads;
   for (unsigned j = 1; j < o.jobs; ++j)
-    threads.emplace_back(work);
-  work();
+    threads.emplace_back(work, j);
+  work(0);
   for (auto& thread : threads)
     thread.join();
   return t;
@@ -157,6 +200,7 @@ int main(int argc, char** argv) {
   // The log is for one seed; of many it is noise that costs half of the time.
   spdlog::set_level(o->verbose && o->seeds == 1 ? spdlog::level::info : spdlog::level::off);
   const auto started = std::chrono::steady_clock::now();
+  tell_at_a_bad_end();
   const auto t = run_all(*o);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
   std::string faults;

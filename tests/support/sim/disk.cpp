@@ -477,6 +477,10 @@ void sim_disk::fail_next(disk_op op, disk_fault fault, std::uint64_t count, std:
   }
 }
 
+bool sim_disk::fails() const noexcept {
+  return !impl_->faults.empty();
+}
+
 void sim_disk::clear_faults() {
   impl_->faults.clear();
   impl_->plan = nullptr;

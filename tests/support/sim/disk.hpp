@@ -89,6 +89,9 @@ class sim_disk final : public file_system {
   /// `fault`. Added to the fault plan; several may be pending, the first that fits is used.
   void fail_next(disk_op op, disk_fault fault, std::uint64_t count = 1, std::string path_part = {});
 
+  /// A rule of `fail_next` waits for its call.
+  bool fails() const noexcept;
+
   /// Drops all pending `fail_next` rules and the fault plan.
   void clear_faults();
 
