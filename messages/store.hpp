@@ -22,6 +22,9 @@ struct store_request : message {
 /// One reply per operation, in order. A type of its own keeps the names of actors readable.
 struct store_reply {
   std::vector<store::any_reply> values;
+  /// It was asked for twice, and the first time may have been carried out: a claim then told of
+  /// other rows, which are ours as well.
+  bool repeated = false;
 };
 
 /// Work that has just been enqueued for one agent, due at once.

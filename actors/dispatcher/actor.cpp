@@ -165,6 +165,7 @@ void claim(self_pointer self, std::size_t n) {
   request.with = coming;
   ask<store_reply>(
       self, p.services.store, std::move(request), [self, started, coming, n](auto reply) {
+        const bool repeated = reply && reply->repeated;
         auto r = only_reply<store::claim>(std::move(reply));
         self->state.store_failed = !r;
         if (r) {
@@ -175,7 +176,7 @@ void claim(self_pointer self, std::size_t n) {
           const bool taken =
               coming != 0 ? r->size() < n : r->empty() && !self->state.parts.context->shared_store;
           self->state.core->claimed(std::move(*r), started);
-          if (std::exchange(self->state.in_doubt, false) || taken)
+          if (std::exchange(self->state.in_doubt, false) || taken || repeated)
             give_back(self, unknown_rows::of_claim);
         } else {
           self->state.in_doubt = true;

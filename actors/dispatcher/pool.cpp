@@ -375,8 +375,10 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
         if (self->state.claiming)
           rescue(self);
       },
-      [self](lease_over&) {
-        self->state.lease_watched = false;
+      [self](lease_over& m) {
+        if (m.generation != self->state.lease_generation)
+          return;
+        self->state.lease_end.reset();
         if (self->state.claiming)
           rescue(self);
       },

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,7 +26,9 @@ struct sweep_tick : message {};
 struct rescue_again : message {};
 
 /// A lease of another node has run out, if it was not renewed.
-struct lease_over : message {};
+struct lease_over : message {
+  std::uint64_t generation = 0;
+};
 
 struct poll_tick : message {
   std::uint64_t generation = 0;
@@ -54,8 +57,9 @@ struct pool_state {
   bool claiming = false;
   bool asking = false; ///< a due_agents question is under way
   bool ask_again = false;
-  bool rescuing = false;      ///< a rescue is under way, or a rescue_again on its way
-  bool lease_watched = false; ///< a lease_over is on its way
+  bool rescuing = false;                ///< a rescue is under way, or a rescue_again on its way
+  std::optional<steady_time> lease_end; ///< when a lease_over comes
+  std::uint64_t lease_generation = 0;
   std::uint64_t poll_generation = 0;
   std::string store_problem;
   steady_time unknown_told{}; ///< when work that is left to other nodes was told of

@@ -60,16 +60,29 @@ void look_after_own(self_pointer self, std::vector<store::rescue_expired::own_ro
     });
 }
 
+/// How often it looks: so that a lease which is shorter than the usual sweep is seen before it
+/// ends, too.
+milliseconds sweep_interval(self_pointer self) {
+  const auto& s = self->state;
+  const auto usual = s.context->housekeeping.sweep;
+  const milliseconds lease = s.configuration->node_settings.lease;
+  return lease < limits::rescue_sweep ? std::min(usual, lease) : usual;
+}
+
 /// What a dead node had runs elsewhere when its lease ends, and not a sweep later. A node that
 /// lives renews its leases long before: nothing of it ends within a sweep. Ends that are close
-/// together are waited for together.
+/// together are waited for together; at one that somebody else is at, he may fail.
 void watch_lease(self_pointer self, std::optional<milliseconds> next_in) {
   constexpr milliseconds closest = 100ms;
   auto& s = self->state;
-  if (!next_in || *next_in >= s.context->housekeeping.sweep || s.lease_watched)
+  if (!next_in || *next_in >= sweep_interval(self))
     return;
-  s.lease_watched = true;
-  self->delayed_send(self, std::max(*next_in, closest), lease_over{});
+  const auto wait = *next_in > 0ms ? std::max(*next_in, closest) : s.context->housekeeping.retry;
+  const auto end = s.context->ports.clock->steady() + wait;
+  if (s.lease_end && *s.lease_end <= end)
+    return;
+  s.lease_end = end;
+  self->delayed_send(self, wait, lease_over{{}, ++s.lease_generation});
 }
 
 } // namespace
@@ -127,7 +140,8 @@ void rescue(self_pointer self) {
 void sweep(self_pointer self) {
   auto& s = self->state;
   const auto& every = s.context->housekeeping;
-  self->delayed_send(self, s.context->shared_store ? every.sweep : every.sweep_alone, sweep_tick{});
+  self->delayed_send(self, s.context->shared_store ? sweep_interval(self) : every.sweep_alone,
+                     sweep_tick{});
   // Before the first work is queued: what nobody else has is left to a node that is known. Who only
   // reads a home is not its node.
   if (!s.context->passive)

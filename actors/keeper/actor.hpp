@@ -335,8 +335,8 @@ class keeper {
                   ? self_->template spawn<caf::detached>(f, me, incarnation_, parts_.make_performer,
                                                          std::move(listed))
                   : self_->spawn(f, me, incarnation_, parts_.make_performer, std::move(listed));
-    // Not of high priority: its end must not overtake its word that a batch is done, which would then
-    // be performed again.
+    // Not of high priority: its end must not overtake its word that a batch is done, which would
+    // then be performed again.
     self_->monitor(worker_);
     pump();
     tick_in(parts_.probe_interval);

@@ -115,6 +115,25 @@ void take_answered(self_pointer self, const std::vector<store::open_occurrence>&
   }
 }
 
+/// What is to be asked for a slot. Of a request that is under way the same again, so that both ask
+/// for one cycle. What was refused is nothing to go by: since then a later slot may stand for this
+/// one. One that the store may have, and that is not to run any more, is looked after apart.
+const store::open_occurrence& request_for(self_pointer self, store::open_occurrence now) {
+  auto& s = self->state;
+  const auto at = now.slot.scheduled_at;
+  const auto known = s.unanswered.find(at);
+  if (known != s.unanswered.end()) {
+    const auto& before = known->second;
+    const bool runs = now.slot.state == occurrence_state::open;
+    const bool ran = before.asked.slot.state == occurrence_state::open;
+    if (before.in_doubt ? runs || !ran : s.asking_slots > 0)
+      return before.asked;
+    if (before.in_doubt)
+      s.doubtful.push_back({before.asked});
+  }
+  return s.unanswered.insert_or_assign(at, asked_slot{std::move(now)}).first->second.asked;
+}
+
 /// Writes the decided rows.
 void open_rows(self_pointer self, plan::slot_decision decision) {
   auto& s = self->state;
@@ -129,8 +148,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
     const bool is_last = &row == &decision.rows.back();
     auto op =
         is_last ? slot_request(self, row, new_cycle_id(self)) : store::open_occurrence{row, {}};
-    const auto known = s.unanswered.try_emplace(row.scheduled_at, asked_slot{std::move(op)}).first;
-    asked.push_back(known->second.asked);
+    asked.push_back(request_for(self, std::move(op)));
     request.operations.emplace_back(asked.back());
   }
   ++s.asking_slots;

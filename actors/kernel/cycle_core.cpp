@@ -226,11 +226,18 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
                       milliseconds kept) {
   if (!rows)
     return;
-  // Who ended and is not there any more was too old to be kept; its end is known.
+  // Who ended and is not there any more was too old to be kept; its end is known. Who had not ended
+  // is lost, also where nobody has its request any more: of a resumed cycle, or at a second loss.
   auto known = std::exchange(rows_, std::move(*rows));
-  for (auto& d : known)
-    if (is_final(d.status) && !has_row_of(d.agent_id))
+  for (auto& d : known) {
+    if (has_row_of(d.agent_id))
+      continue;
+    if (is_final(d.status))
       rows_.push_back(std::move(d));
+    else
+      gone_.insert(std::move(d.agent_id));
+  }
+  std::erase_if(gone_, [this](const std::string& agent) { return has_row_of(agent); });
   std::ranges::sort(rows_,
                     [](const dispatch& a, const dispatch& b) { return a.agent_id < b.agent_id; });
   // A resumed cycle whose row stands already is only recorded to its end.
@@ -248,9 +255,10 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
     return;
   if (!recorded) {
     // No success of the others alone: what became of these nobody knows.
-    broken_ = broken_ || !missing.empty();
-    if (!missing.empty())
-      problems_.push_back("act: " + std::to_string(missing.size()) +
+    const auto lost = cancel_requested_ ? 0 : lost_with(missing);
+    broken_ = broken_ || lost > 0;
+    if (lost > 0)
+      problems_.push_back("act: " + std::to_string(lost) +
                           " dispatches that were enqueued are not in the store any more");
     judge(at);
     judged_ = true;
@@ -266,6 +274,13 @@ std::vector<dispatch_spec> cycle_core::without_row() const {
   auto missing = plan_.specs;
   std::erase_if(missing, [this](const dispatch_spec& spec) { return has_row_of(spec.agent_id); });
   return missing;
+}
+
+std::size_t cycle_core::lost_with(const std::vector<dispatch_spec>& missing) const {
+  auto lost = gone_;
+  for (const auto& spec : missing)
+    lost.insert(spec.agent_id);
+  return lost.size();
 }
 
 void cycle_core::enqueue_again(std::vector<dispatch_spec> lost) {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -154,6 +155,8 @@ class cycle_core {
   bool has_row_of(const std::string& agent_id) const;
   /// Of the plan, what the store had acknowledged and does not have.
   std::vector<dispatch_spec> without_row() const;
+  /// How many dispatches are not in the store any more, these among them.
+  std::size_t lost_with(const std::vector<dispatch_spec>& missing) const;
   /// The plan has them alone from then on.
   void enqueue_again(std::vector<dispatch_spec> lost);
   void take_trouble(const std::string& text);
@@ -169,6 +172,8 @@ class cycle_core {
   std::vector<std::string> wake_candidates_;
   plan::plan_output plan_;
   std::vector<dispatch> rows_;
+  std::set<std::string>
+      gone_; ///< agents whose rows had not ended and are not in the store any more
   std::vector<dispatch> late_;
   std::map<std::string, std::string> worded_; ///< by dispatch_id
   std::vector<cycle_record> history_;

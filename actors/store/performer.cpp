@@ -324,6 +324,8 @@ result<store_reply> store_session::apply_joined(const some_jobs& batch) {
   if (!ensure_open())
     return replies;
   auto again = apply(joined.all());
+  if (again)
+    again->repeated = replies.error().code == errc::commit_in_doubt;
   // What was in doubt before is so still, unless it is refused now or somebody is in its way.
   const bool undecided = !again && !is_refusal(again.error()) && !is_hindrance(again.error()) &&
                          replies.error().code == errc::commit_in_doubt;
@@ -355,7 +357,8 @@ void store_session::distribute(const some_jobs& batch, store_reply replies) {
     }
     const auto first = replies.values.begin() + static_cast<std::ptrdiff_t>(next);
     j->reply = store_reply{{std::make_move_iterator(first),
-                            std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))}};
+                            std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))},
+                           replies.repeated};
     next += n;
   }
 }

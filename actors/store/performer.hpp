@@ -75,8 +75,8 @@ class store_session {
   result<void> set_aside(const queue::node_settlement& refused, const error& why); // spooled.cpp
   void put_off(const queue::node_settlement& hindered, const error& why);          // spooled.cpp
   void record_late();                                                              // spooled.cpp
-  result<void> keep_spooled(std::vector<queue::node_settlement> left,              // spooled.cpp
-                            std::size_t recorded, bool turned);
+  void keep_spooled(std::vector<queue::node_settlement> left,                      // spooled.cpp
+                    std::size_t recorded, bool turned);
   void perform_some(const some_jobs& batch);
   void perform_behind_spool(const some_jobs& batch);
   void perform_together(const some_jobs& batch);

@@ -149,8 +149,7 @@ result<void> store_session::record_spool() {
   next.insert(next.end(), left.begin(), left.end());
   const bool turned = !next.empty() && !put_off_.empty();
   next.insert(next.end(), put_off_.begin(), put_off_.end());
-  if (auto kept = keep_spooled(std::move(next), content->items.size() - waiting, turned); !kept)
-    return kept;
+  keep_spooled(std::move(next), content->items.size() - waiting, turned);
   return recorded;
 }
 
@@ -182,8 +181,8 @@ result<void> store_session::record_turn(spooled_items& left) {
 }
 
 /// `left` is what of the spool is not recorded yet.
-result<void> store_session::keep_spooled(std::vector<queue::node_settlement> left,
-                                         std::size_t recorded, bool turned) {
+void store_session::keep_spooled(std::vector<queue::node_settlement> left, std::size_t recorded,
+                                 bool turned) {
   kept_.clear();
   for (const auto& s : left)
     kept_.emplace(s.item.dispatch_id, s.item.fence);
@@ -193,12 +192,16 @@ result<void> store_session::keep_spooled(std::vector<queue::node_settlement> lef
                                : std::min<milliseconds>(late_backoff_ * 2, late_most);
   late_try_ = clock_.steady() + late_backoff_;
   if (recorded == 0 && !turned)
-    return {};
+    return;
   if (recorded > 0) {
     spdlog::info("store: {} spooled results are recorded, {} are left", recorded, left.size());
     backoff_ = milliseconds{0};
   }
-  return spool_.rewrite(left);
+  // Its disk is not the store's. What stays in it is recorded already, and is so once however often
+  // it is told.
+  if (auto kept = spool_.rewrite(left); !kept)
+    spdlog::warn("store: {} results that are recorded stay in the spool: {}", recorded,
+                 to_string(kept.error()));
 }
 
 /// What could not be recorded when the store was opened, or since.

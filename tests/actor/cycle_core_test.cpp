@@ -261,6 +261,38 @@ TEST_CASE("cycle: resumed where the last life left it") {
   CHECK_FALSE(c.trouble_is_kept());
 }
 
+TEST_CASE("case 20 failover-loses-last-second: what nobody can enqueue again is no success") {
+  const auto k = kernel_of({"a", "b"});
+  cycle_record left;
+  left.cycle_id = "c1";
+  left.kernel_id = "default";
+  left.started_at = t0;
+  const std::vector<dispatch> both{row("a", dispatch_status::done),
+                                   row("b", dispatch_status::pending)};
+  const std::vector<dispatch> one{row("a", dispatch_status::done)};
+  // A resumed cycle has its rows alone.
+  auto resumed = cycle_core::resume(k, left, true, {}, t0);
+  resumed.wait(both, false, {t0, 0s});
+  REQUIRE(resumed.step() == cycle_step::wait);
+  resumed.wait(one, false, {t0 + 1s, 1s});
+  CHECK(resumed.record().status == cycle_status::error);
+  CHECK(resumed.record().error.find("1 dispatches that were enqueued") != std::string::npos);
+  // What the first loss had left is lost by the second.
+  auto twice = waiting(k);
+  twice.wait(std::vector<dispatch>{row("b", dispatch_status::pending)}, false, {t0, 0s});
+  REQUIRE(twice.step() == cycle_step::act);
+  twice.act({}, {t0, 0s});
+  twice.wait(one, false, {t0 + 1s, 1s});
+  CHECK(twice.record().status == cycle_status::error);
+  // One that came back is not.
+  auto back = cycle_core::resume(k, left, true, {}, t0);
+  for (const auto& rows : {both, std::vector<dispatch>{row("a", dispatch_status::pending)}, both})
+    back.wait(rows, false, {t0, 0s});
+  back.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::done)},
+            false, {t0 + 1s, 1s});
+  CHECK(back.record().status == cycle_status::success);
+}
+
 TEST_CASE("cycle: one whose row stands is only recorded to its end") {
   const auto k = kernel_of({"a"});
   cycle_record left;

@@ -538,6 +538,25 @@ TEST_CASE("a result that the store has not taken is that of no run which nobody 
   CHECK(f.permits_in_use() == 0);
 }
 
+TEST_CASE("case 18 commit-in-doubt: what the store claimed before it repeated a batch waits for no "
+          "lease",
+          "[dispatching]") {
+  fixture f({scripted("quick", {0ms})}, true);
+  for (int i = 0; i < 16; ++i) {
+    int batches = 0;
+    f.database->run({f.enqueueing("quick"), f.enqueueing("quick")});
+    f.database->faults.slow = [&](std::size_t) {
+      f.database->faults.disconnect_in_commit = ++batches % 2;
+    };
+    caf::anon_send(f.pool, queue_changed{});
+    f.actors.advance(200ms);
+    f.database->faults.end();
+    f.actors.advance(3s);
+    CHECK(f.done() == 2 * static_cast<std::size_t>(i + 1));
+  }
+  CHECK(f.database->faults.struck.in_doubt > 0);
+}
+
 TEST_CASE("a dispatcher that is told to start anew gives back what ran, and it does not count",
           "[dispatching]") {
   fixture f({scripted("slow", {1h})});

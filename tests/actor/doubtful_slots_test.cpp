@@ -102,6 +102,22 @@ TEST_CASE(
   CHECK(f.finished() + f.slots(occurrence_state::skipped) == tries + doubts);
 }
 
+TEST_CASE("slots that came due while nothing could be written run as one, whatever was asked for",
+          "[kernel]") {
+  fixture f(1min);
+  f.actors.advance(2min);
+  const auto before = f.finished();
+  // Refused; or in doubt, and not done.
+  f.database->faults.refuse_writes = GENERATE(errc::no_space, errc::timed_out);
+  f.actors.advance(20min);
+  f.database->faults.end();
+  f.actors.advance(30s);
+  CHECK(f.finished() <= before + 2);
+  CHECK(f.slots(occurrence_state::open) == 0);
+  f.actors.advance(1min);
+  CHECK(f.slots(occurrence_state::coalesced) >= 15);
+}
+
 TEST_CASE("a slot whose answer is lost does not stay open when the schedule changes", "[kernel]") {
   fixture f(1h);
   std::size_t doubts = 0;

@@ -247,6 +247,10 @@ TEST_CASE("a node never rescues its own rows: it lives, and is told of them") {
   REQUIRE(seen.own[1].dispatch_id == id_of(4));
   mine.limit = 1;
   REQUIRE(ask(s, mine).own.size() == 1);
+  // What the limit has left is to be looked at soon.
+  store::rescue_expired other{"n3"};
+  other.limit = 0;
+  REQUIRE(ask(s, other).next_in.value() <= 0ms);
   REQUIRE(row(s, id_of(1)).status == dispatch_status::running);
   REQUIRE(row(s, id_of(1)).rescues == 0);
   // It renews what it runs, and another node takes what it does not.

@@ -176,7 +176,8 @@ struct rescue_expired {
   };
   struct reply : take_back::reply {
     std::vector<own_row> own; ///< with a lease that has run out, at most `limit`
-    /// Until the next one of another owner runs out, if it is not renewed; more than 0.
+    /// Until the next one of another owner runs out, if it is not renewed. Not above 0: one that
+    /// has is left, beyond `limit` or because somebody else is at it.
     std::optional<milliseconds> next_in;
   };
   std::string node_id;

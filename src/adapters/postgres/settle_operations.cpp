@@ -208,7 +208,7 @@ any_reply operations::run(const rescue_expired& op) {
       "AS before FROM free) f WHERE f.before < $1::bigint",
       "r.lease_expires_at <= now_ms() AND r.owner <> $2", true, asked, op.limit, op.max_rescues);
   const auto next = db_.run("SELECT min(lease_expires_at) - now_ms() FROM dispatch_running WHERE "
-                            "lease_expires_at > now_ms() AND owner <> $1",
+                            "owner <> $1",
                             parameters{}.add(std::string_view{op.node_id}));
   if (!next.is_null(0, 0))
     reply.next_in = milliseconds{next.integer(0, 0)};

@@ -162,9 +162,8 @@ any_reply operations::run(const rescue_expired& op) {
                      "r.owner_no <> ? ORDER BY r.lease_expires_at, d.dispatch_id LIMIT ?");
   s.bind(now_).bind(own_no).bind(sql_limit(op.limit));
   static_cast<take_back::reply&>(reply) = give_back(std::move(s), op.max_rescues);
-  auto next = db_.fixed("SELECT min(lease_expires_at) FROM dispatch_running WHERE "
-                        "lease_expires_at > ? AND owner_no <> ?");
-  next.bind(now_).bind(own_no);
+  auto next = db_.fixed("SELECT min(lease_expires_at) FROM dispatch_running WHERE owner_no <> ?");
+  next.bind(own_no);
   if (next.step() && !next.null(0))
     reply.next_in = next.time(0) - now_;
   return reply;

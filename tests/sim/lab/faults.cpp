@@ -186,7 +186,9 @@ std::function<std::uint64_t()> world::effects_of(fault f, machine& m) {
     return [count = part_restarts_] { return *count; };
   case fault::disk_sick:
   case fault::disk_full:
-    return [&m, how = sickness_of(f)] { return m.sick_calls(how); };
+    return [this, &m, how = sickness_of(f)] {
+      return m.sick_calls(how) + database_->faults.struck.unwritten;
+    };
   case fault::disconnect:
     return [&m] { return m.connection().struck.disconnected; };
   case fault::in_doubt:
@@ -423,7 +425,13 @@ void world::strike_disk(fault f, machine& m) {
               [&m] { m.repositories().set_available(machine::kernel_home, true); });
   default:
     m.sicken(sickness_of(f));
-    return at(elapsed() + draw_ms(shortest_phase, 5min), [&m] { m.sicken(std::nullopt); });
+    // A file's database is on this disk, too; what it has can be read.
+    if (f == fault::disk_full && !options_.shared_store)
+      database_->faults.refuse_writes = errc::no_space;
+    return at(elapsed() + draw_ms(shortest_phase, 5min), [this, &m] {
+      m.sicken(std::nullopt);
+      database_->faults.refuse_writes.reset();
+    });
   }
 }
 

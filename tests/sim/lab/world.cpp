@@ -349,7 +349,8 @@ void world::look_after(machine& m) {
 /// What is sent, and not asked, may not arrive: the settlement of a call is.
 bool world::loses_words() const {
   const auto loses = [](const store_faults& f) {
-    return f.unavailable || f.disconnect_before > 0 || f.disconnect_in_commit > 0;
+    return f.unavailable || f.disconnect_before > 0 || f.disconnect_in_commit > 0 ||
+           f.refuse_writes;
   };
   return point_strikes_ > 0 || loses(database_->faults) ||
          std::ranges::any_of(machines_, [&](const auto& m) { return loses(m->connection()); });

@@ -78,6 +78,11 @@ class sim_store final : public dispatch_store {
       open_ = false;
       return fail(errc::store_unavailable, "the simulated connection is gone", "sim");
     }
+    for (auto* faults : all_)
+      if (faults != nullptr && faults->refuse_writes && !std::ranges::all_of(batch, is_question)) {
+        ++faults->struck.unwritten;
+        return fail(*faults->refuse_writes, "the simulated database takes no writes", "sim");
+      }
     if (struck(&store_strikes::in_doubt,
                [this](const store_faults& f) { return drawn(f.disconnect_in_commit); })) {
       open_ = false;

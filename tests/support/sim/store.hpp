@@ -25,6 +25,7 @@ struct store_strikes {
   std::uint64_t refused = 0;      ///< the database was away, or did not open
   std::uint64_t disconnected = 0; ///< before the commit
   std::uint64_t in_doubt = 0;     ///< in the commit
+  std::uint64_t unwritten = 0;    ///< the database took no writes
 };
 
 /// What the next calls of a store meet. Probabilities in [0, 1], drawn from the database's entropy.
@@ -33,6 +34,9 @@ struct store_faults {
   double disconnect_in_commit = 0; ///< commit_in_doubt; applied or not by a coin
   double refuse_open = 0;          ///< open() fails
   bool unavailable = false;        ///< taken away until set to false again
+  /// Nothing is written, and every question is answered: `no_space`, of a full disk; `timed_out`,
+  /// while somebody has locked what is written to.
+  std::optional<errc> refuse_writes{};
   /// Called with the number of operations before a batch; simulation advances virtual time here.
   std::function<void(std::size_t)> slow;
   store_strikes struck;

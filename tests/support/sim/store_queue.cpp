@@ -150,17 +150,11 @@ any_reply sim_transaction::run(const take_back& op) {
 
 any_reply sim_transaction::run(const rescue_expired& op) {
   std::vector<std::pair<utc_time, std::string>> expired;
-  rescue_expired::reply reply;
-  for (const auto& id : data_.running) {
-    const auto& d = data_.dispatches.at(id).d;
-    if (!d.lease_expires_at)
-      continue;
-    if (const auto left = *d.lease_expires_at - now_; left <= milliseconds{0})
-      expired.emplace_back(*d.lease_expires_at, id);
-    else if (d.lease_owner != op.node_id)
-      reply.next_in = std::min(left, reply.next_in.value_or(left));
-  }
+  for (const auto& id : data_.running)
+    if (const auto until = data_.dispatches.at(id).d.lease_expires_at; until && *until <= now_)
+      expired.emplace_back(*until, id);
   std::sort(expired.begin(), expired.end());
+  rescue_expired::reply reply;
   std::vector<std::string> ids;
   for (const auto& [until, id] : expired) {
     const auto& d = data_.dispatches.at(id).d;
@@ -171,6 +165,13 @@ any_reply sim_transaction::run(const rescue_expired& op) {
       ids.push_back(id);
   }
   static_cast<take_back::reply&>(reply) = give_back(ids, op.max_rescues, row_move::rescue);
+  for (const auto& id : data_.running) {
+    const auto& d = data_.dispatches.at(id).d;
+    if (d.lease_owner == op.node_id || !d.lease_expires_at)
+      continue;
+    const auto left = *d.lease_expires_at - now_;
+    reply.next_in = std::min(left, reply.next_in.value_or(left));
+  }
   return reply;
 }
 
