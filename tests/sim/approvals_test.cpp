@@ -20,7 +20,7 @@ using store::approval_state;
 
 namespace {
 
-constexpr int seeds = 30;
+constexpr int seeds = 120;
 constexpr int moments = 120;
 
 /// A model that wants one command, then is content.
