@@ -58,6 +58,7 @@ struct pool_state {
   bool asking = false; ///< a due_agents question is under way
   bool ask_again = false;
   bool rescuing = false;                ///< a rescue is under way, or a rescue_again on its way
+  bool rescue_doubted = false;          ///< one was not answered, and may have been carried out
   std::optional<steady_time> lease_end; ///< when a lease_over comes
   std::uint64_t lease_generation = 0;
   std::uint64_t poll_generation = 0;

@@ -72,12 +72,14 @@ milliseconds sweep_interval(self_pointer self) {
 /// What a dead node had runs elsewhere when its lease ends, and not a sweep later. A node that
 /// lives renews its leases long before: nothing of it ends within a sweep. Ends that are close
 /// together are waited for together; at one that somebody else is at, he may fail.
-void watch_lease(self_pointer self, std::optional<milliseconds> next_in) {
+void watch_lease(self_pointer self, const store::rescue_expired::reply& r) {
   constexpr milliseconds closest = 100ms;
   auto& s = self->state;
-  if (!next_in || *next_in >= sweep_interval(self))
+  auto wait = std::max(r.next_in.value_or(milliseconds::max()), closest);
+  if (r.some_left)
+    wait = std::min(wait, s.context->housekeeping.retry);
+  if (wait >= sweep_interval(self))
     return;
-  const auto wait = *next_in > 0ms ? std::max(*next_in, closest) : s.context->housekeeping.retry;
   const auto end = s.context->ports.clock->steady() + wait;
   if (s.lease_end && *s.lease_end <= end)
     return;
@@ -127,11 +129,15 @@ void rescue(self_pointer self) {
                                   r.error().code == errc::actor_down);
               if (s.rescuing)
                 self->delayed_send(self, s.context->housekeeping.retry, rescue_again{});
+              s.rescue_doubted = s.rescue_doubted || !r;
               if (!r)
                 return;
               log_recovered("expired", *r);
               look_after_own(self, std::move(r->own));
-              watch_lease(self, r->next_in);
+              watch_lease(self, *r);
+              // Of what an unanswered one has returned nobody was told.
+              if (std::exchange(s.rescue_doubted, false))
+                ask_due(self);
               if (r->returned.size() + r->poisoned.size() >= limit)
                 rescue(self);
             });

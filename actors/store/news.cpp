@@ -132,7 +132,8 @@ void queue_news::collect(const job<store_request, store_reply>& j) {
     else if (const auto* taken = std::get_if<store::claim>(&op))
       collect(*taken, value, j.request.with);
     else if (const auto* rescued = std::get_if<store::rescue_expired::reply>(&value))
-      work_ = work_ || !rescued->returned.empty(); // each node looks, and most find nothing
+      // Each node looks, and most find nothing; but what was asked for twice was found before.
+      work_ = work_ || !rescued->returned.empty() || j.reply->repeated;
     else if (std::holds_alternative<store::retry_dispatch>(op) ||
              std::holds_alternative<store::take_back>(op))
       work_ = true;

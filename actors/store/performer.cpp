@@ -224,6 +224,7 @@ void store_session::perform(jobs& batch) {
         break;
       some.push_back(&*next);
     }
+    doubted_ = false;
     perform_some(some);
   }
 }
@@ -323,9 +324,8 @@ result<store_reply> store_session::apply_joined(const some_jobs& batch) {
   next_try_ = {};
   if (!ensure_open())
     return replies;
+  doubted_ = doubted_ || replies.error().code == errc::commit_in_doubt;
   auto again = apply(joined.all());
-  if (again)
-    again->repeated = replies.error().code == errc::commit_in_doubt;
   // What was in doubt before is so still, unless it is refused now or somebody is in its way.
   const bool undecided = !again && !is_refusal(again.error()) && !is_hindrance(again.error()) &&
                          replies.error().code == errc::commit_in_doubt;
@@ -358,7 +358,7 @@ void store_session::distribute(const some_jobs& batch, store_reply replies) {
     const auto first = replies.values.begin() + static_cast<std::ptrdiff_t>(next);
     j->reply = store_reply{{std::make_move_iterator(first),
                             std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))},
-                           replies.repeated};
+                           doubted_ || j->crashes > 0};
     next += n;
   }
 }

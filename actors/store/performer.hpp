@@ -117,6 +117,7 @@ class store_session {
   steady_time late_try_{};
   steady_time turn_ends_{};           ///< of what is being recorded from the spool
   steady_time begun_{};               ///< the batch that is under way
+  bool doubted_ = false;              ///< some of it was tried before, perhaps to its end
   std::vector<std::string> concerns_; ///< of a store that works, as it said last
   bool locked_out_ = false;           ///< another process holds the database, at the latest try
   std::optional<steady_time> hindered_since_; ///< nothing was answered since then

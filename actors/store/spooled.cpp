@@ -134,7 +134,11 @@ result<void> store_session::record_spool() {
   auto content = spool_.load();
   if (!content)
     return fail(content.error());
-  spool_loaded_ = true;
+  // What was recorded stays in a file that could not be written anew.
+  if (std::exchange(spool_loaded_, true))
+    std::erase_if(content->items, [this](const queue::node_settlement& s) {
+      return !kept_.contains({s.item.dispatch_id, s.item.fence});
+    });
   if (content->skipped > 0)
     spdlog::error("store: {} lines of the spool cannot be read and are left out", content->skipped);
   put_off_.clear();
@@ -198,10 +202,9 @@ void store_session::keep_spooled(std::vector<queue::node_settlement> left, std::
     backoff_ = milliseconds{0};
   }
   // Its disk is not the store's. What stays in it is recorded already, and is so once however often
-  // it is told.
+  // it is told: also by the next process, which does not know that it is.
   if (auto kept = spool_.rewrite(left); !kept)
-    spdlog::warn("store: {} results that are recorded stay in the spool: {}", recorded,
-                 to_string(kept.error()));
+    spdlog::warn("store: the spool keeps what is recorded, too: {}", to_string(kept.error()));
 }
 
 /// What could not be recorded when the store was opened, or since.

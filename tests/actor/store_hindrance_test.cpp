@@ -1,4 +1,5 @@
 #include "actor/store_session_fixture.hpp"
+#include "support/sim/disk.hpp"
 
 #include <filesystem>
 
@@ -74,6 +75,32 @@ TEST_CASE("results that somebody is in the way of are worked off in turns beside
   CHECK(f.plan->opened == 1);
   CHECK(f.plan->settled.size() == 1000);
   CHECK(std::set(f.plan->settled.begin(), f.plan->settled.end()).size() == 1000);
+}
+
+TEST_CASE("a full home keeps no store away that works: the spool is worked off, each result once",
+          "[store]") {
+  auto disk = std::make_shared<sim::sim_disk>();
+  fixture f(disk);
+  REQUIRE(disk->make_directories(f.directory.path()));
+  constexpr std::size_t results = 1000;
+  spool_results(f, results, 10'000);
+  // What is left cannot be written anew, turn after turn.
+  disk->fail_next(sim::disk_op::rename, sim::disk_fault::no_space, 1000);
+  f.plan->settles = [&] { f.clock->passed += 2s; };
+  f.plan->held = {"d999"};
+  for (int turns = 0; f.plan->settled.size() < results - 1; ++turns) {
+    REQUIRE(turns < 200);
+    f.clock->passed += 1s;
+    (void)ask_one(f);
+  }
+  f.plan->held.clear();
+  for (int turns = 0; !f.session.health().ok; ++turns) {
+    REQUIRE(turns < 200);
+    f.clock->passed += 1s;
+    CHECK(ask_one(f));
+  }
+  CHECK(f.plan->settled.size() == results);
+  CHECK(std::set(f.plan->settled.begin(), f.plan->settled.end()).size() == results);
 }
 
 TEST_CASE("many results that somebody is in the way of hold other work up for a moment only, and "

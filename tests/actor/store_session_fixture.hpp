@@ -120,13 +120,16 @@ class manual_clock final : public clock_port {
 };
 
 struct fixture {
+  /// `disk`: where the spool is.
+  explicit fixture(std::shared_ptr<file_system> disk = adapters::make_posix_file_system())
+      : files(std::move(disk)) {}
+
+  std::shared_ptr<file_system> files;
   test::temp_dir directory;
   std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
   std::shared_ptr<script> plan = std::make_shared<script>();
-  store_session session{
-      std::make_unique<scripted_store>(plan),
-      queue::settlement_spool(adapters::make_posix_file_system(), directory.file("spool.jsonl")),
-      *clock};
+  store_session session{std::make_unique<scripted_store>(plan),
+                        queue::settlement_spool(files, directory.file("spool.jsonl")), *clock};
 };
 
 inline store_request request_of(const std::vector<std::string>& keys) {
@@ -161,8 +164,7 @@ inline bool is_whole(const jobs& batch) {
 
 /// Leaves `n` results, "d0" and so on, in the spool of a node that had no store.
 inline void spool_results(const fixture& f, int n, std::size_t bytes) {
-  queue::settlement_spool spool(adapters::make_posix_file_system(),
-                                f.directory.file("spool.jsonl"));
+  queue::settlement_spool spool(f.files, f.directory.file("spool.jsonl"));
   std::vector<settlement> items;
   for (int i = 0; i < n; ++i) {
     auto& s = items.emplace_back();

@@ -176,9 +176,9 @@ struct rescue_expired {
   };
   struct reply : take_back::reply {
     std::vector<own_row> own; ///< with a lease that has run out, at most `limit`
-    /// Until the next one of another owner runs out, if it is not renewed. Not above 0: one that
-    /// has is left, beyond `limit` or because somebody else is at it.
+    /// Until the next one of another owner runs out, if it is not renewed; more than 0.
     std::optional<milliseconds> next_in;
+    bool some_left = false; ///< with one that has: beyond `limit`, or somebody else is at them
   };
   std::string node_id;
   int max_rescues = 3;

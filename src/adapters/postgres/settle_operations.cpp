@@ -207,11 +207,14 @@ any_reply operations::run(const rescue_expired& op) {
       "LOCKED) SELECT f.claim_no FROM (SELECT claim_no, sum(n) OVER (ORDER BY at, claim_no) - n "
       "AS before FROM free) f WHERE f.before < $1::bigint",
       "r.lease_expires_at <= now_ms() AND r.owner <> $2", true, asked, op.limit, op.max_rescues);
-  const auto next = db_.run("SELECT min(lease_expires_at) - now_ms() FROM dispatch_running WHERE "
-                            "owner <> $1",
-                            parameters{}.add(std::string_view{op.node_id}));
+  const auto next =
+      db_.run("SELECT min(lease_expires_at) FILTER (WHERE lease_expires_at > now_ms()) - now_ms(), "
+              "count(*) "
+              "FILTER (WHERE lease_expires_at <= now_ms()) FROM dispatch_running WHERE owner <> $1",
+              parameters{}.add(std::string_view{op.node_id}));
   if (!next.is_null(0, 0))
     reply.next_in = milliseconds{next.integer(0, 0)};
+  reply.some_left = next.integer(0, 1) > 0;
   return reply;
 }
 

@@ -162,10 +162,16 @@ any_reply operations::run(const rescue_expired& op) {
                      "r.owner_no <> ? ORDER BY r.lease_expires_at, d.dispatch_id LIMIT ?");
   s.bind(now_).bind(own_no).bind(sql_limit(op.limit));
   static_cast<take_back::reply&>(reply) = give_back(std::move(s), op.max_rescues);
-  auto next = db_.fixed("SELECT min(lease_expires_at) FROM dispatch_running WHERE owner_no <> ?");
-  next.bind(own_no);
-  if (next.step() && !next.null(0))
-    reply.next_in = next.time(0) - now_;
+  auto next =
+      db_.fixed("SELECT min(CASE WHEN lease_expires_at > ?1 THEN lease_expires_at END), "
+                "count(CASE WHEN lease_expires_at <= ?1 THEN 1 END) FROM dispatch_running WHERE "
+                "owner_no <> ?2");
+  next.bind(now_).bind(own_no);
+  if (next.step()) {
+    if (!next.null(0))
+      reply.next_in = next.time(0) - now_;
+    reply.some_left = next.integer(1) > 0;
+  }
   return reply;
 }
 

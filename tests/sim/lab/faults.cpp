@@ -185,9 +185,10 @@ std::function<std::uint64_t()> world::effects_of(fault f, machine& m) {
   case fault::part_restart:
     return [count = part_restarts_] { return *count; };
   case fault::disk_sick:
+    return [&m] { return m.sick_calls(sickness_of(fault::disk_sick)); };
   case fault::disk_full:
-    return [this, &m, how = sickness_of(f)] {
-      return m.sick_calls(how) + database_->faults.struck.unwritten;
+    return [this, &m] {
+      return m.sick_calls(sickness_of(fault::disk_full)) + database_->faults.struck.unwritten;
     };
   case fault::disconnect:
     return [&m] { return m.connection().struck.disconnected; };
@@ -428,9 +429,10 @@ void world::strike_disk(fault f, machine& m) {
     // A file's database is on this disk, too; what it has can be read.
     if (f == fault::disk_full && !options_.shared_store)
       database_->faults.refuse_writes = errc::no_space;
-    return at(elapsed() + draw_ms(shortest_phase, 5min), [this, &m] {
+    return at(elapsed() + draw_ms(shortest_phase, 5min), [this, f, &m] {
       m.sicken(std::nullopt);
-      database_->faults.refuse_writes.reset();
+      if (f == fault::disk_full)
+        database_->faults.refuse_writes.reset();
     });
   }
 }

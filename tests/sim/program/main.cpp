@@ -1,5 +1,6 @@
 // boyd-sim: virtual days of whole nodes, one for each seed, with faults; see docs/reliability.md.
 
+#include "boyd/core/signal_stack.hpp"
 #include "tests/sim/lab/scenario.hpp"
 
 #include <spdlog/spdlog.h>
@@ -127,6 +128,7 @@ void add(totals& t, const seed_report& r) {
 
 /// The seeds that run at this moment, for the word of a process that is about to end; 0: none.
 std::array<std::atomic<std::uint64_t>, most_jobs> under_way{};
+std::atomic<int> days_of_each{1};
 
 /// In a handler of a signal: only what POSIX allows there.
 void write_number(std::uint64_t n) {
@@ -142,8 +144,11 @@ void write_number(std::uint64_t n) {
 /// too.
 void tell_under_way(int signal) {
   constexpr std::string_view head =
-      "boyd-sim ends; replay each: boyd-sim --verbose --seeds 1 --first";
+      "boyd-sim ends; replay each: boyd-sim --verbose --seeds 1 --days ";
+  constexpr std::string_view first = " --first";
   (void)!::write(STDERR_FILENO, head.data(), head.size());
+  write_number(static_cast<std::uint64_t>(days_of_each.load()));
+  (void)!::write(STDERR_FILENO, first.data(), first.size());
   for (const auto& seed : under_way)
     if (const auto n = seed.load(); n > 0) {
       (void)!::write(STDERR_FILENO, " ", 1);
@@ -153,10 +158,11 @@ void tell_under_way(int signal) {
   ::raise(signal); // by its default now, see SA_RESETHAND
 }
 
-void tell_at_a_bad_end() {
+void tell_at_a_bad_end(int days) {
+  days_of_each = days;
   struct sigaction action {};
   action.sa_handler = tell_under_way;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT})
     ::sigaction(signal, &action, nullptr);
 }
@@ -166,6 +172,7 @@ totals run_all(const options& o) {
   std::mutex mutex;
   std::atomic<std::uint64_t> next{0};
   const auto work = [&](unsigned job) {
+    give_signal_stack();
     for (auto i = next++; i < o.seeds; i = next++) {
       under_way[job] = o.first + i;
       const auto r = run_seed(o.first + i, o.days);
@@ -200,7 +207,7 @@ int main(int argc, char** argv) {
   // The log is for one seed; of many it is noise that costs half of the time.
   spdlog::set_level(o->verbose && o->seeds == 1 ? spdlog::level::info : spdlog::level::off);
   const auto started = std::chrono::steady_clock::now();
-  tell_at_a_bad_end();
+  tell_at_a_bad_end(o->days);
   const auto t = run_all(*o);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
   std::string faults;

@@ -169,8 +169,10 @@ any_reply sim_transaction::run(const rescue_expired& op) {
     const auto& d = data_.dispatches.at(id).d;
     if (d.lease_owner == op.node_id || !d.lease_expires_at)
       continue;
-    const auto left = *d.lease_expires_at - now_;
-    reply.next_in = std::min(left, reply.next_in.value_or(left));
+    if (const auto left = *d.lease_expires_at - now_; left > milliseconds{0})
+      reply.next_in = std::min(left, reply.next_in.value_or(left));
+    else
+      reply.some_left = true;
   }
   return reply;
 }
