@@ -20,7 +20,9 @@ using store::approval_state;
 
 namespace {
 
-constexpr int seeds = 120;
+constexpr int seeds = 30;
+/// What is rare in a world is looked for in so many.
+constexpr int most_seeds = 300;
 constexpr int moments = 120;
 
 /// A model that wants one command, then is content.
@@ -203,7 +205,8 @@ TEST_CASE("case 57 approval-double: one effect at most, whatever crashes between
   int crashes = 0;
   std::ptrdiff_t uses = 0;
   std::map<approval_state, int> ends;
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  // Such worlds have all of it, also actions that a crash took after they were let through.
+  for (std::uint64_t seed = 1; seed <= seeds || (uses == effects && seed <= most_seeds); ++seed) {
     INFO("seed " << seed);
     office o(seed);
     o.live();
@@ -224,7 +227,6 @@ TEST_CASE("case 57 approval-double: one effect at most, whatever crashes between
     uses += o.uses();
     crashes += o.crashes;
   }
-  // Such worlds have all of it, also actions that a crash took after they were let through.
   CHECK(uses > effects);
   CHECK(effects > seeds);
   CHECK(crashes > seeds);
