@@ -172,8 +172,8 @@ class cycle_core {
   std::vector<std::string> wake_candidates_;
   plan::plan_output plan_;
   std::vector<dispatch> rows_;
-  std::set<std::string>
-      gone_; ///< agents whose rows had not ended and are not in the store any more
+  /// Agents whose rows had not ended when they were seen last, and are not in the store any more.
+  std::set<std::string> gone_;
   std::vector<dispatch> late_;
   std::map<std::string, std::string> worded_; ///< by dispatch_id
   std::vector<cycle_record> history_;

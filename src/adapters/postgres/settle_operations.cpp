@@ -209,8 +209,8 @@ any_reply operations::run(const rescue_expired& op) {
       "r.lease_expires_at <= now_ms() AND r.owner <> $2", true, asked, op.limit, op.max_rescues);
   const auto next =
       db_.run("SELECT min(lease_expires_at) FILTER (WHERE lease_expires_at > now_ms()) - now_ms(), "
-              "count(*) "
-              "FILTER (WHERE lease_expires_at <= now_ms()) FROM dispatch_running WHERE owner <> $1",
+              "count(*) FILTER (WHERE lease_expires_at <= now_ms()) FROM dispatch_running WHERE "
+              "owner <> $1",
               parameters{}.add(std::string_view{op.node_id}));
   if (!next.is_null(0, 0))
     reply.next_in = milliseconds{next.integer(0, 0)};
