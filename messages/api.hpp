@@ -2,8 +2,10 @@
 
 #include "messages/message.hpp"
 
+#include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,6 +24,8 @@ struct api_request : message {
   std::map<std::string, std::string> query; ///< decoded
   std::string body;
   std::optional<api_caller> caller{}; ///< of a request that decides for people; nothing: not known
+  /// Becomes true when the client has left. Null: it waits to the end.
+  std::shared_ptr<const std::atomic<bool>> gone{};
 };
 
 struct api_response : message {

@@ -272,12 +272,16 @@ gateway_impl::gateway_part::behavior_type gateway_behavior(gateway_impl::self_po
         x->configuration = self->state.parts.configuration;
         x->request = std::move(m);
         x->promise = self->make_response_promise<result<api_response>>();
-        if (pass_fault_point(*x))
+        if (x->left() && x->request.method == "GET")
+          x->reply_as({});
+        else if (pass_fault_point(*x))
           handle(x);
         return x->promise;
       },
       [self](watch_events& m) {
         faults::may_crash("parts.subscribe");
+        // Those that have left would else stay until the next event.
+        std::erase_if(self->state.watchers, [](const watcher& w) { return !w(std::string()); });
         self->state.watchers.push_back(std::move(m.sink));
       },
       [self](cycle_event& m) { tell_watchers(self, m); },

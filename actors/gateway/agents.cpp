@@ -158,7 +158,7 @@ void get_agents(exchange_ptr x) {
   l->input.now = x->self->state.parts.context->ports.clock->now();
   read_schedules(*l);
   take_survey(x, [l](survey& all) {
-    l->all = std::move(all);
+    l->all = all; // others may share it
     read_rows(l);
   });
 }

@@ -124,7 +124,13 @@ void exchange::respond(api_response response) {
 }
 
 void exchange::reply(const std::string& verb, json body, int status) {
+  if (left())
+    return respond(api_response{});
   respond(response(verb, std::move(body), status));
+}
+
+void exchange::reply_as(api_response made) {
+  respond(std::move(made));
 }
 
 void exchange::fail_with(const error& e) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Private to actors/gateway: routes, and what they share.
@@ -22,6 +23,10 @@ using json = nlohmann::json;
 using watcher = std::function<bool(const std::string&)>;
 
 struct exchange;
+struct survey;
+
+/// Who wants a survey.
+using survey_reader = std::function<void(survey&)>;
 
 struct gateway_state {
   gateway_parts parts;
@@ -30,6 +35,9 @@ struct gateway_state {
   /// Requests on their way. Held here, too: CAF drops an ending actor's handlers, which hold them
   /// otherwise, before its state.
   std::vector<std::shared_ptr<exchange>> open;
+  std::size_t surveys = 0; ///< under way
+  /// They came while enough surveys were under way: the next one is for all of them.
+  std::vector<std::pair<std::shared_ptr<exchange>, survey_reader>> want_survey;
   static inline const char* name = "gateway";
 
   /// CAF drops promises silently: whoever still waits is told that the gateway is gone.
@@ -50,8 +58,13 @@ struct exchange {
   api_promise promise;
   bool answered = false;
 
+  /// The client has left: nothing needs to be made for it.
+  bool left() const { return request.gone && *request.gone; }
+
   /// The body gets `"schema":"boyd.<verb>/1"`.
   void reply(const std::string& verb, json body, int status = 200);
+  /// Answers with what was made already for somebody else.
+  void reply_as(api_response made);
   /// What `reply` answers, for another part to answer it.
   api_response response(const std::string& verb, json body, int status = 200) const;
   void fail_with(const error& e);

@@ -290,32 +290,47 @@ json status_json(const exchange& x, const survey& all) {
           {"faults", armed_faults()}};
 }
 
+json ready_json(const survey& all) {
+  json problems = json::array();
+  if (all.draining())
+    problems.push_back("draining: the node stops when " + std::to_string(all.running_attempts()) +
+                       " running attempts have ended");
+  for (const auto& [name, h] : all.health)
+    if (!h.ok)
+      problems.push_back(name + ": " + h.reason);
+  const bool ok = problems.empty();
+  return {{"ok", ok}, {"problems", std::move(problems)}};
+}
+
+/// Answers with what `make` says of the survey; it is asked once for all who share that.
+void reply_shared(const exchange_ptr& x, const std::string& verb,
+                  json (*make)(const exchange&, const survey&)) {
+  take_survey(x, [x, verb, make](survey& all) {
+    auto made = all.answers.find(verb);
+    if (made == all.answers.end()) {
+      const auto body = make(*x, all);
+      const bool well = verb != "ready" || body["ok"] == true;
+      made = all.answers.emplace(verb, x->response(verb, body, well ? 200 : 503)).first;
+    }
+    x->reply_as(made->second);
+  });
+}
+
 } // namespace
 
 void get_status(exchange_ptr x) {
-  take_survey(x, [x](survey& all) { x->reply("status", status_json(*x, all)); });
+  reply_shared(x, "status", status_json);
 }
 
 void get_actors(exchange_ptr x) {
-  take_survey(x, [x](survey& all) {
-    x->reply("actors",
-             {{"items", actors_json(x->self->state.parts, all)},
-              {"restarts", all.store_problem.empty() ? restarts_json(all) : json(nullptr)}});
+  reply_shared(x, "actors", [](const exchange& asked, const survey& all) {
+    return json{{"items", actors_json(asked.self->state.parts, all)},
+                {"restarts", all.store_problem.empty() ? restarts_json(all) : json(nullptr)}};
   });
 }
 
 void get_ready(exchange_ptr x) {
-  take_survey(x, [x](survey& all) {
-    json problems = json::array();
-    if (all.draining())
-      problems.push_back("draining: the node stops when " + std::to_string(all.running_attempts()) +
-                         " running attempts have ended");
-    for (const auto& [name, h] : all.health)
-      if (!h.ok)
-        problems.push_back(name + ": " + h.reason);
-    const bool ok = problems.empty();
-    x->reply("ready", {{"ok", ok}, {"problems", std::move(problems)}}, ok ? 200 : 503);
-  });
+  reply_shared(x, "ready", [](const exchange&, const survey& all) { return ready_json(all); });
 }
 
 } // namespace boyd::gateway_impl

@@ -14,6 +14,8 @@ namespace {
 
 /// A part that does not answer within this is shown as it is: silent.
 constexpr milliseconds part_limit = 2s;
+/// Surveys under way at once.
+constexpr std::size_t most_surveys = 2;
 
 using survey_ptr = std::shared_ptr<survey>;
 
@@ -310,20 +312,55 @@ std::size_t survey::running_attempts() const {
   return count;
 }
 
-void take_survey(const exchange_ptr& x, std::function<void(survey&)> done) {
+namespace {
+
+void begin_survey(const exchange_ptr& x, std::vector<std::pair<exchange_ptr, survey_reader>> who);
+
+void end_survey(self_pointer self) {
+  auto& state = self->state;
+  --state.surveys;
+  auto next = std::exchange(state.want_survey, {});
+  std::erase_if(next, [](const auto& one) {
+    if (one.first->left())
+      one.first->reply_as({});
+    return one.first->answered;
+  });
+  if (next.empty())
+    return;
+  const auto first = next.front().first;
+  begin_survey(first, std::move(next));
+}
+
+void begin_survey(const exchange_ptr& x, std::vector<std::pair<exchange_ptr, survey_reader>> who) {
+  ++x->self->state.surveys;
   auto all = std::make_shared<survey>();
-  all->done = [x, done = std::move(done)](survey& taken) {
+  all->done = [x, who = std::move(who)](survey& taken) {
     add_shortages(taken);
     add_absent(taken);
     add_process_host(x->self->state.parts, taken);
     add_store_problem(taken);
-    done(taken);
+    for (const auto& [reader, tell] : who) {
+      if (reader->left())
+        reader->reply_as({});
+      else
+        tell(taken);
+    }
+    end_survey(x->self);
   };
   ask_parts(x, all);
   ask_actors(x, all);
   ask_rows(x, all);
   ask_configuration(x, all);
   all->one_less();
+}
+
+} // namespace
+
+void take_survey(const exchange_ptr& x, survey_reader done) {
+  auto& state = x->self->state;
+  if (state.surveys < most_surveys)
+    return begin_survey(x, {{x, std::move(done)}});
+  state.want_survey.emplace_back(x, std::move(done));
 }
 
 std::vector<std::string> problems_of(const gateway_parts& p, const survey& all) {

@@ -42,6 +42,8 @@ struct survey {
   std::string configuration_problem;
   std::size_t missing = 1;
   std::function<void(survey&)> done;
+  /// The answers made of it, by their verb: they are the same for all who asked.
+  std::map<std::string, api_response> answers;
 
   /// The root has been told to stop and waits for what runs.
   bool draining() const;
@@ -57,8 +59,9 @@ struct survey {
 };
 
 /// Asks every part and the store at once; `done` is called when all have answered or had their
-/// time.
-void take_survey(const exchange_ptr& x, std::function<void(survey&)> done);
+/// time. Few surveys are under way at once: who comes meanwhile shares the next one, which begins
+/// after they came, so that nobody gets an answer that is older than the question.
+void take_survey(const exchange_ptr& x, survey_reader done);
 
 /// What status and agents tell of one agent.
 json agent_json(const survey& all, const config::kernel& k, const config::agent& a);

@@ -39,6 +39,7 @@ result<std::unique_ptr<adapters::control_server>> serve(live_node& node, const p
     request.path = std::move(r.path);
     request.query = std::move(r.query);
     request.body = std::move(r.body);
+    request.gone = std::move(r.gone);
     if (r.peer)
       request.caller = api_caller{r.peer->name, r.peer->barred};
     node.ask(std::move(request), [respond = std::move(respond)](result<api_response> a) {

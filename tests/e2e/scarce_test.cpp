@@ -5,6 +5,7 @@
 #include "support/wait.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

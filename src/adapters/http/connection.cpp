@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <poll.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -30,6 +31,14 @@ constexpr int too_late = 408;
 constexpr int head_too_large = 431;
 constexpr int expectation_failed = 417;
 constexpr int not_implemented = 501;
+constexpr int unavailable = 503;
+/// Waits that may be under way for each client that there may be: they last, and some are those of
+/// clients that have left.
+constexpr std::size_t waits_per_client = 4;
+/// The same for all other requests.
+constexpr std::size_t requests_per_client = 2;
+/// Requests for /healthz and /readyz: whoever watches the node is not one in the crowd.
+constexpr std::size_t most_health = 16;
 
 http_response refusal(int status, errc code, std::string what, std::string next = {}) {
   auto response = error_response(error{code, std::move(what), "request", std::move(next)});
@@ -44,8 +53,9 @@ http_response bad_request(std::string what) {
 /// One request's right to an answer, shared by the copies of `respond`.
 class reply_slot {
  public:
-  reply_slot(std::shared_ptr<mailbox> mail, std::weak_ptr<connection> to, std::uint64_t request)
-      : mail_(std::move(mail)), to_(std::move(to)), request_(request) {}
+  reply_slot(std::shared_ptr<mailbox> mail, std::weak_ptr<connection> to, std::uint64_t request,
+             std::shared_ptr<void> place)
+      : mail_(std::move(mail)), to_(std::move(to)), request_(request), place_(std::move(place)) {}
   reply_slot(const reply_slot&) = delete;
   reply_slot& operator=(const reply_slot&) = delete;
   ~reply_slot() {
@@ -57,6 +67,9 @@ class reply_slot {
   void reply(http_response response) {
     if (used_.exchange(true))
       return;
+    place_.reset();
+    if (to_.expired())
+      return;
     mail_->post([to = to_, request = request_, response = std::move(response)] {
       if (const auto connection = to.lock())
         connection->answer(request, response);
@@ -67,6 +80,7 @@ class reply_slot {
   std::shared_ptr<mailbox> mail_;
   std::weak_ptr<connection> to_;
   std::uint64_t request_;
+  std::shared_ptr<void> place_; ///< among the requests in flight
   std::atomic<bool> used_ = false;
 };
 
@@ -79,6 +93,10 @@ connection::connection(connection_host& host, socket_type socket,
 
 void connection::start() {
   read_head();
+}
+
+std::optional<std::chrono::steady_clock::time_point> connection::silent_since() const {
+  return phase_ == phase::idle || phase_ == phase::head ? std::optional(since_) : std::nullopt;
 }
 
 void connection::shut_down() {
@@ -100,6 +118,7 @@ void connection::await_request() {
   if (buffer_.size() > 0)
     return read_head();
   phase_ = phase::idle;
+  since_ = std::chrono::steady_clock::now();
   arm(host_.options().idle_timeout);
   socket_.async_read_some(buffer_.prepare(read_bytes),
                           [self = shared_from_this()](error_code ec, std::size_t bytes) {
@@ -114,6 +133,7 @@ void connection::await_request() {
 
 void connection::read_head() {
   phase_ = phase::head;
+  since_ = std::chrono::steady_clock::now();
   arm(host_.options().head_timeout);
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(limits::http_head_bytes));
@@ -209,22 +229,51 @@ void connection::handle() {
   phase_ = phase::handling;
   ++number_;
   disarm();
+  // Its order, if it is one, was given; a question that nobody waits for is none.
+  if (request_.method == "GET" && has_left(socket_.native_handle()))
+    return close();
   const auto& options = host_.options();
   if (options.on_stream && !head_only_ && request_.method == "GET" && request_.path == events_path)
     return open_stream(std::exchange(request_, {}));
   const auto wait = request_.query.find("wait");
   const bool waits = wait != request_.query.end() && wait->second == "1";
   const bool health = request_.path == "/healthz" || request_.path == "/readyz";
+  auto place = take_place(waits, health);
+  if (!place) {
+    auto full = error_response(error{errc::overloaded, "too many requests are under way",
+                                     request_.path, "try again in a second"});
+    full.status = unavailable;
+    full.retry_after = 1;
+    return write(full, keep_alive_ && !stopping_ ? after_answer::keep : after_answer::close);
+  }
   if (const auto limit = health ? options.health_timeout : options.answer_timeout;
       !waits && limit > 0ms)
     arm(limit);
   watch_peer();
-  call_handler(std::exchange(request_, {}));
+  call_handler(std::exchange(request_, {}), std::move(place));
 }
 
-void connection::call_handler(http_request request) {
+/// A place among the requests in flight, held as long as the result lives; null: all are taken.
+/// Connections do not bound them: a client may leave long before its request is answered.
+std::shared_ptr<void> connection::take_place(bool waits, bool health) {
+  const auto all = host_.in_flight();
+  auto* const count = health ? &all->health : waits ? &all->waiting : &all->quick;
+  const auto clients = host_.options().max_connections;
+  const auto most =
+      health ? most_health : clients * (waits ? waits_per_client : requests_per_client);
+  if (count->fetch_add(1) >= most) {
+    count->fetch_sub(1);
+    return nullptr;
+  }
+  return std::shared_ptr<void>(count, [all](std::atomic<std::size_t>* taken) { --*taken; });
+}
+
+void connection::call_handler(http_request request, std::shared_ptr<void> place) {
   request.peer = peer_;
-  const auto slot = std::make_shared<reply_slot>(host_.mail(), weak_from_this(), number_);
+  gone_ = std::make_shared<std::atomic<bool>>(false);
+  request.gone = gone_;
+  const auto slot =
+      std::make_shared<reply_slot>(host_.mail(), weak_from_this(), number_, std::move(place));
   std::string what;
   try {
     host_.options().on_request(
@@ -268,6 +317,8 @@ void connection::answer(std::uint64_t request, const http_response& response) {
 void connection::deliver(std::uint64_t request, const http_response& response) {
   if (phase_ != phase::handling || request != number_)
     return;
+  if (has_left(socket_.native_handle()))
+    return close();
   error_code ignored;
   socket_.cancel(ignored);
   write(response, keep_alive_ && !stopping_ ? after_answer::keep : after_answer::close);
@@ -395,6 +446,8 @@ void connection::close() {
     return;
   const auto self = shared_from_this();
   phase_ = phase::closed;
+  if (gone_)
+    *gone_ = true;
   disarm();
   late_.cancel();
   error_code ignored;
@@ -402,6 +455,11 @@ void connection::close() {
   if (pipe_)
     pipe_->close();
   host_.forget(self);
+}
+
+bool has_left(int fd) {
+  pollfd state{fd, 0, 0};
+  return ::poll(&state, 1, 0) > 0 && (state.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 void send_at_once(int fd, const http_response& response) {

@@ -40,6 +40,8 @@ constexpr int accept_batch = 16;
 /// When the process is out of descriptors, trying at once again would only burn a processor.
 constexpr milliseconds accept_pause = 100ms;
 constexpr int unavailable = 503;
+/// A client that has been silent for so long gives way to a new one when all places are taken.
+constexpr milliseconds silence_borne = 1s;
 
 class server final : public control_server, public http_detail::connection_host {
  public:
@@ -62,6 +64,9 @@ class server final : public control_server, public http_detail::connection_host 
  private:
   const control_server_options& options() const override { return options_; }
   const std::shared_ptr<mailbox>& mail() const override { return mail_; }
+  const std::shared_ptr<http_detail::requests_in_flight>& in_flight() const override {
+    return in_flight_;
+  }
   void forget(const std::shared_ptr<connection>& gone) override;
 
   void run();
@@ -71,6 +76,7 @@ class server final : public control_server, public http_detail::connection_host 
   void look_after_file();
   void make_file_anew();
   void welcome(owned_fd client);
+  bool make_room();
   void begin_stop();
 
   control_server_options options_;
@@ -81,6 +87,8 @@ class server final : public control_server, public http_detail::connection_host 
   asio::steady_timer grace_;
   asio::steady_timer file_look_;
   std::shared_ptr<mailbox> mail_;
+  std::shared_ptr<http_detail::requests_in_flight> in_flight_ =
+      std::make_shared<http_detail::requests_in_flight>();
   std::set<std::shared_ptr<connection>> connections_;
   bool stopping_ = false;
   bool file_failed_ = false; ///< the file could not be made anew, and that was told
@@ -194,6 +202,19 @@ void server::make_file_anew() {
   await_client();
 }
 
+/// Ends the connection whose client has been silent the longest; false when none has been for long
+/// enough.
+bool server::make_room() {
+  std::shared_ptr<connection> longest;
+  for (const auto& one : connections_)
+    if (one->silent_since() && (!longest || *one->silent_since() < *longest->silent_since()))
+      longest = one;
+  if (!longest || std::chrono::steady_clock::now() - *longest->silent_since() < silence_borne)
+    return false;
+  longest->close();
+  return true;
+}
+
 void server::welcome(owned_fd client) {
   const auto [user, pid] = http_detail::peer_of(client.get());
   if (user != 0 && user != static_cast<std::int64_t>(::geteuid())) {
@@ -201,10 +222,11 @@ void server::welcome(owned_fd client) {
                     "run as the node's user"};
     return http_detail::send_at_once(client.get(), error_response(why));
   }
-  if (connections_.size() >= options_.max_connections) {
+  if (connections_.size() >= options_.max_connections && !make_room()) {
     auto full = error_response(
         error{errc::overloaded, "too many clients on the control socket", "", "try again"});
     full.status = unavailable;
+    full.retry_after = 1;
     return http_detail::send_at_once(client.get(), full);
   }
   stream_protocol::socket socket(io_);
@@ -214,9 +236,12 @@ void server::welcome(owned_fd client) {
     spdlog::warn("control socket: a client was not taken: {}", failed.message());
     return;
   }
-  client.release();
+  const int client_descriptor = client.release();
   std::shared_ptr<const http_peer> peer;
-  if (options_.look_at_peer)
+  if (http_detail::has_left(client_descriptor))
+    peer = std::make_shared<const http_peer>(
+        http_peer{"a client that has left", "a client that has left cannot be looked at"});
+  else if (options_.look_at_peer)
     peer = std::make_shared<const http_peer>(options_.look_at_peer(pid, user));
   const auto fresh = std::make_shared<connection>(*this, std::move(socket), std::move(peer));
   connections_.insert(fresh);

@@ -139,12 +139,15 @@ std::string write_answer(const http_response& response, after_answer after, bool
                      std::ranges::none_of(response.content_type, is_control);
   const auto& type = sound ? response.content_type : std::string("application/octet-stream");
   auto text = head_line(sound ? response.status : server_failure);
-  text += "Content-Type: " + type + "\r\nContent-Length: " + std::to_string(response.body.size()) +
-          "\r\nCache-Control: no-store\r\n" +
-          (!response.allow.empty() && std::ranges::none_of(response.allow, is_control)
-               ? "Allow: " + response.allow + "\r\n"
-               : std::string{}) +
-          "Connection: " + (after == after_answer::keep ? "keep-alive" : "close") + "\r\n\r\n";
+  text +=
+      "Content-Type: " + type + "\r\nContent-Length: " + std::to_string(response.body.size()) +
+      "\r\nCache-Control: no-store\r\n" +
+      (!response.allow.empty() && std::ranges::none_of(response.allow, is_control)
+           ? "Allow: " + response.allow + "\r\n"
+           : std::string{}) +
+      (response.retry_after > 0 ? "Retry-After: " + std::to_string(response.retry_after) + "\r\n"
+                                : std::string{}) +
+      "Connection: " + (after == after_answer::keep ? "keep-alive" : "close") + "\r\n\r\n";
   if (!without_body)
     text += response.body;
   return text;

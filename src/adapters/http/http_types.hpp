@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +24,9 @@ struct http_request {
   std::string body; ///< at most limits::http_body_bytes, any bytes
   /// Who has connected, as it was looked at then; null: nobody looked.
   std::shared_ptr<const http_peer> peer{};
+  /// Becomes true when the client has left: nobody will read the answer. Null: nobody watches.
+  /// Threads: any.
+  std::shared_ptr<const std::atomic<bool>> gone{};
 };
 
 /// The answer to one request.
@@ -31,6 +35,7 @@ struct http_response {
   std::string content_type = "application/json";
   std::string body;
   std::string allow{}; ///< the Allow header's value; empty: none is sent
+  int retry_after = 0; ///< the Retry-After header's value, seconds; 0: none is sent
 };
 
 } // namespace boyd::adapters
