@@ -161,7 +161,10 @@ sandbox_kind kind_for(const config::sandbox_settings& settings, const sandbox_ab
     return bubblewrap ? sandbox_kind::bubblewrap
            : landlock ? sandbox_kind::landlock
                       : sandbox_kind::limits;
-  if (landlock)
+  // Bubblewrap hides processes and files from calls that Landlock does not know (chmod, for one);
+  // ports are Landlock's alone.
+  const bool ports = settings.network == network_t::hosts && can.landlock_abi >= abi_of_ports;
+  if (landlock && (settings.mode == mode_t::landlock || ports || !bubblewrap))
     return sandbox_kind::landlock;
   return bubblewrap ? sandbox_kind::bubblewrap : sandbox_kind::limits;
 }
@@ -207,6 +210,12 @@ void look_at_files(const config::sandbox_settings& settings, const sandbox_abili
     lack.add("bubblewrap instead of Landlock: this kernel has none", false);
   if (kind != sandbox_kind::landlock)
     return;
+  lack.add("modes, owners, times and attributes of files elsewhere of the same user can be changed "
+           "(Landlock does not know them)",
+           false);
+  if (!can.seccomp)
+    lack.add("limits and priorities of other processes of the same user can be changed: no filter "
+             "of system calls on this machine");
   if (can.landlock_abi < abi_of_links)
     lack.add("renames and links between directories are refused altogether (Landlock before ABI 2)",
              false);

@@ -11,7 +11,7 @@ namespace boyd::config {
 /// `sandbox:` of the node and of an agent: what a program that is started for an agent may reach.
 struct sandbox_settings {
   enum class mode_t : std::uint8_t {
-    automatic, ///< Landlock, else bubblewrap, else limits alone
+    automatic, ///< bubblewrap, else Landlock, else limits alone
     landlock,
     bubblewrap,
     off,

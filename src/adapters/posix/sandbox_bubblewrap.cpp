@@ -3,13 +3,17 @@
 #include "sandbox_grants.hpp"
 #include "sandbox_kernel.hpp"
 
+#include <climits>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <map>
 #include <poll.h>
 #include <spawn.h>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,6 +27,8 @@ namespace {
 
 /// Where the program of the distribution is; PATH is not asked.
 constexpr std::array places_of_bubblewrap{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"};
+/// Links on the way to one path; the kernel follows no more either.
+constexpr int most_links = 40;
 /// It has this long to show that it works.
 constexpr int trial_ms = 3000;
 
@@ -42,24 +48,84 @@ std::vector<std::string> namespaces() {
           "ALL"};
 }
 
-void add_hidden(const sandbox_spec& spec, std::vector<mount>& mounts) {
-  const auto granted = [&](const std::string& path) {
-    const auto above = [&](const auto& list) {
-      return std::ranges::any_of(list, [&](const auto& g) {
-        return is_within(path, g.ends_with('/') ? g.substr(0, g.size() - 1) : g);
-      });
-    };
-    return above(spec.readable) || above(spec.writable);
-  };
-  for (const auto& path : spec.hidden) {
-    struct stat info {};
-    if (!granted(path) || ::lstat(path.c_str(), &info) != 0)
-      continue;
-    if (S_ISDIR(info.st_mode))
-      mounts.push_back({path, {"--tmpfs", path}});
-    else
-      mounts.push_back({path, {"--ro-bind", "/dev/null", path}});
+/// What a program sees: the paths that are granted, resolved, and the links that lead there.
+class visible_paths {
+ public:
+  explicit visible_paths(const sandbox_spec& spec) : spec_(spec) {}
+
+  void add(const std::string& path, bool writable) {
+    auto real = granted_path(spec_, path);
+    if (real.empty())
+      return;
+    add_links(path);
+    const bool kernels = is_within(real, "/sys") || is_within(real, "/proc");
+    mounts_.push_back({real, {writable && !kernels ? "--bind-try" : "--ro-bind-try", real, real}});
+    bound_.push_back(std::move(real));
   }
+
+  /// Notes each link on the way to `path`.
+  void add_links(const std::string& path, int depth = 0) {
+    if (depth > most_links)
+      return;
+    std::string at;
+    std::string_view rest = path;
+    while (!rest.empty()) {
+      const auto end = std::min(rest.find('/'), rest.size());
+      const std::string name(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (name.empty() || name == ".")
+        continue;
+      const auto next = at + '/' + name;
+      std::array<char, PATH_MAX> target{};
+      const auto length = ::readlink(next.c_str(), target.data(), target.size());
+      if (length > 0) {
+        const std::string to(target.data(), static_cast<std::size_t>(length));
+        links_.emplace(next, to);
+        add_links((to.starts_with('/') ? to : at + '/' + to) + '/' + std::string(rest), depth + 1);
+        return;
+      }
+      at = name == ".." ? at.substr(0, at.rfind('/')) : next;
+    }
+  }
+
+  bool shows(const std::string& real) const {
+    return std::ranges::any_of(bound_, [&](const auto& b) { return is_within(real, b); });
+  }
+
+  /// All of it, with what is hidden covered.
+  std::vector<mount> take() {
+    for (const auto& [link, target] : links_)
+      if (!shows(link))
+        mounts_.push_back({link, {"--symlink", target, link}});
+    for (const auto& path : spec_.hidden) {
+      const auto real = real_path(path);
+      struct stat info {};
+      if (real.empty() || !shows(real) || ::lstat(real.c_str(), &info) != 0)
+        continue;
+      if (S_ISDIR(info.st_mode))
+        mounts_.push_back({real, {"--tmpfs", real}});
+      else
+        mounts_.push_back({real, {"--ro-bind", "/dev/null", real}});
+    }
+    return std::move(mounts_);
+  }
+
+ private:
+  const sandbox_spec& spec_;
+  std::vector<mount> mounts_;
+  std::vector<std::string> bound_;
+  std::map<std::string, std::string> links_; ///< by a path without links before its last part
+};
+
+/// Its own /proc shows the kernel's settings as the machine's does, and root may write them.
+void add_kernel_settings(std::vector<mount>& mounts) {
+  if (::geteuid() != 0)
+    return;
+  for (const char* place : kernel_settings)
+    if (std::string_view(place).starts_with("/proc/") && ::access(place, F_OK) == 0)
+      mounts.push_back({place, {"--ro-bind", place, place}});
+  if (::access("/proc/kcore", F_OK) == 0)
+    mounts.push_back({"/proc/kcore", {"--ro-bind", "/dev/null", "/proc/kcore"}});
 }
 
 /// Empty: it works.
@@ -102,23 +168,25 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_spec& spec,
                                               const std::string& directory) {
   if (spec.kind != sandbox_kind::bubblewrap)
     return {};
-  std::vector<mount> mounts;
+  visible_paths visible(spec);
   for (const auto& path : spec.readable)
-    mounts.push_back({path, {"--ro-bind-try", path, path}});
+    visible.add(path, false);
   for (const auto& path : spec.writable)
-    mounts.push_back({path, {"--bind-try", path, path}});
-  if (!spec.scratch.empty()) {
-    mounts.push_back({spec.scratch, {"--bind", spec.scratch, spec.scratch}});
+    visible.add(path, true);
+  if (!spec.scratch.empty())
+    visible.add(spec.scratch, true);
+  visible.add_links(directory);
+  auto mounts = visible.take();
+  if (!spec.scratch.empty())
     mounts.push_back({"/tmp", {"--bind", spec.scratch, "/tmp"}});
-  }
   mounts.push_back({"/proc", {"--proc", "/proc"}});
   mounts.push_back({"/dev", {"--dev", "/dev"}});
-  add_hidden(spec, mounts);
   // The devices are bubblewrap's own.
   std::erase_if(mounts, [](const auto& m) {
     return (m.at.starts_with("/dev/") && m.at != "/dev/shm") ||
            (m.at == "/proc" && m.arguments.size() > 2);
   });
+  add_kernel_settings(mounts);
   std::ranges::stable_sort(mounts, {}, &mount::at);
   auto out = namespaces();
   out.insert(out.begin(), spec.bubblewrap);

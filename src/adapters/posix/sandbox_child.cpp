@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -62,6 +64,20 @@ int drop_capabilities(sandbox_kind kind) {
       return errno;
   }
   return 0;
+}
+
+/// Root's programs could set how the kernel works (what runs at a crash, for one): without Landlock
+/// or bubblewrap a namespace of mounts makes that read-only. Where root may not make one (in a
+/// container) these are read-only already.
+void cover_kernel_settings() {
+  if (::geteuid() != 0 || ::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+    return;
+  for (const char* place : kernel_settings) {
+    constexpr unsigned long again = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+    if (::mount(place, place, nullptr, MS_BIND | MS_REC, nullptr) == 0)
+      (void)::mount(nullptr, place, nullptr, again, nullptr);
+  }
 }
 
 int make_scratch(const std::string& path) {
@@ -127,6 +143,8 @@ int enter_sandbox(const sandbox_spec& spec) {
   make_directories(spec.writable);
   if (const int failed = set_limits(spec.limits); failed != 0)
     return failed;
+  if (spec.kind == sandbox_kind::limits)
+    cover_kernel_settings();
   if (const int failed = drop_capabilities(spec.kind); failed != 0)
     return failed;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
@@ -135,9 +153,12 @@ int enter_sandbox(const sandbox_spec& spec) {
     if (const int failed = confine_files(spec); failed != 0)
       return failed;
   // Bubblewrap has a network of its own to give; it must make that first.
-  const bool own_network = spec.kind == sandbox_kind::bubblewrap;
-  return filter_calls(
-      {.no_local_sockets = !spec.unix_sockets, .no_network = !spec.network && !own_network});
+  // So are its processes: others have no number there.
+  const bool bubblewrap = spec.kind == sandbox_kind::bubblewrap;
+  return filter_calls({.no_local_sockets = !spec.unix_sockets,
+                       .no_network = !spec.network && !bubblewrap,
+                       .no_other_processes = !bubblewrap,
+                       .no_signals = !bubblewrap && spec.landlock_abi < landlock::abi_of_scopes});
 }
 
 } // namespace boyd::adapters

@@ -16,6 +16,9 @@ namespace {
 /// Deeper than this nothing is looked for that is hidden: no path of the system's is that long.
 constexpr int deepest = 128;
 
+/// Nothing in these is written.
+constexpr std::array kernels_own{"/proc", "/sys"};
+
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), ::closedir);
@@ -37,9 +40,15 @@ class collector {
   void add(const std::string& path, bool writable, int depth = 0) {
     if (std::ranges::find(hidden_, path) != hidden_.end() || depth > deepest)
       return;
+    const auto within = [&](const char* place) { return is_within(path, place); };
+    if (writable && std::ranges::any_of(kernels_own, within))
+      writable = false;
     const bool holds_hidden =
         std::ranges::any_of(hidden_, [&](const auto& h) { return is_within(h, path); });
-    if (!holds_hidden) {
+    const bool holds_kernels = writable && std::ranges::any_of(kernels_own, [&](const char* place) {
+                                 return is_within(place, path);
+                               });
+    if (!holds_hidden && !holds_kernels) {
       found.push_back({path, writable});
       return;
     }
@@ -65,6 +74,17 @@ std::string real_path(const std::string& path) {
   return ::realpath(path.c_str(), resolved) == nullptr ? std::string() : std::string(resolved);
 }
 
+std::string granted_path(const sandbox_spec& spec, const std::string& path) {
+  auto real = real_path(path);
+  for (const auto& hidden : spec.hidden) {
+    const auto closed = real_path(hidden);
+    if (!closed.empty() && is_within(real, closed) && !is_within(path, closed) &&
+        !is_within(path, hidden))
+      return {};
+  }
+  return real;
+}
+
 bool is_within(const std::string& path, const std::string& above) {
   return above == "/" || path == above ||
          (path.size() > above.size() && path.starts_with(above) && path[above.size()] == '/');
@@ -77,7 +97,7 @@ std::vector<sandbox_grant> grants_of(const sandbox_spec& spec) {
       hidden.push_back(std::move(real));
   collector all(std::move(hidden));
   const auto take = [&](const std::string& path, bool writable) {
-    if (const auto real = real_path(path); !real.empty())
+    if (const auto real = granted_path(spec, path); !real.empty())
       all.add(real, writable);
   };
   for (const auto& path : spec.readable)

@@ -95,6 +95,29 @@ constexpr std::uint32_t own_architecture = 0; // no filter: socket() may be one 
 /// Of x86-64: the same calls for programs with short pointers.
 constexpr std::uint32_t other_numbering = 0x40000000;
 constexpr std::uint32_t io_uring_setup = 425;
+constexpr std::uint32_t io_uring_register = 427;
+constexpr std::uint32_t pidfd_send_signal = 424;
+constexpr std::uint32_t pidfd_getfd = 438;
+constexpr std::uint32_t process_madvise = 440;
+constexpr std::uint32_t process_mrelease = 448;
+
+/// Calls on a process that is named by its number, or on keys of the user.
+constexpr std::uint32_t calls_on_others[] = {
+    SYS_ptrace,      SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,    pidfd_getfd,
+    process_madvise, process_mrelease,     SYS_perf_event_open,   SYS_add_key, SYS_request_key,
+    SYS_keyctl};
+
+/// Calls whose first argument is a process's number; 0 is the caller itself.
+constexpr std::uint32_t calls_by_number[] = {
+    SYS_prlimit64,     SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
+    SYS_sched_setattr, SYS_migrate_pages,     SYS_move_pages};
+
+/// Calls on a process, a group, or all processes of a user (the greatest kind), with its number.
+struct call_on_kind {
+  std::uint32_t number;
+  std::uint32_t of_user; ///< the first argument that names a user
+};
+constexpr call_on_kind calls_on_kinds[] = {{SYS_setpriority, 2}, {SYS_ioprio_set, 3}};
 
 constexpr std::uint32_t refused(int error_number) {
   return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
@@ -118,6 +141,10 @@ class filter_program {
     add(BPF_JMP | BPF_JGE | BPF_K, least, 0, 1);
     add(BPF_RET | BPF_K, verdict, 0, 0);
   }
+  /// The `length` steps that follow are passed over unless the value is this one.
+  void skip_unless(std::uint32_t value, std::uint8_t length) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, length);
+  }
   void decide(std::uint32_t verdict) { add(BPF_RET | BPF_K, verdict, 0, 0); }
 
   int install() {
@@ -133,6 +160,40 @@ class filter_program {
   std::vector<sock_filter> steps_;
 };
 
+/// The lower half of an argument: the calls that are looked at take ints.
+constexpr std::size_t argument(std::size_t index) {
+  return offsetof(seccomp_data, args) + index * sizeof(std::uint64_t);
+}
+
+/// Expects the call's number to be loaded, and leaves it so for all other calls.
+void refuse_others(filter_program& program, bool signals) {
+  constexpr std::uint32_t no = refused(EPERM);
+  for (const auto number : calls_on_others)
+    program.decide_if(number, no);
+  for (const auto number : calls_by_number) {
+    program.skip_unless(number, 4);
+    program.load(argument(0));
+    program.decide_unless(0, no);
+    program.decide(SECCOMP_RET_ALLOW);
+  }
+  for (const auto& [number, of_user] : calls_on_kinds) {
+    program.skip_unless(number, 7);
+    program.load(argument(0));
+    program.decide_from(of_user, no);
+    program.load(argument(1));
+    program.decide_unless(0, no);
+    program.decide(SECCOMP_RET_ALLOW);
+  }
+  if (!signals)
+    return;
+  // Whose a process is cannot be seen here: all at once can be refused.
+  program.decide_if(pidfd_send_signal, refused(ENOSYS));
+  program.skip_unless(SYS_kill, 4);
+  program.load(argument(0));
+  program.decide_if(static_cast<std::uint32_t>(-1), no);
+  program.decide(SECCOMP_RET_ALLOW);
+}
+
 } // namespace
 
 bool can_filter_calls() {
@@ -141,7 +202,7 @@ bool can_filter_calls() {
 }
 
 int filter_calls(const call_filter& filter) {
-  if ((!filter.no_local_sockets && !filter.no_network) || !can_filter_calls())
+  if (!can_filter_calls())
     return 0; // whoever planned it knows, and says so
   filter_program program;
   program.load(offsetof(seccomp_data, arch));
@@ -150,7 +211,10 @@ int filter_calls(const call_filter& filter) {
 #if defined(__x86_64__)
   program.decide_from(other_numbering, refused(ENOSYS));
 #endif
-  program.decide_if(io_uring_setup, refused(EPERM));
+  for (auto number = io_uring_setup; number <= io_uring_register; ++number)
+    program.decide_if(number, refused(EPERM));
+  if (filter.no_other_processes)
+    refuse_others(program, filter.no_signals);
   program.decide_unless(SYS_socket, SECCOMP_RET_ALLOW);
   // The family is an int: the upper half of the register says nothing.
   program.load(offsetof(seccomp_data, args));

@@ -70,6 +70,10 @@ int restrict_self(int rules);
 struct call_filter {
   bool no_local_sockets = false; ///< AF_UNIX; pairs stay
   bool no_network = false;       ///< every family but netlink
+  /// Tracing, memory, limits, priorities and processors of processes other than the caller itself,
+  /// and the user's keys. A process that names itself by its number is refused, too.
+  bool no_other_processes = false;
+  bool no_signals = false; ///< beside it: signals to all at once, and by descriptors
 };
 
 /// Whether system calls can be filtered here.

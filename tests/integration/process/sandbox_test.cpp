@@ -12,6 +12,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -54,11 +55,12 @@ struct fixture {
   std::shared_ptr<process_runner> runner = make_runner();
   config::sandbox_settings settings;
   std::uint64_t open_files = 0; ///< its own limit; 0: none
+  std::string path;             ///< PATH; empty: a standard one
   std::string report;
   std::string trouble;
 
   explicit fixture(sandbox_kind kind) {
-    settings.mode = kind == sandbox_kind::bubblewrap ? mode_t_of::bubblewrap : mode_t_of::automatic;
+    settings.mode = kind == sandbox_kind::bubblewrap ? mode_t_of::bubblewrap : mode_t_of::landlock;
     std::filesystem::create_directories(workspace);
     std::filesystem::create_directories(home + "/run");
     write(home + "/boyd.yaml", "version: 1\n");
@@ -77,6 +79,10 @@ struct fixture {
     spec.cwd = workspace;
     spec.max_open_files = open_files;
     spec.environment.emplace_back("HOME", dir.file("person"));
+    if (!path.empty())
+      std::erase_if(spec.environment, [](const auto& v) { return v.first == "PATH"; });
+    if (!path.empty())
+      spec.environment.emplace_back("PATH", path);
     exec::run_identity who;
     who.home = home;
     who.kernel_home = workspace;
@@ -210,6 +216,120 @@ TEST_CASE("sandbox: a workspace above the home leaves the home closed", "[sandbo
     CHECK_FALSE(std::filesystem::exists(f.home + "/z"));
     CHECK(seen.out().find("rows") == std::string::npos);
     f.says("true");
+  });
+}
+
+TEST_CASE("case R3: the node's own process is out of reach, however it is named", "[sandbox]") {
+  with_each_kind("calls on the node", [](fixture& f) {
+    const process_mark mark;
+    recorder seen;
+    const auto started = f.runner->start(shell("exec sleep 600", mark), seen.events());
+    REQUIRE(started.has_value());
+    REQUIRE(wait_until([&] { return mark.living() == 1; }));
+    const auto read = [](const std::string& name) {
+      std::ifstream in("/proc/self/" + name);
+      return std::string((std::istreambuf_iterator<char>(in)), {});
+    };
+    const auto limits = read("limits");
+    const auto self = std::to_string(::getpid());
+    const auto nice = ::getpriority(PRIO_PROCESS, 0);
+    f.says("prlimit --pid " + self + " --fsize=1 --nofile=3; renice 19 -p " + self +
+           "; renice 19 -u " + std::to_string(::geteuid()) + "; ionice -c3 -p " + self +
+           "; taskset -p 1 " + self + "; chrt -b -p 0 " + self + "; true");
+    CHECK(read("limits") == limits);
+    CHECK(::getpriority(PRIO_PROCESS, 0) == nice);
+    // Its own it may set.
+    CHECK(
+        f.says(
+            "ulimit -n 32 && ulimit -n; nice -n 5 echo nice; "
+            "echo 'echo ran' > s && chmod +x s && ./s; sleep 60 & kill $! && wait $! 2>/dev/null; "
+            "echo $?") == "32\nnice\nran\n143\n");
+    f.says("kill -9 -1; true");
+    f.says("kill -9 " + std::to_string(::getpid()) + "; true");
+    CHECK(mark.living() == 1);
+    f.runner->signal(*started, SIGKILL);
+    REQUIRE(seen.wait());
+  });
+}
+
+TEST_CASE("case R3: modes of the home cannot be changed in bubblewrap", "[sandbox]") {
+  if (skipped(sandbox_kind::bubblewrap, "chmod of the home"))
+    return;
+  fixture f(sandbox_kind::bubblewrap);
+  f.settings.mode = mode_t_of::automatic; // it is what a machine that has both takes
+  const auto mode_of = [](const std::string& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 ? info.st_mode : 0;
+  };
+  const auto home = mode_of(f.home);
+  const auto rows = mode_of(f.home + "/boyd.db");
+  f.says("cd / && chmod 777 " + f.home + " " + f.home + "/run; chmod 0 " + f.home +
+         "/boyd.db; touch -d 2001-01-01 " + f.home + "/boyd.yaml; true");
+  CHECK(mode_of(f.home) == home);
+  CHECK(mode_of(f.home + "/boyd.db") == rows);
+  CHECK_THAT(f.report, Catch::Matchers::Contains("bwrap"));
+}
+
+TEST_CASE("case R6: the kernel's settings are not written, by root neither", "[sandbox]") {
+  const auto text = [](const std::string& path) {
+    std::ifstream in(path);
+    return std::string((std::istreambuf_iterator<char>(in)), {});
+  };
+  const std::string pattern = "/proc/sys/kernel/core_pattern";
+  const auto before = text(pattern);
+  const std::string attack = "echo '|/bin/false' > " + pattern +
+                             "; for f in /proc/sysrq-trigger /proc/irq/default_smp_affinity "
+                             "/sys/kernel/mm/ksm/run /sys/fs/cgroup/cgroup.procs; do "
+                             "{ echo 0 > $f && echo wrote $f; } 2>/dev/null; done; "
+                             "head -c 1 /proc/kcore >/dev/null 2>&1 && [ -s /proc/kcore ] && "
+                             "echo read kcore; mount -t tmpfs t /mnt 2>/dev/null && echo mounted; "
+                             "mknod m b 8 0 2>/dev/null && echo made; true";
+  const auto restore = [&] {
+    if (text(pattern) != before)
+      std::ofstream(pattern) << before;
+  };
+  with_each_kind("the kernel's settings", [&](fixture& f) {
+    SECTION("as it is") {}
+    SECTION("with more than is good granted") {
+      f.settings.writable = {"/proc", "/sys", "/proc/sys/kernel"};
+    }
+    const auto said = f.says("exec 2>/dev/null; " + attack);
+    CHECK(said.find("wrote") == std::string::npos);
+    CHECK(said == "");
+    CHECK(text(pattern) == before);
+    restore();
+  });
+  SECTION("limits alone") {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (adapters::enter_sandbox(sandbox_spec{}) != 0)
+        ::_exit(101);
+      ::execl("/bin/sh", "sh", "-c", ("! echo '|/bin/false' > " + pattern).c_str(), nullptr);
+      ::_exit(102);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(text(pattern) == before);
+    restore();
+  }
+}
+
+TEST_CASE("case R6: bubblewrap works where PATH goes through links", "[sandbox]") {
+  with_each_kind("links in PATH", [](fixture& f) {
+    const auto real = f.dir.file("far/tools-1.2/bin");
+    std::filesystem::create_directories(real);
+    write(real + "/hello", "#!/bin/sh\necho hello\n");
+    std::filesystem::permissions(real + "/hello", std::filesystem::perms::owner_all);
+    std::filesystem::create_directory_symlink("far/tools-1.2", f.dir.file("tools"));
+    std::filesystem::create_directory_symlink(f.dir.file("tools"), f.dir.file("current"));
+    std::filesystem::create_directory_symlink("nowhere", f.dir.file("dangling"));
+    f.path = f.dir.file("current/bin") + ":" + f.dir.file("dangling") + ":/bin:/usr/bin";
+    CHECK(f.says("hello && ls /usr > /dev/null && echo well") == "hello\nwell\n");
+    // A link that somebody made in the workspace opens nothing that is hidden.
+    std::filesystem::create_directory_symlink(f.home, f.workspace + "/bin");
+    f.path = f.workspace + "/bin:/bin:/usr/bin";
+    CHECK(f.says("cat bin/boyd.db " + f.home + "/boyd.db 2>/dev/null; true") == "");
   });
 }
 
