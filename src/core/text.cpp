@@ -73,6 +73,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 } // namespace
 
+std::size_t utf8_length(std::string_view text) noexcept {
+  const auto first = text.empty() ? step{0, false} : step_at(text);
+  return first.valid ? first.length : 0;
+}
+
 std::size_t count_characters(std::string_view utf8) noexcept {
   std::size_t count = 0;
   while (!utf8.empty()) {

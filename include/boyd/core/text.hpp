@@ -17,6 +17,9 @@ std::string_view cut_characters(std::string_view utf8, std::size_t characters) n
 /// NUL bytes are replaced too.
 std::string sanitize_utf8(std::string_view bytes);
 
+/// The length of the well-formed UTF-8 sequence that `text` begins with; 0 when there is none.
+std::size_t utf8_length(std::string_view text) noexcept;
+
 /// Without leading and trailing ASCII white space.
 std::string_view trim(std::string_view text) noexcept;
 
