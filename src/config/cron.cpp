@@ -147,6 +147,18 @@ result<std::bitset<N>> parse_field(const field_rule& rule, std::string_view text
   return bits;
 }
 
+/// `*`, or all of the field's values as one range, with or without a step; also as a part of a
+/// list.
+bool is_star(const field_rule& rule, std::string_view text) {
+  for (const auto part : split(text, ',')) {
+    const auto slash = part.find('/');
+    const auto range = parse_span(rule, part.substr(0, slash), slash != std::string_view::npos);
+    if (range && range->from == rule.low && range->to == rule.high)
+      return true;
+  }
+  return false;
+}
+
 /// False when no day of any chosen month exists and the weekday cannot stand in for it.
 bool can_fire(const cron_fields& f) {
   if (!f.day_star && !f.weekday_star) {
@@ -259,6 +271,8 @@ result<cron_fields> parse_cron(std::string_view text) {
                   parts[2].starts_with('*'),
                   parts[4].starts_with('*'),
                   std::nullopt};
+  out.minute_star = minute->all() || is_star(field_rules()[0], parts[0]);
+  out.hour_star = hour->all() || is_star(field_rules()[1], parts[1]);
   if (!can_fire(out)) {
     return refuse(field_rules()[2],
                   "no chosen month has such a day, the schedule would never fire");

@@ -69,47 +69,126 @@ bool schedule_rule::day_matches(local_days day) const {
   return fields_.day_star || fields_.weekday_star ? in_month && in_week : in_month || in_week;
 }
 
-utc_time schedule_rule::moment(local_days day, std::size_t hour, std::size_t minute) const {
+time_zone::mapping schedule_rule::moment(reading how, local_days day, std::size_t hour,
+                                         std::size_t minute) const {
   const local_seconds local =
       local_seconds{day} + std::chrono::hours{hour} + std::chrono::minutes{minute};
-  return zone_->to_utc(local).first;
+  if (how != reading::civil)
+    return zone_->to_utc(local);
+  const std::chrono::sys_seconds t{local.time_since_epoch()};
+  return {time_zone::mapping::unique, t, t};
 }
 
-// Civil times map to moments in ascending order (a skipped one to the jump, a repeated one to its
-// first pass), so an hour or a day whose last minute is too early is passed over as a whole.
+local_days schedule_rule::day_of(reading how, utc_time t) const {
+  const auto second = std::chrono::floor<seconds>(t);
+  return std::chrono::floor<days>(how == reading::civil ? local_seconds{second.time_since_epoch()}
+                                                        : zone_->to_local(second));
+}
 
-std::optional<utc_time> schedule_rule::first_in_day(local_days day, utc_time after) const {
-  if (moment(day, last_hour, last_minute) <= after)
+// In each reading civil times map to moments in ascending order (a skipped one to the jump), so an
+// hour or a day whose last minute is too early is passed over as a whole.
+
+std::optional<utc_time> schedule_rule::first_in_day(reading how, local_days day,
+                                                    utc_time after) const {
+  const auto at = [&](std::size_t hour, std::size_t minute) -> utc_time {
+    const auto m = moment(how, day, hour, minute);
+    return how == reading::later ? m.second : m.first;
+  };
+  if (at(last_hour, last_minute) <= after)
     return std::nullopt;
   for (std::size_t hour = 0; hour <= last_hour; ++hour) {
-    if (!fields_.hour.test(hour) || moment(day, hour, last_minute) <= after)
+    if (!fields_.hour.test(hour) || at(hour, last_minute) <= after)
       continue;
-    for (std::size_t minute = 0; minute <= last_minute; ++minute) {
-      if (!fields_.minute.test(minute))
-        continue;
-      const utc_time t = moment(day, hour, minute);
-      if (t > after)
-        return t;
-    }
+    for (std::size_t minute = 0; minute <= last_minute; ++minute)
+      if (fields_.minute.test(minute) && at(hour, minute) > after && fires(how, day, hour, minute))
+        return at(hour, minute);
   }
   return std::nullopt;
 }
 
-std::optional<utc_time> schedule_rule::last_in_day(local_days day, utc_time until) const {
-  if (moment(day, 0, 0) > until)
+std::optional<utc_time> schedule_rule::last_in_day(reading how, local_days day,
+                                                   utc_time until) const {
+  const auto at = [&](std::size_t hour, std::size_t minute) -> utc_time {
+    const auto m = moment(how, day, hour, minute);
+    return how == reading::later ? m.second : m.first;
+  };
+  if (at(0, 0) > until)
     return std::nullopt;
   for (std::size_t hour = last_hour + 1; hour-- > 0;) {
-    if (!fields_.hour.test(hour) || moment(day, hour, 0) > until)
+    if (!fields_.hour.test(hour) || at(hour, 0) > until)
       continue;
-    for (std::size_t minute = last_minute + 1; minute-- > 0;) {
-      if (!fields_.minute.test(minute))
-        continue;
-      const utc_time t = moment(day, hour, minute);
-      if (t <= until)
-        return t;
-    }
+    for (std::size_t minute = last_minute + 1; minute-- > 0;)
+      if (fields_.minute.test(minute) && at(hour, minute) <= until && fires(how, day, hour, minute))
+        return at(hour, minute);
   }
   return std::nullopt;
+}
+
+/// A time that is skipped fires at the jump only where it is a fixed one.
+bool schedule_rule::fires(reading how, local_days day, std::size_t hour, std::size_t minute) const {
+  return how == reading::once || moment(how, day, hour, minute).kind != time_zone::mapping::skipped;
+}
+
+std::optional<utc_time> schedule_rule::search_on(reading how, utc_time after) const {
+  // Back a day or two: the civil date can run ahead of the moments that are still to come.
+  const auto start = day_of(how, after) - days{2};
+  for (days offset{0}; offset <= search_span; ++offset)
+    if (day_matches(start + offset))
+      if (const auto found = first_in_day(how, start + offset, after))
+        return found;
+  return std::nullopt;
+}
+
+std::optional<utc_time> schedule_rule::search_back(reading how, utc_time until) const {
+  const auto start = day_of(how, until) + days{2};
+  for (days offset{0}; offset <= search_span; ++offset)
+    if (day_matches(start - offset))
+      if (const auto found = last_in_day(how, start - offset, until))
+        return found;
+  return std::nullopt;
+}
+
+/// The first matching minute after `t` that the clock shows, for the first or the second time.
+std::optional<utc_time> schedule_rule::shown_after(utc_time t) const {
+  const auto earlier = search_on(reading::earlier, t);
+  const auto later = search_on(reading::later, t);
+  return earlier && later ? std::min(*earlier, *later) : earlier;
+}
+
+std::optional<utc_time> schedule_rule::shown_until(utc_time t) const {
+  const auto earlier = search_back(reading::earlier, t);
+  const auto later = search_back(reading::later, t);
+  return earlier && later ? std::max(*earlier, *later) : earlier;
+}
+
+/// The moment between two shown slots at which the clock changes, where that makes the pause
+/// between them longer than the same two pauses are by the civil clock.
+std::optional<utc_time> schedule_rule::made_up(std::optional<utc_time> last,
+                                               std::optional<utc_time> next) const {
+  if (!last || !next)
+    return std::nullopt;
+  const auto local = [&](utc_time t) {
+    return utc_time{zone_->to_local(std::chrono::floor<seconds>(t)).time_since_epoch()};
+  };
+  const auto offset = [&](utc_time t) { return local(t) - std::chrono::floor<seconds>(t); };
+  const auto before = offset(*last);
+  const auto behind = offset(*next);
+  if (before == behind)
+    return std::nullopt;
+  const auto on = search_on(reading::civil, local(*last));
+  const auto back = search_back(reading::civil, local(*next) - milliseconds{1});
+  if (!on || !back || *next - *last <= std::max(*on - local(*last), local(*next) - *back))
+    return std::nullopt;
+  auto low = std::chrono::floor<seconds>(*last);
+  auto high = std::chrono::floor<seconds>(*next);
+  while (high - low > seconds{1}) {
+    const auto middle = low + (high - low) / 2;
+    (offset(middle) == before ? low : high) = middle;
+  }
+  // A longer day alone is no reason: a schedule of certain hours keeps them.
+  if (behind < before && !(fields_.hour_star && day_matches(day_of(reading::once, high))))
+    return std::nullopt;
+  return high;
 }
 
 std::optional<utc_time> schedule_rule::next_after(utc_time t) const {
@@ -118,16 +197,11 @@ std::optional<utc_time> schedule_rule::next_after(utc_time t) const {
     return std::nullopt;
   if (fields_.every)
     return floor_to(t, *fields_.every) + *fields_.every;
-  // One day back: the civil date can run ahead of the moments that are still to come.
-  const auto start =
-      std::chrono::floor<days>(zone_->to_local(std::chrono::floor<seconds>(t))) - days{1};
-  for (days offset{0}; offset <= search_span; ++offset) {
-    if (!day_matches(start + offset))
-      continue;
-    if (const auto found = first_in_day(start + offset, t))
-      return found;
-  }
-  return std::nullopt;
+  if (!fields_.is_pace())
+    return search_on(reading::once, t);
+  const auto next = shown_after(t);
+  const auto change = made_up(shown_until(t), next);
+  return change && *change > t ? change : next;
 }
 
 std::optional<utc_time> schedule_rule::latest_at_or_before(utc_time t) const {
@@ -136,15 +210,11 @@ std::optional<utc_time> schedule_rule::latest_at_or_before(utc_time t) const {
     return std::nullopt;
   if (fields_.every)
     return floor_to(t, *fields_.every);
-  const auto start =
-      std::chrono::floor<days>(zone_->to_local(std::chrono::floor<seconds>(t))) + days{1};
-  for (days offset{0}; offset <= search_span; ++offset) {
-    if (!day_matches(start - offset))
-      continue;
-    if (const auto found = last_in_day(start - offset, t))
-      return found;
-  }
-  return std::nullopt;
+  if (!fields_.is_pace())
+    return search_back(reading::once, t);
+  const auto last = shown_until(t);
+  const auto change = made_up(last, shown_after(t));
+  return change && *change <= t ? change : last;
 }
 
 utc_time schedule_rule::due_at(std::string_view owner, utc_time slot) const {

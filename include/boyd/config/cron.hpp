@@ -28,6 +28,12 @@ struct cron_fields {
   bool day_star = false;             ///< the day field began with `*`
   bool weekday_star = false;         ///< the weekday field began with `*`
   std::optional<milliseconds> every; ///< set for "@every …": a fixed period, no civil time
+  /// The field is `*` or a step of it, also when written as a range of all values ("0-59/10").
+  bool minute_star = false;
+  bool hour_star = false;
+
+  /// The schedule is a pace, which changes of the clock do not interrupt (SPEC §3).
+  bool is_pace() const noexcept { return minute_star || hour_star; }
 
   bool operator==(const cron_fields&) const = default;
 };

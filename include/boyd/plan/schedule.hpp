@@ -6,6 +6,8 @@
 #include "boyd/core/time.hpp"
 #include "boyd/ports/time_zones.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -15,10 +17,12 @@ namespace boyd::plan {
 /// A schedule that was read and tied to its time zone. A value; immutable. Threads: any.
 ///
 /// A slot is the moment a schedule names, without jitter: the same on every node, and the identity
-/// of the ledger's row. Rules for the change of the clocks (SPEC §3): a local time that is skipped
-/// fires once, at the moment of the jump (where it falls together with what is due then anyway); a
-/// local time that is repeated fires the first time only. So a repeated hour is silent the second
-/// time, also for "*/10 * * * *"; who needs an even pace uses `tz: UTC` or "@every".
+/// of the ledger's row. Rules for the change of the clocks (SPEC §3):
+/// - With a fixed hour and minute, a local time that is skipped fires once, at the moment of the
+///   jump (where it falls together with what is due then anyway), a repeated one the first time.
+/// - With a star as minute or hour (config::cron_fields::is_pace) every matching minute that the
+///   clock shows fires, also when it comes again. Where a change of the clock would make the pause
+///   longer than the schedule has it, the moment of the change fires as well.
 /// "@every" counts from 1970-01-01T00:00:00Z, so that all processes agree on its slots.
 class schedule_rule {
  public:
@@ -44,10 +48,24 @@ class schedule_rule {
   schedule_rule(config::schedule settings, config::cron_fields fields,
                 std::shared_ptr<const time_zone> zone);
 
+  /// How a civil time becomes a moment. `once`: see above, of fixed times. `earlier` and `later`:
+  /// of a repeated time the one or the other, of a skipped one none. `civil`: as if local were UTC.
+  enum class reading : std::uint8_t { once, earlier, later, civil };
+
   bool day_matches(std::chrono::local_days day) const;
-  utc_time moment(std::chrono::local_days day, std::size_t hour, std::size_t minute) const;
-  std::optional<utc_time> first_in_day(std::chrono::local_days day, utc_time after) const;
-  std::optional<utc_time> last_in_day(std::chrono::local_days day, utc_time until) const;
+  time_zone::mapping moment(reading how, std::chrono::local_days day, std::size_t hour,
+                            std::size_t minute) const;
+  bool fires(reading how, std::chrono::local_days day, std::size_t hour, std::size_t minute) const;
+  std::chrono::local_days day_of(reading how, utc_time t) const;
+  std::optional<utc_time> first_in_day(reading how, std::chrono::local_days day,
+                                       utc_time after) const;
+  std::optional<utc_time> last_in_day(reading how, std::chrono::local_days day,
+                                      utc_time until) const;
+  std::optional<utc_time> search_on(reading how, utc_time after) const;
+  std::optional<utc_time> search_back(reading how, utc_time until) const;
+  std::optional<utc_time> shown_after(utc_time t) const;
+  std::optional<utc_time> shown_until(utc_time t) const;
+  std::optional<utc_time> made_up(std::optional<utc_time> last, std::optional<utc_time> next) const;
 
   config::schedule settings_;
   config::cron_fields fields_;
