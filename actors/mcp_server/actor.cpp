@@ -74,6 +74,7 @@ void send_call(self_pointer self, const std::string& ticket) {
   mcp::server_call call;
   call.key = ticket;
   call.timeout = s.order.definition.call_timeout;
+  call.longest = s.order.definition.call_limit;
   using kind = mcp::offered_tool::kind_t;
   if (tool->kind == kind::list_resources) {
     call.kind = mcp::server_call::kind_t::list_resources;
@@ -376,7 +377,7 @@ tools_promise tools_of(self_pointer self) {
   }
   if (s.session)
     perform(self, s.session->refresh(now_of(self)));
-  if (s.usable)
+  if (s.usable && s.session && s.session->is_ready())
     answer<server_tools>(promise, server_tools{{}, s.tools});
   else if (!s.refused.empty() && s.session && s.session->is_ready())
     answer<server_tools>(promise, fail(errc::refused, s.refused, s.order.key));
@@ -437,7 +438,10 @@ mcp_server_status status_of(self_pointer self, bool with_tools) {
     r.says = told(self, std::string(trim(s.session->server_says())));
     r.tool_count = s.tools.size();
   }
-  r.state = s.usable             ? "ready"
+  const bool ready = s.session && s.session->is_ready();
+  if (s.usable && !ready)
+    r.problem = "the server has forgotten the session; a new handshake is under way";
+  r.state = s.usable && ready    ? "ready"
             : !s.refused.empty() ? "changed"
             : s.session          ? "starting"
                                  : "unreachable";

@@ -321,6 +321,9 @@ void perform_http(self_pointer self, mcp::http_effects effects) {
     } else if (auto* gone = std::get_if<mcp::http_effect::undelivered>(&any)) {
       if (s.session)
         perform(self, s.session->on_undelivered(gone->id, gone->why, now_of(self)));
+    } else if (std::holds_alternative<mcp::http_effect::session_lost>(any)) {
+      if (s.session)
+        perform(self, s.session->on_session_lost(now_of(self)));
     } else if (auto* note = std::get_if<mcp::http_effect::note>(&any)) {
       log_note(self, false, note->text);
     }

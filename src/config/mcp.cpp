@@ -141,6 +141,7 @@ mcp_server mcp_server_of(const pass& p, const std::string& name, const tree& t) 
   out.optional = flag(t, "optional");
   out.start_timeout = duration(t, "start_timeout");
   out.call_timeout = duration(t, "call_timeout");
+  out.call_limit = duration(t, "call_limit");
   out.idle_timeout = duration(t, "idle_timeout");
   return out;
 }

@@ -32,6 +32,9 @@ constexpr int http_unauthorized = 401;
 constexpr int http_forbidden = 403;
 constexpr int http_not_found = 404;
 constexpr int http_no_method = 405;
+constexpr int http_bad_request = 400;
+constexpr int http_gone = 410;
+constexpr int http_server_error = 500;
 
 std::string header(const http_head& head, std::string_view name) {
   const auto it = std::ranges::find(head.headers, name, &http_headers::value_type::first);
@@ -50,7 +53,9 @@ struct exchange_t {
   std::optional<std::int64_t> id; ///< of the request that it brings the answer of
   bool begins_session = false;    ///< its answer's head names the session
   bool modern = false;
-  std::string session; ///< that it was sent in; empty: none
+  std::string session;   ///< that it was sent in; empty: none
+  bool was_open = false; ///< a stream of the server's own words, in that session
+  bool greets = false;   ///< part of the handshake
   http_head head;
   bool stream = false;
   std::string body;
@@ -117,10 +122,13 @@ struct http_link::impl {
   void take_message(exchange_t& e, const std::string& text) {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos)
       return; // primes the stream to be taken up again
-    if (e.id)
-      if (const auto m = read_message(text))
-        if (const auto* r = std::get_if<rpc_response>(&*m))
-          e.answered = e.answered || (r->id && *r->id == rpc_id(*e.id));
+    if (e.id) {
+      const auto m = read_message(text);
+      if (const auto* r = m ? std::get_if<rpc_response>(&*m) : nullptr)
+        e.answered = e.answered || !r->id || number_of(*r->id) == e.id;
+      else if (!m)
+        e.answered = e.answered || look_at_unreadable(text).is_answer;
+    }
     out.emplace_back(http_effect::message{text, e.id});
   }
 
@@ -135,6 +143,27 @@ struct http_link::impl {
   void ended(exchange_t e, const result<void>& transport, steady_time now);
   bool take_up(exchange_t& e, steady_time now);
 };
+
+namespace {
+
+/// Whether a refusal says that the server does not know the session: 404 as the protocol has it, or
+/// 400 (and its kin) as many servers have it, unless its words are about another matter.
+bool is_session_lost(const exchange_t& e) {
+  const int status = e.head.status;
+  if (e.session.empty() || status < http_bad_request || status >= http_server_error ||
+      status == http_unauthorized || status == http_forbidden || status == http_no_method)
+    return false;
+  if (status == http_not_found || status == http_gone)
+    return true;
+  const auto m = read_message(e.body);
+  const auto* r = m ? std::get_if<rpc_response>(&*m) : nullptr;
+  if (r != nullptr && r->error)
+    return names_lost_session(*r->error) ||
+           (status == http_bad_request && !r->id && r->error->code != rpc_code::parse_error);
+  return status == http_bad_request || names_lost_session({0, e.body, {}});
+}
+
+} // namespace
 
 /// The answer is no success.
 void http_link::impl::ended_badly(const exchange_t& e) {
@@ -151,11 +180,11 @@ void http_link::impl::ended_badly(const exchange_t& e) {
   // Last, so that a secret which the cut goes through is found.
   if (why.error)
     why.what += "; it says: " + std::string(cut_characters(why.error->message, 500));
-  if (e.head.status == http_not_found && !e.session.empty()) {
-    why.session_gone = true;
-    why.session_renewed = e.session != session_id;
-  }
+  why.session_gone = is_session_lost(e);
+  const bool lost_outside = why.session_gone && !e.id && e.session == session_id && !e.greets;
   refuse(e, std::move(why));
+  if (lost_outside)
+    out.emplace_back(http_effect::session_lost{});
 }
 
 /// Whether a broken stream is to be taken up again.
@@ -179,8 +208,16 @@ void http_link::impl::ended(exchange_t e, const result<void>& transport, steady_
   if (e.what == purpose::farewell || e.answered)
     return;
   const int status = e.head.status;
-  if (e.what == purpose::listen && status == http_not_found && e.session != session_id)
-    return get(std::move(e)); // of the session before
+  if (e.what == purpose::listen && e.was_open && is_session_lost(e)) {
+    if (e.session != session_id && !session_id.empty()) {
+      e.was_open = false;
+      return get(std::move(e)); // of the session before
+    }
+    listens = false; // begun again behind the new handshake
+    if (!session_id.empty())
+      out.emplace_back(http_effect::session_lost{});
+    return;
+  }
   if (e.what == purpose::listen &&
       (status == http_no_method || (status >= 400 && !session_id.empty()) ||
        (status != 0 && !e.stream))) {
@@ -230,6 +267,7 @@ http_effects http_link::send(const effect::send& what, era_t era, const std::str
   e.id = what.id;
   e.modern = era == era_t::modern || what.method == "server/discover";
   e.begins_session = what.method == "initialize";
+  e.greets = e.begins_session || what.method == "notifications/initialized";
   if (e.modern) {
     r.headers.emplace_back("MCP-Protocol-Version",
                            version.empty() ? std::string(modern_version) : version);
@@ -306,6 +344,7 @@ http_effects http_link::on_head(std::uint64_t exchange, const http_head& head,
   e.head = head;
   const bool well = head.status >= http_ok && head.status < http_redirect;
   e.stream = well && is_event_stream(head);
+  e.was_open = e.was_open || (e.stream && e.what == purpose::listen);
   if (well && e.begins_session)
     if (auto id = header(head, "mcp-session-id");
         id.size() <= session_id_bytes &&

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "boyd/core/text.hpp"
+#include "boyd/mcp/json_rpc.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,5 +38,8 @@ inline std::string text_in(const json& object, const char* name) {
   const auto& value = member(object, name);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
+
+/// An id as a message has it: a text or a whole number, also one that is written as 1.0.
+std::optional<rpc_id> id_in(const json& value);
 
 } // namespace boyd::mcp

@@ -81,11 +81,19 @@ std::int64_t session::impl::request(open_request r, const std::string& method, j
   e.name = name;
   e.stays_open = r.kind == open_request::kind_t::listen;
   e.patience = std::max(r.deadline - now, milliseconds{1});
+  if (r.kind == open_request::kind_t::call) {
+    params["_meta"]["progressToken"] = id;
+    // The session ends it in time: progress and people's answers make it longer.
+    e.patience = std::max(e.patience, calls.at(r.key).longest - now);
+    if (o.asks)
+      e.patience += o.question_timeout;
+  }
   if (method == "tools/call")
     if (const auto tool = std::ranges::find(tools, name, &server_tool::name); tool != tools.end())
       e.param_headers = param_headers_of(tool->headers, dump(member(params, "arguments")));
   e.text = to_text(rpc_request{id, method, dump(params)});
   out.emplace_back(std::move(e));
+  r.greeting = greetings;
   requests.emplace(id, std::move(r));
   return id;
 }
@@ -144,13 +152,21 @@ void session::impl::odd(const std::string& what) {
 
 // -- what comes in -------------------------------------------------------------------------------
 
-void session::impl::on_response(const rpc_response& r, steady_time now) {
+void session::impl::on_response(const rpc_response& r, steady_time now,
+                                std::optional<std::int64_t> via) {
   if (!r.id) {
     // Only an error comes without an id: the server could not read something of ours.
-    return odd("the server could not read a message: " + short_text(r.error->message));
+    const auto only = only_request(via);
+    if (only && names_lost_session(*r.error))
+      return on_response({rpc_id(*only), {}, r.error}, now, via);
+    auto why = refused_by(*r.error);
+    why.what = "the server could not read a message: " + why.what;
+    if (!only || !end_unread(*only, std::move(why), now))
+      odd("the server could not read a message: " + short_text(r.error->message));
+    return;
   }
-  const auto* number = std::get_if<std::int64_t>(&*r.id);
-  const auto it = number == nullptr ? requests.end() : requests.find(*number);
+  const auto number = number_of(*r.id);
+  const auto it = number ? requests.find(*number) : requests.end();
   if (it == requests.end())
     return; // late: nobody waits for it any more
   const auto open = it->second;
@@ -175,6 +191,8 @@ void session::impl::on_response(const rpc_response& r, steady_time now) {
   case kind::tools:
     if (!r.error)
       return on_tools(parse(r.result_json), now);
+    if (now_in == phase::ready && era == era_t::legacy && names_lost_session(*r.error))
+      return greet_again(now);
     if (now_in == phase::listing)
       return fail_session({errc::refused,
                            "the server does not list its tools: " + short_text(r.error->message),
@@ -197,6 +215,8 @@ void session::impl::on_response(const rpc_response& r, steady_time now) {
   call->second.request.reset();
   if (!r.error)
     return on_call_result(open.key, r.result_json, now);
+  if (era != era_t::modern && !call->second.sent_again && names_lost_session(*r.error))
+    return on_session_gone(call->second, open.greeting, now);
   finish_call(open.key, fail(refused_by(*r.error)));
 }
 
@@ -207,6 +227,8 @@ void session::impl::on_notification(const rpc_notification& n, steady_time now) 
       list_tools(now);
     else
       list_again = true;
+  } else if (n.method == "notifications/progress") {
+    on_progress(params, now);
   } else if (n.method == "notifications/message") {
     const auto& data = member(params, "data");
     const auto level = text_in(params, "level");
@@ -214,13 +236,10 @@ void session::impl::on_notification(const rpc_notification& n, steady_time now) 
     note(warn, "says: " + short_text(data.is_string() ? data.get<std::string>() : dump(data)));
   } else if (n.method == "notifications/cancelled") {
     // In the handshake era a server takes a question of its own back.
-    const auto& id = member(params, "requestId");
+    const auto id = id_in(member(params, "requestId"));
     for (auto q = questions.begin(); q != questions.end(); ++q) {
-      const bool same =
-          q->second.request &&
-          ((id.is_string() && *q->second.request == rpc_id(id.get<std::string>())) ||
-           (id.is_number_integer() && *q->second.request == rpc_id(id.get<std::int64_t>())));
-      if (!same)
+      const auto& its = q->second.request;
+      if (!id || !its || (*its != *id && (!number_of(*id) || number_of(*its) != number_of(*id))))
         continue;
       out.emplace_back(effect::withdraw{q->first});
       questions.erase(q);
@@ -253,7 +272,7 @@ void session::impl::on_one(const rpc_message& m, steady_time now, std::optional<
   if (now_in == phase::over)
     return;
   if (const auto* response = std::get_if<rpc_response>(&m))
-    on_response(*response, now);
+    on_response(*response, now, via);
   else if (const auto* notification = std::get_if<rpc_notification>(&m))
     on_notification(*notification, now);
   else
@@ -280,26 +299,32 @@ session_effects session::on_message(std::string_view text, steady_time now,
   auto& s = *impl_;
   if (s.now_in == impl::phase::over)
     return {};
+  s.on_text(text, now, via);
+  return s.take();
+}
+
+void session::impl::on_text(std::string_view text, steady_time now,
+                            std::optional<std::int64_t> via) {
   if (const auto first = text.find_first_not_of(" \t\r\n");
       first != std::string_view::npos && text[first] == '[') {
     const auto all = text.size() <= message_bytes && check_json_depth(text) ? parse(text) : json();
-    if (!all.is_array() || all.size() > most_in_batch) {
-      s.odd("what it sent is no batch of messages");
-      return s.take();
+    if (all.is_array() && all.size() <= most_in_batch) {
+      for (const auto& one : all)
+        on_text(one.is_array() ? std::string("[") : dump(one), now, via);
+      return;
     }
-    for (const auto& one : all) {
-      if (auto m = read_message(dump(one)))
-        s.on_one(*m, now, via);
-      else
-        s.odd(m.error().what);
-    }
-    return s.take();
   }
-  if (auto m = read_message(text))
-    s.on_one(*m, now, via);
-  else
-    s.odd(m.error().what);
-  return s.take();
+  auto m = read_message(text);
+  if (m)
+    return on_one(*m, now, via);
+  const auto seen = look_at_unreadable(text);
+  const auto id = seen.id ? seen.id : only_request(via);
+  error why{errc::parse_error,
+            "the server's answer cannot be read: " + m.error().what,
+            {},
+            "the server is at fault: look at what it writes"};
+  if (!seen.is_answer || !id || !end_unread(*id, std::move(why), now))
+    odd(m.error().what);
 }
 
 session_effects session::on_undelivered(std::int64_t id, const delivery_failure& why,
@@ -341,7 +366,7 @@ session_effects session::on_undelivered(std::int64_t id, const delivery_failure&
       break;
     call->second.request.reset();
     if (why.session_gone && !call->second.sent_again) {
-      s.on_session_gone(call->second, why, now);
+      s.on_session_gone(call->second, open.greeting, now);
     } else if (why.error) {
       s.finish_call(open.key, fail(refused_by(*why.error)));
     } else {
@@ -350,6 +375,13 @@ session_effects session::on_undelivered(std::int64_t id, const delivery_failure&
     break;
   }
   }
+  return s.take();
+}
+
+session_effects session::on_session_lost(steady_time now) {
+  auto& s = *impl_;
+  if (s.now_in == impl::phase::ready && s.era == era_t::legacy)
+    s.greet_again(now);
   return s.take();
 }
 
@@ -365,8 +397,8 @@ session_effects session::call(server_call what, steady_time now) {
     return s.take();
   }
   open_call c;
-  c.deadline = now + what.timeout;
   c.what = std::move(what);
+  s.allow_time(c, now);
   s.calls.emplace(key, std::move(c));
   if (s.now_in == impl::phase::ready)
     s.start_call(key, now);
@@ -406,11 +438,15 @@ session_effects session::on_time(steady_time now) {
     if (c.asked.empty() && c.deadline <= now)
       late.push_back(key);
   for (const auto& key : late) {
-    const auto patience = s.calls.at(key).what.timeout;
+    const auto c = s.calls.at(key);
+    const bool too_long = c.deadline >= c.longest && c.what.longest > c.what.timeout;
     s.drop_call(key, "it took too long", now);
     s.out.emplace_back(effect::call_done{
-        key,
-        fail(errc::timed_out, "the server did not answer within " + format_duration(patience))});
+        key, too_long
+                 ? fail(errc::timed_out, "the server told of progress, but did not finish within " +
+                                             format_duration(c.what.longest))
+                 : fail(errc::timed_out,
+                        "the server did not answer within " + format_duration(c.what.timeout))});
   }
   std::vector<std::uint64_t> unanswered;
   for (const auto& [number, q] : s.questions)

@@ -67,6 +67,28 @@ void session::impl::start_call(const std::string& key, steady_time now) {
                       std::move(params), name, now);
 }
 
+/// From now on the server has its whole time.
+void session::impl::allow_time(open_call& c, steady_time now) {
+  c.deadline = now + c.what.timeout;
+  c.longest = now + std::max(c.what.timeout, c.what.longest);
+}
+
+/// A word of progress keeps its call alive, within bounds.
+void session::impl::on_progress(const json& params, steady_time now) {
+  const auto& token = member(params, "progressToken");
+  const auto id = id_in(token);
+  const auto number = id ? number_of(*id) : std::nullopt;
+  const auto open = number ? requests.find(*number) : requests.end();
+  if (open == requests.end() || open->second.kind != open_request::kind_t::call)
+    return;
+  const auto it = calls.find(open->second.key);
+  if (it == calls.end() || it->second.request != number)
+    return;
+  auto& c = it->second;
+  c.deadline = std::max(c.deadline, std::min(now + c.what.timeout, c.longest));
+  open->second.deadline = c.deadline;
+}
+
 void session::impl::finish_call(const std::string& key, result<std::string> r) {
   const auto it = calls.find(key);
   if (it == calls.end())
@@ -83,10 +105,12 @@ void session::impl::finish_call(const std::string& key, result<std::string> r) {
 
 /// The call was not done: once more, in a new session. One that is refused there as well has failed
 /// for another reason, or the server would be asked for ever.
-void session::impl::on_session_gone(open_call& c, const delivery_failure& why, steady_time now) {
+void session::impl::on_session_gone(open_call& c, int greeting, steady_time now) {
   c.sent_again = true;
   const auto key = c.what.key;
-  if (now_in == phase::ready && why.session_renewed)
+  c.request.reset();
+  allow_time(c, now);
+  if (now_in == phase::ready && greeting != greetings)
     return start_call(key, now);
   waiting.push_back(key);
   if (now_in == phase::ready)
@@ -126,6 +150,60 @@ void session::impl::on_call_result(const std::string& key, std::string result_js
     return on_input_required(key, all, now);
   finish_call(key, fail(errc::parse_error, "the server answers with a type of result that is not "
                                            "known here"));
+}
+
+/// The request that an answer without a readable id is for: the one on whose stream it came, else
+/// the only one that is open.
+std::optional<std::int64_t> session::impl::only_request(std::optional<std::int64_t> via) const {
+  if (via)
+    return requests.contains(*via) ? via : std::nullopt;
+  std::optional<std::int64_t> only;
+  for (const auto& [id, r] : requests) {
+    if (r.kind == open_request::kind_t::listen)
+      continue;
+    if (only)
+      return std::nullopt;
+    only = id;
+  }
+  return only;
+}
+
+/// The answer to a request came and cannot be read: nobody waits for it any longer. True: the
+/// request was open.
+bool session::impl::end_unread(std::int64_t id, error why, steady_time now) {
+  const auto it = requests.find(id);
+  if (it == requests.end())
+    return false;
+  const auto open = it->second;
+  requests.erase(it);
+  using kind = open_request::kind_t;
+  switch (open.kind) {
+  case kind::discover:
+    if (now_in == phase::probing)
+      initialize(now);
+    break;
+  case kind::initialize:
+    fail_session(std::move(why));
+    break;
+  case kind::tools:
+    if (now_in == phase::listing) {
+      fail_session(std::move(why));
+    } else {
+      note(true, "its tools cannot be listed again: " + why.what);
+      end_listing(now);
+    }
+    break;
+  case kind::listen:
+    listen_at = now + 30s;
+    break;
+  case kind::call:
+    if (const auto call = calls.find(open.key); call != calls.end()) {
+      call->second.request.reset();
+      finish_call(open.key, fail(std::move(why)));
+    }
+    break;
+  }
+  return true;
 }
 
 // -- questions -----------------------------------------------------------------------------------
@@ -207,7 +285,7 @@ void session::impl::answered(std::uint64_t number, const question_answer& a, ste
     }
     // The server has its whole time again: a person's does not count.
     if (c.asked.empty())
-      c.deadline = now + c.what.timeout;
+      allow_time(c, now);
     if (c.request)
       if (const auto open = requests.find(*c.request); open != requests.end())
         open->second.deadline = c.deadline;

@@ -53,6 +53,7 @@ void session::impl::initialize(steady_time now) {
   params["clientInfo"] = client_info();
   era = era_t::unknown;
   version.clear();
+  ++greetings;
   // After a lost session nothing of the earlier one is waited for but calls.
   listing = false;
   std::erase_if(requests,

@@ -17,6 +17,7 @@ struct open_request {
   kind_t kind = kind_t::call;
   std::string key; ///< of the call
   steady_time deadline{};
+  int greeting = 0; ///< the handshake that it was sent after
 };
 
 /// A call from its first request to its last answer.
@@ -24,6 +25,7 @@ struct open_call {
   server_call what;
   std::optional<std::int64_t> request; ///< nothing: it waits, or people are asked
   steady_time deadline{};
+  steady_time longest{}; ///< progress does not keep it alive beyond that
   int rounds = 0;
   bool sent_again = false; ///< the server had forgotten the session that it was first sent in
   /// Of the present round: what people are asked, and what they have answered.
@@ -58,6 +60,7 @@ struct session::impl {
   std::optional<steady_time> probe_until; ///< then the handshake is tried as well
   int discoveries = 0;
   std::int64_t last_id = 0;
+  int greetings = 0; ///< handshakes so far
   std::uint64_t last_question = 0;
   std::map<std::int64_t, open_request> requests;
   std::map<std::string, open_call> calls;
@@ -88,9 +91,12 @@ struct session::impl {
   json client_info() const;
   json capabilities() const;
   void on_one(const rpc_message& m, steady_time now, std::optional<std::int64_t> via);
-  void on_response(const rpc_response& r, steady_time now);
+  void on_response(const rpc_response& r, steady_time now, std::optional<std::int64_t> via);
   void on_notification(const rpc_notification& n, steady_time now);
   void on_request(const rpc_request& r, steady_time now, std::optional<std::int64_t> via);
+  void on_text(std::string_view text, steady_time now, std::optional<std::int64_t> via);
+  bool end_unread(std::int64_t id, error why, steady_time now);
+  std::optional<std::int64_t> only_request(std::optional<std::int64_t> via) const;
   void odd(const std::string& what);
 
   // session_connect.cpp
@@ -114,7 +120,9 @@ struct session::impl {
   void on_input_required(const std::string& key, const json& result, steady_time now);
   void round_complete(const std::string& key, steady_time now);
   void finish_call(const std::string& key, result<std::string> r);
-  void on_session_gone(open_call& c, const delivery_failure& why, steady_time now);
+  void allow_time(open_call& c, steady_time now);
+  void on_progress(const json& params, steady_time now);
+  void on_session_gone(open_call& c, int greeting, steady_time now);
   void drop_call(const std::string& key, const std::string& why, steady_time now);
   void ask(const std::string& call, std::optional<rpc_id> request, const std::string& input,
            const json& params, steady_time now);

@@ -30,7 +30,8 @@ struct mcp_server {
   std::vector<std::pair<std::string, std::string>> headers; ///< sent with each request
   bool optional = false;             ///< runs begin without its tools when it cannot be reached
   milliseconds start_timeout = 60s;  ///< until its tools are known
-  milliseconds call_timeout = 2min;  ///< of one call of a tool
+  milliseconds call_timeout = 2min;  ///< of one call of a tool, since its last word of progress
+  milliseconds call_limit = 1h;      ///< of one call that tells of its progress
   milliseconds idle_timeout = 10min; ///< unused for so long, it is ended
 
   bool operator==(const mcp_server&) const = default;

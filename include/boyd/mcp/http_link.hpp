@@ -45,6 +45,10 @@ struct undelivered {
   delivery_failure why;
 };
 
+/// The server does not know the session any more, and no request of a session is concerned:
+/// session::on_session_lost.
+struct session_lost {};
+
 /// Something to write down.
 struct note {
   std::string text;
@@ -52,8 +56,9 @@ struct note {
 
 } // namespace http_effect
 
-using http_effect_t = std::variant<http_effect::start, http_effect::cancel, http_effect::message,
-                                   http_effect::undelivered, http_effect::note>;
+using http_effect_t =
+    std::variant<http_effect::start, http_effect::cancel, http_effect::message,
+                 http_effect::undelivered, http_effect::session_lost, http_effect::note>;
 using http_effects = std::vector<http_effect_t>;
 
 /// Carries the messages of a session over streamable HTTP: each is a POST of its own, answered with

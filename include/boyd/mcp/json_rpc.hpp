@@ -69,6 +69,24 @@ using rpc_message = std::variant<rpc_request, rpc_notification, rpc_response>;
 /// is wrong without repeating the bytes.
 result<rpc_message> read_message(std::string_view text);
 
+/// The number that an id means: peers that count in texts write "1" for 1, others 1.0. Nothing for
+/// any other text.
+std::optional<std::int64_t> number_of(const rpc_id& id);
+
+/// What can be said of a text that read_message refuses.
+struct unreadable_message {
+  bool is_answer = false;         ///< it was meant as an answer: it has no method
+  std::optional<std::int64_t> id; ///< of the request, where it can be found
+};
+
+/// Looks at the names on the first level of an object, as far as it goes: the text may be cut off
+/// or broken anywhere. Any bytes.
+unreadable_message look_at_unreadable(std::string_view text);
+
+/// Whether the error says that the other side does not know this session (any more), or waits for
+/// the handshake.
+bool names_lost_session(const rpc_error& e);
+
 /// As one line without a line break at its end.
 std::string to_text(const rpc_request& m);
 std::string to_text(const rpc_notification& m);

@@ -55,7 +55,6 @@ struct delivery_failure {
   std::string what;               ///< for a person
   std::optional<rpc_error> error; ///< what the body said
   bool session_gone = false;      ///< the server forgot who we are: nothing was done
-  bool session_renewed = false;   ///< it was sent in an earlier session than the present one
 };
 
 /// What is asked of a server.
@@ -67,6 +66,9 @@ struct server_call {
   std::string arguments_json; ///< of a tool: an object, or empty
   std::string cursor;         ///< of a list; empty: from the beginning
   milliseconds timeout = 2min;
+  /// Each word of progress gives it `timeout` again, up to so long in all; less than `timeout`:
+  /// as long as `timeout`.
+  milliseconds longest = 1h;
 };
 
 namespace effect {
@@ -152,6 +154,9 @@ class session {
                              std::optional<std::int64_t> via = std::nullopt);
   /// The request could not be delivered, or its answer will never come.
   session_effects on_undelivered(std::int64_t id, const delivery_failure& why, steady_time now);
+  /// The server has said outside of an answer that it does not know the session any more: one new
+  /// handshake. Nothing while one is under way.
+  session_effects on_session_lost(steady_time now);
   session_effects call(server_call what, steady_time now);
   /// The caller has given up: nothing comes back.
   session_effects cancel(const std::string& key, steady_time now);

@@ -31,7 +31,9 @@ class conversation {
   session client;
   http_link link{http_target{"http://127.0.0.1:1/mcp", {}}};
   std::set<std::string> sessions; ///< that the server knows
-  bool knows_nobody = false;      ///< calls are answered with 404, whatever session they name
+  int gone = 404;                 ///< the status of a session that is not known
+  std::string gone_body{};
+  bool knows_nobody = false; ///< calls are answered with 404, whatever session they name
   std::deque<http_effect::start> pending;
   std::map<std::string, result<std::string>> done;
   std::map<std::string, int> heard; ///< by method
@@ -89,6 +91,8 @@ class conversation {
         pending.push_back(*s);
       else if (auto* m = std::get_if<http_effect::message>(&any))
         perform(client.on_message(m->text, now, m->via));
+      else if (std::holds_alternative<http_effect::session_lost>(any))
+        perform(client.on_session_lost(now));
       else if (auto* u = std::get_if<http_effect::undelivered>(&any))
         perform(client.on_undelivered(u->id, u->why, now));
     }
@@ -112,7 +116,7 @@ class conversation {
       return reply(s, 400, {});
     }
     if (!sessions.contains(name) || (knows_nobody && method == "tools/call"))
-      return reply(s, 404, {});
+      return reply(s, gone, gone_body);
     if (method == "tools/list")
       return reply(
           s, 200,
@@ -136,6 +140,36 @@ class conversation {
 };
 
 } // namespace
+
+TEST_CASE("case 08: a lost session that is told by 400 or its kin is begun anew, once", "[mcp]") {
+  conversation c;
+  const auto form = GENERATE(0, 1, 2, 3, 4);
+  c.gone = form == 3 ? 410 : form == 4 ? 422 : 400;
+  c.gone_body =
+      form == 1
+          ? R"({"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}})"
+      : form == 2 ? "Bad Request: session is unknown"
+      : form == 4 ? "Session not found"
+                  : "";
+  SECTION("after a restart") {
+    c.sessions.clear();
+    c.call("a");
+    c.answer_all();
+    CHECK(c.heard["initialize"] == 2);
+    CHECK(c.heard["tools/call"] == 2);
+    REQUIRE(c.done.contains("a"));
+    CHECK(c.done.at("a"));
+  }
+  SECTION("for ever") {
+    c.knows_nobody = true;
+    c.call("a");
+    c.answer_all();
+    CHECK(c.heard["initialize"] == 2);
+    CHECK(c.heard["tools/call"] == 2);
+    REQUIRE(c.done.contains("a"));
+    CHECK_FALSE(c.done.at("a"));
+  }
+}
 
 TEST_CASE("lost session: noticed by a refresh of the list, it is begun anew", "[mcp]") {
   conversation c;

@@ -1,0 +1,170 @@
+#include "boyd/mcp/http_link.hpp"
+#include "session_lab.hpp"
+
+namespace boyd::mcp_cases_test {
+
+using namespace boyd;
+using namespace boyd::mcp;
+using namespace boyd::mcp::lab;
+using Catch::Matchers::Contains;
+
+namespace {
+
+json progress(const json& token) {
+  return {{"jsonrpc", "2.0"},
+          {"method", "notifications/progress"},
+          {"params", {{"progressToken", token}, {"progress", 1}}}};
+}
+
+const error& failure(const talk& t, const std::string& key) {
+  REQUIRE(t.done.contains(key));
+  REQUIRE_FALSE(t.done.at(key));
+  return t.done.at(key).error();
+}
+
+} // namespace
+
+TEST_CASE(
+    "case 08: a server behind stdio that was restarted is greeted once, the call made once more",
+    "[mcp]") {
+  auto t = legacy();
+  const auto* words = GENERATE("Server not initialized", "Session not found",
+                               "Bad Request: No valid session ID provided", "Unknown session abc",
+                               "the SESSION has expired");
+  INFO(words);
+  t.take(t.s.call(call_of("a"), t.now));
+  t.refuse(t.last("tools/call")["id"], -32000, words);
+  CHECK_FALSE(t.s.is_ready());
+  CHECK(t.done.empty());
+  REQUIRE(t.count("initialize") == 2);
+  t.answer(t.last("initialize")["id"], initialized());
+  t.answer(t.last("tools/list")["id"], {{"tools", {tool("t")}}});
+  CHECK(t.s.is_ready());
+  REQUIRE(t.count("tools/call") == 2);
+  SECTION("and answers") {
+    t.answer(t.last("tools/call")["id"], {{"content", json::array()}});
+    REQUIRE(t.done.contains("a"));
+    CHECK(t.done.at("a"));
+  }
+  SECTION("and refuses again: no loop") {
+    t.refuse(t.last("tools/call")["id"], -32000, words);
+    CHECK(t.count("initialize") == 2);
+    CHECK_THAT(failure(t, "a").what, Contains(words));
+  }
+}
+
+TEST_CASE("case 08: an error about another matter is no lost session", "[mcp]") {
+  auto t = legacy();
+  t.take(t.s.call(call_of("a"), t.now));
+  t.refuse(t.last("tools/call")["id"], -32602, "the argument session is too long");
+  CHECK(t.count("initialize") == 1);
+  CHECK_THAT(failure(t, "a").what, Contains("too long"));
+}
+
+TEST_CASE("case 08: a loss that a notification or a stream tells of begins one handshake",
+          "[mcp]") {
+  auto t = legacy();
+  t.take(t.s.on_session_lost(t.now));
+  t.take(t.s.on_session_lost(t.now));
+  CHECK(t.count("initialize") == 2);
+  CHECK_FALSE(t.s.is_ready());
+}
+
+TEST_CASE("case 09: progress keeps a call alive, up to its limit", "[mcp]") {
+  const bool stateless = GENERATE(true, false);
+  auto t = stateless ? modern() : legacy();
+  auto c = call_of("a");
+  c.timeout = 3s;
+  c.longest = 10s;
+  t.take(t.s.call(c, t.now));
+  const auto token = t.last("tools/call")["params"]["_meta"]["progressToken"];
+  REQUIRE(token.is_number_integer());
+  SECTION("its own token") {
+    for (int i = 0; i < 9; ++i) {
+      t.wait(1s);
+      t.hear(progress(i % 2 == 0 ? token : json(std::to_string(token.get<int>()))));
+      REQUIRE(t.done.empty());
+    }
+    t.wait(999ms);
+    CHECK(t.done.empty());
+    t.hear(progress(token));
+    t.wait(1ms);
+    CHECK(failure(t, "a").code == errc::timed_out);
+    CHECK_THAT(failure(t, "a").what, Contains("10s"));
+  }
+  SECTION("it is answered late") {
+    t.wait(2s);
+    t.hear(progress(token));
+    t.wait(2s);
+    t.answer(t.last("tools/call")["id"], {{"content", json::array()}});
+    REQUIRE(t.done.contains("a"));
+    CHECK(t.done.at("a"));
+  }
+  SECTION("other tokens") {
+    t.wait(2s);
+    t.hear(progress(token.get<int>() + 1));
+    t.hear(progress("x"));
+    t.hear(progress(nullptr));
+    t.wait(1s);
+    CHECK_THAT(failure(t, "a").what, Contains("3s"));
+  }
+  SECTION("silence") {
+    t.wait(3s);
+    CHECK(failure(t, "a").code == errc::timed_out);
+  }
+}
+
+TEST_CASE("case 10: an id as a text or with a point is the number", "[mcp]") {
+  auto t = legacy();
+  t.take(t.s.call(call_of("a"), t.now));
+  const auto id = t.last("tools/call")["id"].get<int>();
+  const auto form = GENERATE(0, 1, 2);
+  t.answer(form == 0   ? json(std::to_string(id))
+           : form == 1 ? json(static_cast<double>(id))
+                       : json(std::to_string(id) + ".0"),
+           {{"content", json::array()}});
+  REQUIRE(t.done.contains("a"));
+  CHECK(t.done.at("a"));
+}
+
+TEST_CASE("case 10: an answer that cannot be read ends its call at once, with the reason",
+          "[mcp]") {
+  auto t = legacy();
+  t.take(t.s.call(call_of("other"), t.now));
+  t.take(t.s.call(call_of("a"), t.now));
+  const auto id = t.last("tools/call")["id"].dump();
+  const std::string begin = R"({"jsonrpc":"2.0","id":)" + id + ",";
+  const auto rest =
+      GENERATE(as<std::string>(), R"("result":{"content":[{"type":"text","text":"cut)",
+               R"("result":{},"error":{"code":1,"message":"both"}})", "}", R"("result":"a text"})",
+               R"("result":[1]})", R"("result":null})", R"("error":7})", R"("result":{"a":}})");
+  INFO(rest);
+  t.take(t.s.on_message(begin + rest, t.now));
+  CHECK(failure(t, "a").code == errc::parse_error);
+  CHECK_THAT(failure(t, "a").what, Contains("cannot be read"));
+  CHECK_FALSE(t.done.contains("other"));
+  CHECK_FALSE(t.failed);
+}
+
+TEST_CASE("case 10: without a readable id the only open call ends", "[mcp]") {
+  auto t = modern();
+  t.take(t.s.call(call_of("a"), t.now));
+  SECTION("an answer") {
+    const auto text = GENERATE(
+        as<std::string>(), R"({"jsonrpc":"2.0","result":{"a":1)",
+        R"({"jsonrpc":"2.0","id":[1],"result":{}})", R"({"jsonrpc":"2.0","id":null,"result":{}})",
+        R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}})");
+    INFO(text);
+    t.take(t.s.on_message(text, t.now));
+    CHECK(t.done.contains("a"));
+  }
+  SECTION("no answer: a word on stdout, a broken notification") {
+    const auto text = GENERATE(as<std::string>(), "listening", R"({"level":"info","text":"x")",
+                               R"({"jsonrpc":"2.0","method":"notifications/message","params":{)");
+    INFO(text);
+    t.take(t.s.on_message(text, t.now));
+    CHECK(t.done.empty());
+  }
+}
+
+} // namespace boyd::mcp_cases_test
