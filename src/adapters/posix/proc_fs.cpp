@@ -1,6 +1,7 @@
 #include "proc_fs.hpp"
 
 #include "../unique_fd.hpp"
+#include "process_host.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -72,6 +73,17 @@ std::string program_name(pid_t pid) {
 bool may_look_into(pid_t pid) {
   std::string text;
   return read_all("/proc/" + std::to_string(pid) + "/environ", text);
+}
+
+bool is_process_host(pid_t pid) {
+  std::string text;
+  if (!read_all("/proc/" + std::to_string(pid) + "/cmdline", text))
+    return false;
+  const auto first = text.find('\0');
+  if (first == std::string::npos)
+    return false;
+  const auto second = std::string_view(text).substr(first + 1);
+  return second.substr(0, second.find('\0')) == process_host_argument;
 }
 
 bool is_in_exec(pid_t pid) {

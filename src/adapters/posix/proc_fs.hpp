@@ -29,6 +29,9 @@ bool may_look_into(pid_t pid);
 /// none or may not be read.
 std::string environment_value(pid_t pid, std::string_view name);
 
+/// Whether it is the process host of a node, whoever's: by the arguments that it was executed with.
+bool is_process_host(pid_t pid);
+
 /// Shows no arguments: in the middle of an exec it has none, nor an environment. A zombie looks the
 /// same, and a process whose first thread has ended.
 bool is_in_exec(pid_t pid);

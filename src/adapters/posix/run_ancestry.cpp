@@ -35,6 +35,8 @@ std::string why_not_a_person(pid_t pid, pid_t node, bool hidden) {
   for (int i = 0; i < most_generations; ++i) {
     if (at == node)
       return "the node itself started it: " + describe_process(pid);
+    if (is_process_host(at))
+      return "a node's process host started it: " + describe_process(pid);
     if (!environment_value(at, wire::run_variable).empty())
       return "it belongs to a run of an agent: " + describe_process(at);
     const auto parent = parent_of(at);

@@ -6,7 +6,8 @@
 namespace boyd::adapters {
 
 /// Why `pid` cannot speak for a person: it, or a process that it descends from, is the node `node`
-/// (0: none), or bears the mark of a run (BOYD_RUN), or it has ended or may not be looked at.
+/// (0: none), or the process host of any node, or bears the mark of a run (BOYD_RUN), or it has
+/// ended or may not be looked at.
 /// Empty: nothing speaks against it. What a run leaves behind stays below the node's process host,
 /// whatever it forked, as long as that lives; see docs/security.md for what this does not find.
 /// `hidden`: a process whose environment may not be read is not held against it (root's, from a

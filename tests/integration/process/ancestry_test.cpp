@@ -54,7 +54,37 @@ TEST_CASE("what a run starts is found, whatever it forks and forgets") {
   REQUIRE(forked > 0);
   CHECK_THAT(adapters::why_not_a_person(own, 0), Contains("belongs to a run"));
   CHECK(adapters::environment_value(forked, "BOYD_RUN").empty());
-  CHECK_THAT(adapters::why_not_a_person(forked, ::getpid()), Contains("the node itself"));
+  CHECK_THAT(adapters::why_not_a_person(forked, ::getpid()), Contains("process host"));
+  runner->signal(*handle, SIGKILL);
+  REQUIRE(seen.wait());
+}
+
+TEST_CASE("case R7: what a run starts cannot speak for a person to another node either") {
+  // The other node knows neither this node's process nor, after env -i, the mark of the run.
+  const auto runner = make_runner();
+  const temp_dir dir;
+  const auto how = GENERATE(as<std::string>(), "exec env -i sh -c ", "env -i setsid -f sh -c ",
+                            "env -i nohup sh -c ", "(env -i setsid setsid sh -c ");
+  INFO(how);
+  const std::string body = "'echo $$ > D/part; mv D/part D/pid; read x < D/gate'";
+  auto command = "mkfifo D/gate; " + how + body +
+                 (how.starts_with("(") ? " &) ; read x < D/gate"
+                                       : (how.starts_with("exec") ? "" : " & read x < D/gate"));
+  for (auto at = command.find("D/"); at != std::string::npos; at = command.find("D/", at))
+    command.replace(at, 2, dir.path() + "/");
+  recorder seen;
+  const auto handle = runner->start(shell(command), seen.events());
+  REQUIRE(handle.has_value());
+  REQUIRE(wait_until([&] { return std::filesystem::exists(dir.file("pid")); }));
+  pid_t forked = 0;
+  std::ifstream(dir.file("pid")) >> forked;
+  REQUIRE(forked > 0);
+  CHECK(adapters::environment_value(forked, "BOYD_RUN").empty());
+  const auto why = adapters::why_not_a_person(forked, 0);
+  INFO(why);
+  CHECK_THAT(why, Contains("process host") || Contains("belongs to a run"));
+  CHECK(adapters::why_not_a_person(::getpid(), 0).empty());
+  ::kill(forked, SIGKILL);
   runner->signal(*handle, SIGKILL);
   REQUIRE(seen.wait());
 }
