@@ -208,6 +208,8 @@ part_health repository_session::health() const {
       all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + "/" + path +
                     " holds what looks like a secret, which the history has as [redacted]: take "
                     "it out of the file, and change the secret if it is one";
+    for (const auto& remark : store.remarks)
+      all.notice += (all.notice.empty() ? "" : "; ") + h.store->path() + ": " + remark;
     if (!all.ok || (!store.degraded && h.failed_commit.empty()))
       continue;
     all.ok = false;

@@ -18,6 +18,7 @@ class watched_repository final : public repository {
     return after("repository.changes", [this] { return inner_->changes(); });
   }
   std::vector<std::string> left_out() const override { return inner_->left_out(); }
+  std::vector<std::string> remarks() const override { return inner_->remarks(); }
   void filter_contents(content_filter filter) override {
     inner_->filter_contents(std::move(filter));
   }

@@ -113,23 +113,6 @@ void versioned_store::note_failed_commit(const error& why) {
   health_.last_error = to_string(why);
 }
 
-void versioned_store::note_left_out(std::vector<std::string> paths) {
-  if (paths == health_.left_out)
-    return;
-  for (const auto& path : paths)
-    spdlog::warn("{}/{} is a git repository of its own: it is not versioned", options_.path, path);
-  health_.left_out = std::move(paths);
-}
-
-void versioned_store::note_filtered(std::vector<std::string> paths) {
-  if (paths == health_.filtered)
-    return;
-  for (const auto& path : paths)
-    spdlog::warn("{}/{} holds what looks like a secret: it is not in the history", options_.path,
-                 path);
-  health_.filtered = std::move(paths);
-}
-
 error versioned_store::out_of_service() const {
   return {errc::repository_unavailable, "the history is out of service: " + why_.what,
           why_.where.empty() ? options_.path : why_.where,
@@ -361,6 +344,7 @@ result<std::optional<std::string>> versioned_store::commit_now(std::string_view 
   auto done = with_repository([&](repository& repo) {
     auto commit = commit_everything(repo, options_.path, message, clock_.now());
     note_left_out(repo.left_out());
+    note_remarks(repo.remarks());
     note_filtered(repo.filtered());
     return commit && !*commit && even_empty ? repo.commit({}, message, clock_.now()) : commit;
   });
@@ -440,6 +424,7 @@ result<commit_pair> versioned_store::commit_two_now(const std::string& earlier,
       return fail(std::move(allowed.error()));
     auto made = repo.commit_two(*changes, version, earlier, later, clock_.now());
     note_left_out(repo.left_out());
+    note_remarks(repo.remarks());
     note_filtered(repo.filtered());
     return made;
   });
@@ -510,6 +495,7 @@ result<bool> versioned_store::has_changes() {
     if (!changes)
       return fail(changes.error());
     note_left_out(repo.left_out());
+    note_remarks(repo.remarks());
     return !changes->empty();
   });
 }

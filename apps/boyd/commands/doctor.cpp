@@ -223,6 +223,8 @@ class doctor {
       add("kernel " + kernel_id, "warn",
           path + "/" + nested + " is a git repository of its own and is not versioned",
           "take its .git away, or list it in " + path + "/.gitignore");
+    for (const auto& remark : of.remarks())
+      add("kernel " + kernel_id, "warn", path + ": " + remark);
   }
 
   /// What the last cycle could not bring to its place, and what the kernel waits for.

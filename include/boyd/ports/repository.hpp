@@ -67,6 +67,11 @@ class repository {
   /// repositories of their own, with a final '/'.
   virtual std::vector<std::string> left_out() const { return {}; }
 
+  /// Other things that people should know, a sentence each: files that the newest changes() or the
+  /// commits since could not take (a name that git refuses, no permission to read, a pipe in the
+  /// place of a file), and oddities of the repository that do not stop a commit.
+  virtual std::vector<std::string> remarks() const { return {}; }
+
   /// From now on contents, targets of links and paths pass `filter` on their way into the
   /// repository, as with git's own clean filters; the files stay as they are. A path that the
   /// filter would change is left out. Files of more than filtered_bytes are stored as they are.

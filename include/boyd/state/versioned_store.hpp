@@ -51,6 +51,8 @@ struct store_health {
   std::vector<std::string> left_out{};
   /// As repository::filtered, of the newest commit.
   std::vector<std::string> filtered{};
+  /// As repository::remarks, of the newest commit, boundary or has_changes.
+  std::vector<std::string> remarks{};
 };
 
 /// What one commit of a cycle carries as trailers; empty members are left out.
@@ -204,6 +206,7 @@ class versioned_store {
   void notice(const error& why);
   void note_failed_commit(const error& why);
   void note_left_out(std::vector<std::string> paths);
+  void note_remarks(std::vector<std::string> remarks);
   void note_filtered(std::vector<std::string> paths);
   void take_repository(std::unique_ptr<repository> opened);
   template <class F>

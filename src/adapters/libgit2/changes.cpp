@@ -1,9 +1,13 @@
 #include "git_internal.hpp"
+#include "names_internal.hpp"
 
 #include <climits>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <string_view>
 #include <unistd.h>
@@ -58,12 +62,59 @@ result<std::map<std::string, head_side>> staged_by_others(const session& s, git_
   std::map<std::string, head_side> out;
   for (std::size_t i = 0; i < git_diff_num_deltas(diff.get()); ++i) {
     const git_diff_delta* d = git_diff_get_delta(diff.get(), i);
-    if (is_submodule(d))
+    const git_index_entry* entry = git_index_get_bypath(index, path_of(d), 0);
+    git_error_clear();
+    if (is_submodule(d) || (entry != nullptr && is_left_alone(entry)))
       continue;
     const bool in_head = d->status != GIT_DELTA_ADDED && d->old_file.mode != 0;
     out[path_of(d)] = in_head ? head_side{d->old_file.id, d->old_file.mode} : head_side{};
   }
   return out;
+}
+
+bool cannot_be_read(const std::string& full) {
+  return ::faccessat(AT_FDCWD, full.c_str(), R_OK, AT_EACCESS) != 0;
+}
+
+/// Why a path of which libgit2 sees no file is there all the same; empty: it is gone.
+std::string still_there(const session& s, const std::string& path) {
+  struct stat info {};
+  if (::lstat((s.at->work_tree + "/" + path).c_str(), &info) != 0)
+    return errno == ENOENT || errno == ENOTDIR
+               ? std::string{}
+               : std::string("cannot be read (") + std::strerror(errno) + ")";
+  const bool usual = S_ISREG(info.st_mode) || S_ISLNK(info.st_mode) || S_ISDIR(info.st_mode);
+  return usual ? std::string{} : "is a pipe, socket or device";
+}
+
+/// Takes out what no commit can have, and tells of it.
+void take_out_refused(const session& s, std::map<std::string, change_kind>& found,
+                      const std::set<std::string>& fixed) {
+  std::erase_if(found, [&](const auto& each) {
+    const auto& [path, kind] = each;
+    struct stat info {};
+    const std::string full = s.at->work_tree + "/" + path;
+    if (kind == change_kind::deleted) {
+      const auto why = still_there(s, path);
+      if (!why.empty())
+        s.notes->add(path, why + " and stays in the history as it was: remove it, or replace it");
+      return !why.empty();
+    }
+    const bool link = ::lstat(full.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+    std::string why;
+    if (is_refused_path(path, false))
+      return true; // tell_of_unseen names it
+    if (link && is_refused_path(path, true))
+      why = refused_name_remark;
+    else if (is_in_the_way(fixed, path))
+      why = "is in the place of files that git keeps out of the work tree, or of a submodule, and "
+            "is not versioned: rename it";
+    else if (!link && S_ISREG(info.st_mode) && cannot_be_read(full))
+      why = "cannot be read and is not versioned as it is: make it readable, or remove it";
+    if (!why.empty())
+      s.notes->add(path, why);
+    return !why.empty();
+  });
 }
 
 /// The blob id the file would get; `mode` 0 when there is no file.
@@ -85,6 +136,10 @@ result<head_side> file_side(const session& s, const std::string& path) {
     rc = git_repository_hashfile(&side.id, s.repo.get(), full.c_str(), GIT_OBJECT_BLOB,
                                  path.c_str());
     side.mode = (info.st_mode & S_IXUSR) != 0 ? GIT_FILEMODE_BLOB_EXECUTABLE : GIT_FILEMODE_BLOB;
+  }
+  if (rc != 0 && (cannot_be_read(full) || ::lstat(full.c_str(), &info) != 0)) {
+    git_error_clear();
+    return side; // take_out_refused tells of it, unless it has vanished
   }
   if (rc != 0)
     return fail(failure(rc, "cannot read the file", full));
@@ -133,7 +188,66 @@ void take_delta(const git_diff_delta* d, const std::map<std::string, head_side>&
 
 } // namespace
 
+bool is_left_alone(const git_index_entry* e) {
+  return (e->flags & GIT_INDEX_ENTRY_VALID) != 0 ||
+         (e->flags_extended & GIT_INDEX_ENTRY_SKIP_WORKTREE) != 0;
+}
+
+std::set<std::string> fixed_paths(git_index* index) {
+  std::set<std::string> out;
+  for (std::size_t i = 0; i < git_index_entrycount(index); ++i)
+    if (const auto* e = git_index_get_byindex(index, i);
+        e->mode == GIT_FILEMODE_COMMIT || is_left_alone(e))
+      out.insert(e->path);
+  return out;
+}
+
+bool is_in_the_way(const std::set<std::string>& fixed, const std::string& path) {
+  if (fixed.empty())
+    return false;
+  for (auto end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1))
+    if (fixed.contains(path.substr(0, end)))
+      return true;
+  const auto below = fixed.lower_bound(path + "/");
+  return below != fixed.end() && below->starts_with(path + "/");
+}
+
+namespace {
+
+int leave_alone(const git_diff*, const git_diff_delta* d, const char*, void* index) {
+  const auto* e = git_index_get_bypath(static_cast<git_index*>(index), path_of(d), 0);
+  git_error_clear();
+  return e != nullptr && is_left_alone(e) ? 1 : 0;
+}
+
+} // namespace
+
+result<diff_ptr> compare_files(const session& s, git_index* index, git_diff_options options) {
+  constexpr int attempts = 4;
+  options.notify_cb = leave_alone;
+  options.payload = index;
+  diff_ptr diff;
+  for (int i = 0;; ++i) {
+    const int rc = fill(diff, [&](git_diff** out) {
+      return git_diff_index_to_workdir(out, s.repo.get(), index, &options);
+    });
+    if (rc == 0)
+      break;
+    auto why = failure(rc, "cannot compare the index with the files", s.at->work_tree);
+    // A file that vanished while it was read is gone at the next look.
+    set_aside_unreadable(s, index);
+    if (i + 1 == attempts) {
+      git_ignore_clear_internal_rules(s.repo.get());
+      return fail(std::move(why));
+    }
+  }
+  git_ignore_clear_internal_rules(s.repo.get());
+  return diff;
+}
+
 result<std::vector<path_change>> changes(const session& s, std::vector<std::string>& left_out) {
+  left_out.clear();
+  s.notes->clear();
   auto head = head_tree(s);
   if (!head)
     return fail(std::move(head.error()));
@@ -144,17 +258,13 @@ result<std::vector<path_change>> changes(const session& s, std::vector<std::stri
   auto staged = staged_by_others(s, head->get(), index->get());
   if (!staged)
     return fail(std::move(staged.error()));
-  git_diff_options options = diff_options();
-  diff_ptr diff;
-  const int rc = fill(diff, [&](git_diff** out) {
-    return git_diff_index_to_workdir(out, s.repo.get(), index->get(), &options);
-  });
-  if (rc != 0)
-    return fail(failure(rc, "cannot compare the index with the files", s.at->work_tree));
+  const auto fixed = fixed_paths(index->get());
+  auto diff = compare_files(s, index->get(), diff_options());
+  if (!diff)
+    return fail(std::move(diff.error()));
   std::map<std::string, change_kind> found;
-  left_out.clear();
-  for (std::size_t i = 0; i < git_diff_num_deltas(diff.get()); ++i) {
-    const git_diff_delta* d = git_diff_get_delta(diff.get(), i);
+  for (std::size_t i = 0; i < git_diff_num_deltas(diff->get()); ++i) {
+    const git_diff_delta* d = git_diff_get_delta(diff->get(), i);
     take_delta(d, *staged, found);
     if (is_nested_repository(d) && left_out.size() < most_left_out)
       left_out.emplace_back(path_of(d));
@@ -162,6 +272,8 @@ result<std::vector<path_change>> changes(const session& s, std::vector<std::stri
   for (const auto& [path, side] : *staged)
     if (auto compared = compare(s, path, side, found); !compared)
       return fail(std::move(compared.error()));
+  tell_of_unseen(s);
+  take_out_refused(s, found, fixed);
   std::vector<path_change> out;
   out.reserve(found.size());
   for (const auto& [path, kind] : found)
@@ -181,7 +293,18 @@ result<std::size_t> tracked_files(const session& s) {
     rc = git_index_read_tree(index.get(), head->get());
   if (rc != 0)
     return fail(failure(rc, "cannot read HEAD's tree", s.at->git_dir));
-  return git_index_entrycount(index.get());
+  bool rebuilt = false;
+  const auto live = read_index(s, s.at->git_dir + "/index", &rebuilt);
+  if (!live)
+    return fail(live.error());
+  std::size_t tracked = 0;
+  for (std::size_t i = 0; i < git_index_entrycount(index.get()); ++i) {
+    const auto* e =
+        git_index_get_bypath(live->get(), git_index_get_byindex(index.get(), i)->path, 0);
+    tracked += e != nullptr && is_left_alone(e) ? 0U : 1U;
+  }
+  git_error_clear();
+  return tracked;
 }
 
 } // namespace boyd::adapters::git

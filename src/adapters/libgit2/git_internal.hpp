@@ -3,12 +3,14 @@
 #include "boyd/core/result.hpp"
 #include "boyd/ports/repository.hpp"
 #include "object_batch_internal.hpp"
+#include "remarks_internal.hpp"
 
 #include <git2.h>
 
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -85,6 +87,7 @@ struct session {
   object_batch* objects = nullptr;              ///< the new ones; belongs to `repo`
   const content_filter* filter = nullptr;       ///< repository::filter_contents; null: none
   std::vector<std::string>* filtered = nullptr; ///< repository::filtered, when there is a filter
+  remarks* notes = nullptr;                     ///< repository::remarks; belongs to the repository
 };
 
 /// Starts libgit2 once: no configuration from outside the repository, fsync on.
@@ -104,7 +107,7 @@ std::string hex(const git_oid& id);
 bool is_there(const location& at);
 
 /// Opens it for a few calls; `repository_unavailable` when it is not the one of `at` any more.
-result<session> open_session(const location& at);
+result<session> open_session(const location& at, remarks& notes);
 
 /// Checks the directory, its `.git` and its surroundings, and removes leftover locks.
 result<location> locate(const std::string& path, const git_identity& who);
@@ -124,6 +127,33 @@ result<tree_ptr> head_tree(const session& s);
 /// The repository's index as it is on disk; one rebuilt from HEAD in memory when it is missing,
 /// torn or unreadable.
 result<index_ptr> read_index(const session& s, const std::string& index_path, bool* rebuilt);
+
+/// Whether the index's entry stays as it is in HEAD, whatever stands in the work tree: a person has
+/// marked it (`git update-index --skip-worktree`, `--assume-unchanged`, a sparse checkout).
+bool is_left_alone(const git_index_entry* e);
+
+/// Paths of entries that are left alone, and of gitlinks: no file may take their place.
+std::set<std::string> fixed_paths(git_index* index);
+
+/// Whether a file at `path` would push one of `fixed` out of the tree.
+bool is_in_the_way(const std::set<std::string>& fixed, const std::string& path);
+
+/// Takes what cannot be read out of `index` (in memory) and out of what libgit2 looks at until
+/// git_ignore_clear_internal_rules, and tells of it; false when all can be read.
+bool set_aside_unreadable(const session& s, git_index* index);
+
+inline constexpr const char* refused_name_remark =
+    "has a name that git does not accept and is not versioned: rename it";
+inline constexpr const char* special_file_remark =
+    "is a pipe, socket or device and is not versioned: remove it, or list it in .gitignore";
+
+/// Tells of files that libgit2 passes over in silence: names that are .git on another file system,
+/// and special files. Bounded; what lies in a directory that is left out is not told.
+void tell_of_unseen(const session& s);
+
+/// Compares the files with `index`, without entries that are left alone. What cannot be read is set
+/// aside: out of `index`, too.
+result<diff_ptr> compare_files(const session& s, git_index* index, git_diff_options options);
 
 // -- changes and commits --
 /// `left_out`: nested repositories that are not ignored, as repository::left_out names them.

@@ -203,37 +203,73 @@ result<bool> is_kept(const session& s, const std::string& hash) {
   return rc == 1;
 }
 
+namespace {
+
+/// From a tree to the files as they are. `again`: without what cannot be read.
+result<diff_ptr> diff_to_files(const session& s, git_tree* from, git_diff_options options,
+                               bool again) {
+  options.flags |= GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
+                   GIT_DIFF_SHOW_UNTRACKED_CONTENT;
+  bool rebuilt = false;
+  auto index = read_index(s, s.at->git_dir + "/index", &rebuilt);
+  if (!index)
+    return fail(std::move(index.error()));
+  diff_ptr made;
+  int rc = fill(made, [&](git_diff** out) {
+    return git_diff_tree_to_index(out, s.repo.get(), from, index->get(), &options);
+  });
+  if (rc != 0)
+    return fail(failure(rc, "cannot compare with the index", s.at->git_dir));
+  if (again)
+    set_aside_unreadable(s, index->get());
+  auto files = compare_files(s, index->get(), options);
+  if (!files)
+    return files;
+  rc = git_diff_merge(made.get(), files->get());
+  if (rc != 0)
+    return fail(failure(rc, "cannot compare with the files", s.at->work_tree));
+  return made;
+}
+
+result<diff_ptr> diff_to_revision(const session& s, git_tree* from, const std::string& b,
+                                  const git_diff_options& options) {
+  auto to = tree_of(s, b);
+  if (!to)
+    return fail(std::move(to.error()));
+  diff_ptr made;
+  const int rc = fill(made, [&](git_diff** out) {
+    return git_diff_tree_to_tree(out, s.repo.get(), from, to->get(), &options);
+  });
+  if (rc != 0)
+    return fail(failure(rc, "cannot compare", b));
+  return made;
+}
+
+} // namespace
+
 result<std::string> diff(const session& s, const std::string& a, const std::string& b) {
   auto from = tree_of(s, a);
   if (!from)
     return fail(std::move(from.error()));
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;
   options.flags = GIT_DIFF_IGNORE_SUBMODULES;
-  diff_ptr made;
-  int rc = 0;
-  if (b.empty()) {
-    options.flags |= GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
-                     GIT_DIFF_SHOW_UNTRACKED_CONTENT;
-    rc = fill(made, [&](git_diff** out) {
-      return git_diff_tree_to_workdir_with_index(out, s.repo.get(), from->get(), &options);
-    });
-  } else {
-    auto to = tree_of(s, b);
-    if (!to)
-      return fail(std::move(to.error()));
-    rc = fill(made, [&](git_diff** out) {
-      return git_diff_tree_to_tree(out, s.repo.get(), from->get(), to->get(), &options);
-    });
+  for (const bool again : {false, true}) {
+    auto made = b.empty() ? diff_to_files(s, from->get(), options, again)
+                          : diff_to_revision(s, from->get(), b, options);
+    if (!made)
+      return fail(std::move(made.error()));
+    printed out;
+    const int rc = git_diff_print(made->get(), GIT_DIFF_FORMAT_PATCH, print_line, &out);
+    if (out.too_long)
+      return fail(errc::limit_exceeded, "the difference is too long to show", a + ".." + b,
+                  "compare two points that are nearer, or use git diff");
+    if (rc == 0)
+      return std::move(out.text);
+    if (again || !b.empty())
+      return fail(failure(rc, "cannot compare", a + ".." + b));
+    git_error_clear();
   }
-  printed out;
-  if (rc == 0)
-    rc = git_diff_print(made.get(), GIT_DIFF_FORMAT_PATCH, print_line, &out);
-  if (out.too_long)
-    return fail(errc::limit_exceeded, "the difference is too long to show", a + ".." + b,
-                "compare two points that are nearer, or use git diff");
-  if (rc != 0)
-    return fail(failure(rc, "cannot compare", a + ".." + b));
-  return std::move(out.text);
+  return std::string{};
 }
 
 result<std::string> read_at(const session& s, const std::string& revision,

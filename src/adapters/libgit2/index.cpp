@@ -1,4 +1,5 @@
 #include "git_internal.hpp"
+#include "names_internal.hpp"
 
 #include <git2/sys/repository.h>
 #include <spdlog/spdlog.h>
@@ -48,19 +49,14 @@ git_index_time index_time(const timespec& t) {
   return {static_cast<std::int32_t>(t.tv_sec), static_cast<std::uint32_t>(t.tv_nsec)};
 }
 
-/// libgit2's checks of the owner repository and its ".git" rule are repeated here: the path comes
-/// from a caller.
-bool is_valid_path(const std::string& path) {
-  if (path.empty() || path.find('\0') != std::string::npos)
-    return false;
-  for (const auto& part : fs::path(path)) {
-    std::string name = part.string();
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    if (name.empty() || name == "/" || name == "." || name == ".." || name == ".git")
-      return false;
-  }
-  return true;
+/// A path that no caller may give.
+bool is_outside(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos || path.front() == '/')
+    return true;
+  const fs::path parts(path);
+  return std::any_of(parts.begin(), parts.end(), [](const fs::path& part) {
+    return part.empty() || part == "." || part == ".." || part == ".git";
+  });
 }
 
 /// True when some directory of `path` below the work tree is a link: then the file is not in it.
@@ -135,7 +131,8 @@ result<void> settle_entries(const session& s, git_index* index) {
     const git_index_entry* e = git_index_get_byindex(index, i);
     struct stat info {};
     const std::string path = e->path;
-    if (e->file_size != 0 || git_index_entry_stage(e) != 0 ||
+    if (e->file_size != 0 || git_index_entry_stage(e) != 0 || is_left_alone(e) ||
+        (e->flags_extended & GIT_INDEX_ENTRY_INTENT_TO_ADD) != 0 ||
         ::lstat((s.at->work_tree + "/" + path).c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
         info.st_size == 0 || !changed_before_this_second(info))
       continue;
@@ -192,6 +189,44 @@ std::optional<git_oid> staged_blob(const session& s, git_index* index, const std
   return is ? std::optional(id) : std::nullopt;
 }
 
+bool is_sparse(const session& s) {
+  config_ptr config;
+  int on = 0;
+  const bool found = fill(config,
+                          [&](git_config** out) {
+                            return git_repository_config_snapshot(out, s.repo.get());
+                          }) == 0 &&
+                     git_config_get_bool(&on, config.get(), "core.sparseCheckout") == 0;
+  config_ptr own;
+  const auto file = s.at->git_dir + "/config.worktree";
+  if ((!found || on == 0) && ::access(file.c_str(), R_OK) == 0 &&
+      fill(own, [&](git_config** out) { return git_config_open_ondisk(out, file.c_str()); }) == 0)
+    git_config_get_bool(&on, own.get(), "core.sparseCheckout");
+  git_error_clear();
+  return on != 0;
+}
+
+/// An index that is made from HEAD knows nothing of a sparse checkout: there a missing file is one
+/// that the person does not want to see, not a deleted one.
+result<void> mark_sparse(const session& s, git_index* index) {
+  if (!is_sparse(s))
+    return {};
+  for (std::size_t i = 0; i < git_index_entrycount(index); ++i) {
+    const git_index_entry* e = git_index_get_byindex(index, i);
+    struct stat info {};
+    const std::string path = e->path;
+    if (::lstat((s.at->work_tree + "/" + path).c_str(), &info) == 0)
+      continue;
+    git_index_entry copy = *e;
+    copy.path = path.c_str();
+    copy.flags |= GIT_INDEX_ENTRY_EXTENDED;
+    copy.flags_extended |= GIT_INDEX_ENTRY_SKIP_WORKTREE;
+    if (const int rc = git_index_add(index, &copy); rc != 0)
+      return fail(failure(rc, "cannot make a git index", path));
+  }
+  return {};
+}
+
 } // namespace
 
 result<index_ptr> read_index(const session& s, const std::string& index_path, bool* rebuilt) {
@@ -212,10 +247,37 @@ result<index_ptr> read_index(const session& s, const std::string& index_path, bo
   if (*head)
     if (const int rc = git_index_read_tree(index.get(), head->get()); rc != 0)
       return fail(failure(rc, "cannot read HEAD's tree", index_path));
+  if (auto marked = mark_sparse(s, index.get()); !marked)
+    return fail(std::move(marked.error()));
+  if (info.st_size > 0)
+    s.notes->add(".git/index", "cannot be read and is made again from HEAD by the next commit: "
+                               "what was staged there is lost, the files are not");
   // libgit2 looks for attributes in the repository's own index too, and fails on a torn one.
   git_repository_set_index(s.repo.get(), index.get());
   return index;
 }
+
+namespace {
+
+/// Asks libgit2 itself, too: a single name must not stop a commit.
+bool may_be_added(const session& s, const std::string& path, std::uint32_t mode,
+                  const std::set<std::string>& fixed) {
+  if (is_in_the_way(fixed, path))
+    return false; // changes() tells of it
+  index_ptr scratch;
+  git_index_entry entry{};
+  entry.path = path.c_str();
+  entry.mode = mode;
+  const bool taken = !is_refused_path(path, mode == GIT_FILEMODE_LINK) &&
+                     fill(scratch, [](git_index** out) { return git_index_new(out); }) == 0 &&
+                     git_index_add(scratch.get(), &entry) == 0;
+  git_error_clear();
+  if (!taken && !is_refused_path(path, false))
+    s.notes->add(path, refused_name_remark);
+  return taken;
+}
+
+} // namespace
 
 result<std::vector<prepared_path>> prepare(const session& s, const std::vector<path_change>& paths,
                                            staged_first look) {
@@ -223,12 +285,17 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
   auto index = read_index(s, s.at->git_dir + "/index", &rebuilt);
   if (!index)
     return fail(std::move(index.error()));
+  const auto fixed = fixed_paths(index->get());
   std::vector<prepared_path> out;
   if (s.filtered != nullptr)
     s.filtered->clear();
   for (const auto& change : paths) {
-    if (!is_valid_path(change.path))
+    if (is_outside(change.path))
       return fail(errc::invalid_argument, "not a path inside the work tree", change.path);
+    const auto* known = git_index_get_bypath(index->get(), change.path.c_str(), 0);
+    git_error_clear();
+    if (known != nullptr && is_left_alone(known))
+      continue;
     if (s.filter != nullptr)
       if (auto name = (*s.filter)(change.path); name != change.path) {
         s.filtered->push_back(std::move(name));
@@ -244,6 +311,8 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
         out.push_back({change.path, true, {}});
       continue;
     }
+    if (!may_be_added(s, change.path, mode_of(info), fixed))
+      continue;
     int ignored = 0;
     git_ignore_path_is_ignored(&ignored, s.repo.get(), change.path.c_str());
     if (ignored == 1) {
@@ -273,9 +342,13 @@ result<std::vector<prepared_path>> prepare(const session& s, const std::vector<p
             [&] { return git_blob_create_from_workdir(&id, s.repo.get(), change.path.c_str()); });
         rc != 0) {
       const error why = failure(rc, "cannot store a version of the file", full);
-      if (S_ISREG(info.st_mode) && ::access(full.c_str(), R_OK) == 0)
+      struct stat now {};
+      if (::lstat(full.c_str(), &now) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        continue; // it has vanished: for the next commit
+      if (S_ISREG(now.st_mode) && ::faccessat(AT_FDCWD, full.c_str(), R_OK, AT_EACCESS) == 0)
         return fail(why);
-      spdlog::warn("{}; it is left out of the commit", to_string(why));
+      s.notes->add(change.path,
+                   "cannot be read and is not versioned as it is: make it readable, or remove it");
       continue;
     }
     out.push_back({change.path, false, entry_for(info, id)});
@@ -331,6 +404,8 @@ result<index_ptr> draft_entries(const session& s, const std::string& live, const
       return fail(std::move(head.error()));
     if (*head)
       git_index_read_tree(fresh.get(), head->get());
+    if (auto marked = mark_sparse(s, fresh.get()); !marked)
+      return fail(std::move(marked.error()));
     *index = std::move(fresh);
   } else if (copied && says_already(index->get(), paths)) {
     fs::remove(draft, ec);

@@ -218,11 +218,13 @@ bool is_there(const location& at) {
          info.st_dev == at.device && info.st_ino == at.inode;
 }
 
-result<session> open_session(const location& at) {
+result<session> open_session(const location& at, remarks& notes) {
   if (!is_there(at))
     return fail(errc::repository_unavailable, "the git repository was taken away or exchanged",
                 at.git_dir, "it is opened again by itself when it is back");
-  session s{nullptr, &at, nullptr};
+  session s;
+  s.at = &at;
+  s.notes = &notes;
   const int rc = fill(s.repo, [&](git_repository** out) {
     return git_repository_open_ext(out, at.git_dir.c_str(),
                                    GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT,
@@ -253,7 +255,8 @@ result<location> locate(const std::string& path, const git_identity& who) {
     return fail(std::move(alone.error()));
   recover_locks(*work_tree, git_dir);
   location at{*work_tree, git_dir, info->st_dev, info->st_ino, who};
-  auto opened = open_session(at);
+  remarks unheard;
+  auto opened = open_session(at, unheard);
   if (!opened)
     return fail(std::move(opened.error()));
   return at;

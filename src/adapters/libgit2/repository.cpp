@@ -27,6 +27,8 @@ class git_work_tree final : public repository {
 
   std::vector<std::string> left_out() const override { return left_out_; }
 
+  std::vector<std::string> remarks() const override { return notes_.texts(); }
+
   void filter_contents(content_filter filter) override {
     filter_ = std::move(filter);
     session_.reset();
@@ -122,7 +124,7 @@ class git_work_tree final : public repository {
   /// libgit2 compares with the index that it read first: questions about the past get their own.
   template <class F>
   auto with_new(F&& call) -> decltype(call(std::declval<const git::session&>())) {
-    auto session = git::open_session(at_);
+    auto session = git::open_session(at_, notes_);
     if (!session)
       return fail(std::move(session.error()));
     if (auto sure = git::settle_doubt(*session); !sure)
@@ -132,7 +134,7 @@ class git_work_tree final : public repository {
 
   result<void> open() {
     session_.reset();
-    auto session = git::open_session(at_);
+    auto session = git::open_session(at_, notes_);
     if (!session)
       return fail(std::move(session.error()));
     session_.emplace(std::move(*session));
@@ -148,6 +150,7 @@ class git_work_tree final : public repository {
   std::optional<git::session> session_;
   clock::time_point opened_{};
   std::vector<std::string> left_out_;
+  git::remarks notes_;
   content_filter filter_;
   std::vector<std::string> filtered_;
 };

@@ -75,7 +75,9 @@ struct git_home {
   std::string file(const std::string& name) const { return path + "/" + name; }
 
   said git(const std::string& arguments) const {
-    return shell(path, "git -c user.name=person -c user.email=person@example.org " + arguments);
+    return shell(path,
+                 "git -c safe.directory='*' -c user.name=person -c user.email=person@example.org " +
+                     arguments);
   }
 
   /// Commits everything that changed, if anything did; fails the test on an error.
