@@ -324,7 +324,7 @@ void read_keys(self_pointer self, std::size_t from) {
                          if (!r)
                            return finish(self, plan::fallback_reason::provider,
                                          "the key cannot be read: " + file + ": " + r.error().what);
-                         self->state.targets[from].key = std::string(trim(first_line(r->text)));
+                         self->state.targets[from].key = exec::key_in(r->text);
                          read_keys(self, from + 1);
                        });
 }

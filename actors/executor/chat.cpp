@@ -283,9 +283,8 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
   p->files.push_back({home + "/GOAL.md", true, [raw](std::string t) { raw->goal = std::move(t); }});
   for (std::size_t i = 0; i < p->targets.size(); ++i)
     if (const auto& file = p->targets[i].provider.api_key_file; !file.empty())
-      p->files.push_back({file, false, [raw, i](const std::string& t) {
-                            raw->targets[i].key = std::string(trim(first_line(t)));
-                          }});
+      p->files.push_back(
+          {file, false, [raw, i](const std::string& t) { raw->targets[i].key = exec::key_in(t); }});
   look_at_workspace(self, p);
 }
 

@@ -6,6 +6,7 @@
 #include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/exec/chat_targets.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/http_client.hpp"
@@ -184,7 +185,7 @@ void read_key(self_pointer self) {
       self, s.order.workspace, workspace_request{{}, read_text_file{file, key_bytes}},
       [self, file](result<workspace_reply> r) {
         if (r)
-          return begin(self, std::string(trim(r->text)));
+          return begin(self, exec::key_in(r->text));
         answer<probe_reply>(self->state.promise,
                             fail(errc::not_found,
                                  "the key cannot be read: " + std::move(r.error().what), file,

@@ -127,6 +127,7 @@ chat_effects chat_loop::on_call_end(std::uint64_t call, const result<void>& tran
       (!answer->used.reported || answer->used.input < 0 || answer->used.output < 0 ||
        answer->used.input + answer->used.output == 0))
     answer->used = s.guess();
+  const auto excess = answer != nullptr ? s.cap(answer->used) : std::string();
   const bool waited = !transport && transport.error().code == errc::timed_out;
   const auto used = answer != nullptr ? answer->used : s.guess(waited);
   s.progress += s.reader->progress() + 1;
@@ -136,6 +137,8 @@ chat_effects chat_loop::on_call_end(std::uint64_t call, const result<void>& tran
   chat_effects effects{
       effect::leave_place{call, s.at().provider.provider_id, used.input + used.output, trouble},
       s.settlement(used)};
+  if (!excess.empty())
+    effects.emplace_back(effect::warn{excess});
   s.reader.reset();
   if (trouble) {
     s.totals.used.input += used.input;

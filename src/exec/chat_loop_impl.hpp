@@ -84,7 +84,7 @@ struct chat_loop::impl {
   chat_effects give_up(const model::trouble& t);
   chat_effects take(model::chat_answer a);
   chat_effects conclude(chat_effects before);
-  chat_effects ask_anew();
+  chat_effects ask_anew(std::string_view problem, std::string_view advice);
   std::string cut_at() const;
   chat_effects act();
   judgement judge(const model::tool_call& tool) const;
@@ -93,6 +93,7 @@ struct chat_loop::impl {
                std::int64_t limit);
   effect::settle_spend settlement(const model::usage& used) const;
   model::usage guess(bool sent = false) const;
+  std::string cap(model::usage& used) const;
 };
 
 } // namespace boyd::exec

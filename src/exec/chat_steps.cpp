@@ -1,4 +1,5 @@
 #include "boyd/core/limits.hpp"
+#include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/model/bounded_message.hpp"
 #include "boyd/tools/call.hpp"
@@ -54,6 +55,12 @@ bool is_near(std::int64_t used, std::int64_t limit) {
          static_cast<double>(used) * 100 >= static_cast<double>(limit) * limits::budget_warning;
 }
 
+/// Of a request: the provider's own instructions and marks.
+constexpr std::size_t added_by_providers = 16u << 10;
+/// Reasoning may not count for a request's limit of tokens.
+constexpr std::int64_t least_output_cap = 100'000;
+/// Without a limit in the request; no model answers with more.
+constexpr std::int64_t longest_answer = 1'000'000;
 /// Of one figure of one call: more is no usage but a mistake of the provider's (queue/spend.hpp).
 constexpr std::int64_t most_counted = 1'000'000'000'000;
 
@@ -163,6 +170,28 @@ model::usage chat_loop::impl::guess(bool sent) const {
   return {.input = input_tokens, .output = static_cast<std::int64_t>(reader->progress()) / 4};
 }
 
+/// Cuts a provider's report to tokens that the present call can have used: a token is a byte at
+/// least, and providers add little to a request. Returns a warning when it cut.
+std::string chat_loop::impl::cap(model::usage& used) const {
+  std::size_t bytes = c.tools_json.size() + c.schema_json.size() + added_by_providers;
+  for (const auto& m : c.messages)
+    bytes += m.size();
+  const auto most_input = static_cast<std::int64_t>(bytes);
+  const auto most_output =
+      c.max_output_tokens > 0 ? std::max(2 * output_tokens, least_output_cap) : longest_answer;
+  if (used.input <= most_input && used.output <= most_output)
+    return {};
+  const auto reported = std::to_string(counted(used.input)) + " input and " +
+                        std::to_string(counted(used.output)) + " output tokens";
+  used.input = std::min(used.input, most_input);
+  used.output = std::min(used.output, most_output);
+  used.cached = std::min(used.cached, used.input);
+  used.reasoning = std::min(used.reasoning, used.output);
+  return "the provider reported " + reported +
+         ", more than the call can have used; booked: " + std::to_string(used.input) + " and " +
+         std::to_string(used.output);
+}
+
 chat_effects chat_loop::impl::after_trouble(const model::trouble& t, bool placed) {
   const auto next = next_target(t.kind);
   // A place that is refused will be for a while: who may go elsewhere does not wait for it.
@@ -259,16 +288,26 @@ chat_effects chat_loop::impl::conclude(chat_effects effects) {
   if (answer.stop == model::stop_reason::length)
     return add(failed(failure_class::deterministic, chat_end::bad_answer, cut_at()));
   if (trim(answer.text).empty())
-    return add(ask_anew());
+    return add(ask_anew("is empty", "Your answer was empty. Give your final answer as text."));
+  if (answer.stop == model::stop_reason::tool_calls)
+    return add(ask_anew("announces a tool call and has none",
+                        "Your answer ended with a tool call, but contained none. Call the tool, or "
+                        "give your final answer as text."));
+  if (!c.tools_json.empty() && tools::looks_like_call(answer.text))
+    return add(ask_anew("is a tool call written as text",
+                        "You wrote a tool call as text, so nothing was called. Call the tool as a "
+                        "function, or give your final answer as text."));
   if (c.schema_json.empty())
     return add(over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {}));
   const auto schema = parse_json(c.schema_json);
-  const auto value = parse_json(answer.text);
+  const auto found = find_json(answer.text);
   const auto finding = !schema  ? to_string(schema.error())
-                       : !value ? "the answer is " + value.error().what
-                                : schema_finding(*schema, *value);
-  if (finding.empty())
+                       : !found ? "the answer is no JSON: " + found.error().what
+                                : schema_finding(*schema, nlohmann::json::parse(found->text));
+  if (finding.empty()) {
+    out.text = found->text;
     return add(over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {}));
+  }
   if (repaired)
     return add(failed(failure_class::deterministic, chat_end::bad_answer,
                       "the answer does not follow the schema: " + finding));
@@ -288,14 +327,16 @@ std::string chat_loop::impl::cut_at() const {
          "), or at the model's own";
 }
 
-/// Models that fail say nothing at times. What is empty is not sent back: some providers refuse it.
-chat_effects chat_loop::impl::ask_anew() {
+/// Asks once more for an answer that is none. What is empty is not sent back: some providers refuse
+/// it.
+chat_effects chat_loop::impl::ask_anew(std::string_view problem, std::string_view advice) {
   if (asked_anew)
     return failed(failure_class::transient, chat_end::bad_answer,
-                  "the model's answer is empty, also when it is asked again");
+                  "the model's answer " + std::string(problem) + ", also when it is asked again");
   asked_anew = true;
-  c.messages.pop_back();
-  say(model::user_message("Your answer was empty. Give your final answer as text."));
+  if (trim(answer.text).empty())
+    c.messages.pop_back();
+  say(model::user_message(std::string(advice)));
   return start_call();
 }
 

@@ -1,5 +1,7 @@
 #include "boyd/exec/chat_targets.hpp"
 
+#include "boyd/core/text.hpp"
+
 #include <utility>
 
 namespace boyd::exec {
@@ -26,6 +28,10 @@ result<std::vector<chat_target>> chat_targets(const config::configuration& c,
     targets.push_back(std::move(t));
   }
   return targets;
+}
+
+std::string key_in(std::string_view file) {
+  return std::string(first_line(file));
 }
 
 bool leaves_open(const config::provider& p) {

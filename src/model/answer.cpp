@@ -15,6 +15,7 @@ using nlohmann::json;
 /// Of an answer that is not 2xx: an error, or a proxy's page.
 constexpr std::size_t error_bytes = 256u << 10;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr std::string_view end_of_stream = "[DONE]";
 constexpr int http_ok_first = 200;
 constexpr int http_ok_last = 299;
 
@@ -102,6 +103,7 @@ struct answer_reader::state {
   }
 
   void take(const sse_event& event);
+  void end_stream();
   void take_json(const json& value, const char* message_key);
   void take_choice(const json& choice, const json& value, const char* message_key);
   void recognise(std::string_view& bytes);
@@ -136,13 +138,13 @@ void answer_reader::state::take(const sse_event& event) {
   if (wrong || done)
     return;
   const auto data = trim(event.data);
-  if (data.substr(0, 6) == "[DONE]") {
+  if (data.starts_with(end_of_stream)) {
     done = true;
     return;
   }
   if (data.empty())
     return;
-  const auto value = parse_json(data);
+  const auto value = parse_piece(data);
   if (!value) {
     if (event.type == "error")
       return fail_with(trouble_of_object(data));
@@ -151,6 +153,15 @@ void answer_reader::state::take(const sse_event& event) {
   if (event.type == "error" || is_error(*value))
     return fail_with(trouble_of_object(data));
   take_json(*value, "delta");
+}
+
+/// What stands at the end without its empty line is an event; half of one is where the stream
+/// broke.
+void answer_reader::state::end_stream() {
+  events.finish([&](const sse_event& event) {
+    if (trim(event.data).starts_with(end_of_stream) || parse_piece(trim(event.data)))
+      take(event);
+  });
 }
 
 void answer_reader::state::take_json(const json& value, const char* message_key) {
@@ -220,8 +231,6 @@ std::variant<chat_answer, trouble> answer_reader::state::conclude() {
   if (!answer.calls.empty() &&
       (answer.stop == stop_reason::stop || answer.stop == stop_reason::other))
     answer.stop = stop_reason::tool_calls;
-  else if (answer.calls.empty() && answer.stop == stop_reason::tool_calls)
-    answer.stop = stop_reason::other;
   return std::move(answer);
 }
 
@@ -266,6 +275,10 @@ void answer_reader::take_events(std::string_view bytes) {
   const auto fed = s.events.feed(bytes, [&](const sse_event& event) { s.take(event); });
   if (!fed)
     s.fail_with(bad_answer(fed.error().what));
+  // It ends the stream at once, also where the server sends nothing more and keeps the connection.
+  constexpr std::size_t longest_end = 64;
+  if (s.events.pending() < longest_end && trim(s.events.pending_data()) == end_of_stream)
+    s.done = true;
   progress_ = s.message.progress();
 }
 
@@ -282,6 +295,10 @@ std::variant<chat_answer, trouble> answer_reader::finish(const result<void>& tra
       return trouble_of_transport(transport.error());
     return trouble_of_answer(s.head, s.body);
   }
+  if (s.shape == state::form::stream && transport)
+    s.end_stream();
+  if (s.wrong)
+    return *s.wrong;
   // What is complete counts, however the connection ended; but a finish reason alone is not enough
   // when we ended it ourselves.
   const bool complete = s.done || (s.finished && transport.has_value());

@@ -1,5 +1,7 @@
 #include "delta.hpp"
 
+#include "boyd/core/outside_json.hpp"
+#include "boyd/core/text.hpp"
 #include "json.hpp"
 
 #include <algorithm>
@@ -113,8 +115,13 @@ std::string text_or_json(const json& value) {
   return value.is_string() ? value.get<std::string>() : to_text(value);
 }
 
-bool is_json_object(const std::string& text) {
-  const auto value = parse_json(text);
+/// Whether `text` is one JSON object. Looked at piece by piece, so what cannot be one costs
+/// nothing.
+bool is_json_object(std::string_view text) {
+  text = trim(text);
+  if (text.size() < 2 || text.front() != '{' || text.back() != '}')
+    return false;
+  const auto value = parse_piece(text);
   return value && value->is_object();
 }
 
@@ -176,12 +183,16 @@ bool message_builder::add_calls(const json& pieces) {
   for (const auto& piece : pieces) {
     if (!piece.is_object())
       continue;
+    if (is_repetition(piece))
+      continue;
     const auto at = slot_of(piece);
     if (at >= calls_of_an_answer)
       return false;
     if (at == calls_.size())
       calls_.emplace_back();
     auto& slot = calls_[at];
+    if (const auto index = count_of(piece, "index"))
+      slot.index = index;
     for (const auto& [key, value] : piece.items()) {
       if (value.is_null() || key == "index")
         continue;
@@ -195,6 +206,43 @@ bool message_builder::add_calls(const json& pieces) {
   return true;
 }
 
+/// Whether a piece for `slot` begins another call: servers number all calls 0, and leave out ids. A
+/// complete object is followed by another name or another object; both of them again are a
+/// repetition.
+bool message_builder::begins_another(const call_slot& slot, const json& piece) {
+  const auto id = text_of(piece, "id");
+  const bool other_id = !id.empty() && !slot.call.id.empty() && id != slot.call.id;
+  const auto* function = member(piece, "function");
+  const auto name = function ? text_of(*function, "name") : std::string();
+  if (other_id && !name.empty())
+    return true;
+  if (!is_json_object(slot.call.arguments))
+    return false;
+  const auto* arguments = function ? member(*function, "arguments") : nullptr;
+  const auto text = arguments ? text_or_json(*arguments) : std::string();
+  return other_id || (!name.empty() && name != slot.call.name) || trim(text).starts_with('{');
+}
+
+/// Whether a piece says once more what its call already holds, as servers do that end a stream with
+/// the whole message.
+bool message_builder::is_repetition(const json& piece) const {
+  const auto* function = member(piece, "function");
+  const auto* arguments = function ? member(*function, "arguments") : nullptr;
+  if (!arguments)
+    return false;
+  const auto text = text_or_json(*arguments);
+  const auto name = text_of(*function, "name");
+  const auto id = text_of(piece, "id");
+  const auto index = count_of(piece, "index");
+  return is_json_object(text) && std::ranges::any_of(calls_, [&](const call_slot& slot) {
+           const bool same_id =
+               id.empty() || slot.call.id.empty() ? index.has_value() : slot.call.id == id;
+           const bool same_place = same_id && (!index || !slot.index || index == slot.index);
+           return same_place && (name.empty() || name == slot.call.name) &&
+                  slot.call.arguments == text;
+         });
+}
+
 /// Where a piece belongs; calls_.size() for a new call. With an index that is simple, but for
 /// servers that number all calls 0; without one (Gemini and others) an id or a name begins a call,
 /// and what has neither goes on with the last.
@@ -204,11 +252,8 @@ std::size_t message_builder::slot_of(const json& piece) {
   const bool named = function && !text_of(*function, "name").empty();
   if (const auto index = count_of(piece, "index")) {
     const auto [found, fresh] = slot_of_index_.try_emplace(*index, calls_.size());
-    if (!fresh && named && !id.empty()) {
-      const auto& present = calls_[found->second].call.id;
-      if (!present.empty() && present != id)
-        found->second = calls_.size();
-    }
+    if (!fresh && begins_another(calls_[found->second], piece))
+      found->second = calls_.size();
     return found->second;
   }
   if (!id.empty()) {
@@ -219,7 +264,8 @@ std::size_t message_builder::slot_of(const json& piece) {
     const bool continues = !named && !calls_.empty() && calls_.back().call.id.empty();
     return continues ? calls_.size() - 1 : calls_.size();
   }
-  return named || calls_.empty() ? calls_.size() : calls_.size() - 1;
+  return named || calls_.empty() || begins_another(calls_.back(), piece) ? calls_.size()
+                                                                         : calls_.size() - 1;
 }
 
 void message_builder::add_function(call_slot& slot, const json& function) {
@@ -268,7 +314,24 @@ json message_builder::calls_json() const {
   return out;
 }
 
+/// Characters that were cut in two are whole now. Arguments that are no strict JSON object are
+/// mended, for tools and providers read them strictly.
+void message_builder::join() {
+  join_pieces(text_);
+  join_pieces(refusal_);
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    auto& call = calls_[i].call;
+    if (call.name.empty() && i > 0) // another object for the same tool
+      call.name = calls_[i - 1].call.name;
+    join_pieces(call.name);
+    join_pieces(call.arguments);
+    if (const auto mended = mend_json(call.arguments); mended && mended->mended)
+      call.arguments = mended->text;
+  }
+}
+
 void message_builder::finish(chat_answer& answer) {
+  join();
   name_calls();
   message_["role"] = "assistant";
   if (!parts_.empty())
@@ -282,6 +345,7 @@ void message_builder::finish(chat_answer& answer) {
   if (!calls_.empty())
     message_["tool_calls"] = calls_json();
   answer.message = to_text(message_);
+  join_pieces(answer.message);
   for (auto& slot : calls_)
     answer.calls.push_back(std::move(slot.call));
   answer.text = std::move(text_);

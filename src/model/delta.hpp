@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,13 +35,17 @@ class message_builder {
   struct call_slot {
     nlohmann::json whole = nlohmann::json::object();
     tool_call call;
+    std::optional<std::int64_t> index; ///< that its pieces came with
   };
 
   void add_content(const nlohmann::json& content);
   void add_text(std::string_view text);
   bool add_calls(const nlohmann::json& pieces);
+  static bool begins_another(const call_slot& slot, const nlohmann::json& piece);
+  bool is_repetition(const nlohmann::json& piece) const;
   std::size_t slot_of(const nlohmann::json& piece);
   void add_function(call_slot& slot, const nlohmann::json& function);
+  void join();
   void name_calls();
   nlohmann::json calls_json() const;
 

@@ -1,7 +1,7 @@
 #include "json.hpp"
 
 #include "boyd/core/json_depth.hpp"
-#include "boyd/core/text.hpp"
+#include "boyd/core/outside_json.hpp"
 
 #include <algorithm>
 
@@ -11,16 +11,27 @@ namespace {
 /// Of tokens, milliseconds, codes: what is larger is a slip, and sums must not overflow.
 constexpr std::int64_t count_limit = 1'000'000'000'000;
 
-} // namespace
-
-result<nlohmann::json> parse_json(std::string_view text) {
+/// Nearly all is strict JSON, which is parsed once.
+result<nlohmann::json> parse(std::string_view text, const outside_json_options& options) {
   if (const auto shallow = check_json_depth(text); !shallow)
     return fail(shallow.error());
   auto value = nlohmann::json::parse(text, nullptr, false);
   if (!value.is_discarded())
     return value;
-  const bool utf8 = sanitize_utf8(text) == text;
-  return fail(errc::parse_error, utf8 ? "not valid JSON" : "not UTF-8");
+  const auto mended = mend_json(text, options);
+  if (!mended)
+    return fail(mended.error());
+  return nlohmann::json::parse(mended->text);
+}
+
+} // namespace
+
+result<nlohmann::json> parse_json(std::string_view text) {
+  return parse(text, {});
+}
+
+result<nlohmann::json> parse_piece(std::string_view text) {
+  return parse(text, {.is_piece = true});
 }
 
 const nlohmann::json* member(const nlohmann::json& value, const char* key) {

@@ -11,9 +11,12 @@
 
 namespace boyd::model {
 
-/// Parses JSON from outside. `limit_exceeded` when it is too deep (measured before it is parsed),
-/// `parse_error` when it is none or no UTF-8.
+/// Parses JSON from outside, as boyd/core/outside_json.hpp reads it. `limit_exceeded` when it is
+/// too deep (measured before it is parsed), `parse_error` when it is none.
 result<nlohmann::json> parse_json(std::string_view text);
+
+/// The same of an event of a stream: a later join_pieces() joins characters that events cut in two.
+result<nlohmann::json> parse_piece(std::string_view text);
 
 /// The member `key` of an object; null when `value` is none or has no such member.
 const nlohmann::json* member(const nlohmann::json& value, const char* key);

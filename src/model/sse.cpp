@@ -35,7 +35,10 @@ result<void> sse_reader::feed(std::string_view bytes,
       return {};
     after_cr_ = bytes[end] == '\r';
     bytes.remove_prefix(end + 1);
-    end_line(take);
+    const bool ends_event = line_.empty() || (at_start_ && line_ == byte_order_mark);
+    read_line();
+    if (ends_event)
+      end_event(take);
   }
   if (!given_up_)
     return {};
@@ -45,21 +48,35 @@ result<void> sse_reader::feed(std::string_view bytes,
               "an event is larger than " + std::to_string(sse_event_bytes) + " bytes");
 }
 
-void sse_reader::end_line(const std::function<void(const sse_event&)>& take) {
+void sse_reader::finish(const std::function<void(const sse_event&)>& take) {
+  if (given_up_)
+    return;
+  if (!line_.empty())
+    read_line();
+  end_event(take);
+}
+
+std::string sse_reader::pending_data() const {
+  auto copy = *this;
+  if (!copy.line_.empty())
+    copy.read_line();
+  return copy.event_.data;
+}
+
+void sse_reader::end_event(const std::function<void(const sse_event&)>& take) {
+  if (!id_.empty())
+    last_id_ = id_;
+  if (has_data_)
+    take(event_);
+  event_ = {};
+  has_data_ = false;
+}
+
+void sse_reader::read_line() {
   std::string_view line = line_;
   if (at_start_ && line.substr(0, byte_order_mark.size()) == byte_order_mark)
     line.remove_prefix(byte_order_mark.size());
   at_start_ = false;
-  if (line.empty()) {
-    line_.clear();
-    if (!id_.empty())
-      last_id_ = id_;
-    if (has_data_)
-      take(event_);
-    event_ = {};
-    has_data_ = false;
-    return;
-  }
   const auto colon = line.find(':');
   const auto field = line.substr(0, colon);
   auto value = colon == std::string_view::npos ? std::string_view{} : line.substr(colon + 1);

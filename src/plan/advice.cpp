@@ -3,6 +3,7 @@
 #include "advice_json.hpp"
 #include "boyd/core/json_depth.hpp"
 #include "boyd/core/money.hpp"
+#include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 
 #include <algorithm>
@@ -84,6 +85,13 @@ json parse_bounded(std::string_view text) {
   if (text.size() > answer_bytes || !check_json_depth(text))
     return json(json::value_t::discarded);
   return json::parse(text, nullptr, false);
+}
+
+json parse_answer(std::string_view text) {
+  if (text.size() > answer_bytes)
+    return json(json::value_t::discarded);
+  const auto found = find_json(text);
+  return found ? json::parse(found->text) : json(json::value_t::discarded);
 }
 
 std::string text_in(const json& j, const char* key) {

@@ -20,6 +20,9 @@ advice advice_from(const nlohmann::json& j);
 /// JSON of something that is no deeper than core's limit, or a discarded value.
 nlohmann::json parse_bounded(std::string_view text);
 
+/// The one JSON value of a model's answer (boyd/core/outside_json.hpp), or a discarded one.
+nlohmann::json parse_answer(std::string_view text);
+
 /// A member that is a text, or "".
 std::string text_in(const nlohmann::json& j, const char* key);
 

@@ -211,7 +211,7 @@ std::string planner_schema() {
 
 result<std::vector<wish>> read_wishes(std::string_view answer,
                                       const std::vector<std::string>& secrets) {
-  const auto j = parse_bounded(trim(answer));
+  const auto j = parse_answer(answer);
   if (!j.is_object() || !j.contains("dispatches") || !j["dispatches"].is_array())
     return fail(errc::parse_error, "the answer has no list of dispatches");
   std::vector<wish> wishes;

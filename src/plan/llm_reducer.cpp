@@ -107,7 +107,7 @@ std::string reducer_schema() {
 
 result<void> take_lines(std::string_view answer, const std::vector<told_outcome>& outcomes,
                         const std::vector<std::string>& secrets, reduce_record& r) {
-  const auto j = parse_bounded(trim(answer));
+  const auto j = parse_answer(answer);
   if (!j.is_object() || !j.contains("lines") || !j["lines"].is_array())
     return fail(errc::parse_error, "the answer has no list of lines");
   std::set<std::string_view> known;

@@ -1,6 +1,7 @@
 #include "boyd/tools/call.hpp"
 
 #include "boyd/core/json_depth.hpp"
+#include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/core/workspace_path.hpp"
 #include "boyd/tools/definitions.hpp"
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -205,6 +207,11 @@ result<json> parse(std::string_view tool, std::string_view text) {
   return value;
 }
 
+/// How models that call tools by text begin one (Hermes, Llama, Mistral, Qwen, DeepSeek, Claude).
+constexpr std::array<std::string_view, 8> call_marks{
+    "<tool_call>",  "<function=",  "<function_calls>", "<|python_tag|>",
+    "[TOOL_CALLS]", "<|tool_call", "<invoke name=",    "<｜tool▁call"};
+
 tl::unexpected<error> unknown(std::string_view tool) {
   std::string what =
       "there is no built-in tool \"" + sanitize_utf8(tool.substr(0, 64)) + "\"; there are:";
@@ -273,6 +280,25 @@ struct as_action {
 };
 
 } // namespace
+
+bool looks_like_call(std::string_view text) {
+  const auto marked = [&](std::string_view mark) {
+    return text.find(mark) != std::string_view::npos;
+  };
+  if (std::ranges::any_of(call_marks, marked))
+    return true;
+  const auto found = find_json(text);
+  if (!found)
+    return false;
+  auto value = json::parse(found->text);
+  if (value.is_array() && !value.empty())
+    value = value.front();
+  const auto is_text = [&](const char* key) {
+    return value.contains(key) && value[key].is_string();
+  };
+  return value.is_object() && (is_text("name") || is_text("tool")) &&
+         (value.contains("arguments") || value.contains("parameters"));
+}
 
 result<tool_call> read_call(std::string_view tool, std::string_view arguments_json) {
   if (find_built_in(tool) == nullptr)

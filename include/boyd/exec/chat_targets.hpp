@@ -5,6 +5,7 @@
 #include "boyd/exec/chat_loop.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd::exec {
@@ -16,6 +17,9 @@ result<std::vector<chat_target>> chat_targets(const config::configuration& c,
                                               const std::string& provider_id,
                                               const std::string& model,
                                               const std::vector<config::model_fallback>& fallback);
+
+/// The key in the text of a provider's `api_key_file`: its first line that is not blank.
+std::string key_in(std::string_view file);
 
 /// Whether the configuration leaves open what the models can do, which `boyd doctor --provider` may
 /// have found.

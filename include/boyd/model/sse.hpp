@@ -21,13 +21,19 @@ struct sse_event {
 };
 
 /// Cuts a byte stream into events, however it was cut into pieces. Line ends may be CR, LF or CRLF;
-/// a byte order mark at the start is skipped; comments are read over. An event that is not ended by
-/// an empty line is none. Not thread-safe.
+/// a byte order mark at the start is skipped; comments are read over. Not thread-safe.
 class sse_reader {
  public:
   /// Calls `take` for each event that `bytes` completes. Error `limit_exceeded` for an event beyond
   /// sse_event_bytes: then the stream is to be given up.
   result<void> feed(std::string_view bytes, const std::function<void(const sse_event&)>& take);
+
+  /// The body has ended: calls `take` for an event that stands there without its empty line, which
+  /// the standard throws away and servers send all the same.
+  void finish(const std::function<void(const sse_event&)>& take);
+
+  /// The data of the event that is not complete, whole lines and the one that is being read.
+  std::string pending_data() const;
 
   /// Where the stream can be taken up again: the id of the last complete event that had one.
   const std::string& last_id() const { return last_id_; }
@@ -38,7 +44,8 @@ class sse_reader {
   std::size_t pending() const { return line_.size() + event_.data.size(); }
 
  private:
-  void end_line(const std::function<void(const sse_event&)>& take);
+  void read_line();
+  void end_event(const std::function<void(const sse_event&)>& take);
 
   std::string line_;
   sse_event event_;

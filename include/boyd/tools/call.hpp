@@ -75,6 +75,10 @@ using file_call = std::variant<read_file_call, write_file_call, list_dir_call, s
 /// A call of a built-in tool, read and checked.
 using tool_call = std::variant<file_call, run_command_call>;
 
+/// Whether an answer is a call of a tool that was written as text: a model's own mark of one, or
+/// one JSON object with a name and arguments. Any bytes.
+bool looks_like_call(std::string_view text);
+
 /// Reads what a model sent: any bytes. The error's text is for the model: it says which argument is
 /// wrong and what was expected. An empty text and `null` count as no arguments.
 result<tool_call> read_call(std::string_view tool, std::string_view arguments_json);

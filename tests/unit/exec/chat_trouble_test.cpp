@@ -1,3 +1,4 @@
+#include "boyd/exec/chat_targets.hpp"
 #include "chat_talk.hpp"
 
 namespace boyd::chat_trouble_test {
@@ -204,7 +205,62 @@ TEST_CASE("chat: an answer that is no JSON is said once to be none") {
   c.start();
   c.to_call(c.end_with(says("plain words")));
   CHECK_THAT(c.request["messages"].back()["content"].get<std::string>(),
-             Contains("the answer is not valid JSON") && !Contains("no JSON: not"));
+             Contains("the answer is no JSON: there is no JSON value in it"));
+}
+
+TEST_CASE("case 07: the one JSON value behind reasoning or in a fence is the answer") {
+  for (const auto* text : {"<think>hm {\"verdict\":\"red\"}</think>\n{\"verdict\":\"green\"}",
+                           "```json\n{\"verdict\":\"green\"}\n```"}) {
+    auto talk = talk_of();
+    talk.schema_json = R"({"type":"object","required":["verdict"]})";
+    conductor c(std::move(talk));
+    c.start();
+    c.end_with(says(text));
+    const auto& over = c.loop.outcome();
+    CHECK(over.execution == execution_verdict::succeeded);
+    CHECK(over.text == R"({"verdict":"green"})");
+  }
+}
+
+TEST_CASE("a chat that announces a tool call and makes none is no success") {
+  for (const auto* text :
+       {"<tool_call>{\"name\":\"read_file\",\"arguments\":{}}</tool_call>",
+        "```json\n{\"name\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n```"}) {
+    auto talk = talk_of();
+    talk.tools_json = "[]";
+    conductor c(std::move(talk));
+    c.start();
+    c.to_call(c.end_with(says(text)));
+    c.end_with(says(text));
+    const auto& over = c.loop.outcome();
+    CHECK(over.execution == execution_verdict::failed);
+    CHECK_THAT(over.error, Contains("tool call written as text"));
+  }
+}
+
+TEST_CASE("case W4: usage beyond what a call can have used is capped, and said") {
+  for (const double claimed : {1e30, 1e12, 5e6}) {
+    conductor c(talk_of());
+    c.start();
+    auto body = says("fine");
+    body["usage"]["completion_tokens"] = claimed;
+    body["usage"]["prompt_tokens"] = claimed;
+    const auto end = c.end_with(body);
+    const auto* settled = find<effect::settle_spend>(end);
+    REQUIRE(settled != nullptr);
+    CHECK(settled->what.used.input < 100'000);
+    CHECK(settled->what.used.output <= 1'000'000);
+    const auto* warning = find<effect::warn>(end);
+    REQUIRE(warning != nullptr);
+    CHECK_THAT(warning->text, Contains("more than the call can have used"));
+    CHECK(c.loop.outcome().execution == execution_verdict::succeeded);
+  }
+}
+
+TEST_CASE("case W11: a key is the first line of its file") {
+  CHECK(key_in("sk-1\n# of March\n") == "sk-1");
+  CHECK(key_in("\n  sk-1  \r\nsecond") == "sk-1");
+  CHECK(key_in("").empty());
 }
 
 } // namespace boyd::chat_trouble_test

@@ -141,9 +141,10 @@ TEST_CASE("answer: calls as other servers send them", "[answer]") {
   }
 }
 
-TEST_CASE("answer: a reason without its calls means nothing", "[answer]") {
+TEST_CASE("answer: a word of calls without one stands for the conversation to judge", "[answer]") {
   const auto a = answer_of(stream({chunk(R"({"content":"x"})"), chunk("{}", "tool_calls")}));
-  CHECK(a.stop == stop_reason::other);
+  CHECK(a.stop == stop_reason::tool_calls);
+  CHECK(a.calls.empty());
 }
 
 TEST_CASE("answer: reasoning goes back under its own name", "[answer]") {
@@ -330,6 +331,98 @@ TEST_CASE("answer: portable for another provider", "[answer]") {
       json{{"role", "assistant"}, {"content", "a"}});
   for (const std::string same : {R"({"role":"user","content":"x"})", "garbage", ""})
     CHECK(model::portable_message(same) == same);
+}
+
+TEST_CASE("case 01: parallel calls in one slot are calls of their own", "[answer]") {
+  const auto names_of = [](const std::vector<std::string>& pieces) {
+    std::vector<std::string> events;
+    for (const auto& p : pieces)
+      events.push_back(call_piece(p));
+    events.push_back(chunk("{}", "tool_calls"));
+    std::vector<std::string> out;
+    for (const auto& call : answer_of(stream(events)).calls)
+      out.push_back(call.name + call.arguments);
+    return out;
+  };
+  const auto piece = [](const std::string& rest) { return R"({"index":0,)" + rest + "}"; };
+  const std::string a = R"({"path":"a.txt"})";
+  const std::string b = R"({"path":"b.txt"})";
+  const auto whole = [](const std::string& arguments, const std::string& name = "read_file") {
+    return R"("function":{"name":")" + name + R"(","arguments":)" + json(arguments).dump() + "}";
+  };
+  const std::vector<std::string> both{"read_file" + a, "read_file" + b};
+  CHECK(names_of({piece(whole(a)), piece(whole(b))}) == both);
+  // Without the second name, without an index, with an id for each, as an object, in pieces.
+  CHECK(names_of({piece(whole(a)), piece(R"("function":{"arguments":)" + json(b).dump() + "}")}) ==
+        both);
+  CHECK(names_of({"{" + whole(a) + "}", "{" + whole(b) + "}"}) == both);
+  CHECK(names_of({piece(R"("id":"1",)" + whole(a)), piece(R"("id":"2",)" + whole(b))}) == both);
+  CHECK(names_of({piece(R"("function":{"name":"read_file","arguments":{"path":"a.txt"}})"),
+                  piece(R"("function":{"name":"read_file","arguments":{"path":"b.txt"}})")}) ==
+        both);
+  CHECK(names_of({piece(R"("function":{"name":"read_file","arguments":"{\"path\":"})"),
+                  piece(R"("function":{"arguments":"\"a.txt\"}"})"), piece(whole(b))}) == both);
+  CHECK(names_of({piece(whole(a)), piece(whole(b, "list_dir"))}) ==
+        std::vector<std::string>{"read_file" + a, "list_dir" + b});
+  // Once more the same is a repetition; the name with each piece is none.
+  CHECK(names_of({piece(whole(a)), piece(whole(a))}) == std::vector<std::string>{"read_file" + a});
+  CHECK(names_of({piece(R"("id":"1",)" + whole(a)), piece(R"("id":"1",)" + whole(a))}) ==
+        std::vector<std::string>{"read_file" + a});
+  CHECK(names_of({piece(whole("{\"path\":")), piece(whole("\"a.txt\"}")), piece(whole(""))}) ==
+        std::vector<std::string>{"read_file" + a});
+  CHECK(names_of(
+            {piece(whole(R"({"q":{"x":1},)")), piece(R"("function":{"arguments":"\"r\":{}}"})")}) ==
+        std::vector<std::string>{R"(read_file{"q":{"x":1},"r":{}})"});
+}
+
+TEST_CASE("case 02: half a surrogate pair does not cost a paid answer", "[answer]") {
+  const auto a = answer_of(stream({chunk(R"({"content":"Hi \ud83d"})"),
+                                   chunk(R"({"content":"\ude00 there"})"), chunk("{}", "stop")}));
+  CHECK(a.text == "Hi \U0001F600 there");
+  CHECK(json_of(a)["content"] == "Hi \U0001F600 there");
+  const auto lone = answer_of(stream({chunk(R"({"content":"Hi \ud83d"})"),
+                                      chunk(R"({"content":" caf)"
+                                            "\xE9"
+                                            R"("})"),
+                                      chunk("{}", "stop")}));
+  CHECK(lone.text == "Hi \uFFFD caf\uFFFD");
+  // Bytes of one character in two events; reasoning; a plain answer.
+  const auto split =
+      answer_of(stream({chunk("{\"content\":\"\xF0\x9F\"}"), chunk("{\"content\":\"\x98\x80\"}"),
+                        chunk(R"({"reasoning_content":"\ud83d"})"),
+                        chunk(R"({"reasoning_content":"\ude00"})"), chunk("{}", "stop")}));
+  CHECK(split.text == "\U0001F600");
+  CHECK(json_of(split)["reasoning_content"] == "\U0001F600");
+  CHECK(
+      answer_of(R"({"choices":[{"message":{"content":"\ud83d!","x":NaN},"finish_reason":"stop"}]})")
+          .text == "\uFFFD!");
+  const auto call = answer_of(stream(
+      {call_piece(
+           R"({"index":0,"id":"1","function":{"name":"f","arguments":"{\"a\":\"\\ud83d\"}"}})"),
+       chunk("{}", "tool_calls")}));
+  REQUIRE(call.calls.size() == 1);
+  CHECK(json::parse(call.calls[0].arguments)["a"] == "\uFFFD");
+}
+
+TEST_CASE("case 03: what stands at the end of a body is an event", "[answer]") {
+  const auto text = "data: " + chunk(R"({"content":"done"})") + "\n\n";
+  const auto last = chunk("{}", "stop");
+  const std::string used =
+      R"({"choices":[],"usage":{"prompt_tokens":131233,"completion_tokens":7}})";
+  for (const std::string end : {"\n", "", "\r\n", "\r", "\n\ndata: [DONE]", "\n\ndata: [DONE]\n",
+                                "\n\ndata:[DONE]", "\n\ndata: [DONE]\r"}) {
+    INFO(json(end).dump());
+    CHECK(answer_of(text + "data: " + last + end).text == "done");
+    const auto with_usage = answer_of(text + "data: " + last + "\n\ndata: " + used + end);
+    CHECK(with_usage.used.input == 131233);
+  }
+  // Half an event is where the stream broke off.
+  CHECK(trouble_of(text + "data: " + last.substr(0, last.size() / 2)).what ==
+        "the stream broke off");
+  // [DONE] ends the stream at once, also on a connection that then fails.
+  const auto reset = result<void>(fail(errc::io_error, "reset"));
+  const auto cut = read_answer(head_of(200), text + "data: [DONE]", 0, reset);
+  CHECK(std::holds_alternative<model::chat_answer>(cut));
 }
 
 } // namespace boyd::answer_test

@@ -138,9 +138,14 @@ TEST_CASE("llm planner: an answer is read strictly", "[llm_planner]") {
        {"", "no", "[]", "{}", R"({"dispatches":{}})", R"({"dispatches":[{"agent_id":"a"}]})",
         R"({"dispatches":[{"agent_id":1,"priority":5,"reason":""}]})",
         R"({"dispatches":[{"agent_id":"a","priority":"5","reason":""}]})", R"({"dispatches":[7]})",
-        "{\"dispatches\":[]} trailing"})
+        "{\"dispatches\":[]} or {\"dispatches\":[7]}"})
     CHECK_FALSE(read(bad).has_value());
   CHECK_FALSE(read(std::string(100'000, '[')).has_value());
+  // Case 07: behind reasoning, in a fence, among words.
+  for (const char* generous :
+       {"<think>{\"dispatches\":[7]}</think>{\"dispatches\":[]}",
+        "```json\n{\"dispatches\":[]}\n```", "Nothing runs: {\"dispatches\":[]}"})
+    CHECK(read(generous).has_value());
   // Beyond every bound: no overflow, and no more than can be followed.
   std::string many = R"({"dispatches":[)";
   for (int i = 0; i < 500; ++i)
