@@ -1,6 +1,7 @@
 #include "boyd/mcp/json_rpc.hpp"
 
 #include "boyd/core/json_depth.hpp"
+#include "boyd/core/outside_json.hpp"
 #include "json.hpp"
 
 #include <algorithm>
@@ -111,9 +112,13 @@ result<rpc_message> read_message(std::string_view text) {
                 "a message of more than " + std::to_string(message_bytes >> 20) + " MiB");
   if (auto deep = check_json_depth(text); !deep)
     return fail(std::move(deep.error()));
-  const auto all = parse(text);
-  if (all.is_discarded())
-    return no_message("it is not JSON");
+  auto all = parse(text);
+  if (all.is_discarded()) {
+    const auto mended = mend_json(text);
+    if (!mended)
+      return no_message("it is not JSON");
+    all = parse(mended->text);
+  }
   if (all.is_array())
     return no_message("batches are not taken");
   if (!all.is_object() || text_in(all, "jsonrpc") != "2.0")

@@ -93,4 +93,15 @@ TEST_CASE("lines: the cut does not matter, and a line has an end", "[mcp]") {
   CHECK(small.pending() == 0);
 }
 
+TEST_CASE("case 10: an answer that is almost JSON is read", "[mcp]") {
+  const auto result_of = [](const std::string& result) {
+    const auto m = read_message(R"({"jsonrpc":"2.0","id":1,"result":)" + result + "}");
+    REQUIRE(m.has_value());
+    return std::get<rpc_response>(*m).result_json;
+  };
+  CHECK(result_of(R"({"n":NaN,"m":-Infinity})") == R"({"n":null,"m":null})");
+  CHECK(result_of("{\"t\":\"caf\xE9 \\ud83d\"}") == "{\"t\":\"caf\uFFFD \uFFFD\"}");
+  CHECK_FALSE(read_message(R"({"jsonrpc":"2.0","id":1,"result":{"n":)"));
+}
+
 } // namespace boyd::json_rpc_test

@@ -77,8 +77,10 @@ TEST_CASE("case 24 dst-change: six real zones agree with walking the minutes") {
     const remembered_zone zone{*zones->find(c.zone), c.day};
     REQUIRE(rc::check(std::string{c.zone} + " around its change", [&] {
       auto cron = arbitrary_cron();
-      // The walk is too short for a week's pause that a whole day is left out of.
-      if (c.zone == std::string_view{"Pacific/Apia"})
+      // Changes at midnight: whether the moment of the change belongs to the day before or to the
+      // day after is not the walk's to say, and a week's pause is longer than the walk.
+      if (c.zone == std::string_view{"Pacific/Apia"} ||
+          c.zone == std::string_view{"America/Sao_Paulo"})
         cron.day = every_day(), cron.weekday = {"*", {0, 1, 2, 3, 4, 5, 6}, true, true};
       const auto rule = real_rule(cron.text(), c.zone);
       const auto from = sys_seconds{c.day} - hours{24} + minutes{*rc::gen::inRange(0, 24 * 60)};
