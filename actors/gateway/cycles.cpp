@@ -41,8 +41,8 @@ json problems_of(const exchange_ptr& x, const cycle_record& c, result<store_repl
 json cycle_json(const cycle_record& c, const std::vector<dispatch>& rows) {
   auto body = to_json(c);
   for (auto& a : body["agents"]) {
-    const auto d = std::ranges::find_if(
-        rows, [&](const dispatch& row) { return row.agent_id == a["agent_id"]; });
+    const auto agent_id = a["agent_id"].get<std::string>();
+    const auto d = std::ranges::find(rows, agent_id, &dispatch::agent_id);
     if (d == rows.end())
       continue;
     a["dispatch_id"] = d->dispatch_id;

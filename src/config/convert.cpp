@@ -185,7 +185,7 @@ class converter {
       out.sandbox.commands = true;
     }
     auto merged = metadata;
-    merged.update(to_json(get(t, "metadata"), {}));
+    merged.update(json_of(get(t, "metadata"), {}));
     out.metadata_json = merged.dump();
     return out;
   }
@@ -206,7 +206,7 @@ class converter {
     out.author_email = text(t, "author_email");
     out.auto_commit = flag(t, "auto_commit");
     out.heartbeat_url = text(t, "heartbeat_url");
-    const auto metadata = to_json(get(t, "metadata"), {});
+    const auto metadata = json_of(get(t, "metadata"), {});
     out.metadata_json = metadata.dump();
     for (const auto& item : get(t, "quiet_hours").items) {
       out.quiet.push_back(

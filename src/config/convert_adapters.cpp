@@ -18,9 +18,9 @@ event_condition condition_of(const std::string& at, const tree& value) {
     out.part = value.items.front().text;
   else if (value.kind == tree::kind_t::sequence)
     for (const auto& item : value.items)
-      out.values.push_back(to_json(item, {}).dump());
+      out.values.push_back(json_of(item, {}).dump());
   else
-    out.values.push_back(to_json(value, {}).dump());
+    out.values.push_back(json_of(value, {}).dump());
   return out;
 }
 

@@ -39,7 +39,7 @@ model_capabilities said_of(const tree& t) {
 /// The answer's schema as one line of JSON, or empty.
 std::string schema_of(const pass& p, const tree& t) {
   if (const auto* here = t.find("schema")) {
-    return to_json(*here, {}).dump();
+    return json_of(*here, {}).dump();
   }
   const auto found = p.texts.find(resolve(p.path, text(t, "schema_file")));
   return found == p.texts.end() ? std::string() : found->second;

@@ -30,7 +30,7 @@ T number(const tree& t, std::string_view key) {
   auto value = get(t, key);
   // Validated already: a number that came from ${…} is a number here, not a text.
   value.expanded = false;
-  return to_json(value, {}).template get<T>();
+  return json_of(value, {}).template get<T>();
 }
 
 inline bool flag(const tree& t, std::string_view key) {

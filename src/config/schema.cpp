@@ -281,7 +281,7 @@ scalar_type type_of(const tree& t) {
   return !zero_led && real(s) ? scalar_type::real : scalar_type::string;
 }
 
-nlohmann::json to_json(const tree& value, const rules& at) {
+nlohmann::json json_of(const tree& value, const rules& at) {
   if (value.kind == tree::kind_t::scalar) {
     return scalar_json(value, at);
   }
@@ -290,7 +290,7 @@ nlohmann::json to_json(const tree& value, const rules& at) {
   for (std::size_t i = 0; i < value.items.size(); ++i) {
     const auto& item = value.items[i];
     const auto* rule = map ? rule_of_key(at, value.keys[i].text) : rule_of_items(at);
-    auto child = to_json(item, rule == nullptr ? rules{} : applicable(*rule, item));
+    auto child = json_of(item, rule == nullptr ? rules{} : applicable(*rule, item));
     if (map) {
       out[value.keys[i].text] = std::move(child);
     } else {

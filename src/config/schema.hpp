@@ -46,7 +46,7 @@ enum class scalar_type : std::uint8_t { null, boolean, integer, real, string };
 scalar_type type_of(const tree& scalar);
 
 /// A value as JSON, typed by its text and, for texts from ${…}, by what the rules want.
-nlohmann::json to_json(const tree& value, const rules& at);
+nlohmann::json json_of(const tree& value, const rules& at);
 
 /// One value on a walk through the whole configuration.
 struct place {

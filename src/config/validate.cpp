@@ -151,7 +151,7 @@ void report_value(pass& p, const location& where, const std::string& description
 } // namespace
 
 void validate(pass& p, const tree& root) {
-  const auto json = to_json(root, applicable(schema_root(), root));
+  const auto json = json_of(root, applicable(schema_root(), root));
   valijson::ValidationResults results;
   valijson::Validator validator(valijson::Validator::kStrongTypes);
   const valijson::adapters::NlohmannJsonAdapter target(json);

@@ -423,7 +423,7 @@ TEST_CASE("fault points: a start that fails, or ends with an exception, is repea
   CHECK(faults::triggered("supervision.start") == 2);
   CHECK(f.view("c").state == "running");
   CHECK(f.view("c").restarts == 3);
-  CHECK_THAT(f.view("c").last_error, Catch::Contains("supervision.start"));
+  CHECK_THAT(f.view("c").last_error, Catch::Matchers::Contains("supervision.start"));
   CHECK(f.view("a").restarts == 0);
 }
 

@@ -253,10 +253,10 @@ TEST_CASE("case 21 pg-down: the node says so, restarts nothing, and goes on by i
   eventually(
       [&] {
         const auto rows = get(s, "/api/v1/dispatches");
-        CHECK_THAT(rows, Catch::Contains("HTTP/1.1 503 ") &&
-                             Catch::Contains("\"code\":\"store_unavailable\""));
-        CHECK_THAT(get(s, "/readyz"), Catch::Contains("HTTP/1.1 503 "));
-        CHECK_THAT(get(s, "/healthz"), Catch::Contains("HTTP/1.1 200 "));
+        CHECK_THAT(rows, Catch::Matchers::Contains("HTTP/1.1 503 ") &&
+                             Catch::Matchers::Contains("\"code\":\"store_unavailable\""));
+        CHECK_THAT(get(s, "/readyz"), Catch::Matchers::Contains("HTTP/1.1 503 "));
+        CHECK_THAT(get(s, "/healthz"), Catch::Matchers::Contains("HTTP/1.1 200 "));
         const auto asked = s.run({"dispatches", "ls", "--json"});
         CHECK(asked.code == 1);
         const auto error = asked.json();

@@ -78,8 +78,8 @@ TEST_CASE("boyd mcp: another program sees the running node and asks it for a cyc
   }
   CHECK(got.at(3)["result"]["structuredContent"].dump().find("cycle_id") != std::string::npos);
   CHECK(got.at(6)["result"]["isError"] == true);
-  CHECK_THAT(names_of(got.at(8)), !Catch::VectorContains(std::string("approve")));
-  CHECK_THAT(names_of(got.at(8)), Catch::VectorContains(std::string("enqueue")));
+  CHECK_THAT(names_of(got.at(8)), !Catch::Matchers::VectorContains(std::string("approve")));
+  CHECK_THAT(names_of(got.at(8)), Catch::Matchers::VectorContains(std::string("enqueue")));
   for (const auto& t : got.at(8)["result"]["tools"])
     if (t["name"] == "enqueue")
       CHECK_THAT(t["description"].get<std::string>(), Contains("one agent alone cannot"));

@@ -246,7 +246,7 @@ TEST_CASE("sandbox: the control socket of the node is out of reach", "[e2e][sand
   endpoint
       .then(wants("/usr/bin/python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); "
                   "s.connect(\"" +
-                  home.file("run/control.sock") + "\"); print(\"reached\")' 2>&1"))
+                  home.file("run/control.sock") + "\"); print(\"rea\" + \"ched\")' 2>&1"))
       .then(stream_answer("done"));
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #else
 #include <catch2/catch_all.hpp>
+/// Catch2 3 gave the matcher of substrings another name.
+#define Contains ContainsSubstring
 #endif
 
 #include <chrono>

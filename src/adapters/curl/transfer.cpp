@@ -26,6 +26,8 @@ constexpr long upload_buffer = 16L << 10;
 constexpr long keepalive_after_s = 60;
 constexpr long keepalive_every_s = 15;
 constexpr long name_cache_s = 60;
+/// CURLE_TOO_LARGE, which libcurl has had since 8.6: a line of the head beyond its own limit.
+constexpr int head_too_large = 100;
 constexpr int first_final_status = 200;
 constexpr auto write_failed = static_cast<std::size_t>(0);
 
@@ -274,6 +276,8 @@ result<void> transfer::outcome(CURLcode code) const {
     return {};
   if (own_)
     return fail(*own_);
+  if (static_cast<int>(code) == head_too_large)
+    return fail(errc::limit_exceeded, "the head of the answer is too large", place_);
   switch (code) {
   case CURLE_OK:
     return fail(errc::parse_error, "the answer has no head", place_);

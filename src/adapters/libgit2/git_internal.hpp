@@ -6,6 +6,9 @@
 #include "remarks_internal.hpp"
 
 #include <git2.h>
+#if __has_include(<git2/sys/errors.h>)
+#include <git2/sys/errors.h> // newer versions declare git_error_clear here
+#endif
 
 #include <cstddef>
 #include <memory>

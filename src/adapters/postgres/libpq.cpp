@@ -66,11 +66,18 @@ FORWARD(char*, PQcmdTuples, (PGresult * res), res)
 FORWARD(PostgresPollingStatusType, PQconnectPoll, (PGconn * conn), conn)
 FORWARD(PGconn*, PQconnectStart, (const char* conninfo), conninfo)
 FORWARD(PGconn*, PQconnectdb, (const char* conninfo), conninfo)
+FORWARD(PGconn*, PQconnectdbParams,
+        (const char* const* keywords, const char* const* values, int expand_dbname), keywords,
+        values, expand_dbname)
+FORWARD(PQconninfoOption*, PQconninfo, (PGconn * conn), conn)
 FORWARD(void, PQconninfoFree, (PQconninfoOption * connOptions), connOptions)
 FORWARD(PQconninfoOption*, PQconninfoParse, (const char* conninfo, char** errmsg), conninfo, errmsg)
 FORWARD(int, PQconsumeInput, (PGconn * conn), conn)
 FORWARD(char*, PQdb, (const PGconn* conn), conn)
 FORWARD(char*, PQencryptPassword, (const char* passwd, const char* user), passwd, user)
+FORWARD(char*, PQencryptPasswordConn,
+        (PGconn * conn, const char* passwd, const char* user, const char* algorithm), conn, passwd,
+        user, algorithm)
 FORWARD(int, PQendcopy, (PGconn * conn), conn)
 FORWARD(char*, PQerrorMessage, (const PGconn* conn), conn)
 FORWARD(unsigned char*, PQescapeByteaConn,
@@ -91,10 +98,12 @@ FORWARD(PGresult*, PQexecPrepared,
          const int* paramLengths, const int* paramFormats, int resultFormat),
         conn, stmtName, nParams, paramValues, paramLengths, paramFormats, resultFormat)
 FORWARD(void, PQfinish, (PGconn * conn), conn)
+FORWARD(int, PQfmod, (const PGresult* res, int field_num), res, field_num)
 FORWARD(char*, PQfname, (const PGresult* res, int field_num), res, field_num)
 FORWARD(int, PQfnumber, (const PGresult* res, const char* field_name), res, field_name)
 FORWARD(void, PQfreeCancel, (PGcancel * cancel), cancel)
 FORWARD(void, PQfreemem, (void* ptr), ptr)
+FORWARD(int, PQfsize, (const PGresult* res, int field_num), res, field_num)
 FORWARD(Oid, PQftable, (const PGresult* res, int field_num), res, field_num)
 FORWARD(int, PQftablecol, (const PGresult* res, int field_num), res, field_num)
 FORWARD(Oid, PQftype, (const PGresult* res, int field_num), res, field_num)
@@ -108,6 +117,7 @@ FORWARD(int, PQgetlength, (const PGresult* res, int tup_num, int field_num), res
 FORWARD(char*, PQgetvalue, (const PGresult* res, int tup_num, int field_num), res, tup_num,
         field_num)
 FORWARD(char*, PQhost, (const PGconn* conn), conn)
+FORWARD(void, PQinitOpenSSL, (int do_ssl, int do_crypto), do_ssl, do_crypto)
 FORWARD(int, PQisBusy, (PGconn * conn), conn)
 FORWARD(int, PQisthreadsafe, (), )
 FORWARD(int, PQnfields, (const PGresult* res), res)

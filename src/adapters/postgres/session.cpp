@@ -3,7 +3,7 @@
 #include "boyd/core/text.hpp"
 #include "call_limit.hpp"
 #include "failures.hpp"
-#include "notices.hpp"
+#include "notice_handler.hpp"
 
 #include <pqxx/pqxx>
 #if PQXX_VERSION_MAJOR < 7
@@ -48,11 +48,6 @@ auto guarded(const pqxx::connection* connection, F f) {
     throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
   } catch (const pqxx::broken_connection& e) {
     throw lost(connection, e.what());
-  } catch (const pqxx::sql_error& e) {
-    // The server ends the session with some of them, which may not show yet.
-    if (is_lost() || e.sqlstate().starts_with("57P"))
-      throw lost(connection, e.what());
-    throw failure{error_of(e.sqlstate(), e.what()), false};
   } catch (const pqxx::statement_completion_unknown& e) {
     throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
   } catch (const pqxx::transaction_rollback& e) {
@@ -60,6 +55,11 @@ auto guarded(const pqxx::connection* connection, F f) {
     if (is_lost())
       throw lost(connection, e.what());
     throw failure{{errc::conflict, one_line(e.what()), "postgres", {}}, false};
+  } catch (const pqxx::sql_error& e) {
+    // The server ends the session with some of them, which may not show yet.
+    if (is_lost() || e.sqlstate().starts_with("57P"))
+      throw lost(connection, e.what());
+    throw failure{error_of(e.sqlstate(), e.what()), false};
   } catch (const pqxx::failure& e) {
     if (is_lost())
       throw lost(connection, e.what());
@@ -152,21 +152,6 @@ struct answer::impl {
   pqxx::result result;
 };
 
-/// libpqxx passes what it and the server say beside answers to the newest of these. What is said
-/// before a session stands goes to standard error: libpq gives nobody else a chance to hear it.
-class notice_log final : public pqxx::errorhandler {
- public:
-  notice_log(pqxx::connection& connection, std::string where)
-      : pqxx::errorhandler(connection), where_(std::move(where)) {}
-  bool operator()(const char text[]) noexcept override {
-    log_notice(where_, text);
-    return false; // to no other
-  }
-
- private:
-  std::string where_;
-};
-
 struct session::impl {
   impl(const std::string& conninfo, milliseconds longest)
       : connection(conninfo), limit(connection.sock()), longest_call(longest) {}
@@ -174,7 +159,7 @@ struct session::impl {
   pqxx::connection connection;
   call_limit limit;
   milliseconds longest_call;
-  std::unique_ptr<notice_log> notices;
+  std::shared_ptr<void> notices; ///< the handler of notices; ends before the connection
   /// libpqxx's own transactions would go to the server for each begin and end.
   std::unique_ptr<pqxx::nontransaction> work;
   std::vector<std::string> unsent; ///< statements that go with the next one
@@ -255,7 +240,11 @@ struct session::impl {
     pqxx::params list;
     for (const auto* v : all)
       list.append(v);
+#if !BOYD_PQXX_NEW_CALLS
     return work->exec_prepared(name, list);
+#else
+    return work->exec(pqxx::prepped{name}, list);
+#endif
 #endif
   }
 
@@ -387,7 +376,7 @@ session::session(const postgres_options& options) {
     impl_ = std::make_unique<impl>(*conninfo, options.statement_timeout + answer_margin);
   });
   never_reconnect(impl_->connection);
-  impl_->notices = std::make_unique<notice_log>(impl_->connection, place(options));
+  impl_->notices = handle_notices(impl_->connection, place(options));
   const auto setting = [](const char* name, milliseconds value) {
     return std::string{"SET "} + name + "=" + std::to_string(value.count()) + ";";
   };

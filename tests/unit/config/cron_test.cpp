@@ -123,7 +123,7 @@ TEST_CASE("cron: what can never fire is refused", "[cron]") {
 TEST_CASE("cron: any text gives fields or an error", "[cron][property]") {
   REQUIRE(rc::check("no text breaks the parser", [](const std::string& text) {
     const auto fields = parse_cron(text);
-    RC_ASSERT(fields.has_value() || !fields.error().what.empty());
+    RC_ASSERT((fields.has_value() || !fields.error().what.empty()));
   }));
   REQUIRE(rc::check("near-valid texts give non-empty fields or an error", [] {
     const auto part =
