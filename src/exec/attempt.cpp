@@ -3,7 +3,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/exit_class.hpp"
-#include "json_text.hpp"
+#include "claim.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -144,7 +144,7 @@ attempt_effects attempt_core::on_exit(run_index run, const process_exit& e, stea
   end_events();
   out_lines_.finish();
   err_lines_.finish();
-  if (phase_ == phase::ending) {
+  if (phase_ == phase::ending && !is_done_anyway()) {
     read_claim();
     return finish();
   }
@@ -160,8 +160,14 @@ attempt_effects attempt_core::on_lost_exit(run_index run) {
     check_class_ = failure_class::transient;
     return check_done({false, check_failure_.empty() ? why : check_failure_});
   }
-  if (phase_ == phase::running)
+  if (phase_ == phase::running) {
+    end_events();
+    if (events_ && final_at_) {
+      exit_lost_ = true;
+      return judge_events({}, *final_at_);
+    }
     return end_run(execution_verdict::indeterminate, why, steady_time{});
+  }
   return finish();
 }
 
@@ -268,24 +274,13 @@ attempt_effects attempt_core::judge_talk(steady_time now) {
 }
 
 void attempt_core::read_claim() {
-  // Most last lines are plain words: no parser is needed to see that.
-  if (!out_lines_.last().starts_with('{'))
-    return;
-  const auto value = parse_json(out_lines_.last());
-  if (!value || !value->is_object())
-    return;
-  const auto text = [&](const char* key) {
-    const auto found = value->find(key);
-    return found != value->end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  const auto claim = claim_verdict_from(text("status"));
-  if (!claim || *claim == claim_verdict::none)
-    return;
-  outcome_.claim = *claim;
-  claim_summary_ = text("summary");
-  if (const auto named = failure_class_from(text("failure_class"));
-      named && *named != failure_class::none)
-    claim_class_ = *named;
+  // Events are no claims: of a program that tells some, its answer is looked into.
+  auto found = find_claim(events_ && !plain_events() ? events_->report().text
+                                                     : out_.render(options_.output_bytes).text);
+  outcome_.claim = found.verdict;
+  claim_unreadable_ = found.is_unreadable;
+  claim_summary_ = std::move(found.summary);
+  claim_class_ = found.failure.value_or(claim_class_);
 }
 
 attempt_effects attempt_core::start_checks(steady_time now) {
@@ -316,7 +311,7 @@ attempt_effects attempt_core::next_check() {
       r = check_exit_zero(exit_);
       break;
     case kind_t::no_question:
-      r = check_no_question(out_lines_.last());
+      r = check_no_question(out_lines_.last_words());
       break;
     case kind_t::artifact:
       return {effect::stat_file{resolve(wanted.argument)}};
@@ -370,6 +365,7 @@ attempt_effects attempt_core::on_file_text(const result<std::string>& text, stea
 }
 
 attempt_effects attempt_core::on_timer(timer_kind kind, steady_time now) {
+  take_pending_event(now);
   switch (kind) {
   case timer_kind::deadline:
     return on_deadline(now);
@@ -546,7 +542,10 @@ attempt_effects attempt_core::finish() {
   if (outcome_.execution == execution_verdict::succeeded &&
       outcome_.claim == claim_verdict::failed) {
     outcome_.failure = claim_class_;
-    outcome_.error = "claims failure";
+    outcome_.error = claim_unreadable_
+                         ? "its claim cannot be read: the last line must be one JSON object such "
+                           "as {\"status\":\"failed\",\"summary\":\"…\"}"
+                         : "claims failure";
     if (!claim_summary_.empty())
       outcome_.error += ": " + claim_summary_;
   } else if (outcome_.execution == execution_verdict::succeeded && !failed_checks_.empty()) {

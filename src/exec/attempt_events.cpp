@@ -4,6 +4,7 @@
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/exit_class.hpp"
 #include "boyd/model/error_words.hpp"
+#include "words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -112,8 +113,7 @@ void attempt_core::end_events() {
     out_ = output_keeper(options_.output_bytes);
     out_.append(report.text);
   }
-  const bool plain = options_.cli->adapter->parser == config::cli_adapter::parser_t::text;
-  out_lines_.append(plain ? out_.render(options_.output_bytes).text : report.text);
+  out_lines_.append(plain_events() ? out_.render(options_.output_bytes).text : report.text);
   out_lines_.append("\n");
 }
 
@@ -137,9 +137,11 @@ attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now)
   const auto& report = events_->report();
   const auto exit_class =
       lingered_ ? failure_class::none : classify_exit(e, options_.cli->adapter->exit_codes);
-  const bool plain = options_.cli->adapter->parser == config::cli_adapter::parser_t::text;
+  const bool plain = plain_events();
   read_claim();
   outcome_.execution = execution_verdict::failed;
+  outcome_.failure = failure_class::none;
+  outcome_.error.clear();
   if (auto why = passed_budget(report, options_.cli->budget); !why.empty()) {
     outcome_.failure = failure_class::policy; // also when it says that it failed: once is enough
     outcome_.error = std::move(why);
@@ -155,8 +157,8 @@ attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now)
     return fail_by_events(exit_class == failure_class::none ? failure_class::transient : exit_class,
                           without_final_event(e));
   }
-  if (exit_class != failure_class::none) {
-    auto why = (plain ? "" : "it said that it was done, then: ") + describe_exit(e);
+  if (exit_class != failure_class::none && plain) {
+    auto why = describe_exit(e);
     if (!err_lines_.last().empty())
       why += ": " + err_lines_.last();
     return fail_by_events(exit_class, std::move(why));
@@ -166,8 +168,46 @@ attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now)
     outcome_.error = describe_denials(report);
     return finish();
   }
+  if (says_nothing(plain ? out_.render(options_.output_bytes).text : report.text))
+    return fail_by_events(failure_class::transient, "it ended without an answer");
+  // Its work is done, and not done again for the sake of its clean-up.
+  if (exit_class != failure_class::none || exit_lost_)
+    late_end_ = late_end(e);
   outcome_.execution = execution_verdict::succeeded;
   return start_checks(now);
+}
+
+std::string attempt_core::late_end(const process_exit& e) const {
+  if (exit_lost_)
+    return "nobody reported how the program ended";
+  auto text = describe_exit(e);
+  if (!err_lines_.last().empty())
+    text += ": " + std::string(cut_characters(err_lines_.last(), event_word_characters));
+  return sanitize_utf8(text);
+}
+
+bool attempt_core::plain_events() const {
+  return options_.cli && options_.cli->adapter->parser == config::cli_adapter::parser_t::text;
+}
+
+/// Whether it told its final event before Boyd ended it for being late, or for a shutdown.
+bool attempt_core::is_done_anyway() const {
+  if (!events_ || !events_->report().final || plain_events() || lease_lost_)
+    return false;
+  const bool late = outcome_.execution == execution_verdict::timed_out ||
+                    outcome_.execution == execution_verdict::stalled;
+  const bool stops = cancelled_ == cancel_reason::shutdown || cancelled_ == cancel_reason::hurry;
+  // Checks are not begun while the node stops.
+  return cancelled_ ? stops && options_.require.empty() : late;
+}
+
+/// Its final event may stand there without the end of its line, or be all that it prints.
+void attempt_core::take_pending_event(steady_time now) {
+  if (!events_ || events_ended_ || phase_ != phase::running || !events_->take_pending())
+    return;
+  last_progress_ = now;
+  if (events_->report().final && !final_at_)
+    final_at_ = now;
 }
 
 std::string attempt_core::without_final_event(const process_exit& e) const {
@@ -210,7 +250,7 @@ attempt_effects attempt_core::end_lingering(steady_time now) {
 
 std::string attempt_core::usage_of_program() const {
   if (events_)
-    return usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall);
+    return usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall, late_end_);
   const auto bytes = out_.total() + err_.total();
   return exit_known_ && exit_.started
              ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"

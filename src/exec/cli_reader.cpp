@@ -1,6 +1,7 @@
 #include "boyd/exec/cli_reader.hpp"
 
 #include "boyd/core/money.hpp"
+#include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 #include "json_text.hpp"
 
@@ -146,7 +147,7 @@ class event_meaning {
     if (rule_.clears_text)
       report_.text.clear();
     const auto* found = first_of(event_, rule_.text);
-    if (found == nullptr)
+    if (found == nullptr || (found->is_structured() && found->empty()))
       return;
     auto more = words_of(*found);
     if (!rule_.append)
@@ -198,6 +199,19 @@ bool fits(const config::adapter_event& rule, const json& event) {
   return std::ranges::all_of(rule.when, [&](const auto& c) { return holds(c, event); });
 }
 
+/// Returns whether it shows progress.
+bool take_event(const config::cli_adapter& adapter, const json& event, cli_report& report) {
+  ++report.events;
+  bool progress = true;
+  for (const auto& rule : adapter.events) {
+    if (!fits(rule, event))
+      continue;
+    progress = progress && rule.progress;
+    event_meaning(rule, event, report).apply();
+  }
+  return progress;
+}
+
 } // namespace
 
 bool cli_reader::append(std::string_view bytes) {
@@ -211,21 +225,81 @@ bool cli_reader::append(std::string_view bytes) {
   return progress;
 }
 
+void cli_reader::begin_line() {
+  line_.clear();
+  skipping_ = in_object_ = in_string_ = cut_ = cut_here_ = false;
+  string_bytes_ = 0;
+}
+
+/// Cuts the texts of an event, not the event.
+void cli_reader::keep(std::string_view bytes) {
+  constexpr std::size_t window = 512;
+  while (!bytes.empty() && !skipping_) {
+    // The usual case, some bytes of a text, at once.
+    const auto part = bytes.substr(0, window);
+    const auto plain = std::min(part.find_first_of("\"\\{"), part.size());
+    const bool room =
+        line_.size() + plain <= event_line_bytes && string_bytes_ + plain < event_string_bytes;
+    if (plain > 0 && room) {
+      line_ += bytes.substr(0, plain);
+      string_bytes_ += plain;
+      since_escape_ += plain;
+      bytes.remove_prefix(plain);
+      continue;
+    }
+    keep_character(bytes.front());
+    bytes.remove_prefix(1);
+  }
+}
+
+void cli_reader::keep_character(char c) {
+  constexpr std::size_t short_escape = 2;
+  constexpr std::size_t unicode_escape_bytes = 6; // \uXXXX
+  const bool escaped = in_string_ && since_escape_ == 1;
+  const bool ends = in_string_ && c == '"' && !escaped;
+  const auto most = line_.size() > event_line_bytes ? event_short_bytes : event_string_bytes;
+  if (in_string_ && !ends && string_bytes_ >= most &&
+      (since_escape_ >= escape_bytes_ || cut_here_)) {
+    cut_ = cut_here_ = true;
+    since_escape_ = c == '\\' && !escaped ? 1 : since_escape_ == 1 ? 2 : since_escape_ + 1;
+    return;
+  }
+  line_ += c;
+  ++string_bytes_;
+  ++since_escape_;
+  if (in_string_) {
+    if (ends)
+      in_string_ = cut_here_ = false;
+    else if (c == '\\' && !escaped) {
+      since_escape_ = 1;
+      escape_bytes_ = short_escape;
+    } else if (escaped && c == 'u') {
+      escape_bytes_ = unicode_escape_bytes;
+    }
+  } else if (c == '{') {
+    in_object_ = true;
+  } else if (c == '"' && in_object_) {
+    in_string_ = true;
+    string_bytes_ = 0;
+    since_escape_ = unicode_escape_bytes;
+  }
+  if (!in_string_)
+    string_bytes_ = 0;
+  if (line_.size() > event_most_bytes) {
+    skipping_ = true;
+    ++report_.too_long;
+    line_.clear();
+    line_.shrink_to_fit();
+  }
+}
+
 bool cli_reader::append_lines(std::string_view bytes) {
   bool progress = false;
   while (!bytes.empty()) {
     const auto end = bytes.find('\n');
-    const auto part = bytes.substr(0, end);
-    if (!skipping_ && line_.size() + part.size() > event_line_bytes) {
-      skipping_ = true;
-      ++report_.too_long;
-      line_.clear();
-      line_.shrink_to_fit();
-    }
-    if (!skipping_)
-      line_ += part;
+    keep(bytes.substr(0, end));
     // It moves on, whatever it is.
-    progress = progress || skipping_;
+    progress = progress || skipping_ || cut_;
     if (end == std::string_view::npos)
       break;
     progress = take_line() || progress;
@@ -235,54 +309,56 @@ bool cli_reader::append_lines(std::string_view bytes) {
 }
 
 void cli_reader::append_document(std::string_view bytes) {
-  const auto room = event_document_bytes - line_.size();
-  if (bytes.size() > room && report_.too_long == 0)
-    ++report_.too_long;
-  line_ += bytes.substr(0, room);
+  if (!document_taken_)
+    keep(bytes);
 }
 
 bool cli_reader::take_line() {
-  const bool looked_into = !skipping_;
-  skipping_ = false;
-  const bool progress = looked_into && !trim(line_).empty() && take_event(line_);
-  line_.clear();
+  bool progress = false;
+  if (!skipping_ && !trim(line_).empty() && !take_events(line_, progress))
+    ++report_.no_json;
+  begin_line();
   return progress;
 }
 
-bool cli_reader::take_event(std::string_view text) {
-  const auto event = parse_json(trim(text));
-  if (!event || !event->is_object()) {
-    ++report_.no_json;
+bool cli_reader::take_events(std::string_view text, bool& progress) {
+  constexpr int most = 64; // in one line
+  bool any = false;
+  for (int i = 0; i < most; ++i) {
+    const auto found = find_object(text);
+    if (!found)
+      break;
+    any = true;
+    report_.cut += i == 0 && cut_ ? 1 : 0;
+    progress = take_event(adapter_, found->value, report_) || progress;
+    text.remove_prefix(found->end);
+  }
+  return any;
+}
+
+bool cli_reader::take_pending() {
+  using parser_t = config::cli_adapter::parser_t;
+  if (adapter_.parser == parser_t::text || skipping_ || document_taken_ || in_string_)
     return false;
-  }
-  ++report_.events;
-  bool progress = true;
-  for (const auto& rule : adapter_.events) {
-    if (!fits(rule, *event))
-      continue;
-    progress = progress && rule.progress;
-    event_meaning(rule, *event, report_).apply();
-  }
-  return progress;
+  bool progress = false;
+  if (!trim(without_escapes(line_)).ends_with('}') || !take_events(line_, progress))
+    return false;
+  document_taken_ = adapter_.parser == parser_t::json;
+  begin_line();
+  begun_ = true;
+  return true;
 }
 
 void cli_reader::finish() {
   using parser_t = config::cli_adapter::parser_t;
-  if (adapter_.parser == parser_t::jsonl && !line_.empty()) {
+  if (adapter_.parser != parser_t::text && !line_.empty())
     begun_ = take_line() || begun_;
-  } else if (adapter_.parser == parser_t::json && report_.too_long == 0) {
-    // Some print a warning before it.
-    std::string_view document = line_;
-    while (!document.starts_with('{') && !document.empty())
-      document.remove_prefix(std::min(document.find('\n'), document.size() - 1) + 1);
-    if (!trim(line_).empty())
-      take_event(document);
-  }
   line_.clear();
   report_.text = sanitize_utf8(report_.text);
 }
 
-std::string usage_json_of(const cli_report& r, const std::string& adapter, milliseconds wall) {
+std::string usage_json_of(const cli_report& r, const std::string& adapter, milliseconds wall,
+                          const std::string& ended) {
   json j{{"provider", adapter},
          {"model", r.model},
          {"turns", r.turns},
@@ -301,6 +377,10 @@ std::string usage_json_of(const cli_report& r, const std::string& adapter, milli
     j["no_json_lines"] = r.no_json;
   if (r.too_long > 0)
     j["too_long_lines"] = r.too_long;
+  if (r.cut > 0)
+    j["cut_events"] = r.cut;
+  if (!ended.empty())
+    j["ended"] = ended;
   return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -1,6 +1,7 @@
 #include "boyd/exec/output_keeper.hpp"
 
 #include "boyd/core/text.hpp"
+#include "words.hpp"
 
 #include <algorithm>
 
@@ -121,6 +122,8 @@ void line_watch::take_line() {
       if (first_.empty())
         first_ = text;
       last_ = text;
+      if (!is_decoration(text))
+        last_words_ = text;
     }
   }
   line_.clear();

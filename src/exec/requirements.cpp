@@ -5,10 +5,9 @@
 #include "boyd/exec/exit_class.hpp"
 #include "json_text.hpp"
 #include "schema_check.hpp"
+#include "words.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 
 namespace boyd::exec {
 
@@ -20,21 +19,6 @@ check_result passed() {
 
 check_result failed(std::string text) {
   return {false, std::move(text)};
-}
-
-constexpr std::array<std::string_view, 7> asking_phrases = {
-    "let me know", "would you like", "shall i",        "should i",
-    "do you want", "please confirm", "please provide",
-};
-
-/// Quotes and Markdown that may follow a question mark.
-constexpr std::string_view closing = "\"'`*_)]} \t";
-
-std::string lower(std::string_view text) {
-  std::string found(text);
-  for (char& c : found)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return found;
 }
 
 } // namespace
@@ -63,17 +47,7 @@ check_result check_artifact(const std::string& path, const result<file_info>& fo
 }
 
 check_result check_no_question(std::string_view last_line) {
-  std::string_view text = trim(last_line);
-  while (!text.empty() && closing.find(text.back()) != std::string_view::npos)
-    text.remove_suffix(1);
-  constexpr std::array<std::string_view, 3> marks = {"?", "\uFF1F", "\u061F"};
-  const bool asks = std::any_of(marks.begin(), marks.end(),
-                                [&](std::string_view mark) { return text.ends_with(mark); });
-  const std::string low = lower(text);
-  const bool offers =
-      std::any_of(asking_phrases.begin(), asking_phrases.end(),
-                  [&](std::string_view phrase) { return low.find(phrase) != std::string::npos; });
-  if (!asks && !offers)
+  if (!asks_reader(last_line))
     return passed();
   return failed("no_question: the output ends by asking: " +
                 sanitize_utf8(cut_characters(trim(last_line), limits::summary_characters)));

@@ -169,8 +169,9 @@ TEST_CASE("agent CLI: the final event comes before the exit code", "[e2e][agent_
   {
     const fake f("codex", "cat '" + data("codex_success") + "'; echo oops >&2; exit 1");
     const auto row = f.cycle();
-    CHECK(row["execution"] == "failed");
-    CHECK(row["error"] == "it said that it was done, then: exit code 1: oops");
+    CHECK(row["status"] == "done"); // case 16
+    CHECK(row["exit_code"] == 1);
+    CHECK(row["usage"]["ended"] == "exit code 1: oops");
   }
 }
 

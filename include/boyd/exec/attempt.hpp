@@ -149,15 +149,16 @@ using attempt_effects = std::vector<attempt_effect>;
 /// nothing. Not thread-safe.
 ///
 /// Verdicts: execution by exit_class.hpp, `timed_out`, `stalled`, `cancelled` or `indeterminate`;
-/// claim from the last line of stdout when it is a JSON object with "status": "done" | "failed"
-/// (optional "summary", "failure_class"), else none; verification from `require`, all checked when
-/// execution succeeded, `failed` unchecked when it did not, none without requirements.
-/// Summary: the last BOYD_SUMMARY line, else the claim's, else (failed) the error, else the first
-/// non-blank line of stdout, else "completed". An agent's own command line (`cli`) is judged by its
-/// events: one that says it failed, then that there is no final one (`indeterminate`, whatever the
-/// exit code), then the exit code, then what was denied; its answer takes the place of stdout. One
-/// that told of more than its budget has failed by policy, whatever else it says.
-/// Output: stdout, then stderr (at most a quarter of the cap) under a line "--- stderr ---".
+/// claim from the end of stdout when a JSON object with "status": "done" | "failed" (optional
+/// "summary", "failure_class") stands there; one that cannot be read claims failure; else none;
+/// verification from `require`, all checked when execution succeeded, `failed` unchecked when it
+/// did not, none without requirements. Summary: the last BOYD_SUMMARY line, else the claim's, else
+/// (failed) the error, else the first non-blank line of stdout, else "completed". An agent's own
+/// command line (`cli`) is judged by its events: one that says it failed, then that there is no
+/// final one (`indeterminate`, whatever the exit code), then what was denied, then that it gave no
+/// answer; its answer takes the place of stdout. A bad end after the final event is only noted
+/// (usage: "ended"). One that told of more than its budget has failed by policy, whatever else it
+/// says. Output: stdout, then stderr (at most a quarter of the cap) under a line "--- stderr ---".
 class attempt_core {
  public:
   explicit attempt_core(attempt_options options);
@@ -206,6 +207,10 @@ class attempt_core {
   attempt_effects fail_by_events(failure_class failure, std::string why);
   std::string without_final_event(const process_exit& e) const;
   void end_events();
+  void take_pending_event(steady_time now);
+  bool plain_events() const;
+  bool is_done_anyway() const;
+  std::string late_end(const process_exit& e) const;
   /// Wraps the loop's effects; an ended conversation is judged.
   attempt_effects after_talk(chat_effects effects, steady_time now);
   attempt_effects start_checks(steady_time now);
@@ -270,6 +275,9 @@ class attempt_core {
   output_keeper check_out_;
   line_watch out_lines_;
   line_watch err_lines_;
+  std::string late_end_;   ///< how a program ended badly whose work was done
+  bool exit_lost_ = false; ///< nobody will say how it ended
+  bool claim_unreadable_ = false;
   std::string claim_summary_;
   failure_class claim_class_ = failure_class::deterministic;
 };

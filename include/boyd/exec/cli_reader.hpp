@@ -12,11 +12,14 @@
 
 namespace boyd::exec {
 
-/// Longest line of events that is looked into; longer ones are counted and passed over. The answers
-/// of models are far shorter, the results of their tools may not be.
+/// Of one text in an event so much is kept, the rest is cut off. The answers of models are far
+/// shorter, the results of their tools may not be.
+inline constexpr std::size_t event_string_bytes = 768u << 10;
+/// Beyond so much of an event its further texts are cut to `event_short_bytes` each.
 inline constexpr std::size_t event_line_bytes = 1u << 20;
-/// Longest output of a program that prints one JSON value.
-inline constexpr std::size_t event_document_bytes = 4u << 20;
+inline constexpr std::size_t event_short_bytes = 1u << 10;
+/// An event that is longer after all that is counted and passed over.
+inline constexpr std::size_t event_most_bytes = 2u << 20;
 /// What is kept of an answer that comes in parts.
 inline constexpr std::size_t event_text_bytes = 1u << 20;
 /// Names, ids and errors from events are cut at this many characters.
@@ -43,7 +46,8 @@ struct cli_report {
   std::uint64_t denied = 0;
   std::uint64_t events = 0;
   std::uint64_t no_json = 0;  ///< lines that are no JSON
-  std::uint64_t too_long = 0; ///< lines beyond event_line_bytes, or a document that was cut
+  std::uint64_t too_long = 0; ///< events beyond event_most_bytes
+  std::uint64_t cut = 0;      ///< events with texts that were cut
   bool text_cut = false;
 };
 
@@ -58,6 +62,10 @@ class cli_reader {
   /// too long to look into do.
   bool append(std::string_view bytes);
 
+  /// Looks into a line without its end, or a document, when it is whole already. Returns whether it
+  /// was an event.
+  bool take_pending();
+
   /// The output has ended: the last line, or the document, is read. Call once, before report().
   void finish();
 
@@ -67,19 +75,33 @@ class cli_reader {
 
  private:
   bool take_line();
-  bool take_event(std::string_view text);
+  /// Every object in it; `progress`: whether one shows some. False: there is none.
+  bool take_events(std::string_view text, bool& progress);
   bool append_lines(std::string_view bytes);
   void append_document(std::string_view bytes);
+  void keep(std::string_view bytes);
+  void keep_character(char c);
+  void begin_line();
 
   const config::cli_adapter& adapter_;
   std::string line_;      ///< the line, or document, so far
   bool skipping_ = false; ///< it is too long
+  // Where in the event it stands.
+  bool in_object_ = false;
+  bool in_string_ = false;
+  bool cut_ = false;      ///< a text of it was cut
+  bool cut_here_ = false; ///< the present one
+  bool document_taken_ = false;
+  std::size_t string_bytes_ = 0; ///< of the present text
+  std::size_t since_escape_ = 0; ///< bytes since its last backslash
+  std::size_t escape_bytes_ = 2; ///< of the escape that this one begins
   bool begun_ = false;
   cli_report report_;
 };
 
 /// The usage of a run as JSON, with the keys of a conversation's.
+/// `ended`: how it ended badly after its work was done; may be empty.
 std::string usage_json_of(const cli_report& report, const std::string& adapter,
-                          milliseconds wall = milliseconds{0});
+                          milliseconds wall = milliseconds{0}, const std::string& ended = {});
 
 } // namespace boyd::exec

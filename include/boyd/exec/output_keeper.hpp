@@ -55,6 +55,8 @@ class line_watch {
 
   const std::string& first() const noexcept { return first_; } ///< first non-blank line, trimmed
   const std::string& last() const noexcept { return last_; }   ///< last non-blank line, trimmed
+  /// The last line that is more than a fence or other marks, trimmed.
+  const std::string& last_words() const noexcept { return last_words_; }
   const std::string& declared() const noexcept { return declared_; } ///< text after the prefix
 
  private:
@@ -63,6 +65,7 @@ class line_watch {
   std::string line_;
   std::string first_;
   std::string last_;
+  std::string last_words_;
   std::string declared_;
 };
 

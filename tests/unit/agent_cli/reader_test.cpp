@@ -145,14 +145,14 @@ TEST_CASE("lines that are no events are counted and passed over", "[agent_cli]")
   CHECK(r.too_long == 1);
   exec::cli_reader reader(adapter);
   CHECK_FALSE(reader.append("no event\n"));
-  CHECK(reader.append(std::string(exec::event_line_bytes + 1, 'x'))); // something moves on
+  CHECK(reader.append(std::string(exec::event_most_bytes + 1, 'x'))); // something moves on
 }
 
 TEST_CASE("a final event in a line too long to look into is none", "[agent_cli]") {
-  const auto r = read_all(built_in("claude").adapter,
-                          R"({"type":"result","result":")" +
-                              std::string(exec::event_line_bytes, 'x') + "\"}\n",
-                          64u << 10);
+  std::string line = R"({"type":"result","result":[1)";
+  while (line.size() <= exec::event_most_bytes)
+    line += ",1111111111111111111111111111111111111111111111111111111111111111";
+  const auto r = read_all(built_in("claude").adapter, line + "]}\n", 64u << 10);
   CHECK_FALSE(r.final);
   CHECK(r.too_long == 1);
 }
@@ -206,7 +206,7 @@ TEST_CASE("one JSON document, and plain text", "[agent_cli]") {
   CHECK_FALSE(read_all(json, "{\"ok\": true").final);
   CHECK_FALSE(read_all(json, "").final);
   CHECK_FALSE(read_all(json, "\n").final);
-  const auto flood = read_all(json, std::string(exec::event_document_bytes + 1, ' '), 1u << 16);
+  const auto flood = read_all(json, std::string(exec::event_most_bytes + 1, ' '), 1u << 16);
   CHECK(flood.too_long == 1);
   const auto text = mine("text", "");
   exec::cli_reader reader(text);
