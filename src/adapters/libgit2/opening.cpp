@@ -2,6 +2,7 @@
 #include "git_internal.hpp"
 #include "locks_internal.hpp"
 
+#include <climits>
 #include <spdlog/spdlog.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <unistd.h>
 #include <utility>
 
@@ -49,14 +51,53 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
+/// Also true when the place cannot be looked into: in doubt a repository is not overlooked.
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0)
+    return S_ISDIR(info.st_mode);
+  return errno != ENOENT && errno != ENOTDIR && errno != ELOOP;
+}
+
+/// Has the directories of a repository, or a work tree's link to them. HEAD does not matter: a
+/// repository that lost it is damaged, and still somebody's.
+bool is_repository(const std::string& dir) {
+  return exists(dir + "/commondir") ||
+         (is_directory(dir + "/objects") && is_directory(dir + "/refs"));
+}
+
+/// The directory that a `.git` file names ("gitdir: PATH"); empty: it names none.
+std::string named_by(const fs::path& file) {
+  constexpr std::string_view key = "gitdir: ";
+  std::string text(key.size() + PATH_MAX, '\0');
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return {};
+  const auto n = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+    text.pop_back();
+  if (text.rfind(key, 0) != 0 || text.size() == key.size() || text.find('\0') != std::string::npos)
+    return {};
+  return (file.parent_path() / text.substr(key.size())).string();
+}
+
+/// As git sees it: an empty `.git`, or a file that names no repository, makes no work tree.
+bool is_work_tree(const fs::path& dir) {
+  const fs::path git = dir / ".git";
+  if (is_directory(git.string()))
+    return is_repository(git.string());
+  const std::string elsewhere = named_by(git);
+  return !elsewhere.empty() && is_directory(elsewhere) && is_repository(elsewhere);
+}
+
 /// The nearest directory above `path` that is a work tree or a repository; empty: none.
 std::string outer_repository(const std::string& path) {
   for (fs::path dir = fs::path(path).parent_path();; dir = dir.parent_path()) {
-    if (exists((dir / ".git").string()))
+    if (is_work_tree(dir))
       return dir.string();
-    const bool bare = exists((dir / "HEAD").string()) && exists((dir / "objects").string()) &&
-                      exists((dir / "refs").string());
-    if (bare)
+    if (exists((dir / "HEAD").string()) && is_repository(dir.string()))
       return dir.string();
     if (dir == dir.root_path())
       return {};
