@@ -45,7 +45,7 @@ class as_nobody {
 
 } // namespace
 
-TEST_CASE("case 36: a name that git refuses is left out and named, the rest is committed") {
+TEST_CASE("field case 36: a name that git refuses is left out and named, the rest is committed") {
   const std::string name = GENERATE(
       as<std::string>{}, ".git.", ".GIT", "git~1", "GIT~1", ".git ", ".git . .", ".git::$INDEX",
       ".git\\x", "a\\.git", ".g\xe2\x80\x8cit", "\xef\xbb\xbf.git", "deep/below/.Git/x", ".git./x");
@@ -71,7 +71,7 @@ TEST_CASE("case 36: a name that git refuses is left out and named, the rest is c
   h.check_sound();
 }
 
-TEST_CASE("case 36: odd names that git takes are committed") {
+TEST_CASE("field case 36: odd names that git takes are committed") {
   const std::string name = GENERATE(as<std::string>{}, "a\\b", "\xff\xfe name", "line\nbreak",
                                     std::string(255, 'n'), ".gitx", "git~2", ".github/x");
   git_home h;
@@ -83,7 +83,7 @@ TEST_CASE("case 36: odd names that git takes are committed") {
   h.check_sound();
 }
 
-TEST_CASE("case 36: a link that git refuses is left out") {
+TEST_CASE("field case 36: a link that git refuses is left out") {
   const std::string name = GENERATE(as<std::string>{}, ".gitmodules", ".GITMODULES", "gitmod~1");
   git_home h;
   put(h.file("good"), "1\n");
@@ -94,7 +94,7 @@ TEST_CASE("case 36: a link that git refuses is left out") {
   h.check_sound();
 }
 
-TEST_CASE("case 36: a path that is too long for git is left out, the rest is committed") {
+TEST_CASE("field case 36: a path that is too long for git is left out, the rest is committed") {
   git_home h;
   put(h.file("good"), "1\n");
   // Deeper than a path can say; made from inside.
@@ -110,7 +110,7 @@ TEST_CASE("case 36: a path that is too long for git is left out, the rest is com
   h.check_sound();
 }
 
-TEST_CASE("case 36: files that cannot be read stay as they are in the history") {
+TEST_CASE("field case 36: files that cannot be read stay as they are in the history") {
   git_home h;
   put(h.file("secret"), "1\n");
   put(h.file("closed/a"), "1\n");
@@ -141,7 +141,7 @@ TEST_CASE("case 36: files that cannot be read stay as they are in the history") 
   h.check_sound();
 }
 
-TEST_CASE("case 36: a pipe in the place of a file stops no commit and deletes nothing") {
+TEST_CASE("field case 36: a pipe in the place of a file stops no commit and deletes nothing") {
   git_home h;
   put(h.file("was"), "1\n");
   put(h.file("good"), "1\n");

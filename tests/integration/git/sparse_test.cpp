@@ -19,7 +19,7 @@ std::string files_of_head(const git_home& h) {
 
 } // namespace
 
-TEST_CASE("case 13: entries that a person keeps out of the work tree stay as they are") {
+TEST_CASE("field case 13: entries that a person keeps out of the work tree stay as they are") {
   const std::string flag = GENERATE(as<std::string>{}, "skip-worktree", "assume-unchanged");
   const bool remove = GENERATE(true, false);
   git_home h;
@@ -45,7 +45,7 @@ TEST_CASE("case 13: entries that a person keeps out of the work tree stay as the
   h.check_sound();
 }
 
-TEST_CASE("case 13: a sparse checkout loses nothing") {
+TEST_CASE("field case 13: a sparse checkout loses nothing") {
   const std::string how = GENERATE(
       as<std::string>{}, "sparse-checkout set --cone $(printf 'd%s ' $(seq 10 29))",
       "sparse-checkout set --no-cone '/d1*/'", "sparse-checkout set --cone --sparse-index d10 d11");
@@ -77,7 +77,7 @@ TEST_CASE("case 13: a sparse checkout loses nothing") {
   h.check_sound();
 }
 
-TEST_CASE("case 13: the rule of half of the files counts those of the work tree") {
+TEST_CASE("field case 13: the rule of half of the files counts those of the work tree") {
   git_home h;
   thirty_directories(h);
   REQUIRE(h.commit_all("base"));
@@ -89,7 +89,7 @@ TEST_CASE("case 13: the rule of half of the files counts those of the work tree"
   CHECK_FALSE(state::check_deletions(*h.repo, h.repo->changes().value(), h.path));
 }
 
-TEST_CASE("case 13: no file takes the place of entries that are kept out of the work tree") {
+TEST_CASE("field case 13: no file takes the place of entries that are kept out of the work tree") {
   git_home h;
   put(h.file("d/x"), "1\n");
   put(h.file("e"), "1\n");
@@ -107,7 +107,7 @@ TEST_CASE("case 13: no file takes the place of entries that are kept out of the 
   h.check_sound();
 }
 
-TEST_CASE("case 13: gitlinks and what is only meant to be added lose nothing") {
+TEST_CASE("field case 13: gitlinks and what is only meant to be added lose nothing") {
   git_home h;
   put(h.file("F"), "1\n");
   REQUIRE(h.commit_all("base"));

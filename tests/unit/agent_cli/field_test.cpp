@@ -32,7 +32,7 @@ constexpr auto plain = config::cli_adapter::parser_t::text;
 
 } // namespace
 
-TEST_CASE("case 16: done, then ended by its own clean-up, is done", "[agent_cli]") {
+TEST_CASE("field case 16: done, then ended by its own clean-up, is done", "[agent_cli]") {
   struct ending {
     int code;
     int signal;
@@ -56,7 +56,8 @@ TEST_CASE("case 16: done, then ended by its own clean-up, is done", "[agent_cli]
   }
 }
 
-TEST_CASE("case 16: what a program does after its final event does not undo it", "[agent_cli]") {
+TEST_CASE("field case 16: what a program does after its final event does not undo it",
+          "[agent_cli]") {
   SECTION("its end is not reported") {
     attempt_bench b("claude");
     b.print(transcript("claude_success"));
@@ -101,7 +102,7 @@ TEST_CASE("case 16: what a program does after its final event does not undo it",
   }
 }
 
-TEST_CASE("case 17: a final event that is no clean JSON is read", "[agent_cli]") {
+TEST_CASE("field case 17: a final event that is no clean JSON is read", "[agent_cli]") {
   const std::string replaced = "\xEF\xBF\xBD";
   const auto good = result_event("A@B");
   const auto with = [&](const std::string& bytes) {
@@ -144,7 +145,7 @@ TEST_CASE("case 17: a final event that is no clean JSON is read", "[agent_cli]")
   CHECK_FALSE(read_all(parsed_as(jsonl), good.substr(0, good.size() - 1) + "\n").final);
 }
 
-TEST_CASE("case 17: long texts are cut, not the event that holds them", "[agent_cli]") {
+TEST_CASE("field case 17: long texts are cut, not the event that holds them", "[agent_cli]") {
   for (const auto parser : {jsonl, document}) {
     for (const std::string unit : {"x", "é", "\\\"", "\\ud83d\\ude00"}) {
       INFO(unit);
@@ -174,7 +175,7 @@ TEST_CASE("case 17: long texts are cut, not the event that holds them", "[agent_
   CHECK(nlohmann::json::parse(o.usage_json)["cut_events"] == 1);
 }
 
-TEST_CASE("case 18: success without a word is none", "[agent_cli]") {
+TEST_CASE("field case 18: success without a word is none", "[agent_cli]") {
   for (const std::string answer :
        {R"("")", "null", R"(" \n\t")", R"("\u200b\u00a0")", "{}", "[]", R"("\u001b[0m")"}) {
     INFO(answer);

@@ -50,7 +50,7 @@ TEST_CASE("outside JSON: what is strict stays as it is", "[outside_json]") {
   CHECK(out->end == text.size());
 }
 
-TEST_CASE("case 02: bytes and halves that are no text become U+FFFD", "[outside_json]") {
+TEST_CASE("field case 02: bytes and halves that are no text become U+FFFD", "[outside_json]") {
   CHECK(mended("{\"a\":\"Hi \\ud83d\"}")["a"] == "Hi \uFFFD");
   CHECK(mended("{\"a\":\"\\ude00 there\"}")["a"] == "\uFFFD there");
   CHECK(mended("{\"a\":\"\\ud83dx\\ud83d\\ud83d\\ude00\"}")["a"] == "\uFFFDx\uFFFD\U0001F600");
@@ -62,7 +62,7 @@ TEST_CASE("case 02: bytes and halves that are no text become U+FFFD", "[outside_
         std::string("x\0y", 3));
 }
 
-TEST_CASE("case 02: pieces of a stream are joined", "[outside_json]") {
+TEST_CASE("field case 02: pieces of a stream are joined", "[outside_json]") {
   CHECK(joined({R"("Hi \ud83d")", R"("\ude00 there")"}) == "Hi \U0001F600 there");
   CHECK(joined({"\"\xF0\x9F\"", "\"\x98\"", "\"\x80!\""}) == "\U0001F600!");
   CHECK(joined({R"("\ud83d")", R"("x")", R"("\ude00")"}) == "\uFFFDx\uFFFD");
@@ -72,13 +72,14 @@ TEST_CASE("case 02: pieces of a stream are joined", "[outside_json]") {
   CHECK(joined({"\"\xF3\xBD\xA0\xBD\"", "\"\xF3\xBD\xB8\x80\""}) == "\uFFFD\uFFFD");
 }
 
-TEST_CASE("case 17: NaN, infinities and numbers that are too large are null", "[outside_json]") {
+TEST_CASE("field case 17: NaN, infinities and numbers that are too large are null",
+          "[outside_json]") {
   const auto v = mended(R"({"a":NaN,"b":[-Infinity,Infinity,1e999,-1e999],"c":"NaN","d":nan})");
   CHECK(v == json::parse(R"({"a":null,"b":[null,null,null,null],"c":"NaN","d":null})"));
   CHECK_FALSE(mend_json("{\"a\":NaNa}"));
 }
 
-TEST_CASE("case 17: marks and escape sequences around and between tokens", "[outside_json]") {
+TEST_CASE("field case 17: marks and escape sequences around and between tokens", "[outside_json]") {
   CHECK(mended("\xEF\xBB\xBF{\"a\":1}\r\n")["a"] == 1);
   CHECK(mended("\x1B[32m{\"a\":\x1B[1m1\x1B[0m}\x1B[0m")["a"] == 1);
   CHECK(mended("\x1B]0;title\a{\"a\":1}")["a"] == 1);
@@ -98,7 +99,7 @@ TEST_CASE("outside JSON: meaning is judged strictly", "[outside_json]") {
   CHECK(out.error().code == errc::limit_exceeded);
 }
 
-TEST_CASE("case 17: long strings are cut, the rest stays", "[outside_json]") {
+TEST_CASE("field case 17: long strings are cut, the rest stays", "[outside_json]") {
   const auto text = R"({"a":")" + std::string(2000, 'x') + R"(","b":2})";
   const auto out = mend_json(text, {.string_bytes = 100});
   REQUIRE(out);
@@ -115,7 +116,7 @@ TEST_CASE("case 17: long strings are cut, the rest stays", "[outside_json]") {
   }
 }
 
-TEST_CASE("case 07: the one JSON value behind reasoning, in a fence or in prose",
+TEST_CASE("field case 07: the one JSON value behind reasoning, in a fence or in prose",
           "[outside_json]") {
   const json green{{"verdict", "green"}};
   CHECK(found("<think>{\"verdict\":\"red\"}</think>\n{\"verdict\":\"green\"}") == green);
@@ -133,7 +134,7 @@ TEST_CASE("case 07: the one JSON value behind reasoning, in a fence or in prose"
   CHECK(found("{x} and {\"verdict\":\"green\"}") == green);
 }
 
-TEST_CASE("case 07: several values or none are no answer", "[outside_json]") {
+TEST_CASE("field case 07: several values or none are no answer", "[outside_json]") {
   for (const auto* text :
        {"{\"a\":1} or {\"a\":2}", "```json\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```", "nothing",
         "<think>{\"a\":1}", "<think>x</think> <think>{\"a\":1}", "{\"a\":1",

@@ -208,7 +208,7 @@ TEST_CASE("chat: an answer that is no JSON is said once to be none") {
              Contains("the answer is no JSON: there is no JSON value in it"));
 }
 
-TEST_CASE("case 07: the one JSON value behind reasoning or in a fence is the answer") {
+TEST_CASE("field case 07: the one JSON value behind reasoning or in a fence is the answer") {
   for (const auto* text : {"<think>hm {\"verdict\":\"red\"}</think>\n{\"verdict\":\"green\"}",
                            "```json\n{\"verdict\":\"green\"}\n```"}) {
     auto talk = talk_of();

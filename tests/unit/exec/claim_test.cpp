@@ -6,7 +6,7 @@ namespace boyd::claim_test {
 
 using namespace boyd::test;
 
-TEST_CASE("case 22: a question in other words is one") {
+TEST_CASE("field case 22: a question in other words is one") {
   for (const auto* line : {"Soll ich fortfahren? 🙂",
                            "„Soll ich das löschen?“",
                            "続けますか？」",
@@ -50,7 +50,7 @@ TEST_CASE("case 22: a question in other words is one") {
   }
 }
 
-TEST_CASE("case 22: code, addresses and figures ask nothing") {
+TEST_CASE("field case 22: code, addresses and figures ask nothing") {
   for (const auto* line : {"Done.",
                            "See https://example.com/search?",
                            "See <https://example.com/?>",
@@ -81,7 +81,7 @@ TEST_CASE("case 22: code, addresses and figures ask nothing") {
   CHECK(lines.last_words() == "Proceed? [y/N]");
 }
 
-TEST_CASE("case 37: a claim of failure counts in every form") {
+TEST_CASE("field case 37: a claim of failure counts in every form") {
   const std::string claims[] = {R"({"status":"failed","score":NaN})",
                                 R"({"status":"failed"})"
                                 "\x1b[0m",
@@ -115,7 +115,7 @@ TEST_CASE("case 37: a claim of failure counts in every form") {
   }
 }
 
-TEST_CASE("case 37: readable claims are read, and other words are none") {
+TEST_CASE("field case 37: readable claims are read, and other words are none") {
   const auto pretty = find_claim("{\n \"status\": \"failed\",\n \"summary\": \"x\",\n"
                                  " \"failure_class\": \"transient\"\n}\n");
   CHECK(pretty.verdict == claim_verdict::failed);

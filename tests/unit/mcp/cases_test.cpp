@@ -24,9 +24,9 @@ const error& failure(const talk& t, const std::string& key) {
 
 } // namespace
 
-TEST_CASE(
-    "case 08: a server behind stdio that was restarted is greeted once, the call made once more",
-    "[mcp]") {
+TEST_CASE("field case 08: a server behind stdio that was restarted is greeted once, the call made "
+          "once more",
+          "[mcp]") {
   auto t = legacy();
   const auto* words = GENERATE("Server not initialized", "Session not found",
                                "Bad Request: No valid session ID provided", "Unknown session abc",
@@ -53,7 +53,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("case 08: an error about another matter is no lost session", "[mcp]") {
+TEST_CASE("field case 08: an error about another matter is no lost session", "[mcp]") {
   auto t = legacy();
   t.take(t.s.call(call_of("a"), t.now));
   t.refuse(t.last("tools/call")["id"], -32602, "the argument session is too long");
@@ -61,7 +61,7 @@ TEST_CASE("case 08: an error about another matter is no lost session", "[mcp]") 
   CHECK_THAT(failure(t, "a").what, Contains("too long"));
 }
 
-TEST_CASE("case 08: a loss that a notification or a stream tells of begins one handshake",
+TEST_CASE("field case 08: a loss that a notification or a stream tells of begins one handshake",
           "[mcp]") {
   auto t = legacy();
   t.take(t.s.on_session_lost(t.now));
@@ -70,7 +70,7 @@ TEST_CASE("case 08: a loss that a notification or a stream tells of begins one h
   CHECK_FALSE(t.s.is_ready());
 }
 
-TEST_CASE("case 09: progress keeps a call alive, up to its limit", "[mcp]") {
+TEST_CASE("field case 09: progress keeps a call alive, up to its limit", "[mcp]") {
   const bool stateless = GENERATE(true, false);
   auto t = stateless ? modern() : legacy();
   auto c = call_of("a");
@@ -114,7 +114,7 @@ TEST_CASE("case 09: progress keeps a call alive, up to its limit", "[mcp]") {
   }
 }
 
-TEST_CASE("case 10: an id as a text or with a point is the number", "[mcp]") {
+TEST_CASE("field case 10: an id as a text or with a point is the number", "[mcp]") {
   auto t = legacy();
   t.take(t.s.call(call_of("a"), t.now));
   const auto id = t.last("tools/call")["id"].get<int>();
@@ -127,7 +127,7 @@ TEST_CASE("case 10: an id as a text or with a point is the number", "[mcp]") {
   CHECK(t.done.at("a"));
 }
 
-TEST_CASE("case 10: an answer that cannot be read ends its call at once, with the reason",
+TEST_CASE("field case 10: an answer that cannot be read ends its call at once, with the reason",
           "[mcp]") {
   auto t = legacy();
   t.take(t.s.call(call_of("other"), t.now));
@@ -146,7 +146,7 @@ TEST_CASE("case 10: an answer that cannot be read ends its call at once, with th
   CHECK_FALSE(t.failed);
 }
 
-TEST_CASE("case 10: without a readable id the only open call ends", "[mcp]") {
+TEST_CASE("field case 10: without a readable id the only open call ends", "[mcp]") {
   auto t = modern();
   t.take(t.s.call(call_of("a"), t.now));
   SECTION("an answer") {

@@ -93,7 +93,7 @@ TEST_CASE("lines: the cut does not matter, and a line has an end", "[mcp]") {
   CHECK(small.pending() == 0);
 }
 
-TEST_CASE("case 10: an answer that is almost JSON is read", "[mcp]") {
+TEST_CASE("field case 10: an answer that is almost JSON is read", "[mcp]") {
   const auto result_of = [](const std::string& result) {
     const auto m = read_message(R"({"jsonrpc":"2.0","id":1,"result":)" + result + "}");
     REQUIRE(m.has_value());

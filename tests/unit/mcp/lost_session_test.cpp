@@ -141,7 +141,8 @@ class conversation {
 
 } // namespace
 
-TEST_CASE("case 08: a lost session that is told by 400 or its kin is begun anew, once", "[mcp]") {
+TEST_CASE("field case 08: a lost session that is told by 400 or its kin is begun anew, once",
+          "[mcp]") {
   conversation c;
   const auto form = GENERATE(0, 1, 2, 3, 4);
   c.gone = form == 3 ? 410 : form == 4 ? 422 : 400;

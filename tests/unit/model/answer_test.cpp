@@ -333,7 +333,7 @@ TEST_CASE("answer: portable for another provider", "[answer]") {
     CHECK(model::portable_message(same) == same);
 }
 
-TEST_CASE("case 01: parallel calls in one slot are calls of their own", "[answer]") {
+TEST_CASE("field case 01: parallel calls in one slot are calls of their own", "[answer]") {
   const auto names_of = [](const std::vector<std::string>& pieces) {
     std::vector<std::string> events;
     for (const auto& p : pieces)
@@ -375,7 +375,7 @@ TEST_CASE("case 01: parallel calls in one slot are calls of their own", "[answer
         std::vector<std::string>{R"(read_file{"q":{"x":1},"r":{}})"});
 }
 
-TEST_CASE("case 02: half a surrogate pair does not cost a paid answer", "[answer]") {
+TEST_CASE("field case 02: half a surrogate pair does not cost a paid answer", "[answer]") {
   const auto a = answer_of(stream({chunk(R"({"content":"Hi \ud83d"})"),
                                    chunk(R"({"content":"\ude00 there"})"), chunk("{}", "stop")}));
   CHECK(a.text == "Hi \U0001F600 there");
@@ -404,7 +404,7 @@ TEST_CASE("case 02: half a surrogate pair does not cost a paid answer", "[answer
   CHECK(json::parse(call.calls[0].arguments)["a"] == "\uFFFD");
 }
 
-TEST_CASE("case 03: what stands at the end of a body is an event", "[answer]") {
+TEST_CASE("field case 03: what stands at the end of a body is an event", "[answer]") {
   const auto text = "data: " + chunk(R"({"content":"done"})") + "\n\n";
   const auto last = chunk("{}", "stop");
   const std::string used =

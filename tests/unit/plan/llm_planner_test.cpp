@@ -141,7 +141,7 @@ TEST_CASE("llm planner: an answer is read strictly", "[llm_planner]") {
         "{\"dispatches\":[]} or {\"dispatches\":[7]}"})
     CHECK_FALSE(read(bad).has_value());
   CHECK_FALSE(read(std::string(100'000, '[')).has_value());
-  // Case 07: behind reasoning, in a fence, among words.
+  // Field case 07: behind reasoning, in a fence, among words.
   for (const char* generous :
        {"<think>{\"dispatches\":[7]}</think>{\"dispatches\":[]}",
         "```json\n{\"dispatches\":[]}\n```", "Nothing runs: {\"dispatches\":[]}"})

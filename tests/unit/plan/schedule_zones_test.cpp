@@ -109,7 +109,7 @@ TEST_CASE("case 24 dst-change: 02:30 in Berlin and New York, 01:45 on Lord Howe,
   CHECK(next("0 12 30 12 *", "Pacific/Apia", "2011-12-30T00:00:00Z") == "2011-12-30T10:00:00Z");
 }
 
-TEST_CASE("case 24: a schedule with a star as minute or hour goes on in real time") {
+TEST_CASE("field case 24: a schedule with a star as minute or hour goes on in real time") {
   const auto slots = [](const char* expression, const char* zone, const char* after, int count) {
     const auto rule = real_rule(expression, zone);
     std::string all;
@@ -141,8 +141,9 @@ TEST_CASE("case 24: a schedule with a star as minute or hour goes on in real tim
   CHECK(slots("0 * * * *", "Pacific/Apia", "2011-12-30T08:30:00Z", 3) == "09:00 10:00 11:00 ");
 }
 
-TEST_CASE("case 24: around any change no pause of a pace is longer than its longest, and a fixed "
-          "time runs once a day") {
+TEST_CASE(
+    "field case 24: around any change no pause of a pace is longer than its longest, and a fixed "
+    "time runs once a day") {
   for (const change& c : changes) {
     const auto zone = *adapters::make_time_zones()->find(c.zone);
     for (const char* pace :
