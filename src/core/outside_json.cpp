@@ -52,19 +52,38 @@ std::string tag(std::string_view slash, std::string_view name) {
   return "<" + std::string(slash) + std::string(name) + ">";
 }
 
-/// The text behind the last end of a reasoning. Reasoning that does not end hides all that follows
-/// it: an answer was never begun.
-std::size_t behind_reasoning(std::string_view text) {
-  std::size_t at = 0;
+/// The place behind the first closing tag of a reasoning from `at` on; npos without one.
+std::size_t behind_close(std::string_view lower, std::size_t at) {
+  auto first = std::string_view::npos;
   for (const auto name : reasoning)
-    if (const auto end = text.rfind(tag("/", name)); end != std::string_view::npos)
-      at = std::max(at, end + tag("/", name).size());
-  for (const auto name : reasoning) {
+    if (const auto close = lower.find(tag("/", name), at); close < first)
+      first = close + tag("/", name).size();
+  return first;
+}
+
+bool opens_reasoning(std::string_view lower) {
+  return std::ranges::any_of(
+      reasoning, [&](std::string_view name) { return lower.starts_with(tag("", name)); });
+}
+
+/// Where the answer begins. Words before the first closing tag are reasoning, also where no tag
+/// opens it. Reasoning that does not end hides all that follows: an answer was never begun.
+std::size_t behind_reasoning(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  const auto first = behind_close(lower, 0);
+  std::size_t at = first == std::string_view::npos ? 0 : first;
+  while (true) {
     const auto start = skip_around(text, at);
-    if (text.substr(start).starts_with(tag("", name)))
+    if (!opens_reasoning(std::string_view(lower).substr(start)))
+      return at;
+    const auto close = behind_close(lower, start);
+    if (close == std::string_view::npos)
       return text.size();
+    at = close;
   }
-  return at;
 }
 
 struct span {
@@ -128,18 +147,65 @@ class candidates {
   bool several_ = false;
 };
 
-candidates values_in(std::string_view text, std::size_t from, char open,
-                     const outside_json_options& options) {
-  candidates found;
-  auto at = text.find(open, from);
+/// Whether a text has a member's name, "…":. Brackets around such a text are meant as JSON; those
+/// of prose, such as {x} or [1], are not.
+bool has_member(std::string_view text) {
+  for (auto colon = text.find(':'); colon != std::string_view::npos;
+       colon = text.find(':', colon + 1))
+    if (trim(text.substr(0, colon)).ends_with('"'))
+      return true;
+  return false;
+}
+
+tl::unexpected<error> broken() {
+  return fail(errc::parse_error, "there is JSON in it that is not whole or not valid");
+}
+
+/// The objects and arrays of a prose, from left to right; the inside of a value is no value of its
+/// own, and JSON that is broken is not searched: an object inside of it means something else.
+result<outside_json> value_among_words(std::string_view text, std::size_t from,
+                                       const outside_json_options& options) {
+  candidates objects;
+  candidates arrays;
+  auto at = text.find_first_of("{[", from);
   for (int i = 0; i < value_places && at != std::string_view::npos; ++i) {
-    auto value = value_at(text, at, options);
-    const auto next = value ? value->end : at + 1;
-    if (value)
-      found.add(std::move(*value));
-    at = text.find(open, next);
+    auto next = at + 1;
+    if (auto value = value_at(text, at, options); value) {
+      next = value->end;
+      (text[at] == '{' ? objects : arrays).add(std::move(*value));
+    } else {
+      json_mender mender(text.substr(at), options);
+      const auto inside = mender.run() ? mender.take().end : text.size() - at;
+      if (has_member(text.substr(at, inside)))
+        return broken();
+    }
+    at = text.find_first_of("{[", next);
   }
-  return found;
+  return std::move(objects.empty() ? arrays : objects).answer();
+}
+
+/// The value in Markdown's fences, where one holds JSON; nothing where none does.
+std::optional<result<outside_json>> value_in_fences(std::string_view text, std::size_t from,
+                                                    const outside_json_options& options) {
+  candidates found;
+  for (const auto& block : fenced_blocks(text.substr(from))) {
+    const auto begin = from + block.begin;
+    const auto content = text.substr(begin, block.end - block.begin);
+    auto value = mend_json(content, options);
+    if (!value) {
+      const auto start = skip_around(content, 0);
+      if (start < content.size() && (content[start] == '{' || content[start] == '[') &&
+          has_member(content))
+        return broken();
+      continue;
+    }
+    value->begin += begin;
+    value->end += begin;
+    found.add(std::move(*value));
+  }
+  if (found.empty())
+    return std::nullopt;
+  return std::move(found).answer();
 }
 
 } // namespace
@@ -161,22 +227,9 @@ result<outside_json> find_json(std::string_view text, const outside_json_options
     rest->end += from;
     return rest;
   }
-  candidates fenced;
-  for (const auto& block : fenced_blocks(text.substr(from))) {
-    const auto begin = from + block.begin;
-    auto value = mend_json(text.substr(begin, block.end - block.begin), options);
-    if (!value)
-      continue;
-    value->begin += begin;
-    value->end += begin;
-    fenced.add(std::move(*value));
-  }
-  if (!fenced.empty())
-    return std::move(fenced).answer();
-  auto objects = values_in(text, from, '{', options);
-  if (!objects.empty())
-    return std::move(objects).answer();
-  return values_in(text, from, '[', options).answer();
+  if (auto fenced = value_in_fences(text, from, options))
+    return std::move(*fenced);
+  return value_among_words(text, from, options);
 }
 
 } // namespace boyd

@@ -235,7 +235,8 @@ TEST_CASE("case 55 injected-context: a command that obeys a file does not leave 
   REQUIRE(home.run({"cycle"}).code == 0);
   CHECK(promised(!fs::exists(hook), "a hook was written outside of the workspace"));
   CHECK(promised(read_file(home.file("boyd.yaml")) == configuration, "a grant was changed"));
-  CHECK_THAT(told(endpoint), Contains("ermission denied"));
+  // Landlock refuses; under bubblewrap, a path without a grant does not exist.
+  CHECK_THAT(told(endpoint), Contains("ermission denied") || Contains("nonexistent"));
 }
 
 TEST_CASE("sandbox: the control socket of the node is out of reach", "[e2e][sandbox]") {

@@ -1,5 +1,4 @@
-#include "notice_handler.hpp"
-
+#include "notice_handler_internal.hpp"
 #include "notices.hpp"
 
 #include <utility>

@@ -3,7 +3,7 @@
 #include "boyd/core/text.hpp"
 #include "call_limit.hpp"
 #include "failures.hpp"
-#include "notice_handler.hpp"
+#include "notice_handler_internal.hpp"
 
 #include <pqxx/pqxx>
 #if PQXX_VERSION_MAJOR < 7

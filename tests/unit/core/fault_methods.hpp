@@ -70,6 +70,7 @@ inline const coverage methods{
     {"repository::loose_objects", "repository.read"},
     {"repository::pack", "repository.pack"},
     {"repository::read_at", "repository.read"},
+    {"repository::remarks", "- what cannot fail"},
     {"repository::stage", "repository.stage"},
     {"repository::tracked_files", "repository.read"},
     {"repository_provider::init", "repository.open"},

@@ -169,6 +169,7 @@ driven calls_of(const std::shared_ptr<repository_provider>& p,
       {"repository::loose_objects", [r] { (void)r->loose_objects(); }},
       {"repository::pack", [r] { (void)r->pack(); }},
       {"repository::read_at", [r] { (void)r->read_at("", ""); }},
+      {"repository::remarks", [r] { (void)r->remarks(); }},
       {"repository::stage", [r] { (void)r->stage({}); }},
       {"repository::tracked_files", [r] { (void)r->tracked_files(); }},
   };

@@ -132,13 +132,18 @@ TEST_CASE("field case 07: the one JSON value behind reasoning, in a fence or in 
   CHECK(found("It is [1, 2]") == json::array({1, 2}));
   CHECK(found("\"text\"") == "text");
   CHECK(found("{x} and {\"verdict\":\"green\"}") == green);
+  CHECK(found("Here: [{\"a\":1},{\"a\":2}]").size() == 2);
+  CHECK(found("<Think>{\"a\":1}</Think>{\"verdict\":\"green\"}") == green);
+  CHECK(found("<think>a</think> It is {\"t\":\"a </think> tag\"}")["t"] == "a </think> tag");
 }
 
 TEST_CASE("field case 07: several values or none are no answer", "[outside_json]") {
   for (const auto* text :
        {"{\"a\":1} or {\"a\":2}", "```json\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```", "nothing",
-        "<think>{\"a\":1}", "<think>x</think> <think>{\"a\":1}", "{\"a\":1",
-        "```json\n{\"a\":\n```"})
+        "{\"verdict\":\"red\",\"why\":{\"verdict\":\"green\"}, \"x",
+        "{\"status\":\"failed\",\"detail\":{\"status\":\"done\"}", "[{\"a\":1},",
+        "```json\n{\"verdict\":\"red\",\"why\":{\"verdict\":\"green\"}\n```", "<think>{\"a\":1}",
+        "<think>x</think> <think>{\"a\":1}", "{\"a\":1", "```json\n{\"a\":\n```"})
     CHECK_FALSE(find_json(text));
 }
 
