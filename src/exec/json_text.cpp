@@ -2,6 +2,7 @@
 
 #include "boyd/core/json_depth.hpp"
 #include "boyd/core/outside_json.hpp"
+#include "boyd/core/text.hpp"
 
 #include <string>
 
@@ -49,6 +50,9 @@ result<found_object> find_object(std::string_view text) {
           value)
         return found_object{std::move(*value), end};
     }
+    // An object that is broken is not searched: one inside of it means something else.
+    if (trim(text.substr(begin + 1)).starts_with('"'))
+      break;
     begin = text.find('{', begin + 1);
   }
   return fail(errc::parse_error, "no JSON object");

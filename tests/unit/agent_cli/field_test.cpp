@@ -145,6 +145,12 @@ TEST_CASE("field case 17: a final event that is no clean JSON is read", "[agent_
   CHECK_FALSE(read_all(parsed_as(jsonl), good.substr(0, good.size() - 1) + "\n").final);
 }
 
+TEST_CASE("field case 17: a final event inside of an event that is broken is none", "[agent_cli]") {
+  const auto r = read_all(
+      parsed_as(jsonl), R"({"type":"relay","event":)" + result_event("fine") + ", \"x\n", 1u << 16);
+  CHECK_FALSE(r.final);
+}
+
 TEST_CASE("field case 17: long texts are cut, not the event that holds them", "[agent_cli]") {
   for (const auto parser : {jsonl, document}) {
     for (const std::string unit : {"x", "é", "\\\"", "\\ud83d\\ude00"}) {
