@@ -261,7 +261,9 @@ kernels:
 
 TEST_CASE("init inside another work tree is refused and leaves nothing", "[e2e]") {
   const temp_dir root;
-  std::filesystem::create_directories(root.file("project/.git"));
+  for (const auto* part : {"project/.git/objects", "project/.git/refs"})
+    std::filesystem::create_directories(root.file(part));
+  write_file(root.file("project/.git/HEAD"), "ref: refs/heads/main\n");
   const auto inside = root.file("project/home");
   const auto r = boyd_run({"--home", inside, "init", "--no-input"});
   CHECK(r.code == 1);
@@ -274,6 +276,16 @@ TEST_CASE("init inside another work tree is refused and leaves nothing", "[e2e]"
   CHECK(boyd_run({"--home", inside, "init", "--no-input"}).code == 1);
   CHECK(std::filesystem::is_empty(inside));
   CHECK(std::filesystem::status(inside).permissions() == std::filesystem::perms(0755));
+}
+
+TEST_CASE("case W12: an empty .git above a home is no repository", "[e2e]") {
+  const temp_dir root;
+  std::filesystem::create_directories(root.file("project/.git"));
+  const auto home = root.file("project/home");
+  const auto r = boyd_run({"--home", home, "init", "--no-input"});
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(std::filesystem::exists(home + "/kernel/default/.git/HEAD"));
 }
 
 TEST_CASE("a git repository that an agent made inside a kernel's home is named", "[e2e]") {
