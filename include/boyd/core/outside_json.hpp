@@ -35,11 +35,11 @@ struct outside_json {
 /// nested too deep.
 result<outside_json> mend_json(std::string_view text, const outside_json_options& options = {});
 
-/// The one JSON object or array among other words: behind reasoning (<think>…</think> and the like),
-/// in a Markdown fence, or in prose. A text that is a JSON value as a whole is that value, of any
-/// kind. An object is preferred to arrays, a fence to the text outside of fences. A value inside of
-/// another one does not count. Error `parse_error`: there is none, there are several different ones,
-/// or one is broken.
+/// The one JSON object or array among other words: behind reasoning (<think>…</think> and the
+/// like), in a Markdown fence, or in prose. A text that is a JSON value as a whole is that value,
+/// of any kind. An object is preferred to arrays, a fence to the text outside of fences. A value
+/// inside of another one does not count. Error `parse_error`: there is none, there are several
+/// different ones, or one is broken.
 result<outside_json> find_json(std::string_view text, const outside_json_options& options = {});
 
 /// Joins what was read with `is_piece`, in text of any form (plain, or JSON that holds it): halves
