@@ -1,4 +1,5 @@
 #include "git_internal.hpp"
+#include "lost_internal.hpp"
 #include "names_internal.hpp"
 
 #include <climits>
@@ -273,6 +274,7 @@ result<std::vector<path_change>> changes(const session& s, std::vector<std::stri
     if (auto compared = compare(s, path, side, found); !compared)
       return fail(std::move(compared.error()));
   tell_of_unseen(s);
+  tell_of_branches(s);
   take_out_refused(s, found, fixed);
   std::vector<path_change> out;
   out.reserve(found.size());

@@ -1,6 +1,7 @@
 #include "boyd/core/limits.hpp"
 #include "git_internal.hpp"
 #include "locks_internal.hpp"
+#include "lost_internal.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -71,8 +72,12 @@ result<head_state> read_head(const session& s) {
     rc = fill(h.ref, [&](git_reference** out) {
       return git_reference_lookup(out, s.repo.get(), h.branch.c_str());
     });
-    if (rc == GIT_ENOTFOUND)
+    if (rc == GIT_ENOTFOUND) {
+      git_error_clear();
+      if (auto unborn = check_unborn(s, h.branch); !unborn)
+        return fail(std::move(unborn.error()));
       return h;
+    }
     if (rc != 0)
       return fail(failure(rc, "cannot read the branch", h.branch));
   }

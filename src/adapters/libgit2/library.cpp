@@ -1,5 +1,7 @@
 #include "git_internal.hpp"
+#include "inside_internal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -57,6 +59,9 @@ void start_library() {
     git_libgit2_opts(GIT_OPT_SET_CACHE_MAX_SIZE, most_cached);
     // Nothing is fetched: the authorities that libgit2 has just read are a third of a mebibyte.
     git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, nullptr, no_certificates);
+    std::array<const char*, readable_extensions.size()> extensions{};
+    std::ranges::transform(readable_extensions, extensions.begin(), &std::string_view::data);
+    git_libgit2_opts(GIT_OPT_SET_EXTENSIONS, extensions.data(), extensions.size());
     git_error_clear();
   });
 }

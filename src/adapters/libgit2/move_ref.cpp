@@ -45,14 +45,15 @@ doubtful_refs& doubts() {
 
 /// Adds a line to a reflog that is there; one that a person has removed stays away. A line that
 /// does not get through is not missed, but a part of one must not be read together with the next
-/// one: as a commit that does not exist.
+/// one: as a commit that does not exist. A file with a second name may be somebody's from
+/// elsewhere.
 void add_to_reflog(const std::string& path, const std::string& line) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0)
     return;
   struct stat info {};
   char last = '\n';
-  if (::fstat(fd, &info) == 0 &&
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1 &&
       (info.st_size == 0 || ::pread(fd, &last, 1, info.st_size - 1) == 1)) {
     const std::string bytes = (last == '\n' ? "" : "\n") + line;
     if (::write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))

@@ -1,6 +1,8 @@
 #include "boyd/core/limits.hpp"
 #include "git_internal.hpp"
+#include "inside_internal.hpp"
 #include "locks_internal.hpp"
+#include "lost_internal.hpp"
 
 #include <climits>
 #include <spdlog/spdlog.h>
@@ -263,6 +265,8 @@ result<session> open_session(const location& at, remarks& notes) {
   if (!is_there(at))
     return fail(errc::repository_unavailable, "the git repository was taken away or exchanged",
                 at.git_dir, "it is opened again by itself when it is back");
+  if (auto inside = check_inside(at.git_dir); !inside)
+    return fail(std::move(inside.error()));
   session s;
   s.at = &at;
   s.notes = &notes;
@@ -272,7 +276,7 @@ result<session> open_session(const location& at, remarks& notes) {
                                    nullptr);
   });
   if (rc != 0)
-    return fail(failure(rc, "cannot open the git repository", at.git_dir));
+    return fail(cannot_open(failure(rc, "cannot open the git repository", at.git_dir), at));
   // Only when it is another one: libgit2 1.5 leaks the path when it is already set.
   const char* const standing = git_repository_workdir(s.repo.get());
   if (standing == nullptr || standing != at.work_tree + "/")
@@ -294,12 +298,16 @@ result<location> locate(const std::string& path, const git_identity& who) {
     return fail(info.error());
   if (auto alone = check_surroundings(*work_tree); !alone)
     return fail(std::move(alone.error()));
+  if (auto inside = check_inside(git_dir); !inside)
+    return fail(std::move(inside.error()));
   recover_locks(*work_tree, git_dir);
   location at{*work_tree, git_dir, info->st_dev, info->st_ino, who};
   remarks unheard;
   auto opened = open_session(at, unheard);
   if (!opened)
     return fail(std::move(opened.error()));
+  if (auto whole = settle_branch(*opened); !whole)
+    return fail(std::move(whole.error()));
   return at;
 }
 
@@ -328,6 +336,8 @@ result<void> create(const std::string& path, const git_identity& who) {
     return make_repository(*work_tree, who);
   if (const auto own = check_git_dir(git_dir); !own)
     return fail(own.error());
+  if (auto inside = check_inside(git_dir); !inside)
+    return inside;
   recover_locks(*work_tree, git_dir);
   const bool begun = exists(git_dir + "/HEAD") && exists(git_dir + "/objects") &&
                      exists(git_dir + "/refs") && exists(git_dir + "/config");

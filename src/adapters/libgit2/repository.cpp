@@ -1,6 +1,7 @@
 #include "repository.hpp"
 
 #include "git_internal.hpp"
+#include "inside_internal.hpp"
 #include "spare_locks.hpp"
 
 #include <chrono>
@@ -105,9 +106,8 @@ class git_work_tree final : public repository {
   template <class F>
   auto with(F&& call) -> decltype(call(std::declval<const git::session&>())) {
     const bool reused = session_ && clock::now() - opened_ < opening_life && git::is_there(at_);
-    if (!reused)
-      if (auto opened = open(); !opened)
-        return fail(std::move(opened.error()));
+    if (auto usable = reused ? git::check_inside(at_.git_dir) : open(); !usable)
+      return fail(std::move(usable.error()));
     if (auto sure = git::settle_doubt(*session_); !sure)
       return fail(std::move(sure.error()));
     auto answer = call(*session_);
