@@ -18,6 +18,8 @@ exec::attempt_options options_for(const node_context& context, const config::age
   o.base_directory = context.kernel_home(row.kernel_id);
   o.session_id = session_of(row);
   o.started_at = context.ports.clock->now();
+  o.time_of_day = [clock = context.ports.clock] { return clock->now(); };
+  o.zones = context.ports.zones;
   return o;
 }
 

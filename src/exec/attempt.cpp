@@ -3,7 +3,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/exit_class.hpp"
-#include "claim.hpp"
+#include "words.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -22,11 +22,6 @@ constexpr std::size_t check_output_bytes = 8u << 10;
 constexpr milliseconds told_wait = 1s;
 
 using kind_t = config::requirement::kind_t;
-
-std::string one_line(std::string_view text) {
-  std::string found = sanitize_utf8(cut_characters(first_line(text), limits::summary_characters));
-  return found;
-}
 
 const char* describe(cancel_reason reason) {
   switch (reason) {
@@ -171,45 +166,6 @@ attempt_effects attempt_core::on_lost_exit(run_index run) {
   return finish();
 }
 
-attempt_effects attempt_core::judge_exit(const process_exit& e, steady_time now) {
-  read_claim();
-  outcome_.failure = classify_exit(e, options_.exit_classes);
-  if (outcome_.failure == failure_class::none) {
-    outcome_.execution = execution_verdict::succeeded;
-    return start_checks(now);
-  }
-  outcome_.execution = execution_verdict::failed;
-  outcome_.error = describe_exit(e);
-  outcome_.no_room = is_shortage(e);
-  if (e.started && !err_lines_.last().empty())
-    outcome_.error += ": " + err_lines_.last();
-  return finish();
-}
-
-attempt_effects attempt_core::judge_answer(steady_time now) {
-  const auto& answer = std::get<config::script_executor::answer>(options_.work);
-  out_.append(answer.output);
-  out_lines_.append(answer.output);
-  out_lines_.finish();
-  read_claim();
-  if (!answer.summary.empty())
-    claim_summary_ = answer.summary;
-  exit_known_ = true;
-  const auto failure = failure_class_from(answer.fail);
-  if (answer.fail.empty() || failure == failure_class::none) {
-    exit_.exit_code = 0;
-    outcome_.exit_code = 0;
-    outcome_.execution = execution_verdict::succeeded;
-    return start_checks(now);
-  }
-  exit_.exit_code = 1;
-  outcome_.exit_code = 1;
-  outcome_.execution = execution_verdict::failed;
-  outcome_.failure = failure.value_or(failure_class::deterministic);
-  outcome_.error = "the script answers with a failure (" + answer.fail + ")";
-  return finish();
-}
-
 attempt_effects attempt_core::on_talk(const std::function<chat_effects(chat_loop&)>& event,
                                       steady_time now) {
   if (!chat_ || phase_ != phase::running)
@@ -256,31 +212,6 @@ void attempt_core::count_waiting(attempt_effects& effects, steady_time now) {
   set_deadline();
   if (!std::exchange(deadline_armed_, true))
     effects.push_back(effect::arm_timer{timer_kind::deadline, deadline_});
-}
-
-attempt_effects attempt_core::judge_talk(steady_time now) {
-  const auto& end = chat_->outcome();
-  out_.append(end.text);
-  out_lines_.append(end.text);
-  out_lines_.finish();
-  outcome_.execution = end.execution;
-  outcome_.failure = end.failure;
-  outcome_.error = one_line(end.error);
-  if (end.execution != execution_verdict::succeeded)
-    return finish();
-  exit_.exit_code = 0; // for `exit_zero`: it ended well
-  read_claim();
-  return start_checks(now);
-}
-
-void attempt_core::read_claim() {
-  // Events are no claims: of a program that tells some, its answer is looked into.
-  auto found = find_claim(events_ && !plain_events() ? events_->report().text
-                                                     : out_.render(options_.output_bytes).text);
-  outcome_.claim = found.verdict;
-  claim_unreadable_ = found.is_unreadable;
-  claim_summary_ = std::move(found.summary);
-  claim_class_ = found.failure.value_or(claim_class_);
 }
 
 attempt_effects attempt_core::start_checks(steady_time now) {
@@ -553,14 +484,16 @@ attempt_effects attempt_core::finish() {
   }
   for (const auto& text : failed_checks_)
     outcome_.error += (outcome_.error.empty() ? "" : "; ") + text;
+  heed_limit();
   outcome_.error = sanitize_utf8(outcome_.error);
   const bool well = is_success(outcome_);
-  outcome_.summary = one_line(!out_lines_.declared().empty() ? out_lines_.declared()
-                              : !claim_summary_.empty()      ? claim_summary_
-                              : !well                        ? outcome_.error
-                              : !out_lines_.first().empty()  ? out_lines_.first()
-                                                             : std::string("completed"));
+  outcome_.summary = summary_line(!out_lines_.declared().empty() ? out_lines_.declared()
+                                  : !claim_summary_.empty()      ? claim_summary_
+                                  : !well                        ? outcome_.error
+                                  : !out_lines_.first().empty()  ? out_lines_.first()
+                                                                 : std::string("completed"));
   compose_output();
+  note_retry_after();
   return {effect::finish{std::move(outcome_)}};
 }
 

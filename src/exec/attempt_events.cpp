@@ -163,6 +163,8 @@ attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now)
       why += ": " + err_lines_.last();
     return fail_by_events(exit_class, std::move(why));
   }
+  if (tells_only_of_limit())
+    return fail_by_events(failure_class::transient, out_lines_.last());
   if (report.denied > 0 && options_.cli->denials_fail) {
     outcome_.failure = failure_class::policy;
     outcome_.error = describe_denials(report);

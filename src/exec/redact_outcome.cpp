@@ -44,9 +44,9 @@ void redact_strings(nlohmann::json& value, const std::vector<std::string>& secre
 
 /// Whether a JSON text surely has no strings but its names: nothing to take out, and no need to
 /// read it. Nearly always so where no model was called.
-bool has_no_strings(std::string_view json) {
-  return json.find_first_of("[ \t\r\n") == std::string_view::npos &&
-         json.find(":\"") == std::string_view::npos;
+bool has_no_strings(std::string_view text) {
+  return text.find_first_of("[ \t\r\n") == std::string_view::npos &&
+         text.find(":\"") == std::string_view::npos;
 }
 
 /// Names in it may come from a program. Each string for itself: what is taken out of the whole text

@@ -1,5 +1,6 @@
 #include "words.hpp"
 
+#include "boyd/core/limits.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 
@@ -220,6 +221,10 @@ bool says_nothing(std::string_view text) {
       return false;
   const auto seen = decode(without_escapes(text));
   return std::ranges::all_of(seen, [](char32_t c) { return is_blank(c) || c == replacement; });
+}
+
+std::string summary_line(std::string_view text) {
+  return sanitize_utf8(cut_characters(first_line(text), limits::summary_characters));
 }
 
 bool is_decoration(std::string_view line) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 /// What the words of a program mean to its reader. Pure functions of any bytes.
@@ -7,6 +8,9 @@ namespace boyd::exec {
 
 /// Whether nothing can be read in it: blanks, invisible characters, escape sequences.
 bool says_nothing(std::string_view text);
+
+/// The first line, as long as a summary may be; valid UTF-8.
+std::string summary_line(std::string_view text);
 
 /// Whether it is only a fence or other marks: no letter, no digit, no question mark.
 bool is_decoration(std::string_view line);

@@ -1,10 +1,13 @@
 #include "boyd/model/trouble.hpp"
 
 #include "../core/enum_names.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/model/limit_text.hpp"
 #include "error_body.hpp"
 #include "error_meaning.hpp"
 #include "http_date.hpp"
+#include "limit_words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,8 +30,7 @@ constexpr int doublings = 4; // 0.5 s · 2⁴ = 8 s
 constexpr double jitter = 0.25;
 /// Beyond, a call has failed (SPEC §8).
 constexpr milliseconds longest_asked_wait = 120s;
-/// A header that asks for more than a day is a slip.
-constexpr double longest_header_ms = 86'400'000;
+constexpr double longest_header_ms = static_cast<double>(limits::longest_told_wait.count());
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -58,8 +60,48 @@ std::optional<double> positive_number(std::string_view text) {
   return value;
 }
 
+/// Of these a text may say when: a quota, too, may be one of a day.
+bool may_pass(kind k) {
+  return k == kind::unavailable || k == kind::overloaded || k == kind::rate_limited ||
+         k == kind::quota;
+}
+
 milliseconds to_wait(double ms) {
   return milliseconds{static_cast<std::int64_t>(std::ceil(std::min(ms, longest_header_ms)))};
+}
+
+/// What a body says where its fields and headers do not: "Please try again in 20s".
+void take_told_time(trouble& out, std::string_view body, std::optional<utc_time> now) {
+  const auto told = find_time(body);
+  if (out.retry_after || !told)
+    return;
+  if (told->wait)
+    out.retry_after = told->wait;
+  else if (told->at && now)
+    out.retry_after = wait_until(*told, *now, nullptr);
+  // In words, for who knows the time.
+  if (told->at && !find_time(out.what))
+    out.what = clean_line(out.what + " (resets " + format_rfc3339(*told->at) + ")");
+}
+
+/// Seconds, a date of HTTP or of RFC 3339, seconds since 1970, or "20s".
+std::optional<milliseconds> wait_of_header(std::string_view text, utc_time now) {
+  const auto until = [&](utc_time at) -> std::optional<milliseconds> {
+    if (at <= now)
+      return std::nullopt;
+    return to_wait(static_cast<double>((at - now).count()));
+  };
+  if (const auto length = positive_number(text))
+    return *length < first_epoch || *length > last_epoch
+               ? to_wait(*length * 1000)
+               : until(from_unix_ms(static_cast<std::int64_t>(*length * 1000)));
+  if (const auto date = parse_http_date(text))
+    return until(*date);
+  if (const auto date = parse_rfc3339(text))
+    return until(*date);
+  if (const auto length = parse_duration(text); length && *length > 0ms)
+    return to_wait(static_cast<double>(length->count()));
+  return std::nullopt;
 }
 
 std::string headline(int status, const error_words& words) {
@@ -124,8 +166,15 @@ trouble trouble_of_answer(const http_head& head, std::string_view body) {
   const auto date = header(head.headers, "date");
   const auto now = date ? parse_http_date(*date) : std::nullopt;
   out.retry_after = retry_after_of(head.headers, now.value_or(utc_time::max()));
+  for (const auto* name : {"anthropic-ratelimit-unified-reset", "x-ratelimit-reset-after",
+                           "x-ratelimit-reset", "ratelimit-reset"})
+    if (const auto reset = header(head.headers, name); reset && head.status == 429)
+      out.retry_after =
+          out.retry_after ? out.retry_after : wait_of_header(*reset, now.value_or(utc_time::max()));
   if (!out.retry_after)
     out.retry_after = words.retry_after;
+  if (may_pass(out.kind))
+    take_told_time(out, body, now);
   if (const auto wish = header(head.headers, "x-should-retry"); wish == "true" || wish == "false")
     out.should_retry = *wish == "true";
   return out;
@@ -139,6 +188,8 @@ trouble trouble_of_object(std::string_view json) {
   out.what = headline(words.status, words);
   out.code = words.code;
   out.retry_after = words.retry_after;
+  if (may_pass(out.kind))
+    take_told_time(out, json, std::nullopt);
   return out;
 }
 
@@ -166,14 +217,7 @@ std::optional<milliseconds> retry_after_of(const http_headers& headers, utc_time
     if (const auto ms = positive_number(*text))
       return to_wait(*ms);
   const auto text = header(headers, "retry-after");
-  if (!text)
-    return std::nullopt;
-  if (const auto length = positive_number(*text))
-    return to_wait(*length * 1000);
-  const auto date = parse_http_date(*text);
-  if (!date || *date <= now)
-    return std::nullopt;
-  return to_wait(static_cast<double>((*date - now).count()));
+  return text ? wait_of_header(*text, now) : std::nullopt;
 }
 
 failure_class class_of(trouble_kind k) noexcept {

@@ -10,12 +10,10 @@ namespace boyd::queue {
 
 namespace {
 
-/// A provider cannot put off a dispatch for longer than this.
-constexpr milliseconds longest_asked = 1h;
 /// What could not be begun is tried again after this, and up to as much more.
 constexpr milliseconds shortage_pause = 2s;
 
-/// How long the provider whose call failed last wants to be left alone; a call before that would
+/// How long the provider or program that failed wants to be left alone; a run before that would
 /// only use up an attempt.
 milliseconds asked_pause(const run_outcome& outcome) {
   constexpr const char* const key = "retry_after_ms";
@@ -24,7 +22,8 @@ milliseconds asked_pause(const run_outcome& outcome) {
   const auto usage = nlohmann::json::parse(outcome.usage_json, nullptr, false);
   if (!usage.is_object() || !usage.contains(key) || !usage[key].is_number_integer())
     return milliseconds{0};
-  return std::clamp(milliseconds{usage[key].get<std::int64_t>()}, milliseconds{0}, longest_asked);
+  return std::clamp(milliseconds{usage[key].get<std::int64_t>()}, milliseconds{0},
+                    limits::longest_told_wait);
 }
 
 } // namespace

@@ -19,6 +19,9 @@ inline constexpr int max_attempts = 3;
 inline constexpr int max_rescues = 3;
 inline constexpr milliseconds retry_base = 1s;
 inline constexpr milliseconds retry_cap = 5min;
+/// A provider or a program that names a time is waited for so long at most: a week's limit, and a
+/// day for what its words leave open.
+inline constexpr milliseconds longest_told_wait = std::chrono::hours{24 * 8};
 inline constexpr std::size_t claim_batch = 256;
 inline constexpr milliseconds retention = std::chrono::hours{24 * 30};
 /// The least that `node.retention` may be: what ended is kept for so long in any case.

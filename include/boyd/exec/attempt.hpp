@@ -9,6 +9,7 @@
 #include "boyd/exec/context_level.hpp"
 #include "boyd/exec/output_keeper.hpp"
 #include "boyd/exec/requirements.hpp"
+#include "boyd/model/limit_text.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 
@@ -55,6 +56,10 @@ struct attempt_options {
   std::string base_directory; ///< relative artifact and schema paths start here; absolute
   std::string session_id;
   utc_time started_at{}; ///< time of day at begin(), for artifacts
+  /// For texts that name a time at which a limit of use ends. Null: `started_at` is now, and UTC
+  /// the only zone.
+  std::function<utc_time()> time_of_day{};
+  std::shared_ptr<const time_zones> zones{};
   /// How much of its context a program was given, for the record; a conversation tells itself.
   context_level context = context_level::full;
 };
@@ -158,7 +163,10 @@ using attempt_effects = std::vector<attempt_effect>;
 /// final one (`indeterminate`, whatever the exit code), then what was denied, then that it gave no
 /// answer; its answer takes the place of stdout. A bad end after the final event is only noted
 /// (usage: "ended"). One that told of more than its budget has failed by policy, whatever else it
-/// says. Output: stdout, then stderr (at most a quarter of the cap) under a line "--- stderr ---".
+/// says. Who says that a limit of use was reached has failed as `transient`, also when that is a
+/// whole answer, and is not tried again before the time it names (usage: "retry_after_ms", at most
+/// limits::longest_told_wait); a class that somebody chose stays. Output: stdout, then stderr (at
+/// most a quarter of the cap) under a line "--- stderr ---".
 class attempt_core {
  public:
   explicit attempt_core(attempt_options options);
@@ -204,6 +212,12 @@ class attempt_core {
   attempt_effects judge_told(const process_exit& e, steady_time now);
   bool has_news_of_budget();
   attempt_effects warn_of_figures();
+  bool tells_only_of_limit() const;
+  std::optional<model::told_limit> limit_told() const;
+  bool has_chosen_class() const;
+  /// The class and the wait of a failure that is a limit of use.
+  void heed_limit();
+  void note_retry_after();
   attempt_effects fail_by_events(failure_class failure, std::string why);
   std::string without_final_event(const process_exit& e) const;
   void end_events();
@@ -278,6 +292,8 @@ class attempt_core {
   std::string late_end_;   ///< how a program ended badly whose work was done
   bool exit_lost_ = false; ///< nobody will say how it ended
   bool claim_unreadable_ = false;
+  bool claim_has_class_ = false;
+  milliseconds retry_after_{0}; ///< what it told; 0: nothing
   std::string claim_summary_;
   failure_class claim_class_ = failure_class::deterministic;
 };

@@ -36,6 +36,10 @@ class time_zones {
 
   /// By IANA name ("Europe/Berlin", "UTC"); `not_found` names the nearest known zone.
   virtual result<std::shared_ptr<const time_zone>> find(const std::string& name) const = 0;
+
+  /// The machine's own zone, in which its programs print times; UTC when it is not known, null when
+  /// that is not known either.
+  virtual std::shared_ptr<const time_zone> local() const { return find("UTC").value_or(nullptr); }
 };
 
 } // namespace boyd

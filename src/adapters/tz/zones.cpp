@@ -4,6 +4,7 @@
 
 #include <date/tz.h>
 
+#include <cstdlib>
 #include <exception>
 #include <vector>
 
@@ -70,6 +71,20 @@ class system_zones final : public time_zones {
       return fail(errc::io_error,
                   "the time zone database cannot be read: " + sanitize_utf8(e.what()), name,
                   "apt-get install tzdata");
+    }
+  }
+
+  std::shared_ptr<const time_zone> local() const override {
+    // What programs of this node are given, see build_environment.
+    if (const char* named = std::getenv("TZ"); named != nullptr && *named != '\0') {
+      const std::string_view name(named);
+      if (auto zone = find(std::string(name.front() == ':' ? name.substr(1) : name)))
+        return *zone;
+    }
+    try {
+      return std::make_shared<system_zone>(*date::current_zone());
+    } catch (const std::exception&) {
+      return std::make_shared<utc_zone>();
     }
   }
 

@@ -366,8 +366,39 @@ TEST_CASE("retry: what the provider asks for", "[trouble][retry]") {
     CHECK_FALSE(asked({{"retry-after", none}}));
   }
   CHECK_FALSE(asked({}));
-  CHECK(asked({{"retry-after", "1e18"}}) == std::chrono::hours{24});
-  CHECK(asked({{"retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"}}) == std::chrono::hours{24});
+  CHECK(asked({{"retry-after", "1e18"}}) == std::chrono::hours{8 * 24});
+  CHECK(asked({{"retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"}}) == std::chrono::hours{8 * 24});
+  CHECK(asked({{"retry-after", "1994-11-06T08:50:37Z"}}) == 60s);
+  CHECK(asked({{"retry-after", "20s"}}) == 20s);
+  CHECK(model::retry_after_of({{"retry-after", "1796083200"}},
+                              *parse_rfc3339("2026-11-30T23:00:00Z")) == 1h);
+}
+
+TEST_CASE("field case 20: a provider names the time of its limit in words", "[trouble][retry]") {
+  const auto told = [](const std::string& body, http_headers headers = {}) {
+    headers.emplace_back("date", "Mon, 30 Nov 2026 23:00:00 GMT");
+    return model::trouble_of_answer(head_of(429, std::move(headers)), body);
+  };
+  CHECK(told(R"({"error":{"message":"Rate limit reached for m. Please try again in 8.456s."}})")
+            .retry_after == 8456ms);
+  CHECK(
+      told(R"({"error":{"type":"usage_limit_reached","message":"The usage limit has been reached",)"
+           R"("resets_in_seconds":3600}})")
+          .retry_after == 1h);
+  const auto at =
+      told(R"({"error":{"type":"usage_limit_reached","message":"The usage limit has been )"
+           R"(reached","resets_at":1796083200}})");
+  CHECK(at.retry_after == 1h);
+  CHECK_THAT(at.what, Catch::Matchers::EndsWith("(resets 2026-12-01T00:00:00Z)"));
+  CHECK(told("slow down", {{"x-ratelimit-reset", "1796083200"}}).retry_after == 1h);
+  CHECK(told("slow down", {{"x-ratelimit-reset-after", "20"}}).retry_after == 20s);
+  // A header comes before words.
+  CHECK(told("try again in 20s", {{"retry-after", "7"}}).retry_after == 7s);
+  CHECK_FALSE(told("slow down").retry_after);
+  // What is wrong with the request does not pass.
+  CHECK_FALSE(model::trouble_of_answer(head_of(400), "retry in 20s").retry_after);
+  CHECK(model::trouble_of_object(R"({"message":"Rate limit reached, try again in 20s"})")
+            .retry_after == 20s);
 }
 
 TEST_CASE("retry: an answer's date is read against its own clock", "[trouble][retry]") {

@@ -62,14 +62,15 @@ TEST_CASE(
   CHECK(decided(claimed(1), none_left, stop_cause::by_operator) == settle_to::cancelled);
 }
 
-TEST_CASE("an attempt is not repeated before the time that its provider asked for") {
+TEST_CASE("field case 20: an attempt is not repeated before the time that its provider asked for") {
   auto asked = ended(execution_verdict::failed, failure_class::transient);
   const auto delay = [&](const std::string& usage) {
     asked.usage_json = usage;
     return decide_settlement(claimed(1), asked, {}, 0, stop_cause::none).delay;
   };
   CHECK(delay(R"({"calls":0,"retry_after_ms":300000})") == 5min);
-  CHECK(delay(R"({"retry_after_ms":86400000})") == 1h);
+  CHECK(delay(R"({"retry_after_ms":86400000})") == 24h);
+  CHECK(delay(R"({"retry_after_ms":1000000000000})") == 8 * 24h);
   CHECK(delay(R"({"calls":1})") == 0ms);
   for (const auto* const odd : {R"({"retry_after_ms":-5})", R"({"retry_after_ms":"1h"})",
                                 R"(["retry_after_ms"])", R"({"retry_after_ms")"}) {
