@@ -53,6 +53,13 @@ struct dispatches_settled : message {
   /// All rows of cycles that they belong to, by cycle, where these came with the settlement. Not
   /// of every one: who misses its own asks the store.
   std::map<std::string, std::vector<dispatch>> rows;
+  /// Agents of whom the database refused a claim: what waits for them does not begin.
+  struct refused_claim {
+    std::string kernel_id;
+    std::string agent_id;
+    error why;
+  };
+  std::vector<refused_claim> refused{};
 };
 
 /// Another node has changed the queue (LISTEN/NOTIFY): sent by the wake-up source's thread.

@@ -1,6 +1,7 @@
 #include "actors/dispatcher/pool_parts.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/final_refusal.hpp"
 #include "boyd/queue/settlement.hpp"
 
 #include <spdlog/spdlog.h>
@@ -101,6 +102,12 @@ void recover(self_pointer self) {
   op.max_rescues = limits::max_rescues;
   ask_store(
       self, s.services.store, op, [self, limit = op.limit](result<store::take_back::reply> r) {
+        if (!r && is_final_refusal(r.error())) {
+          // The sweep tries these rows again; new work does not wait for them.
+          spdlog::error("dispatchers: interrupted work stays as it is for now: {}",
+                        to_string(r.error()));
+          return begin(self);
+        }
         if (!r)
           return try_again(self, r.error());
         const auto& st = self->state;

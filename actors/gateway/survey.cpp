@@ -58,9 +58,27 @@ void ask_committer(const exchange_ptr& x, const survey_ptr& all) {
         part_limit);
 }
 
+/// The same for the store, which a command opens with its first question: what it is concerned
+/// about is known only then.
+void ask_store_keeper(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  if (!p.context->passive)
+    return ask_health(x, all, "store", p.store);
+  ++all->missing;
+  store_request question;
+  question.operations.emplace_back(store::list_nodes{});
+  ask<store_reply>(
+      x->self, p.store, std::move(question),
+      [x, all](const result<store_reply>&) {
+        ask_health(x, all, "store", x->self->state.parts.store);
+        all->one_less();
+      },
+      part_limit);
+}
+
 void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
-  ask_health(x, all, "store", p.store);
+  ask_store_keeper(x, all);
   ask_health(x, all, "permits", p.permits);
   ask_health(x, all, "governor", p.governor);
   ask_health(x, all, "approvals", p.approvals);

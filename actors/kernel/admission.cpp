@@ -501,6 +501,7 @@ void start_next(self_pointer self) {
   s.progress = now_of(self);
   s.cycle->carry(std::exchange(s.carried, {}));
   s.told.clear();
+  s.refused_claims = 0;
   announce(self, "perceive", {}, "cycle " + s.cycle->id() + " begins");
   run_step(self);
 }

@@ -2,6 +2,7 @@
 #include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/final_refusal.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/queue/spent.hpp"
 
@@ -302,8 +303,25 @@ void retry_in(self_pointer self, milliseconds delay) {
   self->delayed_send(self, delay, step_tick{{}, ++self->state.step_generation});
 }
 
+namespace {
+
+/// What is refused for what it is would be so each second: the cycle ends with that reason.
+void give_up(self_pointer self, const error& why) {
+  auto& s = self->state;
+  spdlog::error("kernel {}: cycle {} cannot {}: {}", s.settings->kernel_id, s.cycle->id(),
+                phase_of(s.cycle->step()), to_string(why));
+  s.cycle->give_up(why, time_of_cycle(self));
+  if (s.finishing && s.cycle->step() <= cycle_step::wait)
+    return write_final_block(self);
+  run_step(self);
+}
+
+} // namespace
+
 void retry_step(self_pointer self, const error& why) {
   auto& s = self->state;
+  if (s.cycle && is_final_refusal(why))
+    return give_up(self, why);
   const auto text = to_string(why);
   if (s.problem != text)
     spdlog::warn("kernel {}: waits: {}", s.settings->kernel_id, text);
@@ -347,10 +365,36 @@ void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again
 
 } // namespace
 
+namespace {
+
+/// A claim is tried again each second; a refusal may have been of a moment.
+constexpr int most_refused_claims = 5;
+
+/// Nothing of this cycle runs, and something of it cannot begin.
+bool is_stuck(self_pointer self, const dispatches_settled& news) {
+  auto& s = self->state;
+  for (const auto& refused : news.refused)
+    for (const auto& d : s.cycle->rows())
+      if (refused.kernel_id == s.settings->kernel_id && d.agent_id == refused.agent_id &&
+          d.status == dispatch_status::pending)
+        return ++s.refused_claims >= most_refused_claims &&
+               std::ranges::none_of(s.cycle->rows(), [](const dispatch& each) {
+                 return each.status == dispatch_status::running;
+               });
+  return false;
+}
+
+} // namespace
+
 void hear_settled(self_pointer self, dispatches_settled& news) {
   auto& s = self->state;
   if (!waits_for_rows(self))
     return;
+  if (is_stuck(self, news))
+    return give_up(self, news.refused.front().why);
+  if (!news.refused.empty() && news.dispatch_ids.empty())
+    return ask_rows(self);
+  s.refused_claims = 0;
   const auto told = news.rows.find(s.cycle->id());
   if (told == news.rows.end() || s.asking_rows)
     return ask_rows(self);

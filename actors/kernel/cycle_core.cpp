@@ -334,6 +334,30 @@ void cycle_core::judge(cycle_time at, const char* cut_short) {
     tell(p);
 }
 
+void cycle_core::give_up(const error& why, cycle_time at) {
+  problem(phase_of(step_), why);
+  if (step_ == cycle_step::record_row && std::exchange(is_small_, true)) {
+    step_ = cycle_step::done;
+    return;
+  }
+  if (step_ == cycle_step::record_row) {
+    record_.agents.clear();
+    record_.failed_agents.clear();
+    broken_ = true;
+    record_.status = status_of(record_.dispatched, record_.succeeded, broken_);
+    record_.error = "the database refused the record of this cycle; the log has the reason";
+    return;
+  }
+  if (step_ > cycle_step::record_row)
+    return;
+  if (record_.status == cycle_status::running) {
+    broken_ = true;
+    judge(at);
+    judged_ = true;
+  }
+  step_ = cycle_step::record_row;
+}
+
 void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
                             bool more) {
   if (!history)

@@ -98,6 +98,10 @@ class cycle_core {
   void commit(const result<void>& r);
   void pre_commit(const result<void>& r);
 
+  /// The store refuses what the current step asks of it, and would again: the cycle goes on to its
+  /// record, as broken; from a record that is refused to a smaller one, and from that to its end.
+  void give_up(const error& why, cycle_time at);
+
   /// What was wrong on the way; for the next runtime block and the log.
   const std::vector<std::string>& problems() const { return problems_; }
   /// At the end: what no row tells of yet, and the next one must.
@@ -182,6 +186,7 @@ class cycle_core {
   std::vector<std::string> carried_;
   bool broken_ = false;                 ///< the cycle itself broke (status error)
   bool judged_ = false;                 ///< in this life
+  bool is_small_ = false;               ///< the record has no texts any more
   std::optional<cycle_time> looked_at_; ///< when it saw the rows, or enqueued them
   bool unwatched_ = false;              ///< the rows, for longer than what is final is kept
   bool trouble_is_kept_ = false;

@@ -1,6 +1,7 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/fault_points.hpp"
+#include "boyd/core/final_refusal.hpp"
 #include "boyd/ports/web_caller.hpp"
 #include "boyd/state/runtime_block.hpp"
 
@@ -312,9 +313,14 @@ void close_slot(self_pointer self, const cycle_record& record) {
       self, s.parts.store, std::move(request),
       [self, record, keeps, told = std::move(told)](result<store_reply> r) {
         const bool closed = r && reply_of<store::close_occurrence>(r->values[0]);
-        if (!closed)
+        const bool refused = !r && is_final_refusal(r.error());
+        if (refused)
+          spdlog::error("kernel {}: the slot of cycle {} stays open, for the database refuses its "
+                        "end: {}",
+                        record.kernel_id, record.cycle_id, to_string(r.error()));
+        else if (!closed)
           self->delayed_send(self, repair_interval(self), close_slot_again{{}, record});
-        if (!closed && keeps)
+        if (!closed && keeps && !refused)
           return;
         if (self->state.closing == record.cycle_id)
           self->state.closing.clear();

@@ -148,6 +148,7 @@ struct kernel_state {
   bool act_is_held = false;       ///< the running cycle's agents begin when both have ended
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
+  int refused_claims = 0;                  ///< of the cycle's agents, in a row
   std::string waited_for_context;          ///< the cycle that has waited for the librarian
 
   std::uint64_t look_generation = 0;

@@ -1,5 +1,8 @@
 #include "actors/planner/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/final_refusal.hpp"
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -95,8 +98,11 @@ void keep_record(self_pointer self, std::uint64_t number) {
               auto* kept = find_question(self, number);
               if (kept == nullptr)
                 return;
-              if (!r)
+              if (!r && !is_final_refusal(r.error()))
                 return self->delayed_send(self, record_retry, record_again{{}, number});
+              if (!r) // the answer counts without its row, which the store's log and status tell of
+                spdlog::error("planner: the decision of cycle {} is not on record: {}",
+                              kept->cycle_id, to_string(r.error()));
               // It takes the question away, and itself with it.
               const auto end = kept->end;
               end();

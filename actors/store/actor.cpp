@@ -95,8 +95,8 @@ bool changes_something(const store_request& request) {
 
 void tell_settled(self_pointer self, const queue_news& news) {
   for (const auto& l : self->state.listeners)
-    if (!news.settled().empty() && !faults::lost("queue.settled"))
-      self->send(l, dispatches_settled{{}, news.settled(), news.rows()});
+    if ((!news.settled().empty() || !news.refused().empty()) && !faults::lost("queue.settled"))
+      self->send(l, dispatches_settled{{}, news.settled(), news.rows(), news.refused()});
 }
 
 /// `queued` empty: the store has to be asked.

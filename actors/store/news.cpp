@@ -1,5 +1,6 @@
 #include "actors/store/news.hpp"
 
+#include "boyd/core/final_refusal.hpp"
 #include "boyd/queue/due_work.hpp"
 
 #include <algorithm>
@@ -115,8 +116,12 @@ void queue_news::collect(const store::cancel_dispatch& op, const store::any_repl
 }
 
 void queue_news::collect(const job<store_request, store_reply>& j) {
-  if (!j.reply)
+  if (!j.reply) {
+    for (const auto& op : j.request.operations)
+      if (const auto* c = std::get_if<store::claim>(&op); c && is_final_refusal(j.reply.error()))
+        refused_.push_back({c->kernel_id, c->agent_id, j.reply.error()});
     return;
+  }
   const bool settles = std::holds_alternative<store::settle>(j.request.operations.front());
   for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
     const auto& op = j.request.operations[i];

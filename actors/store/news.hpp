@@ -47,6 +47,7 @@ class queue_news {
   const std::vector<std::string>& settled() const { return settled_; }
   /// See dispatches_settled.
   const std::map<std::string, std::vector<dispatch>>& rows() const { return rows_; }
+  const std::vector<dispatches_settled::refused_claim>& refused() const { return refused_; }
 
  private:
   void collect(const store::enqueue_cycle& op, const store::any_reply& any, std::uint64_t with);
@@ -65,6 +66,7 @@ class queue_news {
   std::vector<told_work> queued_;
   std::vector<std::string> settled_;
   std::map<std::string, std::vector<dispatch>> rows_;
+  std::vector<dispatches_settled::refused_claim> refused_;
 };
 
 } // namespace boyd

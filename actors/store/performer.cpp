@@ -227,6 +227,7 @@ void store_session::perform(jobs& batch) {
     doubted_ = false;
     perform_some(some);
   }
+  show_refusals();
 }
 
 void store_session::perform_some(const some_jobs& batch) {
@@ -275,15 +276,23 @@ void store_session::perform_together(const some_jobs& batch) {
   // Of a lock on the whole database the parts would each wait for as long again.
   if (is_hindrance(replies.error()) || is_lock(replies.error()))
     return answer_without(batch, replies.error());
-  if (!is_outage(replies.error())) {
-    for (auto* j : batch)
-      j->reply = fail(answer_to(*j, replies.error()));
-    return;
-  }
+  if (!is_outage(replies.error()))
+    return take_refusal(batch, replies.error());
   lost(replies.error());
   const auto [questions, writing] = apart(batch);
   answer_without(writing, replies.error());
   answer(questions, replies.error());
+}
+
+/// A refused result ends its run all the same.
+void store_session::take_refusal(const some_jobs& batch, const error& why) {
+  for (auto* j : batch) {
+    note_refusal(j->request, why);
+    if (error instead = why; brings_results(j->request) && takes_results({}, why, instead))
+      j->reply = end_refused(j->request);
+    else
+      j->reply = fail(answer_to(*j, std::move(instead)));
+  }
 }
 
 /// While the disk takes no writes: the questions by themselves.
@@ -342,12 +351,14 @@ result<store_reply> store_session::apply(const std::vector<store::operation>& op
   note_lock(replies);
   if (!replies)
     return fail(std::move(replies.error()));
+  note_taken(operations);
   if (*unheard)
     return fail(errc::commit_in_doubt, "a fault point lost the answer");
   return store_reply{std::move(*replies)};
 }
 
 void store_session::distribute(const some_jobs& batch, store_reply replies) {
+  show_ended(replies);
   std::size_t next = 0;
   for (auto* j : batch) {
     const std::size_t n = j->request.operations.size();
@@ -389,11 +400,15 @@ result<void> store_session::open_now() {
     return open_ ? result<void>{} : writable;
   }
   works_off_ = false;
+  find_refused();
   if (auto recorded = record_spool(); !recorded) {
     lost(recorded.error());
     return fail(recorded.error());
   }
   restored();
+  // Whoever looks at once is to be told, too; what cannot be said now is looked for by the probe.
+  if (auto found = store_->concerns())
+    concerns_ = std::move(*found);
   show();
   return {};
 }
@@ -437,6 +452,7 @@ void store_session::tidy() {
 
 void store_session::probe() {
   record_late();
+  end_unended();
   if (!open_) {
     (void)ensure_open(); // its outcome is in health()
     return;
@@ -495,6 +511,8 @@ void store_session::look_for_concerns() {
 /// looked after every second.
 void store_session::show() {
   auto concerns = concerns_;
+  for (auto& said : refusals())
+    concerns.push_back(std::move(said));
   if (!kept_.empty())
     concerns.push_back("results wait in the spool to be recorded, " + std::to_string(kept_.size()) +
                        " in all: " + to_string(why_late_));

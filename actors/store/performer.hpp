@@ -9,11 +9,13 @@
 #include "messages/store.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,8 @@ bool is_hindrance(const error& e);
 bool is_lock(const error& e);
 /// Something in the request is what the store does not take: another request may fare better.
 bool is_refusal(const error& e);
+/// Results of finished work, alone or with a fact that counts them and questions behind them.
+bool brings_results(const store_request& request);
 /// What a job is answered that was not done now. An earlier worker that ended with it may have done
 /// it: that it was not done is then not known, and is said as `commit_in_doubt`.
 error answer_to(const job<store_request, store_reply>& j, error why);
@@ -69,18 +73,32 @@ class store_session {
   result<void> open_now();
   result<void> ensure_writable();
   result<void> prove_writes();
-  result<void> record_spool();                                                     // spooled.cpp
-  result<void> record_turn(std::span<const queue::node_settlement>& left);         // spooled.cpp
-  result<void> record_some(std::span<const queue::node_settlement> some);          // spooled.cpp
-  result<void> set_aside(const queue::node_settlement& refused, const error& why); // spooled.cpp
-  void put_off(const queue::node_settlement& hindered, const error& why);          // spooled.cpp
-  void record_late();                                                              // spooled.cpp
-  void keep_spooled(std::vector<queue::node_settlement> left,                      // spooled.cpp
+  result<void> record_spool();                                                       // spooled.cpp
+  result<void> record_turn(std::span<const queue::node_settlement>& left);           // spooled.cpp
+  result<void> record_some(std::span<const queue::node_settlement> some);            // spooled.cpp
+  result<void> set_aside(const queue::node_settlement& refused, const error& why);   // spooled.cpp
+  result<store_reply> end_refused(const store_request& request);                     // refused.cpp
+  result<settle_result> settle_alone(const queue::node_settlement& one);             // refused.cpp
+  result<settle_result> refuse(const queue::node_settlement& one, const error& why); // refused.cpp
+  result<settle_result> end_in_place(const queue::node_settlement& one,
+                                     std::string_view reason);                      // refused.cpp
+  bool takes_results(const std::string& node_id, const error& why, error& instead); // refused.cpp
+  void end_unended();                                                               // refused.cpp
+  void find_refused();                                                              // refused.cpp
+  void note_refusal(const store_request& request, const error& why);                // refused.cpp
+  void note_taken(const std::vector<store::operation>& operations);                 // refused.cpp
+  void show_refusals();                                                             // refused.cpp
+  void show_ended(store_reply& replies) const;                                      // refused.cpp
+  std::vector<std::string> refusals() const;                                        // refused.cpp
+  void put_off(const queue::node_settlement& hindered, const error& why);           // spooled.cpp
+  void record_late();                                                               // spooled.cpp
+  void keep_spooled(std::vector<queue::node_settlement> left,                       // spooled.cpp
                     std::size_t recorded, bool turned);
   void perform_some(const some_jobs& batch);
   void perform_behind_spool(const some_jobs& batch);
   void perform_together(const some_jobs& batch);
   void perform_apart(const some_jobs& batch);
+  void take_refusal(const some_jobs& batch, const error& why);
   void answer(const some_jobs& questions, const error& why);
   result<store_reply> apply_joined(const some_jobs& batch);
   result<store_reply> apply(const std::vector<store::operation>& operations);
@@ -115,6 +133,13 @@ class store_session {
   error why_late_;        ///< why the latest of them were
   milliseconds late_backoff_{0};
   steady_time late_try_{};
+  /// Attempts whose end the store takes in no form: they are over for everybody who asks here.
+  std::map<attempt, queue::node_settlement> unended_;
+  std::size_t refused_ = 0; ///< results in the spool's refused file
+  std::string why_refused_; ///< the newest of them, where it was refused in this life
+  /// By kind of operation: why the latest was refused, until one is taken.
+  std::map<std::size_t, std::string> refusals_;
+  bool refusals_changed_ = false;     ///< since they were last shown
   steady_time turn_ends_{};           ///< of what is being recorded from the spool
   steady_time begun_{};               ///< the batch that is under way
   bool doubted_ = false;              ///< some of it was tried before, perhaps to its end

@@ -44,7 +44,15 @@ std::size_t group_of(spooled_items items, std::size_t most) {
   return n;
 }
 
-/// Results of finished work, alone or with a fact that counts them and questions behind them.
+bool is_taken(const store::any_reply& reply) {
+  const auto* results = std::get_if<std::vector<settle_result>>(&reply);
+  return results != nullptr && !results->empty() &&
+         (results->front() == settle_result::accepted ||
+          results->front() == settle_result::already_settled);
+}
+
+} // namespace
+
 bool brings_results(const store_request& request) {
   const auto is_result = [](const store::operation& op) {
     return std::holds_alternative<store::settle>(op);
@@ -55,15 +63,6 @@ bool brings_results(const store_request& request) {
                   store::is_question(op);
          });
 }
-
-bool is_taken(const store::any_reply& reply) {
-  const auto* results = std::get_if<std::vector<settle_result>>(&reply);
-  return results != nullptr && !results->empty() &&
-         (results->front() == settle_result::accepted ||
-          results->front() == settle_result::already_settled);
-}
-
-} // namespace
 
 /// What nobody can record now: the store is away, or somebody is in the way of it.
 void store_session::answer_without(const some_jobs& batch, const error& why) {
@@ -218,8 +217,8 @@ void store_session::record_late() {
 }
 
 /// In one transaction, or, when the store takes it for wrong or somebody is in its way, in halves:
-/// one result that it does not take must not keep the others out. One for wrong is set aside; its
-/// dispatch runs again when its lease is over. One that somebody is in the way of waits.
+/// one result that it does not take must not keep the others out. One for wrong is set aside, and
+/// its run ended without it. One that somebody is in the way of waits.
 result<void> store_session::record_some(spooled_items some) {
   std::vector<store::operation> batch;
   for (const auto& s : some)
@@ -262,20 +261,21 @@ void store_session::put_off(const queue::node_settlement& hindered, const error&
   put_off_.push_back(hindered);
 }
 
-/// It is the result only if the store takes others: one of nobody changes nothing.
 result<void> store_session::set_aside(const queue::node_settlement& refused, const error& why) {
-  settlement of_nobody;
-  of_nobody.dispatch_id = "nobody";
-  if (const auto works = apply({store::settle{refused.node_id, {of_nobody}}}); !works) {
-    if (!is_hindrance(works.error()) && !is_lock(works.error()))
-      return fail(works.error());
-    put_off(refused, works.error());
+  error instead = why;
+  if (!takes_results(refused.node_id, why, instead)) {
+    if (!is_hindrance(instead) && !is_lock(instead))
+      return fail(std::move(instead));
+    put_off(refused, instead);
     return {};
   }
-  spdlog::error("store: the spooled result of {} cannot be recorded and goes to "
-                "run/spool.jsonl.refused: {}",
-                refused.item.dispatch_id, to_string(why));
-  spool_.set_aside(refused);
+  auto ended = refuse(refused, why);
+  if (ended)
+    return {};
+  if (is_outage(ended.error()) && ended.error().code != errc::no_space &&
+      ended.error().code != errc::io_error)
+    return fail(std::move(ended.error()));
+  put_off(refused, ended.error());
   return {};
 }
 

@@ -81,4 +81,42 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
   return s;
 }
 
+namespace {
+
+/// Of a reason that a row tells.
+constexpr std::size_t reason_characters = 200;
+
+/// In any encoding of a database the same.
+std::string as_ascii(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(0, reason_characters)) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte < 0x20 ? ' ' : byte < 0x7f ? c : '?';
+  }
+  return out;
+}
+
+} // namespace
+
+settlement in_place_of(const settlement& refused, std::string_view reason, bool usage) {
+  settlement s;
+  s.dispatch_id = refused.dispatch_id;
+  s.cycle_id = refused.cycle_id;
+  s.fence = refused.fence;
+  s.delay = refused.delay;
+  s.to = refused.to == settle_to::done ? settle_to::failed : refused.to;
+  s.outcome.execution = refused.outcome.execution;
+  s.outcome.claim = refused.outcome.claim;
+  s.outcome.verification = refused.outcome.verification;
+  s.outcome.failure = refused.outcome.failure == failure_class::none ? failure_class::deterministic
+                                                                     : refused.outcome.failure;
+  s.outcome.exit_code = refused.outcome.exit_code;
+  if (usage)
+    s.outcome.usage_json = refused.outcome.usage_json;
+  s.outcome.error = "the database refused the result, which is kept in run/spool.jsonl.refused: " +
+                    as_ascii(reason);
+  s.outcome.summary = s.outcome.error;
+  return s;
+}
+
 } // namespace boyd::queue

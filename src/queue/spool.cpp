@@ -6,8 +6,11 @@
 #include "boyd/files/journal.hpp"
 #include "boyd/ports/file_system.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace boyd::queue {
@@ -18,6 +21,8 @@ namespace {
 constexpr std::size_t spool_bytes = std::size_t{256} << 20;
 /// One settlement holds at most limits::output_bytes of output, six times as long when escaped.
 constexpr std::size_t batch_bytes = std::size_t{16} << 20;
+
+constexpr const char* refused_suffix = ".refused";
 
 constexpr std::string_view seal_begin = R"({"crc":")";
 constexpr std::string_view seal_end = R"(",)";
@@ -60,7 +65,6 @@ struct settlement_spool::impl {
   std::string path;
   std::optional<files::journal> journal;
   std::string damaged{}; ///< lines that the last load could not read, not yet set aside
-  std::string refused{}; ///< lines that the database does not take, neither
 
   result<void> open() {
     if (journal)
@@ -76,7 +80,7 @@ struct settlement_spool::impl {
     return {};
   }
 
-  /// What cannot be read, or recorded, is somebody's result: it is kept before its file goes.
+  /// What cannot be read, or recorded, is somebody's result.
   result<void> keep(std::string& lines, const char* where) {
     if (lines.empty())
       return {};
@@ -111,8 +115,7 @@ struct settlement_spool::impl {
 };
 
 settlement_spool::settlement_spool(std::shared_ptr<file_system> files, std::string path)
-    : impl_(std::make_unique<impl>(impl{std::move(files), std::move(path), std::nullopt, {}, {}})) {
-}
+    : impl_(std::make_unique<impl>(impl{std::move(files), std::move(path), std::nullopt, {}})) {}
 settlement_spool::~settlement_spool() = default;
 settlement_spool::settlement_spool(settlement_spool&&) noexcept = default;
 settlement_spool& settlement_spool::operator=(settlement_spool&&) noexcept = default;
@@ -130,7 +133,6 @@ result<settlement_spool::content> settlement_spool::load() {
   if (!bytes)
     return fail(bytes.error());
   impl_->damaged.clear();
-  impl_->refused.clear();
   for (const auto line : split(*bytes, '\n')) {
     if (line.empty())
       continue;
@@ -164,15 +166,43 @@ result<void> settlement_spool::append(const std::string& node_id,
   return lines.empty() ? result<void>{} : impl_->write(lines);
 }
 
-void settlement_spool::set_aside(const node_settlement& refused) {
-  impl_->refused += sealed(settlement_to_json(refused.node_id, refused.item)) + "\n";
+result<void> settlement_spool::keep_refused(const node_settlement& refused,
+                                            std::string_view reason) {
+  const auto said = nlohmann::json(sanitize_utf8(reason)).dump();
+  std::string line = R"({"refused":)" + said + ",";
+  line += settlement_to_json(refused.node_id, refused.item).substr(1);
+  line = sealed(line) + "\n";
+  return impl_->keep(line, refused_suffix);
+}
+
+result<settlement_spool::refused_results> settlement_spool::load_refused(std::size_t most) const {
+  refused_results out;
+  const auto path = impl_->path + refused_suffix;
+  auto info = impl_->files->stat(path);
+  if (!info)
+    return fail(info.error());
+  if (info->kind == file_kind::missing)
+    return out;
+  auto bytes = impl_->files->read(path, spool_bytes);
+  if (!bytes)
+    return fail(bytes.error());
+  auto lines = split(*bytes, '\n');
+  std::erase_if(lines, [](std::string_view line) { return line.empty(); });
+  out.count = lines.size();
+  for (const auto line : std::span(lines).last(std::min(most, lines.size())))
+    if (auto item = read_line(line))
+      out.newest.push_back(std::move(*item));
+  return out;
+}
+
+bool settlement_spool::has_refused() const {
+  const auto info = impl_->files->stat(impl_->path + refused_suffix);
+  return !info || info->kind != file_kind::missing;
 }
 
 result<void> settlement_spool::rewrite(const std::vector<node_settlement>& items) {
   impl_->journal.reset();
   if (auto kept = impl_->keep(impl_->damaged, ".damaged"); !kept)
-    return kept;
-  if (auto kept = impl_->keep(impl_->refused, ".refused"); !kept)
     return kept;
   if (!items.empty()) {
     std::string text;

@@ -25,6 +25,7 @@ struct script {
   std::vector<std::string> concerns;
   std::size_t room = no_end;     ///< bytes of facts that the disk still takes
   std::string poison;            ///< a dispatch whose settlement is refused, or the key of a fact
+  std::string poisonous;         ///< a text that a settlement is refused for, final
   std::set<std::string> held;    ///< dispatches, or keys, whose rows somebody has locked
   std::function<void()> waits;   ///< called when one of these was waited for in vain
   bool holds_all = false;        ///< somebody has locked everything
@@ -82,6 +83,11 @@ class scripted_store final : public dispatch_store {
           s && s->items[0].dispatch_id == script_->poison)
         return fail(errc::bug, "invalid byte sequence");
     for (const auto& op : batch)
+      if (const auto* s = std::get_if<store::settle>(&op);
+          s && !script_->poisonous.empty() &&
+          s->items[0].outcome.output.find(script_->poisonous) != std::string::npos)
+        return fail(errc::refused, "not in this house");
+    for (const auto& op : batch)
       if (const auto* s = std::get_if<store::settle>(&op)) {
         if (!script_->takes_results)
           return fail(errc::bug, "the table is gone");
@@ -98,7 +104,14 @@ class scripted_store final : public dispatch_store {
         wanted += fact->value.size();
     if (wanted > script_->room)
       return fail(errc::no_space, "the database cannot grow");
-    return std::vector<store::any_reply>(batch.size(), store::ok{});
+    std::vector<store::any_reply> replies;
+    for (const auto& op : batch) {
+      const auto* s = std::get_if<store::settle>(&op);
+      replies.push_back(s == nullptr ? store::any_reply(store::ok{})
+                                     : store::any_reply(std::vector<settle_result>(
+                                           s->items.size(), settle_result::accepted)));
+    }
+    return replies;
   }
 
   result<std::vector<std::string>> concerns() override { return script_->concerns; }

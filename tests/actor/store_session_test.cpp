@@ -24,6 +24,66 @@ TEST_CASE("one spooled result that the store does not take does not keep the oth
                            .value();
   CHECK_THAT(refused, Catch::Matchers::Contains("\"d37\""));
   CHECK(std::ranges::count(refused, '\n') == 1);
+  // The store takes no end of that run at all: both stay on show until a person has looked after
+  // them.
+  CHECK_THAT(f.session.health().reason, Catch::Matchers::Contains("refused 1 result") &&
+                                            Catch::Matchers::Contains("refuses their end"));
+  f.plan->poison.clear();
+  std::filesystem::remove(f.directory.file("spool.jsonl.refused"));
+  f.session.probe();
+  CHECK(f.session.health().ok);
+  CHECK(f.plan->settled.back() == "d37");
+}
+
+TEST_CASE("field case 26: a refused result is kept whole, its run ends, and it is told",
+          "[store]") {
+  const bool spooled = GENERATE(false, true);
+  CAPTURE(spooled);
+  fixture f;
+  f.plan->poisonous = "ooooo";
+  jobs batch;
+  if (spooled) {
+    spool_results(f, 1, 10);
+    CHECK(ask_one(f));
+  } else {
+    settlement item;
+    item.dispatch_id = "d0";
+    item.fence = 1;
+    item.to = settle_to::done;
+    item.outcome.output = std::string(10, 'o');
+    store_request request = request_of({"runs"});
+    request.operations.insert(request.operations.begin(), store::settle{"n1", {item}});
+    batch.emplace_back(std::move(request));
+    batch.emplace_back(request_of({"c"}));
+    f.session.perform(batch);
+    REQUIRE(batch[0].reply);
+    CHECK(std::get<std::vector<settle_result>>(batch[0].reply->values[0]).front() ==
+          settle_result::accepted);
+    CHECK(batch[1].reply);
+  }
+  CHECK(f.plan->settled == std::vector<std::string>{"d0"}); // its end, without the output
+  CHECK_THAT(f.session.health().reason, Catch::Matchers::Contains("refused 1 result") &&
+                                            Catch::Matchers::Contains("not in this house"));
+  const auto kept = f.files->read(f.directory.file("spool.jsonl.refused"), script::no_end).value();
+  CHECK_THAT(kept, Catch::Matchers::Contains("oooooooooo") &&
+                       Catch::Matchers::Contains("not in this house"));
+  // The next process finds the file, and ends the run once more, which changes nothing.
+  store_session next(std::make_unique<scripted_store>(f.plan),
+                     queue::settlement_spool(f.files, f.directory.file("spool.jsonl")), *f.clock);
+  jobs asked;
+  asked.emplace_back(request_of({"a"}));
+  next.perform(asked);
+  CHECK_THAT(next.health().reason, Catch::Matchers::Contains("refused 1 result"));
+  CHECK(f.plan->settled == std::vector<std::string>{"d0", "d0"});
+}
+
+TEST_CASE("field case 26: what a store refuses is on show until it takes the like", "[store]") {
+  fixture f;
+  f.plan->poison = "a";
+  CHECK_FALSE(ask_one(f));
+  CHECK_THAT(f.session.health().reason, Catch::Matchers::Contains("refuses put_fact"));
+  f.plan->poison.clear();
+  CHECK(ask_one(f));
   CHECK(f.session.health().ok);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace boyd::queue {
 
@@ -37,5 +38,10 @@ settlement released(std::string dispatch_id, std::int64_t fence, std::string why
 /// max_attempts holds.
 settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome& outcome,
                              const retry_limits& limits, double unit_random, stop_cause stop);
+
+/// What a store may take in the place of a result that it refused for `reason`: the same attempt
+/// with a short error in ASCII and no other text. A finished run becomes failed; what was to be
+/// tried again, given back or cancelled still is. Without `usage`, that goes as well.
+settlement in_place_of(const settlement& refused, std::string_view reason, bool usage);
 
 } // namespace boyd::queue

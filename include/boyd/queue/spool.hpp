@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd {
@@ -38,9 +39,18 @@ class settlement_spool {
   /// Appends all items with one fsync. On an error the caller still owns them.
   result<void> append(const std::string& node_id, const std::vector<settlement>& items);
 
-  /// A result that the database does not take goes to `<path>.refused` before the next `rewrite`
-  /// takes its file away.
-  void set_aside(const node_settlement& refused);
+  /// Appends a result that the database does not take to `<path>.refused`, whole, with `reason`
+  /// under "refused"; fsynced before this returns. Said twice, it stands there twice.
+  result<void> keep_refused(const node_settlement& refused, std::string_view reason);
+
+  /// What `<path>.refused` holds. Lines that do not parse are counted only.
+  struct refused_results {
+    std::vector<node_settlement> newest; ///< at most `most`, oldest first
+    std::size_t count = 0;
+  };
+  result<refused_results> load_refused(std::size_t most) const;
+  /// False only when that file is certainly not there: a person has moved it away.
+  bool has_refused() const;
 
   /// Replaces the content atomically by `items`; an empty list removes the file.
   result<void> rewrite(const std::vector<node_settlement>& items);

@@ -18,8 +18,16 @@ errc code_of(const std::string& state) {
     return errc::timed_out;
   if (state.rfind("XX", 0) == 0)
     return errc::corrupt;
-  if (state == "42501" || state.rfind("28", 0) == 0 || state == "3D000")
+  if (state.rfind("28", 0) == 0 || state == "3D000")
     return errc::invalid_configuration;
+  if (is_foreign_session(state))
+    return errc::store_unavailable;
+  // Data, constraints, triggers, permissions, objects that are not there, limits of a program: the
+  // same request would be refused again.
+  for (const std::string_view kind :
+       {"0A", "21", "22", "23", "27", "2F", "38", "39", "42", "44", "54", "P0"})
+    if (state.starts_with(kind))
+      return errc::refused;
   if (state.rfind("08", 0) == 0 || state.rfind("53", 0) == 0 || state.rfind("57", 0) == 0 ||
       state.rfind("58", 0) == 0 || state == "25P03" || state == "25006")
     return errc::store_unavailable;
@@ -34,7 +42,33 @@ error error_of(const std::string& state, std::string_view said) {
   if (state == "57014")
     return {errc::timed_out, "a statement took too long: " + what, "postgres",
             "try again; pg_stat_activity shows what else the server does"};
+  if (is_foreign_session(state))
+    return pooler_error(errc::store_unavailable, what);
+  if (state == "42501")
+    return {errc::refused, std::move(what), "postgres",
+            "grant the node's role what boyd's tables need, or make it their owner"};
+  if (code_of(state) == errc::refused)
+    return {errc::refused, std::move(what), "postgres",
+            "see docs/queue.md, When the database refuses; boyd doctor compares the tables"};
   return {code_of(state), std::move(what), "postgres", {}};
+}
+
+bool is_foreign_session(std::string_view state) {
+  return state == "26000" || state == "42P05";
+}
+
+bool is_pooling(std::string_view said) {
+  return said.find("pooling mode") != std::string_view::npos;
+}
+
+error pooler_error(errc code, const std::string& said) {
+  return {code,
+          "node.store leads to a transaction pooler (PgBouncer with pool_mode = transaction or "
+          "statement, or the like), which gives a session's statements to several connections" +
+              (said.empty() ? "" : ": " + said),
+          "postgres",
+          "connect to PostgreSQL directly or set pool_mode = session: LISTEN and prepared "
+          "statements need a session of their own"};
 }
 
 std::string one_line(std::string_view text) {

@@ -2,7 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "call_limit.hpp"
-#include "failures.hpp"
+#include "guarded_internal.hpp"
 #include "notice_handler_internal.hpp"
 
 #include <pqxx/pqxx>
@@ -26,54 +26,6 @@ pqxx::field at(const pqxx::result& rows, int row, int column) {
 
 /// The server ends a statement by itself; this much later there is no server to be heard.
 constexpr milliseconds answer_margin = 5s;
-
-constexpr const char* database_advice =
-    "start the database, or mend node.store; a running node then goes on by itself";
-
-/// No connection, or none any more: without `connection` there never was one.
-failure lost(const pqxx::connection* connection, std::string_view said) {
-  return {{errc::store_unavailable,
-           connection == nullptr ? "cannot connect: " + one_line(said) : lost_text(said),
-           "postgres", database_advice},
-          true};
-}
-
-/// Runs `f`, turning what libpqxx throws into `failure`.
-template <class F>
-auto guarded(const pqxx::connection* connection, F f) {
-  const auto is_lost = [&] { return connection == nullptr || !connection->is_open(); };
-  try {
-    return f();
-  } catch (const pqxx::in_doubt_error& e) {
-    throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
-  } catch (const pqxx::broken_connection& e) {
-    throw lost(connection, e.what());
-  } catch (const pqxx::statement_completion_unknown& e) {
-    throw failure{{errc::commit_in_doubt, one_line(e.what()), "postgres", {}}, true};
-  } catch (const pqxx::transaction_rollback& e) {
-    // Deadlocks and the like, which libpqxx 6 does not count among the errors of SQL.
-    if (is_lost())
-      throw lost(connection, e.what());
-    throw failure{{errc::conflict, one_line(e.what()), "postgres", {}}, false};
-  } catch (const pqxx::sql_error& e) {
-    // The server ends the session with some of them, which may not show yet.
-    if (is_lost() || e.sqlstate().starts_with("57P"))
-      throw lost(connection, e.what());
-    throw failure{error_of(e.sqlstate(), e.what()), false};
-  } catch (const pqxx::failure& e) {
-    if (is_lost())
-      throw lost(connection, e.what());
-    throw failure{{errc::bug, one_line(e.what()), "postgres", {}}, false};
-  } catch (const std::logic_error& e) {
-    // pqxx::usage_error: e.g. a statement after the connection broke.
-    if (is_lost())
-      throw lost(connection, e.what());
-    throw failure{{errc::bug, one_line(e.what()), "postgres", {}}, false};
-  } catch (const std::runtime_error& e) {
-    // pqxx::pipeline has lost count of its answers: what the session stands at is not known.
-    throw lost(connection, e.what());
-  }
-}
 
 /// libpqxx 6 would open a new session behind our back, without our settings and locks.
 void never_reconnect([[maybe_unused]] pqxx::connection& connection) {
@@ -315,6 +267,17 @@ struct session::impl {
 
 namespace {
 
+/// Whether who answers there is another one than the server: a pooler has numbers of its own.
+bool is_pooled(const std::string& conninfo) {
+  try {
+    pqxx::connection connection(conninfo);
+    pqxx::nontransaction question(connection);
+    return question.exec("SELECT pg_backend_pid()")[0][0].as<int>() != connection.backendpid();
+  } catch (const std::exception&) {
+    return false; // nobody answers any more
+  }
+}
+
 answer answer_of(const pqxx::result& result) {
   auto data = std::make_shared<answer::impl>();
   data->result = result;
@@ -377,6 +340,17 @@ session::session(const postgres_options& options) {
   });
   never_reconnect(impl_->connection);
   impl_->notices = handle_notices(impl_->connection, place(options));
+  try {
+    configure(options);
+  } catch (const failure& f) {
+    // PgBouncer ends what begins a transaction in statement mode, and says why only to its log.
+    if (f.connection_lost && f.why.code == errc::store_unavailable && is_pooled(*conninfo))
+      throw failure{pooler_error(errc::invalid_configuration, f.why.what), true};
+    throw;
+  }
+}
+
+void session::configure(const postgres_options& options) {
   const auto setting = [](const char* name, milliseconds value) {
     return std::string{"SET "} + name + "=" + std::to_string(value.count()) + ";";
   };
@@ -565,6 +539,25 @@ void session::insert_from_now(const std::string& table, std::string_view columns
 
 void session::script(std::string_view sql) {
   impl_->call([&] { impl_->send(std::string{sql}); });
+}
+
+bool session::shares_backend(const postgres_options& options) {
+  const auto asked = [](session& s) {
+    return guarded(&s.impl_->connection, [&] {
+      pqxx::nontransaction question(s.impl_->connection);
+      return question.exec("SELECT pg_backend_pid()")[0][0].as<int>();
+    });
+  };
+  const auto mine = asked(*this);
+  // A pooler announces a number of its own.
+  if (mine == impl_->connection.backendpid())
+    return false;
+  try {
+    session other(options);
+    return asked(other) == mine;
+  } catch (const failure&) {
+    return false; // a pooler that has no second connection does not share the first one either
+  }
 }
 
 std::string session::server_version() const {

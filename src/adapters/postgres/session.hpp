@@ -157,10 +157,15 @@ class session {
   /// at first that of the options.
   void answer_within(milliseconds statement_timeout);
 
+  /// Whether another session of the same options has the same process of the server while this one
+  /// is open, as behind a transaction pooler. Outside of a transaction.
+  bool shares_backend(const postgres_options& options);
+
   std::string server_version() const;
 
  private:
   struct impl;
+  void configure(const postgres_options& options);
   std::vector<answer> run_each(const std::vector<statement>& questions);
 
   std::unique_ptr<impl> impl_;

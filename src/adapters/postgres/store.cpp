@@ -1,6 +1,7 @@
 #include "store.hpp"
 
 #include "concerns.hpp"
+#include "failures.hpp"
 #include "lock_patience.hpp"
 #include "migrations.hpp"
 #include "operations.hpp"
@@ -25,6 +26,13 @@ constexpr std::int64_t migration_lock = 0x626f7964;
 constexpr milliseconds migration_timeout = 10min;
 /// Deadlocks and serialization failures are repeated this often at once.
 constexpr int conflict_tries = 3;
+
+constexpr const char* needed_encoding = "UTF8";
+
+std::string encoding_problem(const std::string& encoding) {
+  return "the database has the encoding " + encoding +
+         ", which refuses or garbles texts; Boyd needs UTF8";
+}
 
 template <class T>
 constexpr bool is_merged =
@@ -59,6 +67,7 @@ class postgres_store final : public dispatch_store {
   std::unique_ptr<directory> names_; ///< of db_
   lock_patience patience_;           ///< of db_
   std::string server_ = "not connected";
+  std::string encoding_; ///< the database's
   int version_ = 0;
   wakeup woken_;                   ///< what other nodes have not been told of
   std::optional<witness> witness_; ///< of earlier sessions, too
@@ -88,8 +97,16 @@ result<bool> postgres_store::migrate_once() {
   db_->script("SET LOCAL client_min_messages=warning;"
               "CREATE TABLE IF NOT EXISTS schema_migrations(version integer PRIMARY KEY, name text "
               "NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())");
-  const auto known = db_->run("SELECT coalesce(max(version), 0) FROM schema_migrations");
+  const auto known =
+      db_->run("SELECT coalesce(max(version), 0), current_setting('server_encoding') "
+               "FROM schema_migrations");
   version_ = static_cast<int>(known.integer(0, 0));
+  encoding_ = known.text(0, 1);
+  if (encoding_ != needed_encoding && version_ == 0) {
+    db_->rollback();
+    return fail(errc::invalid_configuration, encoding_problem(encoding_), place(options_),
+                "make one for Boyd: createdb --encoding=UTF8 --template=template0 NAME");
+  }
   if (version_ > postgres_schema_version()) {
     db_->rollback();
     return fail(errc::invalid_configuration,
@@ -140,6 +157,8 @@ result<void> postgres_store::open() {
     names_ = std::make_unique<directory>(*db_);
     patience_ = lock_patience(options_.lock_timeout);
     server_ = db_->server_version();
+    if (db_->shares_backend(options_))
+      throw failure{pooler_error(errc::invalid_configuration, {}), false};
     choose_schema();
     auto migrated = migrate_once();
     while (migrated && *migrated)
@@ -157,6 +176,9 @@ result<void> postgres_store::open() {
     // Nothing was asked of the database that a second open would not repeat.
     if (why.code == errc::commit_in_doubt)
       why.code = errc::store_unavailable;
+    // A role that may not make the tables, say.
+    if (why.code == errc::refused)
+      why.code = errc::invalid_configuration;
     return fail(std::move(why));
   }
 }
@@ -450,6 +472,9 @@ result<std::vector<std::string>> postgres_store::concerns() {
     return fail(errc::store_unavailable, "the database is not connected", place(options_));
   try {
     auto all = open_transactions(*db_, options_.long_transaction);
+    if (encoding_ != needed_encoding)
+      all.push_back(encoding_problem(encoding_) +
+                    "; make one with ENCODING UTF8, then: boyd store migrate");
     if (!loss_.empty())
       all.insert(all.begin(), loss_);
     return all;

@@ -51,6 +51,13 @@ error to_error(const failure& f, const std::string& path) {
   case SQLITE_NOLFS:
     return {errc::store_unavailable, "the database cannot be opened or written: " + text, path,
             "check the path and its permissions"};
+  case SQLITE_CONSTRAINT:
+  case SQLITE_TOOBIG:
+  case SQLITE_MISMATCH:
+  case SQLITE_AUTH:
+  case SQLITE_ERROR: // no such table, or a trigger's word
+    return {errc::refused, "the database refused a statement: " + text, path,
+            "see docs/queue.md, When the database refuses; boyd doctor compares the tables"};
   default:
     return {errc::bug, "SQLite refused a statement: " + text, path, {}};
   }
@@ -105,7 +112,11 @@ bool statement::run_unless_refused() {
   const int rc = sqlite3_step(s_);
   if (rc == SQLITE_DONE)
     return true;
-  if ((rc & 0xff) == SQLITE_CONSTRAINT)
+  // A row that stands already; what a trigger or a check refuses is no such row.
+  const int why = sqlite3_extended_errcode(sqlite3_db_handle(s_));
+  const bool is_double = why == SQLITE_CONSTRAINT_UNIQUE || why == SQLITE_CONSTRAINT_PRIMARYKEY ||
+                         why == SQLITE_CONSTRAINT_ROWID;
+  if (is_double)
     return false;
   raise(sqlite3_db_handle(s_), rc);
 }

@@ -130,6 +130,7 @@ struct postgres_server::impl {
   server_user user = find_user();
   int port = 0;
   pid_t pid = -1;
+  pid_t pooler_pid = -1;
   int databases = 0;
 
   std::string data() const { return directory.file("data"); }
@@ -156,6 +157,14 @@ struct postgres_server::impl {
             "deadlock_timeout = 200ms\nmax_prepared_transactions = 2\n";
   }
 
+  void end_pooler() {
+    if (pooler_pid <= 0)
+      return;
+    ::kill(pooler_pid, SIGKILL);
+    wait_for(pooler_pid);
+    pooler_pid = -1;
+  }
+
   void end(int signal) {
     if (pid <= 0)
       return;
@@ -171,6 +180,7 @@ postgres_server::postgres_server() : impl_(std::make_unique<impl>()) {
 }
 
 postgres_server::~postgres_server() {
+  impl_->end_pooler();
   impl_->end(SIGQUIT);
 }
 
@@ -211,9 +221,41 @@ std::string postgres_server::uri(const std::string& database) const {
 }
 
 std::string postgres_server::make_database() {
+  return make_database({});
+}
+
+std::string postgres_server::make_database(const std::string& options) {
   const auto name = "test" + std::to_string(++impl_->databases);
-  query(uri("postgres"), "CREATE DATABASE " + name);
+  query(uri("postgres"), "CREATE DATABASE " + name + " " + options);
   return uri(name);
+}
+
+std::string postgres_server::start_pooler(const std::string& database, const std::string& mode) {
+  constexpr const char* program = "/usr/sbin/pgbouncer";
+  if (!fs::exists(program))
+    return {};
+  impl_->end_pooler();
+  const auto port = std::to_string(free_port());
+  const auto settings = impl_->directory.file("pgbouncer.ini");
+  std::ofstream(settings) << "[databases]\n* = host=127.0.0.1 port=" << impl_->port
+                          << " user=boyd\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "
+                          << port << "\nunix_socket_dir =\nauth_type = any\npool_mode = " << mode
+                          << "\n";
+  impl_->pooler_pid = spawn({program, "-q", settings}, impl_->log(), impl_->user);
+  auto through = "postgres://boyd@127.0.0.1:" + port + "/" + database;
+  std::string last;
+  const bool up = wait_until([&] {
+    try {
+      query(through, "SELECT 1");
+      return true;
+    } catch (const std::runtime_error& e) {
+      last = e.what();
+      return false;
+    }
+  });
+  if (!up)
+    throw std::runtime_error("PgBouncer does not answer: " + last + read_file(impl_->log()));
+  return through;
 }
 
 std::string postgres_server::query(const std::string& where, const std::string& sql) const {

@@ -26,8 +26,14 @@ class postgres_server {
 
   /// A new empty database; returns its URI (TCP on loopback).
   std::string make_database();
+  /// The same with options of CREATE DATABASE behind its name.
+  std::string make_database(const std::string& options);
   /// postgres://… of `database` over TCP.
   std::string uri(const std::string& database) const;
+
+  /// The URI of `database` through a PgBouncer of this mode (session, transaction, statement),
+  /// which ends with the server's object; empty where PgBouncer is not installed. One at a time.
+  std::string start_pooler(const std::string& database, const std::string& mode);
 
   /// What `psql -At` prints for `sql` in `uri`'s database; throws when psql fails.
   std::string query(const std::string& uri, const std::string& sql) const;
