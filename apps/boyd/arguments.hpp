@@ -55,6 +55,7 @@ struct arguments {
   std::string schedule;         ///< init --schedule
   std::size_t limit = 0;
   bool no_input = false;
+  bool yes = false; ///< store begin --yes
   bool watch = false;
   bool prompts = false;
   bool markdown = false;

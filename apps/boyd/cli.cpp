@@ -2,6 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
+#include "cli_store.hpp"
 #include "option_checks.hpp"
 
 #include <CLI/App.hpp>
@@ -122,6 +123,7 @@ command_line::command_line() {
   add_state_verbs();
   add_question_verbs();
   add_tool_verbs();
+  add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }
 

@@ -4,7 +4,9 @@
 #include "adapters/posix/clock.hpp"
 #include "adapters/posix/entropy.hpp"
 #include "adapters/posix/file_system.hpp"
+#include "adapters/postgres/archive.hpp"
 #include "adapters/postgres/store.hpp"
+#include "adapters/sqlite/archive.hpp"
 #include "adapters/sqlite/store.hpp"
 #include "adapters/tz/zones.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -16,6 +18,7 @@
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "store_identity.hpp"
 #include "terminal.hpp"
 
 #include <cstdlib>
@@ -75,13 +78,10 @@ result<std::string> read_text(const std::string& path, file_system& files) {
               std::move(next));
 }
 
-bool is_postgres(const config::configuration& c) {
-  return c.node_settings.store != "sqlite";
-}
-
-result<adapters::postgres_options> postgres_of(const ports& p, const config::configuration& c) {
+result<adapters::postgres_options> postgres_of(const ports& p, const config::configuration& c,
+                                               const std::string& uri) {
   adapters::postgres_options options;
-  options.uri = c.node_settings.store;
+  options.uri = uri;
   options.random = p.random;
   if (const auto& path = c.node_settings.store_password_file; !path.empty()) {
     auto text = p.files->read(path, password_bytes);
@@ -263,20 +263,53 @@ ports local_ports() {
   return p;
 }
 
-result<void> add_store(ports& to, const place& where, const config::configuration& configuration,
-                       bool listening) {
-  if (!is_postgres(configuration)) {
+result<make_store_function> plain_store(const ports& with, const place& where,
+                                        const config::configuration& configuration,
+                                        const std::string& name) {
+  if (name == embedded_store) {
     adapters::sqlite_options options;
     options.path = where.database_path();
-    options.clock = to.clock;
-    to.make_store = [options] { return adapters::make_sqlite_store(options); };
+    options.clock = with.clock;
+    return [options] { return adapters::make_sqlite_store(options); };
+  }
+  auto options = postgres_of(with, configuration, name);
+  if (!options)
+    return fail(std::move(options.error()));
+  return [o = *options] { return adapters::make_postgres_store(o); };
+}
+
+result<std::unique_ptr<store_archive>> archive_of(const ports& with, const place& where,
+                                                  const config::configuration& configuration,
+                                                  const std::string& name) {
+  if (name == embedded_store)
+    return adapters::make_sqlite_archive(where.database_path());
+  auto options = postgres_of(with, configuration, name);
+  if (!options)
+    return fail(std::move(options.error()));
+  return adapters::make_postgres_archive(std::move(*options));
+}
+
+result<void> add_store(ports& to, const place& where, const config::configuration& configuration,
+                       bool listening, const store_check& check) {
+  const auto& name = configuration.node_settings.store;
+  const auto identified = [files = to.files, path = where.known_store_path(), name,
+                           check](auto store) {
+    return std::make_unique<identified_store>(std::move(store), files, path, name, check);
+  };
+  if (name == embedded_store) {
+    auto make = plain_store(to, where, configuration, name);
+    if (!make)
+      return fail(std::move(make.error()));
+    to.make_store = [make = std::move(*make), identified] { return identified(make()); };
     return {};
   }
-  auto options = postgres_of(to, configuration);
+  auto options = postgres_of(to, configuration, name);
   if (!options)
     return fail(std::move(options.error()));
   options->speaker = make_uuid_v7(to.clock->now(), *to.random);
-  to.make_store = [o = *options] { return adapters::make_postgres_store(o); };
+  to.make_store = [o = *options, identified] {
+    return identified(adapters::make_postgres_store(o));
+  };
   if (listening)
     to.listen = [o = *options](wake_function wake) {
       return adapters::make_postgres_wakeups(o, std::move(wake));

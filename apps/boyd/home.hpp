@@ -5,7 +5,10 @@
 #include "boyd/config/load.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/ports.hpp"
+#include "boyd/ports/store_archive.hpp"
+#include "store_identity.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +26,7 @@ struct place {
   std::string run_directory() const { return home + "/run"; }
   std::string socket_path() const { return run_directory() + "/control.sock"; }
   std::string database_path() const { return home + "/boyd.db"; }
+  std::string known_store_path() const { return run_directory() + "/store"; }
   std::string kernel_home(const std::string& id) const { return home + "/kernel/" + id; }
 };
 
@@ -64,9 +68,27 @@ result<std::string> node_id_of(const place& where, file_system& files, clock_por
 /// Clock, entropy, files, git, time zones: all ports but the store and the processes.
 ports local_ports();
 
+/// node.store of the file in the home.
+inline constexpr const char* embedded_store = "sqlite";
+
+using make_store_function = std::function<std::unique_ptr<dispatch_store>()>;
+
+/// A factory for the store of this name (a value of node.store), whosesoever it is.
+result<make_store_function> plain_store(const ports& with, const place& where,
+                                        const config::configuration& configuration,
+                                        const std::string& name);
+
+/// The content of the same store, to be read and written as a whole; not opened. No store of it may
+/// be open meanwhile.
+result<std::unique_ptr<store_archive>> archive_of(const ports& with, const place& where,
+                                                  const config::configuration& configuration,
+                                                  const std::string& name);
+
 /// A factory for the store that the configuration names, and its wake-ups when `listening`. The
-/// SQLite file is made when it is missing.
+/// SQLite file is made when it is missing. It opens only when it is the home's
+/// (store_identity.hpp).
+/// `check`: of each opened store, see identified_store.
 result<void> add_store(ports& to, const place& where, const config::configuration& configuration,
-                       bool listening);
+                       bool listening, const store_check& check = {});
 
 } // namespace boyd::app

@@ -19,8 +19,10 @@
 #include "boyd/ports/process_runner.hpp"
 #include "boyd_version.hpp"
 #include "crash_note.hpp"
+#include "home_claim.hpp"
 #include "lost_database.hpp"
 #include "signal_stack_hook.hpp"
+#include "store_identity.hpp"
 
 #include <caf/actor_clock.hpp>
 #include <caf/actor_system.hpp>
@@ -243,16 +245,25 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
     ports.workspaces = adapters::make_confined_files({where.home});
     ports.trees = adapters::make_worktrees(where.home + "/run/worktrees");
   }
-  if (auto added = add_store(ports, where, *configuration, mode == node_mode::service); !added)
+  auto id = node_id_of(where, *ports.files, *ports.clock, *ports.random);
+  if (!id)
+    return fail(std::move(id.error()));
+  const bool is_shared = configuration->node_settings.store != embedded_store;
+  store_check check;
+  if (!asks && is_shared)
+    check = [claim = std::make_shared<home_claim>(home_claim::options{
+                 ports.files, ports.clock, ports.random, where.home, *id, host_name()})](
+                dispatch_store& opened) { return claim->hold(opened); };
+  if (auto added = add_store(ports, where, *configuration, mode == node_mode::service, check);
+      !added)
     return fail(std::move(added.error()));
+  if (auto mine = look_ahead(ports.make_store); !mine)
+    return fail(std::move(mine.error()));
   if (!asks) {
     context->after_crash = has_crash_note(where.home, *ports.files);
     leave_crash_note(where.home);
     ports.make_store = strict_after_crash(std::move(ports.make_store), where.home, ports.files);
   }
-  auto id = node_id_of(where, *ports.files, *ports.clock, *ports.random);
-  if (!id)
-    return fail(std::move(id.error()));
   context->home = where.home;
   context->node_id = *id;
   context->host = host_name();
@@ -265,7 +276,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   context->passive = asks;
   context->housekeeping.heartbeat = heartbeat;
   context->heartbeat = std::make_shared<boyd::pulse>();
-  context->shared_store = configuration->node_settings.store != "sqlite";
+  context->shared_store = is_shared;
   if (mode == node_mode::service)
     context->parse_configuration = [files = ports.files, zones = ports.zones](
                                        const std::string& path, const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include "boyd/core/limits.hpp"
 #include "boyd/state/runtime_block.hpp"
+#include "store_identity.hpp"
 
 namespace boyd::app {
 
@@ -13,6 +14,11 @@ result<void> check_database_is_there(const place& where, const config::configura
   // One without a byte has lost its content.
   if (!info || (info->kind != file_kind::missing && info->size > 0))
     return {};
+  // Where another kind of store was in use, none was ever here.
+  const auto known = read_known_store(files, where.known_store_path());
+  if (known && *known && (*known)->name != embedded_store)
+    return fail(another_store(**known, embedded_store, "a database that is not there",
+                              where.database_path()));
   for (const auto& k : settings.kernels) {
     const auto path = where.kernel_home(k.kernel_id) + "/STATE.md";
     const auto text = files.read(path, limits::revision_bytes);

@@ -64,6 +64,7 @@ int run(const arguments& args) {
       {"tools", run_tools},
       {"mcp", run_mcp},
       {"state", run_state},
+      {"store", run_store},
       {"why", run_why},
       {"plan", run_plan},
       {"cost", run_cost},

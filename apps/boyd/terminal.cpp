@@ -261,11 +261,11 @@ std::string error_json(const error& e) {
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-int report(error e, bool json) {
+int report(error e, bool as_json) {
   if (e.next.empty())
     e.next = advice(e.code);
   print_error(e);
-  if (json)
+  if (as_json)
     print(error_json(e) + "\n");
   return exit_code::of(e.code);
 }

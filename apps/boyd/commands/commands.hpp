@@ -15,6 +15,7 @@ int run_dispatches(const arguments& args); ///< ls, show, retry, cancel
 int run_approvals(const arguments& args);  ///< ls, show, approve, reject
 int run_tools(const arguments& args);      ///< ls, show, call, trust, forget
 int run_mcp(const arguments& args);        ///< serves until its standard input ends
+int run_store(const arguments& args);      ///< show, begin, migrate
 int run_state(const arguments& args);      ///< show, log, diff
 int run_why(const arguments& args);
 int run_plan(const arguments& args);

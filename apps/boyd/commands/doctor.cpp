@@ -16,6 +16,7 @@
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/repository.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "boyd/queue/spool.hpp"
 #include "boyd/state/untold.hpp"
 #include "boyd/state/versioned_store.hpp"
 #include "commands.hpp"
@@ -93,6 +94,7 @@ class doctor {
     repositories();
     knowledge_graph();
     store();
+    refused_results();
     processes();
     sandbox();
     workspaces();
@@ -337,6 +339,8 @@ class doctor {
     if (!reason.empty())
       return add("store", "warn", "open in the running node, but: " + reason, "see: boyd status");
     add("store", "ok", "open in the running node, which reads it");
+    if (settings_ && settings_->node_settings.store == embedded_store)
+      schema();
   }
 
   /// What the running node works with, whatever the configuration says by now; empty: nothing runs,
@@ -375,9 +379,48 @@ class doctor {
       return add("store", "fail", result.error().what,
                  result.error().next.empty() ? "check node.store in " + where_.config_path
                                              : result.error().next);
-    add("store", "ok", opened->describe());
+    const auto concerns = opened->concerns();
+    for (const auto& each : concerns ? *concerns : std::vector<std::string>{})
+      add("store", "warn", each, "see docs/queue.md");
+    if (!concerns || concerns->empty())
+      add("store", "ok", opened->describe());
     if (!running_)
       unfinished_in(*opened);
+    opened.reset();
+    schema();
+  }
+
+  /// What somebody has removed from the database's schema, or added to it.
+  void schema() {
+    constexpr const char* next = "put it back, or restore a backup (docs/operations.md)";
+    auto archive = archive_of(ports_, where_, *settings_, settings_->node_settings.store);
+    if (!archive)
+      return add("store schema", archive.error());
+    auto found = (*archive)->open() ? (*archive)->schema_differences()
+                                    : result<std::vector<std::string>>(
+                                          fail(errc::store_unavailable, "it cannot be opened"));
+    if (!found)
+      return add("store schema", "warn", "not compared: " + found.error().what,
+                 "run doctor as a role that may create a schema in the database");
+    for (const auto& line : *found)
+      add("store schema", line.starts_with("trigger ") ? "warn" : "fail", line, next);
+    if (found->empty())
+      add("store schema", "ok", "as this version makes it");
+  }
+
+  /// Finished work of which the database has only the end.
+  void refused_results() {
+    if (!there_)
+      return;
+    const auto path = where_.run_directory() + "/spool.jsonl";
+    const auto found = queue::settlement_spool(ports_.files, path).load_refused(0);
+    if (!found)
+      return add("refused results", found.error());
+    if (found->count > 0)
+      add("refused results", "warn",
+          std::to_string(found->count) + " that the database refused: " + path +
+              ".refused has them whole, with the reason of each under \"refused\"",
+          "remove the cause (boyd dispatches show ID names it), then move that file away");
   }
 
   /// Starts /bin/true the way agents are started.

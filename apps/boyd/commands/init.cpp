@@ -1,6 +1,7 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../signals.hpp"
+#include "../store_identity.hpp"
 #include "../terminal.hpp"
 #include "adapters/libgit2/repository.hpp"
 #include "adapters/posix/home_lock.hpp"
@@ -219,6 +220,17 @@ result<void> make_store(const place& where, const config::configuration& setting
   if (embedded) {
     auto info = p.files->stat(where.database_path());
     report.note(where.database_path(), info && info->kind == file_kind::missing);
+    // Whoever runs init without a database accepts an empty one (check_database_is_there), but not
+    // in the place of another kind of store.
+    const bool lost = info && (info->kind == file_kind::missing || info->size == 0);
+    const auto known = read_known_store(*p.files, where.known_store_path());
+    if (lost && known && *known) {
+      if ((*known)->name != embedded_store)
+        return fail(another_store(**known, embedded_store, "a database that is not there",
+                                  where.database_path()));
+      if (auto forgotten = p.files->unlink(where.known_store_path()); !forgotten)
+        return forgotten;
+    }
   }
   auto store = p.make_store();
   auto opened = store->open();

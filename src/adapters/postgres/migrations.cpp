@@ -412,6 +412,12 @@ CREATE INDEX cycles_by_number ON cycles(kernel_id, no DESC);
 DROP INDEX cycles_newest;
 )sql";
 
+// By which a home knows its store again.
+constexpr std::string_view store_id = R"sql(
+INSERT INTO facts(scope, key, value) VALUES('store', 'id', gen_random_uuid()::text)
+  ON CONFLICT (scope, key) DO NOTHING;
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
@@ -422,7 +428,8 @@ const std::vector<migration>& migrations() {
                                           {5, "bodies in waiting rows", bodies},
                                           {6, "spend", spend},
                                           {7, "approvals", approvals},
-                                          {8, "cycles by number", cycles_by_number}};
+                                          {8, "cycles by number", cycles_by_number},
+                                          {9, "store id", store_id}};
   return all;
 }
 

@@ -495,6 +495,11 @@ CREATE INDEX cycles_by_number ON cycles(kernel_id, no DESC);
 DROP INDEX cycles_newest;
 )sql";
 
+// By which a home knows its store again.
+constexpr std::string_view store_id = R"sql(
+INSERT OR IGNORE INTO facts(scope, key, value) VALUES('store', 'id', lower(hex(randomblob(16))));
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
@@ -508,7 +513,8 @@ const std::vector<migration>& migrations() {
                                           {8, "approvals", approvals},
                                           {9, "ends by range", ends_by_range},
                                           {10, "queue by range", queue_by_range},
-                                          {11, "cycles by number", cycles_by_number}};
+                                          {11, "cycles by number", cycles_by_number},
+                                          {12, "store id", store_id}};
   return all;
 }
 

@@ -1,0 +1,100 @@
+#include "home_claim.hpp"
+
+#include "boyd/core/ids.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "json_view.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+#include <variant>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t token_bytes = 4096;
+
+/// A node beats every 10 s: one that was seen within this time is alive.
+constexpr milliseconds is_alive_for = 30s;
+
+} // namespace
+
+home_claim::tokens home_claim::own() const {
+  const auto text = o_.files->read(path(), token_bytes);
+  const auto value = text ? object_of(*text) : json::object();
+  return {text_of(value, "token"), text_of(value, "next")};
+}
+
+result<void> home_claim::keep(const tokens& t) const {
+  return files::write_atomic(*o_.files, path(),
+                             json{{"token", t.now}, {"next", t.next}}.dump() + "\n");
+}
+
+std::string home_claim::machine() const {
+  const auto id = o_.files->read("/etc/machine-id", token_bytes);
+  return id ? std::string(trim(*id)) : std::string{};
+}
+
+error home_claim::refusal(const std::string& owner, const std::string& why) const {
+  return {errc::invalid_configuration, "node " + o_.node_id + " lives in " + owner + ": " + why,
+          o_.home,
+          "if this home is a copy, give it an id of its own: rm " + o_.home + "/run/node_id " +
+              path() + "; if the other home is gone for good: boyd store begin"};
+}
+
+result<void> home_claim::hold(dispatch_store& opened) {
+  auto replies = opened.apply({store::get_facts{home_scope}, store::list_nodes{}});
+  if (!replies)
+    return fail(std::move(replies.error()));
+  const auto* facts = std::get_if<store::get_facts::reply>(&(*replies)[0]);
+  const auto* nodes = std::get_if<store::list_nodes::reply>(&(*replies)[1]);
+  if (facts == nullptr || nodes == nullptr)
+    return fail(errc::bug, "the store answers other questions", opened.describe());
+  const auto found = facts->find(o_.node_id);
+  const auto owner = found == facts->end() ? json::object() : object_of(found->second);
+  const auto token = text_of(owner, "token");
+  const auto name = text_of(owner, "home") + " on " + text_of(owner, "host");
+  if (!held_.empty() && token == held_)
+    return {};
+  const auto before = own();
+  if (token.empty())
+    return take(opened, before);
+  const bool same_place =
+      text_of(owner, "home") == o_.home && text_of(owner, "machine") == machine();
+  if (!held_.empty() && !same_place)
+    return fail(refusal(name, "it has begun there since this one was started"));
+  if (token != before.now && token != before.next && !same_place)
+    return fail(refusal(name, "it has run there since this home was copied"));
+  if (!same_place)
+    for (const auto& n : *nodes)
+      if (n.node_id == o_.node_id && o_.clock->now() - n.last_seen < is_alive_for)
+        return fail(refusal(name, "it was seen there at " + format_rfc3339(n.last_seen) +
+                                      " (a node that has stopped is free after 30 s)"));
+  return take(opened, before);
+}
+
+/// Whatever ends it in between, the home knows the token that the store has.
+result<void> home_claim::take(dispatch_store& opened, const tokens& before) {
+  const auto token = make_uuid_v7(o_.clock->now(), *o_.random);
+  // A full disk of the home stops no other disk's store.
+  if (auto kept = keep({before.now, token}); !kept) {
+    spdlog::warn("store: this home does not claim its node yet: {}", to_string(kept.error()));
+    return {};
+  }
+  const json fact{{"token", token},
+                  {"home", o_.home},
+                  {"host", o_.host},
+                  {"machine", machine()},
+                  {"at", format_rfc3339(o_.clock->now())}};
+  auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact.dump()}});
+  if (!written)
+    return fail(std::move(written.error()));
+  held_ = token;
+  if (auto kept = keep({token, {}}); !kept)
+    spdlog::warn("store: {}", to_string(kept.error()));
+  return {};
+}
+
+} // namespace boyd::app

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/dispatch_store.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/ports/file_system.hpp"
+
+#include <memory>
+#include <string>
+
+namespace boyd::app {
+
+/// Facts of homes in a shared store: which home a node_id belongs to, by node_id.
+inline constexpr const char* home_scope = "home";
+
+/// Keeps two homes with one node_id, as after a copy, from working with one shared store: each
+/// would take the other's rows for its own. The home and the store share a token, which is a new
+/// one after each start: a copy has an old one. Threads: as the store's.
+class home_claim {
+ public:
+  struct options {
+    std::shared_ptr<file_system> files;
+    std::shared_ptr<clock_port> clock;
+    std::shared_ptr<entropy> random;
+    std::string home;
+    std::string node_id;
+    std::string host;
+  };
+
+  explicit home_claim(options o) : o_(std::move(o)) {}
+
+  /// To be called with a store that has just been opened. `invalid_configuration` when the node_id
+  /// belongs to another home: the token is another one, or a node of that id was seen elsewhere a
+  /// moment ago. The place itself (machine and path) is as good as the token: a backup that was put
+  /// back there is the same home.
+  result<void> hold(dispatch_store& opened);
+
+ private:
+  struct tokens {
+    std::string now;
+    std::string next; ///< of a start that may not have been finished
+  };
+
+  std::string path() const { return o_.home + "/run/home"; }
+  tokens own() const;
+  result<void> keep(const tokens& t) const;
+  result<void> take(dispatch_store& opened, const tokens& before);
+  std::string machine() const;
+  error refusal(const std::string& owner, const std::string& why) const;
+
+  options o_;
+  std::string held_; ///< the token that this process has put into the store
+};
+
+} // namespace boyd::app

@@ -1,0 +1,90 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/postgres/server.hpp"
+
+#include <csignal>
+#include <filesystem>
+
+/// Two homes with one node_id do not work with one shared store.
+namespace boyd::test {
+
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string copied_yaml(const std::string& store) {
+  return "version: 1\n"
+         "node: {store: \"" +
+         store +
+         "\"}\n"
+         "kernels:\n"
+         "  - schedule: \"0 0 1 1 *\"\n"
+         "    agents:\n"
+         "      - {agent_id: one, executor: {type: command, argv: [echo, hello]}}\n";
+}
+
+void copy_home(const std::string& from, const std::string& to) {
+  std::filesystem::remove_all(to);
+  std::filesystem::copy(from, to,
+                        std::filesystem::copy_options::recursive |
+                            std::filesystem::copy_options::copy_symlinks);
+  std::filesystem::remove(to + "/run/control.sock");
+}
+
+} // namespace
+
+TEST_CASE("case A6: a copied home whose node lives elsewhere is refused", "[store]") {
+  auto* server = shared_postgres();
+  if (server == nullptr)
+    return;
+  const home_of_boyd home(copied_yaml(server->make_database()));
+  const temp_dir directory;
+  const auto copy = directory.file("copy");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  copy_home(home.path(), copy);
+  const auto as_copy = [&](const std::vector<std::string>& command) {
+    std::vector<std::string> args{"--home", copy};
+    args.insert(args.end(), command.begin(), command.end());
+    return boyd_run(args);
+  };
+
+  SECTION("while the node of the first one runs") {
+    program node(home.node());
+    REQUIRE(node.wait_for_stderr("ready"));
+    const auto refused = as_copy({"cycle"});
+    CHECK(refused.code == 4);
+    CHECK_THAT(refused.err, Contains("lives in " + home.path()) && Contains("run/node_id"));
+    // What only looks is not kept out.
+    CHECK(as_copy({"dispatches"}).code == 0);
+    node.signal(SIGTERM);
+    CHECK(node.finish().code == 0);
+  }
+  SECTION("when it has worked since the copy was made") {
+    REQUIRE(home.run({"cycle"}).code == 0);
+    const auto refused = as_copy({"node"});
+    CHECK(refused.code == 4);
+    CHECK_THAT(refused.err, Contains("since this home was copied"));
+    // With an id of its own it is another node.
+    std::filesystem::remove(copy + "/run/node_id");
+    std::filesystem::remove(copy + "/run/home");
+    CHECK(as_copy({"cycle"}).code == 0);
+    CHECK(home.run({"cycle"}).code == 0);
+  }
+  SECTION("a backup put back in its place is the same home") {
+    REQUIRE(home.run({"cycle"}).code == 0);
+    const auto path = home.path();
+    std::filesystem::remove_all(path);
+    copy_home(copy, path);
+    CHECK(home.run({"cycle"}).code == 0);
+  }
+  SECTION("and a person can say that the other one is gone for good") {
+    REQUIRE(home.run({"cycle"}).code == 0);
+    REQUIRE(as_copy({"cycle"}).code == 4);
+    CHECK(as_copy({"store", "begin", "--yes"}).code == 0);
+    CHECK(as_copy({"cycle"}).code == 0);
+    // Now the first one is the copy.
+    CHECK(home.run({"cycle"}).code == 4);
+  }
+}
+
+} // namespace boyd::test
