@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t known_store_bytes = 8192;
 
+constexpr std::string_view embedded = "sqlite";
+
 /// How the first migration of an empty database is announced.
 constexpr std::string_view first_migration = "schema version 1 (";
 
@@ -60,7 +62,12 @@ identified_store::identified_store(std::unique_ptr<dispatch_store> inner,
     : inner_(std::move(inner)), files_(std::move(files)), path_(std::move(path)),
       name_(std::move(name)), check_(std::move(check)) {
   inner_->tell_migrations([this](const std::string& what) -> result<void> {
-    if (known_ && what.starts_with(first_migration)) {
+    if (!what.starts_with(first_migration)) {
+      // it has been a store before
+    } else if (known_ && known_->name == embedded && name_ == embedded) {
+      // A file without history that is gone was not lost: check_database_is_there has looked.
+      known_.reset();
+    } else if (known_) {
       wrong_ = another("an empty database");
       return fail(*wrong_);
     }
