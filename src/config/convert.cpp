@@ -205,6 +205,7 @@ class converter {
     out.author_name = text(t, "author_name");
     out.author_email = text(t, "author_email");
     out.auto_commit = flag(t, "auto_commit");
+    out.protected_files = texts(t, "protected_files");
     out.heartbeat_url = text(t, "heartbeat_url");
     const auto metadata = json_of(get(t, "metadata"), {});
     out.metadata_json = metadata.dump();

@@ -1,6 +1,7 @@
 #include "boyd/tools/policy.hpp"
 
 #include "boyd/core/text.hpp"
+#include "boyd/core/workspace_path.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/glob.hpp"
 #include "shell_words.hpp"
@@ -132,6 +133,23 @@ std::optional<decision> decide_by_rules(const action& a, const config::action_po
     return d;
   }
   return std::nullopt;
+}
+
+std::optional<decision> decide_protected(const action& a, const std::string& workspace,
+                                         const std::string& kernel_home,
+                                         const std::vector<std::string>& files) {
+  if (a.tool != write_file_name)
+    return std::nullopt;
+  const auto path = workspace + "/" + a.path;
+  const auto end = path.rfind('/');
+  // As the least careful file system takes names.
+  const auto folded = folded_name(path.substr(end + 1));
+  const auto same = [&](const std::string& f) { return folded_name(f) == folded; };
+  const auto found = std::ranges::find_if(files, same);
+  if (found == files.end() || path.substr(0, end) != kernel_home)
+    return std::nullopt;
+  return decision{policy_decision::deny,
+                  *found + " is not written by agents (protected_files of the kernel)", 0};
 }
 
 decision decide(const action& a, const config::action_policy& policy,

@@ -205,6 +205,7 @@ struct kernel {
   std::string author_name = "boyd";
   std::string author_email = "kernel@boyd.local";
   bool auto_commit = true;
+  std::vector<std::string> protected_files; ///< names in its home that agents do not write
   std::string metadata_json = "{}";
   std::vector<quiet_hours> quiet;
   std::string heartbeat_url; ///< called after each cycle; empty: nobody is

@@ -55,6 +55,12 @@ bool is_listed(const std::string& tool, const std::vector<std::string>& patterns
 decision decide(const action& a, const config::action_policy& policy,
                 const std::vector<std::string>& tools);
 
+/// Why a file tool must not write `a.path` below `workspace`, whatever the policy says: it is one
+/// of `files` (names) in `kernel_home`. Both absolute. Empty optional: it may.
+std::optional<decision> decide_protected(const action& a, const std::string& workspace,
+                                         const std::string& kernel_home,
+                                         const std::vector<std::string>& files);
+
 /// The same without the defaults: nothing when no rule matches.
 std::optional<decision> decide_by_rules(const action& a, const config::action_policy& policy);
 

@@ -237,4 +237,23 @@ TEST_CASE("case 55 injected-context: words of a file or a model change no decisi
   CHECK(a->host.empty());
 }
 
+TEST_CASE("case R10: files that the kernel protects are not written by file tools") {
+  const std::vector<std::string> files{"GOAL.md", "SOUL.md"};
+  const auto why = [&](const std::string& tool, const std::string& path,
+                       const std::string& workspace) {
+    const auto d =
+        decide_protected({tool, path, {}, false, {}}, workspace, "/home/kernel/default", files);
+    CHECK((!d || d->what == config::policy_decision::deny));
+    return d ? d->reason : std::string();
+  };
+  const std::string home = "/home/kernel/default";
+  for (const char* path : {"GOAL.md", "SOUL.md", "goal.md", "GOAL.md.", "Goal.MD "})
+    CHECK_FALSE(why("write_file", path, home).empty());
+  CHECK_FALSE(why("write_file", "kernel/default/GOAL.md", "/home").empty());
+  for (const char* path : {"MEMORY.md", "notes/GOAL.md", "GOAL.md.txt", "xGOAL.md"})
+    CHECK(why("write_file", path, home).empty());
+  CHECK(why("read_file", "GOAL.md", home).empty());
+  CHECK(why("write_file", "GOAL.md", "/elsewhere").empty());
+}
+
 } // namespace boyd::policy_test
