@@ -46,6 +46,7 @@ void finish(self_pointer self, run_outcome outcome) {
   settle_run(self);
   if (!s.prompt_file.empty())
     caf::anon_send(s.order.services.workspace, workspace_request{{}, remove_file{s.prompt_file}});
+  judge_commands(self, outcome);
   if (outcome.session_id.empty())
     outcome.session_id = s.session_id;
   outcome = exec::without_secrets(std::move(outcome), s.secrets);
@@ -393,6 +394,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
           begin_script(self, std::get<config::script_executor>(run));
       },
       [self](process_ended& m) {
+        note_program(self, m.exit);
         self->state.processes.erase(m.run);
         step(self, [&](exec::attempt_core& core, steady_time now) {
           return core.on_exit(m.run, m.exit, now);

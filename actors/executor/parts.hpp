@@ -163,6 +163,9 @@ struct executor_state {
   std::optional<error> record_trouble; ///< of the last that was
   std::optional<executing::held_step> held_step;
   std::string sandbox;              ///< what is in force, JSON; empty: no program was confined
+  bool any_started = false;         ///< a program of the run began: its sandbox was made
+  std::string not_started;          ///< why a command of a tool did not begin; empty: all did
+  bool command_started = false;     ///< of a tool
   std::string scratch;              ///< the run's temporary directory, to be removed
   std::vector<std::string> secrets; ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
@@ -261,6 +264,15 @@ result<void> put_into_sandbox(self_pointer self, process_spec& process,
                               std::vector<std::string> readable = {});
 /// Into the run's usage; what its programs left in their temporary directory is removed.
 void tell_sandbox(self_pointer self, run_outcome& outcome);
+
+/// A program of the run has ended: whether it had begun, which its sandbox shows to have been made.
+void note_program(self_pointer self, const process_exit& end);
+
+/// A command of a tool did not begin.
+void note_unstarted(self_pointer self, std::string why);
+
+/// A run of which no command of a tool could begin has not done what it says.
+void judge_commands(self_pointer self, run_outcome& outcome);
 
 // approvals.cpp: actions that a person decides about
 void ask_person(self_pointer self, const exec::effect::ask_person& question);

@@ -94,8 +94,10 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
       tools::command_of(call, workspace, std::move(*environment), s.order.agent->timeout);
   if (!command)
     return answer(self, step, tools::failed_outcome(command.error()));
-  if (auto confined = put_into_sandbox(self, command->process, {workspace}); !confined)
+  if (auto confined = put_into_sandbox(self, command->process, {workspace}); !confined) {
+    note_unstarted(self, to_string(confined.error()));
     return answer(self, step, tools::failed_outcome(confined.error()));
+  }
   auto shared = std::make_shared<running_command>();
   const caf::actor_addr me = self->address();
   process_events events;
@@ -116,8 +118,10 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
     return answer(self, step, tools::failed_outcome(passed.error()));
   auto handle = s.order.context->ports.processes->start(
       std::move(command->process), faults::watched(std::move(events), faults::executor_processes));
-  if (!handle)
+  if (!handle) {
+    note_unstarted(self, to_string(handle.error()));
     return answer(self, step, tools::failed_outcome(handle.error()));
+  }
   s.command = tool_command{step, *handle, false};
   self->delayed_send(self, command->timeout, tool_command_overdue{{}, step});
 }
@@ -156,6 +160,17 @@ std::string told(self_pointer self, const std::string& output) {
   return exec::without_secrets(std::move(said), self->state.secrets).output;
 }
 
+std::string kernel_home_of(self_pointer self) {
+  const auto& order = self->state.order;
+  return order.context->kernel_home(order.work->row.kernel_id);
+}
+
+std::vector<std::string> protected_files_of(self_pointer self) {
+  const auto& order = self->state.order;
+  const auto* kernel = order.configuration->find_kernel(order.work->row.kernel_id);
+  return kernel != nullptr ? kernel->protected_files : std::vector<std::string>{};
+}
+
 } // namespace
 
 std::string workspace_of(const run_order& order) {
@@ -172,7 +187,8 @@ void give_tools(self_pointer self, exec::conversation& c) {
   // What a person has forbidden since the run began is forbidden now.
   c.judge = [present = self->state.order.present, own = agent_now(self->state.order), alone,
              clock = self->state.order.context->ports.clock, hosts = server_hosts(self),
-             workspace = workspace_of(self->state.order)](const model::tool_call& t) {
+             workspace = workspace_of(self->state.order), kernel_home = kernel_home_of(self),
+             closed = protected_files_of(self)](const model::tool_call& t) {
     const auto agent = present ? present->get() : own;
     auto& rate = present ? present->actions() : *alone;
     if (!rate.admits(agent->policy.actions_per_minute, clock->steady()))
@@ -188,6 +204,8 @@ void give_tools(self_pointer self, exec::conversation& c) {
     if (!action)
       return exec::judgement{config::policy_decision::deny, to_string(action.error())};
     auto decision = tools::decide(*action, agent->policy, agent->tools);
+    if (auto shut = tools::decide_protected(*action, workspace, kernel_home, closed))
+      decision = std::move(*shut);
     return exec::judgement{decision.what, std::move(decision.reason)};
   };
 }
@@ -217,6 +235,11 @@ void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
   auto& s = self->state;
   if (!s.command || s.command->step != m.step)
     return;
+  note_program(self, m.exit);
+  if (m.exit.started)
+    s.command_started = true;
+  else
+    note_unstarted(self, m.exit.start_error);
   const bool overdue = s.command->overdue;
   s.command.reset();
   auto place = place_of(self, m.step);

@@ -74,9 +74,13 @@ result<void> put_into_sandbox(pointer self, process_spec& spec, exec::run_identi
   if (!s.configuration || !s.configuration->node_settings.sandbox.commands)
     return {};
   who.dispatch_id = "helper-" + std::to_string(id);
-  const auto report = exec::confine(
-      spec, s.configuration->node_settings.sandbox, s.context->ports.processes->sandbox(),
-      {{spec.cwd, who.kernel_home}, {}, exec::hidden_from_agents(*s.configuration, who.home)}, who);
+  const auto report = exec::confine(spec, s.configuration->node_settings.sandbox,
+                                    s.context->ports.processes->sandbox(),
+                                    {{spec.cwd, who.kernel_home},
+                                     {},
+                                     exec::hidden_from_agents(*s.configuration, who.home),
+                                     exec::read_only_for_agents(*s.configuration, who.home)},
+                                    who);
   if (!report)
     return fail(report.error());
   if (spec.sandbox && !spec.sandbox->scratch.empty())

@@ -402,6 +402,8 @@ mcp_server_actor server_for(self_pointer self, const mcp_core::instance& what) {
       order.definition = m.what.definition;
       order.key = key;
       order.cwd = m.what.cwd;
+      if (!m.what.workspace.empty() && order.cwd.starts_with(m.what.workspace + '/'))
+        order.cwd_within = m.what.workspace;
       order.secrets = config::with_secrets(st.configuration->secrets, m.what.secrets);
       order.pinned = m.what.pinned;
       if (m.what.sandbox)
@@ -409,7 +411,8 @@ mcp_server_actor server_for(self_pointer self, const mcp_core::instance& what) {
             server_confinement{*m.what.sandbox,
                                {{m.what.workspace},
                                 {},
-                                exec::hidden_from_agents(*st.configuration, st.context->home)}};
+                                exec::hidden_from_agents(*st.configuration, st.context->home),
+                                exec::read_only_for_agents(*st.configuration, st.context->home)}};
       if (const auto era = st.eras.find(key); era != st.eras.end())
         order.remembered = era->second;
       order.owner = mcp_server_owner(pool_impl(self));

@@ -82,6 +82,7 @@ struct mcp_server_order {
   config::mcp_server definition; ///< without {workspace}
   std::string key;               ///< of the pool
   std::string cwd;               ///< absolute
+  std::string cwd_within{};      ///< as process_spec's: the workspace, for a directory below it
   std::vector<std::string> secrets;
   mcp::era_t remembered = mcp::era_t::unknown;
   /// It asks the pool before it starts, and shows it the list of tools before that is used.

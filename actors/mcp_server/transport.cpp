@@ -90,6 +90,7 @@ result<process_handle> start_process(self_pointer self) {
   for (const auto& a : s.order.definition.args)
     spec.argv.push_back(a);
   spec.cwd = s.order.cwd;
+  spec.cwd_within = s.order.cwd_within;
   spec.environment = std::move(*environment);
   spec.input_stays = true;
   // Of the configuration: nobody's files are kept from it, it is no agent's. But it gains no

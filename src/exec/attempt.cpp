@@ -122,6 +122,7 @@ attempt_effects attempt_core::on_exit(run_index run, const process_exit& e, stea
   if (run != run_ || !process_alive_)
     return {};
   process_alive_ = false;
+  outcome_.host_lost = e.host_lost;
   if (run > 0) {
     if (phase_ != phase::checking)
       return finish();

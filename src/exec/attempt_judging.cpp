@@ -21,7 +21,7 @@ attempt_effects attempt_core::judge_exit(const process_exit& e, steady_time now)
     return fail_by_events(failure_class::transient, summary_line(out_lines_.last()));
   outcome_.error = describe_exit(e);
   outcome_.no_room = is_shortage(e);
-  if (e.started && !err_lines_.last().empty())
+  if (!err_lines_.last().empty()) // of a sandbox that did not start it, too
     outcome_.error += ": " + err_lines_.last();
   return finish();
 }

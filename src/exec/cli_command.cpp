@@ -130,6 +130,7 @@ result<command_plan> build_agent_command(const config::agent_cli_executor& cli, 
   command_plan plan;
   plan.process.argv = std::move(*argv);
   plan.process.cwd = directory;
+  plan.process.cwd_within = bound_of_directory(directory, who);
   plan.process.environment = std::move(*environment_of_run);
   if (mentions(cli.adapter.argv, "{prompt_file}")) {
     plan.prompt = prompt_file{path, std::move(run.prompt)};

@@ -47,6 +47,7 @@ result<process_spec> make_spec(const std::vector<std::string>& argv,
   for (const auto& argument : argv)
     spec.argv.push_back(expand(argument, values));
   spec.cwd = command.cwd.empty() ? who.kernel_home : command.cwd;
+  spec.cwd_within = bound_of_directory(spec.cwd, who);
   spec.environment = std::move(*variables);
   return spec;
 }
@@ -57,6 +58,11 @@ std::string make_session_id(std::string_view agent_id, std::string_view run_id) 
   std::string id = "kernel-";
   id.append(agent_id).append("-").append(run_id);
   return id;
+}
+
+std::string bound_of_directory(const std::string& directory, const run_identity& who) {
+  const bool below = !who.kernel_home.empty() && directory.starts_with(who.kernel_home + '/');
+  return below ? who.kernel_home : std::string();
 }
 
 result<pairs> build_environment(const config::command_executor& command, const run_identity& who,

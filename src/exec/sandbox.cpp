@@ -225,6 +225,20 @@ void look_at_files(const config::sandbox_settings& settings, const sandbox_abili
     lack.add("signals to other processes of the same user (Landlock before ABI 6)", false);
 }
 
+/// A writable directory in which something must stay as it is, for what Landlock cannot except.
+void look_at_repositories(const sandbox_spec& spec, shortcomings& lack) {
+  if (spec.kind != sandbox_kind::landlock || spec.own_mounts)
+    return;
+  const auto writable = [&](const std::string& path) {
+    return std::ranges::any_of(spec.writable, [&](const auto& w) { return is_within(path, w); });
+  };
+  const auto found = std::ranges::find_if(spec.read_only, writable);
+  if (found != spec.read_only.end())
+    lack.add(*found + " can be written: Landlock excepts nothing from a writable directory, and "
+                      "programs have no mounts of their own on this machine (install bubblewrap)",
+             false);
+}
+
 void look_at_sockets(const config::sandbox_settings& settings, const sandbox_abilities& can,
                      sandbox_kind kind, shortcomings& lack) {
   if (!can.seccomp && !settings.unix_sockets && kind != sandbox_kind::bubblewrap)
@@ -301,6 +315,18 @@ std::vector<std::string> hidden_from_agents(const config::configuration& c,
   return hidden;
 }
 
+std::vector<std::string> read_only_for_agents(const config::configuration& c,
+                                              const std::string& home) {
+  std::vector<std::string> all;
+  for (const auto& k : c.kernels) {
+    const auto kernel_home = home + "/kernel/" + k.kernel_id + "/";
+    all.push_back(kernel_home + ".git");
+    for (const auto& file : k.protected_files)
+      all.push_back(kernel_home + file);
+  }
+  return all;
+}
+
 std::string scratch_of(const run_identity& who) {
   return who.home + "/run/tmp/" + who.dispatch_id + "-" + std::to_string(who.fence);
 }
@@ -322,6 +348,7 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
                 "install bubblewrap, use a newer kernel, or ask for less; boyd doctor tells what "
                 "this machine can do");
   auto spec = std::make_shared<sandbox_spec>();
+  spec->own_mounts = kind == sandbox_kind::landlock && can.own_mounts;
   spec->kind = kind;
   spec->landlock_abi = kind == sandbox_kind::landlock ? can.landlock_abi : 0;
   spec->bubblewrap = kind == sandbox_kind::bubblewrap ? can.bubblewrap : std::string();
@@ -333,6 +360,8 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
   settle_paths(spec->readable, home);
   settle_paths(spec->writable, home);
   spec->hidden = places.hidden;
+  spec->read_only = places.read_only;
+  look_at_repositories(*spec, lack);
   if (kind != sandbox_kind::limits)
     spec->scratch = scratch_of(who);
   spec->network = settings.network != network_t::none;
@@ -366,6 +395,8 @@ std::string describe(const sandbox_abilities& can) {
                                           : std::string("no Landlock");
   text += can.seccomp ? ", seccomp" : ", no seccomp";
   text += can.bubblewrap.empty() ? ", " + can.bubblewrap_problem : ", " + can.bubblewrap;
+  if (can.landlock_abi > 0 && can.bubblewrap.empty())
+    text += "; modes, owners and times of files elsewhere can be changed";
   if (can.root)
     text += "; as root the number of processes is not bound";
   return text;

@@ -13,6 +13,10 @@ namespace {
 /// What could not be begun is tried again after this, and up to as much more.
 constexpr milliseconds shortage_pause = 2s;
 
+/// So often a dispatch goes back without an attempt because the process host died.
+constexpr std::int64_t most_given_back = 8;
+constexpr milliseconds longest_apart = 5min;
+
 /// How long the provider or program that failed wants to be left alone; a run before that would
 /// only use up an attempt.
 milliseconds asked_pause(const run_outcome& outcome) {
@@ -69,6 +73,18 @@ settlement decide_settlement(const claimed_dispatch& claimed, const run_outcome&
     s.to = settle_to::release;
     s.delay = shortage_pause + backoff_delay({.base = shortage_pause}, 1, unit_random);
     return s;
+  }
+  if (outcome.host_lost && is_retryable(outcome.failure)) {
+    // Each claim has a fence of its own, and each one beyond the attempts was given back. Whoever
+    // kills the host at once meets fewer and fewer of those that it killed with it, for all come
+    // back at times that are further and further apart.
+    const auto given_back = std::max<std::int64_t>(claimed.row.fence - claimed.row.attempt, 0);
+    if (given_back < most_given_back) {
+      s.to = settle_to::release;
+      s.delay = shortage_pause + backoff_delay({.base = shortage_pause, .cap = longest_apart},
+                                               static_cast<int>(given_back) + 1, unit_random);
+      return s;
+    }
   }
   const auto most = std::min(claimed.row.max_attempts, limits.max_attempts);
   if (is_retryable(outcome.failure) && claimed.row.attempt < most) {

@@ -158,6 +158,7 @@ result<command_request> command_of(const run_command_call& call, const std::stri
   request.process.argv =
       call.argv.empty() ? std::vector<std::string>{"/bin/sh", "-c", call.command} : call.argv;
   request.process.cwd = *cwd == "." ? workspace : workspace + "/" + *cwd;
+  request.process.cwd_within = workspace; // a directory of it may have become a link
   request.process.environment = std::move(environment);
   request.timeout = std::min<milliseconds>(seconds{static_cast<std::int64_t>(call.timeout_seconds)},
                                            std::max(most, milliseconds{1}));

@@ -22,6 +22,9 @@ struct sandbox_abilities {
   std::string bubblewrap;         ///< the program; empty: not usable
   std::string bubblewrap_problem; ///< why not; empty when it is
   bool root = false;              ///< the node runs as root: some limits do not count
+  /// A program can have mounts of its own, so that a directory in one that it may write is
+  /// read-only for it under Landlock, too.
+  bool own_mounts = false;
 
   bool operator==(const sandbox_abilities&) const = default;
 };
@@ -45,14 +48,18 @@ struct sandbox_spec {
   /// Neither, unless a path of the two lists lies below it: where a granted directory has one of
   /// these in it, what lies beside it is granted instead of the directory.
   std::vector<std::string> hidden;
+  /// May be read, not written, in whatever writable directory they lie; bubblewrap and
+  /// `own_mounts`.
+  std::vector<std::string> read_only;
   std::string scratch;       ///< a directory that is made for it, writable; empty: none
   bool network = true;       ///< false: no sockets but pairs
   bool unix_sockets = false; ///< false: it makes no local sockets, and so reaches none
   /// TCP ports that it may connect to, when there are any (Landlock's ABI 4 and later).
   std::vector<std::uint16_t> ports;
   sandbox_limits limits;
-  int landlock_abi = 0;   ///< for `landlock`: what may be asked of the kernel
-  std::string bubblewrap; ///< for `bubblewrap`: the program
+  int landlock_abi = 0;    ///< for `landlock`: what may be asked of the kernel
+  bool own_mounts = false; ///< for `landlock`: `read_only` is kept by mounts
+  std::string bubblewrap;  ///< for `bubblewrap`: the program
 
   bool operator==(const sandbox_spec&) const = default;
 };

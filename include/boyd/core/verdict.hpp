@@ -61,6 +61,9 @@ struct run_outcome {
   std::string usage_json;       ///< JSON object: wall_ms, user_ms, max_rss_kb, …; may be empty
   /// The node had no descriptor, process or memory left to begin it: no attempt. Not stored.
   bool no_room = false;
+  /// Its program was ended because the process host died, with those of other runs: no attempt, for
+  /// a while. Not stored.
+  bool host_lost = false;
 
   bool operator==(const run_outcome&) const = default;
 };

@@ -43,6 +43,10 @@ struct command_plan {
   std::optional<prompt_file> prompt;
 };
 
+/// What the working directory of a program must not lead out of, where agents may have made a link
+/// of a part of its path: the kernel's home for one below that, else nothing.
+std::string bound_of_directory(const std::string& directory, const run_identity& who);
+
 /// The environment of a run, sorted by name, later rules over earlier ones:
 ///  1. let through when set: PATH (else `default_path`) HOME USER LOGNAME LANG LC_* TZ TMPDIR TERM
 ///     SHELL;

@@ -18,6 +18,8 @@ struct sandbox_places {
   std::vector<std::string> readable; ///< its prompt file
   /// What is kept from it: see hidden_from_agents.
   std::vector<std::string> hidden;
+  /// What it may not write wherever it may write: see read_only_for_agents.
+  std::vector<std::string> read_only{};
 };
 
 /// What is in force for a run, for its record.
@@ -34,6 +36,11 @@ struct sandbox_report {
 /// own secrets of the system.
 std::vector<std::string> hidden_from_agents(const config::configuration& c,
                                             const std::string& home);
+
+/// The repositories of the kernels' homes (the node writes into them, and who changes them could
+/// lead its writes to another place), and the kernels' `protected_files`.
+std::vector<std::string> read_only_for_agents(const config::configuration& c,
+                                              const std::string& home);
 
 /// Where the temporary directory of a run is: HOME/run/tmp/<dispatch>-<fence>.
 std::string scratch_of(const run_identity& who);

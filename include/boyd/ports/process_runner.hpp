@@ -19,6 +19,9 @@ struct process_spec {
   std::vector<std::string> argv; ///< argv[0] is looked up in the child's PATH when it has no '/';
                                  ///< a relative one with '/' is taken from `cwd`
   std::string cwd;               ///< absolute
+  /// `cwd` must lie in this directory, links resolved, at the moment when the process begins;
+  /// empty: anywhere. Otherwise it does not start.
+  std::string cwd_within;
   std::vector<std::pair<std::string, std::string>> environment; ///< exactly this, nothing inherited
   std::string input;                ///< written to stdin, which is then closed
   bool input_stays = false;         ///< stdin stays open after `input`: see process_runner::write
@@ -41,6 +44,9 @@ struct process_exit {
   milliseconds user{0};
   milliseconds system{0};
   std::int64_t max_rss_kb = 0;
+  /// It was ended because the helper process behind the runner died, and others with it: whose
+  /// doing that was is not known.
+  bool host_lost = false;
 };
 
 enum class output_stream : std::uint8_t { out, err };

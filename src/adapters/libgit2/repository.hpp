@@ -11,7 +11,10 @@ namespace boyd::adapters {
 /// Configuration of the machine and of its people (system, XDG, global) and GIT_* variables are
 /// never read; a repository that belongs to another user is refused (libgit2's owner check).
 /// `.git` must be a real directory of its own: no link, no gitlink file, no shared common
-/// directory, no work tree elsewhere.
+/// directory, no work tree elsewhere. Before every use each name below it that is read or written
+/// must be a directory or a regular file, and the format one that can be read
+/// (inside_internal.hpp). A branch that is gone while the repository has commits is
+/// `repository_unavailable`, with the command that brings it back (lost_internal.hpp).
 ///
 /// **Locks.** While it changes the index or a ref, the adapter holds `.git/index.lock`, as git
 /// does, and the file names its holder (pid, start time, boot, pid namespace). It is a second name

@@ -1,15 +1,21 @@
 #include "process_child.hpp"
 
+#include "../unique_fd.hpp"
 #include "sandbox_child.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <iterator>
+#include <linux/openat2.h>
+#include <memory>
 #include <string_view>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace boyd::adapters {
@@ -87,6 +93,60 @@ int execute(const child_plan& plan) {
   }
 }
 
+/// 0, or an errno. Where the directory must lie in another one, the kernel looks at each link on
+/// the way while it opens it: there is no moment between look and use.
+int change_directory(const child_plan& plan) {
+  if (plan.within.empty() || plan.directory == plan.within)
+    return ::chdir(plan.directory.c_str()) == 0 ? 0 : errno;
+  if (!plan.directory.starts_with(plan.within + '/'))
+    return EXDEV;
+  const unique_fd root(::open(plan.within.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root)
+    return errno;
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const auto* const below = plan.directory.c_str() + plan.within.size() + 1;
+  int opened = -1;
+  do {
+    opened = static_cast<int>(::syscall(SYS_openat2, root.get(), below, &how, sizeof how));
+  } while (opened < 0 && (errno == EAGAIN || errno == EINTR)); // a rename on the way
+  const unique_fd at(opened);
+  if (at)
+    return ::fchdir(at.get()) == 0 ? 0 : errno;
+  if (errno != ENOSYS)
+    return errno;
+  // A kernel before 5.6: no links at all.
+  unique_fd here(root.get() < 0 ? -1 : ::fcntl(root.get(), F_DUPFD_CLOEXEC, 0));
+  std::string_view rest = below;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('/'), rest.size());
+    const std::string name(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (name == "..")
+      return EXDEV;
+    if (!name.empty())
+      here.reset(::openat(here.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!here)
+      return errno;
+  }
+  return ::fchdir(here.get()) == 0 ? 0 : errno;
+}
+
+/// All but stdio and these two; `status`, when there is one, is the greater.
+bool close_others(int failure, int status) {
+  const auto close = [](int from, unsigned to) {
+    return static_cast<unsigned>(from) > to ||
+           ::close_range(static_cast<unsigned>(from), to, 0) == 0;
+  };
+  const auto before = [](int fd) { return static_cast<unsigned>(fd - 1); };
+  if (!close(STDERR_FILENO + 1, before(failure)))
+    return false;
+  if (status < 0)
+    return close(failure + 1, ~0U);
+  return close(failure + 1, before(status)) && close(status + 1, ~0U);
+}
+
 void put_text(std::string& into, const std::string& text) {
   into.append(text.c_str(), text.size() + 1);
 }
@@ -102,11 +162,13 @@ wire::sandbox_head head_of(const sandbox_spec& spec) {
   head.kind = spec.kind;
   head.network = spec.network;
   head.unix_sockets = spec.unix_sockets;
+  head.own_mounts = spec.own_mounts;
   head.landlock_abi = spec.landlock_abi;
   head.limits = spec.limits;
   head.writable_count = count(spec.writable);
   head.readable_count = count(spec.readable);
   head.hidden_count = count(spec.hidden);
+  head.read_only_count = count(spec.read_only);
   head.port_count = count(spec.ports);
   return head;
 }
@@ -141,13 +203,14 @@ bool take_sandbox(text_reader& in, const wire::sandbox_head& head, sandbox_spec&
   spec.kind = head.kind;
   spec.network = head.network;
   spec.unix_sockets = head.unix_sockets;
+  spec.own_mounts = head.own_mounts;
   spec.landlock_abi = head.landlock_abi;
   spec.limits = head.limits;
   std::vector<std::string> ports;
   if (!in.take(spec.scratch) || !in.take(spec.bubblewrap) ||
       !in.take(spec.writable, head.writable_count) ||
       !in.take(spec.readable, head.readable_count) || !in.take(spec.hidden, head.hidden_count) ||
-      !in.take(ports, head.port_count))
+      !in.take(spec.read_only, head.read_only_count) || !in.take(ports, head.port_count))
     return false;
   for (const auto& text : ports) {
     std::uint16_t port = 0;
@@ -167,6 +230,7 @@ std::string encode_plan(const child_plan& plan) {
     head.sandbox = head_of(*plan.sandbox);
   std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
   put_text(payload, plan.directory);
+  put_text(payload, plan.within);
   for (const auto& argument : plan.arguments)
     put_text(payload, argument);
   for (const auto& variable : plan.environment)
@@ -175,7 +239,8 @@ std::string encode_plan(const child_plan& plan) {
     return payload;
   put_text(payload, plan.sandbox->scratch);
   put_text(payload, plan.sandbox->bubblewrap);
-  for (const auto* list : {&plan.sandbox->writable, &plan.sandbox->readable, &plan.sandbox->hidden})
+  for (const auto* list : {&plan.sandbox->writable, &plan.sandbox->readable, &plan.sandbox->hidden,
+                           &plan.sandbox->read_only})
     for (const auto& path : *list)
       put_text(payload, path);
   for (const auto port : plan.sandbox->ports)
@@ -188,7 +253,8 @@ bool decode_plan(const std::string& payload, child_plan& plan) {
     return false;
   std::memcpy(&plan.limits, payload.data(), sizeof plan.limits);
   text_reader in(payload, sizeof plan.limits);
-  if (!in.take(plan.directory) || !in.take(plan.arguments, plan.limits.argument_count) ||
+  if (!in.take(plan.directory) || !in.take(plan.within) ||
+      !in.take(plan.arguments, plan.limits.argument_count) ||
       !in.take(plan.environment, plan.limits.environment_count))
     return false;
   const auto& head = plan.limits.sandbox;
@@ -198,7 +264,7 @@ bool decode_plan(const std::string& payload, child_plan& plan) {
 }
 
 void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t host,
-            const rlimit& open_files) {
+            const rlimit& open_files, int status_fd) {
   using wire::spawn_step;
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -208,23 +274,27 @@ void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t
   for (int i = 0; i < 3; ++i)
     if (::dup2(stdio[i], i) < 0)
       give_up(failure_fd, spawn_step::descriptors, errno);
-  const auto failure = static_cast<unsigned>(failure_fd);
-  if ((failure > 3 && ::close_range(3, failure - 1, 0) != 0) ||
-      ::close_range(failure + 1, ~0U, 0) != 0)
+  // Behind the other one, and kept by exec.
+  const int status = status_fd < 0 ? -1 : ::fcntl(status_fd, F_DUPFD, failure_fd + 1);
+  if (!close_others(failure_fd, status))
     give_up(failure_fd, spawn_step::descriptors, errno);
   ::setrlimit(RLIMIT_NOFILE, &open_files);
   if (plan.limits.max_open_files > 0 && !set_limit(RLIMIT_NOFILE, plan.limits.max_open_files))
     give_up(failure_fd, spawn_step::limits, errno);
   if (plan.limits.max_processes > 0 && !set_limit(RLIMIT_NPROC, plan.limits.max_processes))
     give_up(failure_fd, spawn_step::limits, errno);
-  if (::chdir(plan.directory.c_str()) != 0)
-    give_up(failure_fd, spawn_step::directory, errno);
+  if (const int failed = change_directory(plan); failed != 0)
+    give_up(failure_fd, spawn_step::directory, failed);
   if (!plan.sandbox)
     give_up(failure_fd, spawn_step::exec, execute(plan));
   // This process has one thread, as the host that it was forked from: it may use memory as it
   // likes.
   child_plan inside = plan;
-  auto arguments = bubblewrap_arguments(*plan.sandbox, plan.directory);
+  // Where it stands by now: the way that led there may have changed.
+  const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
+  auto arguments = bubblewrap_arguments(*plan.sandbox, here ? here.get() : plan.directory);
+  if (!arguments.empty() && status >= 0)
+    arguments.insert(arguments.begin() + 1, {"--json-status-fd", std::to_string(status)});
   inside.arguments.insert(inside.arguments.begin(), std::make_move_iterator(arguments.begin()),
                           std::make_move_iterator(arguments.end()));
   if (const int failed = enter_sandbox(*plan.sandbox); failed != 0)

@@ -14,6 +14,7 @@ namespace boyd::adapters {
 struct child_plan {
   wire::payload_head limits;
   std::string directory;
+  std::string within; ///< where the directory must lie; empty: anywhere
   std::vector<std::string> arguments;
   std::vector<std::string> environment; ///< NAME=value
   std::optional<sandbox_spec> sandbox;
@@ -33,8 +34,9 @@ struct child_failure {
 
 /// Turns a freshly forked child of the single-threaded host into the program: own process group,
 /// death with its parent, default signals, the three descriptors and no other, limits, directory,
-/// PATH of its own environment. Writes a child_failure to `failure_fd` when something fails.
+/// PATH of its own environment. Writes a child_failure to `failure_fd` when something fails;
+/// bubblewrap tells of its program in the file `status_fd`, when there is one.
 [[noreturn]] void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t host,
-                         const rlimit& open_files);
+                         const rlimit& open_files, int status_fd = -1);
 
 } // namespace boyd::adapters

@@ -6,6 +6,7 @@
 #include "process_wire.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <poll.h>
 #include <set>
 #include <string_view>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -49,6 +51,7 @@ struct run {
   pid_t leader = -1;
   unique_fd failure; ///< read end of the child's close-on-exec pipe
   clock::time_point started{};
+  unique_fd status; ///< what bubblewrap says of its program; none for others
 };
 
 struct ended_run {
@@ -118,6 +121,15 @@ bool read_payload(int fd, std::string& payload) {
     at += static_cast<std::size_t>(n);
   }
   return true;
+}
+
+/// Bubblewrap tells the exit code of a program that it has executed, and of no other.
+bool has_run_program(int status) {
+  std::array<char, 4096> text{};
+  const auto n = ::pread(status, text.data(), text.size(), 0);
+  return n > 0 &&
+         std::string_view(text.data(), static_cast<std::size_t>(n)).find("\"exit-code\"") !=
+             std::string_view::npos;
 }
 
 class host {
@@ -251,14 +263,21 @@ void host::spawn(received& message) {
   ::fcntl(failure.get(), F_SETFL, O_NONBLOCK);
   const int stdio[3] = {message.descriptors[1].get(), message.descriptors[2].get(),
                         message.descriptors[3].get()};
+  unique_fd status;
+  if (plan.sandbox && plan.sandbox->kind == sandbox_kind::bubblewrap) {
+    status.reset(::memfd_create("boyd-status", MFD_CLOEXEC));
+    if (!status)
+      return refuse(handle, spawn_step::descriptors, errno);
+  }
   const pid_t pid = ::fork();
   if (pid < 0)
     return refuse(handle, spawn_step::fork, errno);
   if (pid == 0)
-    become(plan, stdio, child_end.get(), self_, open_files_);
+    become(plan, stdio, child_end.get(), self_, open_files_, status ? status.get() : -1);
   ::setpgid(pid, pid); // the child does it too: whoever comes first
   leaders_[handle] = pid;
-  runs_.insert_or_assign(pid, run{handle, pid, std::move(failure), clock::now()});
+  runs_.insert_or_assign(pid,
+                         run{handle, pid, std::move(failure), clock::now(), std::move(status)});
 }
 
 void host::signal(std::uint64_t handle, int number) {
@@ -315,6 +334,10 @@ void host::note_end(run& r, int status, const rusage& usage) {
     end.kind = wire::reply::kind_t::failed;
     end.step = failure.step;
     end.error_number = failure.error_number;
+  } else if (r.status && WIFEXITED(status) && !has_run_program(r.status.get())) {
+    end.kind = wire::reply::kind_t::failed;
+    end.step = wire::spawn_step::bubblewrap;
+    end.error_number = ENOEXEC;
   }
   ended_.push_back({end, r.leader, clock::now() + wire::cleanup_bound});
 }

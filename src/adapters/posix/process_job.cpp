@@ -16,10 +16,12 @@ bool holds_nul(const process_spec& spec) {
   if (spec.sandbox) {
     const auto& s = *spec.sandbox;
     if (bad(s.scratch) || bad(s.bubblewrap) || std::ranges::any_of(s.writable, bad) ||
-        std::ranges::any_of(s.readable, bad) || std::ranges::any_of(s.hidden, bad))
+        std::ranges::any_of(s.readable, bad) || std::ranges::any_of(s.hidden, bad) ||
+        std::ranges::any_of(s.read_only, bad))
       return true;
   }
-  return bad(spec.cwd) || std::any_of(spec.argv.begin(), spec.argv.end(), bad) ||
+  return bad(spec.cwd) || bad(spec.cwd_within) ||
+         std::any_of(spec.argv.begin(), spec.argv.end(), bad) ||
          std::any_of(spec.environment.begin(), spec.environment.end(),
                      [&](const auto& v) { return bad(v.first) || bad(v.second); });
 }
@@ -36,11 +38,14 @@ std::string describe_failure(const process_job& e, const wire::reply& r) {
   case wire::spawn_step::limits:
     return "limits for " + e.program + why;
   case wire::spawn_step::directory:
-    return "change to directory " + e.directory + why;
+    return "change to directory " + e.directory + why +
+           (r.error_number == EXDEV ? " (it leads out of its workspace through a link)" : "");
   case wire::spawn_step::sandbox:
     return "sandbox for " + e.program + why;
   case wire::spawn_step::exec:
     return "exec " + e.program + why;
+  case wire::spawn_step::bubblewrap:
+    return "bubblewrap did not start " + e.program;
   }
   return "start " + e.program + why;
 }
@@ -75,6 +80,7 @@ process_exit exit_of(const process_job& e, const wire::reply& r) {
   x.user = milliseconds{r.user_ms};
   x.system = milliseconds{r.system_ms};
   x.max_rss_kb = r.max_rss_kb;
+  x.host_lost = e.host_lost;
   return x;
 }
 
@@ -84,6 +90,7 @@ unique_fd make_payload(const process_spec& spec, const std::string& mark) {
   plan.limits.max_open_files = spec.max_open_files;
   plan.limits.max_processes = spec.max_processes;
   plan.directory = spec.cwd;
+  plan.within = spec.cwd_within;
   if (spec.sandbox)
     plan.sandbox = *spec.sandbox;
   plan.arguments = spec.argv;

@@ -20,7 +20,8 @@ struct process_job {
   process_events events;
   std::string program; ///< for messages
   std::string directory;
-  bool limited = false; ///< has limits of its own, or a sandbox
+  bool limited = false;   ///< has limits of its own, or a sandbox
+  bool host_lost = false; ///< as in process_exit
   job_input input;
   unique_fd pipes[3]; ///< our ends, by slot
   bool sent = false;

@@ -449,8 +449,11 @@ void posix_process_runner::host_lost() {
   for (const auto& [handle, e] : entries_)
     if (e.sent && !e.end)
       gone.push_back(handle);
-  for (const auto handle : gone)
+  for (const auto handle : gone) {
+    // One that was alone may well have done it itself.
+    entries_.at(handle).host_lost = gone.size() > 1;
     ended(handle, killed);
+  }
 }
 
 void posix_process_runner::close_pipe(process_job& e, slot s) {
@@ -513,7 +516,7 @@ void posix_process_runner::ended(process_handle handle, const wire::reply& r) {
   e.end = r;
   e.drain_by = clock::now() + limits::term_grace;
   close_pipe(e, slot_in);
-  if (r.kind == wire::reply::kind_t::failed) {
+  if (r.kind == wire::reply::kind_t::failed && r.step != wire::spawn_step::bubblewrap) {
     close_pipe(e, slot_out);
     close_pipe(e, slot_err);
   }

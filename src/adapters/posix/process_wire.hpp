@@ -30,16 +30,18 @@ struct sandbox_head {
   sandbox_kind kind = sandbox_kind::limits;
   bool network = true;
   bool unix_sockets = false;
+  bool own_mounts = false;
   std::int32_t landlock_abi = 0;
   sandbox_limits limits;
   std::uint32_t writable_count = 0;
   std::uint32_t readable_count = 0;
   std::uint32_t hidden_count = 0;
+  std::uint32_t read_only_count = 0;
   std::uint32_t port_count = 0;
 };
 
 /// Begins the payload; followed by NUL-terminated strings: the directory, argv, environment; with a
-/// sandbox its scratch directory, bubblewrap, the three lists of paths and the ports in figures.
+/// sandbox its scratch directory, bubblewrap, the four lists of paths and the ports in figures.
 struct payload_head {
   std::uint64_t max_open_files = 0;
   std::uint64_t max_processes = 0;
@@ -56,7 +58,8 @@ enum class spawn_step : std::uint32_t {
   limits,
   directory,
   sandbox,
-  exec
+  exec,
+  bubblewrap ///< it ended without having executed the program; its own words are on stderr
 };
 
 /// Host → node, once per spawn: the process could not start, or it ended and nothing of its run is

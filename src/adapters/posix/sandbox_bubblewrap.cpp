@@ -2,6 +2,7 @@
 #include "sandbox_child.hpp"
 #include "sandbox_grants.hpp"
 #include "sandbox_kernel.hpp"
+#include "sandbox_mounts.hpp"
 
 #include <climits>
 
@@ -97,6 +98,9 @@ class visible_paths {
     for (const auto& [link, target] : links_)
       if (!shows(link))
         mounts_.push_back({link, {"--symlink", target, link}});
+    for (const auto& path : spec_.read_only)
+      if (const auto real = real_path(path); !real.empty() && shows(real))
+        mounts_.push_back({real, {"--ro-bind-try", real, real}});
     for (const auto& path : spec_.hidden) {
       const auto real = real_path(path);
       struct stat info {};
@@ -132,7 +136,8 @@ void add_kernel_settings(std::vector<mount>& mounts) {
 std::string trial(const std::string& program) {
   auto arguments = namespaces();
   arguments.insert(arguments.begin(), program);
-  for (const char* more : {"--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"})
+  for (const char* more :
+       {"--json-status-fd", "1", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"})
     arguments.emplace_back(more);
   std::vector<char*> argv;
   for (auto& a : arguments)
@@ -203,6 +208,7 @@ sandbox_abilities probe_sandbox() {
   found.landlock_abi = landlock::abi();
   found.seccomp = can_filter_calls();
   found.root = ::geteuid() == 0;
+  found.own_mounts = can_have_own_mounts();
   found.bubblewrap_problem = "bubblewrap is not installed";
   for (const char* place : places_of_bubblewrap) {
     if (::access(place, X_OK) != 0)

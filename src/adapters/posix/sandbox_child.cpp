@@ -3,6 +3,7 @@
 #include "../unique_fd.hpp"
 #include "sandbox_grants.hpp"
 #include "sandbox_kernel.hpp"
+#include "sandbox_mounts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -107,6 +108,20 @@ void make_directories(const std::vector<std::string>& paths) {
   }
 }
 
+/// Of what must stay read-only that which could be written otherwise.
+std::vector<std::string> within_writable(const sandbox_spec& spec) {
+  std::vector<std::string> writable;
+  for (const auto& path : spec.writable)
+    if (auto real = real_path(path); !real.empty())
+      writable.push_back(std::move(real));
+  std::vector<std::string> out;
+  for (const auto& path : spec.read_only)
+    if (const auto real = real_path(path); std::ranges::any_of(
+            writable, [&](const auto& w) { return !real.empty() && is_within(real, w); }))
+      out.push_back(real);
+  return out;
+}
+
 int confine_files(const sandbox_spec& spec) {
   const auto handled = landlock::rights_of(spec.landlock_abi);
   landlock::ruleset_attributes attributes;
@@ -145,6 +160,9 @@ int enter_sandbox(const sandbox_spec& spec) {
     return failed;
   if (spec.kind == sandbox_kind::limits)
     cover_kernel_settings();
+  if (spec.own_mounts)
+    if (const int failed = mount_read_only(within_writable(spec)); failed != 0)
+      return failed;
   if (const int failed = drop_capabilities(spec.kind); failed != 0)
     return failed;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)

@@ -121,6 +121,32 @@ TEST_CASE("a dead host is reported as killed processes and is started again") {
   CHECK(next.exit().exit_code == 0);
 }
 
+TEST_CASE("case R10: a program that kills the host is told from those that die with it when it is "
+          "alone") {
+  const bool others = GENERATE(true, false);
+  const auto runner = make_runner();
+  const process_mark mark;
+  recorder victim;
+  if (others) {
+    REQUIRE(runner->start(shell("echo ready; sleep 100", mark), victim.events()).has_value());
+    REQUIRE(victim.wait_for_output("ready"));
+  }
+  recorder killer;
+  REQUIRE(runner->start(shell("kill -9 $PPID; sleep 100", mark), killer.events()).has_value());
+  REQUIRE(killer.wait());
+  CHECK(killer.exit().signal == SIGKILL);
+  CHECK(killer.exit().host_lost == others);
+  if (others) {
+    REQUIRE(victim.wait());
+    CHECK(victim.exit().host_lost);
+  }
+  CHECK(wait_until([&] { return mark.living() == 0 && runner->host().alive; }));
+  recorder next;
+  REQUIRE(runner->start(shell("kill -9 $$"), next.events()).has_value());
+  REQUIRE(next.wait());
+  CHECK_FALSE(next.exit().host_lost);
+}
+
 TEST_CASE("case 10 stuck-actor: a host that lives but does not answer is ended and started again") {
   const bool busy = GENERATE(true, false);
   const auto made = adapters::make_process_runner({.host_ping = 50ms});

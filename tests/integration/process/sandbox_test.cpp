@@ -71,12 +71,12 @@ struct fixture {
 
   /// Output and how it ended.
   process_exit run(const std::string& script, std::string& out,
-                   const std::vector<std::string>& argv = {}) {
+                   const std::vector<std::string>& argv = {}, const std::string& below = {}) {
     const process_mark mark;
     auto spec = shell(script, mark);
     if (!argv.empty())
       spec.argv = argv;
-    spec.cwd = workspace;
+    spec.cwd = workspace + below;
     spec.max_open_files = open_files;
     spec.environment.emplace_back("HOME", dir.file("person"));
     if (!path.empty())
@@ -88,7 +88,7 @@ struct fixture {
     who.kernel_home = workspace;
     who.agent_id = "worker";
     who.dispatch_id = "d1";
-    exec::sandbox_places places{{workspace}, {}, {home, key}};
+    exec::sandbox_places places{{workspace}, {}, {home, key}, {workspace + "/.git"}};
     const auto confined = exec::confine(spec, settings, adapters::probe_sandbox(), places, who);
     REQUIRE(confined.has_value());
     report = confined->json();
@@ -331,6 +331,84 @@ TEST_CASE("case R6: bubblewrap works where PATH goes through links", "[sandbox]"
     f.path = f.workspace + "/bin:/bin:/usr/bin";
     CHECK(f.says("cat bin/boyd.db " + f.home + "/boyd.db 2>/dev/null; true") == "");
   });
+}
+
+TEST_CASE("case R4: the repository of a kernel's home is read-only in each sandbox", "[sandbox]") {
+  with_each_kind("a read-only .git", [](fixture& f) {
+    if (f.settings.mode == mode_t_of::landlock && !adapters::probe_sandbox().own_mounts)
+      return tell_skipped("a read-only .git", "no mounts of one's own on this machine");
+    const auto git = f.workspace + "/.git";
+    std::filesystem::create_directories(git + "/refs/heads");
+    write(git + "/HEAD", "ref: refs/heads/main\n");
+    write(git + "/refs/heads/main", "0\n");
+    const std::string attack =
+        "echo x > .git/HEAD; echo x > .git/new; mv .git/refs .git/r; mv .git g; rm -rf .git/refs; "
+        "ln -s /tmp .git/refs/heads/x; chmod 777 .git; ln .git/HEAD .git/h; "
+        "mv -T new .git; rmdir .git/refs/heads; umount .git; mount -o remount,rw .git; "
+        "unshare -rm sh -c 'umount .git; mount -o remount,rw,bind .git; echo x > .git/HEAD'; "
+        "cd .git && echo x > HEAD";
+    f.says("mkdir new; ( " + attack + " ) 2>/dev/null; true");
+    std::string out;
+    (void)f.run("echo x > HEAD; echo x > refs/heads/main", out, {}, "/.git");
+    CHECK_FALSE(std::filesystem::exists(git + "/new"));
+    CHECK(std::filesystem::is_directory(git + "/refs/heads"));
+    CHECK(f.says("cat .git/HEAD .git/refs/heads/main; echo 2 > here; cat here; ls .git") ==
+          "ref: refs/heads/main\n0\n2\nHEAD\nrefs\n");
+    CHECK(f.report.find(".git") == std::string::npos);
+  });
+}
+
+TEST_CASE("case R6: a program that bubblewrap does not execute has not started", "[sandbox]") {
+  if (skipped(sandbox_kind::bubblewrap, "bubblewrap's own failures"))
+    return;
+  fixture f(sandbox_kind::bubblewrap);
+  std::string out;
+  auto end = f.run("", out, {"no-such-program-anywhere"});
+  CHECK_FALSE(end.started);
+  CHECK_THAT(end.start_error,
+             Catch::Matchers::Contains("bubblewrap did not start no-such-program"));
+  CHECK_THAT(f.trouble, Catch::Matchers::Contains("bwrap: "));
+  write(f.workspace + "/no-program", "no program\n");
+  end = f.run("", out, {f.workspace + "/no-program"});
+  CHECK_FALSE(end.started);
+  // What the program itself says counts as before.
+  for (const int code : {0, 1, 7, 127}) {
+    end = f.run("exit " + std::to_string(code), out);
+    CHECK(end.started);
+    CHECK(end.exit_code == code);
+  }
+  end = f.run("kill -9 $$", out);
+  CHECK(end.started);
+  CHECK(end.exit_code == 137);
+  f.settings.file_size = 4096;
+  f.settings.open_files = 32;
+  end = f.run("ls /proc/self/fd | wc -l", out);
+  CHECK(end.started);
+  CHECK(out == "4\n"); // stdio and ls's own: nothing of Boyd's is left open
+}
+
+TEST_CASE("case R10: a working directory that is a link does not lead out of its workspace") {
+  const temp_dir dir;
+  const auto workspace = dir.file("workspace");
+  std::filesystem::create_directories(workspace + "/inside/deep");
+  std::filesystem::create_directories(dir.file("outside"));
+  std::filesystem::create_directory_symlink(dir.file("outside"), workspace + "/out");
+  std::filesystem::create_directory_symlink("../outside", workspace + "/up");
+  std::filesystem::create_directory_symlink("inside", workspace + "/in");
+  const auto runner = make_runner();
+  const auto in = [&](const std::string& cwd) {
+    auto spec = shell("pwd -P");
+    spec.cwd = workspace + cwd;
+    spec.cwd_within = workspace;
+    recorder seen;
+    REQUIRE(runner->start(spec, seen.events()).has_value());
+    REQUIRE(seen.wait());
+    return seen.exit().started ? seen.out() : "refused";
+  };
+  for (const char* cwd : {"/out", "/up", "/in/../up", "/..", "/../outside", "x"})
+    CHECK(in(cwd) == "refused");
+  CHECK(in("") == workspace + "\n");
+  CHECK(in("/in/deep") == workspace + "/inside/deep\n");
 }
 
 TEST_CASE("sandbox: what is linked into the workspace stays where it is", "[sandbox]") {

@@ -180,8 +180,27 @@ TEST_CASE("sandbox: what is hidden is all that grants power") {
   CHECK_FALSE(has(hidden, ""));
 }
 
+TEST_CASE("case R4: who cannot keep a repository from being written says so") {
+  fixture f;
+  f.places.writable = {"/boyd/kernel/k"};
+  config::configuration c;
+  c.kernels.emplace_back().kernel_id = "k";
+  f.places.read_only = read_only_for_agents(c, "/boyd");
+  REQUIRE(f.places.read_only == std::vector<std::string>{"/boyd/kernel/k/.git"});
+  auto can = new_kernel;
+  CHECK_THAT(f.confine(can)->json(), Contains("/boyd/kernel/k/.git can be written"));
+  can.own_mounts = true;
+  CHECK_THAT(f.confine(can)->json(), !Contains(".git"));
+  CHECK(f.spec().own_mounts);
+  CHECK_THAT(f.confine(with_bubblewrap)->json(), !Contains(".git"));
+  CHECK(f.spec().read_only == f.places.read_only);
+  f.places.writable = {"/boyd/kernel/other"};
+  CHECK_THAT(f.confine(new_kernel)->json(), !Contains(".git"));
+}
+
 TEST_CASE("sandbox: one line about a machine") {
-  CHECK(describe(new_kernel) == "Landlock ABI 7, seccomp, bubblewrap is not installed");
+  CHECK(describe(new_kernel) == "Landlock ABI 7, seccomp, bubblewrap is not installed; modes, "
+                                "owners and times of files elsewhere can be changed");
   CHECK(describe(nothing) == "no Landlock, no seccomp, bubblewrap is not installed; as root the "
                              "number of processes is not bound");
 }

@@ -62,6 +62,29 @@ TEST_CASE(
   CHECK(decided(claimed(1), none_left, stop_cause::by_operator) == settle_to::cancelled);
 }
 
+TEST_CASE("case R10: who died with the process host comes back without an attempt, not for ever") {
+  auto killed = ended(execution_verdict::failed, failure_class::transient);
+  killed.host_lost = true;
+  auto c = claimed(1, 1);
+  milliseconds before{0};
+  for (int given_back = 0; given_back < 8; ++given_back) {
+    c.row.fence = 1 + given_back;
+    const auto latest = decide_settlement(c, killed, {}, 1.0, stop_cause::none);
+    CHECK(latest.to == settle_to::release);
+    CHECK(latest.delay > before); // further and further apart
+    before = latest.delay;
+    CHECK(decide_settlement(c, killed, {}, 0.0, stop_cause::none).delay == 2s);
+  }
+  CHECK(before <= 6min);
+  c.row.fence = 9;
+  CHECK(decided(c, killed) == settle_to::failed);
+  c.row.max_attempts = 3;
+  CHECK(decided(c, killed) == settle_to::retry);
+  CHECK(decided(claimed(1), killed, stop_cause::by_operator) == settle_to::cancelled);
+  killed.failure = failure_class::deterministic;
+  CHECK(decided(claimed(1), killed) == settle_to::failed);
+}
+
 TEST_CASE("field case 20: an attempt is not repeated before the time that its provider asked for") {
   auto asked = ended(execution_verdict::failed, failure_class::transient);
   const auto delay = [&](const std::string& usage) {
