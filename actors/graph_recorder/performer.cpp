@@ -18,12 +18,6 @@ namespace boyd {
 
 namespace {
 
-/// A fact as the key of repeats. The separator cannot be in ids and types (no control characters).
-std::string key_of(const graph::edge& e) {
-  return e.from + '\x1f' + e.to + '\x1f' + e.type + '\x1f' +
-         std::to_string(to_unix_ms(e.timestamp)) + '\x1f' + e.meta_json;
-}
-
 constexpr const char* way_out =
     "move the file to an archive, then: boyd actors restart graph_recorder";
 
@@ -59,7 +53,7 @@ void graph_session::perform(jobs& batch) {
     d.chain = std::move(more->chain);
     d.bytes += more->bytes;
     std::ranges::move(more->lines, std::back_inserter(d.lines));
-    std::ranges::move(more->facts, std::back_inserter(d.facts));
+    d.facts.merge(more->facts);
     d.heads.emplace_back(i, d.chain.head());
   }
   write(batch, d);
@@ -71,8 +65,7 @@ result<graph_session::draft> graph_session::render(const draft& before,
   draft d;
   d.chain = before.chain;
   const auto known = [&](const std::string& key) {
-    return recent_.contains(key) || std::ranges::find(before.facts, key) != before.facts.end() ||
-           std::ranges::find(d.facts, key) != d.facts.end();
+    return recent_.contains(key) || before.facts.contains(key) || d.facts.contains(key);
   };
   for (const auto& f : request.facts) {
     // Keys are made of what the line says, so that they equal those read back from the log.
@@ -83,13 +76,13 @@ result<graph_session::draft> graph_session::render(const draft& before,
     auto read = graph::parse_edge(*line);
     if (!read)
       return fail(errc::bug, "a rendered edge does not read back", path_);
-    auto key = key_of(read->fact);
+    auto key = graph::key_of(read->fact);
     if (known(key))
       continue;
     d.chain = std::move(next);
     d.bytes += line->size() + 1;
     d.lines.push_back(std::move(*line));
-    d.facts.push_back(std::move(key));
+    d.facts.insert(std::move(key));
   }
   if (d.bytes > files::journal_batch_bytes)
     return fail(errc::limit_exceeded, "too many facts in one request", path_);
@@ -114,8 +107,8 @@ void graph_session::write(jobs& batch, draft& d) {
         batch[i].reply = fail(why);
       return;
     }
-    for (auto& key : d.facts)
-      remember(std::move(key));
+    for (const auto& key : d.facts)
+      remember(key);
     chain_ = d.chain;
     write_failed_ = false;
     full_ = false;
@@ -172,7 +165,7 @@ result<void> graph_session::open_log() {
   const std::span served(checked->served);
   for (const auto line : served.last(std::min(served.size(), remembered_facts)))
     if (auto edge = graph::parse_edge(line))
-      remember(key_of(edge->fact));
+      remember(graph::key_of(edge->fact));
   chain_ = std::move(*chain);
   log_.emplace(std::move(*log));
   full_ = told_of_limit_ = false;

@@ -17,16 +17,19 @@
 
 namespace boyd {
 
-/// How many facts at the end of the log are remembered to recognise a repeat.
-inline constexpr std::size_t remembered_facts = 4096;
+/// How many facts at the end of the log are remembered to recognise a repeat: those of all cycles
+/// that may be recorded again or are owed their facts, and more than ten thousand others. Some 10
+/// MB when full.
+inline constexpr std::size_t remembered_facts = std::size_t{1} << 16;
 
 /// So much of the end of the log is checked when it is opened; `boyd doctor` checks all of it.
 inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 
 /// The graph recorder worker's side without actors: HOME/knowledge/graph.jsonl with one write and
-/// one fsync per batch. A fact is its five values: one that is among the newest
-/// `remembered_facts` is a repeat (of a batch whose worker died, of a caller that had no answer)
-/// and is acknowledged without being written again. At every opening the newest
+/// one fsync per batch. A fact is its key (graph::key_of): one that is among the newest
+/// `remembered_facts` is a repeat (of a batch whose worker died, of a caller that had no answer, of
+/// a record that was made again after a restart, perhaps at another time) and is acknowledged
+/// without being written again. At every opening the newest
 /// `checked_graph_bytes` of the log are checked against their chain and their check sums: what is
 /// damaged is told of, kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS
 /// 40). Blocking; one thread.
@@ -52,7 +55,7 @@ class graph_session {
   struct draft {
     graph::edge_chain chain; ///< behind `lines`
     std::vector<std::string> lines;
-    std::vector<std::string> facts;                         ///< of `lines`, as keys
+    std::set<std::string> facts;                            ///< of `lines`, as keys
     std::size_t bytes = 0;                                  ///< of `lines` with their line breaks
     std::vector<std::pair<std::size_t, std::string>> heads; ///< job, head after it
   };

@@ -16,6 +16,7 @@ std::string meta_of(const dispatch& d) {
   return nlohmann::json{{"agent", d.agent_id},
                         {"status", name_of(d.status)},
                         {"attempt", d.attempt},
+                        {"fence", d.fence},
                         {"failure_class", name_of(d.outcome.failure)}}
       .dump();
 }
@@ -418,15 +419,17 @@ void cycle_core::pre_commit(const result<void>& r) {
 std::vector<graph_fact> cycle_core::facts() const {
   std::vector<graph_fact> facts;
   const auto at = record_.finished_at.value_or(record_.started_at);
-  for (const auto& d : rows_) {
-    const auto meta = meta_of(d);
-    const auto node = "exec_" + d.dispatch_id;
-    facts.push_back({node, "decision_" + record_.cycle_id, "decided_by", at, meta});
-    facts.push_back({node, "outcome_" + d.dispatch_id, "resulted_in", at, meta});
-  }
-  for (const auto& d : late_)
-    facts.push_back(
-        {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
+  // A record that is made again after a restart may see another state of a row and another time. By
+  // its key (graph::key_of) each fact is the same then: a decision has no fence, an outcome that of
+  // the attempt that ended, and what has not ended has none yet.
+  for (const auto& d : rows_)
+    facts.push_back({"exec_" + d.dispatch_id, "decision_" + record_.cycle_id, "decided_by", at,
+                     nlohmann::json{{"agent", d.agent_id}}.dump()});
+  for (const auto* list : {&rows_, &late_})
+    for (const auto& d : *list)
+      if (is_final(d.status))
+        facts.push_back(
+            {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
   return facts;
 }
 

@@ -115,6 +115,14 @@ result<void> read_chain_members(const json& object, logged_edge& line) {
 
 } // namespace
 
+std::string key_of(const edge& e) {
+  auto key = e.from + '\x1f' + e.type + '\x1f' + e.to + '\x1f';
+  if (const auto meta = parse_object(e.meta_json))
+    if (const auto fence = meta->find("fence"); fence != meta->end() && fence->is_number_integer())
+      key += fence->dump();
+  return key;
+}
+
 bool is_node_id(std::string_view id) noexcept {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
   return std::any_of(node_prefixes.begin(), node_prefixes.end(),

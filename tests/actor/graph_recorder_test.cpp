@@ -92,6 +92,52 @@ TEST_CASE("a repeated batch is acknowledged and not written twice", "[graph_reco
   CHECK(batch[0].reply->head == f.report().head);
 }
 
+TEST_CASE("case R1: a fact told again at another time or in other words is not written twice",
+          "[graph_recorder]") {
+  const auto told = [](int at, const std::string& meta) {
+    return graph_fact{"exec_1", "outcome_1", "resulted_in", utc_time{milliseconds{at}}, meta};
+  };
+  const auto decided = [](int at, const std::string& meta) {
+    return graph_fact{"exec_1", "decision_1", "decided_by", utc_time{milliseconds{at}}, meta};
+  };
+  fixture f;
+  auto first = f.ask({told(1000, R"({"fence":1,"status":"done"})"), decided(1000, "{}")});
+  f.actors.run_all();
+  const auto head = f.report().head;
+  // Within one request, in another, and by a new worker behind a torn line.
+  auto again = f.ask({told(4000, R"({"status":"failed","fence":1})"), decided(4000, R"({"a":1})"),
+                      told(5000, R"({"fence":1})")});
+  f.actors.run_all();
+  CHECK(again.value().head == head);
+  f.disk->put(log_path, f.text() + "{\"from\":\"exec_1\",\"to\":");
+  graph_session session(f.context);
+  CHECK(recorded(session, {told(6000, R"({"fence":1})"), decided(6000, "{}")}));
+  CHECK(f.report().chained == 2);
+  // Another attempt's outcome is another fact.
+  CHECK(recorded(session, {told(7000, R"({"fence":2})"), told(7000, R"({"fence":2})")}));
+  CHECK(f.report().chained == 3);
+  CHECK(f.report().intact());
+}
+
+TEST_CASE("case R1: facts of thousands of cycles ago are known to a new worker",
+          "[graph_recorder]") {
+  fixture f;
+  {
+    graph_session before(f.context);
+    for (int part = 0; part < 10; ++part) {
+      std::vector<graph_fact> facts;
+      for (int n = 0; n < 1000; ++n)
+        facts.push_back(fact(part * 1000 + n));
+      REQUIRE(recorded(before, facts));
+    }
+  }
+  graph_session session(f.context);
+  auto old = fact(3);
+  old.at += 1s;
+  CHECK(recorded(session, {old}));
+  CHECK(f.report().chained == 10000);
+}
+
 TEST_CASE("a torn tail is set aside at the start (FAULTS 37)", "[graph_recorder]") {
   fixture f;
   auto first = f.ask({fact(1)});

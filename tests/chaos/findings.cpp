@@ -252,15 +252,19 @@ class judge_of {
   /// No later time brings back an edge or takes away its double: the cycles are recorded.
   void judge_graphs() {
     std::map<std::string, std::vector<wanted_edge>> wanted;
-    for (const auto& row :
-         lab_.ask("SELECT c.node_id, c.cycle_id, x.dispatch_id FROM boyd.cycles c JOIN "
-                  "boyd.dispatches x ON x.cycle_id = c.cycle_id WHERE c.finished_at IS NOT NULL "
-                  "AND c.error = '' AND x.status = 'done'")) {
+    // An end is told by the first cycle of its kernel that is recorded after it; a decision by its
+    // own cycle.
+    for (const auto& row : lab_.ask(
+             "SELECT c.node_id, c.cycle_id, x.dispatch_id, coalesce((SELECT l.node_id FROM "
+             "boyd.cycles l WHERE l.kernel_id = c.kernel_id AND l.error = '' AND l.finished_at >= "
+             "x.finished_at ORDER BY l.cycle_id <> c.cycle_id, l.finished_at LIMIT 1), '') AS "
+             "told_by FROM boyd.cycles c JOIN boyd.dispatches x ON x.cycle_id = c.cycle_id WHERE "
+             "c.finished_at IS NOT NULL AND c.error = '' AND x.status = 'done'")) {
       const auto id = row.at("dispatch_id").get<std::string>();
-      auto& edges = wanted[row.at("node_id").get<std::string>()];
-      edges.push_back(
+      wanted[row.at("node_id").get<std::string>()].push_back(
           {"decided_by", "exec_" + id, "decision_" + row.at("cycle_id").get<std::string>()});
-      edges.push_back({"resulted_in", "exec_" + id, "outcome_" + id});
+      if (const auto told_by = row.at("told_by").get<std::string>(); !told_by.empty())
+        wanted[told_by].push_back({"resulted_in", "exec_" + id, "outcome_" + id});
     }
     for (auto& s : lab_.stations()) {
       auto* m = s.node.get();

@@ -26,6 +26,11 @@ struct edge {
   bool operator==(const edge&) const = default;
 };
 
+/// What makes two edges one fact: from, type, to and, where `meta` has one, its `fence` (a number).
+/// Time and the rest of `meta` are how it was told. No two edges with different keys have the same
+/// text; an edge whose ids or type have control characters is none (is_node_id).
+std::string key_of(const edge& e);
+
 /// True for ctx_…, exec_…, skill_…, decision_… and outcome_… with something after the prefix and no
 /// control characters.
 bool is_node_id(std::string_view id) noexcept;

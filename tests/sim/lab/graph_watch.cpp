@@ -89,9 +89,7 @@ bool graph_watch::take(std::string_view text, std::size_t end) {
     violated("the graph's chain is broken at line " + std::to_string(lines_.size() + 1) + ": " +
              sanitize_utf8(text));
   const auto& f = read->fact;
-  line l{end, sha256_hex(text),
-         f.from + ' ' + f.to + ' ' + f.type + ' ' + std::to_string(to_unix_ms(f.timestamp)) +
-             f.meta_json,
+  line l{end, sha256_hex(text), f.from + ' ' + f.to + ' ' + f.type + ' ' + graph::key_of(f),
          read->seq.value_or(0)};
   if (!facts_.insert(l.fact).second)
     violated("a fact stands twice in the graph");
