@@ -7,6 +7,7 @@
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "json_view.hpp"
 #include "serving.hpp"
 
 #include <spdlog/spdlog.h>
@@ -38,6 +39,11 @@ constexpr milliseconds longest_stream_pause = 2s;
 constexpr milliseconds signal_look = 100ms;
 /// What an attempt that runs gets when a foreground cycle is interrupted.
 constexpr milliseconds interrupt_grace = 0ms;
+/// What it gets when the cycle is over: attempts have limits of their own, below it.
+constexpr milliseconds finish_grace = std::chrono::hours{24 * 8};
+/// How often that wait looks whether attempts run, and how long it waits for the answer.
+constexpr milliseconds attempt_look = 500ms;
+constexpr milliseconds attempt_answer = 5s;
 constexpr milliseconds end_limit = 40s;
 constexpr milliseconds release_limit = 2s;
 
@@ -160,8 +166,9 @@ class offline_client final : public client {
  public:
   /// `server`: so that others can ask while a cycle runs here; may be null.
   offline_client(std::unique_ptr<live_node> node, std::unique_ptr<adapters::control_server> server,
-                 signal_watch& signals)
-      : node_(std::move(node)), server_(std::move(server)), signals_(signals) {}
+                 signal_watch& signals, bool runs_work)
+      : node_(std::move(node)), server_(std::move(server)), signals_(signals),
+        runs_work_(runs_work) {}
 
   ~offline_client() override { close(); }
 
@@ -215,7 +222,10 @@ class offline_client final : public client {
       return released_;
     if (server_)
       server_->stop();
-    node_->shut_down(interrupt_grace);
+    if (!runs_work_ || signals_.interrupted())
+      node_->shut_down(interrupt_grace);
+    else
+      finish_attempts();
     if (!node_->wait_for_end(end_limit)) {
       spdlog::error("these parts did not stop: {}", node_->survivors());
       released_ = false;
@@ -227,9 +237,35 @@ class offline_client final : public client {
   }
 
  private:
+  /// Claims nothing more, and waits for the end of what runs; a signal cancels that. Without
+  /// anything that runs the node has its usual time to end.
+  void finish_attempts() {
+    node_->shut_down(finish_grace);
+    auto until = std::chrono::steady_clock::now() + end_limit;
+    while (!node_->wait_for_end(attempt_look)) {
+      if (signals_.interrupted())
+        return node_->hurry();
+      if (runs_attempts())
+        until = std::chrono::steady_clock::now() + end_limit;
+      else if (std::chrono::steady_clock::now() > until)
+        return;
+    }
+  }
+
+  bool runs_attempts() {
+    const auto answer =
+        call(get("/api/v1/dispatches", {{"status", "running"}, {"limit", "1000"}}), attempt_answer);
+    const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+    const auto rows = body ? rows_of(object_of(*body), "items") : json::array();
+    return std::any_of(rows.begin(), rows.end(), [&](const json& row) {
+      return text_of(row, "lease_owner") == node_->node_id();
+    });
+  }
+
   std::unique_ptr<live_node> node_;
   std::unique_ptr<adapters::control_server> server_;
   signal_watch& signals_;
+  bool runs_work_; ///< it was told to claim
   bool released_ = true;
 };
 
@@ -285,8 +321,8 @@ result<std::unique_ptr<client>> go_offline(const arguments& args, const place& w
       spdlog::warn("cycle: others cannot ask meanwhile: {}", to_string(served.error()));
     (*node)->start_claiming();
   }
-  return std::unique_ptr<client>(
-      std::make_unique<offline_client>(std::move(*node), std::move(server), signals));
+  return std::unique_ptr<client>(std::make_unique<offline_client>(
+      std::move(*node), std::move(server), signals, mode == node_mode::one_cycle));
 }
 
 } // namespace

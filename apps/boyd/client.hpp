@@ -43,7 +43,8 @@ class client {
   /// When the node in this process took the home; null with a node of its own.
   virtual std::optional<utc_time> home_since() const = 0;
 
-  /// Ends in order; for a cycle in this process that drains what runs. True: all is released.
+  /// Ends in order. A node in this process that runs work claims no more, and its attempts run to
+  /// their ends; after a signal they are cancelled and given back. True: all is released.
   virtual bool close() = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
 #include "commands.hpp"
+#include "other_work.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -121,11 +122,33 @@ bool has_problems(const json& cycle) {
   return !rows_of(cycle, "problems").empty();
 }
 
+/// What else this command ran did not all succeed (other_work).
+bool has_failed_others(const json& cycle) {
+  for (const auto& row : rows_of(cycle, "also_ran"))
+    if (text_of(row, "status") != "done")
+      return true;
+  return false;
+}
+
 int exit_of(const json& cycle) {
   const auto status = text_of(cycle, "status");
   if (status == "success")
-    return has_problems(cycle) ? exit_code::partial : exit_code::ok;
+    return has_problems(cycle) || has_failed_others(cycle) ? exit_code::partial : exit_code::ok;
   return status == "partial_success" ? exit_code::partial : exit_code::failure;
+}
+
+void print_others(const json& cycle, const terminal& t) {
+  table rows({"ALSO RAN", "DISPATCH", "STATUS", "SUMMARY"});
+  for (const auto& d : rows_of(cycle, "also_ran")) {
+    const auto status = text_of(d, "status");
+    const auto error = text_of(d, "error");
+    rows.add_cells({text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"),
+                    text_of(d, "dispatch_id"),
+                    {status, colour_of_status(status)},
+                    status == "done" || error.empty() ? text_of(d, "summary") : error});
+  }
+  if (rows.rows() > 0)
+    print(rows.render(t, "  "));
 }
 
 void print_cycle(const json& cycle, const terminal& t) {
@@ -155,6 +178,7 @@ void print_cycle(const json& cycle, const terminal& t) {
   }
   if (rows.rows() > 0)
     print(rows.render(t, "  "));
+  print_others(cycle, t);
 }
 
 bool is_passing(const error& e) {
@@ -343,13 +367,37 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
   return await(c, id, args.kernel);
 }
 
+/// Without a node: waits for what else this process runs, and puts it into `cycle`. False: it may
+/// not have ended, which is told.
+bool finish_others(client& c, const arguments& args, progress& shown, json& cycle) {
+  if (c.online())
+    return true;
+  const auto where = place_of(args);
+  const auto p = local_ports();
+  const auto node = where ? node_id_of(*where, *p.files, *p.clock, *p.random) : fail(where.error());
+  result<void> finished = node ? result<void>{} : fail(node.error());
+  if (node) {
+    other_work others(c, *node, [&shown](const std::string& text) { shown.say(text); });
+    finished = others.finish();
+    if (auto rows = others.rows(); !rows.empty())
+      cycle["also_ran"] = std::move(rows);
+  }
+  if (!finished)
+    shown.say("other dispatches may not have ended: " + to_string(finished.error()) +
+              " (see: boyd dispatches ls)");
+  return finished.has_value();
+}
+
 int run_one(client& c, const arguments& args, progress& shown) {
   c.watch([&shown](std::string_view line) { shown.take(line); }, [] {});
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);
-  if (!admitted->answer.value("admitted", false))
+  if (!admitted->answer.value("admitted", false)) {
+    json begun;
+    finish_others(c, args, shown, begun);
     return refused(admitted->answer, args);
+  }
   const auto id = text_of(admitted->answer, "cycle_id");
   auto body = await_in_turn(c, args, shown, *admitted);
   if (!body && body.error().code == errc::cancelled)
@@ -360,6 +408,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
   if (!cycle.is_object())
     return report({errc::parse_error, "the cycle's record cannot be read", id, {}}, args.json);
   shown.wait_for_end(last_event_limit);
+  const bool all_ended = finish_others(c, args, shown, cycle);
   c.close();
   if (!admitted->finished_first.empty())
     cycle["finished_first"] = std::move(admitted->finished_first);
@@ -367,7 +416,8 @@ int run_one(client& c, const arguments& args, progress& shown) {
     print(cycle.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   else
     print_cycle(cycle, terminal_of_stdout(args));
-  return exit_of(cycle);
+  const int code = exit_of(cycle);
+  return code == exit_code::ok && !all_ended ? exit_code::partial : code;
 }
 
 } // namespace
