@@ -76,6 +76,21 @@ void ask_store_keeper(const exchange_ptr& x, const survey_ptr& all) {
       part_limit);
 }
 
+/// The same of the recorder, which has recorded nothing yet.
+void ask_recorder(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  if (!p.context->passive)
+    return ask_health(x, all, "graph_recorder", p.graph_recorder);
+  ++all->missing;
+  ask<graph_reply>(
+      x->self, p.graph_recorder, graph_request{},
+      [x, all](const result<graph_reply>&) {
+        ask_health(x, all, "graph_recorder", x->self->state.parts.graph_recorder);
+        all->one_less();
+      },
+      part_limit);
+}
+
 void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
   ask_store_keeper(x, all);
@@ -85,7 +100,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   ask_health(x, all, "workspace", p.workspace);
   ask_health(x, all, "state_writer", p.state_writer);
   ask_committer(x, all);
-  ask_health(x, all, "graph_recorder", p.graph_recorder);
+  ask_recorder(x, all);
   ask_health(x, all, "dispatchers", p.dispatchers);
   ask_health(x, all, "librarian", p.librarian);
   ask_health(x, all, "planner", p.planner);

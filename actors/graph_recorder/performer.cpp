@@ -3,6 +3,7 @@
 #include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
+#include "boyd/graph/lost_end.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 
@@ -19,7 +20,8 @@ namespace boyd {
 namespace {
 
 constexpr const char* way_out =
-    "move the file to an archive, then: boyd actors restart graph_recorder";
+    "move the file to an archive, then: boyd doctor --accept-graph, and "
+    "boyd actors restart graph_recorder";
 
 } // namespace
 
@@ -28,6 +30,14 @@ graph_session::graph_session(node_context_ptr context, std::size_t limit)
       path_(context_->home + "/knowledge/graph.jsonl") {}
 
 void graph_session::perform(jobs& batch) {
+  // A command that answers questions: it writes nothing that nobody has asked for.
+  if (context_->passive &&
+      std::ranges::all_of(batch, [](const auto& j) { return j.request.facts.empty(); })) {
+    look();
+    for (auto& j : batch)
+      j.reply = graph_reply{};
+    return;
+  }
   auto open = faults::pass("graph_recorder.append");
   if (open)
     open = ensure_open();
@@ -119,6 +129,20 @@ void graph_session::write(jobs& batch, draft& d) {
     batch[i].reply = graph_reply{std::move(head)};
 }
 
+void graph_session::look() {
+  auto& fs = *context_->ports.files;
+  const auto info = fs.stat(path_);
+  const auto size = info && info->kind != file_kind::missing ? info->size : 0;
+  const auto begin = size > checked_graph_bytes ? size - checked_graph_bytes - 1 : 0;
+  const auto bytes = size > 0 ? fs.read_part(path_, begin, checked_graph_bytes + 1) : std::string{};
+  if (!bytes)
+    return lost(bytes.error());
+  const auto whole = std::string_view(*bytes).substr(0, bytes->rfind('\n') + 1);
+  if (const auto checked = check(whole, begin); !checked)
+    return lost(checked.error());
+  tell_lost_end(whole);
+}
+
 result<void> graph_session::ensure_open() {
   if (log_)
     return {};
@@ -157,6 +181,7 @@ result<void> graph_session::open_log() {
   const auto checked = check(*bytes, begin);
   if (!checked)
     return fail(checked.error());
+  tell_lost_end(*bytes);
   auto chain = graph::edge_chain::resume(log->last_line(), checked->sequence);
   if (!chain)
     return fail(std::move(chain.error()));
@@ -239,6 +264,44 @@ void graph_session::tell_torn() {
   spdlog::error("graph_recorder: {}", health_.notice);
 }
 
+void graph_session::tell_lost_end(std::string_view log) {
+  auto& fs = *context_->ports.files;
+  tells_lost_end_ = false;
+  auto lost = graph::read_lost_ends(fs, context_->home);
+  std::string told;
+  if (!lost) {
+    told = to_string(lost.error());
+  } else {
+    const auto& repositories = context_->ports.repositories;
+    const auto newest = repositories ? graph::newest_anchor(context_->home, fs, *repositories)
+                                     : std::optional<graph::anchor>{};
+    const bool changed = graph::compare_with_log(*lost, newest, log, context_->ports.clock->now());
+    if (told = graph::told(*lost); !told.empty())
+      told += std::string("; put it back from a backup, or accept what is left: ") +
+              graph::accept_command;
+    if (changed)
+      if (auto kept = graph::write_lost_ends(fs, context_->home, std::move(*lost)); !kept)
+        told += (told.empty() ? "" : "; ") + to_string(kept.error());
+  }
+  if (told.empty())
+    return;
+  tells_lost_end_ = true;
+  told = path_ + ": " + told;
+  spdlog::error("graph_recorder: {}", told);
+  health_.notice += (health_.notice.empty() ? "" : "; ") + told;
+}
+
+bool graph_session::is_opened_again() const {
+  auto& fs = *context_->ports.files;
+  const auto info = fs.stat(path_);
+  if (info && (info->kind == file_kind::missing || info->size < log_->end()))
+    return true;
+  if (!tells_lost_end_)
+    return false;
+  const auto lost = graph::read_lost_ends(fs, context_->home);
+  return lost && graph::told(*lost).empty();
+}
+
 /// Lines in the log before `end`, for the numbers of those behind it.
 result<std::size_t> graph_session::count_lines(std::uint64_t end) const {
   constexpr std::size_t step = std::size_t{1} << 20;
@@ -286,6 +349,8 @@ void graph_session::remember(std::string fact) {
 }
 
 void graph_session::probe() {
+  if (health_.ok && log_ && is_opened_again())
+    log_.reset();
   if (health_.ok && log_)
     return;
   if (!ensure_open() || full_)

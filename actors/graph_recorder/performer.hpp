@@ -32,7 +32,8 @@ inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 /// without being written again. At every opening the newest
 /// `checked_graph_bytes` of the log are checked against their chain and their check sums: what is
 /// damaged is told of, kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS
-/// 40). Blocking; one thread.
+/// 40). The line that the newest commit names must be among them: where it is missing, that is kept
+/// in `graph.jsonl.lost` and told until a person accepts it. Blocking; one thread.
 class graph_session {
  public:
   /// At `limit` bytes of the log its facts are refused (`no_space`) and the part is degraded, until
@@ -60,6 +61,8 @@ class graph_session {
     std::vector<std::pair<std::size_t, std::string>> heads; ///< job, head after it
   };
 
+  /// Tells what is wrong with the log, without opening it.
+  void look();
   result<void> ensure_open();
   result<void> open_log();
   result<draft> render(const draft& before, const graph_request& request) const;
@@ -75,6 +78,10 @@ class graph_session {
   void tell_damage(const graph::chain_report& report, const graph::log_lines& lines);
   void take_torn(std::string_view torn);
   void tell_torn();
+  /// Compares the log with the newest commit of the home's kernels, and tells what is missing.
+  void tell_lost_end(std::string_view log);
+  /// Others have cut the log, or a person has accepted what was told of it.
+  bool is_opened_again() const;
   result<std::size_t> count_lines(std::uint64_t end) const;
   result<void> set_aside(const std::vector<std::string_view>& damaged);
   void remember(std::string fact);
@@ -90,6 +97,7 @@ class graph_session {
   std::deque<std::string> order_;
   std::set<std::string> recent_;
   std::vector<std::string> torn_; ///< whole lines that were cut off; told of until the end
+  bool tells_lost_end_ = false;   ///< graph.jsonl.lost has something that nobody has accepted
   bool seen_ = false;             ///< the log was open once: it must not be made anew
   bool full_ = false;             ///< the log has reached its limit
   bool told_of_limit_ = false;    ///< that it is near

@@ -64,6 +64,7 @@ struct arguments {
   bool connect = false;     ///< tools ls --connect
   bool operators = false;   ///< mcp --operator
   bool providers = false;   ///< doctor --providers
+  bool accept = false;      ///< doctor --accept-graph
   bool crash = false;       ///< selftest --crash
   std::size_t seconds = 20; ///< selftest --seconds
   std::string dir{};        ///< selftest --dir

@@ -359,6 +359,7 @@ void command_line::add_tool_verbs() {
       ->check(not_empty)
       ->type_name("ID");
   doctor->add_flag("--providers", args.providers, "The same for all providers");
+  doctor->add_flag("--accept-graph", args.accept, "Accept a cut graph.jsonl as it is now");
   doctor->add_option("--model", args.model, "With --provider: this model instead of its own")
       ->check(not_empty)
       ->type_name("NAME");

@@ -10,6 +10,7 @@
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/files/journal.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/lost_end.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -49,6 +50,10 @@ constexpr std::size_t commits_looked_at = 100;
 constexpr std::size_t named_problems = 5;
 
 constexpr const char* configuration_check = "configuration";
+constexpr const char* graph_check = "knowledge graph";
+constexpr const char* after_cut =
+    "find out why; stop the node and put the file back from a backup, or accept what is left: boyd "
+    "doctor --accept-graph";
 constexpr const char* mend_first = "mend the configuration, then: boyd doctor";
 
 /// One thing that was looked at.
@@ -57,12 +62,6 @@ struct finding {
   std::string state; ///< ok | warn | fail
   std::string what;
   std::string next;
-};
-
-/// What a kernel's newest commit says of the knowledge graph.
-struct graph_anchor {
-  std::string head; ///< SHA-256 of what was the graph's last line
-  utc_time at{};
 };
 
 /// The damaged lines, in words.
@@ -257,16 +256,25 @@ class doctor {
   /// The newest of all kernels' anchors: the graph only grows, so that line must be in it. Read
   /// before the graph is: a running node writes the line first.
   void take_anchor(repository& history_of, const std::string& kernel_id) {
-    const auto commits = history_of.history({}, commits_looked_at);
-    if (!commits)
-      return add("kernel " + kernel_id, commits.error());
-    for (const auto& c : *commits)
-      for (const auto& [name, value] : c.trailers)
-        if (name == "Boyd-Graph-Head") {
-          if (!anchor_ || c.time > anchor_->at)
-            anchor_ = graph_anchor{value, c.time};
-          return;
-        }
+    const auto found = graph::anchor_of(history_of, kernel_id, commits_looked_at);
+    if (!found)
+      return add("kernel " + kernel_id, found.error());
+    if (*found && (!anchor_ || (*found)->at > anchor_->at))
+      anchor_ = **found;
+  }
+
+  /// What the recorder has found missing is told until a person accepts it; what a person has
+  /// accepted is expected no more.
+  void lost_ends() {
+    const auto lost = graph::read_lost_ends(*ports_.files, where_.home);
+    if (!lost)
+      return add(graph_check, lost.error());
+    if (anchor_ && std::ranges::any_of(*lost, [&](const graph::lost_end& l) {
+          return l.accepted && l.named.head == anchor_->head;
+        }))
+      anchor_.reset();
+    if (const auto text = graph::told(*lost); !text.empty())
+      add(graph_check, "fail", text, after_cut);
   }
 
   /// Every line's hash stands in the next one, and a commit has the last one's: what was changed or
@@ -274,7 +282,8 @@ class doctor {
   void knowledge_graph() {
     if (!there_)
       return;
-    const std::string check = "knowledge graph";
+    lost_ends();
+    const std::string check = graph_check;
     const auto path = where_.home + "/knowledge/graph.jsonl";
     const std::optional<std::string> head = anchor_ ? std::optional(anchor_->head) : std::nullopt;
     const bool expected = head && *head != graph::genesis;
@@ -284,12 +293,16 @@ class doctor {
     if (!text && !expected)
       return add(check, "ok", "no facts yet");
     if (!text)
-      return add(check, "fail", path + " is gone, though commits name its lines",
-                 "put it back from a backup; a node that starts without it begins a new one");
+      return add(check, "fail", path + " is gone, though commits name its lines", after_cut);
     // A line without its end is being written, or was when a node died.
     const auto whole = text->rfind('\n') + 1;
     const bool torn = whole < text->size();
     const auto report = graph::verify(std::string_view(*text).substr(0, whole), head);
+    const bool cut = std::ranges::all_of(report.problems, [](const graph::chain_problem& each) {
+      return each.kind == graph::chain_problem_kind::head_missing;
+    });
+    if (!report.intact() && cut)
+      return add(check, "fail", path + ": " + told(report.problems), after_cut);
     if (!report.intact())
       return add(check, "fail", path + ": " + told(report.problems),
                  "trust nothing in these lines; stop the node and put back a sound copy from a "
@@ -508,7 +521,7 @@ class doctor {
   ports ports_;
   std::shared_ptr<const config::configuration> settings_;
   std::vector<finding> findings_;
-  std::optional<graph_anchor> anchor_;
+  std::optional<graph::anchor> anchor_;
   std::set<std::string> refused_; ///< kernels whose next commit would be refused
   bool there_ = false;
   bool running_ = false;
@@ -521,6 +534,23 @@ json to_json(const std::vector<finding>& findings, const std::string& home, bool
   return {{"schema", "boyd.doctor/1"}, {"home", home}, {"ok", ok}, {"checks", std::move(rows)}};
 }
 
+/// A person knows why the end of the graph is missing: from now on it is not told any more.
+result<void> accept_graph(const place& where) {
+  const auto p = local_ports();
+  const auto log = p.files->read(where.home + "/knowledge/graph.jsonl", files::journal_file_bytes);
+  if (!log && log.error().code != errc::not_found)
+    return fail(log.error());
+  const auto known = graph::read_lost_ends(*p.files, where.home);
+  if (!known && known.error().code != errc::corrupt)
+    return fail(known.error());
+  auto lost = known ? *known : std::vector<graph::lost_end>{};
+  graph::compare_with_log(lost, graph::newest_anchor(where.home, *p.files, *p.repositories),
+                          log ? std::string_view(*log) : std::string_view{}, p.clock->now());
+  for (auto& l : lost)
+    l.accepted = true;
+  return graph::write_lost_ends(*p.files, where.home, std::move(lost));
+}
+
 } // namespace
 
 int run_doctor(const arguments& args) {
@@ -529,6 +559,9 @@ int run_doctor(const arguments& args) {
   auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);
+  if (args.accept)
+    if (auto accepted = accept_graph(*where); !accepted)
+      return report(accepted.error(), args.json);
   const auto findings = doctor(*where).examine();
   const bool ok = std::none_of(findings.begin(), findings.end(),
                                [](const finding& f) { return f.state == "fail"; });

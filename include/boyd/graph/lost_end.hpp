@@ -1,0 +1,69 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/repository.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::graph {
+
+/// The last line of the log at the time of a commit, as the commit names it.
+struct anchor {
+  std::string head; ///< SHA-256 of the line
+  std::string kernel_id;
+  std::string commit;
+  utc_time at{};
+
+  bool operator==(const anchor&) const = default;
+};
+
+/// The anchor in the newest `commits` of a kernel; nothing when none of them names a line.
+result<std::optional<anchor>> anchor_of(repository& history, const std::string& kernel_id,
+                                        std::size_t commits);
+
+/// The newest anchor of all kernels below `home`. Kernels whose repository cannot be read are left
+/// out: others tell of them. Blocking.
+std::optional<anchor> newest_anchor(const std::string& home, file_system& files,
+                                    repository_provider& repositories);
+
+/// Whether one of the whole lines of `log` is the one that `head` names. Looks from the end.
+bool has_line(std::string_view log, const std::string& head);
+
+/// An anchor whose line was not in the log: the end of the log was cut off or changed. The log goes
+/// on behind the cut, and later commits name later lines, so this is kept until a person accepts
+/// it, or the line is back.
+struct lost_end {
+  anchor named;
+  utc_time found_at{};
+  bool accepted = false;
+
+  bool operator==(const lost_end&) const = default;
+};
+
+/// HOME/knowledge/graph.jsonl.lost, one JSON object a line.
+std::string lost_ends_path(const std::string& home);
+
+/// Oldest first. Errors: `corrupt`, those of the files. Blocking.
+result<std::vector<lost_end>> read_lost_ends(file_system& files, const std::string& home);
+
+/// Keeps the newest 64. Blocking.
+result<void> write_lost_ends(file_system& files, const std::string& home,
+                             std::vector<lost_end> lost);
+
+/// Adds `newest` when its line is not in `log`, and takes away what is back in it. True: `lost` has
+/// changed. Pure.
+bool compare_with_log(std::vector<lost_end>& lost, const std::optional<anchor>& newest,
+                      std::string_view log, utc_time now);
+
+/// What has not been accepted, as one sentence; empty when there is nothing.
+std::string told(const std::vector<lost_end>& lost);
+
+/// The command that accepts it.
+inline constexpr const char* accept_command = "boyd doctor --accept-graph";
+
+} // namespace boyd::graph

@@ -1,0 +1,135 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <csignal>
+#include <filesystem>
+
+// A knowledge graph whose end is gone, though a commit names it.
+
+namespace boyd::graph_cut_test {
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* one_agent = R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: good
+        prompt: work
+        executor: {type: command, argv: ["true"]}
+)";
+
+constexpr const char* cut = "the end of the log was cut off or changed";
+
+std::string graph_of(const home_of_boyd& home) {
+  return home.file("knowledge/graph.jsonl");
+}
+
+/// Takes the newest `lines` away.
+void cut_lines(const std::string& path, int lines) {
+  auto text = read_file(path);
+  for (int i = 0; i < lines; ++i)
+    text.erase(text.rfind('\n', text.size() - 2) + 1);
+  write_file(path, text);
+}
+
+/// status and doctor say it, or do not.
+void check_told(const home_of_boyd& home, bool told) {
+  const auto status = home.run({"status"});
+  const auto doctor = home.run({"doctor"});
+  INFO(status.out << doctor.out);
+  CHECK((status.out.find(cut) != std::string::npos) == told);
+  CHECK((doctor.out.find("boyd doctor --accept-graph") != std::string::npos) == told);
+}
+
+} // namespace
+
+TEST_CASE("case R9: a cut graph.jsonl is told, also after the next cycle, until it is accepted",
+          "[e2e]") {
+  const home_of_boyd home(one_agent);
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(home.run({"cycle"}).code == 0);
+  check_told(home, false);
+  const auto whole = read_file(graph_of(home));
+  SECTION("some lines") {
+    cut_lines(graph_of(home), 1);
+  }
+  SECTION("all but one") {
+    cut_lines(graph_of(home), 5);
+  }
+  SECTION("all lines") {
+    write_file(graph_of(home), "");
+  }
+  SECTION("the file") {
+    std::filesystem::remove(graph_of(home));
+  }
+  // Doctor alone sees it first: nobody has opened the log yet.
+  CHECK(home.run({"doctor"}).code == 1);
+  check_told(home, true);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  check_told(home, true);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  check_told(home, true);
+  const auto accepted = home.run({"doctor", "--accept-graph"});
+  INFO(accepted.out << accepted.err);
+  CHECK(accepted.code == 0);
+  check_told(home, false);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  check_told(home, false);
+  // Another cut is another one.
+  cut_lines(graph_of(home), 1);
+  check_told(home, true);
+}
+
+TEST_CASE("case R9: a graph.jsonl that is put back is whole again", "[e2e]") {
+  const home_of_boyd home(one_agent);
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(home.run({"cycle"}).code == 0);
+  const auto whole = read_file(graph_of(home));
+  cut_lines(graph_of(home), 2);
+  check_told(home, true);
+  write_file(graph_of(home), whole);
+  check_told(home, false);
+}
+
+TEST_CASE("case R9: a cut that is accepted at once is not told by the next cycle", "[e2e]") {
+  const home_of_boyd home(one_agent);
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(home.run({"cycle"}).code == 0);
+  cut_lines(graph_of(home), 1);
+  CHECK(home.run({"doctor", "--accept-graph"}).code == 0);
+  check_told(home, false);
+  REQUIRE(home.run({"cycle"}).code == 0);
+  check_told(home, false);
+}
+
+TEST_CASE("case R9: a running node tells of a cut, before and after its next cycle", "[e2e]") {
+  const home_of_boyd home(one_agent);
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(home.run({"cycle"}).code == 0);
+  check_told(home, false);
+  // What a node tells of its parts is as they were at the question before.
+  const auto tells = [&](bool told) {
+    return wait_until(
+        [&] { return (home.run({"status"}).out.find(cut) != std::string::npos) == told; });
+  };
+  cut_lines(graph_of(home), 1);
+  CHECK(tells(true));
+  check_told(home, true);
+  home.run({"cycle"});
+  check_told(home, true);
+  CHECK(home.run({"doctor", "--accept-graph"}).code == 0);
+  CHECK(tells(false));
+  check_told(home, false);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+} // namespace boyd::graph_cut_test
