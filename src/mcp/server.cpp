@@ -36,9 +36,10 @@ tl::expected<era_t, rpc_error> era_of(const json& params) {
     return refuse(rpc_code::unsupported_version, "this revision of the protocol is not spoken here",
                   dump(data));
   }
+  // Nothing here depends on who asks or what they can do: a request without them is served.
   for (const auto* key : {meta_key::client, meta_key::capabilities})
-    if (!member(meta, key).is_object())
-      return refuse(rpc_code::invalid_params, std::string("_meta needs the object ") + key);
+    if (const auto& told = member(meta, key); !told.is_null() && !told.is_object())
+      return refuse(rpc_code::invalid_params, std::string("_meta must have an object as ") + key);
   return era_t::modern;
 }
 

@@ -95,9 +95,26 @@ TEST_CASE("mcp server: stateless requests need no handshake, and say which revis
   const auto other = ask(s, request("tools/list", stateless(json::object(), "2030-01-01")));
   CHECK(other["error"]["code"] == rpc_code::unsupported_version);
   CHECK(other["error"]["data"]["supported"] == json::array({"2026-07-28"}));
-  auto bare = stateless();
-  bare["_meta"].erase(meta_key::capabilities);
-  CHECK(ask(s, request("tools/list", bare))["error"]["code"] == rpc_code::invalid_params);
+  auto odd = stateless();
+  odd["_meta"][meta_key::capabilities] = "all";
+  CHECK(ask(s, request("tools/list", odd))["error"]["code"] == rpc_code::invalid_params);
+}
+
+TEST_CASE("case A8: a stateless request without clientInfo or capabilities is served", "[mcp]") {
+  auto s = echo_server();
+  for (const auto* missing : {meta_key::client, meta_key::capabilities}) {
+    for (const bool null : {false, true}) {
+      auto bare = stateless({{"name", "echo"}, {"arguments", {{"text", "hi"}}}});
+      if (null)
+        bare["_meta"][missing] = nullptr;
+      else
+        bare["_meta"].erase(missing);
+      CHECK(ask(s, request("tools/call", bare))["result"]["structuredContent"] ==
+            json{{"said", "hi"}});
+      CHECK(ask(s, request("tools/list", bare))["result"]["tools"].size() == 1);
+      CHECK(ask(s, request("server/discover", bare))["result"]["resultType"] == "complete");
+    }
+  }
 }
 
 TEST_CASE("mcp server: a tool's failure is an answer, a wrong call is an error and does nothing",
