@@ -1,5 +1,6 @@
 #include "boyd/mcp/http_link.hpp"
 
+#include "boyd/core/media_type.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/mcp/headers.hpp"
 #include "boyd/model/sse.hpp"
@@ -42,7 +43,7 @@ std::string header(const http_head& head, std::string_view name) {
 }
 
 bool is_event_stream(const http_head& head) {
-  return header(head, "content-type").starts_with("text/event-stream");
+  return is_media_type(header(head, "content-type"), "text/event-stream");
 }
 
 enum class purpose : std::uint8_t { post, resume, listen, farewell };

@@ -1,6 +1,7 @@
 #include "boyd/model/probe.hpp"
 
 #include "../core/enum_names.hpp"
+#include "boyd/core/media_type.hpp"
 #include "json.hpp"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ std::string shown(const std::vector<std::string>& models) {
 
 bool is_stream(const http_head& head) {
   return std::ranges::any_of(head.headers, [](const auto& h) {
-    return h.first == "content-type" && h.second.find("text/event-stream") != std::string::npos;
+    return h.first == "content-type" && is_media_type(h.second, "text/event-stream");
   });
 }
 

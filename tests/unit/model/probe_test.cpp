@@ -1,4 +1,5 @@
 #include "answers.hpp"
+#include "boyd/core/media_type.hpp"
 #include "boyd/model/probe.hpp"
 
 #include <functional>
@@ -111,6 +112,23 @@ TEST_CASE("probe: an endpoint that can do everything", "[probe]") {
   CHECK(probe.found() == found_capabilities{true, true, true, true});
   CHECK(seen[0].url == "http://127.0.0.1:1/v1/models");
   CHECK(json::parse(seen[3].body)["tool_choice"]["function"]["name"] == "note_word");
+}
+
+TEST_CASE("field case 03: media types are compared without case") {
+  for (const auto* type : {"text/event-stream", "Text/Event-Stream; charset=utf-8",
+                           "TEXT/EVENT-STREAM ;charset=utf-8"})
+    CHECK(is_media_type(type, "text/event-stream"));
+  for (const auto* type : {"", "text/event-stream2", "application/json; text/event-stream"})
+    CHECK_FALSE(is_media_type(type, "text/event-stream"));
+  provider_probe probe(provider_at(), "m", "key");
+  drive(probe, [](const http_request& r, const json& b) {
+    auto answer = able(r, b);
+    for (auto& [name, value] : answer.head.headers)
+      std::ranges::transform(value, value.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return answer;
+  });
+  CHECK(check_of(probe, "stream").state == probe_state::works);
 }
 
 TEST_CASE("probe: what is refused is lacking, and the configuration's own word stands", "[probe]") {
