@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 namespace boyd {
@@ -114,7 +115,11 @@ void now_usable(self_pointer self) {
     t.definition.parameters_json = told(self, t.definition.parameters_json);
   }
   answer_askers(self, server_tools{{}, s.tools});
-  send_waiting(self);
+  if (s.order.pinned)
+    perform(self, s.session->on_tools_checked([](const auto&) { return std::optional<error>(); },
+                                              now_of(self)));
+  if (self->state.session)
+    send_waiting(self);
 }
 
 void now_refused(self_pointer self, const error& why) {
@@ -122,6 +127,9 @@ void now_refused(self_pointer self, const error& why) {
   s.usable = false;
   s.refused = why.what;
   s.tools.clear();
+  // Also those that the session holds, since a new handshake is over.
+  perform(self, s.session->on_tools_checked([why](const auto&) { return std::optional(why); },
+                                            now_of(self)));
   answer_askers(self, fail(why));
   std::vector<std::string> waiting;
   for (const auto& [ticket, c] : s.calls)

@@ -223,6 +223,7 @@ void session::impl::on_response(const rpc_response& r, steady_time now,
 void session::impl::on_notification(const rpc_notification& n, steady_time now) {
   const auto params = n.params_json.empty() ? json::object() : parse(n.params_json);
   if (n.method == "notifications/tools/list_changed") {
+    list_in_doubt = tools_capability;
     if (now_in == phase::ready)
       list_tools(now);
     else
@@ -400,10 +401,7 @@ session_effects session::call(server_call what, steady_time now) {
   c.what = std::move(what);
   s.allow_time(c, now);
   s.calls.emplace(key, std::move(c));
-  if (s.now_in == impl::phase::ready)
-    s.start_call(key, now);
-  else
-    s.waiting.push_back(key);
+  s.start_call(key, now);
   return s.take();
 }
 

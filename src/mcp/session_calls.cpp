@@ -51,11 +51,22 @@ json answer_json(const question_answer& a) {
 
 } // namespace
 
+bool session::impl::must_wait() const {
+  return now_in != phase::ready || (o.checks_tools && (!judge || list_in_doubt));
+}
+
+/// Also the next round of a call, after people's answers: the tool may be another one meanwhile.
 void session::impl::start_call(const std::string& key, steady_time now) {
   const auto it = calls.find(key);
   if (it == calls.end())
     return;
   auto& c = it->second;
+  if (must_wait()) {
+    waiting.push_back(key);
+    return;
+  }
+  if (auto refused = judge ? judge(c.what) : std::nullopt)
+    return finish_call(key, fail(std::move(*refused)));
   auto params = params_of(c.what);
   if (!c.answers.empty())
     params["inputResponses"] = std::exchange(c.answers, json::object());
@@ -65,6 +76,21 @@ void session::impl::start_call(const std::string& key, steady_time now) {
       c.what.kind == server_call::kind_t::list_resources ? std::string() : c.what.name;
   c.request = request({open_request::kind_t::call, key, c.deadline}, method_of(c.what.kind),
                       std::move(params), name, now);
+}
+
+void session::impl::start_waiting(steady_time now) {
+  if (!must_wait())
+    for (const auto& key : std::exchange(waiting, {}))
+      start_call(key, now);
+}
+
+session_effects session::on_tools_checked(call_judge judge, steady_time now) {
+  auto& s = *impl_;
+  if (s.now_in != impl::phase::ready)
+    return {};
+  s.judge = std::move(judge);
+  s.start_waiting(now);
+  return s.take();
 }
 
 /// From now on the server has its whole time.

@@ -64,6 +64,7 @@ void session::impl::initialize(steady_time now) {
 
 /// The server has forgotten the session.
 void session::impl::greet_again(steady_time now) {
+  judge = nullptr;
   connect_by = now + o.start_timeout;
   initialize(now);
 }
@@ -217,12 +218,12 @@ void session::impl::tools_complete(int ttl_ms, steady_time now) {
                                  : std::clamp(milliseconds{ttl_ms}, shortest_list, longest_list));
   const bool first = now_in == phase::listing;
   now_in = phase::ready;
+  if (first || differ)
+    judge = nullptr;
   if (first) {
     out.emplace_back(effect::ready{});
     if (era == era_t::modern && tools_tell)
       listen(now);
-    for (const auto& key : std::exchange(waiting, {}))
-      start_call(key, now);
   } else if (differ) {
     out.emplace_back(effect::tools_changed{});
   }
@@ -232,7 +233,9 @@ void session::impl::tools_complete(int ttl_ms, steady_time now) {
 void session::impl::end_listing(steady_time now) {
   listing = false;
   if (std::exchange(list_again, false))
-    list_tools(now);
+    return list_tools(now);
+  list_in_doubt = false;
+  start_waiting(now);
 }
 
 /// Asks a stateless server to tell when its tools change.

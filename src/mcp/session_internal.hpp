@@ -65,6 +65,8 @@ struct session::impl {
   std::map<std::int64_t, open_request> requests;
   std::map<std::string, open_call> calls;
   std::deque<std::string> waiting; ///< keys of calls that were made too early
+  call_judge judge;                ///< of the present list of tools; empty: nobody looked at it yet
+  bool list_in_doubt = false;      ///< the server says that its tools have changed
   std::map<std::uint64_t, open_question> questions;
   std::vector<server_tool> tools;
   // The list that is being read.
@@ -115,7 +117,10 @@ struct session::impl {
   void listen(steady_time now);
 
   // session_calls.cpp
+  /// Whether calls have to wait until the list of tools is known and looked at.
+  bool must_wait() const;
   void start_call(const std::string& key, steady_time now);
+  void start_waiting(steady_time now);
   void on_call_result(const std::string& key, std::string result_json, steady_time now);
   void on_input_required(const std::string& key, const json& result, steady_time now);
   void round_complete(const std::string& key, steady_time now);

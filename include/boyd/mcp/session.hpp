@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ struct session_options {
   milliseconds question_timeout = std::chrono::hours{24}; ///< until a person has answered
   era_t remembered = era_t::unknown;                      ///< what the same server was before
   bool asks = false; ///< questions for a person can be answered: said to the server
+  /// Somebody looks at the list of tools before it is used: calls wait for on_tools_checked(),
+  /// after each handshake and whenever the list is another one.
+  bool checks_tools = false;
 };
 
 /// A question of a server for a person (elicitation/create).
@@ -71,6 +75,9 @@ struct server_call {
   milliseconds longest = 1h;
 };
 
+/// Why a call may not be made; nothing: it may.
+using call_judge = std::function<std::optional<error>(const server_call&)>;
+
 namespace effect {
 
 /// Hands a message to the server. A request has an id; its answer comes through on_message, or
@@ -96,7 +103,7 @@ struct call_done {
   result<std::string> result_json;
 };
 
-/// The tools are known; from now on calls are sent at once.
+/// The tools are known; from now on calls are sent at once, or when the tools are checked.
 struct ready {};
 
 /// The list of tools is another one than before.
@@ -157,6 +164,9 @@ class session {
   /// The server has said outside of an answer that it does not know the session any more: one new
   /// handshake. Nothing while one is under way.
   session_effects on_session_lost(steady_time now);
+  /// The list of tools was looked at (`checks_tools`): waiting calls and later ones go out unless
+  /// `judge` refuses them, until there is another list. Nothing while a list is awaited.
+  session_effects on_tools_checked(call_judge judge, steady_time now);
   session_effects call(server_call what, steady_time now);
   /// The caller has given up: nothing comes back.
   session_effects cancel(const std::string& key, steady_time now);

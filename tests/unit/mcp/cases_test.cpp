@@ -167,4 +167,59 @@ TEST_CASE("field case 10: without a readable id the only open call ends", "[mcp]
   }
 }
 
+TEST_CASE("case A8: calls wait until the list of tools was looked at, after each handshake",
+          "[mcp]") {
+  session_options o;
+  o.checks_tools = true;
+  talk t(o);
+  t.take(t.s.begin(t.now));
+  t.take(t.s.call(call_of("early"), t.now));
+  t.refuse(t.last("server/discover")["id"], -32601, "Method not found");
+  t.answer(t.last("initialize")["id"], initialized());
+  t.answer(t.last("tools/list")["id"], {{"tools", {tool("t")}}});
+  REQUIRE(t.ready == 1);
+  CHECK(t.count("tools/call") == 0);
+  const auto all = [](const server_call&) -> std::optional<error> { return std::nullopt; };
+  const auto none = [](const server_call& c) -> std::optional<error> {
+    return error{errc::refused, c.name + " has changed", {}, {}};
+  };
+  t.take(t.s.on_tools_checked(all, t.now));
+  REQUIRE(t.count("tools/call") == 1);
+  // The server has forgotten the session: the call waits for the new list, and for a look at it.
+  t.refuse(t.last("tools/call")["id"], -32000, "Session not found");
+  t.answer(t.last("initialize")["id"], initialized());
+  t.answer(t.last("tools/list")["id"], {{"tools", {tool("t", {{"type", "object"}, {"x", 1}})}}});
+  REQUIRE(t.ready == 2);
+  t.take(t.s.call(call_of("later"), t.now));
+  CHECK(t.count("tools/call") == 1);
+  t.take(t.s.on_tools_checked(none, t.now));
+  CHECK(t.count("tools/call") == 1);
+  for (const auto* key : {"early", "later"})
+    CHECK_THAT(failure(t, key).what, Contains("has changed"));
+  t.take(t.s.call(call_of("last"), t.now));
+  CHECK_THAT(failure(t, "last").what, Contains("has changed"));
+  CHECK(t.count("tools/call") == 1);
+}
+
+TEST_CASE("case A8: a server that says its tools have changed gets no call before they are known",
+          "[mcp]") {
+  session_options o;
+  o.checks_tools = true;
+  auto t = GENERATE(true, false) ? modern(o) : legacy(o);
+  const auto all = [](const server_call&) -> std::optional<error> { return std::nullopt; };
+  t.take(t.s.on_tools_checked(all, t.now));
+  t.take(t.s.call(call_of("a"), t.now));
+  REQUIRE(t.count("tools/call") == 1);
+  t.hear({{"jsonrpc", "2.0"}, {"method", "notifications/tools/list_changed"}});
+  t.take(t.s.call(call_of("b"), t.now));
+  CHECK(t.count("tools/call") == 1);
+  const bool same = GENERATE(true, false);
+  const json other = {{"type", "object"}, {"x", 1}};
+  t.answer(t.last("tools/list")["id"], {{"tools", {same ? tool("t") : tool("t", other)}}});
+  CHECK(t.changed == (same ? 0 : 1));
+  CHECK(t.count("tools/call") == (same ? 2 : 1));
+  t.take(t.s.on_tools_checked(all, t.now));
+  CHECK(t.count("tools/call") == 2);
+}
+
 } // namespace boyd::mcp_cases_test
