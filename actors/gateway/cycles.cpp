@@ -242,6 +242,11 @@ void trigger(exchange_ptr x) {
   if (source != "manual" && source != "api")
     return x->fail_with(
         {errc::invalid_argument, "no such trigger: " + source, "body", "manual or api"});
+  // A command that only asks would end before the cycle, and leave its slot to nobody.
+  if (x->self->state.parts.context->passive)
+    return x->fail_with({errc::refused, "no node runs on this home, so no cycle was enqueued",
+                         kernel->kernel_id,
+                         "start the node (boyd node), or run one cycle now: boyd cycle"});
   const auto asked_at = x->self->state.parts.context->ports.clock->now();
   ask<trigger_reply>(x->self, x->self->state.parts.kernels.at(kernel->kernel_id),
                      trigger_cycle{{}, source},

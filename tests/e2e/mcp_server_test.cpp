@@ -101,6 +101,20 @@ TEST_CASE("boyd mcp: without a node it answers from the home; who may approve ha
   CHECK(operators.at(2)["error"]["message"] == "the tool approve needs the argument hash");
 }
 
+TEST_CASE("case W2: without a node enqueue says that no node runs, and nothing is left behind") {
+  const home_of_boyd home;
+  const auto got = answers_of(home, {call_of(1, "enqueue")});
+  CHECK(got.at(1)["result"]["isError"] == true);
+  const std::string said = got.at(1)["result"]["content"][0]["text"];
+  CHECK_THAT(said, Contains("no node runs") && Contains("boyd node") && Contains("boyd cycle"));
+  CHECK(said.find("admitted") == std::string::npos);
+  // The next cycle is the first one.
+  REQUIRE(home.run({"cycle"}).code == 0);
+  CHECK(home.run({"status", "--json"}).json()["kernels"][0]["problem"] == "");
+  const auto cycles = home.run({"why", "--json"}).json();
+  CHECK(cycles["slot"]["trigger"] == "manual");
+}
+
 TEST_CASE("boyd mcp: with --operator a client approves what it has seen, once") {
   model_endpoint endpoint;
   for (int i = 0; i < 2; ++i)
