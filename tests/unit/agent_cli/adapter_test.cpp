@@ -33,7 +33,7 @@ TEST_CASE("the built-in adapters are valid", "[agent_cli]") {
     CHECK(cli.adapter.startup_timeout > milliseconds{0});
     CHECK(cli.denials_fail);
   }
-  CHECK(built_in("claude").adapter.tested_versions.size() == 1);
+  CHECK(built_in("claude").adapter.tested_versions.size() == 2);
 }
 
 TEST_CASE("the example of a coder in a worktree is valid", "[agent_cli]") {

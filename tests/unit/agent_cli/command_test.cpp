@@ -67,11 +67,16 @@ TEST_CASE("codex: a group goes together, and a value never becomes a flag", "[ag
   auto plan = build(cli, {.prompt = "p", .session = {}, .directory = {}});
   REQUIRE(plan);
   CHECK(plan->process.argv ==
-        argv{"codex", "exec", "--json", "--color=never", "--skip-git-repo-check", "-"});
+        argv{"codex", "exec", "--json", "--color=never", "--skip-git-repo-check",
+             "--config=sandbox_workspace_write.exclude_slash_tmp=true",
+             "--config=sandbox_workspace_write.exclude_tmpdir_env_var=true", "-"});
   plan = build(cli, {.prompt = "p", .session = "01a2", .directory = {}});
   REQUIRE(plan);
   CHECK(plan->process.argv == argv{"codex", "exec", "--json", "--color=never",
-                                   "--skip-git-repo-check", "resume", "01a2", "-"});
+                                   "--skip-git-repo-check",
+                                   "--config=sandbox_workspace_write.exclude_slash_tmp=true",
+                                   "--config=sandbox_workspace_write.exclude_tmpdir_env_var=true",
+                                   "resume", "01a2", "-"});
   const auto refused = build(cli, {.prompt = "p", .session = "--yolo", .directory = {}});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::invalid_configuration);
