@@ -26,6 +26,9 @@ struct gathered_context : message {
 struct check_wake : message {
   std::string kernel_id;
   std::vector<std::string> agent_ids;
+  /// A person or the API asked for the cycle: each check is made, whatever its back-off, and one
+  /// that finds no change leaves the back-off as it was.
+  bool by_hand = false;
 };
 
 struct wake_results : message {

@@ -358,6 +358,7 @@ void resume_next(self_pointer self) {
             });
         st.cycle =
             cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
+        st.cycle->set_by_hand(left_over.by_hand);
         // Of an earlier process's time only the wall clock tells.
         st.cycle_since = st.parts.context->ports.clock->steady() -
                          std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},

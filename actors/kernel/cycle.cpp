@@ -162,7 +162,8 @@ void orient(self_pointer self) {
 void wake(self_pointer self) {
   auto& s = self->state;
   ask<wake_results>(
-      self, s.parts.librarian, check_wake{{}, s.settings->kernel_id, s.cycle->wake_candidates()},
+      self, s.parts.librarian,
+      check_wake{{}, s.settings->kernel_id, s.cycle->wake_candidates(), s.cycle->by_hand()},
       [self](result<wake_results> r) {
         self->state.cycle->wake(std::move(r));
         run_step(self);

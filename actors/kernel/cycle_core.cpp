@@ -2,6 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "boyd/plan/recent_results.hpp"
+#include "boyd/plan/slots.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -77,6 +78,7 @@ cycle_core::cycle_core(const config::kernel& kernel, std::string cycle_id, std::
   record_.scheduled_at = slot.scheduled_at;
   record_.started_at = now;
   record_.node_id = std::move(node_id);
+  by_hand_ = slot.trigger != plan::schedule_trigger;
 }
 
 cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,

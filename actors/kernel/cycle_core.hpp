@@ -76,6 +76,9 @@ class cycle_core {
   const std::string& id() const { return record_.cycle_id; }
   utc_time slot() const { return record_.scheduled_at; }
   utc_time started_at() const { return record_.started_at; }
+  /// Of a slot that the schedule has not made: `boyd cycle`, or the API.
+  bool by_hand() const { return by_hand_; }
+  void set_by_hand(bool by_hand) { by_hand_ = by_hand; }
 
   void begin(const result<void>& r);
   void perceive(result<std::string> state, result<gathered_context> context);
@@ -195,6 +198,7 @@ class cycle_core {
   bool owes_pre_commit_ = false;
   bool owes_facts_ = false;
   bool cancel_requested_ = false;
+  bool by_hand_ = false;
 };
 
 /// The status of SPEC §3 for these counts.

@@ -118,9 +118,13 @@ void take_cycles(self_pointer self, const ledger& read) {
            }) != latest;
   };
   // In the order in which they began: what one leaves is what the next one finds.
-  for (auto c = read.own_cycles.rbegin(); c != read.own_cycles.rend(); ++c)
-    if (left_over(*c))
-      s.to_resume.push_back({*c, becomes_latest(*c)});
+  for (auto c = read.own_cycles.rbegin(); c != read.own_cycles.rend(); ++c) {
+    if (!left_over(*c))
+      continue;
+    const auto slot = std::ranges::find(read.own_slots, c->scheduled_at, &occurrence::scheduled_at);
+    const bool by_hand = slot != read.own_slots.end() && slot->trigger != plan::schedule_trigger;
+    s.to_resume.push_back({*c, becomes_latest(*c), by_hand});
+  }
 }
 
 /// The row is the truth; the block, and its commit, may have failed before the last life ended.

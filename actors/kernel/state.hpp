@@ -63,6 +63,7 @@ struct admitted_slot {
 struct left_over_cycle {
   cycle_record row;
   bool becomes_latest = true; ///< it began after all that are recorded to their end
+  bool by_hand = false;       ///< cycle_core::by_hand
 };
 
 /// A slot of the schedule whose row was asked for.

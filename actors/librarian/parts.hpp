@@ -44,6 +44,7 @@ using gathering_ptr = std::shared_ptr<gathering>;
 struct wake_check {
   config::kernel kernel;
   std::vector<std::string> agent_ids;
+  bool by_hand = false;
   utc_time now{};
   wake_results reply;
   std::map<std::string, plan::wake_memory> memory;

@@ -46,8 +46,9 @@ void answered(pointer self, const wake_check_ptr& c, const std::string& agent_id
     auto step = plan::advance_wake(
         known == c->memory.end() ? std::nullopt : std::optional(known->second), *hash, c->now);
     answer = step.answer;
-    c->writes.emplace_back(store::put_fact{memory_scope(c->kernel.kernel_id), agent_id,
-                                           plan::write_wake_memory(step.memory)});
+    if (!c->by_hand || answer.kind != plan::wake_kind::unchanged)
+      c->writes.emplace_back(store::put_fact{memory_scope(c->kernel.kernel_id), agent_id,
+                                             plan::write_wake_memory(step.memory)});
     if (answer.kind == plan::wake_kind::changed)
       c->writes.emplace_back(
           store::put_fact{seen_scope(c->kernel.kernel_id), agent_id, c->latest[agent_id]});
@@ -91,7 +92,7 @@ void evaluate(pointer self, const wake_check_ptr& c, const std::string& agent_id
     answer = {plan::wake_kind::changed, "not dispatched since the last change"};
     return;
   }
-  if (const auto known = c->memory.find(agent_id); known != c->memory.end()) {
+  if (const auto known = c->memory.find(agent_id); known != c->memory.end() && !c->by_hand) {
     const auto due = plan::wake_due_at(known->second, *agent->wake, c->now);
     if (due > c->now) {
       answer = {plan::wake_kind::waiting, "checked again at " + format_rfc3339(due)};
@@ -133,6 +134,7 @@ wake_promise check(pointer self, const check_wake& request) {
   auto c = std::make_shared<wake_check>();
   c->kernel = *kernel;
   c->agent_ids = request.agent_ids;
+  c->by_hand = request.by_hand;
   c->now = s.context->ports.clock->now();
   c->promise = promise;
   s.checks.insert(c);

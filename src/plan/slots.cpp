@@ -66,7 +66,7 @@ class decider {
     occurrence row;
     row.kernel_id = in_.kernel_id;
     row.scheduled_at = slot;
-    row.trigger = "schedule";
+    row.trigger = schedule_trigger;
     row.state = state;
     row.reason = std::move(reason);
     row.node_id = in_.node_id;
@@ -167,7 +167,7 @@ slot_decision decide_slots(const schedule_rule& rule, const slot_input& in) {
 std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows) {
   std::optional<utc_time> newest;
   for (const occurrence& row : rows)
-    if (row.trigger == "schedule" && (!newest || row.scheduled_at > *newest))
+    if (row.trigger == schedule_trigger && (!newest || row.scheduled_at > *newest))
       newest = row.scheduled_at;
   return newest;
 }

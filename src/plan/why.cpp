@@ -92,7 +92,7 @@ facts gather(const why_input& in) {
 }
 
 std::string slot_sentence(const why_input& in, const occurrence& slot) {
-  const std::string trigger = slot.trigger == "schedule" ? "slot" : slot.trigger + " run";
+  const std::string trigger = slot.trigger == schedule_trigger ? "slot" : slot.trigger + " run";
   std::string text =
       "Kernel " + in.kernel_id + ": the " + trigger + " of " + format_rfc3339(slot.scheduled_at);
   const std::string late = slot.late ? " late" : "";

@@ -59,8 +59,8 @@ struct fixture : simulated_node {
     return answer.value();
   }
 
-  plan::wake_answer wake(const std::string& id, milliseconds wait = 100ms) {
-    auto answer = actors.ask<wake_results>(librarian, check_wake{{}, "default", {id}});
+  plan::wake_answer wake(const std::string& id, milliseconds wait = 100ms, bool by_hand = false) {
+    auto answer = actors.ask<wake_results>(librarian, check_wake{{}, "default", {id}, by_hand});
     actors.advance(wait);
     REQUIRE(answer.ok());
     return answer.value().agents.at(id);
@@ -294,6 +294,34 @@ TEST_CASE("unchanged inputs are no reason to run, and are checked less and less"
   f.disk->put("/in/x", "2");
   f.actors.advance(1h);
   CHECK(f.wake("a").kind == plan::wake_kind::changed);
+}
+
+TEST_CASE("case W10: a cycle by hand looks, and leaves the back-off of the schedule as it was",
+          "[librarian]") {
+  fixture f;
+  f.add_agent("files").inputs = {"/in"};
+  f.add_agent("command").argv = {"check"};
+  std::string says = "1";
+  f.processes->define(
+      "check", [&](const process_spec&, std::size_t) { return sim::sim_program{.output = says}; });
+  f.disk->put("/in/x", "1");
+  f.start();
+  for (const std::string id : {"files", "command"}) {
+    INFO(id);
+    CHECK(f.wake(id).kind == plan::wake_kind::changed);
+    f.dispatch(id, "d-" + id);
+    CHECK(f.wake(id).kind == plan::wake_kind::unchanged);
+    const auto rests = f.wake(id);
+    CHECK(rests.kind == plan::wake_kind::waiting);
+    for (int looks = 0; looks < 5; ++looks)
+      CHECK(f.wake(id, 100ms, true).kind == plan::wake_kind::unchanged);
+    CHECK(f.wake(id) == rests);
+    f.disk->put("/in/x", "2");
+    says = "2";
+    CHECK(f.wake(id, 100ms, true).kind == plan::wake_kind::changed);
+    f.disk->put("/in/x", "1");
+    says = "1";
+  }
 }
 
 TEST_CASE("a change that led to no dispatch is not forgotten", "[librarian]") {

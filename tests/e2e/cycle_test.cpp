@@ -290,4 +290,33 @@ TEST_CASE("another command that holds the home is waited for", "[e2e]") {
   }
 }
 
+TEST_CASE("case W10: a cycle by hand looks at inputs whose check rests", "[e2e]") {
+  const home_of_boyd home(R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: mail
+        prompt: read
+        executor: {type: command, argv: ["true"]}
+        wake: {inputs: [inbox]}
+)");
+  const auto inbox = home.file("../inbox"); // beside the file that the home was made from
+  std::filesystem::create_directories(inbox);
+  const auto dispatched = [&] {
+    const auto r = home.run({"cycle", "--json"});
+    INFO(r.err);
+    CHECK(r.code == 0);
+    return r.json()["dispatched"].get<int>();
+  };
+  CHECK(dispatched() == 1); // the first look
+  CHECK(dispatched() == 0);
+  write_file(inbox + "/m", "x");
+  CHECK(dispatched() == 1);
+  CHECK(dispatched() == 0);
+  CHECK(dispatched() == 0);
+  write_file(inbox + "/m", "y");
+  CHECK(dispatched() == 1);
+}
+
 } // namespace boyd::cycle_test

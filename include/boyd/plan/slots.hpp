@@ -12,6 +12,9 @@
 
 namespace boyd::plan {
 
+/// occurrence::trigger of the slots that the schedule makes.
+inline constexpr const char* schedule_trigger = "schedule";
+
 /// What is known when the clock is looked at.
 struct slot_input {
   std::string kernel_id;
