@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <set>
 
 namespace boyd::blocked_tools_test {
