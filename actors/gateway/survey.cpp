@@ -58,34 +58,18 @@ void ask_committer(const exchange_ptr& x, const survey_ptr& all) {
         part_limit);
 }
 
-/// The same for the store, which a command opens with its first question: what it is concerned
-/// about is known only then.
-void ask_store_keeper(const exchange_ptr& x, const survey_ptr& all) {
-  const auto& p = x->self->state.parts;
-  if (!p.context->passive)
-    return ask_health(x, all, "store", p.store);
+/// The health of a keeper that a command's first question wakes: without a node it is asked that
+/// one first, for what it is concerned about is known only then.
+template <class Reply, class Handle, class Question>
+void ask_woken(const exchange_ptr& x, const survey_ptr& all, const std::string& name,
+               const Handle& part, Question question) {
+  if (!x->self->state.parts.context->passive)
+    return ask_health(x, all, name, part);
   ++all->missing;
-  store_request question;
-  question.operations.emplace_back(store::list_nodes{});
-  ask<store_reply>(
-      x->self, p.store, std::move(question),
-      [x, all](const result<store_reply>&) {
-        ask_health(x, all, "store", x->self->state.parts.store);
-        all->one_less();
-      },
-      part_limit);
-}
-
-/// The same of the recorder, which has recorded nothing yet.
-void ask_recorder(const exchange_ptr& x, const survey_ptr& all) {
-  const auto& p = x->self->state.parts;
-  if (!p.context->passive)
-    return ask_health(x, all, "graph_recorder", p.graph_recorder);
-  ++all->missing;
-  ask<graph_reply>(
-      x->self, p.graph_recorder, graph_request{},
-      [x, all](const result<graph_reply>&) {
-        ask_health(x, all, "graph_recorder", x->self->state.parts.graph_recorder);
+  ask<Reply>(
+      x->self, part, std::move(question),
+      [x, all, name, part](const result<Reply>&) {
+        ask_health(x, all, name, part);
         all->one_less();
       },
       part_limit);
@@ -93,14 +77,16 @@ void ask_recorder(const exchange_ptr& x, const survey_ptr& all) {
 
 void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
-  ask_store_keeper(x, all);
+  store_request nodes;
+  nodes.operations.emplace_back(store::list_nodes{});
+  ask_woken<store_reply>(x, all, "store", p.store, std::move(nodes));
   ask_health(x, all, "permits", p.permits);
   ask_health(x, all, "governor", p.governor);
   ask_health(x, all, "approvals", p.approvals);
   ask_health(x, all, "workspace", p.workspace);
   ask_health(x, all, "state_writer", p.state_writer);
   ask_committer(x, all);
-  ask_recorder(x, all);
+  ask_woken<graph_reply>(x, all, "graph_recorder", p.graph_recorder, graph_request{});
   ask_health(x, all, "dispatchers", p.dispatchers);
   ask_health(x, all, "librarian", p.librarian);
   ask_health(x, all, "planner", p.planner);
