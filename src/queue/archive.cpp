@@ -1,5 +1,7 @@
 #include "boyd/queue/archive.hpp"
 
+#include "boyd/core/text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -181,10 +183,13 @@ const std::vector<store::archive_section>& archive_sections() {
   return all;
 }
 
-std::string canonical_json(std::string_view text) {
+std::string archive_value(const store::archive_column& column, std::string_view text) {
+  using kind = store::archive_column::kind;
+  if (column.type != kind::json && column.type != kind::names)
+    return sanitize_utf8(text);
   auto value = json::parse(text, nullptr, false);
   if (value.is_discarded())
-    return std::string(text);
+    return sanitize_utf8(text);
   settle_numbers(value);
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -13,7 +13,7 @@
 namespace boyd::store {
 
 /// One column of a section. Its values are texts: numbers in decimals, booleans as 0 and 1, JSON in
-/// the form that `canonical_json` gives it, names as a JSON list.
+/// one form (queue::archive_value), names as a JSON list.
 struct archive_column {
   enum class kind : std::uint8_t { text, integer, boolean, json, names };
   const char* name;

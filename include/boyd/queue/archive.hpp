@@ -20,8 +20,9 @@ inline constexpr std::string_view own_facts = "store";
 inline constexpr std::size_t request_columns = 10;
 inline constexpr std::size_t lease_columns = 5;
 
-/// The same value in one form, whatever a database did to its text; what is no JSON stays as it is.
-std::string canonical_json(std::string_view text);
+/// A column's value in the form of an archive, whatever a database did to its text: JSON in one
+/// form, texts as UTF-8.
+std::string archive_value(const store::archive_column& column, std::string_view text);
 
 /// One line for a checksum: unambiguous, the same for equal rows.
 std::string line_of(const store::archive_row& row);

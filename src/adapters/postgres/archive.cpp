@@ -1,6 +1,5 @@
 #include "archive.hpp"
 
-#include "boyd/core/text.hpp"
 #include "boyd/queue/archive.hpp"
 #include "boyd/queue/cycle_json.hpp"
 #include "directory.hpp"
@@ -185,13 +184,10 @@ result<std::vector<archive_row>> postgres_archive::read(const archive_section& s
       auto& row = rows.emplace_back();
       for (std::size_t i = 0; i < section.columns.size(); ++i) {
         const auto column = static_cast<int>(i);
-        const auto type = section.columns[i].type;
         if (a.is_null(r, column))
           row.emplace_back();
-        else if (type == kind::json || type == kind::names)
-          row.emplace_back(queue::canonical_json(a.text(r, column)));
         else
-          row.emplace_back(a.text(r, column));
+          row.emplace_back(queue::archive_value(section.columns[i], a.text(r, column)));
       }
     }
   });

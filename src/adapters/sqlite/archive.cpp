@@ -1,6 +1,5 @@
 #include "archive.hpp"
 
-#include "boyd/core/text.hpp"
 #include "boyd/queue/archive.hpp"
 #include "connection.hpp"
 #include "directory.hpp"
@@ -133,13 +132,10 @@ result<std::vector<archive_row>> sqlite_archive::read(const archive_section& sec
       auto& row = rows.emplace_back();
       for (std::size_t i = 0; i < section.columns.size(); ++i) {
         const auto column = static_cast<int>(i);
-        const auto type = section.columns[i].type;
         if (s.null(column))
           row.emplace_back();
-        else if (type == archive_column::kind::json || type == archive_column::kind::names)
-          row.emplace_back(queue::canonical_json(s.view(column)));
         else
-          row.emplace_back(sanitize_utf8(s.view(column)));
+          row.emplace_back(queue::archive_value(section.columns[i], s.view(column)));
       }
     }
     return rows;
