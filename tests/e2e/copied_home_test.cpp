@@ -1,4 +1,5 @@
 #include "program.hpp"
+#include "stored_home.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
 
@@ -11,17 +12,6 @@ namespace boyd::test {
 namespace {
 
 using Catch::Matchers::Contains;
-
-std::string copied_yaml(const std::string& store) {
-  return "version: 1\n"
-         "node: {store: \"" +
-         store +
-         "\"}\n"
-         "kernels:\n"
-         "  - schedule: \"0 0 1 1 *\"\n"
-         "    agents:\n"
-         "      - {agent_id: one, executor: {type: command, argv: [echo, hello]}}\n";
-}
 
 void copy_home(const std::string& from, const std::string& to) {
   std::filesystem::remove_all(to);
@@ -37,7 +27,7 @@ TEST_CASE("case A6: a copied home whose node lives elsewhere is refused", "[stor
   auto* server = shared_postgres();
   if (server == nullptr)
     return;
-  const home_of_boyd home(copied_yaml(server->make_database()));
+  const home_of_boyd home(stored_yaml(server->make_database()));
   const temp_dir directory;
   const auto copy = directory.file("copy");
   REQUIRE(home.run({"cycle"}).code == 0);

@@ -1,5 +1,6 @@
 #include "../integration/sqlite/sqlite_cli.hpp"
 #include "program.hpp"
+#include "stored_home.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
 #include "support/telling.hpp"
@@ -18,16 +19,9 @@ using Catch::Matchers::Contains;
 
 /// A home whose one agent prints what some databases cannot hold.
 std::string priced_yaml(const std::string& store) {
-  return "version: 1\n"
-         "node: {store: \"" +
-         store +
-         "\"}\n"
-         "kernels:\n"
-         "  - schedule: \"0 0 1 1 *\"\n"
-         "    agents:\n"
-         "      - agent_id: price\n"
-         "        prompt: what does it cost\n"
-         "        executor: {type: command, argv: [printf, '5 €\\n']}\n";
+  return stored_yaml(store, "      - agent_id: price\n"
+                            "        prompt: what does it cost\n"
+                            "        executor: {type: command, argv: [printf, '5 €\\n']}\n");
 }
 
 /// A home and its database, of either kind.

@@ -1,5 +1,6 @@
 #include "../integration/sqlite/sqlite_cli.hpp"
 #include "program.hpp"
+#include "stored_home.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
 
@@ -11,17 +12,6 @@ namespace boyd::test {
 namespace {
 
 using Catch::Matchers::Contains;
-
-std::string stored_yaml(const std::string& store) {
-  return "version: 1\n"
-         "node: {store: \"" +
-         store +
-         "\"}\n"
-         "kernels:\n"
-         "  - schedule: \"0 0 1 1 *\"\n"
-         "    agents:\n"
-         "      - {agent_id: one, executor: {type: command, argv: [echo, hello]}}\n";
-}
 
 constexpr int other_store = 4;
 

@@ -1,5 +1,6 @@
 #include "../integration/sqlite/sqlite_cli.hpp"
 #include "program.hpp"
+#include "stored_home.hpp"
 #include "support/pch.hpp"
 #include "support/postgres/server.hpp"
 
@@ -15,18 +16,13 @@ namespace {
 using Catch::Matchers::Contains;
 
 std::string moving_yaml(const std::string& store) {
-  return "version: 1\n"
-         "node: {store: \"" +
-         store +
-         "\"}\n"
-         "kernels:\n"
-         "  - schedule: \"0 0 1 1 *\"\n"
-         "    agents:\n"
-         "      - {agent_id: good, executor: {type: command, argv: [printf, 'a\\\\tb\\\\n\\\\\\\\ "
-         "€ 😀']}}\n"
-         "      - {agent_id: bad, executor: {type: command, argv: [\"false\"]}}\n"
-         "      - {agent_id: idle, wake: {argv: [\"true\"]}, executor: {type: command, argv: "
-         "[\"true\"]}}\n";
+  return stored_yaml(
+      store,
+      "      - {agent_id: good, executor: {type: command, argv: [printf, 'a\\\\tb\\\\n\\\\\\\\ "
+      "€ 😀']}}\n"
+      "      - {agent_id: bad, executor: {type: command, argv: [\"false\"]}}\n"
+      "      - {agent_id: idle, wake: {argv: [\"true\"]}, executor: {type: command, argv: "
+      "[\"true\"]}}\n");
 }
 
 /// What every kind of store answers with the same words.
