@@ -34,7 +34,15 @@ struct free_with {
 template <class T, auto Free>
 using owned = std::unique_ptr<T, free_with<Free>>;
 
-using repository_ptr = owned<git_repository, git_repository_free>;
+/// Opens like git_repository_open_ext, without a search. A repository of format 1 or newer is kept
+/// when it is closed, and given out again, blank, while its configuration and its place are the
+/// same: libgit2 checks the extensions of such a one at every opening, and loses 20 KiB for every
+/// key of its configuration (pcre2_match_data in git_regexp_match). From any thread.
+/// kept_repositories.cpp
+int open_repository(git_repository** out, const std::string& path, unsigned flags);
+void close_repository(git_repository* repo);
+
+using repository_ptr = owned<git_repository, close_repository>;
 using index_ptr = owned<git_index, git_index_free>;
 using tree_ptr = owned<git_tree, git_tree_free>;
 using commit_ptr = owned<git_commit, git_commit_free>;

@@ -114,7 +114,7 @@ result<void> check_surroundings(const std::string& path) {
   const std::string next = "add it to " + outer + "/.gitignore or choose another place";
   repository_ptr repo;
   const int rc = fill(repo, [&](git_repository** out) {
-    return git_repository_open_ext(out, outer.c_str(), GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
+    return open_repository(out, outer, GIT_REPOSITORY_OPEN_NO_SEARCH);
   });
   int ignored = 0;
   if (rc == 0 && git_repository_is_bare(repo.get()) == 0) {
@@ -240,9 +240,8 @@ result<void> complete(const std::string& work_tree, const git_identity& who) {
   const std::string git_dir = work_tree + "/.git";
   repository_ptr repo;
   const int rc = fill(repo, [&](git_repository** out) {
-    return git_repository_open_ext(out, git_dir.c_str(),
-                                   GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT,
-                                   nullptr);
+    return open_repository(out, git_dir,
+                           GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT);
   });
   if (rc != 0)
     return fail(failure(rc, "cannot open the git repository", git_dir));
@@ -271,9 +270,8 @@ result<session> open_session(const location& at, remarks& notes) {
   s.at = &at;
   s.notes = &notes;
   const int rc = fill(s.repo, [&](git_repository** out) {
-    return git_repository_open_ext(out, at.git_dir.c_str(),
-                                   GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT,
-                                   nullptr);
+    return open_repository(out, at.git_dir,
+                           GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT);
   });
   if (rc != 0)
     return fail(cannot_open(failure(rc, "cannot open the git repository", at.git_dir), at));

@@ -54,11 +54,11 @@ std::mutex& lock_of(git_repository* repo) {
   return all[failed ? path.string() : std::move(real)];
 }
 
-result<repository_ptr> open_repository(const std::string& path) {
+result<repository_ptr> open_at(const std::string& path) {
   start_library();
   repository_ptr repo;
   const int rc = fill(repo, [&](auto** out) {
-    return git_repository_open_ext(out, path.c_str(), GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
+    return git::open_repository(out, path, GIT_REPOSITORY_OPEN_NO_SEARCH);
   });
   if (rc == GIT_ENOTFOUND)
     return fail(errc::not_found, "no git repository", path);
@@ -172,7 +172,7 @@ result<void> remove_tree(const std::string& path) {
 result<worktree_made> make_worktree(const worktree_order& order) {
   if (auto ok = check(order); !ok)
     return fail(std::move(ok.error()));
-  auto repo = open_repository(order.repo);
+  auto repo = open_at(order.repo);
   if (!repo)
     return fail(std::move(repo.error()));
   auto commit = commit_of(repo->get(), order);
@@ -204,7 +204,7 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
   if (auto ok = check(order); !ok)
     return fail(std::move(ok.error()));
   git_oid id{};
-  auto repo = open_repository(order.repo);
+  auto repo = open_at(order.repo);
   result<worktree_change> change = fail(errc::invalid_argument, "not a commit's hash", base);
   if (!repo)
     change = fail(repo.error());

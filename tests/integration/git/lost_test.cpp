@@ -1,6 +1,7 @@
 #include "integration/git/fixture.hpp"
 
 #include <algorithm>
+#include <malloc.h>
 
 namespace boyd::lost_test {
 
@@ -191,6 +192,24 @@ TEST_CASE("case A7: extensions that change nothing for Boyd are read") {
     put(h.file("a"), made ? "4" : "5");
     REQUIRE(h.commit_all("more"));
   }
+}
+
+TEST_CASE("case A7: work in a repository with extensions costs no memory by and by") {
+  git_home h;
+  three_commits(h);
+  h.repo.reset();
+  run(h, "git -c safe.directory='*' config core.repositoryFormatVersion 1");
+  h.repo = std::move(*h.provider->open(h.path, h.who));
+  REQUIRE(h.repo->history("", 1));
+  const auto before = ::mallinfo2().uordblks; // none under a sanitizer
+  for (int i = 0; i < 200; ++i)
+    REQUIRE(h.repo->history("", 1));
+  CHECK(::mallinfo2().uordblks < before + (1U << 20));
+  // Another configuration is read.
+  run(h, "git -c safe.directory='*' config extensions.compactMagic true");
+  const auto refused = h.repo->history("", 1);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(to_string(refused.error()), Contains("compactmagic"));
 }
 
 TEST_CASE("case A7: a repository of another kind is called what it is") {
