@@ -190,7 +190,7 @@ std::optional<utc_time> next_slot_of(const gateway_parts& p, const kernel_status
 }
 
 /// What the kernel says; else (no node runs that would repeat it) what its cycles left.
-std::string problem_of(const gateway_parts& p, const survey& all, const kernel_status& k) {
+std::string open_problem_of(const gateway_parts& p, const survey& all, const kernel_status& k) {
   if (!k.problem.empty() || !p.context->passive)
     return k.problem;
   std::string text;
@@ -209,6 +209,14 @@ std::string problem_of(const gateway_parts& p, const survey& all, const kernel_s
   return text;
 }
 
+std::string problem_of(const gateway_parts& p, const survey& all, const kernel_status& k,
+                       const std::optional<cycle_record>& latest) {
+  auto text = open_problem_of(p, all, k);
+  if (text.empty() && latest && !latest->error.empty())
+    text = "the latest cycle: " + latest->error;
+  return text;
+}
+
 json kernels_json(const gateway_parts& p, const survey& all) {
   json rows = json::array();
   for (const auto& k : all.kernels) {
@@ -221,7 +229,7 @@ json kernels_json(const gateway_parts& p, const survey& all) {
                     {"cycle_id", k.cycle_id},
                     {"next_slot", to_json(next_slot_of(p, k))},
                     {"paused", paused},
-                    {"problem", problem_of(p, all, k)},
+                    {"problem", problem_of(p, all, k, latest)},
                     {"latest", latest ? to_json(*latest) : json(nullptr)}});
   }
   return rows;
@@ -285,6 +293,7 @@ json status_json(const exchange& x, const survey& all) {
           {"providers", providers_json(all)},
           {"approvals", approvals_json(all)},
           {"budgets", all.store_problem.empty() ? budgets_json(p, all) : json(nullptr)},
+          {"reservations", all.store_problem.empty() ? reservations_json(all) : json(nullptr)},
           {"health", health_json(all)},
           {"nodes", all.store_problem.empty() ? std::move(nodes) : json(nullptr)},
           {"faults", armed_faults()}};
@@ -298,8 +307,13 @@ json ready_json(const survey& all) {
   for (const auto& [name, h] : all.health)
     if (!h.ok)
       problems.push_back(name + ": " + h.reason);
+  // What a restart would not make better.
+  json notices = json::array();
+  for (const auto& [name, h] : all.health)
+    if (!h.notice.empty())
+      notices.push_back(name + ": " + h.notice);
   const bool ok = problems.empty();
-  return {{"ok", ok}, {"problems", std::move(problems)}};
+  return {{"ok", ok}, {"problems", std::move(problems)}, {"notices", std::move(notices)}};
 }
 
 /// Answers with what `make` says of the survey; it is asked once for all who share that.

@@ -165,6 +165,7 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
         part_health h;
         h.ok = status.problem.empty();
         h.reason = status.problem;
+        h.notice = self->state.clock_note;
         return h;
       },
       [self](reload_order& m) {

@@ -422,6 +422,24 @@ void look_at(self_pointer self, utc_time when) {
   self->delayed_send(self, delay, look_tick{{}, ++s.look_generation});
 }
 
+namespace {
+
+/// The log has each change of it.
+void tell_clock(self_pointer self, std::string note) {
+  auto& s = self->state;
+  if (note.empty() != s.clock_note.empty()) {
+    if (note.empty())
+      spdlog::info("kernel {}: the clock has passed the newest slot again", s.settings->kernel_id);
+    else
+      spdlog::warn("kernel {}: {}", s.settings->kernel_id, note);
+  }
+  if (!note.empty())
+    s.progress = now_of(self); // it waits, and does not stand still
+  s.clock_note = std::move(note);
+}
+
+} // namespace
+
 void look(self_pointer self) {
   auto& s = self->state;
   if (s.stopping || !s.loaded || !s.parts.context->scheduled || !s.rule)
@@ -453,6 +471,7 @@ void look(self_pointer self) {
               in.paused = st.paused;
               auto decision = plan::decide_slots(*st.rule, in);
               st.next_slot = decision.next_slot;
+              tell_clock(self, plan::clock_note(in, decision));
               open_rows(self, std::move(decision));
             });
 }

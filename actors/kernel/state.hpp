@@ -108,8 +108,9 @@ struct kernel_state {
   utc_time since{};
   std::optional<utc_time> last_slot;
   std::optional<utc_time> next_slot;
+  std::string clock_note; ///< told while the schedule waits because the clock was set back
   /// When it last got on: a cycle began or ended, another node took the slot, or nothing was due
-  /// because of a pause.
+  /// because of a pause or a clock that was set back.
   utc_time progress{};
   std::string paused;
   /// Slots whose row was asked for without an answer. Asked for again as it was, it is known as our

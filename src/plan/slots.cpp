@@ -164,6 +164,18 @@ slot_decision decide_slots(const schedule_rule& rule, const slot_input& in) {
   return out;
 }
 
+std::string clock_note(const slot_input& in, const slot_decision& decision) {
+  // Clocks of two nodes differ by seconds.
+  const auto ahead = in.last_slot.value_or(utc_time{}) - in.now;
+  if (!in.last_slot || ahead <= limits::clock_check || ahead > limits::clock_step)
+    return {};
+  return "the clock is behind the newest slot in the ledger, " + format_rfc3339(*in.last_slot) +
+         " (it was set back, or another node's is ahead); no slot runs twice, so the schedule "
+         "waits until " +
+         (decision.next_slot ? format_rfc3339(*decision.next_slot) : std::string("its next slot")) +
+         "; boyd cycle runs one now";
+}
+
 std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows) {
   std::optional<utc_time> newest;
   for (const occurrence& row : rows)

@@ -186,4 +186,25 @@ TEST_CASE("case 23 clock-step: a time that comes again cancels nothing for slots
   CHECK(n.all_well());
 }
 
+TEST_CASE("case R8: while a schedule waits for a clock that was set back, it says until when") {
+  lone_node n;
+  n.schedule();
+  n.start();
+  n.actors.advance(10min); // from 10:00
+  n.actors.clock()->jump(-1h);
+  n.actors.advance(2min);
+  const auto notice_of = [&] { return n.ask("GET", "/readyz").at("notices").dump(); };
+  CHECK(notice_of().find("waits until 2026-02-13T10:11:00Z") != std::string::npos);
+  CHECK(n.ask("GET", "/api/v1/status").dump().find("waits until") != std::string::npos);
+  n.stop();
+  n.start();
+  n.actors.advance(2min);
+  CHECK(notice_of().find("waits until 2026-02-13T10:11:00Z") != std::string::npos);
+  const auto before = n.database->all_cycles().size();
+  n.actors.advance(66min);
+  CHECK(notice_of() == "[]");
+  CHECK(n.database->all_cycles().size() > before);
+  CHECK(n.all_well());
+}
+
 } // namespace boyd::kernel_clock_back_test

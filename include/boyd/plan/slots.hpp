@@ -68,6 +68,10 @@ struct slot_decision {
 /// ledger's key refuses those that were written before.
 slot_decision decide_slots(const schedule_rule& rule, const slot_input& in);
 
+/// What people are told while the clock is behind the ledger and no slot is due for that reason:
+/// that the schedule waits, and until when. Empty: it does not wait.
+std::string clock_note(const slot_input& in, const slot_decision& decision);
+
 /// The newest slot of trigger `schedule` among `rows` (any order).
 std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows);
 
