@@ -5,6 +5,7 @@
 namespace boyd::chat_faults_test {
 
 using namespace boyd::test;
+using namespace boyd::test::chat_homes;
 using Catch::Matchers::Contains;
 using nlohmann::json;
 namespace fs = std::filesystem;

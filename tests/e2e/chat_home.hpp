@@ -9,7 +9,7 @@
 #include <sstream>
 
 /// Homes of one agent that talks to a model, and what its runs leave behind.
-namespace boyd::test {
+namespace boyd::test::chat_homes {
 
 /// A node with one provider, the endpoint, and one agent that talks to it; `more` goes into the
 /// agent, `provider` into the provider.
@@ -62,4 +62,4 @@ inline std::vector<nlohmann::json> events_of(const home_of_boyd& home, const nlo
   return lines;
 }
 
-} // namespace boyd::test
+} // namespace boyd::test::chat_homes
