@@ -78,6 +78,36 @@ void add_git_of(const run_tree& tree, std::vector<std::string>& writable) {
     writable.push_back(git + "/" + part);
 }
 
+bool is_within(const std::string& path, const std::string& above) {
+  return path == above || path.starts_with(above + '/');
+}
+
+/// What no agent CLI may write as a whole: the homes of the node and its kernels.
+std::vector<std::string> homes_of(const exec::run_identity& who) {
+  return {who.home, who.home + "/kernel", who.kernel_home};
+}
+
+/// The permission of a program with a sandbox of its own: in a home only one with which it writes
+/// nothing, since it opens its working directory. Empty: the executor's.
+result<std::string> permission_in(const std::string& directory,
+                                  const config::agent_cli_executor& cli, bool confined,
+                                  const exec::run_identity& who) {
+  const auto holds = [&](const std::string& home) { return is_within(home, directory); };
+  const auto& harmless = cli.adapter.read_only;
+  if (confined || !cli.adapter.own_sandbox || harmless.empty() ||
+      std::ranges::none_of(homes_of(who), holds))
+    return std::string();
+  const auto& given = cli.permission.empty() ? cli.adapter.permission : cli.permission;
+  if (given.empty())
+    return harmless.front();
+  if (std::ranges::find(harmless, given) != harmless.end())
+    return given;
+  return fail(errc::refused,
+              "with permission " + given + " " + cli.adapter.name +
+                  " would write the kernel's home, its working directory",
+              "agent " + who.agent_id, "give its executor a cwd or a worktree");
+}
+
 void start_program(self_pointer self) {
   auto& s = self->state;
   const auto& cli = *cli_of(self);
@@ -90,20 +120,28 @@ void start_program(self_pointer self) {
   if (s.tree)
     run.directory = s.tree->order.path;
   const auto checks = exec::checks_of(cli, run);
+  const auto directory = checks.cwd.empty() ? who.kernel_home : checks.cwd;
+  const bool has_sandbox = agent_now(s.order)->sandbox.mode != config::sandbox_settings::mode_t::off;
+  auto permission = permission_in(directory, cli, has_sandbox, who);
+  if (!permission)
+    return finish_unstarted(self, permission.error(), failure_class::environment);
+  run.permission = std::move(*permission);
   auto plan = exec::build_agent_command(cli, std::move(run), who, s.order.context->environment);
   if (!plan)
     return finish_unstarted(self, plan.error(), failure_class::environment);
   const auto confine = [&](process_spec& process) {
-    std::vector<std::string> writable{process.cwd, who.kernel_home};
+    // Of a home it may write what is its own below it: a worktree, a directory that is its cwd.
+    std::vector<std::string> writable{process.cwd};
     writable.insert(writable.end(), cli.adapter.writable.begin(), cli.adapter.writable.end());
     if (s.tree)
       add_git_of(*s.tree, writable);
     auto readable = cli.adapter.readable;
+    readable.push_back(who.kernel_home);
     if (s.tree)
       readable.push_back(git_of(s.tree->order.repo));
     if (plan->prompt)
       readable.push_back(plan->prompt->path);
-    return put_into_sandbox(self, process, std::move(writable), std::move(readable));
+    return put_into_sandbox(self, process, std::move(writable), std::move(readable), homes_of(who));
   };
   if (auto confined = confine(plan->process); !confined)
     return finish_unstarted(self, confined.error(), failure_class::environment);

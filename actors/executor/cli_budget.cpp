@@ -1,6 +1,7 @@
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/money.hpp"
+#include "boyd/core/text.hpp"
 #include "boyd/queue/spend.hpp"
 
 #include <caf/send.hpp>
@@ -67,30 +68,32 @@ store::usage_counts counted(const exec::cli_report& report) {
           least(report.cost)};
 }
 
+/// What is reserved for a run.
+store::usage_counts most_of_run(self_pointer self) {
+  const auto& run = self->state.order.agent->budget.run;
+  store::usage_counts most;
+  most.input = std::min(run.tokens, queue::most_of_a_call);
+  most.cost = std::min(run.cost, queue::most_of_a_call);
+  return most;
+}
+
 void send(self_pointer self, store_request request) {
   // Sent, not asked: the attempt ends. What the store does not take stays reserved, which counts
   // the most that the run could have cost.
   caf::anon_send(self->state.order.services.store, std::move(request));
 }
 
-/// What the program told, in the place of what was reserved.
-void settle_report(self_pointer self, const exec::cli_report& report) {
-  store_request request;
-  const auto used = counted(report);
-  if (report.model == cli_of(self)->model) {
-    request.operations.emplace_back(store::settle_spend{call_of(self, 1), used});
-    return send(self, std::move(request));
-  }
-  // The model is known only now: under its name stands what was used.
-  request.operations.emplace_back(store::settle_spend{call_of(self, 1), {}});
-  auto told = reservation(self, report.model);
-  told.call_id = call_of(self, 2);
-  told.most = used;
-  for (auto& limit : told.limits)
-    limit.tokens = limit.cost = 0; // it has been spent: it is only counted
-  request.operations.emplace_back(told);
-  request.operations.emplace_back(store::settle_spend{told.call_id, used});
-  send(self, std::move(request));
+/// A run that did not tell what it used: a fiftieth of what was reserved for each event that showed
+/// progress after its first one, which tells that it began.
+store::usage_counts estimated(self_pointer self, std::uint64_t moves) {
+  constexpr std::int64_t parts = 50;
+  const auto most = most_of_run(self);
+  const auto steps = static_cast<std::int64_t>(std::min<std::uint64_t>(moves, parts + 1)) - 1;
+  const auto share = [&](std::int64_t n) { return n / parts * std::max<std::int64_t>(steps, 0); };
+  store::usage_counts used;
+  used.input = share(most.input);
+  used.cost = share(most.cost);
+  return used;
 }
 
 } // namespace
@@ -98,9 +101,7 @@ void settle_report(self_pointer self, const exec::cli_report& report) {
 void reserve_run(self_pointer self, const config::agent_cli_executor& cli) {
   auto& s = self->state;
   auto most = reservation(self, cli.model);
-  const auto& run = s.order.agent->budget.run;
-  most.most.input = std::min(run.tokens, queue::most_of_a_call);
-  most.most.cost = std::min(run.cost, queue::most_of_a_call);
+  most.most = most_of_run(self);
   ask_store(self, s.order.services.store, std::move(most),
             [self, &cli](const result<store::reserve_spend::reply>& r) {
               auto& state = self->state;
@@ -126,18 +127,20 @@ void settle_run(self_pointer self) {
   const auto* cli = cli_of(self);
   if (cli == nullptr || !std::exchange(s.reserved, false))
     return;
-  store_request nothing;
-  nothing.operations.emplace_back(store::settle_spend{call_of(self, 1), {}});
-  if (!s.attempt)
-    return send(self, std::move(nothing));
-  const std::unique_lock lock(s.attempt->mutex);
-  const auto* report = s.attempt->core.events();
-  if (report != nullptr && (report->input > 0 || report->output > 0 || report->cost > 0))
-    return settle_report(self, *report);
-  // A program that could have told its figures, began, and did not tell them, may have used all of
-  // what was reserved.
-  if (report == nullptr || report->events == 0 || !tells_figures(cli->adapter))
-    send(self, std::move(nothing));
+  store::settle_spend end{call_of(self, 1), {}, {}};
+  if (s.attempt) {
+    const std::unique_lock lock(s.attempt->mutex);
+    const auto* report = s.attempt->core.events();
+    if (report != nullptr && report->told_figures)
+      end.used = counted(*report); // zero that was told is zero
+    else if (report != nullptr && tells_figures(cli->adapter))
+      end.used = estimated(self, report->moves);
+    if (report != nullptr)
+      end.model = std::string(cut_characters(report->model, exec::event_word_characters));
+  }
+  store_request request;
+  request.operations.emplace_back(std::move(end));
+  send(self, std::move(request));
 }
 
 } // namespace boyd::executing

@@ -15,14 +15,15 @@ std::shared_ptr<const config::agent> agent_now(const run_order& order) {
 }
 
 result<void> put_into_sandbox(self_pointer self, process_spec& process,
-                              std::vector<std::string> writable,
-                              std::vector<std::string> readable) {
+                              std::vector<std::string> writable, std::vector<std::string> readable,
+                              std::vector<std::string> closed) {
   auto& s = self->state;
   const auto agent = agent_now(s.order);
   const auto who = identity_of(s.order, s.session_id);
   exec::sandbox_places places{std::move(writable), std::move(readable),
                               exec::hidden_from_agents(*s.order.configuration, who.home),
-                              exec::read_only_for_agents(*s.order.configuration, who.home)};
+                              exec::read_only_for_agents(*s.order.configuration, who.home),
+                              std::move(closed)};
   const auto& ports = s.order.context->ports;
   const auto report =
       exec::confine(process, agent->sandbox, ports.processes->sandbox(), places, who);

@@ -95,10 +95,14 @@ cli_adapter adapter_of(const tree& t) {
   out.env = pairs_of(get(t, "env"));
   out.writable = texts(t, "writable");
   out.readable = texts(t, "readable");
+  out.own_sandbox = text(t, "sandbox") == "own";
+  out.read_only = texts(t, "read_only");
   out.startup_timeout = duration(t, "startup_timeout");
   const auto& codes = get(t, "exit_codes");
   for (std::size_t i = 0; i < codes.items.size(); ++i)
     out.exit_codes.emplace(std::stoi(codes.keys[i].text), codes.items[i].text);
+  for (const auto& item : get(t, "stderr").items)
+    out.stderr_denials.push_back({text(item, "contains"), text(item, "denial")});
   for (const auto& item : get(t, "events").items)
     out.events.push_back(event_of(item));
   return out;

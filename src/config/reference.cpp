@@ -35,6 +35,7 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"agent_cli_executor", "executor: {type: agent_cli}"},
     {"worktree", "executor: {type: agent_cli} worktree"},
     {"adapter", "adapters[]"},
+    {"adapter_line", "adapters[].stderr[]"},
     {"adapter_event", "adapters[].events[]"},
     {"adapter_usage", "adapters[].events[].usage"},
     {"policy", "policy"},
@@ -105,7 +106,9 @@ constexpr std::string_view introduction =
     "`policy` that another decision above it keeps from ever being\nreached, or about tools that "
     "the agent does not have; programs driven by a model with the sandbox `off`; a limit of `0`\n"
     "tokens or dollars where there is a standard one, which takes it away; a `fallback` to the "
-    "model that has just not served.\n\n"
+    "model that has just not served;\na sandbox of Boyd's around a program that makes its own; an "
+    "agent CLI that is passed no credentials; tools of servers that no rule\nis about; a chat that "
+    "may write or run programs and proves nothing (`require: [tool_action]`).\n\n"
     "**Environment.** `${VAR}` is replaced in values (an unset variable is an error), "
     "`${VAR:-default}` gives a default\nfor an unset or empty one, `$${` is a literal `${`. "
     "Replacement happens after the file was parsed: a value cannot\nadd keys. Values of variables "

@@ -107,6 +107,8 @@ bool attempt_core::on_output(run_index run, output_stream stream, std::string_vi
   }
   const bool is_out = stream == output_stream::out;
   (is_out ? out_ : err_).append(bytes);
+  if (events_ && !is_out)
+    events_->complain(bytes);
   // What a program says beside its events does not show that it moves on.
   const bool moves_on = !events_ || (is_out && events_->append(bytes));
   if (moves_on)

@@ -112,8 +112,9 @@ result<command_plan> build_agent_command(const config::agent_cli_executor& cli, 
   all.emplace_back("{prompt_file}", path);
   all.emplace_back("{workspace}", directory);
   all.emplace_back("{model}", cli.model);
-  all.emplace_back("{permission}",
-                   cli.permission.empty() ? cli.adapter.permission : cli.permission);
+  all.emplace_back("{permission}", !run.permission.empty()   ? run.permission
+                                   : !cli.permission.empty() ? cli.permission
+                                                             : cli.adapter.permission);
   all.emplace_back("{session}", run.session);
   auto argv = arguments(cli, all, who.agent_id);
   if (!argv)

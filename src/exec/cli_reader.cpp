@@ -118,6 +118,13 @@ std::optional<std::int64_t> sum_of(const json& event,
   return sum;
 }
 
+void add_name(cli_report& report, std::string name) {
+  ++report.denied;
+  auto& all = report.denials;
+  if (all.size() < denial_names && std::ranges::find(all, name) == all.end())
+    all.push_back(std::move(name));
+}
+
 class event_meaning {
  public:
   event_meaning(const config::adapter_event& rule, const json& event, cli_report& report)
@@ -163,11 +170,15 @@ class event_meaning {
       const auto* found = first_of(event_, places);
       return found == nullptr ? std::nullopt : convert(*found);
     };
-    put(report_.cost, first(rule_.cost, cost_of), rule_.add);
+    const auto cost = first(rule_.cost, cost_of);
+    const auto input = sum_of(event_, rule_.input);
+    const auto output = sum_of(event_, rule_.output);
+    report_.told_figures = report_.told_figures || cost || input || output;
+    put(report_.cost, cost, rule_.add);
     put(report_.turns, first(rule_.turns, count_of), rule_.add);
-    put(report_.input, sum_of(event_, rule_.input), rule_.add);
+    put(report_.input, input, rule_.add);
     put(report_.cached, sum_of(event_, rule_.cached), rule_.add);
-    put(report_.output, sum_of(event_, rule_.output), rule_.add);
+    put(report_.output, output, rule_.add);
     put(report_.reasoning, sum_of(event_, rule_.reasoning), rule_.add);
   }
 
@@ -182,12 +193,8 @@ class event_meaning {
   }
 
   void denial(const json& one) {
-    ++report_.denied;
     const auto* name = value_at(one, rule_.denial);
-    auto text = name == nullptr ? std::string("something") : one_line(*name);
-    auto& all = report_.denials;
-    if (all.size() < denial_names && std::ranges::find(all, text) == all.end())
-      all.push_back(std::move(text));
+    add_name(report_, name == nullptr ? std::string("something") : one_line(*name));
   }
 
   const config::adapter_event& rule_;
@@ -209,6 +216,7 @@ bool take_event(const config::cli_adapter& adapter, const json& event, cli_repor
     progress = progress && rule.progress;
     event_meaning(rule, event, report).apply();
   }
+  report.moves += progress ? 1 : 0;
   return progress;
 }
 
@@ -223,6 +231,32 @@ bool cli_reader::append(std::string_view bytes) {
     append_document(bytes);
   begun_ = begun_ || progress;
   return progress;
+}
+
+void cli_reader::complain(std::string_view bytes) {
+  constexpr std::size_t line_bytes = 64u << 10;
+  if (adapter_.stderr_denials.empty())
+    return;
+  while (!bytes.empty()) {
+    const auto end = bytes.find('\n');
+    const auto part = bytes.substr(0, end);
+    complaint_ += part.substr(0, line_bytes - std::min(line_bytes, complaint_.size()));
+    if (end == std::string_view::npos)
+      return;
+    take_complaint();
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+/// One line is one denial.
+void cli_reader::take_complaint() {
+  for (const auto& rule : adapter_.stderr_denials) {
+    if (complaint_.find(rule.contains) == std::string::npos)
+      continue;
+    add_name(report_, rule.denial);
+    break;
+  }
+  complaint_.clear();
 }
 
 void cli_reader::begin_line() {
@@ -354,6 +388,7 @@ void cli_reader::finish() {
   if (adapter_.parser != parser_t::text && !line_.empty())
     begun_ = take_line() || begun_;
   line_.clear();
+  take_complaint();
   report_.text = sanitize_utf8(report_.text);
 }
 

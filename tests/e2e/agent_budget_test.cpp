@@ -94,13 +94,50 @@ TEST_CASE("agent CLI: a run is reserved before it begins and settled by what it 
   CHECK(node.finish().code == 0);
 }
 
-TEST_CASE("agent CLI: a run that did not tell what it used counts as the most",
+TEST_CASE("case W3: a run that did not tell what it used counts by what it did",
           "[e2e][agent_budget]") {
-  const coder c("head -1 '" + transcript("claude_success") + "'", cents);
-  c.home.run({"cycle"});
-  CHECK(c.runs() == 1);
-  CHECK(c.spent()["open_calls"] == 1);
-  CHECK(c.spent()["cost"] == "0.009");
+  const auto spent = [](const std::string& body) {
+    const coder c(body, cents);
+    c.home.run({"cycle"});
+    CHECK(c.runs() == 1);
+    CHECK(c.spent()["open_calls"] == 0);
+    return c.spent()["cost"].get<std::string>();
+  };
+  // Begun, and nothing else: it used nothing.
+  CHECK(spent("head -1 '" + transcript("claude_success") + "'") == "0.00");
+  // Three events behind the first: three fiftieths of what was reserved.
+  CHECK(spent("head -4 '" + transcript("claude_success") + "'") == "0.00054");
+  // So many that it may have used all.
+  CHECK(spent("for i in $(seq 99); do sed -n 2p '" + transcript("claude_success") + "'; done") ==
+        "0.009");
+}
+
+TEST_CASE("case W3: zero that was told is zero, and nine stalls lock nobody out",
+          "[e2e][agent_budget]") {
+  const std::string nothing =
+      R"({"type":"result","is_error":true,"result":"API Error: 500","total_cost_usd":0,)"
+      R"("usage":{"input_tokens":0,"output_tokens":0}})";
+  for (const auto& body : {"echo '" + nothing + "'; exit 1",
+                           "head -1 '" + transcript("claude_success") + "'; exit 1"}) {
+    INFO(body);
+    const coder c(body, cents);
+    for (int i = 1; i <= 9; ++i) {
+      c.home.run({"cycle"});
+      REQUIRE(c.runs() == i);
+    }
+    CHECK(c.spent()["cost"] == "0.00");
+    CHECK(c.spent()["open_calls"] == 0);
+  }
+}
+
+TEST_CASE("case W5: a run counts as one call, of the model that its program told",
+          "[e2e][agent_budget]") {
+  const coder c("cat '" + transcript("claude_success") + "'", cents);
+  REQUIRE(c.home.run({"cycle"}).code == 0);
+  const auto models = c.home.run({"cost", "--by", "model", "--json"}).json()["items"];
+  REQUIRE(models.size() == 1);
+  CHECK(models[0]["calls"] == 1);
+  CHECK_THAT(models[0]["key"].get<std::string>(), Catch::Matchers::StartsWith("claude/claude-"));
 }
 
 TEST_CASE("agent CLI: a program that is not there costs nothing; the node's budget holds",

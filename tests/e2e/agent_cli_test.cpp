@@ -302,6 +302,58 @@ TEST_CASE("agent CLI: a run in a worktree moves no reference but its agent's", "
   CHECK_THAT(all, Catch::Matchers::Matches("refs/heads/boyd/coder/[^\n]*\nrefs/heads/main\n"));
 }
 
+TEST_CASE("case W6: no agent CLI writes the kernel's home", "[e2e][agent_cli]") {
+  const auto body = [](const std::string& home) {
+    return "(echo x > '" + home +
+           "/kernel/default/STATE.md') 2>/dev/null && echo wrote STATE >&2\n" + "(echo x > '" +
+           home + "/boyd.yaml') 2>/dev/null && echo wrote the configuration >&2\n" +
+           "(echo x > new.txt) 2>/dev/null && echo wrote a file >&2\n" + "cat '" +
+           data("claude_success") + "'";
+  };
+  for (const std::string more : {"", "          cwd: HOME\n"}) {
+    fake f("claude", "exit 1", more);
+    write_file(f.script(), "#!/bin/sh\ncat > /dev/null\n" + body(f.home.path()) + "\n");
+    auto settings = read_file(f.home.file("boyd.yaml"));
+    if (const auto at = settings.find("HOME"); at != std::string::npos)
+      settings.replace(at, 4, f.home.path());
+    // Nor does a setting open it.
+    const std::string writable = "writable: [";
+    settings.insert(settings.find(writable) + writable.size(),
+                    f.home.file("kernel/default") + ", ");
+    write_file(f.home.file("boyd.yaml"), settings);
+    if (f.home.run({"doctor"}).out.find("Landlock ABI") == std::string::npos)
+      return tell_skipped("a home that is closed", "no Landlock on this machine");
+    const auto row = f.cycle();
+    INFO(row.dump(1));
+    CHECK(row["status"] == "done");
+    CHECK_THAT(row["output"].get<std::string>(), !Contains("wrote"));
+    CHECK_FALSE(fs::exists(f.home.file("kernel/default/new.txt")));
+  }
+}
+
+TEST_CASE("case W6: codex leaves temporary directories alone, and a home it only reads",
+          "[e2e][agent_cli]") {
+  const fake f("codex", "cat '" + data("codex_success") + "'");
+  CHECK(f.cycle()["status"] == "done");
+  const auto calls = read_file(f.calls());
+  CHECK_THAT(calls,
+             Contains("--config=sandbox_workspace_write.exclude_slash_tmp=true\n") &&
+                 Contains("--config=sandbox_workspace_write.exclude_tmpdir_env_var=true\n") &&
+                 Contains("--sandbox=read-only\n"));
+  const fake writes("codex", "cat '" + data("codex_success") + "'",
+                    "          permission: workspace-write\n");
+  const auto row = writes.cycle();
+  CHECK(row["failure_class"] == "environment");
+  CHECK_THAT(row["error"].get<std::string>(),
+             Contains("would write the kernel's home") && Contains("give its executor a cwd"));
+  CHECK_FALSE(fs::exists(writes.calls()));
+  const temp_dir elsewhere;
+  const fake well("codex", "cat '" + data("codex_success") + "'",
+                  "          permission: workspace-write\n          cwd: " + elsewhere.path() +
+                      "\n");
+  CHECK(well.cycle()["status"] == "done");
+}
+
 TEST_CASE("agent CLI: a worktree that cannot be made fails the run", "[e2e][agent_cli]") {
   const temp_dir other;
   make_repository(other.file("repo"));

@@ -55,6 +55,14 @@ struct adapter_event {
   bool operator==(const adapter_event&) const = default;
 };
 
+/// A line of the standard error that says that something was denied.
+struct denial_line {
+  std::string contains;
+  std::string denial; ///< its name
+
+  bool operator==(const denial_line&) const = default;
+};
+
 /// An argument, or several that go together: left out whole when a placeholder in it is empty.
 using argument_group = std::vector<std::string>;
 
@@ -77,8 +85,11 @@ struct cli_adapter {
   /// What the program needs in a sandbox besides its directory; `~/` is the home directory.
   std::vector<std::string> writable;
   std::vector<std::string> readable;
-  milliseconds startup_timeout{0}; ///< 0: off
+  bool own_sandbox = false;           ///< it confines its commands itself
+  std::vector<std::string> read_only; ///< permissions with which it writes nothing
+  milliseconds startup_timeout{0};    ///< 0: off
   std::map<int, std::string> exit_codes;
+  std::vector<denial_line> stderr_denials;
   std::vector<adapter_event> events;
 
   bool operator==(const cli_adapter&) const = default;

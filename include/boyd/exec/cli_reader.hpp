@@ -44,7 +44,9 @@ struct cli_report {
   std::int64_t reasoning = 0;
   std::vector<std::string> denials; ///< names, at most denial_names
   std::uint64_t denied = 0;
+  bool told_figures = false; ///< of tokens or cost, zero included
   std::uint64_t events = 0;
+  std::uint64_t moves = 0;    ///< events that show progress
   std::uint64_t no_json = 0;  ///< lines that are no JSON
   std::uint64_t too_long = 0; ///< events beyond event_most_bytes
   std::uint64_t cut = 0;      ///< events with texts that were cut
@@ -62,6 +64,9 @@ class cli_reader {
   /// too long to look into do.
   bool append(std::string_view bytes);
 
+  /// The standard error, which may tell of denials. Of a line the first 64 KiB are looked into.
+  void complain(std::string_view bytes);
+
   /// Looks into a line without its end, or a document, when it is whole already. Returns whether it
   /// was an event.
   bool take_pending();
@@ -75,6 +80,7 @@ class cli_reader {
 
  private:
   bool take_line();
+  void take_complaint();
   /// Every object in it; `progress`: whether one shows some. False: there is none.
   bool take_events(std::string_view text, bool& progress);
   bool append_lines(std::string_view bytes);
@@ -84,6 +90,7 @@ class cli_reader {
   void begin_line();
 
   const config::cli_adapter& adapter_;
+  std::string complaint_; ///< the line of the standard error so far
   std::string line_;      ///< the line, or document, so far
   bool skipping_ = false; ///< it is too long
   // Where in the event it stands.

@@ -20,6 +20,8 @@ struct sandbox_places {
   std::vector<std::string> hidden;
   /// What it may not write wherever it may write: see read_only_for_agents.
   std::vector<std::string> read_only{};
+  /// Directories that are not writable as a whole, whatever the settings say.
+  std::vector<std::string> closed{};
 };
 
 /// What is in force for a run, for its record.

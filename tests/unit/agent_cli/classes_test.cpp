@@ -123,6 +123,25 @@ TEST_CASE("case W8: codex's words have the class of their cause", "[agent_cli]")
   }
 }
 
+TEST_CASE("case W7: a command that a rule of codex forbids is a denial", "[agent_cli]") {
+  const std::string forbidden =
+      "2026-11-29T10:45:29Z ERROR codex_core::tools::router: error=exec_command failed: "
+      "CreateProcess { message: \"Rejected(\\\"`/bin/bash -lc 'rm -rf x'` rejected: policy forbids "
+      "commands starting with `rm`\\\")\" }\n";
+  const auto o = ended("codex", codex_done, 0, forbidden + forbidden);
+  CHECK(o.failure == f::policy);
+  CHECK(o.error == "denied: command (2 times)");
+  CHECK(json::parse(o.usage_json)["denied"] == 2);
+  // Without its line end, and in pieces.
+  attempt_bench b("codex");
+  b.print(codex_done);
+  for (std::size_t i = 0; i + 1 < forbidden.size(); ++i)
+    b.complain(forbidden.substr(i, 1));
+  CHECK(b.exit(0).failure == f::policy);
+  CHECK(is_success(ended("codex", codex_done, 0, forbidden, false))); // denials: report
+  CHECK(is_success(ended("codex", codex_done, 0, "WARN: nothing of that kind\n")));
+}
+
 TEST_CASE("case W7: a sandbox of codex that fails is a denial", "[agent_cli]") {
   const auto failed = [](const std::string& output) {
     return json{{"type", "item.completed"},
@@ -164,6 +183,30 @@ TEST_CASE("case W7: a tool that gemini does not have is a denial", "[agent_cli]"
             .failure == f::policy);
   CHECK(
       is_success(ended("gemini", result("invalid_tool_params", "no such file") + gemini_done, 0)));
+}
+
+TEST_CASE("case W3: a reader knows whether figures were told, and what moved on", "[agent_cli]") {
+  const auto& claude = built_in("claude").adapter;
+  const auto told =
+      read_all(claude, R"({"type":"result","is_error":true,"result":"x",)"
+                       R"("total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}})"
+                       "\n");
+  CHECK(told.told_figures);
+  CHECK(told.input == 0);
+  const auto stalled = read_all(claude, R"({"type":"system","subtype":"init","session_id":"s"})"
+                                        "\n"
+                                        R"({"type":"system","subtype":"api_retry","error":"e"})"
+                                        "\n");
+  CHECK_FALSE(stalled.told_figures);
+  CHECK(stalled.moves == 1);
+  CHECK(read_all(built_in("codex").adapter,
+                 R"({"type":"thread.started","thread_id":"t"})"
+                 "\n"
+                 R"({"type":"item.completed","item":{"type":"error","message":"m"}})"
+                 "\n"
+                 R"({"type":"turn.started"})"
+                 "\n")
+            .moves == 1);
 }
 
 } // namespace boyd::agent_cli_classes_test

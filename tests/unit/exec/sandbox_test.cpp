@@ -52,6 +52,22 @@ bool has(const std::vector<std::string>& list, const std::string& path) {
 
 } // namespace
 
+TEST_CASE("case W6: what is closed is not writable as a whole, whatever says so") {
+  fixture f;
+  f.places.closed = {"/boyd", "/boyd/kernel", "/boyd/kernel/default"};
+  f.places.writable = {"/boyd/kernel/default", "/boyd/run/worktrees/d-3"};
+  f.settings.writable = {"/boyd", "/boyd/kernel/", "/boyd/kernel/default/notes", "/work"};
+  REQUIRE(f.confine(new_kernel));
+  for (const auto* home : {"/boyd", "/boyd/kernel", "/boyd/kernel/", "/boyd/kernel/default"}) {
+    INFO(home);
+    CHECK_FALSE(has(f.spec().writable, home));
+  }
+  for (const auto* own : {"/boyd/run/worktrees/d-3", "/boyd/kernel/default/notes", "/work"}) {
+    INFO(own);
+    CHECK(has(f.spec().writable, own));
+  }
+}
+
 TEST_CASE("sandbox: the kind is what the machine has, in the order that was asked for") {
   fixture f;
   SECTION("bubblewrap before Landlock") {
