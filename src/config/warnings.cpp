@@ -16,6 +16,7 @@ namespace {
 /// Comparisons of patterns in one file: beyond them no rule is said to be dead.
 constexpr std::size_t most_steps = 4'000'000;
 constexpr std::string_view command_tool = "run_command";
+constexpr std::array<std::string_view, 2> writing_tools{"write_file", command_tool};
 
 const tree* part(const tree* t, std::string_view key, tree::kind_t kind) {
   const auto* found = t == nullptr ? nullptr : t->find(key);
@@ -78,6 +79,10 @@ class doubts {
       budget(path + ".budget." + of, map(map(&t, "budget"), of));
     }
     sandbox(path, t);
+    two_sandboxes(path, t);
+    credentials(path, map(&t, "executor"));
+    ruleless_tools(path, t);
+    unproven_work(path, t);
     const auto* rules = list(map(&t, "policy"), "rules");
     if (rules != nullptr) {
       unused_rules(path, t, *rules);
@@ -181,6 +186,115 @@ class doubts {
                 "mode: auto, or required; `writable`, `readable` and `network` open what is "
                 "needed");
     }
+  }
+
+  /// A program that makes a sandbox cannot do so inside of Boyd's: all its commands would fail.
+  void two_sandboxes(const std::string& path, const tree& t) {
+    const auto* executor = map(&t, "executor");
+    if (executor == nullptr || text_of(executor, "type") != "agent_cli" ||
+        !brings_own_sandbox(p_, root_, *executor)) {
+      return;
+    }
+    const auto* own = map(&t, "sandbox");
+    const auto* nodes = map(map(&root_, "node"), "sandbox");
+    const auto mode = own != nullptr && own->find("mode") != nullptr ? text_of(own, "mode")
+                                                                     : text_of(nodes, "mode");
+    if (mode == "off" || (own == nullptr && mode != "required")) {
+      return;
+    }
+    const auto name = text_of(executor, "adapter");
+    p_.report(own == nullptr ? t.at : own->at, path + ".sandbox",
+              name + "'s own sandbox cannot work inside of Boyd's: its commands will fail",
+              "a permission that switches its own off" + one_of(*executor, "unconfined") +
+                  ", or no `sandbox` of the agent and a mode of the node's that is not required");
+  }
+
+  /// " (danger-full-access)", the first of what its adapter lists.
+  std::string one_of(const tree& executor, std::string_view key) const {
+    const auto* adapter = adapter_of_executor(p_, root_, executor);
+    const auto* all = list(adapter, key);
+    return all == nullptr || all->items.empty() ? std::string()
+                                                : " (" + all->items.front().text + ")";
+  }
+
+  /// The environment of an agent CLI has what is passed to it, nothing else.
+  void credentials(const std::string& path, const tree* executor) {
+    const auto* adapter = executor == nullptr ? nullptr : adapter_of_executor(p_, root_, *executor);
+    const auto* wanted = list(adapter, "credentials");
+    if (wanted == nullptr || wanted->items.empty()) {
+      return;
+    }
+    const auto* env = map(executor, "env");
+    const auto* passed = list(executor, "env_pass");
+    const auto given = [&](const tree& name) {
+      return (env != nullptr && env->find(name.text) != nullptr) ||
+             (adapter != nullptr && map(adapter, "env") != nullptr &&
+              map(adapter, "env")->find(name.text) != nullptr) ||
+             (passed != nullptr && std::ranges::any_of(passed->items, [&](const tree& one) {
+                return one.text == name.text;
+              }));
+    };
+    if (std::ranges::any_of(wanted->items, given)) {
+      return;
+    }
+    p_.report(executor->at, path + ".executor.env_pass",
+              text_of(executor, "adapter") + " is passed no credentials (" +
+                  wanted->items.front().text + ", for one)",
+              "env_pass: [" + wanted->items.front().text +
+                  "]; nothing where this user has logged in with the program");
+  }
+
+  /// What no rule names of a server's tools is denied.
+  void ruleless_tools(const std::string& path, const tree& t) {
+    const auto* tools = list(&t, "tools");
+    const auto* rules = list(map(&t, "policy"), "rules");
+    for (std::size_t i = 0; tools != nullptr && i < tools->items.size(); ++i) {
+      const auto& tool = tools->items[i];
+      if (!tool.text.starts_with("mcp__")) {
+        continue;
+      }
+      const bool has = rules != nullptr && std::ranges::any_of(rules->items, [&](const tree& rule) {
+                         return compare_.may_meet(tool_of(rule), tool.text);
+                       });
+      if (!has) {
+        p_.report(tool.at, child_path(path + ".tools", i),
+                  "no rule of the agent's policy is about " + tool.text +
+                      ": every call of it is denied",
+                  "policy: {rules: [{tool: \"" + tool.text + "\", decision: ask}]}, or allow");
+      }
+    }
+  }
+
+  /// A chat that is to change something and is believed when it only says so: a call that a model
+  /// writes as text is none, and reads like an answer.
+  void unproven_work(const std::string& path, const tree& t) {
+    const auto* tools = list(&t, "tools");
+    if (text_of(map(&t, "executor"), "type") != "chat" || tools == nullptr || is_proven(t)) {
+      return;
+    }
+    for (std::size_t i = 0; i < tools->items.size(); ++i) {
+      const auto& tool = tools->items[i];
+      if (std::ranges::none_of(writing_tools, [&](auto writes) {
+            return compare_.covers(tool.text, writes, pattern_text::plain);
+          })) {
+        continue;
+      }
+      return p_.report(tool.at, path + ".require",
+                       "with " + tool.text +
+                           " the agent is to change something, and words alone end it well",
+                       "require: [tool_action], or a check of what it made (artifact, command)");
+    }
+  }
+
+  static bool is_proven(const tree& t) {
+    const auto* wanted = list(&t, "require");
+    return wanted != nullptr && std::ranges::any_of(wanted->items, [](const tree& one) {
+             const auto& name = one.kind == tree::kind_t::map && !one.keys.empty()
+                                    ? one.keys.front().text
+                                    : one.text;
+             return name == "tool_action" || name.starts_with("artifact") ||
+                    name.starts_with("command");
+           });
   }
 
   bool runs_programs(const tree& t) {

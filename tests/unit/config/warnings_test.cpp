@@ -33,7 +33,8 @@ std::string chat(const std::string& keys, const std::string& executor = {},
          "  - {provider_id: other, base_url: 'http://127.0.0.1:2/v1', model: m}\n"
          "kernels:\n  - kernel_id: default\n" +
          kernel + "    agents:\n      - agent_id: a\n        prompt: p\n" +
-         "        executor: {type: chat, provider: local" + executor + "}\n" + keys;
+         "        require: [tool_action]\n        executor: {type: chat, provider: local" +
+         executor + "}\n" + keys;
 }
 
 std::string rules(const std::string& all,
@@ -106,7 +107,8 @@ TEST_CASE("warnings: programs that a model drives without a sandbox", "[config]"
   CHECK(warnings(chat("        tools: [read_file, write_file]\n" + off)).empty());
   const auto cli = [&](const std::string& adapter) {
     return "version: 1\nkernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n"
-           "        executor: {type: agent_cli, adapter: " +
+           "        executor: {type: agent_cli, env_pass: [GEMINI_API_KEY, OPENAI_API_KEY], "
+           "adapter: " +
            adapter + "}\n" + off;
   };
   CHECK(warnings(cli("gemini")).contains(key));
@@ -141,7 +143,8 @@ TEST_CASE("warnings: a limit of the node's cost that an adapter does not know", 
   const auto cli = [](const std::string& node, const std::string& adapter) {
     return warnings("version: 1\n" + node +
                     "kernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n"
-                    "        executor: {type: agent_cli, adapter: " +
+                    "        executor: {type: agent_cli, env_pass: [ANTHROPIC_API_KEY, "
+                    "OPENAI_API_KEY], adapter: " +
                     adapter + "}\n");
   };
   const std::string limit = "node: {budget_day: {cost: 5}}\n";
@@ -173,6 +176,86 @@ TEST_CASE("warnings: a fallback to the model that has not served", "[config]") {
                       "fallback: [{provider: local, model: n}]}\n"))
             .contains("kernels[0].reducer.fallback[0]"));
   CHECK(warnings(chat({}, ", fallback: [{provider: other}, {provider: local, model: n}]")).empty());
+}
+
+TEST_CASE("warnings: a sandbox around a program that makes its own", "[config]") {
+  const auto cli = [](const std::string& agent, const std::string& executor = {},
+                      const std::string& node = {}) {
+    return warnings(
+        "version: 1\n" + node + "kernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n" +
+        agent + "        executor: {type: agent_cli, env_pass: [OPENAI_API_KEY], adapter: codex" +
+        executor + "}\n");
+  };
+  const auto key = first_agent + "sandbox";
+  const std::string own = "        sandbox: {mode: auto}\n";
+  CHECK(cli(own).at(key) ==
+        "codex's own sandbox cannot work inside of Boyd's: its commands will fail; a permission "
+        "that switches its own off (danger-full-access), or no `sandbox` of the agent and a mode "
+        "of the node's that is not required");
+  CHECK(cli("        sandbox: {network: none}\n").contains(key));
+  CHECK(cli({}, {}, "node: {sandbox: {mode: required}}\n").contains(key));
+  CHECK(cli(own, ", permission: danger-full-access").empty());
+  CHECK(cli(own, ", args: [--yolo]").empty());
+  CHECK(cli({}).empty());
+  CHECK_FALSE(cli("        sandbox: {mode: \"off\"}\n").contains(key));
+}
+
+TEST_CASE("warnings: an agent CLI that is passed no credentials", "[config]") {
+  const auto cli = [](const std::string& executor, const std::string& top = {}) {
+    return warnings("version: 1\n" + top +
+                    "kernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n"
+                    "        executor: {type: agent_cli, adapter: " +
+                    executor + "}\n");
+  };
+  const auto key = first_agent + "executor.env_pass";
+  for (const std::string adapter : {"claude", "codex", "gemini", "opencode"}) {
+    INFO(adapter);
+    CHECK(cli(adapter).contains(key));
+  }
+  CHECK(cli("claude").at(key) ==
+        "claude is passed no credentials (ANTHROPIC_API_KEY, for one); env_pass: "
+        "[ANTHROPIC_API_KEY]; nothing where this user has logged in with the program");
+  CHECK(cli("claude, env_pass: [PATH, CLAUDE_CODE_OAUTH_TOKEN]").empty());
+  CHECK(cli("claude, env: {ANTHROPIC_AUTH_TOKEN: x}").empty());
+  CHECK(cli("claude, env_pass: [OPENAI_API_KEY]").contains(key));
+  CHECK(cli("mine", "adapters: [{name: mine, argv: [x], parser: text}]\n").empty());
+}
+
+TEST_CASE("warnings: tools of servers that no rule is about", "[config]") {
+  const auto tools = [](const std::string& names, const std::string& policy = {}) {
+    return warnings(chat("        tools: [" + names + "]\n" + policy, {}, {},
+                         "mcpServers: {files: {command: x}, docs: {command: y}}\n"));
+  };
+  const auto key = first_agent + "tools[1]";
+  const auto rule = [](const std::string& tool) {
+    return "        policy: {rules: [{tool: '" + tool + "', decision: allow}]}\n";
+  };
+  CHECK(tools("read_file, 'mcp__files__*'").at(key) ==
+        "no rule of the agent's policy is about mcp__files__*: every call of it is denied; policy: "
+        "{rules: [{tool: \"mcp__files__*\", decision: ask}]}, or allow");
+  CHECK(tools("'mcp__docs__x', mcp__files__read", rule("mcp__docs__*")).contains(key));
+  CHECK(tools("read_file, 'mcp__files__*'", rule("mcp__files__read")).empty());
+  CHECK(tools("read_file, 'mcp__files__*'", rule("*")).empty());
+}
+
+TEST_CASE("warnings: an agent that is to change something and is believed", "[config]") {
+  const auto agent = [](const std::string& tools, const std::string& require) {
+    return warnings(
+        "version: 1\nproviders: [{provider_id: local, base_url: 'http://127.0.0.1:1/v1', "
+        "model: m}]\nkernels:\n  - agents:\n      - agent_id: a\n        prompt: p\n"
+        "        executor: {type: chat, provider: local}\n        tools: [" +
+        tools + "]\n" + require);
+  };
+  const auto key = first_agent + "require";
+  CHECK(agent("read_file, write_file", {}).at(key) ==
+        "with write_file the agent is to change something, and words alone end it well; require: "
+        "[tool_action], or a check of what it made (artifact, command)");
+  CHECK(agent("run_command", "        require: [no_question, exit_zero]\n").contains(key));
+  CHECK(agent("write_file", "        require: [tool_action]\n").empty());
+  CHECK(agent("write_file", "        require: [{artifact: x.txt}]\n").empty());
+  CHECK(agent("write_file", "        require: ['artifact x.txt']\n").empty());
+  CHECK(agent("write_file", "        require: [{command: [test, -e, x]}]\n").empty());
+  CHECK(agent("read_file, list_dir", {}).empty());
 }
 
 TEST_CASE("warnings: what Boyd itself writes has none", "[config]") {
