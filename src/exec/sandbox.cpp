@@ -210,9 +210,11 @@ void look_at_files(const config::sandbox_settings& settings, const sandbox_abili
     lack.add("bubblewrap instead of Landlock: this kernel has none", false);
   if (kind != sandbox_kind::landlock)
     return;
-  lack.add("modes, owners, times and attributes of files elsewhere of the same user can be changed "
-           "(Landlock does not know them)",
-           false);
+  if (!can.own_mounts)
+    lack.add("modes, owners, times and attributes of files elsewhere of the same user can be "
+             "changed (Landlock does not know them, and programs have no mounts of their own on "
+             "this machine)",
+             false);
   if (!can.seccomp)
     lack.add("limits and priorities of other processes of the same user can be changed: no filter "
              "of system calls on this machine");
@@ -359,6 +361,9 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
   const auto home = without_slash(value_of(process, "HOME"));
   settle_paths(spec->readable, home);
   settle_paths(spec->writable, home);
+  std::erase_if(spec->writable, [&](const auto& path) {
+    return std::ranges::find(places.closed, without_slash(path)) != places.closed.end();
+  });
   spec->hidden = places.hidden;
   spec->read_only = places.read_only;
   look_at_repositories(*spec, lack);
@@ -395,7 +400,7 @@ std::string describe(const sandbox_abilities& can) {
                                           : std::string("no Landlock");
   text += can.seccomp ? ", seccomp" : ", no seccomp";
   text += can.bubblewrap.empty() ? ", " + can.bubblewrap_problem : ", " + can.bubblewrap;
-  if (can.landlock_abi > 0 && can.bubblewrap.empty())
+  if (can.landlock_abi > 0 && can.bubblewrap.empty() && !can.own_mounts)
     text += "; modes, owners and times of files elsewhere can be changed";
   if (can.root)
     text += "; as root the number of processes is not bound";

@@ -104,20 +104,34 @@ class visible_paths {
     for (const auto& path : spec_.hidden) {
       const auto real = real_path(path);
       struct stat info {};
-      if (real.empty() || !shows(real) || ::lstat(real.c_str(), &info) != 0)
+      if (real.empty() || ::lstat(real.c_str(), &info) != 0)
         continue;
-      if (S_ISDIR(info.st_mode))
-        mounts_.push_back({real, {"--tmpfs", real}});
-      else
+      if (S_ISDIR(info.st_mode) && (shows(real) || holds_any(real)))
+        cover(real);
+      else if (!S_ISDIR(info.st_mode) && shows(real))
         mounts_.push_back({real, {"--ro-bind", "/dev/null", real}});
     }
     return std::move(mounts_);
   }
 
+  /// Directories that are to be made read-only when all mounts stand: a write into what is hidden
+  /// fails, and is not lost with the sandbox.
+  const std::vector<std::string>& covered() const { return covered_; }
+
  private:
+  bool holds_any(const std::string& directory) const {
+    return std::ranges::any_of(bound_, [&](const auto& b) { return is_within(b, directory); });
+  }
+
+  void cover(const std::string& directory) {
+    mounts_.push_back({directory, {"--tmpfs", directory}});
+    covered_.push_back(directory);
+  }
+
   const sandbox_spec& spec_;
   std::vector<mount> mounts_;
   std::vector<std::string> bound_;
+  std::vector<std::string> covered_;
   std::map<std::string, std::string> links_; ///< by a path without links before its last part
 };
 
@@ -199,6 +213,8 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_spec& spec,
     out.emplace_back("--unshare-net");
   for (auto& m : mounts)
     std::ranges::move(m.arguments, std::back_inserter(out));
+  for (const auto& covered : visible.covered())
+    out.insert(out.end(), {"--remount-ro", covered});
   out.insert(out.end(), {"--chdir", directory, "--"});
   return out;
 }

@@ -26,6 +26,8 @@ namespace {
 constexpr std::array kept_capabilities{CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
                                        CAP_KILL};
 constexpr int most_capabilities = 64;
+/// Mounts that are made for one program.
+constexpr std::size_t most_mounts = 128;
 
 int limit(__rlimit_resource resource, std::uint64_t value) {
   rlimit present{};
@@ -108,18 +110,28 @@ void make_directories(const std::vector<std::string>& paths) {
   }
 }
 
-/// Of what must stay read-only that which could be written otherwise.
-std::vector<std::string> within_writable(const sandbox_spec& spec) {
+/// What may be written stays so, but for what must not be written in it.
+int mount_apart_for(const sandbox_spec& spec) {
   std::vector<std::string> writable;
-  for (const auto& path : spec.writable)
-    if (auto real = real_path(path); !real.empty())
-      writable.push_back(std::move(real));
-  std::vector<std::string> out;
-  for (const auto& path : spec.read_only)
-    if (const auto real = real_path(path); std::ranges::any_of(
-            writable, [&](const auto& w) { return !real.empty() && is_within(real, w); }))
-      out.push_back(real);
-  return out;
+  for (auto& grant : grants_of(spec))
+    if (grant.writable)
+      writable.push_back(std::move(grant.path));
+  if (writable.size() > most_mounts) { // Landlock tells apart what lies in them
+    writable.clear();
+    for (const auto& path : spec.writable)
+      if (auto real = granted_path(spec, path); !real.empty())
+        writable.push_back(std::move(real));
+    if (!spec.scratch.empty())
+      writable.push_back(real_path(spec.scratch));
+  }
+  std::vector<std::string> read_only;
+  for (const auto& path : spec.read_only) {
+    auto real = real_path(path);
+    const auto holds = [&](const auto& w) { return !real.empty() && is_within(real, w); };
+    if (std::ranges::any_of(writable, holds))
+      read_only.push_back(std::move(real));
+  }
+  return mount_apart(writable, read_only);
 }
 
 int confine_files(const sandbox_spec& spec) {
@@ -161,7 +173,7 @@ int enter_sandbox(const sandbox_spec& spec) {
   if (spec.kind == sandbox_kind::limits)
     cover_kernel_settings();
   if (spec.own_mounts)
-    if (const int failed = mount_read_only(within_writable(spec)); failed != 0)
+    if (const int failed = mount_apart_for(spec); failed != 0)
       return failed;
   if (const int failed = drop_capabilities(spec.kind); failed != 0)
     return failed;

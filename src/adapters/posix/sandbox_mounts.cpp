@@ -1,7 +1,6 @@
 #include "sandbox_mounts.hpp"
 
 #include "../unique_fd.hpp"
-#include "sandbox_grants.hpp"
 
 #include <cerrno>
 #include <cstdint>
@@ -10,6 +9,8 @@
 #include <memory>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,40 +57,73 @@ int own_namespaces() {
   return write_map("/proc/self/gid_map", itself(group));
 }
 
-int bind_read_only(const std::string& path) {
-  const mount_attributes attributes{attribute_read_only, 0, 0, 0};
-  if (::mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0 ||
-      ::syscall(call_mount_setattr, AT_FDCWD, path.c_str(), recursive, &attributes,
-                sizeof attributes) != 0)
-    return errno;
-  return 0;
+int bind(const std::string& path) {
+  return ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0 ? 0 : errno;
+}
+
+/// `flags`: `recursive`, or 0.
+int set_attributes(const std::string& path, const mount_attributes& attributes, unsigned flags) {
+  const auto done =
+      ::syscall(call_mount_setattr, AT_FDCWD, path.c_str(), flags, &attributes, sizeof attributes);
+  return done == 0 ? 0 : errno;
+}
+
+constexpr mount_attributes closed{attribute_read_only, 0, 0, 0};
+constexpr mount_attributes open_again{0, attribute_read_only, 0, 0};
+
+bool is_read_only(const std::string& path) {
+  struct statvfs info {};
+  return ::statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
+}
+
+/// Directories and regular files; devices take writes on a read-only mount, too.
+std::vector<std::string> worth_a_mount(const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  for (const auto& path : paths) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)) &&
+        !is_read_only(path))
+      out.push_back(path);
+  }
+  return out;
 }
 
 } // namespace
 
-int mount_read_only(const std::vector<std::string>& paths) {
-  std::vector<std::string> there;
-  for (const auto& path : paths)
-    if (auto real = real_path(path); !real.empty())
-      there.push_back(std::move(real));
-  if (there.empty())
-    return 0;
+int mount_apart(const std::vector<std::string>& writable,
+                const std::vector<std::string>& read_only) {
   const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
   if (const int failed = own_namespaces(); failed != 0)
     return failed;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return errno;
-  for (const auto& path : there)
-    if (const int failed = bind_read_only(path); failed != 0)
+  const auto opened = worth_a_mount(writable);
+  for (const auto& path : opened)
+    if (const int failed = bind(path); failed != 0)
       return failed;
-  // It may lie in one of them, and still be what is below the mount.
+  if (const int failed = set_attributes("/", closed, recursive); failed != 0)
+    return failed;
+  for (const auto& path : opened)
+    // What is mounted below it may have been read-only for ever.
+    if (set_attributes(path, open_again, recursive) != 0)
+      if (const int failed = set_attributes(path, open_again, 0); failed != 0)
+        return failed;
+  for (const auto& path : read_only) {
+    if (::access(path.c_str(), F_OK) != 0)
+      continue;
+    if (const int failed = bind(path); failed != 0)
+      return failed;
+    if (const int failed = set_attributes(path, closed, recursive); failed != 0)
+      return failed;
+  }
+  // It lies in one of the new mounts now, and would still be what is below.
   return !here || ::chdir(here.get()) == 0 ? 0 : errno;
 }
 
 bool can_have_own_mounts() {
   const pid_t child = ::fork();
   if (child == 0)
-    ::_exit(mount_read_only({"/usr"}) == 0 ? 0 : 1);
+    ::_exit(mount_apart({"/tmp"}, {"/usr"}) == 0 ? 0 : 1);
   int status = 1;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
