@@ -25,7 +25,8 @@ struct read_state {
   std::string kernel_id;
 };
 
-/// The named files of the kernel home; missing ones are left out of the reply.
+/// The named files of the kernel home; missing ones are left out of the reply, and one that cannot
+/// be read (too large, no regular file, no permission) does not keep the others from being read.
 struct read_kernel_files {
   std::string kernel_id;
   std::vector<std::string> names;
@@ -71,6 +72,7 @@ struct state_request : message {
 struct state_reply {
   std::string text;
   std::map<std::string, std::string> files;
+  std::map<std::string, error> unreadable{}; ///< of read_kernel_files, by name
 };
 
 } // namespace boyd

@@ -7,6 +7,7 @@
 #include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/perform.hpp"
 #include "boyd/tools/result_text.hpp"
+#include "boyd/tools/tree_print.hpp"
 #include "messages/message.hpp"
 
 #include <atomic>
@@ -85,6 +86,8 @@ struct run_tool {
 struct look_at_workspace {
   std::string workspace; ///< absolute
   std::vector<std::string> paths;
+  /// Also everything below it (tools::look_at_tree), but for what matches these globs.
+  std::optional<std::vector<std::string>> tree_without{};
 };
 
 /// File work on behalf of agents, apart from the state files, so that a slow mount in somebody's
@@ -102,6 +105,7 @@ struct workspace_reply {
   std::string text;            ///< content or hash
   tools::tool_outcome outcome; ///< of run_tool and keep_result
   std::vector<tools::file_print> prints;
+  std::optional<tools::tree_print> tree; ///< of look_at_workspace, when it was asked for
   /// Of read_configuration: valid, or why it is not. The reply itself is an error only when the
   /// file cannot be read.
   result<std::shared_ptr<const config::configuration>> configuration = nullptr;

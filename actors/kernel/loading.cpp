@@ -1,4 +1,5 @@
 #include "actors/kernel/state.hpp"
+#include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -197,8 +198,11 @@ void write_snapshots(self_pointer self) {
                          {"GOAL.md", "SOUL.md", "INIT.md", "SYSTEM_PROMPT.md"}};
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, std::move(read)},
                    [self](result<state_reply> r) {
-                     write_changed_snapshots(self,
-                                             r ? r->files : std::map<std::string, std::string>{});
+                     auto files = r ? std::move(r->files) : std::map<std::string, std::string>{};
+                     if (r)
+                       for (const auto& p : note_unreadable(r->unreadable, files))
+                         spdlog::warn("kernel {}: {}", self->state.settings->kernel_id, p);
+                     write_changed_snapshots(self, files);
                    });
 }
 

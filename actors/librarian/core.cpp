@@ -107,6 +107,21 @@ std::vector<std::string> sense_problems(const std::vector<config::sense>& senses
   return problems;
 }
 
+std::string unreadable_text(const std::string& name, const error& why) {
+  return "[" + name + " exists and cannot be read: " + why.what +
+         ". Do not act as if it were empty.]\n";
+}
+
+std::vector<std::string> note_unreadable(const std::map<std::string, error>& unreadable,
+                                         std::map<std::string, std::string>& files) {
+  std::vector<std::string> problems;
+  for (const auto& [name, why] : unreadable) {
+    files[name] = unreadable_text(name, why);
+    problems.push_back(name + " cannot be read: " + to_string(why));
+  }
+  return problems;
+}
+
 std::string join_memory(const std::map<std::string, std::string>& kernel_files) {
   std::string text;
   for (const auto* name : {"SOUL.md", "MEMORY.md"}) {

@@ -60,6 +60,14 @@ std::string render_senses(const std::vector<config::sense>& senses,
 std::vector<std::string> sense_problems(const std::vector<config::sense>& senses,
                                         const std::map<std::string, sense_memory>& memory);
 
+/// What stands in a prompt in the place of a file that cannot be read: an agent must not take it
+/// for an empty one.
+std::string unreadable_text(const std::string& name, const error& why);
+
+/// Puts that into `files` for each file that cannot be read; a sentence for each.
+std::vector<std::string> note_unreadable(const std::map<std::string, error>& unreadable,
+                                         std::map<std::string, std::string>& files);
+
 /// The text of {MEMORY}: SOUL.md (who the kernel is) before MEMORY.md, as far as they exist.
 std::string join_memory(const std::map<std::string, std::string>& kernel_files);
 

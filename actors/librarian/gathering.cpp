@@ -82,12 +82,18 @@ void read_files(pointer self, const gathering_ptr& g) {
       {}, read_kernel_files{g->kernel.kernel_id, {"GOAL.md", "MEMORY.md", "SOUL.md"}}};
   ask<state_reply>(self, self->state.state_writer, std::move(request),
                    [self, g](result<state_reply> r) {
+                     std::map<std::string, std::string> files;
                      if (r) {
-                       g->reply.goal = r->files["GOAL.md"];
-                       g->reply.memory = join_memory(r->files);
+                       files = std::move(r->files);
+                       for (auto& p : note_unreadable(r->unreadable, files))
+                         g->reply.problems.push_back(std::move(p));
                      } else {
+                       for (const char* name : {"GOAL.md", "MEMORY.md"})
+                         files[name] = unreadable_text(name, r.error());
                        g->reply.problems.push_back("goal and memory: " + to_string(r.error()));
                      }
+                     g->reply.goal = files["GOAL.md"];
+                     g->reply.memory = join_memory(files);
                      one_done(self, g);
                    });
 }

@@ -238,8 +238,10 @@ result<state_reply> state_session::carry_out(home& h, const read_kernel_files& w
     auto text = h.files->read(name);
     if (text)
       reply.files[name] = std::move(*text);
+    else if (text.error().code == errc::invalid_argument)
+      return fail(std::move(text.error())); // the name, not the file
     else if (text.error().code != errc::not_found)
-      return fail(std::move(text.error()));
+      reply.unreadable.emplace(name, std::move(text.error()));
   }
   return reply;
 }

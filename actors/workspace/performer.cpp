@@ -7,9 +7,16 @@
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/file_system.hpp"
+#include "boyd/state/document.hpp"
+#include "boyd/state/reducer.hpp"
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -181,7 +188,36 @@ result<void> workspace_session::write_new(const std::string& path, const std::st
   return {};
 }
 
+/// A program of the same user may change them (Landlock does not know chmod): others could then
+/// read or write what the node believes, or the node itself would not get at its rows after a
+/// restart.
+void workspace_session::look_at_modes() {
+  constexpr unsigned others = 077;
+  constexpr unsigned own_file = 0600;
+  constexpr unsigned own_directory = 0700;
+  std::string notice;
+  for (const char* name : {"", "/boyd.db", "/boyd.db-wal", "/run", "/kernel", "/knowledge"}) {
+    const auto path = context_->home + name;
+    const auto info = context_->ports.files->stat(path);
+    if (!info || (info->kind != file_kind::regular && info->kind != file_kind::directory))
+      continue;
+    const auto own = info->kind == file_kind::directory ? own_directory : own_file;
+    if ((info->mode & others) == 0 && (info->mode & own) == own)
+      continue;
+    std::array<char, 16> text{};
+    std::snprintf(text.data(), text.size(), "%04o", info->mode);
+    notice += (notice.empty() ? "" : "; ") + path + " has mode " + text.data() +
+              ((info->mode & others) != 0 ? " and is open to other users: chmod "
+                                          : " and is closed to the node: chmod ") +
+              (own == own_directory ? "0700 " : "0600 ") + path;
+  }
+  if (!notice.empty() && notice != health_.notice)
+    spdlog::warn("workspace: {}", notice);
+  health_.notice = std::move(notice);
+}
+
 void workspace_session::probe() {
+  look_at_modes();
   if (!health_.ok)
     note(files::try_writing(*context_->ports.files, failed_in_), failed_in_ + "/");
 }
@@ -318,6 +354,34 @@ result<workspace_reply> workspace_session::carry_out(const run_tool& what) {
   return reply;
 }
 
+namespace {
+
+/// STATE.md without what Boyd writes there with every cycle: its block, and lines of its own.
+std::string agents_state(const std::string& content) {
+  const auto theirs = state::agents_part(state::merge_recent_actions(content, {}, 0));
+  std::string out;
+  for (const auto line : split(theirs, '\n'))
+    if (const auto text = trim(line);
+        !text.empty() && text != "(none yet)" && text != "## recent_actions")
+      out.append(line).append("\n");
+  return out;
+}
+
+/// In a kernel's home Boyd commits, and writes to STATE.md: neither is an agent's doing.
+tools::tree_options tree_options_of(const node_context& context, const look_at_workspace& what) {
+  tools::tree_options options;
+  options.unbound = *what.tree_without;
+  if (!what.workspace.starts_with(context.kernel_home("")))
+    return options;
+  options.own = {".git"};
+  options.part = [](std::string_view where, std::string content) {
+    return where == "STATE.md" || where == "STATE.md.bak" ? agents_state(content) : content;
+  };
+  return options;
+}
+
+} // namespace
+
 result<workspace_reply> workspace_session::carry_out(const look_at_workspace& what) {
   const auto& ports = context_->ports;
   if (!ports.workspaces)
@@ -327,6 +391,13 @@ result<workspace_reply> workspace_session::carry_out(const look_at_workspace& wh
     return fail(std::move(prints.error()));
   workspace_reply reply;
   reply.prints = std::move(*prints);
+  if (what.tree_without) {
+    auto tree =
+        tools::look_at_tree(*ports.workspaces, what.workspace, tree_options_of(*context_, what));
+    if (!tree)
+      return fail(std::move(tree.error()));
+    reply.tree = std::move(*tree);
+  }
   return reply;
 }
 

@@ -34,7 +34,8 @@ class workspace_session {
 
   void perform(std::vector<job<workspace_request, workspace_reply>>& batch);
 
-  /// After a write that failed: whether its directory takes a file again.
+  /// Whether the home is the node's user's alone, still; and after a write that failed whether its
+  /// directory takes a file again.
   void probe();
 
   /// Degraded while private files cannot be written.
@@ -56,6 +57,7 @@ class workspace_session {
 
   result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);
+  void look_at_modes();
   void note(const result<void>& written, const std::string& path);
 
   node_context_ptr context_;

@@ -235,6 +235,7 @@ kernels:
         prompt: p
         executor: {type: chat, provider: local, fallback: [{provider: local}]}
         tools: [write_file]
+        require: [tool_action]
         policy:
           rules:
             - {tool: write_file, decision: allow}
@@ -246,7 +247,7 @@ kernels:
   CHECK_THAT(said.out, Contains("valid, 1 kernel, 1 agent"));
   CHECK_THAT(said.err,
              Contains("warning: " + dir.file("boyd.yaml") +
-                      ":13:15: kernels[0].agents[0].policy.rules[1]: this rule is never reached") &&
+                      ":14:15: kernels[0].agents[0].policy.rules[1]: this rule is never reached") &&
                  Contains("executor.fallback[0]: it names local/m") &&
                  Contains("expected the narrower rule above the wider one"));
   auto json = asked;
@@ -256,7 +257,7 @@ kernels:
   CHECK(told["findings"].empty());
   REQUIRE(told["warnings"].size() == 2);
   CHECK(told["warnings"][1]["key"] == "kernels[0].agents[0].policy.rules[1]");
-  CHECK(told["warnings"][1]["line"] == 13);
+  CHECK(told["warnings"][1]["line"] == 14);
 }
 
 TEST_CASE("init inside another work tree is refused and leaves nothing", "[e2e]") {

@@ -20,10 +20,14 @@
 #include "boyd/queue/spool.hpp"
 #include "boyd/state/untold.hpp"
 #include "boyd/state/versioned_store.hpp"
+#include "boyd/tools/definitions.hpp"
+#include "boyd/tools/policy.hpp"
 #include "commands.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 #include <sys/stat.h>
@@ -192,6 +196,7 @@ class doctor {
       return add("kernels", "warn", "not looked at: the configuration does not load", mend_first);
     for (const auto& k : settings_->kernels) {
       const auto path = where_.kernel_home(k.kernel_id);
+      instructions(k);
       auto repository = ports_.repositories->open(path, {k.author_name, k.author_email});
       if (!repository) {
         add("kernel " + k.kernel_id, "fail", repository.error().what + " (" + path + ")",
@@ -209,6 +214,32 @@ class doctor {
       if (head)
         work_tree(**repository, k.kernel_id, path);
     }
+  }
+
+  /// Files that agents may write and that become the instructions of all.
+  void instructions(const config::kernel& k) {
+    std::string open;
+    for (const std::string file : {"SOUL.md", "GOAL.md"})
+      if (std::ranges::find(k.protected_files, file) == k.protected_files.end())
+        open += (open.empty() ? "" : " and ") + file;
+    std::string writers;
+    bool talks = false;
+    for (const auto& a : k.agents) {
+      const auto* chat = std::get_if<config::chat_executor>(&a.run);
+      talks = talks || (a.enabled && chat != nullptr);
+      const bool writes =
+          chat == nullptr || (chat->workspace.empty() &&
+                              (tools::is_listed(std::string(tools::write_file_name), a.tools) ||
+                               tools::is_listed(std::string(tools::run_command_name), a.tools)));
+      if (a.enabled && writes)
+        writers += (writers.empty() ? "" : ", ") + a.agent_id;
+    }
+    if (talks && !open.empty() && !writers.empty())
+      add("kernel " + k.kernel_id, "warn",
+          "the system message of all its chat agents has " + open +
+              ", which these agents may write: " + writers,
+          "unless it is meant: protected_files: [SOUL.md, GOAL.md] of the kernel in " +
+              where_.config_path);
   }
 
   /// What the next commit would meet.
@@ -356,6 +387,13 @@ class doctor {
       schema();
   }
 
+  /// What the running node's servers of tools have changed.
+  void tools_of_node(const json& status) {
+    for (const auto& h : rows_of(status, "health"))
+      if (const auto notice = text_of(h, "notice"); text_of(h, "name") == "mcp" && !notice.empty())
+        add("tools", "warn", notice, "look at them: boyd tools ls");
+  }
+
   /// What the running node works with, whatever the configuration says by now; empty: nothing runs,
   /// or it does not answer.
   json status_of_node() const {
@@ -369,6 +407,7 @@ class doctor {
   void store() {
     const auto status = status_of_node();
     unfinished_of_node(status);
+    tools_of_node(status);
     const auto of_node = text_of(part_of(status, "node"), "store");
     if (of_node == "sqlite")
       return store_of_node(status);
@@ -480,13 +519,23 @@ class doctor {
     add("sandbox", confines ? "ok" : "warn",
         exec::describe(can) + (confines ? "" : ": files are not confined"),
         confines ? "" : "install bubblewrap, or use a kernel with Landlock");
+    std::map<std::string, std::string> lacking; // by what is not enforced: for whom
     each_agent([&](const config::kernel& k, const config::agent& a) {
       process_spec any;
-      const auto made = exec::confine(any, a.sandbox, can, {}, {});
+      exec::sandbox_places places;
+      places.writable = {where_.kernel_home(k.kernel_id)};
+      places.read_only = exec::read_only_for_agents(*settings_, where_.home);
+      const auto who = k.kernel_id + "/" + a.agent_id;
+      const auto made = exec::confine(any, a.sandbox, can, places, {});
       if (!made)
-        add("sandbox", "fail", k.kernel_id + "/" + a.agent_id + ": " + made.error().what,
-            made.error().next);
+        return add("sandbox", "fail", who + ": " + made.error().what, made.error().next);
+      for (const auto& lack : made->lacking)
+        lacking[lack] += (lacking[lack].empty() ? "" : ", ") + who;
     });
+    for (const auto& [lack, agents] : lacking)
+      add("sandbox", "warn", "not enforced for " + agents + ": " + lack,
+          can.bubblewrap.empty() ? "install bubblewrap, or give them a user of their own"
+                                 : "sandbox.mode: auto takes bubblewrap where it can");
   }
 
   /// Where agents work: a run in a directory that is not there fails.
