@@ -13,6 +13,7 @@
 #include "boyd/tools/describe.hpp"
 #include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/policy.hpp"
+#include "boyd/tools/tree_print.hpp"
 
 #include <caf/send.hpp>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,10 @@ namespace {
 
 using json = nlohmann::json;
 
+/// Between the reason and what a person should know besides: what is not part of the request, and
+/// what has changed since one that was approved.
+constexpr const char* not_bound = "; the contents are not bound: ";
+constexpr const char* asked_anew = "; asked anew, for these files changed after the approval: ";
 /// Files that cannot be read for so long are not asked about: their disk hangs.
 constexpr milliseconds look_patience = 2min;
 
@@ -63,6 +68,7 @@ void record(self_pointer self, std::uint64_t number, const char* what, const sto
 struct meeting {
   std::vector<std::string> paths; ///< absolute, below the workspace
   bool replaces = false;          ///< the one path is a file that is written
+  bool all = false;               ///< whatever is in the workspace: it is a command
 };
 
 /// The file that is written, or those that a command's words name.
@@ -82,7 +88,7 @@ meeting met_by(self_pointer self, const model::tool_call& call) {
     else
       words.args.assign(command->argv.begin() + 1, command->argv.end());
     const auto cwd = workspace_path(workspace, command->cwd);
-    return {mcp::named_paths(words, workspace + "/" + cwd.value_or("."), workspace), false};
+    return {mcp::named_paths(words, workspace + "/" + cwd.value_or("."), workspace), false, true};
   }
   if (call.name != tools::write_file_name)
     return {};
@@ -92,12 +98,53 @@ meeting met_by(self_pointer self, const model::tool_call& call) {
 struct looked {
   std::string hash;                  ///< of all; empty: nothing is met
   std::optional<std::string> before; ///< tools::permission::before
+  std::vector<tools::file_print> prints{};
+  std::string words{};   ///< what of the contents is bound, for the person; empty: no command
+  std::string unbound{}; ///< why the workspace as a whole is not; empty: it is
 };
+
+/// Names of a list that is too long to be shown.
+constexpr std::size_t most_named = 10;
+
+std::string named(const std::vector<std::string>& all) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i)
+    out += (i == 0 ? "" : ", ") + tools::visible_text(all[i]);
+  return all.size() > most_named ? out + " and " + std::to_string(all.size() - most_named) + " more"
+                                 : out;
+}
+
+/// What a person is told of the contents that a command may meet.
+void tell_contents(looked& out, const tools::tree_print& tree) {
+  if (!tree.too_much.empty()) {
+    out.unbound = "the workspace has " + tree.too_much;
+    out.words = "CONTENTS NOT BOUND: " + out.unbound +
+                ". Only the files that the command names are looked at: another program may run "
+                "than you can see now (policy.approval.unbound leaves build output out)\n\n";
+    return;
+  }
+  // No figures: the words are part of what is approved, and STATE.md grows with each cycle.
+  out.words =
+      "contents: all files of the workspace belong to this approval; when one changes, it is "
+      "void\n";
+  if (!tree.outside.empty())
+    out.words += "NOT BOUND, for it leads out of the workspace or is closed to agents: " +
+                 named(tree.outside) + "\n";
+  out.words += "\n";
+}
 
 result<looked> looked_of(const meeting& what, const result<workspace_reply>& r) {
   if (!r)
     return fail(r.error());
-  looked out{tools::hash_of(r->prints), std::nullopt};
+  looked out;
+  out.prints = r->prints;
+  if (r->tree) {
+    tell_contents(out, *r->tree);
+    if (out.unbound.empty())
+      out.prints.insert(out.prints.end(), r->tree->prints.begin(), r->tree->prints.end());
+  }
+  out.hash = std::string(out.unbound.empty() ? std::string_view() : queue::unbound_mark) +
+             tools::hash_of(out.prints);
   if (!what.replaces)
     return out;
   const auto& print = r->prints.front();
@@ -113,9 +160,11 @@ result<looked> looked_of(const meeting& what, const result<workspace_reply>& r) 
 template <class Done>
 void look_before(self_pointer self, const model::tool_call& call, Done done) {
   auto what = met_by(self, call);
-  if (what.paths.empty())
+  if (what.paths.empty() && !what.all)
     return done(result<looked>(looked{}));
   look_at_workspace look{workspace_of(self->state.order), what.paths};
+  if (what.all)
+    look.tree_without = agent_now(self->state.order)->policy.approval.unbound;
   ask<workspace_reply>(
       self, self->state.order.services.workspace, workspace_request{{}, std::move(look)},
       [what, done](const result<workspace_reply>& r) { done(looked_of(what, r)); }, look_patience);
@@ -174,6 +223,19 @@ std::string forbidden_now(self_pointer self, const model::tool_call& call) {
   return d.what == config::policy_decision::deny ? d.reason : std::string();
 }
 
+/// What is not as it was when the person was asked, in words.
+std::vector<std::string> changes_since(self_pointer self,
+                                       const std::vector<tools::file_print>& now) {
+  const auto begin = workspace_of(self->state.order) + "/";
+  auto paths = tools::changed_paths(self->state.asked->met, now);
+  for (auto& path : paths)
+    if (path.starts_with(begin))
+      path.erase(0, begin.size());
+  std::ranges::sort(paths);
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
 void use(self_pointer self, const store::approval& row) {
   auto& s = self->state;
   s.asked->row = row;
@@ -187,11 +249,14 @@ void use(self_pointer self, const store::approval& row) {
       return answer(self, present.asked->step, false,
                     "what it is about to meet cannot be looked at: " + to_string(before.error()));
     present.asked->before = std::move(before->before);
+    present.asked->changed = changes_since(self, before->prints);
+    if (!before->words.empty())
+      present.bound = bound_command{present.asked->step, before->hash, before->prints};
     // Made anew from what is about to be done.
     const auto& call = present.asked->call;
-    const auto matter =
-        matter_of(self, call, std::move(before->hash),
-                  tools::show_call(call.name, call.arguments, present.secrets).text);
+    const auto matter = matter_of(
+        self, call, std::move(before->hash),
+        before->words + tools::show_call(call.name, call.arguments, present.secrets).text);
     const auto& approved = *present.asked->row;
     self->send(present.order.services.approvals,
                approval_use_request{
@@ -218,25 +283,76 @@ void ask_person(self_pointer self, const exec::effect::ask_person& question) {
   auto shown = tools::show_call(question.call.name, question.call.arguments, s.secrets);
   if (!shown.refused.empty())
     return answer(self, question.step, false, shown.refused);
-  look_before(self, question.call,
-              [self, wish = s.asked->wish, text = std::move(shown.text)](result<looked> before) {
-                if (!is_asked(self, wish))
-                  return;
-                auto& present = *self->state.asked;
-                if (!before)
-                  return answer(self, present.step, false,
-                                "what it is about to meet cannot be looked at: " +
-                                    to_string(before.error()));
-                auto matter = matter_of(self, present.call, std::move(before->hash), text);
-                if (matter.shown.size() > queue::most_shown_bytes)
-                  return answer(self, present.step, false,
-                                "a person would have to read " +
-                                    std::to_string(matter.shown.size()) +
-                                    " bytes to decide about this; at most " +
-                                    std::to_string(queue::most_shown_bytes) +
-                                    " are asked for: make it in smaller steps");
-                send_wish(self, std::move(matter));
-              });
+  look_before(
+      self, question.call,
+      [self, wish = s.asked->wish, text = std::move(shown.text)](result<looked> before) {
+        if (!is_asked(self, wish))
+          return;
+        auto& present = *self->state.asked;
+        if (!before)
+          return answer(self, present.step, false,
+                        "what it is about to meet cannot be looked at: " +
+                            to_string(before.error()));
+        present.met = before->prints;
+        if (!before->unbound.empty())
+          present.reason += not_bound + before->unbound;
+        auto matter = matter_of(self, present.call, std::move(before->hash), before->words + text);
+        if (matter.shown.size() > queue::most_shown_bytes)
+          return answer(self, present.step, false,
+                        "a person would have to read " + std::to_string(matter.shown.size()) +
+                            " bytes to decide about this; at most " +
+                            std::to_string(queue::most_shown_bytes) +
+                            " are asked for: make it in smaller steps");
+        send_wish(self, std::move(matter));
+      });
+}
+
+namespace {
+
+/// The workspace of a command that a person decides about may change for ever.
+constexpr int most_asked_again = 3;
+
+/// Only about a command: a file that has changed is for the model to read again.
+bool may_ask_anew(const executor_state& s) {
+  return s.bound && !s.asked->changed.empty() && s.asked->asked_again < most_asked_again;
+}
+
+/// What was approved is not what is there now: the person decides about that, too.
+void ask_anew(self_pointer self) {
+  const auto earlier = *self->state.asked;
+  auto reason = earlier.reason.substr(0, earlier.reason.find(not_bound));
+  reason.erase(std::min(reason.find(asked_anew), reason.size()));
+  ask_person(self,
+             {earlier.step, earlier.call, std::move(reason) + asked_anew + named(earlier.changed)});
+  if (self->state.asked)
+    self->state.asked->asked_again = earlier.asked_again + 1;
+}
+
+} // namespace
+
+void check_bound(self_pointer self, std::uint64_t step, const model::tool_call& call,
+                 std::function<void()> start) {
+  look_before(self, call, [self, step, start = std::move(start)](const result<looked>& now) {
+    const auto& bound = self->state.bound;
+    if (self->state.over || !bound || bound->step != step)
+      return;
+    if (now && now->hash == bound->hash) {
+      self->state.bound.reset();
+      return start();
+    }
+    const auto what =
+        now ? "files have changed since a person approved the command: " +
+                  named(tools::changed_paths(bound->met, now->prints))
+            : "what it is about to meet cannot be looked at: " + to_string(now.error());
+    self->state.bound.reset();
+    executing::step(self, [&](exec::attempt_core& core, steady_time at) {
+      return core.on_talk(
+          [&](exec::chat_loop& loop) {
+            return loop.on_tool_result(step, what + "; nothing was run", true);
+          },
+          at);
+    });
+  });
 }
 
 void on_approval_answer(self_pointer self, const approval_answer& m) {
@@ -258,6 +374,8 @@ void on_approval_answer(self_pointer self, const approval_answer& m) {
     return answer(self, number, true, m.why);
   case approval_word::denied:
     record(self, number, "denied", row, m.why);
+    if (may_ask_anew(self->state))
+      return ask_anew(self);
     return answer(self, number, false, m.why);
   case approval_word::held:
     record(self, number, "held", row, m.why);
@@ -275,6 +393,8 @@ void on_approval_answer(self_pointer self, const approval_answer& m) {
 void forget_question(self_pointer self, std::uint64_t number) {
   if (self->state.asked && self->state.asked->step == number)
     self->state.asked.reset();
+  if (self->state.bound && self->state.bound->step == number)
+    self->state.bound.reset();
 }
 
 void end_approvals(self_pointer self) {

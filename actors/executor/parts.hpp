@@ -9,6 +9,7 @@
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/worktrees.hpp"
 #include "boyd/tools/definitions.hpp"
+#include "boyd/tools/file_prints.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -90,7 +91,17 @@ struct asked_action {
   std::optional<store::approval> row; ///< that was approved
   /// Of a file that would be replaced: what is there, for tools::permission.
   std::optional<std::string> before{};
-  bool ends_run = false; ///< when nobody decides
+  bool ends_run = false;                ///< when nobody decides
+  std::vector<tools::file_print> met{}; ///< what it would have met when it was asked about
+  std::vector<std::string> changed{};   ///< of that, since then
+  int asked_again = 0;                  ///< so often it had changed before it could be used
+};
+
+/// A command that a person allowed, and what it may meet.
+struct bound_command {
+  std::uint64_t step = 0;
+  std::string hash;
+  std::vector<tools::file_print> met;
 };
 
 /// Told why the record could not be written, if so.
@@ -149,7 +160,8 @@ struct executor_state {
   std::optional<asked_action> asked;
   /// The step that a person allowed last, and asked_action::before of it.
   std::optional<std::pair<std::uint64_t, std::string>> replaces;
-  bool has_asked = false; ///< there may be something to withdraw
+  std::optional<bound_command> bound; ///< the command that a person allowed last
+  bool has_asked = false;             ///< there may be something to withdraw
   std::optional<run_tree> tree;
   std::optional<run_outcome> closing;       ///< waits for the worktree's end
   std::vector<mcp_tool> server_tools;       ///< tools of servers that this run may be told of
@@ -258,10 +270,11 @@ void leave_turns(self_pointer self);
 /// The agent as it is configured now.
 std::shared_ptr<const config::agent> agent_now(const run_order& order);
 /// As the agent's `sandbox` says; `writable` and `readable` are what this program needs besides.
-/// What is in force is noted. An error: it must not be started.
+/// What is in force is noted. `closed`: sandbox_places::closed. An error: it must not be started.
 result<void> put_into_sandbox(self_pointer self, process_spec& process,
                               std::vector<std::string> writable,
-                              std::vector<std::string> readable = {});
+                              std::vector<std::string> readable = {},
+                              std::vector<std::string> closed = {});
 /// Into the run's usage; what its programs left in their temporary directory is removed.
 void tell_sandbox(self_pointer self, run_outcome& outcome);
 
@@ -279,6 +292,10 @@ void ask_person(self_pointer self, const exec::effect::ask_person& question);
 void on_approval_answer(self_pointer self, const approval_answer& m);
 /// The conversation does not wait for it any more.
 void forget_question(self_pointer self, std::uint64_t number);
+/// A command that a person allowed is about to start: `start` when all that it may meet is still
+/// what was approved; else the step is answered.
+void check_bound(self_pointer self, std::uint64_t step, const model::tool_call& call,
+                 std::function<void()> start);
 /// The run is over: what it asked is withdrawn.
 void end_approvals(self_pointer self);
 

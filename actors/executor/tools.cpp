@@ -136,6 +136,10 @@ void run_tool(self_pointer self, const exec::effect::run_tool& e) {
   const auto call = tools::read_call(e.call.name, e.call.arguments);
   if (!call)
     return answer(self, e.step, tools::failed_outcome(call.error()));
+  if (const auto* command = std::get_if<tools::run_command_call>(&*call);
+      command != nullptr && self->state.bound && self->state.bound->step == e.step)
+    return check_bound(self, e.step, e.call,
+                       [self, step = e.step, what = *command] { run_command(self, step, what); });
   if (const auto* command = std::get_if<tools::run_command_call>(&*call))
     return run_command(self, e.step, *command);
   run_file_tool(self, e.step, *call);

@@ -133,6 +133,7 @@ action_policy policy_of(const tree& t) {
   out.approval.expires = duration(approval, "expires");
   out.approval.wait = duration(approval, "wait");
   out.approval.ends_run = text(approval, "then") == "end";
+  out.approval.unbound = texts(approval, "unbound");
   return out;
 }
 

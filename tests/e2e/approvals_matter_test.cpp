@@ -25,6 +25,15 @@ TEST_CASE("case 50 patch-base-moved: what would be met has changed after the app
     CHECK(approval(home, id)["before_sha256"].get<std::string>().size() == 64);
     write_file(home.file("kernel/default/deploy.sh"), "echo exchanged >> effects\n");
     CHECK(home.run({"approvals", "approve", id}).code == 0);
+    std::string again;
+    REQUIRE(wait_until([&] {
+      const auto items = home.run({"approvals", "ls", "--json"}).json()["items"];
+      if (items.size() != 1 || items[0]["approval_id"] == id)
+        return false;
+      again = items[0]["approval_id"];
+      return true;
+    }));
+    CHECK(home.run({"approvals", "reject", again}).code == 0);
     CHECK(n.end_of_cycle().code == 0);
     CHECK(effects(home).empty());
     CHECK(approval(home, id)["state"] == "voided");

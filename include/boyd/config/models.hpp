@@ -104,6 +104,8 @@ struct approval_terms {
   milliseconds expires = std::chrono::hours{24}; ///< how long a person may decide and it be used
   milliseconds wait = 5min;                      ///< how long the run waits
   bool ends_run = false; ///< nobody decided in time: the run ends; false: the action is denied
+  /// Globs of paths below the workspace whose contents the approval of a command does not bind.
+  std::vector<std::string> unbound{};
 
   bool operator==(const approval_terms&) const = default;
 };

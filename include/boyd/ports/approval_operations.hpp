@@ -31,7 +31,8 @@ struct approval_matter {
   std::string tool;
   std::string arguments_sha256; ///< of the arguments, byte for byte
   std::string workspace;        ///< absolute
-  /// Of the file that would be replaced, as it was when the person was asked; empty: there is none.
+  /// Of the file that would be replaced, or of all files that a command may meet, as they were when
+  /// the person was asked (queue::unbound_mark); empty: there are none.
   std::string before_sha256;
   std::string shown; ///< what a person reads: all of the arguments, secrets redacted
 

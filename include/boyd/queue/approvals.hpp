@@ -15,6 +15,9 @@ namespace boyd::queue {
 inline constexpr std::size_t most_shown_bytes = std::size_t{128} << 10;
 /// Of any other text of a request.
 inline constexpr std::size_t most_approval_text = 4096;
+/// approval_matter::before_sha256 begins with it where only the files that a command names are
+/// bound, not all of the workspace.
+inline constexpr std::string_view unbound_mark = "unbound:";
 /// Open requests of one database.
 inline constexpr std::uint64_t most_open_approvals = 10'000;
 /// Lines of one request's trail; further attempts are counted.
