@@ -83,6 +83,7 @@ constexpr route routes[] = {
     {"GET", "/api/v1/why", get_why, "kernel agent at"},
     {"GET", "/api/v1/plan", get_plan, "kernel"},
     {"GET", "/api/v1/cost", get_cost, "by from to kernel"},
+    {"POST", "/api/v1/cost/release", release_cost, "", "id used_tokens used_cost reason force"},
     {"GET", "/api/v1/providers", list_providers},
     {"GET", "/api/v1/approvals", list_approvals, "kernel state limit"},
     {"GET", "/api/v1/tools", list_tools, "server connect wait"},

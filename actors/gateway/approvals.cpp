@@ -8,6 +8,7 @@
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/tools/describe.hpp"
+#include "boyd/tools/tree_print.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -35,6 +36,7 @@ json row_json(const store::approval& a) {
           {"held", a.held},
           {"reason", a.reason},
           {"hash", a.hash},
+          {"contents_bound", !a.matter.before_sha256.starts_with(queue::unbound_mark)},
           {"node_id", a.node_id},
           {"created_at", to_json(std::optional(a.created_at))},
           {"expires_at", to_json(std::optional(a.expires_at))},
@@ -113,17 +115,10 @@ std::string shown_id(const std::string& id) {
   return tools::visible_text(cut_characters(id, longest_id));
 }
 
-/// Only a person decides: not the node's own children, and nobody of whom nothing is known.
-bool may_decide(const exchange& x) {
-  return x.request.caller && x.request.caller->barred.empty();
-}
-
 /// An attempt of somebody who may not decide: refused, and a line of the request's trail.
 void turn_away(const exchange_ptr& x, const std::string& id, bool approve) {
   const auto& caller = x->request.caller;
-  const auto why = caller ? caller->barred : std::string("nobody knows who asks");
-  const error no{errc::refused, "only a person may decide: " + why, id,
-                 "run it from a shell of your own, not from a program that Boyd started"};
+  const auto no = not_a_person(*x, id);
   const auto by = caller && !caller->name.empty() ? caller->name : std::string("somebody unknown");
   spdlog::warn("approvals: {} of {} by {} is refused: {}", approve ? "approve" : "reject",
                shown_id(id), by, no.what);
@@ -144,10 +139,6 @@ void turn_away(const exchange_ptr& x, const std::string& id, bool approve) {
                           x->fail_with(no); // what the trail lacks stands in the log
                         });
             });
-}
-
-bool holds_secret(const exchange& x, const std::string& note) {
-  return config::redact_text(note, x.self->state.parts.configuration->secrets) != note;
 }
 
 void decide(const exchange_ptr& x, const std::string& id, bool approve) {
@@ -186,6 +177,22 @@ void decide(const exchange_ptr& x, const std::string& id, bool approve) {
 }
 
 } // namespace
+
+bool may_decide(const exchange& x) {
+  return x.request.caller && x.request.caller->barred.empty();
+}
+
+bool holds_secret(const exchange& x, const std::string& note) {
+  return config::redact_text(note, x.self->state.parts.configuration->secrets) != note;
+}
+
+error not_a_person(const exchange& x, const std::string& where) {
+  const auto& caller = x.request.caller;
+  return {errc::refused,
+          "only a person may decide: " +
+              (caller ? caller->barred : std::string("nobody knows who asks")),
+          where, "run it from a shell of your own, not from a program that Boyd started"};
+}
 
 void list_approvals(exchange_ptr x) {
   store::list_approvals op;

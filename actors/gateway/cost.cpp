@@ -20,6 +20,8 @@ namespace {
 using store::sum_spend;
 
 constexpr std::size_t most_rows = 1000;
+/// Open reservations that are listed.
+constexpr std::size_t most_reservations = 200;
 /// Rows from which the total is made: more days than anybody keeps.
 constexpr std::size_t most_days = 4000;
 /// Days that are shown by themselves when nobody says which: this one and those before it.
@@ -62,16 +64,30 @@ sum_spend::row total_of(const std::vector<sum_spend::row>& rows) {
   return all;
 }
 
+constexpr const char* by_call = "call";
+
+/// What `by` says; an error is answered, and nothing returned. Each call by itself is no sum.
+std::optional<sum_spend::group> group_of(exchange& x, const std::string& by) {
+  if (by == by_call)
+    return sum_spend::group::agent;
+  const auto* const known = std::ranges::find(groups, by, [](const auto& g) { return g.first; });
+  if (known != groups.end())
+    return known->second;
+  x.fail_with({errc::invalid_argument, "by cannot be " + by, "by", "agent, model, day or call"});
+  return std::nullopt;
+}
+
+std::string by_of(const exchange& x) {
+  return x.query("by").empty() ? std::string("agent") : x.query("by");
+}
+
 /// What is asked for; an error is answered, and nothing returned.
 std::optional<sum_spend> question_of(exchange& x) {
-  const auto by = x.query("by").empty() ? std::string("agent") : x.query("by");
-  const auto* const known = std::ranges::find(groups, by, [](const auto& g) { return g.first; });
-  if (known == groups.end()) {
-    x.fail_with({errc::invalid_argument, "by cannot be " + by, "by", "agent, model or day"});
+  const auto group = group_of(x, by_of(x));
+  if (!group)
     return std::nullopt;
-  }
   sum_spend q;
-  q.by = known->second;
+  q.by = *group;
   q.kernel_id = x.query("kernel");
   q.limit = most_rows;
   const auto now = x.self->state.parts.context->ports.clock->now();
@@ -93,6 +109,36 @@ std::optional<sum_spend> question_of(exchange& x) {
     return std::nullopt;
   }
   return q;
+}
+
+/// `listed`: of what each call is asked for, all calls; else the open ones.
+void answer_cost(const exchange_ptr& x, const sum_spend& q, const std::vector<sum_spend::row>& rows,
+                 const sum_spend::row& total, store::list_spend::reply listed) {
+  const bool each = by_of(*x) == by_call;
+  const bool more = !each && listed.size() > most_reservations;
+  if (more)
+    listed.pop_back();
+  json items = json::array();
+  for (const auto& row : rows)
+    if (!each)
+      items.push_back(row_json(row));
+  describe_calls(x, std::move(listed),
+                 [x, q, total, each, more, items](result<json> calls) mutable {
+                   if (!calls)
+                     return x->fail_with(calls.error());
+                   json open = json::array();
+                   for (const auto& c : *calls)
+                     if (c["open_calls"] == 1)
+                       open.push_back(c);
+                   x->reply("cost", {{"by", by_of(*x)},
+                                     {"from", q.from_day},
+                                     {"to", q.to_day},
+                                     {"kernel_id", q.kernel_id},
+                                     {"items", each ? std::move(*calls) : std::move(items)},
+                                     {"total", counts_json(total)},
+                                     {"reservations", std::move(open)},
+                                     {"more_reservations", more}});
+                 });
 }
 
 json limit_json(std::int64_t used, std::int64_t limit) {
@@ -161,29 +207,27 @@ void get_cost(exchange_ptr x) {
   auto days = *q;
   days.by = sum_spend::group::day;
   days.limit = most_days;
+  store::list_spend calls;
+  calls.from_day = q->from_day;
+  calls.to_day = q->to_day;
+  calls.kernel_id = q->kernel_id;
+  calls.open_only = by_of(*x) != by_call;
+  calls.limit = calls.open_only ? most_reservations + 1 : most_rows; // one more: are there more?
   store_request request;
   request.operations.emplace_back(*q);
   request.operations.emplace_back(days);
-  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
-                   [x, q](result<store_reply> r) {
-                     if (!r)
-                       return x->fail_with(r.error());
-                     const auto rows = reply_of<sum_spend>(r->values[0]);
-                     const auto all = reply_of<sum_spend>(r->values[1]);
-                     if (!rows || !all)
-                       return x->fail_with(rows ? all.error() : rows.error());
-                     json items = json::array();
-                     for (const auto& row : *rows)
-                       items.push_back(row_json(row));
-                     const auto* const by =
-                         std::ranges::find(groups, q->by, [](const auto& g) { return g.second; });
-                     x->reply("cost", {{"by", by->first},
-                                       {"from", q->from_day},
-                                       {"to", q->to_day},
-                                       {"kernel_id", q->kernel_id},
-                                       {"items", std::move(items)},
-                                       {"total", counts_json(total_of(*all))}});
-                   });
+  request.operations.emplace_back(calls);
+  ask<store_reply>(
+      x->self, x->self->state.parts.store, std::move(request), [x, q](result<store_reply> r) {
+        if (!r)
+          return x->fail_with(r.error());
+        const auto rows = reply_of<sum_spend>(r->values[0]);
+        const auto all = reply_of<sum_spend>(r->values[1]);
+        auto listed = reply_of<store::list_spend>(r->values[2]);
+        if (!rows || !all || !listed)
+          return x->fail_with(!rows ? rows.error() : !all ? all.error() : listed.error());
+        answer_cost(x, *q, *rows, total_of(*all), std::move(*listed));
+      });
 }
 
 json budgets_json(const gateway_parts& p, const survey& all) {
@@ -196,6 +240,20 @@ json budgets_json(const gateway_parts& p, const survey& all) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+json reservations_json(const survey& all) {
+  store::usage_counts held;
+  std::optional<utc_time> oldest;
+  for (const auto& c : all.reservations) {
+    held.input += c.counts.tokens();
+    held.cost += c.counts.cost;
+    oldest = std::min(oldest.value_or(c.created_at), c.created_at);
+  }
+  return {{"open", all.reservations.size()},
+          {"tokens", held.tokens()},
+          {"cost", format_dollars(held.cost)},
+          {"since", to_json(oldest)}};
 }
 
 std::vector<std::string> budget_problems(const gateway_parts& p, const survey& all) {

@@ -91,6 +91,11 @@ void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::str
 
 /// Kernel and agent of a pause, checked against the configuration.
 std::optional<pause_record> target_of(const exchange_ptr& x) {
+  // Else a paused agent would end its own pause, or one agent stop the others.
+  if (x->request.caller && !may_decide(*x)) {
+    x->fail_with(not_a_person(*x, x->request.path));
+    return std::nullopt;
+  }
   auto body = x->body();
   if (!body)
     return std::nullopt;

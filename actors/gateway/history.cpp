@@ -48,6 +48,8 @@ void get_state(exchange_ptr x) {
                    [x, reply, path, id = kernel->kernel_id](result<state_reply> r) {
                      if (!r)
                        return x->fail_with(r.error());
+                     if (const auto bad = r->unreadable.find(path); bad != r->unreadable.end())
+                       return x->fail_with(bad->second);
                      auto it = r->files.find(path);
                      if (it == r->files.end())
                        return x->fail_with(no_such_file(*x, id, path));

@@ -125,6 +125,7 @@ void read_files(const dry_run_ptr& run) {
                      if (!r)
                        return run->x->fail_with(r.error());
                      auto& v = run->input.values;
+                     (void)note_unreadable(r->unreadable, r->files);
                      v.state = r->files["STATE.md"];
                      v.goal = r->files["GOAL.md"];
                      v.memory = join_memory(r->files);

@@ -112,6 +112,7 @@ void resume(exchange_ptr x);                                 // cycles.cpp
 void get_why(exchange_ptr x);                                // cycles.cpp
 void get_plan(exchange_ptr x);                               // plan.cpp
 void get_cost(exchange_ptr x);                               // cost.cpp
+void release_cost(exchange_ptr x);                           // reservations.cpp
 void list_providers(exchange_ptr x);                         // providers.cpp
 void probe_provider(exchange_ptr x, const std::string& id);  // providers.cpp
 void list_approvals(exchange_ptr x);                         // approvals.cpp
@@ -131,6 +132,18 @@ void unpark_actor(exchange_ptr x, const std::string& name);  // actors.cpp
 void get_chaos(exchange_ptr x);                              // chaos.cpp
 void inject_fault(exchange_ptr x);                           // chaos.cpp
 void clear_faults(exchange_ptr x);                           // chaos.cpp
+
+/// Only a person decides: not the node's own children, and nobody of whom nothing is known.
+bool may_decide(const exchange& x); // approvals.cpp
+/// Whether a text for the record holds what looks like a secret.
+bool holds_secret(const exchange& x, const std::string& note); // approvals.cpp
+/// What one who may not decide is answered. approvals.cpp
+error not_a_person(const exchange& x, const std::string& where);
+
+/// Calls as a person reads them, with the reason why each open one still holds its reservation.
+/// `then` is called once; without an answer of the store with its error. reservations.cpp
+void describe_calls(const exchange_ptr& x, std::vector<store::spend_call> calls,
+                    std::function<void(result<json>)> then);
 
 /// The faults that are armed in this process, or were, as rows.
 json armed_faults(); // chaos.cpp

@@ -84,6 +84,7 @@ void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   ask_health(x, all, "governor", p.governor);
   ask_health(x, all, "approvals", p.approvals);
   ask_health(x, all, "workspace", p.workspace);
+  ask_health(x, all, "mcp", p.mcp);
   ask_health(x, all, "state_writer", p.state_writer);
   ask_committer(x, all);
   ask_woken<graph_reply>(x, all, "graph_recorder", p.graph_recorder, graph_request{});
@@ -155,10 +156,12 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
 }
 
 /// What ask_rows asks the store: of all, and then of each kernel.
-constexpr std::size_t fixed_questions = 6;
+constexpr std::size_t fixed_questions = 7;
 constexpr std::size_t questions_of_a_kernel = 4;
 /// Agents and nodes of which today's spending is read.
 constexpr std::size_t most_scopes = 20'000;
+/// Open reservations that are counted.
+constexpr std::size_t most_open_calls = 1000;
 /// Open requests for approvals that are counted.
 constexpr std::size_t most_approvals = 1000;
 /// Interrupted cycles are the newest ones; few can be under way at once.
@@ -179,6 +182,10 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
   open.open = true;
   open.limit = most_approvals;
   request.operations.emplace_back(std::move(open));
+  store::list_spend reserved;
+  reserved.open_only = true;
+  reserved.limit = most_open_calls;
+  request.operations.emplace_back(std::move(reserved));
   for (const auto& k : p.configuration->kernels) {
     request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
     store::list_cycles newest;
@@ -217,6 +224,8 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           all->store_problem = to_string(q.error());
         if (auto q = reply_of<store::list_approvals>(r->values[5]))
           all->open_approvals = std::move(*q);
+        if (auto q = reply_of<store::list_spend>(r->values[6]))
+          all->reservations = std::move(*q);
         auto i = fixed_questions;
         for (const auto& k : configuration->kernels) {
           if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))

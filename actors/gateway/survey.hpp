@@ -31,6 +31,7 @@ struct survey {
   std::vector<pause_record> pauses;
   std::vector<store::list_nodes::row> nodes;
   std::map<std::string, store::usage_counts> spent; ///< today, by scope
+  std::vector<store::spend_call> reservations;      ///< of today, not settled; the newest of them
   std::vector<store::approval> open_approvals;      ///< the newest of them
   approvals_status approvals;
   std::vector<restart_event>
@@ -72,6 +73,9 @@ std::vector<std::string> problems_of(const gateway_parts& p, const survey& all);
 
 /// The budgets of today that this configuration sets, and how far they are used up. cost.cpp
 json budgets_json(const gateway_parts& p, const survey& all);
+
+/// What open reservations hold of today's budgets, in numbers. cost.cpp
+json reservations_json(const survey& all);
 
 /// What people are asked, in numbers. approvals.cpp
 json approvals_json(const survey& all);

@@ -18,9 +18,12 @@ constexpr milliseconds longest_wait = std::chrono::hours{1};
 json to_json(const mcp_server_status& s) {
   json tools = json::array();
   for (const auto& t : s.tools)
-    tools.push_back({{"name", t.name},
-                     {"description", t.description},
-                     {"parameters", json::parse(t.parameters_json, nullptr, false)}});
+    tools.push_back({{"name", t.definition.name},
+                     {"description", t.definition.description},
+                     {"parameters", json::parse(t.definition.parameters_json, nullptr, false)},
+                     {"own_name", t.own_name},
+                     {"pin", t.pin},
+                     {"withheld", t.withheld}});
   return {{"name", s.name},
           {"from", s.from},
           {"workspace", s.scope},

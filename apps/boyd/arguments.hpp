@@ -33,7 +33,7 @@ struct arguments {
   bool verbose = false;
 
   // of single verbs
-  std::string id;               ///< dispatches show|retry|cancel, approvals show|approve|reject
+  std::string id;               ///< of a dispatch, an approval or a call
   std::string run;              ///< dispatches show --run
   std::string agent;            ///< --agent, or the positional of why
   std::string kernel;           ///< --kernel
@@ -43,6 +43,8 @@ struct arguments {
   std::string from;             ///< state diff FROM; init --from FILE; cost --from DAY
   std::string to;               ///< state diff TO; cost --to DAY
   std::string by;               ///< cost --by
+  std::string used_tokens{};    ///< cost release --used-tokens
+  std::string used_dollars{};   ///< cost release --used-dollars
   std::string path;             ///< --path
   std::string before;           ///< --before
   std::string reason;           ///< --reason
@@ -60,6 +62,7 @@ struct arguments {
   bool prompts = false;
   bool markdown = false;
   bool csv = false;         ///< cost --csv
+  bool force = false;       ///< cost release --force
   bool all = false;         ///< approvals ls --all
   bool connect = false;     ///< tools ls --connect
   bool operators = false;   ///< mcp --operator

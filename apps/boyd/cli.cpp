@@ -2,6 +2,7 @@
 
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
+#include "cli_errors.hpp"
 #include "cli_store.hpp"
 #include "option_checks.hpp"
 
@@ -76,6 +77,7 @@ struct command_line {
   void add_server_verbs();
   void add_state_verbs();
   void add_question_verbs();
+  void add_release(CLI::App& cost);
   void add_tool_verbs();
   void add_chaos_verbs();
 
@@ -311,6 +313,28 @@ void command_line::add_state_verbs() {
   diff->add_option("to", args.to, "A time, a cycle or a commit")->type_name("TO");
 }
 
+void command_line::add_release(CLI::App& cost) {
+  auto* release = verb(
+      cost, "release",
+      "Give back to the budgets what a call did not use, as you know: of an open reservation, or "
+      "of an estimate.",
+      "boyd cost release 01956c2e-4f1a-7c35 --reason \"the provider refused the key\"");
+  release->add_option("id", args.id, "The call or its dispatch, or the beginning of the id")
+      ->required()
+      ->type_name("ID");
+  release->add_option("--reason", args.reason, "Why it used less; stays on record")
+      ->required()
+      ->check(not_empty)
+      ->type_name("TEXT");
+  release->add_option("--used-tokens", args.used_tokens, "Tokens that it did use (default: 0)")
+      ->check(whole_number)
+      ->type_name("N");
+  release->add_option("--used-dollars", args.used_dollars, "Dollars that it did use (default: 0)")
+      ->type_name("DOLLARS");
+  release->add_flag("--force", args.force,
+                    "Also while the call's run is under way; what it reports later counts");
+}
+
 void command_line::add_question_verbs() {
   auto* why = verb(app, "why", "Why did it run, or why not, and when is the next time?",
                    "boyd why daily-report --at 2026-02-13T10:00:00Z");
@@ -325,12 +349,13 @@ void command_line::add_question_verbs() {
       verb(app, "cost", "What models used up, in tokens and dollars; today's when no day is given.",
            "boyd cost --by model --from 2026-02-01");
   one_of(cost->add_option("--by", args.by, "One row for each of these; agent when left out"),
-         {"agent", "model", "day"});
+         {"agent", "model", "day", "call"});
   cost->add_option("--from", args.from, "The first day (UTC); with --by day 29 days before today")
       ->type_name("DAY");
   cost->add_option("--to", args.to, "The last day (UTC); today when left out")->type_name("DAY");
   cost->add_flag("--csv", args.csv, "Print comma-separated values");
   kernel_option(cost, "Only of this kernel; all of them when left out");
+  add_release(*cost);
   auto* pause = verb(app, "pause", "Pause the kernel or one agent until resume.",
                      "boyd pause --agent daily-report --reason \"on holiday\"");
   pause->add_option("--reason", args.reason, "Shown in status and why")->type_name("TEXT");
@@ -425,50 +450,6 @@ void command_line::add_chaos_verbs() {
       ->type_name("N");
 }
 
-std::vector<std::string> verbs_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* s : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(s->get_name());
-  return names;
-}
-
-error unknown_verb(const std::string& word, const CLI::App& parent) {
-  const auto names = verbs_of(parent);
-  const std::vector<std::string_view> candidates(names.begin(), names.end());
-  const auto close = nearest(word, candidates);
-  const auto prefix =
-      parent.get_parent() == nullptr ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
-  std::string next = close.empty() ? prefix + "--help lists the verbs"
-                                   : "did you mean: " + prefix + std::string(close);
-  return {errc::invalid_argument, "no such verb: " + word, {}, std::move(next)};
-}
-
-/// CLI11 only says that something was not expected; a slip in a verb deserves its nearest name.
-std::optional<error> check_verbs(const CLI::App& app, int argc, const char* const* argv) {
-  const CLI::App* at = &app;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--")
-      return std::nullopt;
-    if (word.rfind('-', 0) == 0) {
-      const auto* option =
-          word.find('=') == std::string::npos ? at->get_option_no_throw(word) : nullptr;
-      if (option == nullptr && at != &app && word.find('=') == std::string::npos)
-        option = app.get_option_no_throw(word);
-      if (option != nullptr && option->get_expected_max() > 0)
-        ++i;
-      continue;
-    }
-    const auto names = verbs_of(*at);
-    if (names.empty())
-      return std::nullopt;
-    if (std::find(names.begin(), names.end(), word) == names.end())
-      return unknown_verb(word, *at);
-    at = at->get_subcommand(word);
-  }
-  return std::nullopt;
-}
-
 cli_option describe(const CLI::Option& o, const command_line& all) {
   cli_option out;
   for (const auto& n : o.get_snames())
@@ -510,36 +491,6 @@ std::string standard_verb(const std::string& verb) {
                                                            {"chaos", "chaos status"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
-}
-
-/// The option of `app`, or of the verbs above it, that was given more often than it may be.
-const CLI::Option* given_too_often(const CLI::App* app) {
-  for (; app != nullptr; app = app->get_parent())
-    for (const auto* o : app->get_options())
-      if (o->get_expected_max() == 1 && o->count() > 1)
-        return o;
-  return nullptr;
-}
-
-/// CLI11's finding, with the way to the verb's own help.
-error usage_error(const CLI::App& app, const CLI::ParseError& e) {
-  std::string path = "boyd";
-  const CLI::App* at = &app;
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    path += " " + at->get_name();
-  }
-  if (at == &app && e.get_name() == "RequiredError")
-    return {errc::invalid_argument, "no verb is given", {}, "boyd --help lists them"};
-  if (const auto* o = given_too_often(at); o != nullptr && e.get_name() == "ArgumentMismatch")
-    return {errc::invalid_argument,
-            o->get_name() + " is given " + std::to_string(o->count()) + " times",
-            {},
-            "give it once; see: " + path + " --help"};
-  std::string what = e.what();
-  if (what.size() > 1 && std::islower(static_cast<unsigned char>(what[1])) != 0)
-    what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
-  return {errc::invalid_argument, std::move(what), {}, "see: " + path + " --help"};
 }
 
 /// "boyd help dispatches ls" as "boyd dispatches ls --help".

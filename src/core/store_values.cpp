@@ -25,7 +25,8 @@ bool is_question(const operation& op) {
          std::holds_alternative<count_by_status>(op) || std::holds_alternative<due_agents>(op) ||
          std::holds_alternative<list_pauses>(op) || std::holds_alternative<get_facts>(op) ||
          std::holds_alternative<list_nodes>(op) || std::holds_alternative<sum_spend>(op) ||
-         std::holds_alternative<find_approval>(op) || std::holds_alternative<list_approvals>(op);
+         std::holds_alternative<list_spend>(op) || std::holds_alternative<find_approval>(op) ||
+         std::holds_alternative<list_approvals>(op);
 }
 
 } // namespace boyd::store

@@ -126,6 +126,12 @@ std::string_view trim(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(white_space) - begin + 1);
 }
 
+bool is_media_type(std::string_view value, std::string_view type) noexcept {
+  return std::ranges::equal(trim(value.substr(0, value.find(';'))), type, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
 std::string_view first_line(std::string_view text) noexcept {
   text = trim(text);
   return trim(text.substr(0, text.find_first_of("\r\n")));

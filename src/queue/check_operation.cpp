@@ -177,6 +177,24 @@ problem check(const sum_spend& op) {
   return {};
 }
 
+problem check(const list_spend& op) {
+  for (const auto& day : {op.from_day, op.to_day})
+    if (!day.empty() && !is_day(day))
+      return wrong(day + " is no day such as 2026-02-13");
+  return {};
+}
+
+problem check(const release_spend& op) {
+  if (op.call_id.empty() || op.by.empty() || op.reason.empty())
+    return wrong("a release names the call, the person and the reason");
+  if (op.by.size() > most_approval_text || op.reason.size() > most_approval_text)
+    return wrong("a text of the release is too long: at most " +
+                 std::to_string(most_approval_text) + " bytes");
+  if (!may_be({op.used_tokens, 0, 0, 0, op.used_cost}))
+    return wrong("call " + op.call_id + " cannot have used so much");
+  return {};
+}
+
 problem check(const ask_approval& op) {
   const auto& m = op.matter;
   if (op.approval_id.size() < min_id_prefix || m.kernel_id.empty() || m.agent_id.empty() ||

@@ -1,6 +1,7 @@
 #include "boyd/queue/spend.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <optional>
 
@@ -73,6 +74,42 @@ store::reserve_spend::reply decide_spend(const store::reserve_spend& op, bool st
 void settle_total(spend_total& total, const spend_total& reserved, const spend_total& used) {
   total.tokens = replaced(total.tokens, reserved.tokens, used.tokens);
   total.cost = replaced(total.cost, reserved.cost, used.cost);
+}
+
+call_holder holder_of(const store::spend_call& call) {
+  call_holder h;
+  if (const auto slash = call.dispatch_id.find('/'); slash != std::string::npos) {
+    h.cycle_id = call.dispatch_id.substr(0, slash);
+    return h;
+  }
+  h.dispatch_id = call.dispatch_id;
+  const auto begin = call.dispatch_id.size() + 1;
+  if (begin < call.call_id.size())
+    std::from_chars(call.call_id.data() + begin, call.call_id.data() + call.call_id.size(),
+                    h.fence);
+  return h;
+}
+
+store::release_spend::reply decide_release(const store::release_spend& op, store::spend_call call,
+                                           bool running, utc_time now) {
+  using outcome = store::release_spend::outcome_t;
+  auto& counts = call.counts;
+  const auto tokens = counts.tokens() - op.used_tokens;
+  const auto cost = counts.cost - op.used_cost;
+  if (tokens < 0 || cost < 0)
+    return {outcome::more, std::move(call)};
+  if (running && !call.settled && !op.force)
+    return {outcome::running, std::move(call)};
+  if (tokens == 0 && cost == 0 && !call.is_open())
+    return {outcome::released, std::move(call)};
+  counts.input = std::min(counts.input, op.used_tokens);
+  counts.output = op.used_tokens - counts.input;
+  counts.cached = std::min(counts.cached, counts.input);
+  counts.reasoning = std::min(counts.reasoning, counts.output);
+  counts.cost = op.used_cost;
+  const auto before = call.release.value_or(store::spend_release{});
+  call.release = {now, op.by, op.reason, add(before.tokens, tokens), add(before.cost, cost)};
+  return {outcome::released, std::move(call)};
 }
 
 } // namespace boyd::queue

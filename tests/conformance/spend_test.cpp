@@ -113,6 +113,28 @@ TEST_CASE("what was used takes the place of what was reserved, once") {
   CHECK(ask(s, call("c4", 1, 0, 207, 0)).granted);
 }
 
+TEST_CASE("case W5: a call is counted under the model that its end names") {
+  const auto w = make_world(GENERATE(from_range(store_kinds())));
+  auto& s = w->store();
+  auto nameless = call("c1", 60, 10);
+  nameless.model.clear();
+  REQUIRE(s.apply({nameless, call("c2", 5, 1)}));
+  auto end = end_of("c1", 20, 3);
+  end.model = "big";
+  ask(s, end);
+  end.model = "later"; // said again, nothing changes
+  ask(s, end);
+  ask(s, end_of("c2", 5, 1));
+  sum_spend by_model;
+  by_model.by = sum_spend::group::model;
+  const auto models = ask(s, by_model);
+  REQUIRE(models.size() == 2);
+  CHECK(models[0].key == "p/big");
+  CHECK(models[0].calls == 1);
+  CHECK(models[0].used.cost == 3);
+  CHECK(models[1].key == "p/m");
+}
+
 TEST_CASE("sums say who used how much, and what is only reserved") {
   const auto w = make_world(GENERATE(from_range(store_kinds())));
   auto& s = w->store();
@@ -251,6 +273,103 @@ TEST_CASE("sums of totals that do not fit are the greatest number") {
   queue::spend_total t{3, 3};
   queue::settle_total(t, {5, 5}, {1, 0});
   CHECK(t == queue::spend_total{1, 0});
+}
+
+namespace {
+
+store::release_spend release_of(const std::string& id, std::int64_t tokens = 0,
+                                std::int64_t cost = 0) {
+  return {id, tokens, cost, "a person", "it failed", false};
+}
+
+using release = store::release_spend::outcome_t;
+
+} // namespace
+
+TEST_CASE("case W3: a released reservation counts no more, and what is told later does") {
+  const auto w = make_world(GENERATE(from_range(store_kinds())));
+  auto& s = w->store();
+  ask(s, call("call-1/1/1", 60, 10));
+  ask(s, call("call-2/1/1", 20, 10));
+  store::list_spend open;
+  open.open_only = true;
+  open.call_id = "call-"; // totals are read with a call of their own
+  auto listed = ask(s, open);
+  REQUIRE(listed.size() == 2);
+  CHECK(std::ranges::all_of(listed, &store::spend_call::is_open));
+  sum_spend sums;
+  CHECK(ask(s, sums).at(0).open_calls == 2);
+  CHECK(ask(s, release_of("nobody")).outcome == release::not_found);
+  CHECK(ask(s, release_of("call-1/1/1", 61)).outcome == release::more);
+  const auto r = ask(s, release_of("call-1/1/1", 5, 1));
+  CHECK(r.outcome == release::released);
+  CHECK(ask(s, sums).at(0).open_calls == 1);
+  CHECK(totals(s) == four{25, 11, 25, 11});
+  REQUIRE(r.call);
+  REQUIRE(r.call->release);
+  CHECK(r.call->release->tokens == 55);
+  CHECK(r.call->release->cost == 9);
+  // Said again, it changes nothing, whoever says it.
+  auto again = release_of("call-1/1/1", 5, 1);
+  again.by = "another";
+  const auto same = ask(s, again);
+  CHECK(same.outcome == release::released);
+  CHECK(same.call == r.call);
+  CHECK(totals(s) == four{25, 11, 25, 11});
+  listed = ask(s, open);
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].call_id == "call-2/1/1");
+  ask(s, end_of("call-1/1/1", 30, 4));
+  CHECK(totals(s) == four{50, 14, 50, 14});
+  store::list_spend one;
+  one.call_id = "call-1";
+  listed = ask(s, one);
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].settled);
+  CHECK(listed[0].release == r.call->release);
+  // What was settled can be given back, too, and all of it with its reservation in one batch.
+  CHECK(ask(s, release_of("call-1/1/1")).call->release->tokens == 85);
+  CHECK(totals(s) == four{20, 10, 20, 10});
+  REQUIRE(s.apply({call("call-3/1/1", 7, 7), release_of("call-3/1/1")}));
+  CHECK(totals(s) == four{20, 10, 20, 10});
+}
+
+TEST_CASE("case W3: the call of a running dispatch or cycle is released by force alone") {
+  const auto w = make_world(GENERATE(from_range(store_kinds())));
+  auto& s = w->store();
+  enqueue(s, {spec(1, "a")});
+  const auto held = claim(s, "n1", 1).at(0);
+  auto of_run = call(held.row.dispatch_id + "/" + std::to_string(held.row.fence) + "/1", 60, 10);
+  of_run.dispatch_id = held.row.dispatch_id;
+  auto of_earlier = of_run;
+  of_earlier.call_id = held.row.dispatch_id + "/0/1";
+  cycle_record cycle;
+  cycle.cycle_id = "cycle-1";
+  cycle.kernel_id = "k";
+  cycle.node_id = "n1";
+  ask(s, store::begin_cycle{cycle});
+  auto of_cycle = call("cycle-1/kernel:planner/7/1", 5, 1);
+  of_cycle.dispatch_id = "cycle-1/kernel:planner";
+  REQUIRE(s.apply({of_run, of_earlier, of_cycle}));
+  CHECK(ask(s, release_of(of_earlier.call_id)).outcome == release::released);
+  CHECK(ask(s, release_of(of_run.call_id)).outcome == release::running);
+  CHECK(ask(s, release_of(of_cycle.call_id)).outcome == release::running);
+  CHECK(totals(s) == four{65, 11, 65, 11});
+  auto forced = release_of(of_run.call_id);
+  forced.force = true;
+  CHECK(ask(s, forced).outcome == release::released);
+  CHECK(totals(s) == four{5, 1, 5, 1});
+  ask(s, end_of(of_run.call_id, 9, 3));
+  CHECK(totals(s) == four{14, 4, 14, 4});
+  cycle.status = cycle_status::success;
+  ask(s, store::finish_cycle{cycle});
+  CHECK(ask(s, release_of(of_cycle.call_id)).outcome == release::released);
+  CHECK(totals(s) == four{9, 3, 9, 3});
+  CHECK(refusal(s, store::release_spend{of_run.call_id, 0, 0, "", "why", false}) ==
+        errc::invalid_argument);
+  CHECK(refusal(s, store::release_spend{of_run.call_id, 0, 0, "me", "", false}) ==
+        errc::invalid_argument);
+  CHECK(refusal(s, release_of(of_run.call_id, -1)) == errc::invalid_argument);
 }
 
 namespace {

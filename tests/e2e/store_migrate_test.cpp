@@ -40,7 +40,8 @@ const std::vector<std::pair<std::string, std::string>> shared_questions{
     {"pauses", "SELECT kernel_id, agent_id, reason, since FROM pauses ORDER BY 1, 2"},
     {"facts", "SELECT scope, key, value FROM facts WHERE scope <> 'store' ORDER BY 1, 2"},
     {"nodes", "SELECT node_id, host, pid, first_seen, last_seen FROM nodes ORDER BY 1"},
-    {"spend", "SELECT call_id, day, created_at, dispatch_id, model, input, output, cost FROM spend "
+    {"spend", "SELECT call_id, day, dispatch_id, model, input, output, cost, release_reason, "
+              "released_cost FROM spend "
               "ORDER BY 1"},
     {"spend_totals", "SELECT day, scope, tokens, cost FROM spend_totals ORDER BY 1, 2"},
     {"approvals", "SELECT approval_id, state, shown, created_at, decided_at, lines FROM approvals "
@@ -80,7 +81,7 @@ struct moving_lab {
         store == "sqlite" ? "'[\\\"node:a\\\",\\\"agent:b c\\\"]'" : "ARRAY['node:a','agent:b c']";
     ask(store, "INSERT INTO spend VALUES('call/1','2026-02-13',5,NULL,'d','k','a','p','m',1,2,3,4,"
                "1000000," +
-                   scopes + ")");
+                   scopes + ",9,'somebody','why',1,2)");
     ask(store, "INSERT INTO spend_totals VALUES('2026-02-13','node:a',4,1000000)");
     ask(store, "INSERT INTO approvals VALUES('ap1','default','good','d','run_command','s','/w','b',"
                "'shown','m','h','why','n',1,0,'approved',5,6,7,'somebody','note',NULL,'','',2)");

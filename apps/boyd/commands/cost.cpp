@@ -47,6 +47,32 @@ std::string period_of(const json& body) {
   return from == to ? "on " + from : "from " + from + " to " + to;
 }
 
+/// Which calls hold a reservation, and why.
+void render_reservations(const json& body, const terminal& t) {
+  const auto open = rows_of(body, "reservations");
+  if (open.empty())
+    return;
+  table rows({"RESERVATION", "AGENT", "SINCE", "TOKENS", "DOLLARS", "WHY"});
+  for (const auto& c : open)
+    rows.add({text_of(c, "key"), text_of(c, "kernel_id") + "/" + text_of(c, "agent_id"),
+              moment_of(c, "since"), text_of(c, "tokens"), text_of(c, "cost"), text_of(c, "why")});
+  print("\nopen reservations\n" + rows.render(t) +
+        (body.value("more_reservations", false) ? "… and more, older ones\n" : "") +
+        "Release one that used nothing: boyd cost release RESERVATION --reason TEXT\n");
+}
+
+/// What people have given back of calls that are listed.
+void render_releases(const json& body) {
+  std::string out;
+  for (const auto& c : rows_of(body, "items"))
+    if (const auto r = part_of(c, "release"); !r.empty())
+      out += "released " + text_of(c, "key") + ": " + text_of(r, "tokens") + " tokens and " +
+             text_of(r, "cost") + " dollars, " + moment_of(r, "at") + " by " +
+             printable(text_of(r, "by")) + ": " + printable(text_of(r, "reason")) + "\n";
+  if (!out.empty())
+    print("\n" + out);
+}
+
 void render(const json& body, const terminal& t) {
   const auto items = rows_of(body, "items");
   if (items.empty())
@@ -67,6 +93,30 @@ void render(const json& body, const terminal& t) {
                                      " reserved and not settled, and counted as the most that " +
                                      (open == 1 ? "it" : "they") + " may use") +
           "\n");
+  render_reservations(body, t);
+  render_releases(body);
+}
+
+int release(const arguments& args) {
+  const json body{{"id", args.id},
+                  {"used_tokens", args.used_tokens},
+                  {"used_cost", args.used_dollars},
+                  {"reason", args.reason},
+                  {"force", args.force ? "true" : ""}};
+  const auto done = ask_once(args, post("/api/v1/cost/release",
+                                        body.dump(-1, ' ', false, json::error_handler_t::replace)));
+  if (!done)
+    return report(done.error(), args.json);
+  if (args.json) {
+    print(*done + "\n");
+    return exit_code::ok;
+  }
+  const auto call = part_of(object_of(*done), "call");
+  const auto given = part_of(call, "release");
+  print("released " + text_of(call, "key") + ": " + text_of(given, "tokens") + " tokens and " +
+        text_of(given, "cost") + " dollars given back; it counts for " + text_of(call, "tokens") +
+        " tokens and " + text_of(call, "cost") + " dollars on " + text_of(call, "day") + "\n");
+  return exit_code::ok;
 }
 
 /// A field of RFC 4180. A spreadsheet takes what begins with one of these for a formula.
@@ -98,6 +148,8 @@ void print_csv(const json& body) {
 } // namespace
 
 int run_cost(const arguments& args) {
+  if (args.verb == "cost release")
+    return release(args);
   if (args.json && args.csv)
     return report({errc::invalid_argument,
                    "--json and --csv are two forms of one answer",

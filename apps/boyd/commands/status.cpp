@@ -200,6 +200,18 @@ std::string budgets_table(const json& body, const terminal& t) {
   return rows.rows() == 0 ? std::string{} : rows.render(t, "  ");
 }
 
+/// What calls hold that have not reported how much they used; nothing when none does.
+std::string reservations_line(const json& body) {
+  const auto held = part_of(body, "reservations");
+  const auto open = number_of(held, "open");
+  if (open == 0)
+    return {};
+  return "  " + std::to_string(open) + (open == 1 ? " reservation holds " : " reservations hold ") +
+         text_of(held, "tokens") + " tokens and " + text_of(held, "cost") +
+         " dollars of today, the oldest since " + moment_of(held, "since") +
+         "; list them: boyd cost\n";
+}
+
 /// Who shares the database with this node; nothing when nobody does. The database forgets no node:
 /// those that are long gone are only counted.
 std::string nodes_table(const json& body, const terminal& t) {
@@ -260,7 +272,7 @@ std::string render(const json& body, const terminal& t) {
     out += wrapped(std::string(bullet) + line, t.width, bullet.size()) + "\n";
   out += "\n" + t.paint(colour::bold, "kernels") + "\n" + kernels_table(body, t);
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
-  if (const auto budgets = budgets_table(body, t); !budgets.empty())
+  if (const auto budgets = budgets_table(body, t) + reservations_line(body); !budgets.empty())
     out += "\n" + t.paint(colour::bold, "budgets") + "\n" + budgets;
   if (const auto nodes = nodes_table(body, t); !nodes.empty())
     out += "\n" + t.paint(colour::bold, "nodes of this database") + "\n" + nodes;

@@ -23,6 +23,10 @@ std::size_t utf8_length(std::string_view text) noexcept;
 /// Without leading and trailing ASCII white space.
 std::string_view trim(std::string_view text) noexcept;
 
+/// Whether the value of a Content-Type header names the media type `type` (lower case): compared
+/// without case, its parameters apart.
+bool is_media_type(std::string_view value, std::string_view type) noexcept;
+
 /// The first line that is not blank, trimmed; empty when there is none.
 std::string_view first_line(std::string_view text) noexcept;
 

@@ -4,6 +4,7 @@
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/approval_operations.hpp"
+#include "boyd/ports/spend_operations.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -275,19 +276,6 @@ struct remove_finished {
 
 // -- what models use up --------------------------------------------------------------------------
 
-/// Tokens and money. `cost` is in millionths of a US dollar; reasoning tokens are part of the
-/// output, cached ones part of the input.
-struct usage_counts {
-  std::int64_t input = 0;
-  std::int64_t cached = 0;
-  std::int64_t output = 0;
-  std::int64_t reasoning = 0;
-  std::int64_t cost = 0;
-
-  std::int64_t tokens() const { return input + output; }
-  bool operator==(const usage_counts&) const = default;
-};
-
 /// Takes from the day's budgets what a call of a model may use at most, before it is made: all
 /// limits hold, or nothing is taken. The day is one of UTC, by the store's clock. Idempotent per
 /// call_id: a repeat is granted what stands, and takes nothing more. The reply's totals are those
@@ -320,11 +308,13 @@ struct reserve_spend {
 };
 
 /// Puts what was really used in the place of the reservation. Without one (its row is gone), or
-/// said again, nothing changes. A reservation that nobody settles stays counted in its day.
+/// said again, nothing changes. A reservation that nobody settles stays counted in its day, unless
+/// a person releases it (release_spend).
 struct settle_spend {
   using reply = ok;
   std::string call_id;
   usage_counts used;
+  std::string model{}; ///< that was used, where it is known only now; empty: as reserved
 };
 
 /// What was used up from `from_day` until `to_day` (both YYYY-MM-DD, included; empty: today by the
@@ -336,7 +326,7 @@ struct sum_spend {
   struct row {
     std::string key; ///< kernel/agent, provider/model, the day, or the scope
     std::uint64_t calls = 0;
-    std::uint64_t open_calls = 0; ///< reserved and not settled: counted as the most
+    std::uint64_t open_calls = 0; ///< reserved, not settled or released: counted as the most
     usage_counts used;
   };
   using reply = std::vector<row>;
@@ -435,6 +425,8 @@ struct list_nodes {
   X(reserve_spend)                                                                                 \
   X(settle_spend)                                                                                  \
   X(sum_spend)                                                                                     \
+  X(list_spend)                                                                                    \
+  X(release_spend)                                                                                 \
   X(ask_approval)                                                                                  \
   X(decide_approval)                                                                               \
   X(use_approval)                                                                                  \
@@ -450,8 +442,8 @@ using operation_alternatives =
                  rescue_expired, retry_dispatch, cancel_dispatch, find_dispatch, list_dispatches,
                  latest_per_agent, count_by_status, due_agents, remove_finished, set_pause,
                  clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes, reserve_spend,
-                 settle_spend, sum_spend, ask_approval, decide_approval, use_approval,
-                 withdraw_approvals, sweep_approvals, find_approval, list_approvals>;
+                 settle_spend, sum_spend, list_spend, release_spend, ask_approval, decide_approval,
+                 use_approval, withdraw_approvals, sweep_approvals, find_approval, list_approvals>;
 
 /// One of them. Not the variant itself: its copies are compiled once, not wherever one is sent.
 struct operation : operation_alternatives {
@@ -474,8 +466,9 @@ using reply_alternatives = std::variant<
     count_by_status::reply, due_agents::reply, remove_finished::reply, clear_pause::reply,
     std::vector<occurrence>, std::vector<cycle_record>, std::vector<list_decisions::row>,
     std::vector<pause_record>, get_facts::reply, std::vector<list_nodes::row>, reserve_spend::reply,
-    std::vector<sum_spend::row>, ask_approval::reply, approval_change, withdraw_approvals::reply,
-    sweep_approvals::reply, find_approval::reply, list_approvals::reply>;
+    std::vector<sum_spend::row>, list_spend::reply, release_spend::reply, ask_approval::reply,
+    approval_change, withdraw_approvals::reply, sweep_approvals::reply, find_approval::reply,
+    list_approvals::reply>;
 
 /// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
 /// argument, an ambiguous prefix).

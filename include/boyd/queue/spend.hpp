@@ -38,6 +38,19 @@ void settle_total(spend_total& total, const spend_total& reserved, const spend_t
 /// What one call counts for.
 spend_total counted(const store::usage_counts& usage);
 
+/// Whose call it is, for the question whether that is still under way.
+struct call_holder {
+  std::string dispatch_id;
+  std::int64_t fence = 0;
+  std::string cycle_id; ///< of a planner or reducer, which has no dispatch; empty: an agent's
+};
+call_holder holder_of(const store::spend_call& call);
+
+/// What becomes of a call that a person releases at `now`; `running`: its holder is under way. The
+/// reply has the call as it is to be written; it is unchanged where nothing is given back.
+store::release_spend::reply decide_release(const store::release_spend& op, store::spend_call call,
+                                           bool running, utc_time now);
+
 std::vector<std::string> scopes_of(const store::reserve_spend& op);
 
 } // namespace boyd::queue

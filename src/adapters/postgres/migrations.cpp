@@ -418,6 +418,14 @@ INSERT INTO facts(scope, key, value) VALUES('store', 'id', gen_random_uuid()::te
   ON CONFLICT (scope, key) DO NOTHING;
 )sql";
 
+// What a person says was not used: such a call is neither open nor settled, and may be settled yet.
+constexpr std::string_view releases = R"sql(
+ALTER TABLE spend ADD COLUMN released_at bigint, ADD COLUMN released_by text NOT NULL DEFAULT '',
+  ADD COLUMN release_reason text NOT NULL DEFAULT '',
+  ADD COLUMN released_tokens bigint NOT NULL DEFAULT 0,
+  ADD COLUMN released_cost bigint NOT NULL DEFAULT 0;
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
@@ -429,7 +437,8 @@ const std::vector<migration>& migrations() {
                                           {6, "spend", spend},
                                           {7, "approvals", approvals},
                                           {8, "cycles by number", cycles_by_number},
-                                          {9, "store id", store_id}};
+                                          {9, "store id", store_id},
+                                          {10, "releases of spend", releases}};
   return all;
 }
 

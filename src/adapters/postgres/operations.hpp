@@ -100,7 +100,8 @@ constexpr bool is_one_question =
     std::is_same_v<T, store::get_facts> || std::is_same_v<T, store::list_occurrences> ||
     std::is_same_v<T, store::list_cycles> || std::is_same_v<T, store::list_decisions> ||
     std::is_same_v<T, store::find_dispatch> || std::is_same_v<T, store::list_dispatches> ||
-    std::is_same_v<T, store::latest_per_agent> || std::is_same_v<T, store::sum_spend>;
+    std::is_same_v<T, store::latest_per_agent> || std::is_same_v<T, store::sum_spend> ||
+    std::is_same_v<T, store::list_spend>;
 
 template <class T>
 constexpr bool is_one_statement = is_one_question<T> || std::is_same_v<T, store::open_occurrence>;
@@ -127,6 +128,7 @@ class operations {
   store::any_reply run(const store::beat& op);
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
+  store::any_reply run(const store::release_spend& op);
   store::any_reply run(const store::ask_approval& op);
   store::any_reply run(const store::decide_approval& op);
   store::any_reply run(const store::use_approval& op);
@@ -148,6 +150,7 @@ class operations {
   question ask(const store::get_facts& op);
   question ask(const store::list_nodes& op);
   question ask(const store::sum_spend& op);
+  question ask(const store::list_spend& op);
 
   template <class Op>
   requires is_one_statement<Op> store::any_reply run(const Op& op) {
@@ -257,6 +260,10 @@ class operations {
 
   // spend_operations.cpp
   void lock_totals(const std::set<day_scope>& keys);
+  /// Puts `used` in the place of `before` in the day's totals of the scopes.
+  void change_totals(const std::string& day, const std::vector<std::string>& scopes,
+                     const queue::spend_total& before, const queue::spend_total& used);
+  bool is_under_way(const queue::call_holder& who);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
 
   // approval_operations.cpp

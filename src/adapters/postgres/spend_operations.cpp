@@ -38,15 +38,19 @@ void operations::lock_totals(const std::set<day_scope>& keys) {
 
 /// Before anything else of the batch is locked: all totals that it will change.
 void operations::hold_spend(const std::vector<store::operation>& batch) {
-  array settled;
+  array changed;
   std::set<day_scope> keys;
   for (const auto& any : batch) {
     const auto* reserve = std::get_if<reserve_spend>(&any);
     const auto* settle = std::get_if<settle_spend>(&any);
-    if ((reserve == nullptr && settle == nullptr) || queue::check_operation(any))
+    const auto* release = std::get_if<release_spend>(&any);
+    if ((reserve == nullptr && settle == nullptr && release == nullptr) ||
+        queue::check_operation(any))
       continue;
     if (settle != nullptr)
-      settled.add(settle->call_id);
+      changed.add(settle->call_id);
+    else if (release != nullptr)
+      changed.add(release->call_id);
     else
       for (const auto& l : reserve->limits)
         keys.emplace(utc_day(now()), l.scope);
@@ -57,10 +61,10 @@ void operations::hold_spend(const std::vector<store::operation>& batch) {
         "unnest($1::text[], $2::text[]) AS k(day, scope) ORDER BY k.day COLLATE \"C\", k.scope "
         "COLLATE \"C\" ON CONFLICT DO NOTHING",
         days_and_scopes(keys));
-  if (!settled.empty()) {
+  if (!changed.empty()) {
     const auto a = db_.run("SELECT DISTINCT s.day, k.scope FROM spend s, unnest(s.scopes) AS "
-                           "k(scope) WHERE s.call_id = ANY($1::text[]) AND s.settled_at IS NULL",
-                           parameters{}.add(settled));
+                           "k(scope) WHERE s.call_id = ANY($1::text[])",
+                           parameters{}.add(changed));
     for (int r = 0; r < a.rows(); ++r)
       keys.emplace(a.text(r, 0), a.text(r, 1));
   }
@@ -110,7 +114,8 @@ any_reply operations::run(const reserve_spend& op) {
 any_reply operations::run(const settle_spend& op) {
   const auto a = db_.run(
       "UPDATE spend s SET settled_at = now_ms(), input = $2::bigint, cached = $3::bigint, output = "
-      "$4::bigint, reasoning = $5::bigint, cost = $6::bigint FROM (SELECT call_id, input + output "
+      "$4::bigint, reasoning = $5::bigint, cost = $6::bigint, model = CASE WHEN $7::text = '' THEN "
+      "s.model ELSE $7::text END FROM (SELECT call_id, input + output "
       "AS tokens, cost FROM spend WHERE call_id = $1 AND settled_at IS NULL FOR UPDATE) o WHERE "
       "s.call_id = o.call_id RETURNING s.day, s.scopes, o.tokens, o.cost",
       parameters{}
@@ -119,12 +124,18 @@ any_reply operations::run(const settle_spend& op) {
           .add(op.used.cached)
           .add(op.used.output)
           .add(op.used.reasoning)
-          .add(op.used.cost));
+          .add(op.used.cost)
+          .add(op.model));
   if (a.rows() == 0)
     return ok{};
   const std::string day{a.text(0, 0)};
   const queue::spend_total reserved{a.integer(0, 2), a.integer(0, 3)};
-  const auto scopes = members_of(a.text(0, 1));
+  change_totals(day, members_of(a.text(0, 1)), reserved, queue::counted(op.used));
+  return ok{};
+}
+
+void operations::change_totals(const std::string& day, const std::vector<std::string>& scopes,
+                               const queue::spend_total& before, const queue::spend_total& used) {
   std::set<day_scope> missing;
   for (const auto& scope : scopes)
     if (!totals_.contains({day, scope}))
@@ -135,10 +146,88 @@ any_reply operations::run(const settle_spend& op) {
     const auto held = totals_.find({day, scope});
     if (held == totals_.end())
       continue; // A day that is removed already stays so.
-    queue::settle_total(held->second.value, reserved, queue::counted(op.used));
+    queue::settle_total(held->second.value, before, used);
     held->second.changed = true;
   }
-  return ok{};
+}
+
+namespace {
+
+/// As read_call takes them.
+constexpr const char* call_columns =
+    "SELECT call_id, day, created_at, dispatch_id, kernel_id, agent_id, provider_id, model, input, "
+    "cached, output, reasoning, cost, (settled_at IS NOT NULL)::int, released_at, released_by, "
+    "release_reason, released_tokens, released_cost, scopes FROM spend ";
+constexpr int scopes_column = 19;
+
+spend_call read_call(const answer& a, int row) {
+  spend_call c;
+  int at = 0;
+  c.call_id = a.text(row, at++);
+  c.day = a.text(row, at++);
+  c.created_at = a.time(row, at++);
+  for (auto* text : {&c.dispatch_id, &c.kernel_id, &c.agent_id, &c.provider_id, &c.model})
+    *text = a.text(row, at++);
+  auto& n = c.counts;
+  for (auto* count : {&n.input, &n.cached, &n.output, &n.reasoning, &n.cost})
+    *count = a.integer(row, at++);
+  c.settled = a.integer(row, at++) != 0;
+  if (const auto released = a.optional_time(row, at++))
+    c.release = {*released, std::string{a.text(row, at)}, std::string{a.text(row, at + 1)},
+                 a.integer(row, at + 2), a.integer(row, at + 3)};
+  return c;
+}
+
+any_reply read_calls(const answer& a) {
+  list_spend::reply out;
+  for (int r = 0; r < a.rows(); ++r)
+    out.push_back(read_call(a, r));
+  return out;
+}
+
+} // namespace
+
+bool operations::is_under_way(const queue::call_holder& who) {
+  if (!who.cycle_id.empty())
+    return db_.run("SELECT 1 FROM cycles WHERE cycle_id = $1 AND status = 'running'",
+                   parameters{}.add(who.cycle_id))
+               .rows() > 0;
+  return db_.run("SELECT 1 FROM dispatch_running r WHERE r.members && ARRAY[$1::text COLLATE "
+                 "\"C\"] AND r.fence = $2::bigint",
+                 parameters{}.add(who.dispatch_id).add(who.fence))
+             .rows() > 0;
+}
+
+any_reply operations::run(const release_spend& op) {
+  const auto a = db_.run(std::string(call_columns) + "WHERE call_id = $1 FOR UPDATE",
+                         parameters{}.add(op.call_id));
+  if (a.rows() == 0)
+    return release_spend::reply{};
+  const auto call = read_call(a, 0);
+  auto reply = queue::decide_release(op, call, is_under_way(queue::holder_of(call)), now());
+  if (*reply.call == call)
+    return reply;
+  const auto& changed = *reply.call;
+  db_.run(
+      "UPDATE spend SET input = $2::bigint, cached = $3::bigint, output = $4::bigint, reasoning "
+      "= $5::bigint, cost = $6::bigint, released_at = $7::bigint, released_by = $8, "
+      "release_reason = $9, released_tokens = $10::bigint, released_cost = $11::bigint WHERE "
+      "call_id = $1",
+      parameters{}
+          .add(changed.call_id)
+          .add(changed.counts.input)
+          .add(changed.counts.cached)
+          .add(changed.counts.output)
+          .add(changed.counts.reasoning)
+          .add(changed.counts.cost)
+          .add(to_unix_ms(changed.release->at))
+          .add(changed.release->by)
+          .add(changed.release->reason)
+          .add(changed.release->tokens)
+          .add(changed.release->cost));
+  change_totals(call.day, members_of(a.text(0, scopes_column)), queue::counted(call.counts),
+                queue::counted(changed.counts));
+  return reply;
 }
 
 void operations::write_totals() {
@@ -184,7 +273,8 @@ std::string scope_sums() {
 /// Of the calls by `key`.
 std::string call_sums(const std::string& key) {
   return "SELECT " + key +
-         " AS key, count(*), count(*) - count(settled_at), sum(input)::bigint, "
+         " AS key, count(*), count(*) - count(coalesce(settled_at, released_at)), "
+         "sum(input)::bigint, "
          "sum(cached)::bigint, sum(output)::bigint, sum(reasoning)::bigint, sum(cost)::bigint FROM "
          "spend WHERE " +
          asked_days +
@@ -230,6 +320,26 @@ question operations::ask(const sum_spend& op) {
                                .add(op.kernel_id)
                                .add(static_cast<std::int64_t>(op.limit))},
           read_sums};
+}
+
+question operations::ask(const list_spend& op) {
+  auto sql =
+      std::string(call_columns) + "WHERE " +
+      (op.call_id.empty()
+           ? asked_days + std::string(" AND $4::text = $4")
+           : std::string(
+                 "$1::text = $1 AND $2::text = $2 AND call_id >= $4 AND call_id < $4 || '~'")) +
+      " AND ($3 = '' OR kernel_id = $3)";
+  if (op.open_only)
+    sql += " AND settled_at IS NULL AND released_at IS NULL";
+  return {
+      {sql + " ORDER BY created_at DESC, call_id LIMIT $5::bigint", parameters{}
+                                                                        .add(op.from_day)
+                                                                        .add(op.to_day)
+                                                                        .add(op.kernel_id)
+                                                                        .add(op.call_id)
+                                                                        .add(sql_limit(op.limit))},
+      read_calls};
 }
 
 /// Whole days of calls that are older, and their totals; at most `limit` rows in all.

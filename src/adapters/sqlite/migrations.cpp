@@ -500,6 +500,15 @@ constexpr std::string_view store_id = R"sql(
 INSERT OR IGNORE INTO facts(scope, key, value) VALUES('store', 'id', lower(hex(randomblob(16))));
 )sql";
 
+// What a person says was not used: such a call is neither open nor settled, and may be settled yet.
+constexpr std::string_view releases = R"sql(
+ALTER TABLE spend ADD COLUMN released_at INTEGER;
+ALTER TABLE spend ADD COLUMN released_by TEXT NOT NULL DEFAULT '';
+ALTER TABLE spend ADD COLUMN release_reason TEXT NOT NULL DEFAULT '';
+ALTER TABLE spend ADD COLUMN released_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spend ADD COLUMN released_cost INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 } // namespace
 
 const std::vector<migration>& migrations() {
@@ -514,7 +523,8 @@ const std::vector<migration>& migrations() {
                                           {9, "ends by range", ends_by_range},
                                           {10, "queue by range", queue_by_range},
                                           {11, "cycles by number", cycles_by_number},
-                                          {12, "store id", store_id}};
+                                          {12, "store id", store_id},
+                                          {13, "releases of spend", releases}};
   return all;
 }
 

@@ -63,6 +63,8 @@ class operations {
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
   store::any_reply run(const store::sum_spend& op);
+  store::any_reply run(const store::list_spend& op);
+  store::any_reply run(const store::release_spend& op);
   store::any_reply run(const store::ask_approval& op);
   store::any_reply run(const store::decide_approval& op);
   store::any_reply run(const store::use_approval& op);
@@ -219,6 +221,10 @@ class operations {
   std::uint64_t end_left(const store::remove_finished& op);
   std::vector<queue::spend_total> spend_totals(const std::string& day,
                                                const std::vector<std::string>& scopes);
+  /// Puts `used` in the place of `before` in the day's totals of the scopes.
+  void change_totals(const std::string& day, const std::vector<std::string>& scopes,
+                     const queue::spend_total& before, const queue::spend_total& used);
+  bool is_under_way(const queue::call_holder& who);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
   std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);
 

@@ -62,17 +62,23 @@ any_reply operations::run(const settle_spend& op) {
     reserved = {s.integer(2), s.integer(3)};
   }
   auto s = db_.fixed("UPDATE spend SET settled_at=?, input=?, cached=?, output=?, reasoning=?, "
-                     "cost=? WHERE call_id=?");
+                     "cost=?, model=CASE WHEN ?='' THEN model ELSE ? END WHERE call_id=?");
   s.bind(now_).bind(op.used.input).bind(op.used.cached).bind(op.used.output);
-  s.bind(op.used.reasoning).bind(op.used.cost).bind(op.call_id).run();
+  s.bind(op.used.reasoning).bind(op.used.cost).bind(op.model).bind(op.model);
+  s.bind(op.call_id).run();
+  change_totals(day, scopes, reserved, queue::counted(op.used));
+  return ok{};
+}
+
+void operations::change_totals(const std::string& day, const std::vector<std::string>& scopes,
+                               const queue::spend_total& before, const queue::spend_total& used) {
   auto totals = spend_totals(day, scopes);
   for (std::size_t i = 0; i < scopes.size(); ++i) {
-    queue::settle_total(totals[i], reserved, queue::counted(op.used));
+    queue::settle_total(totals[i], before, used);
     // A day that is removed already stays so.
     auto t = db_.fixed("UPDATE spend_totals SET tokens=?, cost=? WHERE day=? AND scope=?");
     t.bind(totals[i].tokens).bind(totals[i].cost).bind(day).bind(scopes[i]).run();
   }
-  return ok{};
 }
 
 namespace {
@@ -86,7 +92,8 @@ constexpr const char* scope_sums =
 /// Of the calls by `key`.
 std::string call_sums(const std::string& key) {
   return "SELECT " + key +
-         " AS key, count(*), count(*) - count(settled_at), sum(input), sum(cached), sum(output), "
+         " AS key, count(*), count(*) - count(coalesce(settled_at, released_at)), sum(input), "
+         "sum(cached), sum(output), "
          "sum(reasoning), sum(cost) FROM spend WHERE day >= ?1 AND day <= ?2 AND (?3 = '' OR "
          "kernel_id = ?3) GROUP BY key ORDER BY sum(cost) DESC, sum(input) + sum(output) DESC, key "
          "LIMIT ?4";
@@ -121,6 +128,89 @@ any_reply operations::run(const sum_spend& op) {
                    static_cast<std::uint64_t>(s.integer(2)),
                    {s.integer(3), s.integer(4), s.integer(5), s.integer(6), s.integer(7)}});
   return out;
+}
+
+namespace {
+
+/// As read_call takes them.
+constexpr const char* call_columns =
+    "SELECT call_id, day, created_at, dispatch_id, kernel_id, agent_id, provider_id, model, input, "
+    "cached, output, reasoning, cost, settled_at IS NOT NULL, released_at, released_by, "
+    "release_reason, released_tokens, released_cost, scopes FROM spend ";
+constexpr int scopes_column = 19;
+
+spend_call read_call(const statement& s) {
+  spend_call c;
+  int at = 0;
+  c.call_id = s.text(at++);
+  c.day = s.text(at++);
+  c.created_at = s.time(at++);
+  for (auto* text : {&c.dispatch_id, &c.kernel_id, &c.agent_id, &c.provider_id, &c.model})
+    *text = s.text(at++);
+  auto& n = c.counts;
+  for (auto* count : {&n.input, &n.cached, &n.output, &n.reasoning, &n.cost})
+    *count = s.integer(at++);
+  c.settled = s.integer(at++) != 0;
+  if (const auto released = s.optional_time(at++))
+    c.release = {*released, s.text(at), s.text(at + 1), s.integer(at + 2), s.integer(at + 3)};
+  return c;
+}
+
+} // namespace
+
+any_reply operations::run(const list_spend& op) {
+  const auto today = utc_day(now_);
+  std::string sql = call_columns;
+  sql += op.call_id.empty() ? "WHERE day >= ?1 AND day <= ?2 AND ?4 = ''"
+                            : "WHERE ?1 = ?1 AND ?2 = ?2 AND call_id >= ?4 AND call_id < ?4 || "
+                              "'~'";
+  sql += " AND (?3 = '' OR kernel_id = ?3)";
+  if (op.open_only)
+    sql += " AND settled_at IS NULL AND released_at IS NULL";
+  auto s = db_.prepare(sql + " ORDER BY created_at DESC, call_id LIMIT ?5");
+  s.bind(op.from_day.empty() ? today : op.from_day);
+  s.bind(op.to_day.empty() ? today : op.to_day).bind(op.kernel_id).bind(op.call_id);
+  s.bind(sql_limit(op.limit));
+  list_spend::reply out;
+  while (s.step())
+    out.push_back(read_call(s));
+  return out;
+}
+
+bool operations::is_under_way(const queue::call_holder& who) {
+  if (!who.cycle_id.empty()) {
+    auto s = db_.fixed("SELECT 1 FROM cycles WHERE cycle_id = ? AND status = 'running'");
+    return s.bind(who.cycle_id).step();
+  }
+  static const auto sql = "SELECT 1 FROM dispatch_requests d" + std::string{running_join} +
+                          " WHERE d.dispatch_id = ? AND r.fence = ?";
+  auto s = db_.fixed(sql.c_str());
+  return s.bind(who.dispatch_id).bind(who.fence).step();
+}
+
+any_reply operations::run(const release_spend& op) {
+  std::optional<spend_call> call;
+  std::vector<std::string> scopes;
+  {
+    auto s = db_.prepare(std::string(call_columns) + "WHERE call_id = ?1");
+    if (!s.bind(op.call_id).step())
+      return release_spend::reply{};
+    call = read_call(s);
+    scopes = queue::names_from_json(s.view(scopes_column));
+  }
+  auto reply = queue::decide_release(op, *call, is_under_way(queue::holder_of(*call)), now_);
+  if (*reply.call == *call)
+    return reply;
+  const auto& now = *reply.call;
+  auto s = db_.fixed("UPDATE spend SET input=?, cached=?, output=?, reasoning=?, cost=?, "
+                     "released_at=?, released_by=?, release_reason=?, released_tokens=?, "
+                     "released_cost=? WHERE call_id=?");
+  s.bind(now.counts.input).bind(now.counts.cached).bind(now.counts.output);
+  s.bind(now.counts.reasoning).bind(now.counts.cost).bind(now.release->at).bind(now.release->by);
+  s.bind(now.release->reason).bind(now.release->tokens).bind(now.release->cost);
+  s.bind(now.call_id).run();
+  change_totals(call->day, scopes, queue::counted(call->counts), queue::counted(now.counts));
+  return reply;
 }
 
 /// Whole days of calls that are older, and their totals; at most `limit` rows in all.

@@ -138,6 +138,8 @@ class sim_database {
     store::usage_counts counts; ///< what was reserved, then what was used
     bool settled = false;
     std::uint64_t number = 0; ///< in the order of the reservations
+    utc_time created_at{};
+    std::optional<store::spend_release> release;
   };
   /// By call_id.
   const std::map<std::string, spent_call>& all_spend() const { return data_.spend; }

@@ -18,7 +18,7 @@ any_reply sim_transaction::run(const reserve_spend& op) {
   auto reply = queue::decide_spend(op, stands, totals);
   if (stands || !reply.granted)
     return reply;
-  data_.spend[op.call_id] = {op, day, op.most, false, ++data_.reservations};
+  data_.spend[op.call_id] = {op, day, op.most, false, ++data_.reservations, now_, {}};
   for (std::size_t i = 0; i < totals.size(); ++i)
     data_.spend_totals[{day, op.limits[i].scope}] = totals[i];
   return reply;
@@ -28,13 +28,63 @@ any_reply sim_transaction::run(const settle_spend& op) {
   const auto it = data_.spend.find(op.call_id);
   if (it == data_.spend.end() || it->second.settled)
     return ok{};
-  auto& call = it->second;
+  change_spend(it->second, op.used);
+  if (!op.model.empty())
+    it->second.asked.model = op.model;
+  it->second.settled = true;
+  return ok{};
+}
+
+void sim_transaction::change_spend(sim_database::spent_call& call, const usage_counts& used) {
   for (const auto& l : call.asked.limits)
     if (const auto t = data_.spend_totals.find({call.day, l.scope}); t != data_.spend_totals.end())
-      queue::settle_total(t->second, queue::counted(call.counts), queue::counted(op.used));
-  call.counts = op.used;
-  call.settled = true;
-  return ok{};
+      queue::settle_total(t->second, queue::counted(call.counts), queue::counted(used));
+  call.counts = used;
+}
+
+namespace {
+
+spend_call shown(const sim_database::spent_call& c) {
+  const auto& a = c.asked;
+  return {a.call_id,     c.day,   c.created_at, a.dispatch_id, a.kernel_id, a.agent_id,
+          a.provider_id, a.model, c.counts,     c.settled,     c.release};
+}
+
+} // namespace
+
+any_reply sim_transaction::run(const list_spend& op) {
+  const auto today = utc_day(now_);
+  const auto from = op.from_day.empty() ? today : op.from_day;
+  const auto to = op.to_day.empty() ? today : op.to_day;
+  list_spend::reply out;
+  for (const auto& [id, c] : data_.spend) {
+    if (op.call_id.empty() ? c.day < from || c.day > to : !id.starts_with(op.call_id))
+      continue;
+    auto call = shown(c);
+    if ((op.kernel_id.empty() || op.kernel_id == call.kernel_id) &&
+        (!op.open_only || call.is_open()))
+      out.push_back(std::move(call));
+  }
+  std::ranges::stable_sort(out, std::ranges::greater{}, &spend_call::created_at);
+  out.resize(std::min(out.size(), op.limit));
+  return out;
+}
+
+any_reply sim_transaction::run(const release_spend& op) {
+  const auto it = data_.spend.find(op.call_id);
+  if (it == data_.spend.end())
+    return release_spend::reply{};
+  const auto call = shown(it->second);
+  const auto who = queue::holder_of(call);
+  bool running = false;
+  if (const auto c = data_.cycles.find(who.cycle_id); c != data_.cycles.end())
+    running = c->second.status == cycle_status::running;
+  if (const auto d = data_.dispatches.find(who.dispatch_id); d != data_.dispatches.end())
+    running = d->second.d.status == dispatch_status::running && d->second.d.fence == who.fence;
+  auto reply = queue::decide_release(op, call, running, now_);
+  change_spend(it->second, reply.call->counts);
+  it->second.release = reply.call->release;
+  return reply;
 }
 
 std::map<std::string, sum_spend::row> sim_transaction::sums_of_scopes(const std::string& from,
@@ -65,7 +115,7 @@ std::map<std::string, sum_spend::row> sim_transaction::sums_of_calls(const sum_s
     auto& row = groups[key];
     row.key = key;
     ++row.calls;
-    row.open_calls += call.settled ? 0 : 1;
+    row.open_calls += call.settled || call.release ? 0 : 1;
     row.used.input += call.counts.input;
     row.used.cached += call.counts.cached;
     row.used.output += call.counts.output;

@@ -42,6 +42,8 @@ class sim_transaction {
   store::any_reply run(const store::reserve_spend& op);
   store::any_reply run(const store::settle_spend& op);
   store::any_reply run(const store::sum_spend& op);
+  store::any_reply run(const store::list_spend& op);
+  store::any_reply run(const store::release_spend& op);
   store::any_reply run(const store::ask_approval& op);
   store::any_reply run(const store::decide_approval& op);
   store::any_reply run(const store::use_approval& op);
@@ -61,6 +63,8 @@ class sim_transaction {
   std::uint64_t remove_dispatches(utc_time before, std::uint64_t limit);
   std::uint64_t remove_cycles(utc_time before, std::size_t keep, std::uint64_t limit);
   std::uint64_t end_left(const store::remove_finished& op);
+  /// The call counts as `used`, in its day's totals, too.
+  void change_spend(sim_database::spent_call& call, const store::usage_counts& used);
   std::uint64_t remove_spend(milliseconds age, std::uint64_t limit);
   class inbox;
   std::uint64_t remove_approvals(milliseconds age, std::uint64_t limit);
