@@ -51,8 +51,10 @@ struct prober_state {
   std::shared_ptr<collected> answer;
   std::optional<http_handle> call;
   steady_time called_at;
-  std::string run_id;  ///< of this probe, in the spending
-  std::string call_id; ///< of the call under way; empty: nothing is reserved
+  std::string run_id; ///< of this probe, in the spending
+  std::size_t request_bytes = 0;
+  std::int64_t most_output = 0; ///< tokens that the request asks for at most
+  std::string call_id;          ///< of the call under way; empty: nothing is reserved
   int calls = 0;
   probe_reply reply;
   static inline const char* name = "prober";
@@ -104,6 +106,7 @@ void start(self_pointer self, http_request request) {
   };
   if (auto passed = faults::pass("models.call"); !passed)
     return events.on_end(fail(std::move(passed.error())));
+  s.request_bytes = request.body.size();
   s.call = s.order.context->ports.http->start(
       std::move(request), faults::watched(std::move(events), faults::point("models.answer")));
 }
@@ -115,9 +118,11 @@ void on_ended(self_pointer self, const result<void>& transport) {
   s.call.reset();
   const auto took = std::chrono::duration_cast<milliseconds>(
       s.order.context->ports.clock->steady() - s.called_at);
-  const auto used = s.probe->finish(s.answer->head, s.answer->body, transport, took);
+  auto used = s.probe->finish(s.answer->head, s.answer->body, transport, took);
   s.answer.reset();
   if (used && !s.call_id.empty()) {
+    if (const auto cut = model::cap_usage(*used, s.request_bytes, s.most_output); !cut.empty())
+      spdlog::warn("provider {}: {}", s.order.provider.provider_id, cut);
     const auto cost = model::cost_of(s.order.provider, s.order.model, *used);
     s.reply.used.input += used->input;
     s.reply.used.output += used->output;
@@ -133,6 +138,7 @@ void on_ended(self_pointer self, const result<void>& transport) {
 store::reserve_spend reservation(prober_state& s, const model::usage& most) {
   const auto& day = s.order.configuration->node_settings.budget_day;
   s.call_id = s.run_id + "/1/" + std::to_string(++s.calls);
+  s.most_output = most.output;
   store::reserve_spend r;
   r.call_id = s.call_id;
   r.dispatch_id = s.run_id;

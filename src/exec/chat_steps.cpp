@@ -55,12 +55,6 @@ bool is_near(std::int64_t used, std::int64_t limit) {
          static_cast<double>(used) * 100 >= static_cast<double>(limit) * limits::budget_warning;
 }
 
-/// Of a request: the provider's own instructions and marks.
-constexpr std::size_t added_by_providers = 16u << 10;
-/// Reasoning may not count for a request's limit of tokens.
-constexpr std::int64_t least_output_cap = 100'000;
-/// Without a limit in the request; no model answers with more.
-constexpr std::int64_t longest_answer = 1'000'000;
 /// Of one figure of one call: more is no usage but a mistake of the provider's (queue/spend.hpp).
 constexpr std::int64_t most_counted = 1'000'000'000'000;
 
@@ -170,26 +164,11 @@ model::usage chat_loop::impl::guess(bool sent) const {
   return {.input = input_tokens, .output = static_cast<std::int64_t>(reader->progress()) / 4};
 }
 
-/// Cuts a provider's report to tokens that the present call can have used: a token is a byte at
-/// least, and providers add little to a request. Returns a warning when it cut.
 std::string chat_loop::impl::cap(model::usage& used) const {
-  std::size_t bytes = c.tools_json.size() + c.schema_json.size() + added_by_providers;
+  std::size_t bytes = c.tools_json.size() + c.schema_json.size();
   for (const auto& m : c.messages)
     bytes += m.size();
-  const auto most_input = static_cast<std::int64_t>(bytes);
-  const auto most_output =
-      c.max_output_tokens > 0 ? std::max(2 * output_tokens, least_output_cap) : longest_answer;
-  if (used.input <= most_input && used.output <= most_output)
-    return {};
-  const auto reported = std::to_string(counted(used.input)) + " input and " +
-                        std::to_string(counted(used.output)) + " output tokens";
-  used.input = std::min(used.input, most_input);
-  used.output = std::min(used.output, most_output);
-  used.cached = std::min(used.cached, used.input);
-  used.reasoning = std::min(used.reasoning, used.output);
-  return "the provider reported " + reported +
-         ", more than the call can have used; booked: " + std::to_string(used.input) + " and " +
-         std::to_string(used.output);
+  return model::cap_usage(used, bytes, c.max_output_tokens > 0 ? output_tokens : 0);
 }
 
 chat_effects chat_loop::impl::after_trouble(const model::trouble& t, bool placed) {

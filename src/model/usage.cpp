@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 namespace boyd::model {
 namespace {
@@ -11,6 +12,14 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t bytes_per_token = 4;
+/// Of a request: the provider's own instructions and marks.
+constexpr std::size_t added_by_providers = 16u << 10;
+/// Reasoning may not count for a request's limit of tokens.
+constexpr std::int64_t least_output_cap = 100'000;
+/// Without a limit in the request; no model answers with more.
+constexpr std::int64_t longest_answer = 1'000'000;
+/// Of one figure, as it is told to people.
+constexpr std::int64_t most_told = 1'000'000'000'000;
 /// Prices are per so many tokens.
 constexpr std::int64_t price_unit = 1'000'000;
 constexpr std::int64_t unpayable = std::numeric_limits<std::int64_t>::max();
@@ -111,6 +120,25 @@ std::int64_t cost_of(const config::provider& p, const std::string& model, const 
   sum.add(cached, found->second.cached_input);
   sum.add(u.output, found->second.output);
   return sum.rounded_up();
+}
+
+std::string cap_usage(usage& used, std::size_t request_bytes, std::int64_t output_limit) {
+  const auto most_input = static_cast<std::int64_t>(request_bytes + added_by_providers);
+  const auto most_output =
+      output_limit > 0 ? std::max(2 * output_limit, least_output_cap) : longest_answer;
+  if (used.input <= most_input && used.output <= most_output)
+    return {};
+  const auto told = [](std::int64_t n) {
+    return std::to_string(std::clamp<std::int64_t>(n, 0, most_told));
+  };
+  const auto reported = told(used.input) + " input and " + told(used.output) + " output tokens";
+  used.input = std::min(used.input, most_input);
+  used.output = std::min(used.output, most_output);
+  used.cached = std::min(used.cached, used.input);
+  used.reasoning = std::min(used.reasoning, used.output);
+  return "the provider reported " + reported +
+         ", more than the call can have used; booked: " + std::to_string(used.input) + " and " +
+         std::to_string(used.output);
 }
 
 } // namespace boyd::model

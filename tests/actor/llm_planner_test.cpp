@@ -373,6 +373,32 @@ TEST_CASE("llm reducer: words are on record, and asked for once", "[llm]") {
   CHECK_THAT(silent.value().problem, Contains("(timeout)"));
 }
 
+TEST_CASE("case W4: usage that a planner or reducer cannot have used is capped", "[llm]") {
+  fixture f;
+  const auto claiming = [](const std::string& text) {
+    auto a = saying(text);
+    auto body = json::parse(a.body);
+    body["usage"] = {{"prompt_tokens", 1e30}, {"completion_tokens", 1e12}};
+    a.body = body.dump();
+    return a;
+  };
+  f.answers = {claiming(R"({"dispatches":[{"agent_id":"b","priority":9,"reason":"r"}]})"),
+               claiming(R"({"lines":[{"dispatch_id":"d1","text":"All went well."}]})")};
+  const auto planned = f.plan("c1");
+  f.actors.advance(3s);
+  CHECK(agents_of(planned) == only_b);
+  const auto worded = f.reduce("c1");
+  f.actors.advance(3s);
+  REQUIRE(worded.ok());
+  REQUIRE(f.database->all_spend().size() == 2);
+  for (const auto& [id, call] : f.database->all_spend()) {
+    INFO(id);
+    CHECK(call.settled);
+    CHECK(call.counts.input < 100'000);
+    CHECK(call.counts.output <= 1'000'000);
+  }
+}
+
 TEST_CASE("cycle: a model words the outcomes before they are rendered", "[llm]") {
   config::kernel k;
   config::agent a;

@@ -36,6 +36,11 @@ std::int64_t estimate_tokens(std::string_view text) noexcept;
 /// In millionths of a US dollar, rounded up; 0 for a model without a price.
 std::int64_t cost_of(const config::provider& p, const std::string& model, const usage& u) noexcept;
 
+/// Cuts a provider's report to the tokens that one call can have used: a token is a byte of the
+/// request at least. `output_limit` is the request's limit of output tokens; 0: none. Returns what
+/// was cut, for people; empty: nothing was.
+std::string cap_usage(usage& used, std::size_t request_bytes, std::int64_t output_limit);
+
 /// A message as JSON text, exactly as it goes to the provider.
 using message_json = std::string;
 
