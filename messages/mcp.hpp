@@ -64,6 +64,14 @@ struct mcp_servers_query : message {
   bool connect = false;
 };
 
+/// A tool as a server has it now.
+struct mcp_tool_status {
+  tools::definition definition;
+  std::string own_name; ///< the server's; empty: a tool of Boyd's for its resources
+  std::string pin;      ///< of a server's tool
+  std::string withheld; ///< why it may not be used; empty: it may
+};
+
 struct mcp_server_status {
   std::string name;
   std::string from;      ///< the file that defines it
@@ -77,7 +85,7 @@ struct mcp_server_status {
   std::string problem;   ///< why it is not ready; empty: nothing is wrong
   std::size_t tool_count = 0;
   int restarts = 0;
-  std::vector<tools::definition> tools; ///< with `connect` alone
+  std::vector<mcp_tool_status> tools; ///< with `connect` alone; those that are withheld, too
   /// Of a workspace's .mcp.json: all that a person trusts or not, in lines, and its hash.
   std::string definition;
   std::string hash;

@@ -24,6 +24,7 @@ namespace boyd::mcp_pool {
 
 using pool_impl = mcp_actor::extend<caf::reacts_to<supervise_tick>, caf::reacts_to<stop_overdue>,
                                     caf::reacts_to<server_idle>, caf::reacts_to<server_found>,
+                                    caf::reacts_to<server_withholds>,
                                     caf::replies_to<server_listed>::with<answers<bool>>,
                                     caf::replies_to<server_starting>::with<answers<bool>>,
                                     caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
@@ -77,6 +78,8 @@ struct pool_state {
   std::vector<std::shared_ptr<const void>> heard;
   /// Servers of workspaces, as the latest look found them.
   std::map<std::string, mcp_core::workspace_servers> seen;
+  /// By key: how the tools of a server of the configuration differ from its pins, in lines.
+  std::map<std::string, std::vector<std::string>> withheld;
   /// By key: how the tools of a server differ from those that were trusted.
   std::map<std::string, std::vector<std::string>> changes;
   std::deque<std::function<void()>> trust_jobs; ///< changes of the file of trust, one at a time

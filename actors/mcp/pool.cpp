@@ -60,8 +60,9 @@ void without(self_pointer self, const std::shared_ptr<tools_collector>& c, bool 
   one_less(self, c);
 }
 
-void take_tools(tools_collector& c, const mcp_core::instance& what, const server_tools& r) {
+void take_tools(tools_collector& c, const mcp_core::instance& what, server_tools r) {
   const auto host = host_of(what.definition);
+  std::ranges::move(r.withheld, std::back_inserter(c.reply.notes));
   auto& mine = c.found[what.name];
   for (const auto& t : r.tools)
     if (tools::is_listed(t.definition.name, c.patterns))
@@ -93,7 +94,7 @@ void ask_server(self_pointer self, const std::shared_ptr<tools_collector>& c,
       [self, c, what, optional](result<server_tools> r) {
         if (!r)
           return without(self, c, optional, r.error());
-        take_tools(*c, what, *r);
+        take_tools(*c, what, std::move(*r));
         one_less(self, c);
       },
       what.definition.start_timeout + start_slack);
@@ -327,6 +328,7 @@ void reload(self_pointer self, const reload_order& order) {
       continue;
     }
     s.shell->remove(it->first);
+    s.withheld.erase(it->first);
     s.eras.erase(it->first);
     it = s.members.erase(it);
   }
@@ -347,6 +349,11 @@ part_health health_of(self_pointer self) {
   for (const auto& c : self->state.shell->view())
     if (c.state == "parked")
       h.notice += (h.notice.empty() ? "" : "; ") + c.id + " is parked: " + c.reason;
+  for (const auto* all : {&self->state.withheld, &self->state.changes})
+    for (const auto& [key, lines] : *all)
+      for (const auto& line : lines)
+        h.notice += (h.notice.empty() ? "" : "; ") +
+                    (all == &self->state.changes ? "the server " + key + ": " + line : line);
   return h;
 }
 
@@ -485,6 +492,12 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
       [self](stop_overdue& m) { self->state.shell->on_overdue(m); },
       [self](server_idle& m) { on_idle(self, m); },
       [self](server_found& m) { self->state.eras[m.key] = m.era; },
+      [self](server_withholds& m) {
+        if (m.lines.empty())
+          self->state.withheld.erase(m.key);
+        else if (self->state.members.contains(m.key))
+          self->state.withheld[m.key] = std::move(m.lines);
+      },
       [self](server_listed& m) { return check_tools(self, m); },
       [self](server_starting& m) { return check_programs(self, m); },
       [self](ping&) {

@@ -16,7 +16,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace boyd {
@@ -105,19 +107,79 @@ void send_waiting(self_pointer self) {
     send_call(self, ticket);
 }
 
+std::vector<mcp::offered_tool>
+offered_of(self_pointer self, const std::vector<mcp::server_tool>& tools, bool resources) {
+  auto all = mcp::offer(self->state.order.definition.name, tools, resources);
+  for (auto& t : all) {
+    t.definition.description = told_cut(self, t.definition.description);
+    t.definition.parameters_json = told(self, t.definition.parameters_json);
+  }
+  return all;
+}
+
+/// What differs from the pins, one line each, for people.
+std::vector<std::string> differences_of(const server_state& s) {
+  const auto& name = s.order.definition.name;
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const auto& [tool, why] : s.pinned.withheld)
+    by_reason[why].push_back(tool);
+  for (const auto& [why, tools] : by_reason)
+    lines.push_back((tools.size() == 1 ? "the tool " + tools.front()
+                                       : std::to_string(tools.size()) + " tools") +
+                    " of the server " + name + (tools.size() == 1 ? " is" : " are") +
+                    " not used: " + why + " (look: boyd tools show " + name + ")");
+  if (s.order.definition.pins.empty() && !s.order.pinned && s.first.has_tools)
+    for (const auto& change : mcp::changes_since(s.first, s.pinned.usable))
+      lines.push_back("the server " + name +
+                      " has changed since it was started, and is used as it "
+                      "is, for its tools have no pins: " +
+                      change);
+  for (const auto& tool : s.pinned.gone)
+    lines.push_back("the server " + name + " has no tool " + tool + " any more, which mcpServers." +
+                    name + ".pins names");
+  return lines;
+}
+
+/// Of the tools that the server has now only those are used that are as they were pinned.
+void apply_pins(self_pointer self) {
+  auto& s = self->state;
+  const auto before = differences_of(s);
+  s.pinned = mcp::by_pins(s.order.definition.pins, s.session->tools());
+  if (!std::exchange(s.first.has_tools, true))
+    s.first.tools = mcp::prints_of(s.session->tools());
+  s.tools = offered_of(self, s.pinned.usable, s.session->has_resources());
+  auto lines = differences_of(s);
+  if (lines == before)
+    return;
+  for (const auto& line : lines)
+    log_note(self, true, line);
+  for (auto& line : lines)
+    line = told(self, line);
+  self->send(s.order.owner, server_withholds{{}, s.order.key, std::move(lines)});
+}
+
+/// Whether a call that the session holds may go out, by the tools that may be used now.
+mcp::call_judge judge_of(self_pointer self) {
+  std::set<std::string> names;
+  for (const auto& t : self->state.pinned.usable)
+    names.insert(t.name);
+  return [names = std::move(names),
+          key = self->state.order.key](const mcp::server_call& c) -> std::optional<error> {
+    if (c.kind != mcp::server_call::kind_t::tool || names.contains(c.name))
+      return std::nullopt;
+    return error{errc::refused, "the tool " + c.name + " has changed, and may not be used", key,
+                 "use one of the tools that you were told of"};
+  };
+}
+
 void now_usable(self_pointer self) {
   auto& s = self->state;
   s.usable = true;
   s.refused.clear();
-  s.tools = mcp::offer(s.order.definition.name, s.session->tools(), s.session->has_resources());
-  for (auto& t : s.tools) {
-    t.definition.description = told_cut(self, t.definition.description);
-    t.definition.parameters_json = told(self, t.definition.parameters_json);
-  }
-  answer_askers(self, server_tools{{}, s.tools});
-  if (s.order.pinned)
-    perform(self, s.session->on_tools_checked([](const auto&) { return std::optional<error>(); },
-                                              now_of(self)));
+  apply_pins(self);
+  answer_askers(self, server_tools{{}, s.tools, differences_of(s)});
+  perform(self, s.session->on_tools_checked(judge_of(self), now_of(self)));
   if (self->state.session)
     send_waiting(self);
 }
@@ -127,7 +189,6 @@ void now_refused(self_pointer self, const error& why) {
   s.usable = false;
   s.refused = why.what;
   s.tools.clear();
-  // Also those that the session holds, since a new handshake is over.
   perform(self, s.session->on_tools_checked([why](const auto&) { return std::optional(why); },
                                             now_of(self)));
   answer_askers(self, fail(why));
@@ -386,7 +447,7 @@ tools_promise tools_of(self_pointer self) {
   if (s.session)
     perform(self, s.session->refresh(now_of(self)));
   if (s.usable && s.session && s.session->is_ready())
-    answer<server_tools>(promise, server_tools{{}, s.tools});
+    answer<server_tools>(promise, server_tools{{}, s.tools, differences_of(s)});
   else if (!s.refused.empty() && s.session && s.session->is_ready())
     answer<server_tools>(promise, fail(errc::refused, s.refused, s.order.key));
   else if (!s.session)
@@ -432,6 +493,31 @@ void cancel_call(self_pointer self, const std::string& ticket) {
   look_again(self);
 }
 
+std::string joined_lines(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const auto& line : lines)
+    out += (out.empty() ? "" : "; ") + line;
+  return out;
+}
+
+/// All that the server has, for a person who looks at it, with what may not be used.
+std::vector<mcp_tool_status> all_tools(self_pointer self) {
+  const auto& s = self->state;
+  std::vector<mcp_tool_status> all;
+  for (auto& t : offered_of(self, s.session->tools(), s.session->has_resources())) {
+    mcp_tool_status row{std::move(t.definition), {}, {}, s.refused};
+    if (t.kind == mcp::offered_tool::kind_t::tool) {
+      const auto own = std::ranges::find(s.session->tools(), t.name, &mcp::server_tool::name);
+      row.own_name = t.name;
+      row.pin = mcp::tool_pin(*own);
+      if (const auto held = s.pinned.withheld.find(t.name); held != s.pinned.withheld.end())
+        row.withheld = held->second;
+    }
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
 mcp_server_status status_of(self_pointer self, bool with_tools) {
   auto& s = self->state;
   const auto& d = s.order.definition;
@@ -453,9 +539,12 @@ mcp_server_status status_of(self_pointer self, bool with_tools) {
             : !s.refused.empty() ? "changed"
             : s.session          ? "starting"
                                  : "unreachable";
-  if (with_tools)
-    for (const auto& t : s.tools)
-      r.tools.push_back(t.definition);
+  if (s.usable && ready && !s.pinned.withheld.empty()) {
+    r.state = "changed";
+    r.problem = told(self, joined_lines(differences_of(s)));
+  }
+  if (with_tools && s.session && s.session->is_ready())
+    r.tools = all_tools(self);
   return r;
 }
 

@@ -20,6 +20,7 @@ struct server_tools_query : message {};
 
 struct server_tools : message {
   std::vector<mcp::offered_tool> tools;
+  std::vector<std::string> withheld; ///< tools that may not be used, and why, one line each
 };
 
 /// How are you, with the tools or without?
@@ -38,6 +39,12 @@ struct server_found : message {
   mcp::era_t era = mcp::era_t::unknown;
 };
 
+/// How the tools of a server with pins differ from those; empty lines: they do not.
+struct server_withholds : message {
+  std::string key;
+  std::vector<std::string> lines;
+};
+
 /// The list of tools that a server has now, before anybody may use it.
 struct server_listed : message {
   std::string key;
@@ -54,6 +61,8 @@ using mcp_server_owner = caf::typed_actor<
     caf::reacts_to<server_idle>,
     // This is how it is talked to.
     caf::reacts_to<server_found>,
+    // Some of its tools are not used: they are not as they were pinned.
+    caf::reacts_to<server_withholds>,
     // Its tools may be used, or why not.
     caf::replies_to<server_listed>::with<answers<bool>>,
     // It may start, or why not.

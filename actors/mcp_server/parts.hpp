@@ -5,6 +5,7 @@
 #include "boyd/mcp/http_link.hpp"
 #include "boyd/mcp/line_reader.hpp"
 #include "boyd/mcp/session.hpp"
+#include "boyd/mcp/trust.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -78,8 +79,10 @@ struct server_state {
   std::string scratch;                   ///< its temporary directory; empty: none
   std::map<std::uint64_t, http_handle> exchanges;
   std::vector<mcp::offered_tool> tools;
-  bool usable = false; ///< ready, and its tools may be used
-  std::string refused; ///< why they may not be
+  mcp::pinned_tools pinned;  ///< the server's own tools, by its pins
+  mcp::trusted_server first; ///< its tools as they were at the start: without pins a change is told
+  bool usable = false;       ///< ready, and its tools may be used
+  std::string refused;       ///< why they may not be
   std::vector<tools_promise> askers;
   std::map<std::string, open_call> calls;            ///< by ticket
   std::map<std::uint64_t, asked_question> questions; ///< by the session's number

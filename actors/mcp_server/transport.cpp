@@ -264,7 +264,7 @@ void connect(self_pointer self) {
   o.start_timeout = d.start_timeout;
   o.remembered = s.order.remembered;
   o.asks = static_cast<bool>(s.order.approvals);
-  o.checks_tools = s.order.pinned;
+  o.checks_tools = true;
   s.usable = false;
   s.session.emplace(o);
   if (auto passed = faults::pass("mcp.start"); !passed)

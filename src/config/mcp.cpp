@@ -24,6 +24,13 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
+bool is_pin(std::string_view text) {
+  constexpr std::string_view begin = "sha256:";
+  constexpr std::size_t digits = 64;
+  return text.starts_with(begin) && text.size() == begin.size() + digits &&
+         text.find_first_not_of("0123456789abcdef", begin.size()) == std::string_view::npos;
+}
+
 bool is_scalar(const tree* t) {
   return t != nullptr && t->kind == tree::kind_t::scalar;
 }
@@ -41,6 +48,7 @@ class server_checks {
                     " letters, digits, - and single _ inside");
     if (t.kind != tree::kind_t::map)
       return;
+    pins(path, t);
     const auto* command = t.find("command");
     const auto* url = t.find("url");
     if ((command == nullptr) == (url == nullptr)) {
@@ -56,6 +64,17 @@ class server_checks {
   }
 
  private:
+  void pins(const std::string& path, const tree& t) {
+    const auto* all = t.find("pins");
+    if (all == nullptr || all->kind != tree::kind_t::map)
+      return;
+    for (std::size_t i = 0; i < all->items.size(); ++i)
+      if (is_scalar(&all->items[i]) && !all->items[i].unusable && !is_pin(all->items[i].text))
+        p_.report(all->items[i].at, child_path(path + ".pins", all->keys[i].text),
+                  "this is no pin of a tool",
+                  "sha256: and 64 hexadecimal digits, as `boyd tools show` prints them");
+  }
+
   void transport(const std::string& path, const tree& t, bool is_command) {
     const auto type = text(t, "type");
     if (type == "sse")
@@ -138,6 +157,8 @@ mcp_server mcp_server_of(const pass& p, const std::string& name, const tree& t) 
     out.cwd = resolve(p.path, out.cwd);
   out.url = text(t, "url");
   out.headers = pairs(get(t, "headers"));
+  if (const auto* pinned = t.find("pins"))
+    out.pins = pairs(*pinned);
   out.optional = flag(t, "optional");
   out.start_timeout = duration(t, "start_timeout");
   out.call_timeout = duration(t, "call_timeout");

@@ -289,6 +289,33 @@ std::vector<std::string> program_changes(const program_prints& then, const progr
   return all;
 }
 
+std::string tool_pin(const server_tool& tool) {
+  // As nlohmann::json its members are sorted.
+  const auto all = nlohmann::json::array(
+      {tool.name, tool.description, nlohmann::json::parse(tool.schema_json, nullptr, false)});
+  return "sha256:" + sha256_hex(all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+pinned_tools by_pins(const std::vector<std::pair<std::string, std::string>>& pins,
+                     const std::vector<server_tool>& tools) {
+  if (pins.empty())
+    return {tools, {}, {}};
+  pinned_tools out;
+  for (const auto& t : tools) {
+    const auto pin = std::ranges::find(pins, t.name, [](const auto& p) { return p.first; });
+    if (pin == pins.end())
+      out.withheld[t.name] = "new, without a pin";
+    else if (pin->second != tool_pin(t))
+      out.withheld[t.name] = "its description or its arguments are not those that were pinned";
+    else
+      out.usable.push_back(t);
+  }
+  for (const auto& [name, pin] : pins)
+    if (std::ranges::find(tools, name, &server_tool::name) == tools.end())
+      out.gone.push_back(name);
+  return out;
+}
+
 std::map<std::string, tool_print> prints_of(const std::vector<server_tool>& tools) {
   std::map<std::string, tool_print> all;
   for (const auto& t : tools)

@@ -65,6 +65,30 @@ std::string definition_text(const json& s) {
          printable(text_of(s, "definition")) + "--- end ---\nhash: " + hash + "\n";
 }
 
+/// What may be copied into the configuration, so that no tool changes unseen; and those that did.
+std::string pins_text(const json& s) {
+  std::string out;
+  std::string withheld;
+  for (const auto& tool : rows_of(s, "tools")) {
+    const auto pin = text_of(tool, "pin");
+    if (pin.empty())
+      continue;
+    out += "      " +
+           json(text_of(tool, "own_name")).dump(-1, ' ', false, json::error_handler_t::replace) +
+           ": " + pin + "\n";
+    if (const auto why = text_of(tool, "withheld"); !why.empty())
+      withheld += "--- not used: " + text_of(tool, "name") + " (" + why + ") ---\n" +
+                  text_of(tool, "description") + "\n" + tool.value("parameters", json()).dump() +
+                  "\n";
+  }
+  if (!withheld.empty())
+    withheld = "\n" + printable(withheld) + "--- end ---\n";
+  if (out.empty() || !text_of(s, "hash").empty())
+    return withheld;
+  return withheld + "\nto use these tools as they are now, and no others:\nmcpServers:\n  " +
+         text_of(s, "name") + ":\n    pins:\n" + printable(out);
+}
+
 void render_tools(const json& body, const terminal& t) {
   render_servers(body, t, true);
   const auto items = rows_of(body, "items");
@@ -84,6 +108,7 @@ void render_tools(const json& body, const terminal& t) {
                 text.size() > described ? text.substr(0, described) + "…" : text});
     }
     print("\n" + rows.render(t));
+    print(pins_text(s));
   }
 }
 

@@ -28,6 +28,9 @@ struct mcp_server {
   std::string cwd; ///< absolute after loading; empty: the node's home, or the folder of .mcp.json
   std::string url;
   std::vector<std::pair<std::string, std::string>> headers; ///< sent with each request
+  /// The tools that may be used, by name, with the hash that each must have (mcp::tool_pin); empty:
+  /// all, as they are.
+  std::vector<std::pair<std::string, std::string>> pins;
   bool optional = false;             ///< runs begin without its tools when it cannot be reached
   milliseconds start_timeout = 60s;  ///< until its tools are known
   milliseconds call_timeout = 2min;  ///< of one call of a tool, since its last word of progress

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// Servers that a workspace's `.mcp.json` names: whoever can write the file could have the node run
@@ -21,6 +22,20 @@ inline constexpr std::size_t most_servers = 64;
 
 /// A person can look at no more; a server whose definition is longer is not used.
 inline constexpr std::size_t definition_bytes = 16u << 10;
+
+/// The pin of a tool: the hash of its name, its description and its arguments, so that none of them
+/// can change unseen. The order of members in the arguments does not count.
+std::string tool_pin(const server_tool& tool);
+
+/// A server's tools by the pins that its entry of mcpServers has.
+struct pinned_tools {
+  std::vector<server_tool> usable;             ///< as they were pinned, in their order
+  std::map<std::string, std::string> withheld; ///< by name, why
+  std::vector<std::string> gone;               ///< pinned, and not there
+};
+/// Without pins every tool is usable.
+pinned_tools by_pins(const std::vector<std::pair<std::string, std::string>>& pins,
+                     const std::vector<server_tool>& tools);
 
 /// Files of the workspace that a command line names, by path, and the hashes of their contents.
 using program_prints = std::map<std::string, std::string>;

@@ -1,4 +1,5 @@
 #include "boyd/mcp/http_link.hpp"
+#include "boyd/mcp/trust.hpp"
 #include "session_lab.hpp"
 
 namespace boyd::mcp_cases_test {
@@ -220,6 +221,31 @@ TEST_CASE("case A8: a server that says its tools have changed gets no call befor
   CHECK(t.count("tools/call") == (same ? 2 : 1));
   t.take(t.s.on_tools_checked(all, t.now));
   CHECK(t.count("tools/call") == 2);
+}
+
+TEST_CASE("case A8: the pin of a tool is of its name, description and arguments", "[mcp]") {
+  const server_tool one{"t", "does t", R"({"type":"object","properties":{"a":{},"b":{}}})", {}};
+  auto turned = one;
+  turned.schema_json = R"({"properties":{"b":{},"a":{}},"type":"object"})";
+  CHECK(tool_pin(one) == tool_pin(turned));
+  CHECK(tool_pin(one).size() == std::string("sha256:").size() + 64);
+  auto words = one;
+  words.description = "does t, and sends it";
+  auto arguments = one;
+  arguments.schema_json = R"({"type":"object","properties":{"a":{}}})";
+  auto added = one;
+  added.name = "u";
+  const auto by = [&](const server_tool& now) {
+    return by_pins({{"t", tool_pin(one)}, {"gone", tool_pin(one)}}, {now});
+  };
+  CHECK(by(turned).usable.size() == 1);
+  CHECK(by(turned).gone == std::vector<std::string>{"gone"});
+  for (const auto& other : {words, arguments}) {
+    CHECK(by(other).usable.empty());
+    CHECK_THAT(by(other).withheld.at("t"), Contains("not those that were pinned"));
+  }
+  CHECK_THAT(by(added).withheld.at("u"), Contains("new"));
+  CHECK(by_pins({}, {words, added}).usable.size() == 2);
 }
 
 } // namespace boyd::mcp_cases_test
