@@ -121,7 +121,8 @@ void start_program(self_pointer self) {
     run.directory = s.tree->order.path;
   const auto checks = exec::checks_of(cli, run);
   const auto directory = checks.cwd.empty() ? who.kernel_home : checks.cwd;
-  const bool has_sandbox = agent_now(s.order)->sandbox.mode != config::sandbox_settings::mode_t::off;
+  const bool has_sandbox =
+      agent_now(s.order)->sandbox.mode != config::sandbox_settings::mode_t::off;
   auto permission = permission_in(directory, cli, has_sandbox, who);
   if (!permission)
     return finish_unstarted(self, permission.error(), failure_class::environment);

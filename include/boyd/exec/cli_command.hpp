@@ -10,8 +10,8 @@ namespace boyd::exec {
 /// What changes from run to run of one agent CLI.
 struct cli_run {
   std::string prompt;
-  std::string session;    ///< to go on with; empty: a new one
-  std::string directory;  ///< the worktree; empty: the executor's `cwd`, else the kernel's home
+  std::string session;      ///< to go on with; empty: a new one
+  std::string directory;    ///< the worktree; empty: the executor's `cwd`, else the kernel's home
   std::string permission{}; ///< instead of the executor's; may be empty
 };
 
