@@ -43,6 +43,9 @@ struct inspect_files {
 struct read_text_file {
   std::string path;
   std::size_t max_bytes = 1u << 20;
+  /// A directory above it in which agents write: no link below it is followed. Empty: a path that
+  /// a person named, whose links are.
+  std::string below{};
 };
 
 /// Reads and checks the configuration file again (node_context::parse_configuration), with the

@@ -1,5 +1,6 @@
 #include "actors/executor/options.hpp"
 #include "actors/executor/parts.hpp"
+#include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/core/fault_points.hpp"
@@ -41,7 +42,7 @@ struct preparation {
   /// Files that are left to read, and what takes their text.
   struct wanted {
     std::string path;
-    bool may_be_missing = false;
+    std::string kernel_home; ///< of a file that agents write, and that may be missing; else empty
     std::function<void(std::string)> take;
   };
   std::vector<wanted> files;
@@ -111,20 +112,23 @@ void read_next(self_pointer self, const preparation_ptr& p) {
   if (p->next == p->files.size())
     return read_findings(self, p);
   const auto& file = p->files[p->next];
-  ask<workspace_reply>(self, self->state.order.services.workspace,
-                       workspace_request{{}, read_text_file{file.path, part_bytes}},
-                       [self, p](result<workspace_reply> r) {
-                         const auto& wanted = p->files[p->next];
-                         if (!r && says_nothing(r.error()))
-                           return put_off(self, r.error());
-                         const bool missing = !r && r.error().code == errc::not_found;
-                         if (!r && !(missing && wanted.may_be_missing))
-                           return finish_unstarted(self, r.error(), failure_class::environment);
-                         if (r)
-                           wanted.take(std::move(r->text));
-                         ++p->next;
-                         read_next(self, p);
-                       });
+  ask<workspace_reply>(
+      self, self->state.order.services.workspace,
+      workspace_request{{}, read_text_file{file.path, part_bytes, file.kernel_home}},
+      [self, p](result<workspace_reply> r) {
+        const auto& wanted = p->files[p->next];
+        if (!r && says_nothing(r.error()))
+          return put_off(self, r.error());
+        if (!r && wanted.kernel_home.empty())
+          return finish_unstarted(self, r.error(), failure_class::environment);
+        if (r)
+          wanted.take(std::move(r->text));
+        else if (r.error().code != errc::not_found)
+          wanted.take(
+              unreadable_text(wanted.path.substr(wanted.kernel_home.size() + 1), r.error()));
+        ++p->next;
+        read_next(self, p);
+      });
 }
 
 /// Without it each tool would fail on its own, and the model would have to guess why. Asked of the
@@ -279,12 +283,12 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
   p->targets = std::move(*targets);
   const auto home = s.order.context->kernel_home(s.order.work->row.kernel_id);
   auto* raw = p.get();
-  p->files.push_back({home + "/SOUL.md", true, [raw](std::string t) { raw->soul = std::move(t); }});
-  p->files.push_back({home + "/GOAL.md", true, [raw](std::string t) { raw->goal = std::move(t); }});
+  p->files.push_back({home + "/SOUL.md", home, [raw](std::string t) { raw->soul = std::move(t); }});
+  p->files.push_back({home + "/GOAL.md", home, [raw](std::string t) { raw->goal = std::move(t); }});
   for (std::size_t i = 0; i < p->targets.size(); ++i)
     if (const auto& file = p->targets[i].provider.api_key_file; !file.empty())
       p->files.push_back(
-          {file, false, [raw, i](const std::string& t) { raw->targets[i].key = exec::key_in(t); }});
+          {file, {}, [raw, i](const std::string& t) { raw->targets[i].key = exec::key_in(t); }});
   look_at_workspace(self, p);
 }
 

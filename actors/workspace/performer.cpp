@@ -306,6 +306,17 @@ result<workspace_reply> workspace_session::carry_out(const read_text_file& what)
   if (auto ok = check_path(what.path); !ok)
     return fail(std::move(ok.error()));
   auto& files = *context_->ports.files;
+  if (!what.below.empty()) {
+    if (!what.path.starts_with(what.below + "/"))
+      return fail(errc::invalid_argument, "not below " + what.below, what.path);
+    auto own =
+        files.read_below(what.below, what.path.substr(what.below.size() + 1), what.max_bytes);
+    if (!own)
+      return fail(std::move(own.error()));
+    workspace_reply reply;
+    reply.text = std::move(*own);
+    return reply;
+  }
   auto info = files.stat(what.path);
   if (!info)
     return fail(std::move(info.error()));

@@ -101,6 +101,20 @@ TEST_CASE("case R10: a kernel's file that cannot be read is named, not taken for
   CHECK_THAT(home.run({"status"}).out, !Contains("cannot be read"));
 }
 
+TEST_CASE("case R10: a link in the place of GOAL.md leads no file into a system message", "[e2e]") {
+  model_endpoint endpoint;
+  endpoint.then(stream_answer("ok"));
+  const home_of_boyd home(yaml_of(endpoint));
+  const auto goal = home.file("kernel/default/GOAL.md");
+  const std::string to = GENERATE("../../boyd.yaml", "/etc/passwd", "/proc/self/environ");
+  fs::remove(goal);
+  fs::create_symlink(to, goal);
+  home.run({"cycle"});
+  const auto system = endpoint.requests().at(0).json["messages"][0].dump();
+  CHECK_THAT(system, Contains("GOAL.md exists and cannot be read"));
+  CHECK_THAT(system, !Contains("provider_id") && !Contains("root:") && !Contains("PATH="));
+}
+
 TEST_CASE("case R10: protected files are written by no tool and no command", "[e2e]") {
   model_endpoint endpoint;
   const home_of_boyd home(chat_agent(endpoint));
