@@ -125,12 +125,13 @@ int mount_apart_for(const sandbox_spec& spec) {
       writable.push_back(real_path(spec.scratch));
   }
   std::vector<std::string> read_only;
-  for (const auto& path : spec.read_only) {
-    auto real = real_path(path);
-    const auto holds = [&](const auto& w) { return !real.empty() && is_within(real, w); };
-    if (std::ranges::any_of(writable, holds))
-      read_only.push_back(std::move(real));
-  }
+  for (const auto* paths : {&spec.hidden, &spec.read_only})
+    for (const auto& path : *paths) {
+      auto real = real_path(path);
+      const auto holds = [&](const auto& w) { return !real.empty() && is_within(real, w); };
+      if (std::ranges::any_of(writable, holds))
+        read_only.push_back(std::move(real));
+    }
   return mount_apart(writable, read_only);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
+#include <map>
 #include <memory>
 #include <sched.h>
 #include <sys/mount.h>
@@ -97,24 +98,23 @@ int mount_apart(const std::vector<std::string>& writable,
     return failed;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return errno;
-  const auto opened = worth_a_mount(writable);
-  for (const auto& path : opened)
+  // What lies in another one comes behind it, and its attributes over the other's.
+  std::map<std::string, bool> places;
+  for (const auto& path : worth_a_mount(writable))
+    places[path] = true;
+  for (const auto& path : worth_a_mount(read_only))
+    places[path] = false;
+  for (const auto& [path, opened] : places)
     if (const int failed = bind(path); failed != 0)
       return failed;
   if (const int failed = set_attributes("/", closed, recursive); failed != 0)
     return failed;
-  for (const auto& path : opened)
+  for (const auto& [path, opened] : places) {
+    const auto& attributes = opened ? open_again : closed;
     // What is mounted below it may have been read-only for ever.
-    if (set_attributes(path, open_again, recursive) != 0)
-      if (const int failed = set_attributes(path, open_again, 0); failed != 0)
+    if (set_attributes(path, attributes, recursive) != 0)
+      if (const int failed = set_attributes(path, attributes, 0); failed != 0)
         return failed;
-  for (const auto& path : read_only) {
-    if (::access(path.c_str(), F_OK) != 0)
-      continue;
-    if (const int failed = bind(path); failed != 0)
-      return failed;
-    if (const int failed = set_attributes(path, closed, recursive); failed != 0)
-      return failed;
   }
   // It lies in one of the new mounts now, and would still be what is below.
   return !here || ::chdir(here.get()) == 0 ? 0 : errno;
