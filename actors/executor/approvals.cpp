@@ -5,6 +5,7 @@
 #include "boyd/config/redact.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
 #include "boyd/core/workspace_path.hpp"
 #include "boyd/mcp/trust.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -103,13 +104,17 @@ struct looked {
   std::string unbound{}; ///< why the workspace as a whole is not; empty: it is
 };
 
-/// Names of a list that is too long to be shown.
+/// Names of a list that is too long to be shown, and characters of one.
 constexpr std::size_t most_named = 10;
+constexpr std::size_t longest_name = 120;
 
 std::string named(const std::vector<std::string>& all) {
   std::string out;
-  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i)
-    out += (i == 0 ? "" : ", ") + tools::visible_text(all[i]);
+  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i) {
+    const auto name = tools::visible_text(all[i]);
+    const std::string shown(cut_characters(name, longest_name));
+    out += (i == 0 ? "" : ", ") + shown + (shown.size() < name.size() ? "…" : "");
+  }
   return all.size() > most_named ? out + " and " + std::to_string(all.size() - most_named) + " more"
                                  : out;
 }
@@ -128,8 +133,9 @@ void tell_contents(looked& out, const tools::tree_print& tree) {
       "contents: all files of the workspace belong to this approval; when one changes, it is "
       "void\n";
   if (!tree.outside.empty())
-    out.words += "NOT BOUND, for it leads out of the workspace or is closed to agents: " +
-                 named(tree.outside) + "\n";
+    out.words +=
+        "NOT BOUND, for it leads out of the workspace or cannot be read: " + named(tree.outside) +
+        "\n";
   out.words += "\n";
 }
 

@@ -11,16 +11,6 @@ namespace boyd::tools {
 
 namespace {
 
-/// Of a git directory: they are named by their content, or tell of the past.
-bool is_git_store(std::string_view where) {
-  const auto slash = where.rfind('/');
-  if (slash == std::string_view::npos)
-    return false;
-  const auto parent = where.substr(0, slash);
-  const auto name = where.substr(slash + 1);
-  return (parent == ".git" || parent.ends_with("/.git")) && (name == "objects" || name == "logs");
-}
-
 class tree_walk {
  public:
   tree_walk(confined_files& inside, const std::string& workspace, const tree_options& options)
@@ -39,7 +29,7 @@ class tree_walk {
 
  private:
   bool counts(const std::string& where, file_kind kind) const {
-    if (std::ranges::find(options_.own, where) != options_.own.end() || is_git_store(where))
+    if (std::ranges::find(options_.own, where) != options_.own.end())
       return false;
     return std::ranges::none_of(options_.unbound, [&](const std::string& pattern) {
       return glob_matches(pattern, where) ||
@@ -57,13 +47,12 @@ class tree_walk {
     const auto listing = inside_.list(workspace_, path, room);
     if (!listing && listing.error().code == errc::not_found)
       return {};
-    if (!listing &&
-        (listing.error().code == errc::refused || listing.error().code == errc::invalid_argument)) {
+    if (!listing && path == ".")
+      return fail(listing.error());
+    if (!listing) {
       unseen(path, "closed");
       return {};
     }
-    if (!listing)
-      return fail(listing.error());
     if (listing->total > room) {
       out_.too_much = "more than " + std::to_string(most_tree_entries) + " files";
       return {};
@@ -112,12 +101,10 @@ class tree_walk {
     auto content = inside_.read(workspace_, where, 0, static_cast<std::size_t>(size) + 1);
     if (!content && content.error().code == errc::not_found)
       return {};
-    if (!content && content.error().code == errc::refused) {
+    if (!content) {
       unseen(where, "closed");
       return {};
     }
-    if (!content)
-      return fail(content.error());
     out_.bytes += std::min<std::uint64_t>(content->text.size(), tree_bytes - out_.bytes);
     auto text =
         options_.part ? options_.part(where, std::move(content->text)) : std::move(content->text);

@@ -41,7 +41,8 @@ TEST_CASE("case R5: an approved command whose inputs have changed is asked about
   };
   const auto f = GENERATE(
       form{"make -s", "dep.sh"}, form{"sh de?.sh", "dep.sh"}, form{"F=dep; sh $F.sh", "dep.sh"},
-      form{"cd sub && sh dep.sh", "sub/dep.sh"}, form{"sh linked/dep.sh", "sub/dep.sh"});
+      form{"cd sub && sh dep.sh", "sub/dep.sh"}, form{"sh linked/dep.sh", "sub/dep.sh"},
+      form{"cd sub/.git/logs && sh dep.sh", "sub/.git/logs/dep.sh"});
   INFO(f.words);
   model_endpoint endpoint;
   endpoint.then(wants("run_command", command(f.words))).then(stream_answer("ok"));
@@ -51,6 +52,7 @@ TEST_CASE("case R5: an approved command whose inputs have changed is asked about
   write_file(workspace + "Makefile", "all:\n\t@sh dep.sh\n");
   fs::create_directory(workspace + "sub");
   fs::create_directory_symlink("sub", workspace + "linked");
+  fs::create_directories(fs::path(workspace + f.file).parent_path());
   write_file(workspace + f.file, effects_of);
   busy_node n(home);
   const auto id = n.pending_id();
