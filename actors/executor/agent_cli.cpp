@@ -83,19 +83,24 @@ bool is_within(const std::string& path, const std::string& above) {
 }
 
 /// What no agent CLI may write as a whole: the homes of the node and its kernels.
-std::vector<std::string> homes_of(const exec::run_identity& who) {
-  return {who.home, who.home + "/kernel", who.kernel_home};
+std::vector<std::string> homes_of(self_pointer self, const exec::run_identity& who) {
+  const auto& order = self->state.order;
+  std::vector<std::string> homes{who.home, who.home + "/kernel", who.kernel_home};
+  for (const auto& kernel : order.configuration->kernels)
+    homes.push_back(order.context->kernel_home(kernel.kernel_id));
+  return homes;
 }
 
 /// The permission of a program with a sandbox of its own: in a home only one with which it writes
 /// nothing, since it opens its working directory. Empty: the executor's.
 result<std::string> permission_in(const std::string& directory,
                                   const config::agent_cli_executor& cli, bool confined,
-                                  const exec::run_identity& who) {
+                                  const std::vector<std::string>& homes,
+                                  const std::string& agent_id) {
   const auto holds = [&](const std::string& home) { return is_within(home, directory); };
   const auto& harmless = cli.adapter.read_only;
   if (confined || !cli.adapter.own_sandbox || harmless.empty() ||
-      std::ranges::none_of(homes_of(who), holds))
+      std::ranges::none_of(homes, holds))
     return std::string();
   const auto& given = cli.permission.empty() ? cli.adapter.permission : cli.permission;
   if (given.empty())
@@ -105,7 +110,7 @@ result<std::string> permission_in(const std::string& directory,
   return fail(errc::refused,
               "with permission " + given + " " + cli.adapter.name +
                   " would write the kernel's home, its working directory",
-              "agent " + who.agent_id, "give its executor a cwd or a worktree");
+              "agent " + agent_id, "give its executor a cwd or a worktree");
 }
 
 void start_program(self_pointer self) {
@@ -123,7 +128,8 @@ void start_program(self_pointer self) {
   const auto directory = checks.cwd.empty() ? who.kernel_home : checks.cwd;
   const bool has_sandbox =
       agent_now(s.order)->sandbox.mode != config::sandbox_settings::mode_t::off;
-  auto permission = permission_in(directory, cli, has_sandbox, who);
+  const auto homes = homes_of(self, who);
+  auto permission = permission_in(directory, cli, has_sandbox, homes, who.agent_id);
   if (!permission)
     return finish_unstarted(self, permission.error(), failure_class::environment);
   run.permission = std::move(*permission);
@@ -142,7 +148,7 @@ void start_program(self_pointer self) {
       readable.push_back(git_of(s.tree->order.repo));
     if (plan->prompt)
       readable.push_back(plan->prompt->path);
-    return put_into_sandbox(self, process, std::move(writable), std::move(readable), homes_of(who));
+    return put_into_sandbox(self, process, std::move(writable), std::move(readable), homes);
   };
   if (auto confined = confine(plan->process); !confined)
     return finish_unstarted(self, confined.error(), failure_class::environment);

@@ -79,26 +79,23 @@ std::string one_line(const json& value) {
   return sanitize_utf8(cut_characters(first_line(words_of(value)), event_word_characters));
 }
 
-/// A number that was counted; nothing for what cannot be one.
+/// A number that was counted; nothing for what cannot be one, or what no run uses.
 std::optional<std::int64_t> count_of(const json& value) {
-  constexpr std::int64_t most = std::int64_t{1} << 50;
-  if (value.is_number_unsigned())
-    return static_cast<std::int64_t>(
-        std::min(value.get<std::uint64_t>(), static_cast<std::uint64_t>(most)));
+  if (!value.is_number() || value.get<double>() > static_cast<double>(most_told_tokens))
+    return std::nullopt;
   if (value.is_number_integer())
-    return std::clamp<std::int64_t>(value.get<std::int64_t>(), 0, most);
+    return std::max<std::int64_t>(value.get<std::int64_t>(), 0);
   return std::nullopt;
 }
 
 /// Dollars as JSON has them, rounded to millionths.
 std::optional<std::int64_t> cost_of(const json& value) {
-  constexpr double most = 1e9;
   if (!value.is_number())
     return std::nullopt;
   const auto dollars = value.get<double>();
-  if (!std::isfinite(dollars) || dollars < 0)
+  if (!std::isfinite(dollars) || dollars < 0 || dollars > most_told_dollars)
     return std::nullopt;
-  return std::llround(std::min(dollars, most) * static_cast<double>(dollar));
+  return std::llround(dollars * static_cast<double>(dollar));
 }
 
 /// Programs repeat numbers in later events, or tell each step's alone.

@@ -310,7 +310,7 @@ TEST_CASE("case W6: no agent CLI writes the kernel's home", "[e2e][agent_cli]") 
            "(echo x > new.txt) 2>/dev/null && echo wrote a file >&2\n" + "cat '" +
            data("claude_success") + "'";
   };
-  for (const std::string more : {"", "          cwd: HOME\n"}) {
+  for (const std::string more : {"", "          cwd: HOME\n", "          cwd: HOME/kernel\n"}) {
     fake f("claude", "exit 1", more);
     write_file(f.script(), "#!/bin/sh\ncat > /dev/null\n" + body(f.home.path()) + "\n");
     auto settings = read_file(f.home.file("boyd.yaml"));

@@ -24,6 +24,10 @@ inline constexpr std::size_t event_most_bytes = 2u << 20;
 inline constexpr std::size_t event_text_bytes = 1u << 20;
 /// Names, ids and errors from events are cut at this many characters.
 inline constexpr std::size_t event_word_characters = 500;
+
+/// What is told beyond these is no figure of a run, and counts as not told.
+inline constexpr std::int64_t most_told_tokens = 10'000'000'000;
+inline constexpr double most_told_dollars = 10'000;
 /// Denials that are kept by name; the rest is counted.
 inline constexpr std::size_t denial_names = 16;
 
