@@ -29,6 +29,13 @@ api_caller this_process() {
           adapters::why_not_a_person(::getpid(), 0)};
 }
 
+result<void> only_a_person(const std::string& what) {
+  if (const auto barred = this_process().barred; !barred.empty())
+    return fail(errc::refused, "only a person may " + what + ": " + barred, {},
+                "run it from a shell of your own, not from a program that Boyd started");
+  return {};
+}
+
 result<std::unique_ptr<adapters::control_server>> serve(live_node& node, const place& where) {
   adapters::control_server_options options;
   options.socket_path = where.socket_path();

@@ -21,6 +21,8 @@ const std::vector<std::pair<std::string, std::string>>& attempts() {
       {"release", "cost release ID --reason mine"},
       {"trust", "tools trust any --hash sha256:00"},
       {"forget", "tools forget any"},
+      {"graph", "doctor --accept-graph"},
+      {"store", "store begin --yes"},
       {"operator", "mcp --operator < messages"}};
   return all;
 }

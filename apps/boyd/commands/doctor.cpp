@@ -2,6 +2,7 @@
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../lost_database.hpp"
+#include "../serving.hpp"
 #include "../terminal.hpp"
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
@@ -216,6 +217,22 @@ class doctor {
     }
   }
 
+  /// Whether a program of the agent runs without a sandbox.
+  static bool runs_unconfined(const config::agent& a) {
+    const bool off = a.sandbox.mode == config::sandbox_settings::mode_t::off;
+    if (std::holds_alternative<config::command_executor>(a.run))
+      return off || !a.sandbox.commands;
+    return off && has_programs(a);
+  }
+
+  /// Whether programs run for the agent that may get a sandbox.
+  static bool has_programs(const config::agent& a) {
+    if (std::holds_alternative<config::command_executor>(a.run))
+      return a.sandbox.commands;
+    return std::holds_alternative<config::agent_cli_executor>(a.run) ||
+           (std::holds_alternative<config::chat_executor>(a.run) && !a.tools.empty());
+  }
+
   /// Files that agents may write and that become the instructions of all.
   void instructions(const config::kernel& k) {
     std::string open;
@@ -234,6 +251,14 @@ class doctor {
       if (a.enabled && writes)
         writers += (writers.empty() ? "" : ", ") + a.agent_id;
     }
+    std::string unkept;
+    for (const auto& a : k.agents)
+      if (a.enabled && runs_unconfined(a))
+        unkept += (unkept.empty() ? "" : ", ") + a.agent_id;
+    if (!k.protected_files.empty() && !unkept.empty())
+      add("kernel " + k.kernel_id, "warn",
+          "its protected_files are kept from no program without a sandbox: " + unkept,
+          "sandbox: {commands: true} of these agents, or a mode that is not off");
     if (talks && !open.empty() && !writers.empty())
       add("kernel " + k.kernel_id, "warn",
           "the system message of all its chat agents has " + open +
@@ -521,6 +546,8 @@ class doctor {
         confines ? "" : "install bubblewrap, or use a kernel with Landlock");
     std::map<std::string, std::string> lacking; // by what is not enforced: for whom
     each_agent([&](const config::kernel& k, const config::agent& a) {
+      if (!has_programs(a))
+        return;
       process_spec any;
       exec::sandbox_places places;
       places.writable = {where_.kernel_home(k.kernel_id)};
@@ -534,8 +561,7 @@ class doctor {
     });
     for (const auto& [lack, agents] : lacking)
       add("sandbox", "warn", "not enforced for " + agents + ": " + lack,
-          can.bubblewrap.empty() ? "install bubblewrap, or give them a user of their own"
-                                 : "sandbox.mode: auto takes bubblewrap where it can");
+          can.bubblewrap.empty() ? "install bubblewrap, or give them a user of their own" : "");
   }
 
   /// Where agents work: a run in a directory that is not there fails.
@@ -608,6 +634,9 @@ int run_doctor(const arguments& args) {
   auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);
+  if (args.accept)
+    if (auto person = only_a_person("accept a graph without its end"); !person)
+      return report(person.error(), args.json);
   if (args.accept)
     if (auto accepted = accept_graph(*where); !accepted)
       return report(accepted.error(), args.json);

@@ -1,6 +1,7 @@
 #include "../exit_codes.hpp"
 #include "../home_claim.hpp"
 #include "../json_view.hpp"
+#include "../serving.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
@@ -96,6 +97,9 @@ result<std::string> show(const arguments& args) {
 } // namespace
 
 int run_store(const arguments& args) {
+  if (args.verb == "store begin" || args.verb == "store migrate")
+    if (auto person = only_a_person("change the store of a home"); !person)
+      return report(person.error(), args.json);
   const auto done = args.verb == "store begin"     ? begin(args)
                     : args.verb == "store migrate" ? migrate_store(args)
                                                    : show(args);
