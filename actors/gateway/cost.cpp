@@ -115,9 +115,9 @@ std::optional<sum_spend> question_of(exchange& x) {
 void answer_cost(const exchange_ptr& x, const sum_spend& q, const std::vector<sum_spend::row>& rows,
                  const sum_spend::row& total, store::list_spend::reply listed) {
   const bool each = by_of(*x) == by_call;
-  const bool more = !each && listed.size() > most_reservations;
-  if (more)
-    listed.pop_back();
+  const auto most = each ? most_rows : most_reservations;
+  const bool more = listed.size() > most; // one more was asked for
+  listed.resize(std::min(listed.size(), most));
   json items = json::array();
   for (const auto& row : rows)
     if (!each)
@@ -137,6 +137,7 @@ void answer_cost(const exchange_ptr& x, const sum_spend& q, const std::vector<su
                                      {"items", each ? std::move(*calls) : std::move(items)},
                                      {"total", counts_json(total)},
                                      {"reservations", std::move(open)},
+                                     {"more", each && more},
                                      {"more_reservations", more}});
                  });
 }
@@ -212,7 +213,7 @@ void get_cost(exchange_ptr x) {
   calls.to_day = q->to_day;
   calls.kernel_id = q->kernel_id;
   calls.open_only = by_of(*x) != by_call;
-  calls.limit = calls.open_only ? most_reservations + 1 : most_rows; // one more: are there more?
+  calls.limit = (calls.open_only ? most_reservations : most_rows) + 1;
   store_request request;
   request.operations.emplace_back(*q);
   request.operations.emplace_back(days);

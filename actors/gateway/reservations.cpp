@@ -33,7 +33,7 @@ struct holder {
 std::string why_open(const holder& h) {
   const std::string what = h.cycle ? "cycle" : "run";
   if (h.running)
-    return "its " + what + " is under way; it is settled when that ends";
+    return "its " + what + " is under way, or its node has died; it is settled when that ends";
   if (h.status.empty())
     return "its " + what + " is not on record any more, and nothing says how much it used";
   return "its " + what + " has ended (the " + (h.cycle ? "cycle" : "dispatch") + " is " + h.status +

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iostream>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,16 @@ std::vector<table::cell> cells_of(const std::string& name, const json& row) {
   cells.emplace_back(text_of(row, "cost") +
                      (number_of(row, "open_calls") > 0 ? reserved_mark : ""));
   return cells;
+}
+
+/// Each call by itself: who used it, of which model, and how it stands.
+table rows_of_calls(const json& body) {
+  table rows({"CALL", "AGENT", "MODEL", "STATE", "SINCE", "TOKENS", "DOLLARS"});
+  for (const auto& c : rows_of(body, "items"))
+    rows.add({text_of(c, "key"), text_of(c, "kernel_id") + "/" + text_of(c, "agent_id"),
+              printable(text_of(c, "model")), text_of(c, "state"), moment_of(c, "since"),
+              text_of(c, "tokens"), text_of(c, "cost")});
+  return rows;
 }
 
 std::string period_of(const json& body) {
@@ -82,11 +93,17 @@ void render(const json& body, const terminal& t) {
     heads.emplace_back(head);
   heads.emplace_back("DOLLARS");
   table rows(std::move(heads));
+  const bool each = text_of(body, "by") == "call";
   for (const auto& item : items)
-    rows.add_cells(cells_of(text_of(item, "key"), item));
+    if (!each)
+      rows.add_cells(cells_of(text_of(item, "key"), item));
   const auto total = part_of(body, "total");
   rows.add_cells(cells_of("total", total));
-  print("used up " + period_of(body) + " (UTC)\n" + rows.render(t));
+  print("used up " + period_of(body) + " (UTC)\n" +
+        (each ? rows_of_calls(body).render(t) +
+                    (body.value("more", false) ? "… and more: give a shorter time\n" : "") + "\n"
+              : std::string()) +
+        rows.render(t));
   if (const auto open = number_of(total, "open_calls"); open > 0)
     print(t.paint(colour::faint, "* " + std::to_string(open) +
                                      (open == 1 ? " call is" : " calls are") +
@@ -132,17 +149,23 @@ std::string field(std::string text) {
 }
 
 void print_csv(const json& body) {
+  const bool each = text_of(body, "by") == "call";
   std::string out = text_of(body, "by");
   for (const auto& [key, head] : columns)
     out += std::string(",") + key;
-  out += ",cost\r\n";
+  out += each ? ",cost,kernel_id,agent_id,model,state\r\n" : ",cost\r\n";
   for (const auto& item : rows_of(body, "items")) {
     out += field(text_of(item, "key"));
     for (const auto& [key, head] : columns)
       out += "," + text_of(item, key);
-    out += "," + text_of(item, "cost") + "\r\n";
+    out += "," + text_of(item, "cost");
+    for (const char* key : {"kernel_id", "agent_id", "model", "state"})
+      out += each ? "," + field(text_of(item, key)) : std::string();
+    out += "\r\n";
   }
   print(out);
+  if (body.value("more", false))
+    std::cerr << "boyd: there are more calls than these; give a shorter time\n";
 }
 
 } // namespace
