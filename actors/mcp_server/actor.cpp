@@ -68,6 +68,12 @@ void send_call(self_pointer self, const std::string& ticket) {
       s.tools, [&](const auto& t) { return t.definition.name == c.what.tool; });
   if (tool == s.tools.end() && s.session && s.session->is_listing())
     return; // it may be one that the server has just told of
+  for (const auto& [name, why] : s.pinned.withheld)
+    if (tool == s.tools.end() && c.what.tool.ends_with("__" + name))
+      return answer_call(self, ticket,
+                         fail(errc::refused, "the tool " + name + " is not used: " + why,
+                              s.order.key,
+                              "a person looks at it: boyd tools show " + s.order.definition.name));
   if (tool == s.tools.end())
     return answer_call(self, ticket,
                        fail(errc::not_found, "the server has no tool " + c.what.tool, s.order.key,
