@@ -331,6 +331,19 @@ TEST_CASE("case W6: no agent CLI writes the kernel's home", "[e2e][agent_cli]") 
   }
 }
 
+TEST_CASE("case W6: TMPDIR and a program's own directories last in its sandbox",
+          "[e2e][agent_cli]") {
+  const temp_dir person;
+  const fake f("claude",
+               "mkdir -p \"$TMPDIR/a/b\" && echo x > \"$TMPDIR/a/b/c\" || exit 9\n"
+               "mkdir -p ~/.claude/x && echo again >> ~/.claude/x/log || exit 8\ncat '" +
+                   data("claude_success") + "'",
+               "          env: {HOME: " + person.path() + "}\n");
+  CHECK(f.cycle()["status"] == "done");
+  CHECK(f.cycle()["status"] == "done");
+  CHECK(read_file(person.file(".claude/x/log")) == "again\nagain\n");
+}
+
 TEST_CASE("case W6: codex leaves temporary directories alone, and a home it only reads",
           "[e2e][agent_cli]") {
   const fake f("codex", "cat '" + data("codex_success") + "'");

@@ -290,6 +290,8 @@ void become(const child_plan& plan, const int (&stdio)[3], int failure_fd, pid_t
   // This process has one thread, as the host that it was forked from: it may use memory as it
   // likes.
   child_plan inside = plan;
+  if (const int failed = make_places(*plan.sandbox); failed != 0)
+    give_up(failure_fd, spawn_step::sandbox, failed);
   // Where it stands by now: the way that led there may have changed.
   const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
   auto arguments = bubblewrap_arguments(*plan.sandbox, here ? here.get() : plan.directory);

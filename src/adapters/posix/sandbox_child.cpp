@@ -165,10 +165,14 @@ int confine_files(const sandbox_spec& spec) {
 
 } // namespace
 
-int enter_sandbox(const sandbox_spec& spec) {
+int make_places(const sandbox_spec& spec) {
   if (const int failed = make_scratch(spec.scratch); failed != 0)
     return failed;
   make_directories(spec.writable);
+  return 0;
+}
+
+int enter_sandbox(const sandbox_spec& spec) {
   if (const int failed = set_limits(spec.limits); failed != 0)
     return failed;
   if (spec.kind == sandbox_kind::limits)
