@@ -44,6 +44,20 @@ error home_claim::refusal(const std::string& owner, const std::string& why) cons
               path() + "; if the other home is gone for good: boyd store begin"};
 }
 
+bool home_claim::stands_at(const std::string& home) const {
+  const auto id = o_.files->read(home + "/run/node_id", token_bytes);
+  return id && trim(*id) == o_.node_id;
+}
+
+std::string home_claim::fact_of_place(const std::string& token) const {
+  return json{{"token", token},
+              {"home", o_.home},
+              {"host", o_.host},
+              {"machine", machine()},
+              {"at", format_rfc3339(o_.clock->now())}}
+      .dump();
+}
+
 result<void> home_claim::hold(dispatch_store& opened) {
   auto replies = opened.apply({store::get_facts{home_scope}, store::list_nodes{}});
   if (!replies)
@@ -59,10 +73,23 @@ result<void> home_claim::hold(dispatch_store& opened) {
   if (!held_.empty() && token == held_)
     return {};
   const auto before = own();
+  const auto home = text_of(owner, "home");
+  const bool same_machine = text_of(owner, "machine") == machine();
+  const bool same_place = home == o_.home && same_machine;
+  if (!o_.shared_store) {
+    if (same_place)
+      return {};
+    if (same_machine && !home.empty() && stands_at(home))
+      return fail(errc::invalid_configuration,
+                  "node " + o_.node_id + " lives in " + name + ", which is there still", o_.home,
+                  "if this home is a copy, give it an id of its own: rm " + o_.home +
+                      "/run/node_id; if it was moved, take what is left of it away: rm " + home +
+                      "/run/node_id");
+    auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact_of_place({})}});
+    return written ? result<void>() : fail(std::move(written.error()));
+  }
   if (token.empty())
     return take(opened, before);
-  const bool same_place =
-      text_of(owner, "home") == o_.home && text_of(owner, "machine") == machine();
   if (!held_.empty() && !same_place)
     return fail(refusal(name, "it has begun there since this one was started"));
   if (token != before.now && token != before.next && !same_place)
@@ -83,12 +110,7 @@ result<void> home_claim::take(dispatch_store& opened, const tokens& before) {
     spdlog::warn("store: this home does not claim its node yet: {}", to_string(kept.error()));
     return {};
   }
-  const json fact{{"token", token},
-                  {"home", o_.home},
-                  {"host", o_.host},
-                  {"machine", machine()},
-                  {"at", format_rfc3339(o_.clock->now())}};
-  auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact.dump()}});
+  auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact_of_place(token)}});
   if (!written)
     return fail(std::move(written.error()));
   held_ = token;

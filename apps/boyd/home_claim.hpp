@@ -14,9 +14,11 @@ namespace boyd::app {
 /// Facts of homes in a shared store: which home a node_id belongs to, by node_id.
 inline constexpr const char* home_scope = "home";
 
-/// Keeps two homes with one node_id, as after a copy, from working with one shared store: each
-/// would take the other's rows for its own. The home and the store share a token, which is a new
-/// one after each start: a copy has an old one. Threads: as the store's.
+/// Keeps two homes with one node_id, as after a copy, from working side by side. With one shared
+/// store each would take the other's rows for its own: the home and the store share a token, which
+/// is a new one after each start, and a copy has an old one. An embedded store is copied with its
+/// home: it knows where that stood, and whether the original still stands there is looked up.
+/// Threads: as the store's.
 class home_claim {
  public:
   struct options {
@@ -26,6 +28,7 @@ class home_claim {
     std::string home;
     std::string node_id;
     std::string host;
+    bool shared_store = true;
   };
 
   explicit home_claim(options o) : o_(std::move(o)) {}
@@ -46,6 +49,9 @@ class home_claim {
   tokens own() const;
   result<void> keep(const tokens& t) const;
   result<void> take(dispatch_store& opened, const tokens& before);
+  /// Whether the home where the node lived is there still, with the same node_id.
+  bool stands_at(const std::string& home) const;
+  std::string fact_of_place(const std::string& token) const;
   std::string machine() const;
   error refusal(const std::string& owner, const std::string& why) const;
 

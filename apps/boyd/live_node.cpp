@@ -250,9 +250,9 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
     return fail(std::move(id.error()));
   const bool is_shared = configuration->node_settings.store != embedded_store;
   store_check check;
-  if (!asks && is_shared)
+  if (!asks)
     check = [claim = std::make_shared<home_claim>(home_claim::options{
-                 ports.files, ports.clock, ports.random, where.home, *id, host_name()})](
+                 ports.files, ports.clock, ports.random, where.home, *id, host_name(), is_shared})](
                 dispatch_store& opened) { return claim->hold(opened); };
   if (auto added = add_store(ports, where, *configuration, mode == node_mode::service, check);
       !added)

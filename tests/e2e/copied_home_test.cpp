@@ -77,4 +77,28 @@ TEST_CASE("case A6: a copied home whose node lives elsewhere is refused", "[stor
   }
 }
 
+TEST_CASE("case A6: nor do two homes with one node stand side by side on the embedded store",
+          "[store]") {
+  const home_of_boyd home("version: 1\nkernels: [{agents: []}]\n");
+  const temp_dir directory;
+  const auto copy = directory.file("copy");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  copy_home(home.path(), copy);
+  const auto refused = boyd_run({"--home", copy, "cycle"});
+  CHECK(refused.code == 4);
+  CHECK_THAT(refused.err, Contains("lives in " + home.path()) && Contains("run/node_id"));
+  CHECK(boyd_run({"--home", copy, "status"}).code == 0);
+  SECTION("with an id of its own it is another node") {
+    std::filesystem::remove(copy + "/run/node_id");
+    CHECK(boyd_run({"--home", copy, "cycle"}).code == 0);
+    CHECK(home.run({"cycle"}).code == 0);
+  }
+  SECTION("a home that was moved is the same node") {
+    std::filesystem::rename(home.path(), directory.file("away"));
+    std::filesystem::remove(directory.file("away") + "/run/node_id");
+    CHECK(boyd_run({"--home", copy, "cycle"}).code == 0);
+    CHECK(boyd_run({"--home", copy, "cycle"}).code == 0);
+  }
+}
+
 } // namespace boyd::test
