@@ -1,6 +1,7 @@
 #include "actors/gateway/survey.hpp"
 #include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/text.hpp"
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -209,12 +210,21 @@ std::string open_problem_of(const gateway_parts& p, const survey& all, const ker
   return text;
 }
 
+/// Files of the kernel that the latest cycle could not read: a person has to mend them. What else
+/// went wrong in a cycle has passed with it.
+std::string unreadable_in(const cycle_record& latest) {
+  std::string text;
+  for (const auto part : split(latest.error, ';'))
+    if (const auto why = trim(part);
+        why.starts_with("perceive: ") && why.find(" cannot be read: ") != std::string_view::npos)
+      text += (text.empty() ? "" : "; ") + std::string(why.substr(why.find(' ') + 1));
+  return text;
+}
+
 std::string problem_of(const gateway_parts& p, const survey& all, const kernel_status& k,
                        const std::optional<cycle_record>& latest) {
   auto text = open_problem_of(p, all, k);
-  if (text.empty() && latest && !latest->error.empty())
-    text = "the latest cycle: " + latest->error;
-  return text;
+  return text.empty() && latest ? unreadable_in(*latest) : text;
 }
 
 json kernels_json(const gateway_parts& p, const survey& all) {
