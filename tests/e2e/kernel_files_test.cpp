@@ -3,6 +3,7 @@
 #include "support/model_answers.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
+#include "working_home.hpp"
 
 #include <csignal>
 #include <filesystem>
@@ -24,25 +25,6 @@ std::string kernel_with(const std::string& agents, const std::string& more = {})
          "  - kernel_id: default\n"
          "    schedule: \"0 0 1 1 *\"\n" +
          more + "    agents:\n" + agents;
-}
-
-std::string chat_agent(const model_endpoint& endpoint, const std::string& more = {}) {
-  return "version: 1\n"
-         "providers:\n"
-         "  - {provider_id: local, base_url: \"" +
-         endpoint.base_url() +
-         "\", model: test-model, max_retries: 0}\n"
-         "kernels:\n"
-         "  - kernel_id: default\n"
-         "    schedule: \"0 0 1 1 *\"\n" +
-         more +
-         "    agents:\n"
-         "      - agent_id: worker\n"
-         "        prompt: Do it.\n"
-         "        retry: {max_attempts: 1}\n"
-         "        executor: {type: chat, provider: local}\n"
-         "        tools: [run_command, write_file, read_file]\n"
-         "        policy: {rules: [{tool: run_command, decision: allow}]}\n";
 }
 
 model_answer call(const char* name, const json& arguments) {
@@ -117,10 +99,10 @@ TEST_CASE("case R10: a link in the place of GOAL.md leads no file into a system 
 
 TEST_CASE("case R10: protected files are written by no tool and no command", "[e2e]") {
   model_endpoint endpoint;
-  const home_of_boyd home(chat_agent(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   CHECK_THAT(doctor_says(home),
              Contains("has SOUL.md and GOAL.md, which these agents may write: worker"));
-  home.write_configuration(chat_agent(endpoint, "    protected_files: [SOUL.md, GOAL.md]\n"));
+  home.write_configuration(working_yaml(endpoint, {}, "    protected_files: [SOUL.md, GOAL.md]\n"));
   CHECK_THAT(doctor_says(home), !Contains("which these agents may write"));
   const auto goal = home.file("kernel/default/GOAL.md");
   write_file(goal, "the goal\n");
@@ -140,7 +122,7 @@ TEST_CASE("case R10: protected files are written by no tool and no command", "[e
 
 TEST_CASE("case R6: a run whose commands all failed to start is no success", "[e2e]") {
   model_endpoint endpoint;
-  const home_of_boyd home(chat_agent(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   const json nowhere{{"command", "echo hello"}, {"cwd", "nowhere"}};
   endpoint.then(call("run_command", nowhere));
   bool one_starts = false;
@@ -165,7 +147,7 @@ TEST_CASE("case R10: a command in a directory that is a link out of the workspac
           "[e2e]") {
   const temp_dir outside;
   model_endpoint endpoint;
-  const home_of_boyd home(chat_agent(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   const auto kernel = home.file("kernel/default");
   fs::create_directory_symlink(outside.path(), kernel + "/out");
   endpoint.then(call("run_command", {{"command", "pwd -P; echo x > made"}, {"cwd", "out"}}))

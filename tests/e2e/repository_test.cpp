@@ -3,6 +3,7 @@
 #include "support/model_answers.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
+#include "working_home.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -81,21 +82,7 @@ TEST_CASE("case R4: a command that makes links of parts of .git leads no write o
 
 TEST_CASE("case R4: a model's command cannot write into .git of the kernel's home", "[e2e]") {
   model_endpoint endpoint;
-  const home_of_boyd home("version: 1\n"
-                          "providers:\n"
-                          "  - {provider_id: local, base_url: \"" +
-                          endpoint.base_url() +
-                          "\", model: test-model, max_retries: 0}\n"
-                          "kernels:\n"
-                          "  - kernel_id: default\n"
-                          "    schedule: \"0 0 1 1 *\"\n"
-                          "    agents:\n"
-                          "      - agent_id: worker\n"
-                          "        prompt: Do it.\n"
-                          "        retry: {max_attempts: 1}\n"
-                          "        executor: {type: chat, provider: local}\n"
-                          "        tools: [run_command, write_file]\n"
-                          "        policy: {rules: [{decision: allow}]}\n");
+  const home_of_boyd home(working_yaml(endpoint, {}, {}, "{decision: allow}"));
   const auto call = [](const char* name, const json& arguments) {
     return chat_stream()
         .role()

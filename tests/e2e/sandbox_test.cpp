@@ -4,6 +4,7 @@
 #include "support/pch.hpp"
 #include "support/telling.hpp"
 #include "support/wait.hpp"
+#include "working_home.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -52,25 +53,6 @@ std::uint64_t peak_kb(pid_t pid) {
 /// How much a program writes in case 52; BOYD_OUTPUT_BYTES=10000000000 is the case as it is named.
 std::string flood_bytes() {
   return std::to_string(test::knob("BOYD_OUTPUT_BYTES", 300'000'000));
-}
-
-std::string chat_yaml(const model_endpoint& endpoint, const std::string& more = {}) {
-  return "version: 1\n"
-         "providers:\n"
-         "  - {provider_id: local, base_url: \"" +
-         endpoint.base_url() +
-         "\", model: test-model, max_retries: 0}\n"
-         "kernels:\n"
-         "  - kernel_id: default\n"
-         "    schedule: \"0 0 1 1 *\"\n"
-         "    agents:\n"
-         "      - agent_id: worker\n"
-         "        prompt: Do it.\n"
-         "        retry: {max_attempts: 1}\n"
-         "        executor: {type: chat, provider: local}\n"
-         "        tools: [run_command, read_file, write_file]\n"
-         "        policy: {rules: [{tool: run_command, decision: allow}]}\n" +
-         more;
 }
 
 std::string command_yaml(const std::string& script, const std::string& more = {}) {
@@ -125,7 +107,7 @@ TEST_CASE("sandbox: a model's command is kept in its workspace, and the record s
           "[e2e][sandbox]") {
   model_endpoint endpoint;
   const temp_dir beside;
-  const home_of_boyd home(chat_yaml(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   if (!confines(home, "a command of a model"))
     return;
   write_file(home.file("boyd.yaml.copy"), "secret");
@@ -165,7 +147,7 @@ TEST_CASE("case 51 tool-forks-daemon: a daemon of a command does not outlive its
          {"", "        sandbox: {mode: off}\n", "        sandbox: {mode: bwrap}\n"}) {
       model_endpoint endpoint;
       endpoint.then(wants(script)).then(stream_answer("done"));
-      const home_of_boyd home(chat_yaml(endpoint, more));
+      const home_of_boyd home(working_yaml(endpoint, more));
       REQUIRE(home.run({"cycle"}).code == 0);
       CHECK_THAT(told(endpoint), Contains("begun"));
       CHECK(promised(living(time) == 0, "a daemon outlived its tool"));
@@ -190,7 +172,7 @@ TEST_CASE("case 52 tool-10-gb-output: output without end is cut, memory stays, t
   model_endpoint endpoint;
   const bool tool = GENERATE(true, false);
   DYNAMIC_SECTION((tool ? "run_command" : "the command executor")) {
-    const home_of_boyd home(tool ? chat_yaml(endpoint) : command_yaml(script));
+    const home_of_boyd home(tool ? working_yaml(endpoint) : command_yaml(script));
     if (tool)
       endpoint.then(wants(script)).then(stream_answer("done"));
     // AddressSanitizer keeps 256 MB of what was freed, to find its later uses, which would count as
@@ -223,7 +205,7 @@ TEST_CASE("case 55 injected-context: a command that obeys a file does not leave 
   model_endpoint endpoint;
   const temp_dir beside;
   fs::create_directories(beside.file("repo/.git/hooks"));
-  const home_of_boyd home(chat_yaml(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   if (!confines(home, "case 55"))
     return;
   const auto hook = beside.file("repo/.git/hooks/pre-commit");
@@ -243,7 +225,7 @@ TEST_CASE("sandbox: the control socket of the node is out of reach", "[e2e][sand
   if (::access("/usr/bin/python3", X_OK) != 0)
     return tell_skipped("a model's command and the control socket", "python3 is not installed");
   model_endpoint endpoint;
-  const home_of_boyd home(chat_yaml(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   endpoint
       .then(wants("/usr/bin/python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); "
                   "s.connect(\"" +
@@ -274,7 +256,7 @@ TEST_CASE("sandbox: required means that a run does not begin without it", "[e2e]
   }
   model_endpoint endpoint;
   endpoint.then(wants("echo ran > ran")).then(stream_answer("then not"));
-  const home_of_boyd home(chat_yaml(endpoint, more));
+  const home_of_boyd home(working_yaml(endpoint, more));
   home.run({"cycle"});
   CHECK_THAT(told(endpoint), Contains("cannot be made"));
   CHECK_FALSE(fs::exists(home.file("kernel/default/ran")));
@@ -318,7 +300,7 @@ TEST_CASE("sandbox: status and doctor tell what the machine can do", "[e2e][sand
 
 TEST_CASE("chat: a workspace that is not there fails the run before it begins", "[e2e][chat]") {
   model_endpoint endpoint;
-  auto yaml = chat_yaml(endpoint);
+  auto yaml = working_yaml(endpoint);
   const auto at = yaml.find("provider: local}\n");
   yaml.insert(at, "workspace: /nowhere/at/all, ");
   const home_of_boyd home(yaml);
@@ -338,13 +320,13 @@ TEST_CASE("chat: a reload lets runs finish, and its stricter policy holds at onc
   auto first = wants("echo one > one");
   first.before_head = held;
   endpoint.then(std::move(first)).then(stream_answer("finished"));
-  const home_of_boyd home(chat_yaml(endpoint));
+  const home_of_boyd home(working_yaml(endpoint));
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready: node "));
   program cycle({boyd_binary(), "--home", home.path(), "cycle"});
   REQUIRE(endpoint.wait_for_requests(1));
   // The provider goes, and with it the permission to run commands.
-  auto yaml = chat_yaml(endpoint);
+  auto yaml = working_yaml(endpoint);
   const auto replace = [&](const std::string& from, const std::string& to) {
     const auto found = yaml.find(from);
     REQUIRE(found != std::string::npos);

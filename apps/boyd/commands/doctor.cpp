@@ -257,7 +257,7 @@ class doctor {
         unkept += (unkept.empty() ? "" : ", ") + a.agent_id;
     if (!k.protected_files.empty() && !unkept.empty())
       add("kernel " + k.kernel_id, "warn",
-          "its protected_files are kept from no program without a sandbox: " + unkept,
+          "programs without a sandbox can write its protected_files: " + unkept,
           "sandbox: {commands: true} of these agents, or a mode that is not off");
     if (talks && !open.empty() && !writers.empty())
       add("kernel " + k.kernel_id, "warn",
