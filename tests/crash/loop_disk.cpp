@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sched.h>
 #include <stdexcept>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -23,6 +24,15 @@ namespace {
 constexpr std::uintmax_t disk_bytes = std::uintmax_t{96} << 20;
 constexpr const char* make_ext4 = "/sbin/mkfs.ext4";
 constexpr const char* set_up_loop = "/sbin/losetup";
+
+/// Mounts of this process are seen by what it starts, and by nobody else: a sandbox that some other
+/// program makes copies all mounts there are, and the disk would stay mounted as long as it lives.
+void keep_mounts_to_ourselves() {
+  static const bool kept = ::unshare(CLONE_NEWNS) == 0 &&
+                           ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  if (!kept)
+    throw std::runtime_error("this process can have no mounts of its own");
+}
 
 std::string tried() {
   if (::geteuid() != 0)
@@ -46,6 +56,7 @@ std::string loop_disk::why_not() {
 }
 
 loop_disk::loop_disk() {
+  keep_mounts_to_ourselves();
   const auto image = directory_.file("image");
   test::write_file(image, "");
   std::filesystem::resize_file(image, disk_bytes);
@@ -89,8 +100,8 @@ bool loop_disk::unmount() const {
   return ::umount2(path().c_str(), 0) == 0 || errno == EINVAL;
 }
 
-/// A sandbox that some other program makes at this moment has a copy of all mounts: as long as it
-/// lives, the disk without power would be what is mounted again.
+/// A sandbox of a node that was killed has a copy of all mounts: as long as it lives, the disk
+/// without power would be what is mounted again.
 bool loop_disk::is_free() const {
   const int fd = ::open(device_.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
   if (fd >= 0)
