@@ -28,8 +28,10 @@ constexpr const char* set_up_loop = "/sbin/losetup";
 /// Mounts of this process are seen by what it starts, and by nobody else: a sandbox that some other
 /// program makes copies all mounts there are, and the disk would stay mounted as long as it lives.
 void keep_mounts_to_ourselves() {
-  static const bool kept = ::unshare(CLONE_NEWNS) == 0 &&
-                           ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  // The root of a chroot is no mount (EINVAL), and then nobody else has it.
+  static const bool kept =
+      ::unshare(CLONE_NEWNS) == 0 &&
+      (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 || errno == EINVAL);
   if (!kept)
     throw std::runtime_error("this process can have no mounts of its own");
 }

@@ -69,17 +69,29 @@ int drop_capabilities(sandbox_kind kind) {
   return 0;
 }
 
+void make_read_only(const char* place) {
+  constexpr unsigned long again = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (::mount(place, place, nullptr, MS_BIND | MS_REC, nullptr) == 0)
+    (void)::mount(nullptr, place, nullptr, again, nullptr);
+}
+
 /// Root's programs could set how the kernel works (what runs at a crash, for one): without Landlock
 /// or bubblewrap a namespace of mounts makes that read-only. Where root may not make one (in a
 /// container) these are read-only already.
 void cover_kernel_settings() {
-  if (::geteuid() != 0 || ::unshare(CLONE_NEWNS) != 0 ||
-      ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+  if (::geteuid() != 0 || ::unshare(CLONE_NEWNS) != 0)
     return;
-  for (const char* place : kernel_settings) {
-    constexpr unsigned long again = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
-    if (::mount(place, place, nullptr, MS_BIND | MS_REC, nullptr) == 0)
-      (void)::mount(nullptr, place, nullptr, again, nullptr);
+  const auto keep_here = [](const char* path) {
+    return ::mount(nullptr, path, nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
+  };
+  // In a chroot the root is mostly no mount, but the kernel's file systems are.
+  const bool all = keep_here("/");
+  for (const std::string_view file_system : {"/proc/", "/sys/"}) {
+    if (!all && !keep_here(std::string(file_system).c_str()))
+      continue;
+    for (const char* place : kernel_settings)
+      if (std::string_view(place).starts_with(file_system))
+        make_read_only(place);
   }
 }
 
