@@ -4,10 +4,10 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
-#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/chat_targets.hpp"
+#include "boyd/faults/faulty_ports.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/model/probe.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -94,11 +94,12 @@ void write_record(self_pointer self) {
     return;
   const auto who = s.order.voice.substr(s.order.voice.find(':') + 1);
   // Nothing waits for it: a record that cannot be written is in the workspace's health.
-  caf::anon_send(s.order.workspace,
-                 workspace_request{{},
-                                   append_record{s.order.context->home + "/executions/" +
-                                                     s.order.cycle_id + "/" + who + ".jsonl",
-                                                 std::exchange(s.record, {})}});
+  caf::anon_send(
+      s.order.workspace,
+      workspace_request{{},
+                        append_record{s.order.context->layout().execution(s.order.cycle_id) + "/" +
+                                          who + ".jsonl",
+                                      std::exchange(s.record, {})}});
 }
 
 void note(self_pointer self, const std::string& json) {

@@ -1,8 +1,8 @@
 #include "actors/approvals/notices.hpp"
 
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "boyd/ports/approval_operations.hpp"
 #include "boyd/ports/http_client.hpp"
 #include "boyd/ports/process_runner.hpp"

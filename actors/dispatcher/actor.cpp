@@ -9,8 +9,8 @@
 #include "actors/supervision/helpers.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/immediate.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>

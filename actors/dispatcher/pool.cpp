@@ -3,7 +3,7 @@
 #include "actors/dispatcher/pool_parts.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <spdlog/spdlog.h>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "actors/dispatcher/services.hpp"
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
+#include "actors/support/run_services.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/fwd.hpp>

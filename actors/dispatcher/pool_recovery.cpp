@@ -1,7 +1,7 @@
 #include "actors/dispatcher/pool_parts.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/final_refusal.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/queue/settlement.hpp"
 
 #include <spdlog/spdlog.h>

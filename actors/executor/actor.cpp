@@ -5,13 +5,13 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/load.hpp"
-#include "boyd/core/fault_points.hpp"
-#include "boyd/core/faulty_ports.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/context_level.hpp"
 #include "boyd/exec/redact_outcome.hpp"
 #include "boyd/exec/script.hpp"
+#include "boyd/faults/faulty_ports.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/process_runner.hpp"
 
 #include <caf/actor_system.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "actors/dispatcher/services.hpp"
 #include "actors/executor/action_rate.hpp"
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
+#include "actors/support/run_services.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "messages/interfaces.hpp"
 

@@ -2,6 +2,7 @@
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
+#include "boyd/core/home_layout.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/cli_command.hpp"
 #include "boyd/exec/context_level.hpp"
@@ -31,7 +32,7 @@ const config::agent_cli_executor* cli_of(self_pointer self) {
 /// machine.
 std::string session_file(self_pointer self) {
   const auto& row = self->state.order.work->row;
-  return self->state.order.context->home + "/run/sessions/" + row.kernel_id + "/" + row.agent_id;
+  return self->state.order.context->layout().session(row.kernel_id, row.agent_id);
 }
 
 bool is_session(std::string_view text) {
@@ -48,12 +49,12 @@ worktree_order order_of(self_pointer self, const config::worktree_settings& sett
   const auto& row = self->state.order.work->row;
   // The fence, so that no two runs of a dispatch ever meet.
   const auto name = row.dispatch_id + "-" + std::to_string(row.fence);
-  const auto& home = self->state.order.context->home;
+  const auto layout = self->state.order.context->layout();
   return {settings.repo,
           settings.base,
-          home + "/run/worktrees/" + name,
+          layout.worktrees() + "/" + name,
           "boyd/" + row.agent_id + "/" + name,
-          home + "/executions/" + row.dispatch_id + "/" + patch_name(row),
+          layout.execution(row.dispatch_id) + "/" + patch_name(row),
           [secrets = self->state.secrets](const std::string& patch) {
             return config::redact_text(patch, secrets) != patch;
           }};
@@ -85,7 +86,7 @@ bool is_within(const std::string& path, const std::string& above) {
 /// What no agent CLI may write as a whole: the homes of the node and its kernels.
 std::vector<std::string> homes_of(self_pointer self, const exec::run_identity& who) {
   const auto& order = self->state.order;
-  std::vector<std::string> homes{who.home, who.home + "/kernel", who.kernel_home};
+  std::vector<std::string> homes{who.home, home_layout(who.home).kernels(), who.kernel_home};
   for (const auto& kernel : order.configuration->kernels)
     homes.push_back(order.context->kernel_home(kernel.kernel_id));
   return homes;

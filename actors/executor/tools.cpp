@@ -2,10 +2,10 @@
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
-#include "boyd/core/faulty_ports.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/output_keeper.hpp"
 #include "boyd/exec/redact_outcome.hpp"
+#include "boyd/faults/faulty_ports.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/perform.hpp"
@@ -49,7 +49,7 @@ tools::permission permission_of(self_pointer self, const tools::tool_call& call)
 tools::result_place place_of(self_pointer self, std::uint64_t step) {
   const auto& s = self->state;
   const auto& row = s.order.work->row;
-  return {s.order.context->home + "/executions/" + row.dispatch_id + "/results",
+  return {s.order.context->layout().execution(row.dispatch_id) + "/results",
           std::to_string(row.fence) + "-" + std::to_string(step), s.secrets};
 }
 

@@ -17,8 +17,7 @@ constexpr std::size_t turn_lines_bytes = 64u << 10;
 workspace_request next_lines(executor_state& s) {
   const auto& row = s.order.work->row;
   return {{},
-          append_record{s.order.context->home + "/executions/" + row.dispatch_id + "/turns-" +
-                            std::to_string(row.fence) + ".jsonl",
+          append_record{s.order.context->layout().turns(row.dispatch_id, row.fence),
                         std::exchange(s.turn_lines, {})}};
 }
 

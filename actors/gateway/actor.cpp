@@ -1,11 +1,11 @@
 #include "actors/gateway/actor.hpp"
 
 #include "actors/gateway/state.hpp"
-#include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/config/reload.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -54,7 +54,7 @@ void post_reload(exchange_ptr x) {
     if (!loaded)
       return x->fail_with(loaded.error());
     const json body{{"reloaded", true},
-                    {"restart_needed", waiting_for_restart(*parts.started_with, **loaded)}};
+                    {"restart_needed", config::waiting_for_restart(*parts.started_with, **loaded)}};
     // This gateway may be one of the parts that are started anew: who does that answers.
     x->answered = true;
     x->promise.delegate(parts.tree, reload_request{{}, *loaded, x->response("reload", body)});

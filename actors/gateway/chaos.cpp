@@ -1,6 +1,6 @@
 #include "actors/gateway/state.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/entropy.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,6 +1,6 @@
 #include "actors/gateway/survey.hpp"
-#include "actors/node/reload.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/reload.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/plan/schedule.hpp"
@@ -261,7 +261,7 @@ json node_json(const gateway_parts& p, const survey& all) {
       {"sandbox", c.passive ? json(nullptr) : json(exec::describe(c.ports.processes->sandbox()))},
       {"running", !c.passive},
       {"state", state},
-      {"restart_needed", waiting_for_restart(*p.started_with, *p.configuration)}};
+      {"restart_needed", config::waiting_for_restart(*p.started_with, *p.configuration)}};
 }
 
 json status_json(const exchange& x, const survey& all) {

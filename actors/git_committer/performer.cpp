@@ -1,9 +1,9 @@
 #include "actors/git_committer/performer.hpp"
 
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/state/document.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/fwd.hpp>

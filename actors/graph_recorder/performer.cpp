@@ -1,7 +1,7 @@
 #include "actors/graph_recorder/performer.hpp"
 
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/graph/lost_end.hpp"
 #include "boyd/ports/clock.hpp"
@@ -26,8 +26,7 @@ constexpr const char* way_out =
 } // namespace
 
 graph_session::graph_session(node_context_ptr context, std::size_t limit)
-    : context_(std::move(context)), limit_(limit),
-      path_(context_->home + "/knowledge/graph.jsonl") {}
+    : context_(std::move(context)), limit_(limit), path_(context_->layout().graph_log()) {}
 
 void graph_session::perform(jobs& batch) {
   // A command that answers questions: it writes nothing that nobody has asked for.
@@ -163,7 +162,7 @@ result<void> graph_session::open_log() {
     if (info->kind == file_kind::missing)
       return fail(errc::io_error, "the knowledge graph is missing", path_,
                   "put it back; or restart the node to begin a new one");
-  } else if (auto made = fs.make_directories(context_->home + "/knowledge"); !made) {
+  } else if (auto made = fs.make_directories(context_->layout().knowledge()); !made) {
     return made;
   }
   files::journal_options options;
@@ -356,7 +355,7 @@ void graph_session::probe() {
   if (!ensure_open() || full_)
     return;
   if (auto takes = write_failed_
-                       ? files::try_writing(*context_->ports.files, context_->home + "/knowledge")
+                       ? files::try_writing(*context_->ports.files, context_->layout().knowledge())
                        : result<void>{};
       !takes)
     return lost(takes.error());

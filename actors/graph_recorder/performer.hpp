@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/keeper/core.hpp"
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "boyd/files/journal.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "messages/graph.hpp"

@@ -1,9 +1,9 @@
 #include "actors/kernel/state.hpp"
 #include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/final_refusal.hpp"
 #include "boyd/core/ids.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/queue/spent.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,7 +2,7 @@
 #include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/plan/slots.hpp"
 #include "boyd/plan/system_prompt.hpp"
 #include "boyd/ports/time_zones.hpp"

@@ -1,7 +1,7 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/final_refusal.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/web_caller.hpp"
 #include "boyd/state/runtime_block.hpp"
 

@@ -4,9 +4,9 @@
 #include "actors/probe/actor.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/sandbox.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>

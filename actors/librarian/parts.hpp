@@ -1,8 +1,8 @@
 #pragma once
 
 #include "actors/librarian/core.hpp"
-#include "actors/node/context.hpp"
 #include "actors/supervision/helpers.hpp"
+#include "actors/support/node_context.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/actor.hpp>

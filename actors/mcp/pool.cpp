@@ -4,8 +4,8 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/web_address.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/mcp/catalogue.hpp"
 #include "boyd/tools/policy.hpp"
 

@@ -4,8 +4,8 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/mcp/content.hpp"
 #include "boyd/ports/process_runner.hpp"
 

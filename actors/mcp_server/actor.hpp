@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/mcp/catalogue.hpp"
 #include "boyd/mcp/protocol.hpp"

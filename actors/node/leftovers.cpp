@@ -1,5 +1,6 @@
 #include "actors/node/leftovers.hpp"
 
+#include "boyd/core/home_layout.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
 
@@ -23,7 +24,7 @@ result<std::vector<std::string>> names_in(file_system& files, const std::string&
 } // namespace
 
 result<std::size_t> remove_leftover_prompts(file_system& files, const std::string& home) {
-  const auto directory = home + "/run/prompts";
+  const auto directory = home_layout(home).prompts();
   auto names = names_in(files, directory);
   if (!names)
     return fail(std::move(names.error()));
@@ -45,7 +46,7 @@ result<std::size_t> remove_leftover_prompts(file_system& files, const std::strin
 
 result<std::size_t> remove_leftover_scratch(file_system& files, process_runner& processes,
                                             const std::string& home) {
-  const auto directory = home + "/run/tmp";
+  const auto directory = home_layout(home).scratch();
   auto names = names_in(files, directory);
   if (!names)
     return fail(std::move(names.error()));

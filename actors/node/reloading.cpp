@@ -1,8 +1,8 @@
 #include "actors/node/parts.hpp"
-#include "actors/node/reload.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/config/reload.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <spdlog/spdlog.h>
@@ -89,7 +89,7 @@ void renew_parts(self_pointer self, bool other_kernels) {
     add_gateway(self);
     s.shell->renew("gateway", "other kernels are configured");
   }
-  if (home_settings_differ(*s.homes_with, *s.configuration)) {
+  if (config::home_settings_differ(*s.homes_with, *s.configuration)) {
     // They open each home once. The kernels resume.
     s.homes_with = s.configuration;
     const auto why = "the settings of kernel homes changed";
@@ -206,7 +206,7 @@ void end_reload(self_pointer self) {
     return;
   r.over = true;
   spdlog::info("node: configuration reloaded from {}", s.configuration->path);
-  for (const auto& key : waiting_for_restart(*s.started_with, *s.configuration))
+  for (const auto& key : config::waiting_for_restart(*s.started_with, *s.configuration))
     spdlog::warn("node: {} has changed, which takes effect after a restart of the node", key);
   answer_askers(r, r.number, reload_reply{});
 }

@@ -10,7 +10,6 @@
 #include "actors/librarian/actor.hpp"
 #include "actors/mcp/pool.hpp"
 #include "actors/node/parts.hpp"
-#include "actors/node/reload.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/planner/actor.hpp"
 #include "actors/retention/actor.hpp"
@@ -19,7 +18,8 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "actors/workspace/actor.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/config/reload.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <spdlog/spdlog.h>

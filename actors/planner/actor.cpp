@@ -2,7 +2,7 @@
 
 #include "actors/planner/state.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 

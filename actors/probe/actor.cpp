@@ -1,8 +1,8 @@
 #include "actors/probe/actor.hpp"
 
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
-#include "boyd/core/faulty_ports.hpp"
+#include "boyd/faults/faulty_ports.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>

@@ -2,7 +2,7 @@
 
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>

@@ -2,9 +2,9 @@
 
 #include "actors/executor/options.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/exec/immediate.hpp"
 #include "boyd/exec/redact_outcome.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <caf/actor_system.hpp>

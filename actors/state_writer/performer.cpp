@@ -1,8 +1,8 @@
 #include "actors/state_writer/performer.hpp"
 
 #include "boyd/config/redact.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"

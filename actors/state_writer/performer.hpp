@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/keeper/core.hpp"
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "boyd/state/versioned_store.hpp"
 #include "messages/health.hpp"
 #include "messages/state.hpp"

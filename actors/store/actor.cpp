@@ -4,7 +4,7 @@
 #include "actors/store/news.hpp"
 #include "actors/store/performer.hpp"
 #include "actors/support/fault_context.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -34,7 +34,7 @@ class store_performer : public performer<store_request, store_reply> {
                   wake_function wake)
       : context_(with_fault_points(context, faults::spool_files)),
         session_(context->ports.make_store(),
-                 queue::settlement_spool(context_->ports.files, context->home + "/run/spool.jsonl"),
+                 queue::settlement_spool(context_->ports.files, context->layout().spool()),
                  *context->ports.clock, std::move(work), context->workers) {
     if (context->ports.listen)
       wakeups_ = context->ports.listen(std::move(wake));

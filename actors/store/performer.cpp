@@ -1,7 +1,7 @@
 #include "actors/store/performer.hpp"
 
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/clock.hpp"
 
 #include <spdlog/spdlog.h>

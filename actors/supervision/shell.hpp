@@ -2,10 +2,10 @@
 
 #include "actors/supervision/core.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/restart_log.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "messages/health.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/faults/points.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "actors/node/context.hpp"
-#include "boyd/core/faulty_ports.hpp"
+#include "actors/support/node_context.hpp"
+#include "boyd/faults/faulty_ports.hpp"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/faults/points.hpp"
 #include "messages/message.hpp"
 
 #include <functional>

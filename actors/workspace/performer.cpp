@@ -196,8 +196,9 @@ void workspace_session::look_at_modes() {
   constexpr unsigned own_file = 0600;
   constexpr unsigned own_directory = 0700;
   std::string notice;
-  for (const char* name : {"", "/boyd.db", "/boyd.db-wal", "/run", "/kernel", "/knowledge"}) {
-    const auto path = context_->home + name;
+  const auto layout = context_->layout();
+  for (const auto& path : {context_->home, layout.database(), layout.database() + "-wal",
+                           layout.run(), layout.kernels(), layout.knowledge()}) {
     const auto info = context_->ports.files->stat(path);
     if (!info || (info->kind != file_kind::regular && info->kind != file_kind::directory))
       continue;

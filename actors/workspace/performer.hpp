@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/keeper/core.hpp"
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "messages/health.hpp"
 #include "messages/workspace.hpp"
 

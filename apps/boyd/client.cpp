@@ -2,8 +2,8 @@
 
 #include "adapters/http/control_client.hpp"
 #include "adapters/posix/home_lock.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/signal_stack.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
@@ -286,7 +286,7 @@ error held_error(const place& where, const std::optional<error>& problem, error 
   if (auto owner = adapters::read_home_owner(where.home); owner && *owner && (*owner)->pid > 0)
     lock.what += ": process " + std::to_string((*owner)->pid) + ", started " +
                  format_rfc3339((*owner)->started_at);
-  lock.where = where.socket_path();
+  lock.where = where.layout().control_socket();
   lock.next = "wait until that process has ended, or stop it";
   lock.code = errc::locked;
   return lock;
@@ -338,10 +338,10 @@ result<std::unique_ptr<client>> open_client(const arguments& args, node_mode off
   const auto until = p.clock->steady() + home_patience;
   while (true) {
     std::optional<error> problem;
-    if (auto found = probe(where->socket_path())) {
+    if (auto found = probe(where->layout().control_socket())) {
       if (*found)
         return std::unique_ptr<client>(
-            std::make_unique<online_client>(where->socket_path(), signals));
+            std::make_unique<online_client>(where->layout().control_socket(), signals));
       problem = found->error();
     }
     auto id = node_id_of(*where, *p.files, *p.clock, *p.random);
@@ -370,7 +370,7 @@ result<adapters::home_lock> lock_home(const place& where, const std::string& nod
     auto lock = adapters::home_lock::acquire(where.home, p.clock->now(), node_id);
     if (lock || lock.error().code != errc::locked || p.clock->steady() >= until)
       return lock;
-    if (auto found = probe(where.socket_path()); found && *found)
+    if (auto found = probe(where.layout().control_socket()); found && *found)
       return lock;
     if (!pause_for(signals, home_look_again))
       return fail(interrupted_error());

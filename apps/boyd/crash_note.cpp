@@ -1,7 +1,8 @@
 #include "crash_note.hpp"
 
-#include "boyd/core/fault_points.hpp"
+#include "boyd/core/home_layout.hpp"
 #include "boyd/core/signal_stack.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
 
@@ -29,7 +30,7 @@ constexpr int rescues_after_crash = 1;
 constexpr mode_t note_mode = 0600;
 
 std::string note_path(const std::string& home) {
-  return home + "/run/crash";
+  return home_layout(home).crash_note();
 }
 
 /// For the handler, which may neither allocate nor lock.

@@ -1,5 +1,6 @@
 #include "crash_promises.hpp"
 
+#include "boyd/core/home_layout.hpp"
 #include "boyd/state/runtime_block.hpp"
 
 #include <algorithm>
@@ -57,7 +58,8 @@ std::vector<std::string>
 crash_promises::broken(const std::string& home,
                        const std::map<std::string, std::set<std::string>>& commits) const {
   std::vector<std::string> out;
-  const auto decisions = decisions_in(home + "/knowledge/graph.jsonl");
+  const home_layout layout(home);
+  const auto decisions = decisions_in(layout.graph_log());
   std::map<std::string, std::string> newest;
   for (const auto& cycle : cycles_) {
     newest[cycle.kernel] = cycle.id;
@@ -70,7 +72,7 @@ crash_promises::broken(const std::string& home,
   }
   // The history has an end: of each kernel it is asked for the newest.
   for (const auto& [kernel, id] : newest)
-    if (cycles_in(home + "/kernel/" + kernel + "/STATE.md").count(id) == 0)
+    if (cycles_in(layout.kernel(kernel) + "/STATE.md").count(id) == 0)
       out.push_back("cycle " + id + " was told to be whole; STATE.md does not know it");
   return out;
 }

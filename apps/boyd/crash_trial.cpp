@@ -2,6 +2,7 @@
 
 #include "adapters/http/control_client.hpp"
 #include "adapters/sqlite/integrity.hpp"
+#include "boyd/core/home_layout.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "child.hpp"
@@ -102,7 +103,7 @@ class trial_run {
 
   std::string file(const std::string& name) const { return report_.scratch + "/" + name; }
   std::string home() const { return file("home"); }
-  std::string socket() const { return home() + "/run/control.sock"; }
+  std::string socket() const { return home_layout(home()).control_socket(); }
 
   result<void> make_scratch();
   result<ended> boyd(std::vector<std::string> args, milliseconds limit);
@@ -152,7 +153,8 @@ result<void> trial_run::make_scratch() {
                 "name another directory with --dir");
   std::error_code failed;
   fs::create_directory(home(), failed);
-  std::ofstream(home() + "/boyd.yaml") << with_directory(whole_configuration(), report_.scratch);
+  std::ofstream(home_layout(home()).configuration())
+      << with_directory(whole_configuration(), report_.scratch);
   std::ofstream(file("agent.sh")) << with_directory(agent, report_.scratch);
   std::ofstream(file("effects")) << std::flush; // there, and empty
   auto made = boyd({"init", "--no-input"}, child_limit);
@@ -348,7 +350,8 @@ void trial_run::compare(const json& rows) {
 result<int> trial_run::git(const std::string& kernel, std::vector<std::string> args) {
   // What a shell says when there is no such program.
   constexpr int no_such_program = 127;
-  args.insert(args.begin(), {"git", "-c", "safe.directory=*", "-C", home() + "/kernel/" + kernel});
+  args.insert(args.begin(),
+              {"git", "-c", "safe.directory=*", "-C", home_layout(home()).kernel(kernel)});
   auto started = child::start(std::move(args), {file("out"), file("err")});
   if (!started)
     return no_such_program;
@@ -404,7 +407,7 @@ result<void> trial_run::examine() {
       rows.push_back(std::move(row));
   }
   compare(rows);
-  if (auto sound = adapters::check_sqlite_integrity(home() + "/boyd.db"); !sound)
+  if (auto sound = adapters::check_sqlite_integrity(home_layout(home()).database()); !sound)
     found(sound.error().what);
   for (auto& broken : promises_.broken(home(), commits_))
     found(std::move(broken));

@@ -9,10 +9,10 @@
 #include "adapters/sqlite/archive.hpp"
 #include "adapters/sqlite/store.hpp"
 #include "adapters/tz/zones.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -105,7 +105,7 @@ result<place> place_of(const arguments& args) {
     return fail(std::move(home.error()));
   place where;
   where.home = std::move(*home);
-  where.config_path = where.standard_config();
+  where.config_path = where.layout().configuration();
   if (!args.config.empty()) {
     auto path = absolute(args.config);
     if (!path)
@@ -132,7 +132,7 @@ result<void> check_seen(const std::string& path) {
 } // namespace
 
 result<void> require_home(const place& where) {
-  for (const auto& path : {where.home, where.run_directory(), where.config_path})
+  for (const auto& path : {where.home, where.layout().run(), where.config_path})
     if (auto seen = check_seen(path); !seen)
       return seen;
   std::error_code ignored;
@@ -145,7 +145,8 @@ result<void> require_home(const place& where) {
                 "boyd --home " + where.home + " init");
   if (!std::filesystem::exists(where.config_path, ignored) && where.has_own_config())
     return fail(errc::invalid_configuration, "there is no such configuration", where.config_path,
-                "name another one with --config, or leave it out: " + where.standard_config());
+                "name another one with --config, or leave it out: " +
+                    where.layout().configuration());
   if (!std::filesystem::exists(where.config_path, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home + ": it has no configuration",
                 where.config_path,
@@ -237,14 +238,14 @@ load_configuration_to_ask(const std::string& path, file_system& files, const tim
 
 result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,
                                entropy& random) {
-  const auto path = where.run_directory() + "/node_id";
+  const auto path = where.layout().node_id();
   const auto text = files.read(path, node_id_bytes);
   if (text && is_uuid(trim(*text)))
     return std::string(trim(*text));
   // It is there, perhaps: with another name the node would not know its own rows any more.
   if (!text && text.error().code == errc::io_error)
     return fail(text.error());
-  if (auto made = files.make_directories(where.run_directory()); !made)
+  if (auto made = files.make_directories(where.layout().run()); !made)
     return fail(std::move(made.error()));
   auto id = make_uuid_v7(clock.now(), random);
   if (auto written = files::write_atomic(files, path, id + "\n"); !written)
@@ -268,7 +269,7 @@ result<make_store_function> plain_store(const ports& with, const place& where,
                                         const std::string& name) {
   if (name == embedded_store) {
     adapters::sqlite_options options;
-    options.path = where.database_path();
+    options.path = where.layout().database();
     options.clock = with.clock;
     return [options] { return adapters::make_sqlite_store(options); };
   }
@@ -282,7 +283,7 @@ result<std::unique_ptr<store_archive>> archive_of(const ports& with, const place
                                                   const config::configuration& configuration,
                                                   const std::string& name) {
   if (name == embedded_store)
-    return adapters::make_sqlite_archive(where.database_path());
+    return adapters::make_sqlite_archive(where.layout().database());
   auto options = postgres_of(with, configuration, name);
   if (!options)
     return fail(std::move(options.error()));
@@ -292,7 +293,7 @@ result<std::unique_ptr<store_archive>> archive_of(const ports& with, const place
 result<void> add_store(ports& to, const place& where, const config::configuration& configuration,
                        bool listening, const store_check& check) {
   const auto& name = configuration.node_settings.store;
-  const auto identified = [files = to.files, path = where.known_store_path(), name,
+  const auto identified = [files = to.files, path = where.layout().known_store(), name,
                            check](auto store) {
     return std::make_unique<identified_store>(std::move(store), files, path, name, check);
   };

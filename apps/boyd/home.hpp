@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "boyd/config/configuration.hpp"
 #include "boyd/config/load.hpp"
+#include "boyd/core/home_layout.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/ports.hpp"
 #include "boyd/ports/store_archive.hpp"
@@ -20,14 +21,9 @@ struct place {
   std::string home;        ///< absolute, no trailing '/'
   std::string config_path; ///< absolute
 
-  std::string standard_config() const { return home + "/boyd.yaml"; }
   /// --config names another file than the home's.
-  bool has_own_config() const { return config_path != standard_config(); }
-  std::string run_directory() const { return home + "/run"; }
-  std::string socket_path() const { return run_directory() + "/control.sock"; }
-  std::string database_path() const { return home + "/boyd.db"; }
-  std::string known_store_path() const { return run_directory() + "/store"; }
-  std::string kernel_home(const std::string& id) const { return home + "/kernel/" + id; }
+  bool has_own_config() const { return config_path != layout().configuration(); }
+  home_layout layout() const { return home_layout(home); }
 };
 
 /// --home, $BOYD_HOME, $XDG_STATE_HOME/boyd, ~/.local/state/boyd; --config or HOME/boyd.yaml.

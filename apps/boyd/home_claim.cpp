@@ -40,7 +40,7 @@ std::string home_claim::machine() const {
 error home_claim::refusal(const std::string& owner, const std::string& why) const {
   return {errc::invalid_configuration, "node " + o_.node_id + " lives in " + owner + ": " + why,
           o_.home,
-          "if this home is a copy, give it an id of its own: rm " + o_.home + "/run/node_id " +
+          "if this home is a copy, give it an id of its own: rm " + home_layout(o_.home).node_id() + " " +
               path() + "; if the other home is gone for good: boyd store begin"};
 }
 

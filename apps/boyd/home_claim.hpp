@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/home_layout.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/dispatch_store.hpp"
@@ -45,7 +46,7 @@ class home_claim {
     std::string next; ///< of a start that may not have been finished
   };
 
-  std::string path() const { return o_.home + "/run/home"; }
+  std::string path() const { return home_layout(o_.home).claim(); }
   tokens own() const;
   result<void> keep(const tokens& t) const;
   result<void> take(dispatch_store& opened, const tokens& before);

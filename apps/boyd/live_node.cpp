@@ -12,8 +12,8 @@
 #include "adapters/posix/left_runs.hpp"
 #include "adapters/posix/open_files.hpp"
 #include "adapters/posix/process_runner.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/signal_stack.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -243,7 +243,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   if (!asks) {
     ports.web = adapters::make_web_caller();
     ports.workspaces = adapters::make_confined_files({where.home});
-    ports.trees = adapters::make_worktrees(where.home + "/run/worktrees");
+    ports.trees = adapters::make_worktrees(where.layout().worktrees());
   }
   auto id = node_id_of(where, *ports.files, *ports.clock, *ports.random);
   if (!id)

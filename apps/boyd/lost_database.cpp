@@ -10,17 +10,17 @@ result<void> check_database_is_there(const place& where, const config::configura
                                      file_system& files) {
   if (settings.node_settings.store != "sqlite")
     return {};
-  const auto info = files.stat(where.database_path());
+  const auto info = files.stat(where.layout().database());
   // One without a byte has lost its content.
   if (!info || (info->kind != file_kind::missing && info->size > 0))
     return {};
   // Where another kind of store was in use, none was ever here.
-  const auto known = read_known_store(files, where.known_store_path());
+  const auto known = read_known_store(files, where.layout().known_store());
   if (known && *known && (*known)->name != embedded_store)
     return fail(another_store(**known, embedded_store, "a database that is not there",
-                              where.database_path()));
+                              where.layout().database()));
   for (const auto& k : settings.kernels) {
-    const auto path = where.kernel_home(k.kernel_id) + "/STATE.md";
+    const auto path = where.layout().kernel(k.kernel_id) + "/STATE.md";
     const auto text = files.read(path, limits::revision_bytes);
     const auto block = text ? state::parse_runtime_block(*text) : std::nullopt;
     if (block && !block->history.empty())
@@ -28,7 +28,7 @@ result<void> check_database_is_there(const place& where, const config::configura
                   std::string("the database is ") +
                       (info->kind == file_kind::missing ? "missing" : "empty") + ", though " +
                       path + " tells of its cycles",
-                  where.database_path(),
+                  where.layout().database(),
                   "put it back, with its -wal, or accept a new one: boyd --home " + where.home +
                       (where.has_own_config() ? " --config " + where.config_path : "") + " init");
   }

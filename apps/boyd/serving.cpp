@@ -38,7 +38,7 @@ result<void> only_a_person(const std::string& what) {
 
 result<std::unique_ptr<adapters::control_server>> serve(live_node& node, const place& where) {
   adapters::control_server_options options;
-  options.socket_path = where.socket_path();
+  options.socket_path = where.layout().control_socket();
   options.on_request = [&node](adapters::http_request r,
                                std::function<void(adapters::http_response)> respond) {
     api_request request;

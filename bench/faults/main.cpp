@@ -1,7 +1,7 @@
 #include "bench/support/arguments.hpp"
 #include "bench/support/start.hpp"
 #include "bench/support/statistics.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <nlohmann/json.hpp>
 

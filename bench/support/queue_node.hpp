@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node/context.hpp"
+#include "actors/support/node_context.hpp"
 #include "bench/support/statistics.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"

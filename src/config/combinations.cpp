@@ -1,5 +1,5 @@
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/faults/points.hpp"
 #include "passes.hpp"
 #include "schema.hpp"
 

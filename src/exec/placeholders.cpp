@@ -1,5 +1,7 @@
 #include "placeholders.hpp"
 
+#include "boyd/core/home_layout.hpp"
+
 #include <algorithm>
 
 namespace boyd::exec {
@@ -40,7 +42,8 @@ result<void> check_placeholders(const placeholder_values& values) {
 }
 
 std::string prompt_path(const run_identity& who) {
-  return who.home + "/run/prompts/" + who.dispatch_id + '-' + std::to_string(who.attempt) + ".txt";
+  return home_layout(who.home).prompts() + "/" + who.dispatch_id + '-' +
+         std::to_string(who.attempt) + ".txt";
 }
 
 } // namespace boyd::exec

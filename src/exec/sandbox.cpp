@@ -1,6 +1,7 @@
 #include "boyd/exec/sandbox.hpp"
 
-#include "boyd/core/fault_points.hpp"
+#include "boyd/core/home_layout.hpp"
+#include "boyd/faults/points.hpp"
 #include "json_text.hpp"
 
 #include <spdlog/spdlog.h>
@@ -321,7 +322,7 @@ std::vector<std::string> read_only_for_agents(const config::configuration& c,
                                               const std::string& home) {
   std::vector<std::string> all;
   for (const auto& k : c.kernels) {
-    const auto kernel_home = home + "/kernel/" + k.kernel_id + "/";
+    const auto kernel_home = home_layout(home).kernel(k.kernel_id) + "/";
     all.push_back(kernel_home + ".git");
     for (const auto& file : k.protected_files)
       all.push_back(kernel_home + file);
@@ -330,7 +331,7 @@ std::vector<std::string> read_only_for_agents(const config::configuration& c,
 }
 
 std::string scratch_of(const run_identity& who) {
-  return who.home + "/run/tmp/" + who.dispatch_id + "-" + std::to_string(who.fence);
+  return home_layout(who.home).scratch() + "/" + who.dispatch_id + "-" + std::to_string(who.fence);
 }
 
 result<sandbox_report> confine(process_spec& process, const config::sandbox_settings& settings,

@@ -1,5 +1,6 @@
 #include "boyd/graph/lost_end.hpp"
 
+#include "boyd/core/home_layout.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/files/atomic_file.hpp"
@@ -62,11 +63,11 @@ result<std::optional<anchor>> anchor_of(repository& history, const std::string& 
 std::optional<anchor> newest_anchor(const std::string& home, file_system& files,
                                     repository_provider& repositories) {
   std::optional<anchor> newest;
-  const auto kernels = files.list(home + "/kernel");
+  const auto kernels = files.list(home_layout(home).kernels());
   if (!kernels)
     return newest;
   for (const auto& id : *kernels) {
-    const auto repository = repositories.open(home + "/kernel/" + id, {});
+    const auto repository = repositories.open(home_layout(home).kernel(id), {});
     const auto found = repository ? anchor_of(**repository, id, commits_looked_at)
                                   : result<std::optional<anchor>>(fail(repository.error()));
     if (found && *found && (!newest || (*found)->at > newest->at))
@@ -91,7 +92,7 @@ bool has_line(std::string_view log, const std::string& head) {
 }
 
 std::string lost_ends_path(const std::string& home) {
-  return home + "/knowledge/graph.jsonl.lost";
+  return home_layout(home).graph_log() + ".lost";
 }
 
 result<std::vector<lost_end>> read_lost_ends(file_system& files, const std::string& home) {

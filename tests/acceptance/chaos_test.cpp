@@ -104,7 +104,7 @@ way way_to(const std::string& point) {
 /// (tests/e2e/chat_test.cpp), a server of tools (tests/e2e/mcp_test.cpp), a run that asks a person
 /// or uses file tools (tests/actor), one in a worktree (tests/e2e/agent_cli_test.cpp), a record of
 /// a run or another durable file (tests/actor/workspace_test.cpp), a new graph.jsonl
-/// (tests/unit/core/fault_ports_test.cpp), the end of a node, a lease that ran out and runs that a
+/// (tests/unit/faults/ports_test.cpp), the end of a node, a lease that ran out and runs that a
 /// crash ended (tests/actor/order_faults_test.cpp), a sandbox
 /// (tests/integration/process/sandbox_test.cpp), a planner's question (tests/actor).
 bool out_of_reach(const std::string& point) {

@@ -1,5 +1,5 @@
 #include "apps/boyd/crash_note.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "support/pch.hpp"
 #include "support/sim/disk.hpp"

@@ -5,8 +5,8 @@
 #include "actors/permits/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/workspace/actor.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 

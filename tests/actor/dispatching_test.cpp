@@ -1,4 +1,4 @@
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "dispatching_fixture.hpp"
 #include "support/pch.hpp"
 

@@ -1,6 +1,6 @@
 #include "actors/keeper/core.hpp"
 #include "actors/node/root.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"

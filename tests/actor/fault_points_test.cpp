@@ -5,7 +5,7 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "actors/workspace/actor.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 

@@ -1,4 +1,4 @@
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "lone_agent.hpp"
 #include "support/pch.hpp"
 

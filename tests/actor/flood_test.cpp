@@ -1,7 +1,7 @@
 #include "actors/store/actor.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/posix/clock.hpp"
 #include "src/adapters/posix/entropy.hpp"

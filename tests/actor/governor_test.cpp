@@ -1,6 +1,6 @@
 #include "actors/governor/actor.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "pch.hpp"
 

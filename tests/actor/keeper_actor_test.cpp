@@ -1,4 +1,4 @@
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "echo_keeper.hpp"
 #include "support/actor_system.hpp"
 #include "support/pch.hpp"

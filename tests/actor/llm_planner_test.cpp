@@ -3,7 +3,7 @@
 #include "actors/planner/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/workspace/actor.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/plan/llm_planner.hpp"
 #include "node_fixture.hpp"
 #include "pch.hpp"

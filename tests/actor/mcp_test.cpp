@@ -1,7 +1,7 @@
 #include "actors/mcp/core.hpp"
 #include "actors/mcp/pool.hpp"
 #include "actors/workspace/actor.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "pch.hpp"
 

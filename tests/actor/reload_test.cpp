@@ -1,6 +1,6 @@
-#include "actors/node/reload.hpp"
 #include "actors/node/root.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/config/reload.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
@@ -115,10 +115,11 @@ TEST_CASE("what only a restart changes is named, everything else is not", "[relo
   after.node_settings.drain_grace = 1s;
   after.node_settings.lease = 1min;
   after.kernels.front().cycle_deadline = 5min;
-  CHECK(waiting_for_restart(before, after).empty());
+  CHECK(config::waiting_for_restart(before, after).empty());
   after.node_settings.store = "postgres://db/boyd";
   after.node_settings.store_password_file = "/secret";
-  CHECK(waiting_for_restart(before, after) == names{"node.store", "node.store_password_file"});
+  CHECK(config::waiting_for_restart(before, after) ==
+        names{"node.store", "node.store_password_file"});
 }
 
 TEST_CASE("keepers of homes are renewed for a new author, not for a new agent", "[reload]") {
@@ -128,15 +129,15 @@ TEST_CASE("keepers of homes are renewed for a new author, not for a new agent", 
   after.kernels.front().agents.emplace_back();
   after.kernels.emplace_back();
   after.kernels.back().kernel_id = "plain";
-  CHECK_FALSE(home_settings_differ(before, after));
+  CHECK_FALSE(config::home_settings_differ(before, after));
   after.kernels.back().auto_commit = false;
-  CHECK(home_settings_differ(before, after));
+  CHECK(config::home_settings_differ(before, after));
   after = before;
   after.kernels.front().author_name = "somebody";
-  CHECK(home_settings_differ(before, after));
+  CHECK(config::home_settings_differ(before, after));
   after = before;
   after.secrets.emplace_back("a token that no commit may hold");
-  CHECK(home_settings_differ(before, after));
+  CHECK(config::home_settings_differ(before, after));
 }
 
 TEST_CASE("status shows the store in force and what waits for a restart", "[reload]") {

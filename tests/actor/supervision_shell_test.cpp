@@ -1,5 +1,5 @@
 #include "actors/supervision/shell.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "support/actor_system.hpp"
 #include "support/heard_log.hpp"
 #include "support/pch.hpp"

@@ -1,5 +1,5 @@
 #include "actors/node/root.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/state/restarts.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"

@@ -1,5 +1,5 @@
 #include "actors/keeper/core.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "lone_agent.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #include "actors/planner/actor.hpp"
 #include "actors/workspace/actor.hpp"
 #include "actors/workspace/performer.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 

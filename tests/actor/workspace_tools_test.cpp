@@ -1,6 +1,6 @@
 #include "actors/workspace/actor.hpp"
 #include "actors/workspace/performer.hpp"
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"

@@ -1,4 +1,4 @@
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/state/runtime_block.hpp"
 #include "support/knob.hpp"
 #include "support/pch.hpp"

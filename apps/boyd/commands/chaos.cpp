@@ -2,8 +2,8 @@
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/faults/points.hpp"
 #include "commands.hpp"
 
 #include <charconv>

@@ -167,8 +167,8 @@ class doctor {
     auto owner = adapters::read_home_owner(where_.home);
     if (!there_ || !owner)
       return;
-    auto answer =
-        adapters::control_call(where_.socket_path(), {"GET", "/readyz", {}, {}}, socket_limit);
+    auto answer = adapters::control_call(where_.layout().control_socket(),
+                                         {"GET", "/readyz", {}, {}}, socket_limit);
     if (!*owner && !answer)
       return add("node", "ok", "not running");
     const auto who = *owner ? "process " + std::to_string((*owner)->pid) : std::string("a node");
@@ -189,14 +189,14 @@ class doctor {
     constexpr int success = 200;
     if (answer->status != success)
       return add("node", "warn", who + " runs, but: " + problems, "see: boyd status");
-    add("node", "ok", who + " answers on " + where_.socket_path());
+    add("node", "ok", who + " answers on " + where_.layout().control_socket());
   }
 
   void repositories() {
     if (!settings_)
       return add("kernels", "warn", "not looked at: the configuration does not load", mend_first);
     for (const auto& k : settings_->kernels) {
-      const auto path = where_.kernel_home(k.kernel_id);
+      const auto path = where_.layout().kernel(k.kernel_id);
       instructions(k);
       auto repository = ports_.repositories->open(path, {k.author_name, k.author_email});
       if (!repository) {
@@ -340,7 +340,7 @@ class doctor {
       return;
     lost_ends();
     const std::string check = graph_check;
-    const auto path = where_.home + "/knowledge/graph.jsonl";
+    const auto path = where_.layout().graph_log();
     const std::optional<std::string> head = anchor_ ? std::optional(anchor_->head) : std::nullopt;
     const bool expected = head && *head != graph::genesis;
     auto text = ports_.files->read(path, files::journal_file_bytes);
@@ -391,7 +391,7 @@ class doctor {
   /// A running node has the embedded database open, and one connection per file is all there may
   /// be (FAULTS.md, fact 1): the node is asked.
   void store_of_node(const json& status) {
-    const auto path = where_.database_path();
+    const auto path = where_.layout().database();
     if (!std::filesystem::exists(path))
       return add("store", "fail", path + " is gone, though the running node works with it",
                  "put it back; the node then goes on by itself");
@@ -424,7 +424,7 @@ class doctor {
   json status_of_node() const {
     if (!running_)
       return json::object();
-    const auto answer = adapters::control_call(where_.socket_path(),
+    const auto answer = adapters::control_call(where_.layout().control_socket(),
                                                {"GET", "/api/v1/status", {}, {}}, socket_limit);
     return answer ? object_of(answer->body) : json::object();
   }
@@ -443,8 +443,8 @@ class doctor {
       return store_of_node(status);
     if (auto there = check_database_is_there(where_, *settings_, *ports_.files); !there)
       return add("store", there.error());
-    if (embedded && !std::filesystem::exists(where_.database_path()))
-      return add("store", "warn", where_.database_path() + " does not exist yet",
+    if (embedded && !std::filesystem::exists(where_.layout().database()))
+      return add("store", "warn", where_.layout().database() + " does not exist yet",
                  "boyd --home " + where_.home + " init");
     std::optional<adapters::home_lock> lock;
     if (embedded && !(lock = hold_home()))
@@ -489,7 +489,7 @@ class doctor {
   void refused_results() {
     if (!there_)
       return;
-    const auto path = where_.run_directory() + "/spool.jsonl";
+    const auto path = where_.layout().spool();
     const auto found = queue::settlement_spool(ports_.files, path).load_refused(0);
     if (!found)
       return add("refused results", found.error());
@@ -612,7 +612,7 @@ json to_json(const std::vector<finding>& findings, const std::string& home, bool
 /// A person knows why the end of the graph is missing: from now on it is not told any more.
 result<void> accept_graph(const place& where) {
   const auto p = local_ports();
-  const auto log = p.files->read(where.home + "/knowledge/graph.jsonl", files::journal_file_bytes);
+  const auto log = p.files->read(where.layout().graph_log(), files::journal_file_bytes);
   if (!log && log.error().code != errc::not_found)
     return fail(log.error());
   const auto known = graph::read_lost_ends(*p.files, where.home);

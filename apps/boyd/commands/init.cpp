@@ -162,7 +162,7 @@ result<init_plan> make_plan(const arguments& args, const place& where, const por
 /// A kernel's home is a repository of its own, which has no place inside somebody else's.
 result<void> check_places(const place& where, const config::configuration& settings) {
   for (const auto& k : settings.kernels)
-    if (auto free = adapters::check_place_of_repository(where.kernel_home(k.kernel_id)); !free)
+    if (auto free = adapters::check_place_of_repository(where.layout().kernel(k.kernel_id)); !free)
       return free;
   return {};
 }
@@ -181,7 +181,7 @@ result<void> write_configuration(const place& where, const init_plan& plan, cons
 result<void> make_kernel(const place& where, const config::kernel& k, const ports& p,
                          init_report& report) {
   state::versioned_store_options options;
-  options.path = where.kernel_home(k.kernel_id);
+  options.path = where.layout().kernel(k.kernel_id);
   options.who = {k.author_name, k.author_email};
   options.auto_commit = k.auto_commit;
   const auto git_dir = options.path + "/.git";
@@ -218,17 +218,17 @@ result<void> make_store(const place& where, const config::configuration& setting
     return added;
   const bool embedded = settings.node_settings.store == "sqlite";
   if (embedded) {
-    auto info = p.files->stat(where.database_path());
-    report.note(where.database_path(), info && info->kind == file_kind::missing);
+    auto info = p.files->stat(where.layout().database());
+    report.note(where.layout().database(), info && info->kind == file_kind::missing);
     // Whoever runs init without a database accepts an empty one (check_database_is_there), but not
     // in the place of another kind of store.
     const bool lost = info && (info->kind == file_kind::missing || info->size == 0);
-    const auto known = read_known_store(*p.files, where.known_store_path());
+    const auto known = read_known_store(*p.files, where.layout().known_store());
     if (lost && known && *known) {
       if ((*known)->name != embedded_store)
         return fail(another_store(**known, embedded_store, "a database that is not there",
-                                  where.database_path()));
-      if (auto forgotten = p.files->unlink(where.known_store_path()); !forgotten)
+                                  where.layout().database()));
+      if (auto forgotten = p.files->unlink(where.layout().known_store()); !forgotten)
         return forgotten;
     }
   }
@@ -249,7 +249,7 @@ result<void> make_private(const place& where, const ports& p) {
   auto names = p.files->list(where.home);
   if (!names)
     return fail(std::move(names.error()));
-  const auto id = p.files->stat(where.run_directory() + "/node_id");
+  const auto id = p.files->stat(where.layout().node_id());
   const bool is_home = id && id->kind == file_kind::regular;
   const bool is_bare = std::ranges::all_of(
       *names, [](const auto& name) { return name == "boyd.yaml" || name == "boyd.schema.json"; });
@@ -271,7 +271,7 @@ result<void> make_home(const arguments& args, const place& where, ports& p, init
     return free;
   if (auto tight = make_private(where, p); !tight)
     return tight;
-  for (const auto& directory : {where.home, where.run_directory(), where.home + "/kernel"})
+  for (const auto& directory : {where.home, where.layout().run(), where.layout().kernels()})
     if (auto made = p.files->make_directories(directory); !made)
       return made;
   auto id = node_id_of(where, *p.files, *p.clock, *p.random);

@@ -308,7 +308,7 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
   }
   (*node)->start_claiming();
   spdlog::info("ready: node {} version {} home {} socket {}", (*node)->node_id(), program_version,
-               where.home, where.socket_path());
+               where.home, where.layout().control_socket());
   node_guard guard(**node, around.manager, around.heartbeat);
   guard.say_ready();
   service_loop loop(**node, signals, guard, *process, around.stop_margin);

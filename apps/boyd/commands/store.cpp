@@ -49,7 +49,7 @@ result<void> begin_with(const store_place& at, opened_store& it,
                                   store::put_fact{home_scope, at.node_id, {}}});
   if (!written)
     return fail(std::move(written.error()));
-  return write_known_store(*at.local.files, at.where.known_store_path(),
+  return write_known_store(*at.local.files, at.where.layout().known_store(),
                            {it.content.fact(store_facts::id), at.settings->node_settings.store});
 }
 
@@ -57,7 +57,7 @@ result<std::string> begin(const arguments& args) {
   auto at = take_home(args);
   if (!at)
     return fail(std::move(at.error()));
-  auto before = read_known_store(*at->local.files, at->where.known_store_path());
+  auto before = read_known_store(*at->local.files, at->where.layout().known_store());
   if (!before)
     return fail(std::move(before.error()));
   auto it = open_store(*at, at->settings->node_settings.store);
@@ -81,7 +81,7 @@ result<std::string> show(const arguments& args) {
   auto at = take_home(args);
   if (!at)
     return fail(std::move(at.error()));
-  auto known = read_known_store(*at->local.files, at->where.known_store_path());
+  auto known = read_known_store(*at->local.files, at->where.layout().known_store());
   if (!known)
     return fail(std::move(known.error()));
   auto it = open_store(*at, at->settings->node_settings.store);

@@ -197,7 +197,7 @@ result<void> move_of_store::check_empty() {
     if (!rows->empty())
       return fail(errc::refused, std::string("the new store is not empty: it has ") + section.name,
                   to_,
-                  to_ == embedded_store ? "move " + at_.where.database_path() +
+                  to_ == embedded_store ? "move " + at_.where.layout().database() +
                                               ", its -wal and -shm away, then try again"
                                         : "make an empty database for it: createdb NAME");
   }
@@ -280,7 +280,7 @@ result<void> move_of_store::accept() {
 }
 
 result<void> move_of_store::remember() {
-  return write_known_store(*at_.local.files, at_.where.known_store_path(), {target_id_, to_});
+  return write_known_store(*at_.local.files, at_.where.layout().known_store(), {target_id_, to_});
 }
 
 result<std::string> move_of_store::run() {

@@ -435,15 +435,18 @@ struct list_nodes {
   X(find_approval)                                                                                 \
   X(list_approvals)
 
+namespace detail {
+template <class First, class... Operations>
+struct variant_of {
+  using type = std::variant<Operations...>;
+};
+#define BOYD_COMMA_AND(name) , name
+using operations = variant_of<void BOYD_STORE_OPERATIONS(BOYD_COMMA_AND)>::type;
+#undef BOYD_COMMA_AND
+} // namespace detail
+
 /// Every operation, in the order of BOYD_STORE_OPERATIONS.
-using operation_alternatives =
-    std::variant<open_occurrence, close_occurrence, list_occurrences, begin_cycle, enqueue_cycle,
-                 finish_cycle, list_cycles, list_decisions, claim, settle, renew_leases, take_back,
-                 rescue_expired, retry_dispatch, cancel_dispatch, find_dispatch, list_dispatches,
-                 latest_per_agent, count_by_status, due_agents, remove_finished, set_pause,
-                 clear_pause, list_pauses, put_fact, get_facts, beat, list_nodes, reserve_spend,
-                 settle_spend, sum_spend, list_spend, release_spend, ask_approval, decide_approval,
-                 use_approval, withdraw_approvals, sweep_approvals, find_approval, list_approvals>;
+using operation_alternatives = detail::operations;
 
 /// One of them. Not the variant itself: its copies are compiled once, not wherever one is sent.
 struct operation : operation_alternatives {

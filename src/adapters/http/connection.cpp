@@ -1,4 +1,4 @@
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "connection_internal.hpp"
 
 #include <boost/asio/write.hpp>

@@ -1,8 +1,8 @@
 #include "control_server.hpp"
 
 #include "../signals_blocked.hpp"
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/signal_stack.hpp"
+#include "boyd/faults/points.hpp"
 #include "connection_internal.hpp"
 #include "mailbox_internal.hpp"
 #include "socket_place_internal.hpp"

@@ -1,5 +1,6 @@
 #include "home_lock.hpp"
 
+#include "boyd/core/home_layout.hpp"
 #include "errors.hpp"
 
 #include <nlohmann/json.hpp>
@@ -38,14 +39,6 @@ constexpr long smb2_magic = 0xFE534D42;
 
 tl::unexpected<error> failed(std::string_view operation, const std::string& path) {
   return fail(system_error(errno, operation, path));
-}
-
-std::string run_directory(const std::string& home) {
-  return home + "/run";
-}
-
-std::string lock_path(const std::string& home) {
-  return run_directory(home) + "/lock";
 }
 
 /// Field 22 of /proc/PID/stat; 0 when it cannot be read. The name in field 2 may hold blanks and
@@ -124,7 +117,7 @@ result<void> check_home(const std::string& home) {
 }
 
 result<unique_fd> open_run_directory(const std::string& home) {
-  const auto path = run_directory(home);
+  const auto path = home_layout(home).run();
   if (::mkdir(path.c_str(), run_directory_mode) != 0 && errno != EEXIST) {
     return failed("mkdir", path);
   }
@@ -319,7 +312,7 @@ result<home_lock> home_lock::acquire(const std::string& home, utc_time started_a
   if (!directory) {
     return fail(directory.error());
   }
-  const auto path = lock_path(home);
+  const auto path = home_layout(home).lock();
   for (int round = 0; round < vanished_retries; ++round) {
     auto fd = open_lock(directory->get(), path, O_RDWR | O_CREAT);
     if (!fd) {
@@ -352,11 +345,11 @@ bool home_lock::is_replaced() const {
       (named.st_ino == held.st_ino && named.st_dev == held.st_dev))
     return false;
   // Directories alone may be this process's own doing: who writes a record makes what is missing.
-  return ::lstat(lock_path(path_).c_str(), &named) == 0;
+  return ::lstat(home_layout(path_).lock().c_str(), &named) == 0;
 }
 
 result<std::optional<lock_owner>> read_home_owner(const std::string& home) {
-  const auto path = lock_path(home);
+  const auto path = home_layout(home).lock();
   const unique_fd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     if (errno == ENOENT || errno == ENOTDIR) {

@@ -1,4 +1,4 @@
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "integration/http/fixture.hpp"
 #include "support/heard_log.hpp"
 

@@ -1,4 +1,5 @@
 #include "boyd/exec/sandbox.hpp"
+#include "boyd/faults/points.hpp"
 #include "harness.hpp"
 #include "src/adapters/posix/sandbox_child.hpp"
 #include "support/pch.hpp"

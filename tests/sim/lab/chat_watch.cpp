@@ -1,6 +1,6 @@
 #include "tests/sim/lab/chat_watch.hpp"
 
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <algorithm>
 #include <cstdlib>

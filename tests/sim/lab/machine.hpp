@@ -1,7 +1,7 @@
 #pragma once
 
-#include "actors/node/context.hpp"
 #include "actors/node/root.hpp"
+#include "actors/support/node_context.hpp"
 #include "boyd/config/configuration.hpp"
 #include "support/actor_system.hpp"
 #include "support/sim/disk.hpp"

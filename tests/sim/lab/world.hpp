@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "tests/sim/lab/chat_watch.hpp"
 #include "tests/sim/lab/inspector.hpp"
 #include "tests/sim/lab/machine.hpp"

@@ -1,4 +1,4 @@
-#include "boyd/core/faulty_ports.hpp"
+#include "boyd/faults/faulty_ports.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/files/journal.hpp"
 #include "support/pch.hpp"

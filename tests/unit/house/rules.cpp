@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -15,9 +16,9 @@ using namespace std::string_view_literals;
 
 /// Rooms from the bottom up; a file includes its own room and those before it. Adapters are one
 /// level but must not know each other. `core` and `ports` are one level, the vocabulary.
-constexpr std::array rooms{"core"sv,  "files"sv,    "config"sv,   "model"sv,  "tools"sv,
-                           "mcp"sv,   "state"sv,    "plan"sv,     "queue"sv,  "exec"sv,
-                           "graph"sv, "adapters"sv, "messages"sv, "actors"sv, "apps"sv};
+constexpr std::array rooms{"core"sv,     "faults"sv,   "files"sv,  "config"sv, "model"sv, "tools"sv,
+                           "mcp"sv,      "state"sv,    "plan"sv,   "queue"sv,  "exec"sv,  "graph"sv,
+                           "adapters"sv, "messages"sv, "actors"sv, "apps"sv};
 
 constexpr std::size_t most_lines = 800;
 
@@ -271,6 +272,52 @@ findings includes_run_in_no_circle(const source_tree& tree) {
   return found;
 }
 
+/// The folder of a product file; the headers below include/ belong to the room that implements
+/// them, and the ports to the vocabulary.
+std::string folder_of(const source& s) {
+  auto folder = std::filesystem::path(s.path).parent_path().generic_string();
+  for (const auto top : {"include/boyd/"sv, "src/"sv})
+    if (folder.starts_with(top))
+      folder = "src/" + folder.substr(top.size());
+  return folder == "src/ports" ? "src/core" : folder;
+}
+
+/// By folder: the folders that it includes, and one line that does.
+using folder_graph = std::map<std::string, std::map<std::string, std::string>>;
+
+/// Depth-first search, as above.
+void find_circle(const folder_graph& graph, const std::string& folder, std::set<std::string>& done,
+                 std::vector<std::string>& on_path, findings& found) {
+  const auto includes = graph.find(folder);
+  if (done.contains(folder) || includes == graph.end())
+    return;
+  on_path.push_back(folder);
+  for (const auto& [next, where] : includes->second)
+    if (std::ranges::find(on_path, next) != on_path.end())
+      found.push_back(where + ": closes a circle of folders, " + folder + " and " + next);
+    else
+      find_circle(graph, next, done, on_path, found);
+  on_path.pop_back();
+  done.insert(folder);
+}
+
+findings folders_run_in_no_circle(const source_tree& tree) {
+  folder_graph graph;
+  for (const auto& [path, s] : tree)
+    for (const auto& i : s.inclusions) {
+      const auto* target = is_product(s) ? resolve(tree, s, i) : nullptr;
+      if (target != nullptr && folder_of(*target) != folder_of(s))
+        graph[folder_of(s)].emplace(folder_of(*target), at(s, i.line, i.name));
+    }
+  findings found;
+  std::set<std::string> done;
+  for (const auto& [folder, includes] : graph) {
+    std::vector<std::string> on_path;
+    find_circle(graph, folder, done, on_path, found);
+  }
+  return found;
+}
+
 findings files_stay_short(const source_tree& tree) {
   findings found;
   for (const auto& [path, s] : tree) {
@@ -428,6 +475,12 @@ std::vector<rule> all_rules() {
        includes_run_in_no_circle,
        {make_tree({{"include/boyd/core/a.hpp", "#include \"boyd/core/b.hpp\"\n"},
                    {"include/boyd/core/b.hpp", "#include \"boyd/core/a.hpp\"\n"}})}},
+      {"includes between folders run in no circle",
+       folders_run_in_no_circle,
+       {make_tree({{"actors/a/x.hpp", "#pragma once\n#include \"actors/b/y.hpp\"\n"},
+                   {"actors/b/y.hpp", "#pragma once\n"},
+                   {"actors/b/z.cpp", "#include \"actors/a/w.hpp\"\n"},
+                   {"actors/a/w.hpp", "#pragma once\n"}})}},
       {"files stay short",
        files_stay_short,
        {make_tree({{"src/core/a.cpp", lines(most_lines + 1)}})}},

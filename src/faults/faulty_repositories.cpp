@@ -1,4 +1,4 @@
-#include "boyd/core/faulty_ports.hpp"
+#include "boyd/faults/faulty_ports.hpp"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
-#include "boyd/core/faulty_ports.hpp"
-#include "fault_methods.hpp"
+#include "boyd/faults/faulty_ports.hpp"
+#include "methods.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
 

@@ -1,10 +1,10 @@
+#include "../cli.hpp"
+#include "../exit_codes.hpp"
+#include "../live_node.hpp"
+#include "../signals.hpp"
+#include "../terminal.hpp"
 #include "boyd/config/secret_shapes.hpp"
-#include "cli.hpp"
-#include "commands/commands.hpp"
-#include "exit_codes.hpp"
-#include "live_node.hpp"
-#include "signals.hpp"
-#include "terminal.hpp"
+#include "commands.hpp"
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "boyd/core/fault_catalogue.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/faults/catalogue.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include "boyd/config/configuration.hpp"
 #include "boyd/config/load.hpp"
+#include "boyd/core/home_layout.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/pulse.hpp"
 #include "boyd/core/restart_log.hpp"
@@ -78,9 +79,8 @@ struct node_context {
   /// The keepers' workers that live.
   std::shared_ptr<worker_roll> workers = std::make_shared<worker_roll>();
 
-  std::string kernel_home(const std::string& kernel_id) const {
-    return home + "/kernel/" + kernel_id;
-  }
+  home_layout layout() const { return home_layout(home); }
+  std::string kernel_home(const std::string& kernel_id) const { return layout().kernel(kernel_id); }
 };
 
 using node_context_ptr = std::shared_ptr<const node_context>;

@@ -1,7 +1,7 @@
 #include "late_line.hpp"
 
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/signal_stack.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <algorithm>
 #include <chrono>

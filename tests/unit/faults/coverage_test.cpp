@@ -1,5 +1,5 @@
-#include "boyd/core/fault_points.hpp"
-#include "fault_methods.hpp"
+#include "boyd/faults/points.hpp"
+#include "methods.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>

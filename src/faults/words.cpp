@@ -1,5 +1,5 @@
-#include "boyd/core/fault_points.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/points.hpp"
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,6 @@
-#include "boyd/core/fault_points.hpp"
-#include "boyd/core/faulty_ports.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/faults/faulty_ports.hpp"
+#include "boyd/faults/points.hpp"
 #include "support/pch.hpp"
 #include "support/wait.hpp"
 
@@ -392,7 +392,7 @@ TEST_CASE("faults: every point of the catalogue is passed somewhere", "[faults]"
   for (const char* folder : {"include", "src", "actors", "apps"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(source / folder)) {
       const auto name = entry.path().filename().string();
-      if (!entry.is_regular_file() || name == "fault_catalogue.hpp")
+      if (!entry.is_regular_file() || name == "catalogue.hpp")
         continue;
       std::ifstream file(entry.path());
       text.append(std::istreambuf_iterator<char>(file), {});

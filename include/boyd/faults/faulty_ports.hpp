@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/core/fault_points.hpp"
+#include "boyd/faults/points.hpp"
 #include "boyd/ports/confined_files.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/http_client.hpp"
