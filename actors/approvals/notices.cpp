@@ -1,5 +1,6 @@
 #include "actors/approvals/notices.hpp"
 
+#include "actors/support/http_status.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/faults/points.hpp"
@@ -17,8 +18,6 @@ namespace {
 
 constexpr std::size_t answer_bytes = 64u << 10;
 constexpr milliseconds connect_limit = 10s;
-constexpr int success = 2; ///< hundreds
-constexpr int hundred = 100;
 
 std::string describe_exit(const process_exit& e) {
   if (!e.started)
@@ -106,19 +105,9 @@ void notices::call(std::uint64_t number, one& n) {
   q.connect_timeout = connect_limit;
   q.timeout = notice_limit;
   q.max_answer_bytes = answer_bytes;
-  auto status = std::make_shared<int>(0);
-  http_events events;
-  events.on_head = [status](const http_head& head) { *status = head.status; };
-  events.on_body = [](std::string_view) {
-    // what it says is nobody's business
-  };
-  events.on_end = [status, number, ended = ended_](const result<void>& end) {
-    if (!end)
-      ended(number, to_string(end.error()));
-    else
-      ended(number, *status / hundred == success ? "" : "answered " + std::to_string(*status));
-  };
-  n.call = context_->ports.http->start(std::move(q), std::move(events));
+  n.call = context_->ports.http->start(
+      std::move(q),
+      by_status([number, ended = ended_](const std::string& why) { ended(number, why); }));
 }
 
 void notices::run(std::uint64_t number, one& n) {

@@ -1,8 +1,9 @@
 #include "actors/kernel/state.hpp"
 #include "actors/support/ask.hpp"
+#include "actors/support/http_status.hpp"
 #include "boyd/core/final_refusal.hpp"
 #include "boyd/faults/points.hpp"
-#include "boyd/ports/web_caller.hpp"
+#include "boyd/ports/http_client.hpp"
 #include "boyd/state/runtime_block.hpp"
 
 #include <spdlog/spdlog.h>
@@ -46,6 +47,7 @@ namespace {
 constexpr std::size_t late_results = 256;
 /// Of a call after a cycle, in all.
 constexpr milliseconds heartbeat_limit = 10s;
+constexpr std::size_t heartbeat_answer_bytes = 64u << 10;
 
 milliseconds repair_interval(self_pointer self) {
   return self->state.parts.context->housekeeping.repair;
@@ -357,19 +359,24 @@ namespace {
 /// here.
 void call_heartbeat(self_pointer self, const std::string& cycle_id) {
   const auto& s = self->state;
-  const auto& web = s.parts.context->ports.web;
-  if (s.settings->heartbeat_url.empty() || !web)
+  const auto& http = s.parts.context->ports.http;
+  if (s.settings->heartbeat_url.empty() || !http)
     return;
-  auto told = [kernel = s.settings->kernel_id, cycle_id](const result<void>& called) {
-    if (!called)
+  const auto ended = [kernel = s.settings->kernel_id, cycle_id](const std::string& why) {
+    if (!why.empty())
       spdlog::warn("kernel {}: cycle {} is recorded, but its heartbeat was not taken: {}", kernel,
-                   cycle_id, to_string(called.error()));
+                   cycle_id, why);
   };
+  http_request request;
+  request.method = "GET";
+  request.url = s.settings->heartbeat_url;
+  request.connect_timeout = request.timeout = heartbeat_limit;
+  request.max_answer_bytes = heartbeat_answer_bytes;
   const auto met = faults::meet("kernel.heartbeat");
   if (!met)
-    told(fail(met.error()));
+    ended(to_string(met.error()));
   else if (!met->drops())
-    web->get(s.settings->heartbeat_url, heartbeat_limit, std::move(told));
+    http->start(std::move(request), by_status(ended));
 }
 
 } // namespace

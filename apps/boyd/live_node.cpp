@@ -6,7 +6,6 @@
 #include "actors/support/frugal_scheduler.hpp"
 #include "actors/support/handlers.hpp"
 #include "adapters/curl/http_client.hpp"
-#include "adapters/http/web_caller.hpp"
 #include "adapters/libgit2/worktrees.hpp"
 #include "adapters/posix/confined_files.hpp"
 #include "adapters/posix/left_runs.hpp"
@@ -57,6 +56,8 @@ constexpr milliseconds longest_reload = 2 * limits::request_timeout;
 constexpr milliseconds tree_limit = 2s;
 /// What is left of an end is looked at this often.
 constexpr milliseconds look_again = 100ms;
+/// A heartbeat that was sent as a command ended comes through within this time, or is cut off.
+constexpr milliseconds calls_patience = 2s;
 constexpr std::size_t host_name_bytes = 256;
 
 void configure(caf::actor_system_config& c) {
@@ -182,6 +183,12 @@ void ask_root(caf::actor_system& system, const root_actor& root, Message what,
   });
 }
 
+/// Of the actors' own calls none is left by now.
+void let_calls_end(const http_client& calls) {
+  for (auto left = calls_patience; calls.running() > 0 && left > 0ms; left -= look_again)
+    std::this_thread::sleep_for(look_again);
+}
+
 } // namespace
 
 result<void> arm_faults_of_environment(entropy& random) {
@@ -241,7 +248,6 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
     remove_left_scratch(ports, where.home);
   }
   if (!asks) {
-    ports.web = adapters::make_web_caller();
     ports.workspaces = adapters::make_confined_files({where.home});
     ports.trees = adapters::make_worktrees(where.layout().worktrees());
   }
@@ -409,6 +415,7 @@ bool live_node::release(milliseconds limit, milliseconds opening_limit) {
   std::thread([whole, s] {
     give_signal_stack();
     whole->system.reset();
+    let_calls_end(*whole->context->ports.http);
     delete whole;
     const std::lock_guard lock(s->mutex);
     s->done = true;

@@ -1,5 +1,5 @@
 #include "actors/node/root.hpp"
-#include "boyd/ports/web_caller.hpp"
+#include "boyd/ports/http_client.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/tz/zones.hpp"
 #include "support/pch.hpp"
@@ -19,26 +19,34 @@ using nlohmann::json;
 namespace {
 
 /// A monitor that takes calls, or does not.
-struct sim_web final : web_caller {
+struct monitor final : http_client {
   std::vector<std::string> called;
   bool refuses = false;
 
-  void get(const std::string& url, milliseconds /*limit*/,
-           std::function<void(const result<void>&)> done) override {
-    called.push_back(url);
-    done(refuses ? result<void>(fail(errc::io_error, "connection refused")) : result<void>());
+  http_handle start(http_request request, http_events events) override {
+    CHECK(request.method == "GET");
+    called.push_back(request.url);
+    if (refuses) {
+      events.on_end(fail(errc::io_error, "connection refused"));
+    } else {
+      events.on_head({204, {}});
+      events.on_end({});
+    }
+    return called.size();
   }
+  void cancel(http_handle) override {}
+  std::size_t running() const override { return 0; }
 };
 
 /// A node that follows its schedule; its agent's program takes `length`.
 struct fixture : simulated_node {
   root_actor root;
   milliseconds length{0};
-  std::shared_ptr<sim_web> web = std::make_shared<sim_web>();
+  std::shared_ptr<monitor> web = std::make_shared<monitor>();
 
   explicit fixture(const std::string& schedule, const std::string& heartbeat = {}) {
     context->ports.zones = adapters::make_time_zones();
-    context->ports.web = web;
+    context->ports.http = web;
     context->ports.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
     processes->define("agent", [this](const process_spec&, std::size_t) {
       sim::sim_program p;

@@ -17,7 +17,6 @@ class http_client;
 class process_runner;
 class repository_provider;
 class time_zones;
-class web_caller;
 class worktrees;
 
 /// What the outside world looks like to one node: real adapters in production, simulated ones in
@@ -34,9 +33,7 @@ struct ports {
   /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
   /// from the source's own thread. Made and ended by the store's worker: its end may block.
   std::function<std::unique_ptr<wakeup_source>(wake_function wake)> listen;
-  /// For kernels' heartbeats; null: nobody is called.
-  std::shared_ptr<web_caller> web;
-  /// For calls of models; null: there are none.
+  /// For calls of models, webhooks and heartbeats; null: there are none.
   std::shared_ptr<http_client> http;
   /// The file tools of agents; null: there are none.
   std::shared_ptr<confined_files> workspaces;

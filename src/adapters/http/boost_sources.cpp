@@ -1,4 +1,3 @@
 // Asio's and Beast's own code, compiled once for this adapter.
 #include <boost/asio/impl/src.hpp>
-#include <boost/asio/ssl/impl/src.hpp>
 #include <boost/beast/src.hpp>

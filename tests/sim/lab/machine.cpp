@@ -1,7 +1,6 @@
 #include "tests/sim/lab/machine.hpp"
 
 #include "boyd/ports/time_zones.hpp"
-#include "boyd/ports/web_caller.hpp"
 #include "boyd/queue/due_work.hpp"
 #include "messages/node.hpp"
 #include "src/adapters/tz/zones.hpp"
@@ -119,15 +118,6 @@ class gated_store final : public dispatch_store {
   std::unique_ptr<dispatch_store> inner_;
 };
 
-/// A monitor that is away: no cycle may care.
-class absent_monitor final : public web_caller {
- public:
-  void get(const std::string& url, milliseconds /*limit*/,
-           std::function<void(const result<void>&)> done) override {
-    done(fail(errc::io_error, "connection refused", url));
-  }
-};
-
 class machine::wakeup final : public wakeup_source {
  public:
   wakeup(machine& owner, wake_function wake) : owner_(owner) {
@@ -149,8 +139,12 @@ machine::machine(machine_parts parts)
       disk_(std::make_shared<sim_disk>(clock_.get())),
       repositories_(std::make_shared<sim_repositories>(*disk_)),
       processes_(std::make_shared<sim_process_runner>(clock_)),
-      models_(std::make_shared<sim_http_client>(
-          clock_, [this](const http_request& r) { return parts_.answer(r); })) {
+      models_(std::make_shared<sim_http_client>(clock_, [this](const http_request& r) {
+        // A monitor that is away: no cycle may care.
+        const bool monitor = r.url.starts_with("http://monitor.");
+        return monitor || !parts_.answer ? sim_http_answer{.no_connection = true}
+                                         : parts_.answer(r);
+      })) {
   (void)disk_->make_directories(std::string(home) + "/run");
   for (const char* name : {agent_program, check_program, sense_program})
     processes_->define(name,
@@ -173,9 +167,7 @@ std::shared_ptr<node_context> machine::make_context() {
   context->ports.processes = processes_;
   context->ports.workspaces = std::make_shared<disk_workspaces>(disk_);
   context->ports.zones = zones;
-  context->ports.web = std::make_shared<absent_monitor>();
-  if (parts_.answer)
-    context->ports.http = models_;
+  context->ports.http = models_;
   context->ports.make_store = [this] {
     return std::make_unique<gated_store>(*this, make_sim_store(parts_.database, &connection_));
   };

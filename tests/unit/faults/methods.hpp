@@ -84,7 +84,6 @@ inline const coverage methods{
     {"time_zone::to_utc", "- time zones"},
     {"time_zones::find", "- time zones"},
     {"time_zones::local", "- time zones"},
-    {"web_caller::get", "kernel.heartbeat"},
     {"worktrees::close", "worktrees.close"},
     {"worktrees::make", "worktrees.make"},
 };
