@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/core/time.hpp"
+#include "boyd/graph/edge_log.hpp"
 #include "messages/message.hpp"
 
 #include <string>
@@ -8,18 +8,9 @@
 
 namespace boyd {
 
-/// One fact for the knowledge graph (SPEC §15).
-struct graph_fact {
-  std::string from;
-  std::string to;
-  std::string type;
-  utc_time at{};
-  std::string meta_json = "{}";
-};
-
 /// Appends facts; acknowledged when they are durable.
 struct graph_request : message {
-  std::vector<graph_fact> facts;
+  std::vector<graph::edge> facts;
   request_end until = request_end::max();
 };
 

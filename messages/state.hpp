@@ -2,6 +2,7 @@
 
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/cycle.hpp"
+#include "boyd/state/reducer.hpp"
 #include "messages/message.hpp"
 
 #include <map>
@@ -32,14 +33,6 @@ struct read_kernel_files {
   std::vector<std::string> names;
 };
 
-/// One outcome for `## recent_actions`.
-struct action_outcome {
-  utc_time at{};
-  std::string agent_id;
-  std::string status;
-  std::string summary;
-};
-
 /// Renders the runtime block from rows into STATE.md.
 struct write_runtime_block {
   std::string kernel_id;
@@ -51,7 +44,7 @@ struct write_runtime_block {
 /// cycle's commits must follow at once: the file's name is durable with them (docs/adr/0012).
 struct render_cycle {
   write_runtime_block block;
-  std::vector<action_outcome> outcomes;
+  std::vector<state::action_line> outcomes;
   std::size_t keep = limits::recent_actions; ///< the reducer's lines that stay
 };
 

@@ -1,10 +1,10 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/effects/effect.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/plan/why.hpp"
 #include "boyd/ports/time_zones.hpp"
-#include "boyd/state/untold.hpp"
 
 #include <algorithm>
 
@@ -26,15 +26,11 @@ std::string text_in(const json& body, const char* key) {
 /// What the row could not tell, because it went wrong after the row was written.
 json problems_of(const exchange_ptr& x, const cycle_record& c, result<store_reply>& r) {
   const auto facts = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
-  const auto& node = x->self->state.parts.context->node_id;
   // Not to know is not to be well: whoever asked would take the record for complete.
   if (!facts)
     return json::array(
         {"whether all of it is where it belongs cannot be read: " + facts.error().what});
-  if (facts->find(node) == facts->end())
-    return json::array();
-  const auto left = state::parse_untold(facts->at(node));
-  return left.cycle_id == c.cycle_id ? json(left.problems) : json::array();
+  return json(effects::behind_of(effects::read_effects(*facts), c.cycle_id));
 }
 
 /// The cycle with what each of its dispatches came to.
@@ -62,7 +58,7 @@ void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
   op.limit = rows_of_a_cycle;
   store_request request;
   request.operations.emplace_back(std::move(op));
-  request.operations.emplace_back(store::get_facts{state::untold_scope(c.kernel_id)});
+  request.operations.emplace_back(store::get_facts{effects::scope_of(c.kernel_id, x->self->state.parts.context->node_id)});
   ask<store_reply>(
       x->self, x->self->state.parts.store, std::move(request), [x, c](result<store_reply> r) {
         const auto rows = r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());

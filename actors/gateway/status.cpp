@@ -199,11 +199,11 @@ std::string open_problem_of(const gateway_parts& p, const survey& all, const ker
     if (c.kernel_id == k.kernel_id)
       text += (text.empty() ? "cycle " : "; cycle ") + c.cycle_id +
               " was interrupted and waits to be resumed by boyd node or boyd cycle";
-  const auto left = all.untold.find(k.kernel_id);
-  if (left == all.untold.end())
+  const auto open = all.effects.find(k.kernel_id);
+  if (open == all.effects.end())
     return text;
   std::string_view lead = "the latest cycle is recorded, but ";
-  for (const auto& problem : left->second.problems) {
+  for (const auto& problem : effects::behind_of(open->second)) {
     text += (text.empty() ? "" : "; ") + std::string(lead) + problem;
     lead = {};
   }

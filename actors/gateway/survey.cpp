@@ -192,7 +192,7 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
     newest.kernel_id = k.kernel_id;
     newest.limit = 1;
     request.operations.emplace_back(newest);
-    request.operations.emplace_back(store::get_facts{state::untold_scope(k.kernel_id)});
+    request.operations.emplace_back(store::get_facts{effects::scope_of(k.kernel_id, p.context->node_id)});
     newest = {};
     newest.kernel_id = k.kernel_id;
     newest.include_running = true;
@@ -235,8 +235,7 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
           if (auto rows = reply_of<store::list_cycles>(r->values[i + 1]); rows && !rows->empty())
             all->cycles.emplace(k.kernel_id, rows->front());
           if (auto facts = reply_of<store::get_facts>(r->values[i + 2]); facts)
-            if (auto left = facts->find(node); left != facts->end())
-              all->untold[k.kernel_id] = state::parse_untold(left->second);
+            all->effects[k.kernel_id] = effects::read_effects(*facts);
           if (auto rows = reply_of<store::list_cycles>(r->values[i + 3]); rows)
             std::ranges::copy_if(*rows, std::back_inserter(all->unfinished), [&](const auto& c) {
               return c.status == cycle_status::running && c.node_id == node;

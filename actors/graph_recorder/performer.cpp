@@ -79,7 +79,7 @@ result<graph_session::draft> graph_session::render(const draft& before,
   for (const auto& f : request.facts) {
     // Keys are made of what the line says, so that they equal those read back from the log.
     auto next = d.chain;
-    auto line = next.append({f.from, f.to, f.type, f.at, f.meta_json});
+    auto line = next.append(f);
     if (!line)
       return fail(std::move(line.error()));
     auto read = graph::parse_edge(*line);

@@ -40,9 +40,11 @@ kernel_status status_of(self_pointer self) {
     status.next_slot = s.next_slot ? s.next_slot : s.rule->next_after(now_of(self));
   status.paused = s.paused;
   status.problem = s.problem;
-  if (status.problem.empty() && s.rendering_is_behind)
-    status.problem = "STATE.md or its commit is behind the recorded cycles; it is repeated" +
-                     (s.carried.empty() ? "" : ": " + s.carried.back());
+  const auto behind = effects::behind_of(s.effects.open());
+  if (status.problem.empty() && (!behind.empty() || !s.shows_latest))
+    status.problem = "STATE.md, its commit or the graph is behind the recorded cycles; it is "
+                     "repeated" +
+                     (behind.empty() ? "" : ": " + behind.front());
   if (status.problem.empty())
     status.problem = missed_slots(self);
   status.latest = s.latest;
@@ -69,7 +71,8 @@ void forget_listener(self_pointer self, const caf::down_msg& m) {
 /// It runs, or this life of the node is to bring it to its end.
 bool is_to_end(const kernel_state& s, const std::string& id) {
   const auto of_slot = [&](const occurrence& slot) { return slot.cycle_id == id; };
-  return (s.cycle && s.cycle->id() == id) || s.closing == id || s.resuming == id ||
+  return (s.cycle && s.cycle->id() == id) || s.resuming == id ||
+         std::ranges::any_of(s.ended, [&](const auto& each) { return each.record.cycle_id == id; }) ||
          std::ranges::any_of(s.to_resume,
                              [&](const auto& each) { return each.row.cycle_id == id; }) ||
          std::ranges::any_of(
@@ -188,7 +191,8 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
       },
       [self](dispatches_settled& m) { hear_settled(self, m); },
       [self](look_tick& m) {
-        repair_rendering(self);
+        follow_again(self);
+        repair_latest(self);
         if (m.generation == self->state.look_generation)
           look(self);
       },
@@ -201,12 +205,10 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
           start_next(self);
       },
       [self](load_tick&) { load(self); },
-      [self](pay_facts_tick&) { pay_facts(self); },
       [self](doubt_tick&) {
         self->state.deciding_doubt = false;
         settle_doubts(self);
       },
-      [self](close_slot_again& m) { close_slot(self, m.record); },
   };
 }
 

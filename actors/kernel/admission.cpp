@@ -35,8 +35,8 @@ constexpr milliseconds start_margin = 2s;
 /// Nothing is in the way of a cycle whose slot is opened now.
 bool begins_at_once(self_pointer self) {
   const auto& s = self->state;
-  return !s.cycle && !s.opening && !s.stopping && s.loaded && !s.resuming && !s.settling &&
-         s.to_resume.empty() && s.admitted.empty() && s.owed.empty();
+  return !s.cycle && !s.opening && !s.stopping && s.loaded && !s.resuming && !s.following &&
+         s.to_resume.empty() && s.admitted.empty() && !is_behind(self);
 }
 
 /// The request for a slot, and for its cycle's row when that begins at once.
@@ -497,15 +497,15 @@ void admit_trigger(self_pointer self, std::string trigger,
 
 void start_next(self_pointer self) {
   auto& s = self->state;
-  if (s.cycle || s.stopping || !s.loaded || s.resuming || s.settling)
+  if (s.cycle || s.stopping || !s.loaded || s.resuming || s.following)
     return;
   if (s.to_resume.empty() && s.admitted.empty())
     return;
-  if (!s.owed.empty() && !std::exchange(s.tried_owed, true))
-    return settle(self, [] {
+  if (is_behind(self) && !std::exchange(s.tried_effects, true))
+    return follow(self, {}, {}, [] {
       // start_next follows in any case.
     });
-  s.tried_owed = false;
+  s.tried_effects = false;
   if (!s.to_resume.empty())
     return resume_next(self);
   auto next = std::move(s.admitted.front());

@@ -212,7 +212,7 @@ void act(self_pointer self) {
   auto& s = self->state;
   // What was written before this cycle is being committed: what its agents write is not to be in
   // there, half of it perhaps.
-  s.act_is_held = s.repairing || s.writing_snapshots;
+  s.act_is_held = s.writing_snapshots;
   if (s.act_is_held)
     return;
   const auto& plan = s.cycle->plan();
@@ -426,7 +426,7 @@ void ask_rows(self_pointer self) {
 
 void release_act(self_pointer self) {
   auto& s = self->state;
-  if (s.repairing || s.writing_snapshots || !std::exchange(s.act_is_held, false))
+  if (s.writing_snapshots || !std::exchange(s.act_is_held, false))
     return;
   // Cancelled while it was held: the store has not heard of its agents yet.
   if (s.cycle && s.cycle->cancel_requested())

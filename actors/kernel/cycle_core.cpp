@@ -266,7 +266,7 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
     judge(at);
     judged_ = true;
   }
-  step_ = cycle_step::record_row;
+  step_ = cycle_step::gather;
 }
 
 bool cycle_core::has_row_of(const std::string& agent_id) const {
@@ -339,11 +339,11 @@ void cycle_core::judge(cycle_time at, const char* cut_short) {
 
 void cycle_core::give_up(const error& why, cycle_time at) {
   problem(phase_of(step_), why);
-  if (step_ == cycle_step::record_row && std::exchange(is_small_, true)) {
+  if (step_ == cycle_step::record && std::exchange(is_small_, true)) {
     step_ = cycle_step::done;
     return;
   }
-  if (step_ == cycle_step::record_row) {
+  if (step_ == cycle_step::record) {
     record_.agents.clear();
     record_.failed_agents.clear();
     broken_ = true;
@@ -351,98 +351,94 @@ void cycle_core::give_up(const error& why, cycle_time at) {
     record_.error = "the database refused the record of this cycle; the log has the reason";
     return;
   }
-  if (step_ > cycle_step::record_row)
+  if (step_ == cycle_step::gather) {
+    step_ = cycle_step::record;
+    return;
+  }
+  if (step_ > cycle_step::record)
     return;
   if (record_.status == cycle_status::running) {
     broken_ = true;
     judge(at);
     judged_ = true;
   }
-  step_ = cycle_step::record_row;
+  step_ = cycle_step::gather;
 }
 
-void cycle_core::record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
-                            bool more) {
-  if (!history)
-    return;
-  history_ = std::move(*history);
+void cycle_core::gather(std::vector<dispatch> late, bool more) {
   late_ = std::move(late);
-  problems_.clear(); // they stand in the row; from here on they go to the next one
-  if (more)
+  if (more) {
     problems_.push_back("recent_actions: of the results that came after their cycles only " +
                         std::to_string(late_.size()) + " are told; all of them: boyd dispatches");
-  if (judged_)
-    carried_.clear();
+    record_.error += (record_.error.empty() ? "" : "; ") + problems_.back();
+  }
   const bool asks = kernel_->reduce.type == config::reducer::type_t::llm;
-  step_ = asks && !told_outcomes().empty() ? cycle_step::reduce : cycle_step::render;
+  step_ = asks && !told_outcomes().empty() ? cycle_step::reduce : cycle_step::record;
 }
 
 void cycle_core::reduce(result<reduction> r) {
   // Without it nothing is missing: the rules do.
   if (r)
     worded_ = std::move(r->lines);
-  step_ = cycle_step::render;
+  step_ = cycle_step::record;
 }
 
-void cycle_core::render(const result<graph_reply>& graph, const result<state_reply>& state) {
-  if (graph)
-    graph_head_ = graph->head;
-  else
-    problem("graph recorder", graph.error());
-  owes_facts_ = !graph;
-  step_ = cycle_step::commit;
-  if (state)
+void cycle_core::recorded(const result<void>& r) {
+  if (!r)
     return;
-  problem("state writer", state.error());
-  rendering_is_behind_ = true;
-  // The commit of a cycle is its rendering: whoever repairs that one makes it.
-  owes_commit_ = true;
-  step_ = cycle_step::pre_commit;
+  problems_.clear(); // they stand in the row
+  if (judged_)
+    carried_.clear();
+  step_ = cycle_step::follow;
 }
 
-void cycle_core::commit(const result<void>& r) {
-  if (!r) {
-    problem("git committer", r.error());
-    rendering_is_behind_ = true;
-    owes_pre_commit_ = true;
-    owes_commit_ = true;
-  }
+void cycle_core::followed() {
   step_ = cycle_step::done;
 }
 
-void cycle_core::pre_commit(const result<void>& r) {
-  if (!r) {
-    problem("git committer", r.error());
-    owes_pre_commit_ = true;
-  }
-  step_ = cycle_step::done;
+std::vector<effects::effect> cycle_core::effects() const {
+  std::vector<effects::effect> all;
+  effects::effect e;
+  e.cycle_id = record_.cycle_id;
+  e.kind = effects::effect_kind::edges;
+  e.edges = edges();
+  if (!e.edges.empty())
+    all.push_back(e);
+  e.kind = effects::effect_kind::history;
+  e.edges.clear();
+  e.status = record_.status;
+  e.ended = record_.finished_at.value_or(record_.started_at);
+  if (!is_small_)
+    e.outcomes = outcomes();
+  all.push_back(std::move(e));
+  return all;
 }
 
-std::vector<graph_fact> cycle_core::facts() const {
-  std::vector<graph_fact> facts;
+std::vector<graph::edge> cycle_core::edges() const {
+  std::vector<graph::edge> all;
   const auto at = record_.finished_at.value_or(record_.started_at);
   // A record that is made again after a restart may see another state of a row and another time. By
   // its key (graph::key_of) each fact is the same then: a decision has no fence, an outcome that of
   // the attempt that ended, and what has not ended has none yet.
   for (const auto& d : rows_)
-    facts.push_back({"exec_" + d.dispatch_id, "decision_" + record_.cycle_id, "decided_by", at,
-                     nlohmann::json{{"agent", d.agent_id}}.dump()});
+    all.push_back({"exec_" + d.dispatch_id, "decision_" + record_.cycle_id, "decided_by", at,
+                   nlohmann::json{{"agent", d.agent_id}}.dump()});
   for (const auto* list : {&rows_, &late_})
     for (const auto& d : *list)
       if (is_final(d.status))
-        facts.push_back(
+        all.push_back(
             {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
-  return facts;
+  return all;
 }
 
-std::vector<action_outcome> cycle_core::outcomes() const {
-  std::vector<action_outcome> all;
+std::vector<state::action_line> cycle_core::outcomes() const {
+  std::vector<state::action_line> all;
   for (const auto* list : {&late_, &rows_})
     for (const auto& d : *list) {
       const auto worded = worded_.find(d.dispatch_id);
       all.push_back({d.finished_at.value_or(record_.finished_at.value_or(record_.started_at)),
-                     d.agent_id, std::string(name_of(d.status)),
-                     worded == worded_.end() ? summary_of(d) : worded->second});
+                     d.agent_id, worded == worded_.end() ? summary_of(d) : worded->second,
+                     std::string(name_of(d.status))});
     }
   return all;
 }

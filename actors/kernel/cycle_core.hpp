@@ -5,11 +5,10 @@
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/effects/effect.hpp"
 #include "boyd/plan/static_planner.hpp"
-#include "messages/graph.hpp"
 #include "messages/librarian.hpp"
 #include "messages/planning.hpp"
-#include "messages/state.hpp"
 
 #include <functional>
 #include <map>
@@ -31,11 +30,10 @@ enum class cycle_step : std::uint8_t {
   decide,     ///< the plan (planner)
   act,        ///< enqueue in one transaction (store)
   wait,       ///< until every dispatch is final, or the deadline
-  record_row, ///< the cycle's row (store): the truth
+  gather,     ///< what ended late of earlier cycles (store)
   reduce,     ///< a model's words for the outcomes, where one is asked (planner)
-  render,     ///< facts (graph recorder); recent actions and the runtime block (state writer)
-  commit,     ///< `pre-cycle <id>` and `cycle <id>: <status>` in one step (git committer)
-  pre_commit, ///< `pre-cycle <id>` alone, when there is no block to commit
+  record,     ///< the cycle's row, its effects and the end of its slot, in one transaction (store)
+  follow,     ///< its effects: edges, STATE.md, commits
   done,
 };
 
@@ -94,18 +92,16 @@ class cycle_core {
   void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at,
             milliseconds kept = limits::retention);
   /// `late`: what ended of earlier cycles since the latest record; `more`: not all of it.
-  void record_row(result<std::vector<cycle_record>> history, std::vector<dispatch> late,
-                  bool more = false);
+  void gather(std::vector<dispatch> late, bool more = false);
   void reduce(result<reduction> r);
-  void render(const result<graph_reply>& graph, const result<state_reply>& state);
-  void commit(const result<void>& r);
-  void pre_commit(const result<void>& r);
+  void recorded(const result<void>& r);
+  void followed();
 
   /// The store refuses what the current step asks of it, and would again: the cycle goes on to its
   /// record, as broken; from a record that is refused to a smaller one, and from that to its end.
   void give_up(const error& why, cycle_time at);
 
-  /// What was wrong on the way; for the next runtime block and the log.
+  /// What was wrong on the way; for the record and the log.
   const std::vector<std::string>& problems() const { return problems_; }
   /// At the end: what no row tells of yet, and the next one must.
   std::vector<std::string> untold() const;
@@ -126,24 +122,12 @@ class cycle_core {
   const plan::plan_output& plan() const { return plan_; }
   const std::vector<dispatch>& rows() const { return rows_; }
   const cycle_record& record() const { return record_; }
-  const std::vector<cycle_record>& history() const { return history_; }
-  const std::string& graph_head() const { return graph_head_; }
-  std::vector<graph_fact> facts() const;
-  /// With a model's words where there are any.
-  std::vector<action_outcome> outcomes() const;
+  /// The database has refused the record as it was: it is the row alone now.
+  bool is_small() const { return is_small_; }
+  /// What follows the record.
+  std::vector<effects::effect> effects() const;
   /// What a model is asked to word; empty: there is nothing to ask.
   std::vector<plan::told_outcome> told_outcomes() const;
-  /// STATE.md could not be brought up to date: the kernel repeats it when the parts are well.
-  bool rendering_is_behind() const { return rendering_is_behind_; }
-  /// Its `cycle` commit was not made.
-  bool owes_commit() const { return owes_commit_; }
-  /// Its `pre-cycle` commit was not made. When the `cycle` commit was, that one has everything, and
-  /// the snapshot before the block stands for this one.
-  bool owes_pre_commit() const { return owes_pre_commit_; }
-
-  /// Its edges were not recorded.
-  bool owes_facts() const { return owes_facts_; }
-
   /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
   /// is enqueued is cancelled.
   void request_cancel() { cancel_requested_ = true; }
@@ -159,6 +143,9 @@ class cycle_core {
  private:
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
+  std::vector<graph::edge> edges() const;
+  /// With a model's words where there are any.
+  std::vector<state::action_line> outcomes() const;
   bool has_row_of(const std::string& agent_id) const;
   /// Of the plan, what the store had acknowledged and does not have.
   std::vector<dispatch_spec> without_row() const;
@@ -183,8 +170,6 @@ class cycle_core {
   std::set<std::string> gone_;
   std::vector<dispatch> late_;
   std::map<std::string, std::string> worded_; ///< by dispatch_id
-  std::vector<cycle_record> history_;
-  std::string graph_head_;
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
   bool broken_ = false;                 ///< the cycle itself broke (status error)
@@ -193,10 +178,6 @@ class cycle_core {
   std::optional<cycle_time> looked_at_; ///< when it saw the rows, or enqueued them
   bool unwatched_ = false;              ///< the rows, for longer than what is final is kept
   bool trouble_is_kept_ = false;
-  bool rendering_is_behind_ = false;
-  bool owes_commit_ = false;
-  bool owes_pre_commit_ = false;
-  bool owes_facts_ = false;
   bool cancel_requested_ = false;
   bool by_hand_ = false;
 };

@@ -50,21 +50,11 @@ void take_since(self_pointer self, const std::map<std::string, std::string>& fac
             });
 }
 
-/// What an earlier life could not tell in a row.
-void take_carried(self_pointer self, const std::map<std::string, std::string>& facts) {
+/// What an earlier life left to be done; the next record tells why.
+void take_effects(self_pointer self, const std::map<std::string, std::string>& facts) {
   auto& s = self->state;
-  const auto it = facts.find(s.parts.context->node_id);
-  if (it == facts.end())
-    return;
-  s.untold = state::parse_untold(it->second);
-  s.carried = s.untold.problems;
-}
-
-/// Commits that an earlier life could not make.
-void take_owed(self_pointer self, const std::map<std::string, std::string>& facts) {
-  auto& s = self->state;
-  const auto it = facts.find(s.parts.context->node_id);
-  s.owed = it == facts.end() ? std::vector<state::owed_commits>{} : state::parse_owed(it->second);
+  s.effects.load(effects::read_effects(facts));
+  s.carried = effects::behind_of(s.effects.open());
 }
 
 /// What is newest in the ledger, of all nodes and of this one: while it was away, others may have
@@ -134,20 +124,16 @@ void compare_rendering(self_pointer self) {
   ask<state_reply>(self, s.parts.state_writer, state_request{{}, read_state{s.settings->kernel_id}},
                    [self](result<state_reply> r) {
                      auto& st = self->state;
-                     if (!st.latest || st.cycle || st.resuming || st.repairing || st.settling)
+                     if (!st.latest || st.cycle || st.resuming || st.following || is_behind(self))
                        return;
-                     if (!st.owed.empty()) {
-                       st.rendering_is_behind = true;
-                       return repair_rendering(self);
-                     }
                      const auto block = r ? state::parse_runtime_block(r->text) : std::nullopt;
                      // Another node's cycle as well: this one's files tell of it, and it may have
                      // ended between the block and the commit.
                      if (block && block->latest.cycle_id == st.latest->cycle_id &&
                          block->latest.status == st.latest->status)
                        return commit_latest(self, *st.latest);
-                     st.rendering_is_behind = true;
-                     repair_rendering(self);
+                     st.shows_latest = false;
+                     repair_latest(self);
                    });
 }
 
@@ -217,13 +203,19 @@ void go(self_pointer self) {
       await(self, id, std::move(promise));
   if (s.parts.context->passive)
     return;
-  s.tried_owed = true;
-  settle(self, [self] {
+  const auto begin = [self] {
     start_next(self);
-    self->state.tried_owed = false;
+    self->state.tried_effects = false;
     look(self);
     compare_rendering(self);
-  });
+    if (is_behind(self))
+      repair_later(self);
+  };
+  s.tried_effects = true;
+  if (is_behind(self))
+    follow(self, {}, {}, begin);
+  else
+    begin();
 }
 
 /// The home comes after the rows and before the first cycle. Without it cycles go on, degraded.
@@ -270,9 +262,7 @@ void load(self_pointer self) {
   request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
   request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
   request.operations.emplace_back(store::get_facts{fact_scope(self)});
-  request.operations.emplace_back(store::get_facts{state::untold_scope(s.settings->kernel_id)});
-  request.operations.emplace_back(store::get_facts{state::owed_scope(s.settings->kernel_id)});
-  request.operations.emplace_back(owed_facts_query(self));
+  request.operations.emplace_back(effects_query(self));
   request.operations.emplace_back(
       store::list_occurrences{s.settings->kernel_id, {}, ledger_rows, node_id});
   request.operations.emplace_back(
@@ -283,17 +273,13 @@ void load(self_pointer self) {
     auto rows = reply_of<store::list_occurrences>(r->values[0]);
     auto cycles = reply_of<store::list_cycles>(r->values[1]);
     auto facts = reply_of<store::get_facts>(r->values[2]);
-    auto carried = reply_of<store::get_facts>(r->values[3]);
-    auto owed = reply_of<store::get_facts>(r->values[4]);
-    auto edges = reply_of<store::get_facts>(r->values[5]);
-    auto own_rows = reply_of<store::list_occurrences>(r->values[6]);
-    auto own_cycles = reply_of<store::list_cycles>(r->values[7]);
-    if (!rows || !cycles || !facts || !carried || !owed || !edges || !own_rows || !own_cycles)
+    auto open = reply_of<store::get_facts>(r->values[3]);
+    auto own_rows = reply_of<store::list_occurrences>(r->values[4]);
+    auto own_cycles = reply_of<store::list_cycles>(r->values[5]);
+    if (!rows || !cycles || !facts || !open || !own_rows || !own_cycles)
       return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);
-    take_carried(self, *carried);
-    take_owed(self, *owed);
-    take_owed_facts(self, *edges);
+    take_effects(self, *open);
     take_cycles(
         self, {std::move(*rows), std::move(*cycles), std::move(*own_rows), std::move(*own_cycles)});
     prepare_home(self);

@@ -49,20 +49,6 @@ constexpr std::size_t late_results = 256;
 constexpr milliseconds heartbeat_limit = 10s;
 constexpr std::size_t heartbeat_answer_bytes = 64u << 10;
 
-milliseconds repair_interval(self_pointer self) {
-  return self->state.parts.context->housekeeping.repair;
-}
-
-void repair_later(self_pointer self) {
-  self->delayed_send(self, repair_interval(self), look_tick{{}, self->state.look_generation});
-}
-
-result<void> committed(const result<repository_reply>& r) {
-  if (!r)
-    return fail(r.error());
-  return {};
-}
-
 /// By less than this clocks differ without having been set.
 constexpr milliseconds clocks_drift = 1s;
 
@@ -95,55 +81,86 @@ utc_time end_of_latest(self_pointer self) {
   return by_now + clocks_drift < recorded ? by_now : recorded;
 }
 
-void record_row(self_pointer self) {
+/// What ended late of earlier cycles, and what their records have told.
+void gather(self_pointer self) {
+  auto& s = self->state;
+  if (!s.latest || !s.latest->finished_at) {
+    s.cycle->gather({});
+    return run_step(self);
+  }
+  const auto& kernel_id = s.settings->kernel_id;
+  store_request request;
+  request.operations.emplace_back(
+      store::list_cycles{kernel_id, false, s.settings->max_cycle_history});
+  store::list_dispatches late;
+  late.kernel_id = kernel_id;
+  late.finished_since = end_of_latest(self);
+  late.not_cycle_id = s.cycle->id();
+  late.limit = late_results + 1;
+  request.operations.emplace_back(std::move(late));
+  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+    if (!r)
+      return retry_step(self, r.error());
+    auto& st = self->state;
+    const auto history = reply_of<store::list_cycles>(r->values[0]);
+    auto rows = reply_of<store::list_dispatches>(r->values[1]);
+    std::vector<dispatch> found;
+    const bool more = rows && rows->size() > late_results;
+    if (rows) {
+      rows->resize(std::min(rows->size(), late_results));
+      for (auto& d : *rows)
+        if (d.cycle_id != st.cycle->id() && is_final(d.status) &&
+            !is_told(d, st.latest, history, now_of(self)))
+          found.push_back(std::move(d));
+    }
+    st.cycle->gather(std::move(found), more);
+    run_step(self);
+  });
+}
+
+store::close_occurrence end_of_slot(const cycle_record& record) {
+  return {record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id};
+}
+
+/// The row, the end of its slot, and what follows: in one transaction, so that whatever crashes
+/// behind it, the next start finds what is left to be done.
+void record(self_pointer self) {
   auto& s = self->state;
   const auto& record = s.cycle->record();
+  auto fresh = s.cycle->effects();
+  s.effects.number(fresh);
   store_request request;
   request.operations.emplace_back(store::finish_cycle{record});
   request.operations.emplace_back(
       store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
-  if (s.cycle->trouble_is_kept())
-    request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
-  if (s.cycle->tells_carried() && !s.untold.cycle_id.empty())
-    request.operations.emplace_back(
-        store::put_fact{state::untold_scope(record.kernel_id), s.parts.context->node_id, {}});
-  const auto late_at = request.operations.size();
-  if (s.latest && s.latest->finished_at) {
-    store::list_dispatches late;
-    late.kernel_id = record.kernel_id;
-    late.finished_since = end_of_latest(self);
-    late.not_cycle_id = record.cycle_id;
-    late.limit = late_results + 1;
-    request.operations.emplace_back(std::move(late));
+  std::map<std::string, std::string> changes;
+  // Where the database has refused all of it, the row goes alone, and what follows is tried now.
+  if (!s.cycle->is_small()) {
+    request.operations.emplace_back(end_of_slot(record));
+    if (s.cycle->trouble_is_kept())
+      request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
+    changes = s.effects.changes();
+    for (const auto& e : fresh)
+      changes[effects::key_of(e.number)] = effects::text_of(e);
+    add_changes(self, request, changes);
   }
-  ask<store_reply>(self, s.parts.store, std::move(request), [self, late_at](result<store_reply> r) {
-    auto& st = self->state;
-    result<std::vector<cycle_record>> history = fail(errc::bug, "no answer");
-    std::vector<dispatch> late;
-    bool more = false;
-    if (!r) {
-      history = fail(r.error());
-    } else {
-      history = reply_of<store::list_cycles>(r->values[1]);
-      if (r->values.size() > late_at)
-        if (auto rows = reply_of<store::list_dispatches>(r->values[late_at])) {
-          more = rows->size() > late_results;
-          rows->resize(std::min(rows->size(), late_results));
-          for (auto& d : *rows)
-            if (d.cycle_id != st.cycle->id() && is_final(d.status) &&
-                !is_told(d, st.latest, history, now_of(self)))
-              late.push_back(std::move(d));
-        }
-    }
-    const auto failed = history ? std::optional<error>{} : history.error();
-    st.cycle->record_row(std::move(history), std::move(late), more);
-    if (failed)
-      return retry_step(self, *failed);
-    if (st.cycle->tells_carried())
-      st.untold = {};
-    st.problem.clear();
-    run_step(self);
-  });
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, fresh = std::move(fresh), changes](result<store_reply> r) mutable {
+                     auto& st = self->state;
+                     result<std::vector<cycle_record>> history = fail(errc::bug, "no answer");
+                     if (r)
+                       history = reply_of<store::list_cycles>(r->values[1]);
+                     else
+                       history = fail(r.error());
+                     if (!history)
+                       return retry_step(self, history.error());
+                     st.effects.saved(changes);
+                     st.effects.add(std::move(fresh));
+                     st.cycle->recorded({});
+                     st.problem.clear();
+                     st.rows_recorded = std::move(*history);
+                     run_step(self);
+                   });
 }
 
 void take_reduction(self_pointer self, result<reduction> r) {
@@ -169,65 +186,6 @@ void reduce(self_pointer self) {
       question_limit(s.settings->reduce.ask));
 }
 
-/// What the graph and STATE.md have said, asked at once: both are synced at the same time.
-struct rendered {
-  std::optional<result<graph_reply>> graph;
-  std::optional<result<state_reply>> state;
-};
-
-void render(self_pointer self) {
-  auto& s = self->state;
-  auto both = std::make_shared<rendered>();
-  const auto join = [self, both] {
-    if (!both->graph || !both->state)
-      return;
-    self->state.cycle->render(*both->graph, *both->state);
-    run_step(self);
-  };
-  ask<graph_reply>(self, s.parts.graph_recorder, graph_request{{}, s.cycle->facts()},
-                   [both, join](result<graph_reply> r) {
-                     both->graph = std::move(r);
-                     join();
-                   });
-  ask<state_reply>(self, s.parts.state_writer,
-                   state_request{{},
-                                 render_cycle{block_of(self, s.cycle->history()),
-                                              s.cycle->outcomes(), s.settings->recent_actions}},
-                   [both, join](result<state_reply> r) {
-                     both->state = std::move(r);
-                     join();
-                   });
-}
-
-void commit(self_pointer self) {
-  auto& s = self->state;
-  const auto& record = s.cycle->record();
-  auto later = boundary(self, subject_of(record.cycle_id, record.status), record.cycle_id,
-                        s.cycle->graph_head(), s.resumed);
-  ask<repository_reply>(
-      self, s.parts.git_committer,
-      repository_request{{}, commit_cycle{std::move(later), earlier_subject(record.cycle_id)}},
-      [self](result<repository_reply> r) {
-        if (r && !r->lost.empty())
-          r = fail(owe_again(self, r->lost));
-        self->state.cycle->commit(committed(r));
-        run_step(self);
-      });
-}
-
-void pre_commit(self_pointer self) {
-  auto& s = self->state;
-  const auto& id = s.cycle->id();
-  ask<repository_reply>(
-      self, s.parts.git_committer,
-      repository_request{{},
-                         boundary(self, earlier_subject(id), id, s.cycle->graph_head(), s.resumed)},
-      [self](result<repository_reply> r) {
-        self->state.cycle->pre_commit(committed(r));
-        run_step(self);
-      });
-}
-
 } // namespace
 
 namespace {
@@ -243,111 +201,43 @@ void answer_waiters(self_pointer self, const awaited_cycle& ended) {
 }
 
 /// What who waits for it is told: with the rows that it was judged by, when all of them were final
-/// and nothing is left untold.
+/// and all that follows is done.
 awaited_cycle told_of(self_pointer self, const cycle_record& record) {
   const auto& s = self->state;
   const auto ended = [](const dispatch& d) { return is_final(d.status); };
-  const bool whole =
-      s.waiters.contains(record.cycle_id) && s.cycle && s.cycle->id() == record.cycle_id &&
-      std::ranges::all_of(s.cycle->rows(), ended) && s.untold.cycle_id != record.cycle_id;
+  const bool whole = s.waiters.contains(record.cycle_id) &&
+                     std::ranges::all_of(s.cycle->rows(), ended) &&
+                     effects::behind_of(s.effects.open(), record.cycle_id).empty();
   return {{}, record, whole ? std::optional(s.cycle->rows()) : std::nullopt};
-}
-
-/// What the record of the cycle that ends could not tell goes to the next one; it is written with
-/// the end of the slot, so that a crash in between has the steps done again instead.
-void keep_untold(self_pointer self, const std::string& cycle_id) {
-  auto& s = self->state;
-  s.carried = s.cycle->untold();
-  if (!s.carried.empty())
-    s.untold = {cycle_id, s.carried};
-}
-
-/// A cycle that was begun meanwhile goes on.
-void end_repair(self_pointer self) {
-  self->state.repairing = false;
-  release_act(self);
 }
 
 } // namespace
 
-void commit_latest(self_pointer self, const cycle_record& latest) {
-  auto& s = self->state;
-  s.repairing = true;
-  auto what = boundary(self, subject_of(latest.cycle_id, latest.status), latest.cycle_id, {}, true);
-  ask<repository_reply>(self, s.parts.git_committer, repository_request{{}, std::move(what)},
-                        [self](result<repository_reply> r) {
-                          auto& st = self->state;
-                          const bool was_behind = std::exchange(st.rendering_is_behind, !r);
-                          if (!r)
-                            repair_later(self);
-                          else if (was_behind)
-                            spdlog::info("kernel {}: STATE.md shows the latest cycle again",
-                                         st.settings->kernel_id);
-                          end_repair(self);
-                        });
+void repair_later(self_pointer self) {
+  self->delayed_send(self, self->state.parts.context->housekeeping.repair,
+                     look_tick{{}, self->state.look_generation});
 }
 
-/// The slot ends last: while it is open, the next start does again what a crash left undone.
-void close_slot(self_pointer self, const cycle_record& record) {
-  auto& s = self->state;
-  store_request request;
-  request.operations.emplace_back(store::close_occurrence{
-      record.kernel_id, record.scheduled_at, occurrence_state::ran, {}, record.cycle_id});
-  const auto keep = [&](std::string scope, std::string text) {
-    request.operations.emplace_back(
-        store::put_fact{std::move(scope), s.parts.context->node_id, std::move(text)});
-  };
-  const bool keeps = s.untold.cycle_id == record.cycle_id;
-  if (keeps)
-    keep(state::untold_scope(record.kernel_id), state::render_untold(s.untold));
-  if (std::ranges::find(s.owed, record.cycle_id, &state::owed_commits::cycle_id) != s.owed.end())
-    keep(state::owed_scope(record.kernel_id), state::render_owed(s.owed));
-  if (auto facts = owed_facts_of(self, record.cycle_id))
-    request.operations.emplace_back(std::move(*facts));
-  auto told = told_of(self, record);
-  if (s.finishing)
-    answer_waiters(self, told);
-  // Whoever waits may end the process with the answer, and asks what was left untold: that comes
-  // first, unless this part ends itself.
-  if (keeps)
-    s.closing = record.cycle_id;
-  ask<store_reply>(
-      self, s.parts.store, std::move(request),
-      [self, record, keeps, told = std::move(told)](result<store_reply> r) {
-        const bool closed = r && reply_of<store::close_occurrence>(r->values[0]);
-        const bool refused = !r && is_final_refusal(r.error());
-        if (refused)
-          spdlog::error("kernel {}: the slot of cycle {} stays open, for the database refuses its "
-                        "end: {}",
-                        record.kernel_id, record.cycle_id, to_string(r.error()));
-        else if (!closed)
-          self->delayed_send(self, repair_interval(self), close_slot_again{{}, record});
-        if (!closed && keeps && !refused)
-          return;
-        if (self->state.closing == record.cycle_id)
-          self->state.closing.clear();
-        // Recorded and committed it is also while its slot cannot be ended.
-        answer_waiters(self, closed ? told : awaited_cycle{{}, record, {}});
-      });
+void answer_recorded(self_pointer self) {
+  for (const auto& each : std::exchange(self->state.ended, {}))
+    answer_waiters(self, each);
 }
 
 void run_record_step(self_pointer self) {
   auto& s = self->state;
   switch (s.cycle->step()) {
-  case cycle_step::record_row:
+  case cycle_step::gather:
     announce(self, "record", {}, "records the cycle");
-    return record_row(self);
+    return gather(self);
   case cycle_step::reduce:
     return reduce(self);
-  case cycle_step::render:
-    // Once more before the files change: what was in the way at the begin may be gone.
-    if (!s.owed.empty() && !std::exchange(s.tried_owed, true))
-      return settle(self, [self] { run_step(self); });
-    return render(self);
-  case cycle_step::commit:
-    return commit(self);
-  case cycle_step::pre_commit:
-    return pre_commit(self);
+  case cycle_step::record:
+    return record(self);
+  case cycle_step::follow:
+    return follow(self, std::exchange(s.rows_recorded, {}), s.cycle->id(), [self] {
+      self->state.cycle->followed();
+      run_step(self);
+    });
   default:
     return cycle_done(self);
   }
@@ -397,17 +287,24 @@ void cycle_done(self_pointer self) {
            "cycle " + record.cycle_id + ": " + std::string(name_of(record.status)));
   s.progress = now_of(self);
   call_heartbeat(self, record.cycle_id);
-  keep_untold(self, record.cycle_id);
-  owe_commits(self, *s.cycle);
-  owe_facts(self, *s.cycle);
-  s.tried_owed = false;
-  s.rendering_is_behind = s.cycle->rendering_is_behind() || !s.owed.empty();
+  // Of a record that the database refused.
+  for (auto& untold : s.cycle->untold())
+    s.carried.push_back(std::move(untold));
+  if (s.cycle->is_small())
+    ask_store(self, s.parts.store, end_of_slot(record), [record](const result<store::ok>& r) {
+      if (!r)
+        spdlog::error("kernel {}: the slot of cycle {} stays open: {}", record.kernel_id,
+                      record.cycle_id, to_string(r.error()));
+    });
+  s.tried_effects = false;
   // A left-over cycle may be older than one that is recorded.
   if (s.becomes_latest || !s.latest) {
     s.latest = record;
     s.latest_ended = s.cycle_since + milliseconds{record.duration_ms};
   }
-  close_slot(self, record);
+  s.ended.push_back(told_of(self, record));
+  if (s.finishing)
+    answer_waiters(self, s.ended.back());
   s.cycle.reset();
   s.resumed = false;
   s.problem.clear();
@@ -416,47 +313,77 @@ void cycle_done(self_pointer self) {
   if (s.finishing)
     return write_final_block(self);
   start_next(self);
-  if (!s.cycle && s.rendering_is_behind)
+  if (!s.cycle && is_behind(self))
     repair_later(self);
+}
+
+void follow_again(self_pointer self) {
+  auto& s = self->state;
+  if (s.following || s.resuming || s.cycle)
+    return;
+  if (!is_behind(self)) {
+    if (!s.effects.changes().empty())
+      save_effects(self);
+    return;
+  }
+  follow(self, {}, {}, [self] {
+    if (is_behind(self))
+      repair_later(self);
+  });
 }
 
 namespace {
 
-/// STATE.md as the rows have it, and the latest cycle's commit when its turn has come.
-void render_again(self_pointer self) {
-  auto& s = self->state;
-  if (s.repairing || s.resuming || s.cycle)
-    return;
-  s.repairing = true;
-  ask_store(self, s.parts.store,
-            store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
-            [self](result<std::vector<cycle_record>> history) {
-              auto& st = self->state;
-              if (!history || history->empty() || st.cycle) {
-                // A cycle that goes on writes the block itself.
-                if (!history)
-                  repair_later(self);
-                return end_repair(self);
-              }
-              const auto latest = history->front();
-              ask<state_reply>(self, st.parts.state_writer,
-                               state_request{{}, block_of(self, *history)},
-                               [self, latest](result<state_reply> r) {
-                                 if (r && self->state.owed.empty())
-                                   return commit_latest(self, latest);
-                                 repair_later(self);
-                                 end_repair(self);
-                               });
-            });
+/// STATE.md as the rows have it, and the latest cycle's commit.
+void show_latest(self_pointer self, const std::vector<cycle_record>& history) {
+  const auto latest = history.front();
+  ask<state_reply>(
+      self, self->state.parts.state_writer, state_request{{}, block_of(self, history)},
+      [self, latest](const result<state_reply>& r) {
+        if (r)
+          return commit_latest(self, latest);
+        self->state.following = false;
+        self->state.shows_latest = false;
+        repair_later(self);
+        start_next(self);
+      });
 }
 
 } // namespace
 
-void repair_rendering(self_pointer self) {
+void repair_latest(self_pointer self) {
   auto& s = self->state;
-  if (!s.rendering_is_behind || s.repairing || s.settling || s.resuming || s.cycle || !s.latest)
+  if (s.shows_latest || s.following || s.resuming || s.cycle || !s.latest)
     return;
-  settle(self, [self] { render_again(self); });
+  s.following = true;
+  ask_store(self, s.parts.store,
+            store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history},
+            [self](const result<std::vector<cycle_record>>& history) {
+              if (history && !history->empty())
+                return show_latest(self, *history);
+              self->state.following = false;
+              if (!history)
+                repair_later(self);
+              start_next(self);
+            });
+}
+
+void commit_latest(self_pointer self, const cycle_record& latest) {
+  auto& s = self->state;
+  s.following = true;
+  auto what = boundary(self, subject_of(latest.cycle_id, latest.status), latest.cycle_id, {}, true);
+  ask<repository_reply>(self, s.parts.git_committer, repository_request{{}, std::move(what)},
+                        [self](const result<repository_reply>& r) {
+                          auto& st = self->state;
+                          st.following = false;
+                          const bool was_behind = !std::exchange(st.shows_latest, r.has_value());
+                          if (!r)
+                            repair_later(self);
+                          else if (was_behind)
+                            spdlog::info("kernel {}: STATE.md shows the latest cycle again",
+                                         st.settings->kernel_id);
+                          start_next(self);
+                        });
 }
 
 namespace {

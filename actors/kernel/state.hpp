@@ -2,10 +2,9 @@
 
 #include "actors/kernel/actor.hpp"
 #include "actors/kernel/cycle_core.hpp"
+#include "boyd/effects/outbox.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
-#include "boyd/state/owed.hpp"
-#include "boyd/state/untold.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -33,24 +32,15 @@ struct step_tick : message {
   std::uint64_t generation = 0;
 };
 
-/// The store did not take the end of a slot.
-struct close_slot_again : message {
-  cycle_record record;
-};
-
 /// Load from the store again.
 struct load_tick : message {};
-
-/// Ask the recorder again for what earlier cycles are owed.
-struct pay_facts_tick : message {};
 
 /// Ask the store again whether it has what it did not answer for.
 struct doubt_tick : message {};
 
 using kernel_self =
     kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
-                         caf::reacts_to<load_tick>, caf::reacts_to<close_slot_again>,
-                         caf::reacts_to<pay_facts_tick>, caf::reacts_to<doubt_tick>>;
+                         caf::reacts_to<load_tick>, caf::reacts_to<doubt_tick>>;
 
 /// A slot that was opened in the ledger and waits for its cycle.
 struct admitted_slot {
@@ -131,23 +121,18 @@ struct kernel_state {
   std::optional<steady_time> latest_ended; ///< in this life of the node
   bool has_run = false;                    ///< this node has ended a cycle before
   std::vector<std::string> carried;        ///< problems for the next record
-  /// What the store keeps of them, until a row tells of it.
-  state::untold untold;
-  std::string closing; ///< the cycle whose untold problems the store has not taken yet
-  std::set<std::string> told_problems;   ///< of the latest cycle: the log has them
-  std::vector<state::owed_commits> owed; ///< oldest first; the store keeps them, too
-  /// Edges of earlier cycles that the recorder did not take, by cycle; the store keeps them, too.
-  std::map<std::string, std::vector<graph_fact>> owed_facts;
-  bool paying_facts = false;  ///< the recorder has been asked, or will be soon
-  bool settling = false;      ///< their commits are being made; no cycle begins
-  bool tried_owed = false;    ///< for the next cycle's begin, or the next record
-  std::set<std::string> told; ///< dispatches whose end was announced
+  std::set<std::string> told_problems;     ///< of the latest cycle: the log has them
+  effects::outbox effects;                 ///< what follows recorded cycles and is not done
+  std::vector<cycle_record> rows_recorded; ///< newest first, with the cycle that was just recorded
+  bool following = false;     ///< effects are performed: no cycle begins meanwhile
+  bool tried_effects = false; ///< for the next cycle's begin
+  bool shows_latest = true;   ///< STATE.md and its commit, as far as is known
+  std::vector<awaited_cycle> ended; ///< whoever waits for them is answered when the store knows
+  std::set<std::string> told;       ///< dispatches whose end was announced
   bool asking_rows = false;
   bool rows_again = false;
-  bool rendering_is_behind = false;
-  bool repairing = false;         ///< the latest cycle's block and commits are looked after
   bool writing_snapshots = false; ///< INIT.md and its like are compared, perhaps written
-  bool act_is_held = false;       ///< the running cycle's agents begin when both have ended
+  bool act_is_held = false;       ///< the running cycle's agents begin when that has ended
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
   int refused_claims = 0;                  ///< of the cycle's agents, in a row
@@ -213,9 +198,14 @@ void announce(self_pointer self, const std::string& phase, const std::string& ag
 // record.cpp: the record phase, repair of the rendering, the final block
 void run_record_step(self_pointer self);
 void cycle_done(self_pointer self);
-/// Ends the cycle's slot, keeps what its record could not tell, and then answers who waits for it.
-void close_slot(self_pointer self, const cycle_record& record);
-void repair_rendering(self_pointer self);
+/// Who waits for cycles that have ended is told: the store knows all of it now.
+void answer_recorded(self_pointer self);
+/// Looks after what is behind, in a while.
+void repair_later(self_pointer self);
+/// Effects that are not done, where no cycle runs.
+void follow_again(self_pointer self);
+/// STATE.md and its commit, where they do not show the latest cycle.
+void repair_latest(self_pointer self);
 /// A commit of a cycle. `restarted`: an earlier life may have asked for it.
 commit_boundary boundary(self_pointer self, const std::string& message, const std::string& cycle,
                          const std::string& graph_head, bool restarted);
@@ -230,28 +220,19 @@ write_runtime_block block_of(self_pointer self, const std::vector<cycle_record>&
 void commit_latest(self_pointer self, const cycle_record& latest);
 void write_final_block(self_pointer self);
 
-// owed.cpp: commits of earlier cycles that failed
-/// Tries them in their order, for some seconds at most, and ends with the first that fails; `then`
-/// in any case, at once when nothing is owed. No cycle begins meanwhile.
-void settle(self_pointer self, std::function<void()> then);
-/// Remembers what a cycle that ends could not commit.
-void owe_commits(self_pointer self, const cycle_core& cycle);
-/// Commits of earlier cycles that are gone are owed again; the error says so.
-error owe_again(self_pointer self, const std::vector<commit_info>& lost);
-
-// owed_facts.cpp: edges of earlier cycles that the graph recorder did not take
-/// So many cycles that are owed their edges are tried at most; the oldest ones wait in the store
-/// for the next start.
-inline constexpr std::size_t most_owed_facts = 256;
-/// Remembers those of a cycle that ends.
-void owe_facts(self_pointer self, const cycle_core& cycle);
-/// What keeps them until they are recorded, for the transaction that ends the cycle's slot.
-std::optional<store::put_fact> owed_facts_of(self_pointer self, const std::string& cycle_id);
-/// What an earlier life was owed, and its answer.
-store::get_facts owed_facts_query(self_pointer self);
-void take_owed_facts(self_pointer self, const std::map<std::string, std::string>& kept);
-/// Has them recorded, the oldest cycle first; goes on until they are.
-void pay_facts(self_pointer self);
+// follow.cpp: what follows recorded cycles
+/// Tries all open effects once, those of cycle `fresh` for the first time, with the rows that its
+/// record gave (newest first); then `then`. No cycle begins meanwhile.
+void follow(self_pointer self, std::vector<cycle_record> rows, std::string fresh,
+            std::function<void()> then);
+/// Something is still to be done.
+bool is_behind(self_pointer self);
+/// Tells the store what was done, then answers who waits.
+void save_effects(self_pointer self);
+store::get_facts effects_query(self_pointer self);
+/// Changes of effects (effects::outbox::changes) as operations.
+void add_changes(self_pointer self, store_request& to,
+                 const std::map<std::string, std::string>& changes);
 
 // loading.cpp: what an earlier life left
 void load(self_pointer self);

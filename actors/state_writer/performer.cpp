@@ -286,7 +286,7 @@ result<state_reply> state_session::carry_out(home& h, const render_cycle& what) 
   std::vector<state::action_line> lines;
   lines.reserve(what.outcomes.size());
   for (const auto& o : what.outcomes)
-    lines.push_back({o.at, o.agent_id, hidden(o.summary), o.status});
+    lines.push_back({o.at, o.agent_id, hidden(o.text), o.status});
   std::string own_part;
   // Both edits keep what is not ours, and the commits follow at once: no snapshot (docs/adr/0012).
   auto outcome = h.files->update_before_commit(

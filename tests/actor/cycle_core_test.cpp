@@ -78,17 +78,17 @@ TEST_CASE("cycle: the steps in order") {
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::done)},
          false, {t0 + 3s, 3s});
-  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.step() == cycle_step::gather);
   CHECK(c.record().status == cycle_status::success);
   CHECK(c.record().duration_ms == 3000);
-  c.record_row(std::vector<cycle_record>{c.record()}, {});
-  CHECK(c.step() == cycle_step::render);
-  c.render(graph_reply{"head"}, state_reply{});
-  CHECK(c.step() == cycle_step::commit);
-  CHECK(c.graph_head() == "head");
-  c.commit({});
+  c.gather({});
+  CHECK(c.step() == cycle_step::record);
+  CHECK(c.effects().size() == 2);
+  c.recorded({});
+  CHECK(c.step() == cycle_step::follow);
+  c.followed();
   CHECK(c.step() == cycle_step::done);
-  CHECK_FALSE(c.rendering_is_behind());
+  CHECK(c.untold().empty());
 }
 
 TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else does") {
@@ -110,8 +110,9 @@ TEST_CASE("cycle: a store that is away holds the cycle where it is; nothing else
   c.wait(fail(broken("store")), false, {t0, 0s});
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
-  c.record_row(fail(broken("store")), {});
-  CHECK(c.step() == cycle_step::record_row);
+  c.gather({});
+  c.recorded(fail(broken("store")));
+  CHECK(c.step() == cycle_step::record);
   CHECK(c.record().error.find("state file") != std::string::npos);
 }
 
@@ -120,43 +121,41 @@ TEST_CASE("cycle: that not all late results are told is told") {
   auto c = waiting(k);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
   const std::vector<dispatch> late(3, row("b", dispatch_status::done));
-  c.record_row(std::vector<cycle_record>{c.record()}, late, true);
-  REQUIRE(c.problems().size() == 1);
-  CHECK(c.problems().front().find("only 3 are told") != std::string::npos);
+  c.gather(late, true);
+  CHECK(c.record().error.find("only 3 are told") != std::string::npos);
 }
 
-TEST_CASE("cycle: files and git that fail leave the rendering behind, and the words for the next") {
+TEST_CASE("cycle: what follows it has its outcomes, and its edges once for each end") {
+  const auto k = kernel_of({"a", "b"});
+  auto c = waiting(k);
+  c.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::running)},
+         true, {t0, 0s});
+  auto late = row("x", dispatch_status::failed, "broke");
+  late.cycle_id = "c0";
+  c.gather({late});
+  const auto all = c.effects();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].kind == effects::effect_kind::edges);
+  CHECK(all[0].edges.size() == 4); // two decisions, two ends
+  CHECK(all[1].kind == effects::effect_kind::history);
+  CHECK(all[1].cycle_id == "c1");
+  CHECK(all[1].status == c.record().status);
+  REQUIRE(all[1].outcomes.size() == 3);
+  CHECK(all[1].outcomes[0].text == "broke");
+}
+
+TEST_CASE("cycle: a record that the database refuses goes without its texts, then not at all") {
   const auto k = kernel_of({"a"});
   auto c = waiting(k);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
-  c.record_row(std::vector<cycle_record>{c.record()}, {});
-  bool owes_first = true;
-  std::size_t problems = 3;
-  SECTION("without its block a cycle has no commit either: the repair makes it") {
-    c.render(fail(broken("graph")), fail(broken("disk")));
-    CHECK(c.step() == cycle_step::pre_commit);
-    owes_first = GENERATE(false, true);
-    if (owes_first)
-      c.pre_commit(fail(broken("git")));
-    else
-      c.pre_commit({});
-    problems = owes_first ? 3 : 2;
-  }
-  SECTION("without its commits") {
-    c.render(fail(broken("graph")), state_reply{});
-    CHECK(c.step() == cycle_step::commit);
-    c.commit(fail(broken("git")));
-    problems = 2;
-  }
+  c.gather({});
+  c.give_up(broken("trigger"), {t0, 0s});
+  CHECK(c.step() == cycle_step::record);
+  CHECK(c.is_small());
+  CHECK(c.record().agents.empty());
+  c.give_up(broken("trigger"), {t0, 0s});
   CHECK(c.step() == cycle_step::done);
-  CHECK(c.rendering_is_behind());
-  CHECK(c.owes_pre_commit() == owes_first);
-  CHECK(c.owes_commit());
-  CHECK(c.problems().size() == problems);
-  auto next = waiting(k);
-  next.carry(c.problems());
-  next.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
-  CHECK(next.record().error.find("graph") != std::string::npos);
+  CHECK_FALSE(c.untold().empty());
 }
 
 TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is enqueued again") {
@@ -171,7 +170,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
   CHECK(c.rows().size() == 1);
   c.act({}, {t0, 0s});
   c.wait(std::vector<dispatch>{row("b", dispatch_status::done)}, false, {t0, 0s});
-  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.step() == cycle_step::gather);
   CHECK(c.record().dispatched == 2);
   CHECK(c.record().succeeded == 2);
   CHECK(c.record().error.find("lost 1 dispatches") != std::string::npos);
@@ -191,7 +190,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
     REQUIRE(suspended.step() == cycle_step::wait);
     suspended.wait(std::vector<dispatch>{row("a", status)}, false, {t0 + 1h, 1h}, 1h);
   }
-  CHECK(suspended.step() == cycle_step::record_row);
+  CHECK(suspended.step() == cycle_step::gather);
   CHECK(suspended.record().error.find("1 dispatches that were enqueued") != std::string::npos);
   // An outage that is shorter than what has ended is kept hides nothing.
   auto outage = waiting(k);
@@ -200,7 +199,7 @@ TEST_CASE("case 20 failover-loses-last-second: what was enqueued and is gone is 
   // Where it stays away, the cycle ends at its deadline.
   auto late = waiting(k);
   late.wait(std::vector<dispatch>{}, true, {t0 + 1h, 1h});
-  CHECK(late.step() == cycle_step::record_row);
+  CHECK(late.step() == cycle_step::gather);
   CHECK(late.record().error.find("2 dispatches that were enqueued") != std::string::npos);
   CHECK(late.record().status == cycle_status::error);
 }
@@ -230,7 +229,7 @@ TEST_CASE("cycle: what failed is named, and fails nobody else") {
   REQUIRE(c.record().agents.size() == 2);
   CHECK(c.record().agents[0].agent_id == "a");
   CHECK(c.record().agents[1].summary == "broke");
-  CHECK(c.facts().size() == 4);
+  CHECK(c.effects().front().edges.size() == 4);
 }
 
 TEST_CASE("cycle: at its deadline what still runs is recorded as running") {
@@ -241,7 +240,7 @@ TEST_CASE("cycle: at its deadline what still runs is recorded as running") {
   CHECK(c.step() == cycle_step::wait);
   CHECK(c.unfinished() == std::vector<std::string>{"id-b"});
   c.wait(rows, true, {t0 + 1h, 1h});
-  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.step() == cycle_step::gather);
   CHECK(c.record().agents[1].status == "running");
   CHECK(c.record().failed == 0);
   CHECK(c.record().status == cycle_status::partial_success);
@@ -305,7 +304,7 @@ TEST_CASE("cycle: one whose row stands is only recorded to its end") {
   auto c = cycle_core::resume(k, left, false, {}, t0);
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::running)}, false, {t0 + 2s, 2s});
-  CHECK(c.step() == cycle_step::record_row);
+  CHECK(c.step() == cycle_step::gather);
   CHECK(c.record() == left);
 }
 

@@ -39,12 +39,26 @@ bool asks_alone(const batch& b) {
   return b.size() == 1 && asks_for_cycle(b.front());
 }
 
+/// What ended of earlier cycles.
+bool asks_for_late(const batch& b) {
+  return std::ranges::any_of(b, [](const store::operation& op) {
+    const auto* list = std::get_if<store::list_dispatches>(&op);
+    return list != nullptr && list->finished_since;
+  });
+}
+
+/// That what followed the cycle is done.
+bool tells_effects(const batch& b) {
+  const auto* fact = std::get_if<store::put_fact>(&b.front());
+  return fact != nullptr && fact->scope.starts_with("effects:");
+}
+
 /// Whether a cycle has asked for it: housekeeping goes on beside, and whoever wants to see a cycle
 /// that has ended asks more than its rows.
 bool is_of_cycle(const batch& b) {
   return has<store::open_occurrence>(b) || has<store::latest_per_agent>(b) ||
          has<store::enqueue_cycle>(b) || has<store::claim>(b) || has<store::settle>(b) ||
-         has<store::finish_cycle>(b) || has<store::close_occurrence>(b) || asks_alone(b);
+         has<store::finish_cycle>(b) || asks_for_late(b) || tells_effects(b) || asks_alone(b);
 }
 
 /// A node whose only agent answers at once.
@@ -101,11 +115,11 @@ struct fixture : simulated_node {
 
 } // namespace
 
-TEST_CASE("a cycle that nothing delays goes to the store five times", "[kernel]") {
+TEST_CASE("a cycle that nothing delays goes to the store six times, and writes in five", "[kernel]") {
   fixture f;
   f.cycle();
   const auto all = f.cycle();
-  REQUIRE(all.size() == 5);
+  REQUIRE(all.size() == 6);
   // The slot with its cycle, and what that is judged by.
   CHECK(std::holds_alternative<store::open_occurrence>(all[0].front()));
   CHECK(has<store::latest_per_agent>(all[0]));
@@ -116,8 +130,12 @@ TEST_CASE("a cycle that nothing delays goes to the store five times", "[kernel]"
   // The result, and the rows that the cycle is ended by.
   CHECK(has<store::settle>(all[2]));
   CHECK(asks_for_cycle(all[2].back()));
-  CHECK(has<store::finish_cycle>(all[3]));
+  CHECK(std::ranges::all_of(all[3], store::is_question));
+  // The record with what is to follow and the end of its slot, and that it has followed.
+  CHECK(has<store::finish_cycle>(all[4]));
   CHECK(has<store::close_occurrence>(all[4]));
+  CHECK(has<store::put_fact>(all[4]));
+  CHECK(tells_effects(all[5]));
 }
 
 TEST_CASE("the kernel asks for rows that did not come with a settlement", "[kernel]") {
@@ -132,7 +150,7 @@ TEST_CASE("the kernel asks for rows that did not come with a settlement", "[kern
     fixture f;
     // Its listeners are the kernel and the pool.
     REQUIRE(faults::arm({{"queue.settled", faults::action::drop, 2}}, 1));
-    CHECK(f.cycle().size() > 5);
+    CHECK(f.cycle().size() > 6);
     faults::disarm();
   }
 }

@@ -14,11 +14,11 @@ namespace {
 
 constexpr const char* log_path = "/boyd/knowledge/graph.jsonl";
 
-graph_fact fact(int n, const std::string& type = "used_in") {
+graph::edge fact(int n, const std::string& type = "used_in") {
   return {"ctx_" + std::to_string(n), "exec_1", type, utc_time{milliseconds{n}}, "{\"k\": 1}"};
 }
 
-bool recorded(graph_session& s, std::vector<graph_fact> facts) {
+bool recorded(graph_session& s, std::vector<graph::edge> facts) {
   std::vector<job<graph_request, graph_reply>> batch;
   batch.emplace_back(graph_request{{}, std::move(facts)});
   s.perform(batch);
@@ -28,7 +28,7 @@ bool recorded(graph_session& s, std::vector<graph_fact> facts) {
 struct fixture : simulated_node {
   graph_recorder_actor recorder = actors.own(spawn_graph_recorder(actors.system(), context));
 
-  test::asked<graph_reply> ask(std::vector<graph_fact> facts) {
+  test::asked<graph_reply> ask(std::vector<graph::edge> facts) {
     return actors.ask<graph_reply>(recorder, graph_request{{}, std::move(facts)});
   }
   part_health health() { return actors.ask_now<part_health>(recorder, health_query{}).value(); }
@@ -95,10 +95,10 @@ TEST_CASE("a repeated batch is acknowledged and not written twice", "[graph_reco
 TEST_CASE("case R1: a fact told again at another time or in other words is not written twice",
           "[graph_recorder]") {
   const auto told = [](int at, const std::string& meta) {
-    return graph_fact{"exec_1", "outcome_1", "resulted_in", utc_time{milliseconds{at}}, meta};
+    return graph::edge{"exec_1", "outcome_1", "resulted_in", utc_time{milliseconds{at}}, meta};
   };
   const auto decided = [](int at, const std::string& meta) {
-    return graph_fact{"exec_1", "decision_1", "decided_by", utc_time{milliseconds{at}}, meta};
+    return graph::edge{"exec_1", "decision_1", "decided_by", utc_time{milliseconds{at}}, meta};
   };
   fixture f;
   auto first = f.ask({told(1000, R"({"fence":1,"status":"done"})"), decided(1000, "{}")});
@@ -125,7 +125,7 @@ TEST_CASE("case R1: facts of thousands of cycles ago are known to a new worker",
   {
     graph_session before(f.context);
     for (int part = 0; part < 10; ++part) {
-      std::vector<graph_fact> facts;
+      std::vector<graph::edge> facts;
       for (int n = 0; n < 1000; ++n)
         facts.push_back(fact(part * 1000 + n));
       REQUIRE(recorded(before, facts));
@@ -133,7 +133,7 @@ TEST_CASE("case R1: facts of thousands of cycles ago are known to a new worker",
   }
   graph_session session(f.context);
   auto old = fact(3);
-  old.at += 1s;
+  old.timestamp += 1s;
   CHECK(recorded(session, {old}));
   CHECK(f.report().chained == 10000);
 }
@@ -382,7 +382,7 @@ TEST_CASE("only the end of a long log is read at an opening, and lines have thei
           "[graph_recorder]") {
   fixture f;
   // A little longer than what is checked.
-  std::vector<graph_fact> some;
+  std::vector<graph::edge> some;
   const std::string filler(60'000, 'x');
   for (std::size_t i = 0; i * filler.size() <= checked_graph_bytes + (8u << 20); ++i) {
     auto one = fact(static_cast<int>(i));

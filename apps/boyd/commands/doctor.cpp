@@ -19,7 +19,7 @@
 #include "boyd/ports/repository.hpp"
 #include "boyd/ports/time_zones.hpp"
 #include "boyd/queue/spool.hpp"
-#include "boyd/state/untold.hpp"
+#include "boyd/effects/effect.hpp"
 #include "boyd/state/versioned_store.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/policy.hpp"
@@ -298,13 +298,14 @@ class doctor {
   void unfinished_in(dispatch_store& open) {
     const auto id = node_id_of(where_, *ports_.files, *ports_.clock, *ports_.random);
     for (const auto& k : settings_->kernels) {
-      auto replies = open.apply({store::get_facts{state::untold_scope(k.kernel_id)}});
-      if (!id || !replies)
+      if (!id)
         continue;
-      const auto* facts = std::get_if<store::get_facts::reply>(&replies->front());
-      if (facts == nullptr || !facts->contains(*id))
+      auto replies = open.apply({store::get_facts{effects::scope_of(k.kernel_id, *id)}});
+      const auto* facts =
+          replies ? std::get_if<store::get_facts::reply>(&replies->front()) : nullptr;
+      if (facts == nullptr)
         continue;
-      for (const auto& problem : state::parse_untold(facts->at(*id)).problems)
+      for (const auto& problem : effects::behind_of(effects::read_effects(*facts)))
         unfinished(k.kernel_id, "the latest cycle is recorded, but " + problem);
     }
   }

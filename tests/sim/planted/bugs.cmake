@@ -88,9 +88,10 @@ planted_bug(own_rows_taken actors/dispatcher/pool_recovery.cpp
   [[store::rescue_expired op{self->state.context->node_id,]]
   [[store::rescue_expired op{@BUG@ ? "nobody" : self->state.context->node_id,]])
 
-planted_bug(edges_forgotten actors/kernel/owed_facts.cpp
-  [[if (!cycle.owes_facts()]]
-  [[if (@BUG@ || !cycle.owes_facts()]])
+
+planted_bug(edges_forgotten actors/kernel/follow.cpp
+  [[if (!r && !is_refused_for_good(r.error()))]]
+  [[if (!r && !@BUG@ && !is_refused_for_good(r.error()))]])
 
 planted_bug(call_unreserved src/exec/chat_loop.cpp
   [[if (!r || !r->granted) {]]

@@ -1,0 +1,125 @@
+#include "boyd/effects/effect.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+namespace boyd::effects {
+
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::size_t key_digits = 20;
+
+json to_json(const graph::edge& e) {
+  return {{"from", e.from},
+          {"to", e.to},
+          {"type", e.type},
+          {"at", to_unix_ms(e.timestamp)},
+          {"meta", e.meta_json}};
+}
+
+json to_json(const state::action_line& a) {
+  return {{"at", to_unix_ms(a.at)}, {"agent", a.agent_id}, {"text", a.text}, {"status", a.status}};
+}
+
+std::string text_at(const json& object, const char* name) {
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+utc_time time_at(const json& object, const char* name) {
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return it != object.end() && it->is_number_integer() ? from_unix_ms(it->get<std::int64_t>())
+                                                       : utc_time{};
+}
+
+const json& list_at(const json& object, const char* name) {
+  static const json none = json::array();
+  const auto it = object.find(name);
+  return it != object.end() && it->is_array() ? *it : none;
+}
+
+std::optional<effect> read_effect(const std::string& key, const std::string& text) {
+  effect e;
+  const auto* const end = key.data() + key.size();
+  if (std::from_chars(key.data(), end, e.number).ptr != end || e.number == 0)
+    return std::nullopt;
+  const auto value = json::parse(text, nullptr, false);
+  if (!value.is_object())
+    return std::nullopt;
+  const auto kind = text_at(value, "kind");
+  e.cycle_id = text_at(value, "cycle");
+  if (e.cycle_id.empty() || (kind != "edges" && kind != "history"))
+    return std::nullopt;
+  e.behind = text_at(value, "behind");
+  e.kind = kind == "edges" ? effect_kind::edges : effect_kind::history;
+  if (e.kind == effect_kind::edges) {
+    for (const auto& edge : list_at(value, "edges"))
+      e.edges.push_back({text_at(edge, "from"), text_at(edge, "to"), text_at(edge, "type"),
+                         time_at(edge, "at"), text_at(edge, "meta")});
+    return e;
+  }
+  e.status = cycle_status_from(text_at(value, "status")).value_or(cycle_status::error);
+  e.ended = time_at(value, "ended");
+  for (const auto& line : list_at(value, "outcomes"))
+    e.outcomes.push_back({time_at(line, "at"), text_at(line, "agent"), text_at(line, "text"),
+                          text_at(line, "status")});
+  return e;
+}
+
+} // namespace
+
+std::string scope_of(std::string_view kernel_id, std::string_view node_id) {
+  return "effects:" + std::string(kernel_id) + "/" + std::string(node_id);
+}
+
+std::string key_of(std::uint64_t number) {
+  auto digits = std::to_string(number);
+  return std::string(key_digits - std::min(key_digits, digits.size()), '0') + digits;
+}
+
+std::string text_of(const effect& e) {
+  json value{{"cycle", e.cycle_id}};
+  if (!e.behind.empty())
+    value["behind"] = e.behind;
+  auto list = json::array();
+  if (e.kind == effect_kind::edges) {
+    value["kind"] = "edges";
+    for (const auto& edge : e.edges)
+      list.push_back(to_json(edge));
+    value["edges"] = std::move(list);
+  } else {
+    value["kind"] = "history";
+    value["status"] = name_of(e.status);
+    value["ended"] = to_unix_ms(e.ended);
+    for (const auto& line : e.outcomes)
+      list.push_back(to_json(line));
+    value["outcomes"] = std::move(list);
+  }
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::vector<effect> read_effects(const std::map<std::string, std::string>& facts) {
+  std::vector<effect> all;
+  for (const auto& [key, text] : facts)
+    if (auto e = read_effect(key, text))
+      all.push_back(std::move(*e));
+  std::ranges::sort(all, {}, &effect::number);
+  return all;
+}
+
+std::vector<std::string> behind_of(const std::vector<effect>& all, std::string_view cycle_id) {
+  std::vector<std::string> texts;
+  for (const auto& e : all)
+    if (!e.behind.empty() && (cycle_id.empty() || e.cycle_id == cycle_id) &&
+        std::ranges::find(texts, e.behind) == texts.end())
+      texts.push_back(e.behind);
+  return texts;
+}
+
+} // namespace boyd::effects
