@@ -58,7 +58,8 @@ void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
   op.limit = rows_of_a_cycle;
   store_request request;
   request.operations.emplace_back(std::move(op));
-  request.operations.emplace_back(store::get_facts{effects::scope_of(c.kernel_id, x->self->state.parts.context->node_id)});
+  request.operations.emplace_back(
+      store::get_facts{effects::scope_of(c.kernel_id, x->self->state.parts.context->node_id)});
   ask<store_reply>(
       x->self, x->self->state.parts.store, std::move(request), [x, c](result<store_reply> r) {
         const auto rows = r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());

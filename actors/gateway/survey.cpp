@@ -192,7 +192,8 @@ void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
     newest.kernel_id = k.kernel_id;
     newest.limit = 1;
     request.operations.emplace_back(newest);
-    request.operations.emplace_back(store::get_facts{effects::scope_of(k.kernel_id, p.context->node_id)});
+    request.operations.emplace_back(
+        store::get_facts{effects::scope_of(k.kernel_id, p.context->node_id)});
     newest = {};
     newest.kernel_id = k.kernel_id;
     newest.include_running = true;

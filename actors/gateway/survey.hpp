@@ -1,8 +1,8 @@
 #pragma once
 
 #include "actors/gateway/state.hpp"
-#include "boyd/state/restarts.hpp"
 #include "boyd/effects/effect.hpp"
+#include "boyd/state/restarts.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -24,7 +24,7 @@ struct survey {
   std::vector<kernel_status> kernels;
   std::map<dispatch_status, std::uint64_t> queue;
   std::vector<dispatch> latest;
-  std::map<std::string, cycle_record> cycles;  ///< the latest recorded one of each kernel
+  std::map<std::string, cycle_record> cycles; ///< the latest recorded one of each kernel
   std::map<std::string, std::vector<effects::effect>> effects; ///< that are not done, by kernel
   /// Cycles that this node began and did not record; with a living node they just run.
   std::vector<cycle_record> unfinished;

@@ -72,7 +72,8 @@ void forget_listener(self_pointer self, const caf::down_msg& m) {
 bool is_to_end(const kernel_state& s, const std::string& id) {
   const auto of_slot = [&](const occurrence& slot) { return slot.cycle_id == id; };
   return (s.cycle && s.cycle->id() == id) || s.resuming == id ||
-         std::ranges::any_of(s.ended, [&](const auto& each) { return each.record.cycle_id == id; }) ||
+         std::ranges::any_of(s.ended,
+                             [&](const auto& each) { return each.record.cycle_id == id; }) ||
          std::ranges::any_of(s.to_resume,
                              [&](const auto& each) { return each.row.cycle_id == id; }) ||
          std::ranges::any_of(

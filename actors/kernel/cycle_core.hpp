@@ -23,17 +23,17 @@ namespace boyd {
 /// What the kernel asks for next; each is one or a few requests whose answer comes back through the
 /// method of the same name.
 enum class cycle_step : std::uint8_t {
-  begin,      ///< the cycle's row (store)
-  perceive,   ///< STATE.md (state writer), goal, memory, senses (librarian)
-  orient,     ///< latest and recent dispatches, pauses, facts (store)
-  wake,       ///< `wake:` checks (librarian)
-  decide,     ///< the plan (planner)
-  act,        ///< enqueue in one transaction (store)
-  wait,       ///< until every dispatch is final, or the deadline
-  gather,     ///< what ended late of earlier cycles (store)
-  reduce,     ///< a model's words for the outcomes, where one is asked (planner)
-  record,     ///< the cycle's row, its effects and the end of its slot, in one transaction (store)
-  follow,     ///< its effects: edges, STATE.md, commits
+  begin,    ///< the cycle's row (store)
+  perceive, ///< STATE.md (state writer), goal, memory, senses (librarian)
+  orient,   ///< latest and recent dispatches, pauses, facts (store)
+  wake,     ///< `wake:` checks (librarian)
+  decide,   ///< the plan (planner)
+  act,      ///< enqueue in one transaction (store)
+  wait,     ///< until every dispatch is final, or the deadline
+  gather,   ///< what ended late of earlier cycles (store)
+  reduce,   ///< a model's words for the outcomes, where one is asked (planner)
+  record,   ///< the cycle's row, its effects and the end of its slot, in one transaction (store)
+  follow,   ///< its effects: edges, STATE.md, commits
   done,
 };
 

@@ -235,8 +235,7 @@ void next_history(self_pointer self, const pass_ptr& p) {
   const auto* e = s.effects.first(effect_kind::history);
   if (e == nullptr)
     return end_history(self, p);
-  const bool is_over =
-      s.stopping || s.parts.context->ports.clock->steady() >= p->until;
+  const bool is_over = s.stopping || s.parts.context->ports.clock->steady() >= p->until;
   if (is_over && e->cycle_id != p->fresh)
     return end_history(self, p);
   if (e->behind.empty())

@@ -337,16 +337,15 @@ namespace {
 /// STATE.md as the rows have it, and the latest cycle's commit.
 void show_latest(self_pointer self, const std::vector<cycle_record>& history) {
   const auto latest = history.front();
-  ask<state_reply>(
-      self, self->state.parts.state_writer, state_request{{}, block_of(self, history)},
-      [self, latest](const result<state_reply>& r) {
-        if (r)
-          return commit_latest(self, latest);
-        self->state.following = false;
-        self->state.shows_latest = false;
-        repair_later(self);
-        start_next(self);
-      });
+  ask<state_reply>(self, self->state.parts.state_writer, state_request{{}, block_of(self, history)},
+                   [self, latest](const result<state_reply>& r) {
+                     if (r)
+                       return commit_latest(self, latest);
+                     self->state.following = false;
+                     self->state.shows_latest = false;
+                     repair_later(self);
+                     start_next(self);
+                   });
 }
 
 } // namespace

@@ -38,9 +38,8 @@ struct load_tick : message {};
 /// Ask the store again whether it has what it did not answer for.
 struct doubt_tick : message {};
 
-using kernel_self =
-    kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
-                         caf::reacts_to<load_tick>, caf::reacts_to<doubt_tick>>;
+using kernel_self = kernel_actor::extend<caf::reacts_to<look_tick>, caf::reacts_to<step_tick>,
+                                         caf::reacts_to<load_tick>, caf::reacts_to<doubt_tick>>;
 
 /// A slot that was opened in the ledger and waits for its cycle.
 struct admitted_slot {
@@ -124,15 +123,15 @@ struct kernel_state {
   std::set<std::string> told_problems;     ///< of the latest cycle: the log has them
   effects::outbox effects;                 ///< what follows recorded cycles and is not done
   std::vector<cycle_record> rows_recorded; ///< newest first, with the cycle that was just recorded
-  bool following = false;     ///< effects are performed: no cycle begins meanwhile
-  bool tried_effects = false; ///< for the next cycle's begin
-  bool shows_latest = true;   ///< STATE.md and its commit, as far as is known
+  bool following = false;                  ///< effects are performed: no cycle begins meanwhile
+  bool tried_effects = false;              ///< for the next cycle's begin
+  bool shows_latest = true;                ///< STATE.md and its commit, as far as is known
   std::vector<awaited_cycle> ended; ///< whoever waits for them is answered when the store knows
   std::set<std::string> told;       ///< dispatches whose end was announced
   bool asking_rows = false;
   bool rows_again = false;
-  bool writing_snapshots = false; ///< INIT.md and its like are compared, perhaps written
-  bool act_is_held = false;       ///< the running cycle's agents begin when that has ended
+  bool writing_snapshots = false;          ///< INIT.md and its like are compared, perhaps written
+  bool act_is_held = false;                ///< the running cycle's agents begin when that has ended
   configuration_ptr pending_configuration; ///< of a reload during a cycle
   std::string problem;                     ///< what the current step waits for
   int refused_claims = 0;                  ///< of the cycle's agents, in a row

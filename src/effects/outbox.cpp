@@ -49,9 +49,8 @@ void outbox::failed(std::uint64_t number, const std::string& why) {
 void outbox::again(std::vector<effect> lost) {
   // One that is open anyway keeps its outcomes.
   std::erase_if(lost, [this](const effect& l) {
-    return std::ranges::any_of(open_, [&](const effect& e) {
-      return e.kind == l.kind && e.cycle_id == l.cycle_id;
-    });
+    return std::ranges::any_of(
+        open_, [&](const effect& e) { return e.kind == l.kind && e.cycle_id == l.cycle_id; });
   });
   if (lost.empty())
     return;

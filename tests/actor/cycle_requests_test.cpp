@@ -115,7 +115,8 @@ struct fixture : simulated_node {
 
 } // namespace
 
-TEST_CASE("a cycle that nothing delays goes to the store six times, and writes in five", "[kernel]") {
+TEST_CASE("a cycle that nothing delays goes to the store six times, and writes in five",
+          "[kernel]") {
   fixture f;
   f.cycle();
   const auto all = f.cycle();

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-/// What follows a recorded cycle. It is written with the cycle's row, in one transaction, as facts of
-/// the store, and removed when it is done: whatever crashes in between, it is found again.
+/// What follows a recorded cycle. It is written with the cycle's row, in one transaction, as facts
+/// of the store, and removed when it is done: whatever crashes in between, it is found again.
 namespace boyd::effects {
 
 enum class effect_kind : std::uint8_t {
@@ -50,8 +50,8 @@ std::string text_of(const effect& e);
 /// writes them.
 std::vector<effect> read_effects(const std::map<std::string, std::string>& facts);
 
-/// What people are told of those that were tried and failed, each text once; of one cycle, or of all
-/// (empty id).
+/// What people are told of those that were tried and failed, each text once; of one cycle, or of
+/// all (empty id).
 std::vector<std::string> behind_of(const std::vector<effect>& all, std::string_view cycle_id = {});
 
 } // namespace boyd::effects

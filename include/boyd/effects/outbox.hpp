@@ -14,7 +14,8 @@ namespace boyd::effects {
 /// told of them. Values and decisions alone. Not thread-safe.
 class outbox {
  public:
-  /// So many are kept in memory, the oldest ones; the others wait in the store until these are done.
+  /// So many are kept in memory, the oldest ones; the others wait in the store until these are
+  /// done.
   static constexpr std::size_t most_open = 512;
 
   /// What the store has, in the place of what was known.

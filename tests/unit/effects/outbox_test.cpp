@@ -73,7 +73,8 @@ TEST_CASE("effects: what is written reads back, in its order", "[effects]") {
   CHECK(read_effects({{key_of(1), text_of(bytes)}}).size() == 1);
 }
 
-TEST_CASE("outbox: done is removed, failed is told once, and a restart knows the rest", "[effects]") {
+TEST_CASE("outbox: done is removed, failed is told once, and a restart knows the rest",
+          "[effects]") {
   std::map<std::string, std::string> store;
   outbox box;
   record(box, store, {edges_of("c1"), history_of("c1")});

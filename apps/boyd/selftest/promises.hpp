@@ -1,6 +1,6 @@
 #pragma once
 
-#include "json_view.hpp"
+#include "../json_view.hpp"
 
 #include <map>
 #include <set>

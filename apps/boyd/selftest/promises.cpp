@@ -1,4 +1,4 @@
-#include "crash_promises.hpp"
+#include "promises.hpp"
 
 #include "boyd/core/home_layout.hpp"
 #include "boyd/state/runtime_block.hpp"

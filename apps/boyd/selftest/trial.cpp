@@ -1,14 +1,14 @@
-#include "crash_trial.hpp"
+#include "trial.hpp"
 
+#include "../child.hpp"
+#include "../home.hpp"
+#include "../json_view.hpp"
 #include "adapters/http/control_client.hpp"
 #include "adapters/sqlite/integrity.hpp"
 #include "boyd/core/home_layout.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
-#include "child.hpp"
-#include "crash_promises.hpp"
-#include "home.hpp"
-#include "json_view.hpp"
+#include "promises.hpp"
 
 #include <algorithm>
 #include <cstdlib>

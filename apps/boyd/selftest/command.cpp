@@ -1,9 +1,9 @@
-#include "../crash_trial.hpp"
+#include "../commands/commands.hpp"
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
-#include "commands.hpp"
+#include "trial.hpp"
 
 #include <filesystem>
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "../signals.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
-#include "signals.hpp"
 
 #include <cstdint>
 #include <string>
