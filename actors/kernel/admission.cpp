@@ -465,14 +465,19 @@ void look(self_pointer self) {
               in.now = now_of(self);
               in.last_slot = st.last_slot;
               in.look_every = st.parts.context->housekeeping.clock_check;
-              in.running_cycle = st.cycle ? st.cycle->id() : "";
+              // One that only waits for its agents ends now; they go on.
+              const bool makes_way = ends_with_slot(self);
+              in.running_cycle = st.cycle && !makes_way ? st.cycle->id() : "";
               in.running_is_resumed = st.resumed;
               in.waiting = st.admitted.size();
               in.paused = st.paused;
               auto decision = plan::decide_slots(*st.rule, in);
               st.next_slot = decision.next_slot;
               tell_clock(self, plan::clock_note(in, decision));
+              const bool is_due = !decision.rows.empty();
               open_rows(self, std::move(decision));
+              if (makes_way && is_due)
+                ask_rows(self);
             });
 }
 

@@ -337,12 +337,23 @@ bool waits_for_rows(self_pointer self) {
   return s.cycle && s.cycle->step() == cycle_step::wait && !s.final_block;
 }
 
+/// Its deadline has come, or the next slot of the schedule is due.
+bool is_overdue(self_pointer self, cycle_time at) {
+  const auto& s = self->state;
+  if (at.taken >= s.settings->cycle_deadline)
+    return true;
+  if (!ends_with_slot(self))
+    return false;
+  const auto next = s.rule->next_after(std::max(s.cycle->slot(), s.cycle->started_at()));
+  return next && at.now >= s.rule->due_at(s.settings->kernel_id, *next);
+}
+
 /// `again`: they may have changed since they were asked for.
 void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again) {
   auto& s = self->state;
   const auto failed = rows ? std::optional<error>{} : rows.error();
   const auto at = time_of_cycle(self);
-  s.cycle->wait(std::move(rows), at.taken >= s.settings->cycle_deadline, at,
+  s.cycle->wait(std::move(rows), is_overdue(self, at), at,
                 s.parts.configuration->node_settings.retention);
   if (failed && s.finishing)
     return write_final_block(self);
@@ -400,6 +411,11 @@ void hear_settled(self_pointer self, dispatches_settled& news) {
   if (told == news.rows.end() || s.asking_rows)
     return ask_rows(self);
   take_rows(self, std::move(told->second), false);
+}
+
+bool ends_with_slot(self_pointer self) {
+  const auto& s = self->state;
+  return waits_for_rows(self) && s.settings->ends_with_slot && s.parts.context->scheduled && s.rule;
 }
 
 void ask_rows(self_pointer self) {

@@ -198,7 +198,8 @@ class converter {
     out.max_concurrent = number<int>(t, "max_concurrent");
     out.max_cycle_history = number<std::size_t>(t, "max_cycle_history");
     out.recent_actions = number<std::size_t>(t, "recent_actions");
-    out.cycle_deadline = duration(t, "cycle_deadline");
+    out.ends_with_slot = text(t, "cycle_deadline") == "next_slot";
+    out.cycle_deadline = out.ends_with_slot ? limits::longest_cycle : duration(t, "cycle_deadline");
     out.plan = planner_of(get(t, "planner"));
     out.reduce = reducer_of(get(t, "reducer"));
     out.system_prompt = text(t, "system_prompt");

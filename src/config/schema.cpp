@@ -138,8 +138,9 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
   };
   if (kind == "duration") {
     std::string out = "a duration such as 30s";
-    const auto low = rule.at("x-min").get<std::string>();
-    return low == "0" ? out : out + ", at least " + low;
+    if (const auto low = rule.at("x-min").get<std::string>(); low != "0")
+      out += ", at least " + low;
+    return rule.contains("x-word") ? out + ", or " + rule.at("x-word").get<std::string>() : out;
   }
   for (const auto& [name, text] : kinds) {
     if (kind == name) {

@@ -199,6 +199,7 @@ struct kernel {
   std::size_t max_cycle_history = limits::max_cycle_history;
   std::size_t recent_actions = limits::recent_actions;
   milliseconds cycle_deadline = limits::cycle_deadline;
+  bool ends_with_slot = false; ///< a cycle is recorded when the next slot of the schedule is due
   planner plan;
   reducer reduce;
   std::string system_prompt;

@@ -37,6 +37,8 @@ inline constexpr milliseconds claim_patience = 2ms;
 
 // -- cycle (SPEC §3, §4) --
 inline constexpr milliseconds cycle_deadline = 1h;
+/// Of a cycle that ends with the next slot.
+inline constexpr milliseconds longest_cycle = 30 * 24h;
 inline constexpr std::size_t max_cycle_history = 5;
 inline constexpr std::size_t history_cell_characters = 200;
 inline constexpr std::size_t recent_actions = 20;
