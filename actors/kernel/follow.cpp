@@ -18,6 +18,8 @@ using effects::effect_kind;
 /// A cycle that is about to begin does not wait longer for what earlier ones left: after this time
 /// nothing of them is begun any more.
 constexpr seconds pass_limit{5};
+/// Reasons that the next record tells of.
+constexpr std::size_t most_carried = 20;
 /// One commit, with the wait for somebody else's lock.
 constexpr milliseconds commit_limit = 2 * limits::repository_lock_wait;
 
@@ -40,7 +42,7 @@ using pass_ptr = std::shared_ptr<pass>;
 void note_failure(self_pointer self, const effect& e, const char* where, const error& why) {
   auto& s = self->state;
   const auto text = std::string(where) + ": " + to_string(why);
-  if (std::ranges::find(s.carried, text) == s.carried.end())
+  if (s.carried.size() < most_carried && std::ranges::find(s.carried, text) == s.carried.end())
     s.carried.push_back(text);
   s.effects.failed(e.number, text);
 }

@@ -15,12 +15,15 @@ void outbox::load(std::vector<effect> all) {
   open_.resize(std::min(open_.size(), most_open));
 }
 
-void outbox::number(std::vector<effect>& fresh) {
+void outbox::number(std::vector<effect>& fresh) const {
+  auto next = last_number_;
   for (auto& e : fresh)
-    e.number = ++last_number_;
+    e.number = ++next;
 }
 
 void outbox::add(std::vector<effect> fresh) {
+  if (!fresh.empty())
+    last_number_ = std::max(last_number_, fresh.back().number);
   for (auto& e : fresh)
     if (!is_cut_ && open_.size() < most_open)
       open_.push_back(std::move(e));
@@ -58,10 +61,11 @@ void outbox::again(std::vector<effect> lost) {
       open_.begin(), open_.end(), [](const effect& e) { return e.kind == effect_kind::edges; });
   std::vector<effect> later(std::make_move_iterator(others), std::make_move_iterator(open_.end()));
   open_.erase(others, open_.end());
-  number(lost);
-  for (auto& e : later)
+  for (const auto& e : later)
     changes_[key_of(e.number)] = {};
-  number(later);
+  for (auto* list : {&lost, &later})
+    for (auto& e : *list)
+      e.number = ++last_number_;
   for (auto* list : {&lost, &later})
     for (auto& e : *list) {
       note(e);

@@ -23,9 +23,10 @@ class outbox {
   /// The store has more than is open here: to be loaded again when none is.
   bool is_cut() const { return is_cut_; }
 
-  /// Gives new effects their numbers: they are about to be written with their cycle.
-  void number(std::vector<effect>& fresh);
-  /// The store has them now.
+  /// Gives new effects their numbers: they are about to be written with their cycle. Asked again
+  /// before `add`, it gives the same ones: a record whose fate is unknown is written once more.
+  void number(std::vector<effect>& fresh) const;
+  /// They stand in the store now.
   void add(std::vector<effect> fresh);
 
   /// By number.
