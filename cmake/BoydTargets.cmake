@@ -70,7 +70,7 @@ set(BOYD_PLANTED_SOURCES
   src/queue/transitions.cpp src/queue/leases.cpp src/files/journal.cpp src/files/atomic_file.cpp
   src/state/document.cpp src/state/versioned_store.cpp src/exec/chat_loop.cpp
   actors/permits/core.cpp actors/dispatcher/core.cpp actors/dispatcher/pool_recovery.cpp
-  actors/node/stopping.cpp actors/kernel/doubts.cpp actors/kernel/owed_facts.cpp
+  actors/node/stopping.cpp actors/kernel/doubts.cpp actors/kernel/follow.cpp
   tests/support/sim/store_queue.cpp)
 
 # boyd_compile_by_folder(<target> [APART files…]): with BOYD_UNITY the target's sources are compiled

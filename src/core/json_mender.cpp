@@ -12,7 +12,6 @@
 namespace boyd {
 namespace {
 
-constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 constexpr std::size_t escape_bytes = 6; // \uXXXX
 /// Private characters of plane 15 stand for halves of surrogate pairs and for bytes.
 constexpr char32_t half_base = 0xF0000;

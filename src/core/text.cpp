@@ -7,7 +7,6 @@ namespace boyd {
 namespace {
 
 constexpr std::string_view white_space = " \t\r\n\v\f";
-constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 /// Longer words are no slips of the pen, and the distance costs the product of the lengths.
 constexpr std::size_t nearest_word_limit = 128;
 

@@ -7,6 +7,9 @@
 
 namespace boyd {
 
+/// U+FFFD in UTF-8: stands where bytes were no text.
+inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
+
 /// The number of Unicode code points in `utf8`; an invalid byte counts as one.
 std::size_t count_characters(std::string_view utf8) noexcept;
 
