@@ -24,7 +24,7 @@ std::string text_in(const json& body, const char* key) {
 }
 
 /// What the row could not tell, because it went wrong after the row was written.
-json problems_of(const exchange_ptr& x, const cycle_record& c, result<store_reply>& r) {
+json problems_of(const cycle_record& c, result<store_reply>& r) {
   const auto facts = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
   // Not to know is not to be well: whoever asked would take the record for complete.
   if (!facts)
@@ -64,7 +64,7 @@ void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
       x->self, x->self->state.parts.store, std::move(request), [x, c](result<store_reply> r) {
         const auto rows = r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());
         auto body = cycle_json(c, rows ? *rows : std::vector<dispatch>{});
-        body["problems"] = problems_of(x, c, r);
+        body["problems"] = problems_of(c, r);
         x->reply("cycle", std::move(body));
       });
 }

@@ -36,7 +36,7 @@ constexpr milliseconds start_margin = 2s;
 bool begins_at_once(self_pointer self) {
   const auto& s = self->state;
   return !s.cycle && !s.opening && !s.stopping && s.loaded && !s.resuming && !s.following &&
-         s.to_resume.empty() && s.admitted.empty() && !is_behind(self);
+         s.to_resume.empty() && s.admitted.empty() && !lacks_commits(self);
 }
 
 /// The request for a slot, and for its cycle's row when that begins at once.
@@ -506,7 +506,7 @@ void start_next(self_pointer self) {
     return;
   if (s.to_resume.empty() && s.admitted.empty())
     return;
-  if (is_behind(self) && !std::exchange(s.tried_effects, true))
+  if (lacks_commits(self) && !std::exchange(s.tried_effects, true))
     return follow(self, {}, {}, [] {
       // start_next follows in any case.
     });

@@ -332,4 +332,9 @@ bool is_behind(self_pointer self) {
   return !s.effects.open().empty() || s.effects.is_cut();
 }
 
+bool lacks_commits(self_pointer self) {
+  const auto& s = self->state;
+  return s.effects.first(effect_kind::history) != nullptr || s.effects.is_cut();
+}
+
 } // namespace boyd::kernel_impl

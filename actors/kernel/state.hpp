@@ -228,6 +228,8 @@ void follow(self_pointer self, std::vector<cycle_record> rows, std::string fresh
             std::function<void()> then);
 /// Something is still to be done.
 bool is_behind(self_pointer self);
+/// Commits are among it: they come before the next cycle begins.
+bool lacks_commits(self_pointer self);
 /// Tells the store what was done, then answers who waits.
 void save_effects(self_pointer self);
 store::get_facts effects_query(self_pointer self);

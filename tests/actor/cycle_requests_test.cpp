@@ -149,8 +149,8 @@ TEST_CASE("the kernel asks for rows that did not come with a settlement", "[kern
   }
   SECTION("of one whose news was lost") {
     fixture f;
-    // Its listeners are the kernel and the pool.
-    REQUIRE(faults::arm({{"queue.settled", faults::action::drop, 2}}, 1));
+    // Its listeners are the approvals, the pool and the kernel.
+    REQUIRE(faults::arm({{"queue.settled", faults::action::drop, 3}}, 1));
     CHECK(f.cycle().size() > 6);
     faults::disarm();
   }

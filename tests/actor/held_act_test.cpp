@@ -24,7 +24,11 @@ struct restarted_node : lone_agent_node {
 
   ~restarted_node() { faults::disarm(); }
 
-  void begin_cycle() { REQUIRE(call("POST", "/api/v1/cycles").status < 300); }
+  void begin_cycle() {
+    const auto answer = call("POST", "/api/v1/cycles");
+    INFO(answer.body);
+    REQUIRE(answer.status < 300);
+  }
 
   /// Agents begin late, with something else that is ten seconds late.
   void check_held() {
@@ -80,7 +84,8 @@ TEST_CASE("a cycle that the next slot cancels while its agents are held begins n
   n.kernel().when.expression = "@every 20s";
   n.kernel().when.overlap = config::overlap_policy::cancel;
   n.context->scheduled = true;
-  restarted_node::delay("git_committer.request", 25s);
+  n.configuration->redacted_yaml += "# changed\n";
+  restarted_node::delay("state_writer.request", 25s, 1);
   const auto before = n.database->all_cycles().size();
   n.start();
   n.begin_cycle();

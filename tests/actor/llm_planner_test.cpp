@@ -415,20 +415,21 @@ TEST_CASE("cycle: a model words the outcomes before they are rendered", "[llm]")
   row.cycle_id = "c1";
   auto c = cycle_core::resume(k, row, true, {}, {});
   c.wait(std::vector<dispatch>{d}, false, {});
-  c.record_row(std::vector<cycle_record>{c.record()}, {});
+  c.gather({});
   REQUIRE(c.step() == cycle_step::reduce);
   CHECK(c.told_outcomes().front().dispatch_id == "d1");
   c.reduce(reduction{{{"d1", "Well done."}, {"d7", "forged"}}, {}});
-  CHECK(c.step() == cycle_step::render);
-  REQUIRE(c.outcomes().size() == 1);
-  CHECK(c.outcomes().front().summary == "Well done.");
+  CHECK(c.step() == cycle_step::record);
+  const auto history = c.effects().back();
+  REQUIRE(history.outcomes.size() == 1);
+  CHECK(history.outcomes.front().text == "Well done.");
   CHECK(c.problems().empty());
   // Without it the rules do, and nothing is missing.
   auto without = cycle_core::resume(k, row, true, {}, {});
   without.wait(std::vector<dispatch>{d}, false, {});
-  without.record_row(std::vector<cycle_record>{without.record()}, {});
+  without.gather({});
   without.reduce(fail(errc::timed_out, "no answer"));
-  CHECK(without.outcomes().front().summary == "fine");
+  CHECK(without.effects().back().outcomes.front().text == "fine");
   CHECK(without.problems().empty());
 }
 

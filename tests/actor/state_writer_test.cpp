@@ -63,7 +63,7 @@ TEST_CASE("outcomes and the runtime block are merged into what agents wrote", "[
   CHECK(state::parse_runtime_block(text)->latest.cycle_id == "cycle-1");
 
   const auto now = f.actors.clock()->now();
-  const render_cycle merge{{"default", now, {f.cycle()}}, {{now, "agent-a", "done", "completed"}}};
+  const render_cycle merge{{"default", now, {f.cycle()}}, {{now, "agent-a", "completed", "done"}}};
   REQUIRE(f.ask(merge).ok());
   CHECK(f.file("STATE.md").find("agent-a: completed (done)") != std::string::npos);
   CHECK(state::kernels_part(f.file("STATE.md")) == state::kernels_part(text));

@@ -54,7 +54,11 @@ struct fixture : simulated_node {
     return answer.value();
   }
 
-  void trigger() { CHECK(call("POST", "/api/v1/cycles", 1s).status == 202); }
+  void trigger() {
+    const auto answer = call("POST", "/api/v1/cycles", 1s);
+    INFO(answer.body);
+    CHECK(answer.status == 202);
+  }
 
   static void crash(const std::string& point, int count = -1) {
     REQUIRE(faults::arm({{point, faults::action::crash, count}}, 1));

@@ -551,7 +551,7 @@ class doctor {
         return;
       process_spec any;
       exec::sandbox_places places;
-      places.writable = {where_.kernel_home(k.kernel_id)};
+      places.writable = {where_.layout().kernel(k.kernel_id)};
       places.read_only = exec::read_only_for_agents(*settings_, where_.home);
       const auto who = k.kernel_id + "/" + a.agent_id;
       const auto made = exec::confine(any, a.sandbox, can, places, {});
