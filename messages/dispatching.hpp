@@ -16,8 +16,6 @@ struct work_due : message {
   int priority = 0;
   std::uint64_t count = 0;
   bool more = false; ///< beside what was told before; else it is all that there is
-  /// Not 0: the number of the `work_coming` that told of it; it is more, and not there yet.
-  std::uint64_t coming = 0;
   /// Another node says so: a claim that is under way may not have seen it.
   bool elsewhere = false;
 };

@@ -37,16 +37,9 @@ using queue_listener_actor = caf::typed_actor<
     // These dispatches were settled here.
     caf::reacts_to<dispatches_settled>>;
 
-/// Hears of work before it is enqueued.
-using work_taker_actor = caf::typed_actor<
-    // This is about to be enqueued: claim it at once, or say that you do not.
-    caf::reacts_to<work_coming>>;
-
 /// Adds a listener at the store; it is dropped when it goes down.
 struct subscribe_queue : message {
-  queue_listener_actor listener; ///< null: none
-  /// The one whose claims work waits for, a listener; null: another's stays.
-  work_taker_actor taker{};
+  queue_listener_actor listener;
 };
 
 /// The durable store's keeper (actors/store).
@@ -321,8 +314,6 @@ using dispatcher_pool_actor = caf::typed_actor<
     caf::reacts_to<start_claiming>,
     // Work may be due: ask the store whose.
     caf::reacts_to<queue_changed>,
-    // Work is about to be enqueued: who claims it at once?
-    caf::reacts_to<work_coming>,
     // Rows moved (ignored here).
     caf::reacts_to<dispatches_settled>,
     // End this attempt, whoever has it.

@@ -14,13 +14,12 @@ struct permit_wish : message {
   std::string kernel_id;
   std::string holder; ///< dispatcher's name, for status
   int count = 0;
-  int priority = 0;        ///< of its best pending dispatch
-  bool waited_for = false; ///< somebody waits for what comes of it: none is an answer, too
+  int priority = 0; ///< of its best pending dispatch
 };
 
 /// The broker grants permits; each is a lease that ends with the holder.
 struct permit_grant : message {
-  int count = 0; ///< 0: the wish that somebody waits for has to wait
+  int count = 0;
 };
 
 /// The node before this one ended by a fault of its own while these runs were under way, and they

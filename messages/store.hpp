@@ -4,7 +4,6 @@
 #include "messages/message.hpp"
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,9 +12,6 @@ namespace boyd {
 /// Operations for one transaction; they may share it with other requests (group commit).
 struct store_request : message {
   std::vector<store::operation> operations;
-  /// Not 0: the answer to the `work_coming` of this number, which is waited for. Without operations
-  /// it says that nobody claims.
-  std::uint64_t with = 0;
   request_end until = request_end::max();
 };
 
@@ -30,14 +26,6 @@ struct store_reply {
 /// Work that has just been enqueued for one agent, due at once.
 using queued_work = store::due_agents::row;
 
-/// Work that is about to be enqueued. Who can run it at once claims it with this number: the claim
-/// is then in the transaction of the work, one flush of the disk earlier. Each agent's work is
-/// answered by one `store_request`; what comes late, or never, costs the work a moment.
-struct work_coming : message {
-  std::uint64_t number = 0;
-  std::vector<queued_work> queued; ///< each agent once
-};
-
 /// Work may have become due: something was enqueued, retried or released, here or on another node.
 struct queue_changed : message {
   /// All that has changed, when that is known and little: who hears it need not ask the store.
@@ -50,9 +38,6 @@ struct queue_changed : message {
 /// These dispatches have reached a new state here; rows say which.
 struct dispatches_settled : message {
   std::vector<std::string> dispatch_ids;
-  /// All rows of cycles that they belong to, by cycle, where these came with the settlement. Not
-  /// of every one: who misses its own asks the store.
-  std::map<std::string, std::vector<dispatch>> rows;
   /// Agents of whom the database refused a claim: what waits for them does not begin.
   struct refused_claim {
     std::string kernel_id;

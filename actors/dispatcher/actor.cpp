@@ -1,6 +1,5 @@
 #include "actors/dispatcher/actor.hpp"
 
-#include "actors/dispatcher/coming.hpp"
 #include "actors/dispatcher/core.hpp"
 #include "actors/dispatcher/shortage.hpp"
 #include "actors/dispatcher/unknown_rows.hpp"
@@ -66,7 +65,6 @@ struct dispatcher_state {
   bool in_doubt = false;     ///< no claim has succeeded since one failed
   bool unheard_left = false; ///< nor what a claim without an answer may have taken
   work_due last_due;         ///< all that was due when the pool spoke last
-  std::uint64_t coming = 0;  ///< the next claim is to share the transaction of this work
   bool due_left = false;     ///< a claim of it failed: it is tried again by the next tick
   bool removed = false;      ///< by a reload; not while the node shuts down
   int worker_restarts = 0;
@@ -145,7 +143,6 @@ void settle(self_pointer self, std::vector<settlement> items) {
 
 void claim(self_pointer self, std::size_t n) {
   auto& p = self->state.parts;
-  const auto coming = std::exchange(self->state.coming, 0);
   store::claim op;
   op.node_id = p.context->node_id;
   op.kernel_id = p.kernel_id;
@@ -155,26 +152,21 @@ void claim(self_pointer self, std::size_t n) {
   if (auto passed = faults::pass("dispatcher.claim"); !passed) {
     self->state.core->claim_failed();
     self->state.store_failed = true;
-    if (coming != 0)
-      leave_to_queue(self, p.services.store, coming);
     return;
   }
   const auto started = now_of(self);
   store_request request;
   request.operations.emplace_back(std::move(op));
-  request.with = coming;
   ask<store_reply>(
-      self, p.services.store, std::move(request), [self, started, coming, n](auto reply) {
+      self, p.services.store, std::move(request), [self, started](auto reply) {
         const bool repeated = reply && reply->repeated;
         auto r = only_reply<store::claim>(std::move(reply));
         self->state.store_failed = !r;
         if (r) {
           // Once more: what a failed commit had written comes back when the database is opened
           // anew; and a batch that the store repeats then finds its own claim there. Nobody else
-          // takes rows where nobody shares the store, nor those that came in the claim's own
-          // transaction.
-          const bool taken =
-              coming != 0 ? r->size() < n : r->empty() && !self->state.parts.context->shared_store;
+          // takes rows where nobody shares the store.
+          const bool taken = r->empty() && !self->state.parts.context->shared_store;
           self->state.core->claimed(std::move(*r), started);
           if (std::exchange(self->state.in_doubt, false) || taken || repeated)
             give_back(self, unknown_rows::of_claim);
@@ -307,13 +299,7 @@ void step(self_pointer self) {
     self->send(s.parts.services.permits, permit_release{{}, todo.permits_back, me});
   if (todo.wish)
     self->send(s.parts.services.permits, permit_request{{},
-                                                        permit_wish{{},
-                                                                    s.parts.kernel_id,
-                                                                    name_of(s.parts),
-                                                                    *todo.wish,
-                                                                    s.core->priority(),
-                                                                    s.coming != 0},
-                                                        me});
+                                                        permit_wish{{}, s.parts.kernel_id, name_of(s.parts), *todo.wish, s.core->priority()}, me});
   if (todo.claim > 0)
     claim(self, todo.claim);
   if (todo.drained)
@@ -475,33 +461,11 @@ void drain(self_pointer self, milliseconds grace) {
 
 void heard_of_work(self_pointer self, const work_due& m) {
   auto& core = *self->state.core;
-  if (m.coming != 0)
-    core.promised(m.count, m.priority);
-  else if (m.more)
+  if (m.more)
     core.more_due(m.count, m.priority, m.elsewhere);
   else
     core.due(m.count, m.priority);
   self->state.last_due = {{}, core.priority(), core.waiting(), false};
-  step(self);
-}
-
-/// Work that is not there yet. Whoever has no place for it is told again when it is.
-void heard_of_coming(self_pointer self, const work_due& m) {
-  auto& s = self->state;
-  if (!s.core->is_free())
-    return leave_to_queue(self, s.parts.services.store, m.coming);
-  s.coming = m.coming;
-  heard_of_work(self, m);
-}
-
-void got_permits(self_pointer self, const permit_grant& m) {
-  auto& s = self->state;
-  s.core->granted(m.count);
-  // None now: what is coming need not wait for us.
-  if (m.count == 0 && s.coming != 0) {
-    s.core->not_promised();
-    leave_to_queue(self, s.parts.services.store, std::exchange(s.coming, 0));
-  }
   step(self);
 }
 
@@ -539,8 +503,11 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
     tick_in(self, s.parts.context->housekeeping.dispatcher_tick);
   }
   return {
-      [self](work_due& m) { m.coming != 0 ? heard_of_coming(self, m) : heard_of_work(self, m); },
-      [self](permit_grant& m) { got_permits(self, m); },
+      [self](work_due& m) { heard_of_work(self, m); },
+      [self](permit_grant& m) {
+        self->state.core->granted(m.count);
+        step(self);
+      },
       [self](run_finished& m) {
         finished(self, m);
         if (!std::exchange(self->state.stepping, true))

@@ -42,7 +42,7 @@ void dispatcher_core::set_limits(dispatcher_limits l) {
 }
 
 void dispatcher_core::due(std::uint64_t count, int priority) {
-  priority_ = promised_ == 0 ? priority : std::max(priority_, priority);
+  priority_ = priority;
   due_ = count;
 }
 
@@ -51,19 +51,6 @@ void dispatcher_core::more_due(std::uint64_t count, int priority, bool elsewhere
   due_ += count;
   if (elsewhere && claiming_)
     unseen_ += count;
-}
-
-void dispatcher_core::promised(std::uint64_t count, int priority) {
-  priority_ = waiting() == 0 ? priority : std::max(priority_, priority);
-  promised_ += count;
-}
-
-void dispatcher_core::not_promised() {
-  promised_ = 0;
-}
-
-bool dispatcher_core::is_free() const {
-  return waiting() == 0 && !claiming_ && !draining_ && free_places() > 0;
 }
 
 void dispatcher_core::granted(int permits) {
@@ -77,9 +64,7 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   // New lease times hold from the next lease on, once those of the old kind are gone.
   if (leases_.size() == 0)
     leases_ = queue::held_leases(limits_.renewal, limits_.lease / 10);
-  // A claim was under way since the promise: it was for that.
-  const auto known = due_ + std::exchange(promised_, 0);
-  const auto left = known - std::min<std::uint64_t>(known, rows.size());
+  const auto left = due_ - std::min<std::uint64_t>(due_, rows.size());
   if (rows.size() < claim_size_)
     due_ = 0;
   else
@@ -152,7 +137,6 @@ void dispatcher_core::claim_failed() {
   claiming_ = false;
   early_cancels_.clear();
   due_ = 0;
-  promised_ = 0;
   unseen_ = 0;
 }
 

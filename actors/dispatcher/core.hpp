@@ -53,13 +53,6 @@ class dispatcher_core {
   /// There is so much beside what is known. `elsewhere`: another node says so, and a claim that is
   /// under way may have been made before.
   void more_due(std::uint64_t count, int priority, bool elsewhere = false);
-  /// So much is about to be there, beside what is known; the next claim is for it, too. What is
-  /// told of due work meanwhile is not about it.
-  void promised(std::uint64_t count, int priority);
-  /// It is not claimed before it is there: then it is told of again.
-  void not_promised();
-  /// Whether work that comes now would be claimed as soon as there is a permit, before any other.
-  bool is_free() const;
   void granted(int permits);
   /// The answer to a claim that was begun at `call_started`.
   void claimed(std::vector<claimed_dispatch> rows, steady_time call_started);
@@ -105,7 +98,7 @@ class dispatcher_core {
 
   int running() const { return static_cast<int>(running_.size()); }
   int limit() const { return limits_.max_concurrent; }
-  std::uint64_t waiting() const { return due_ + promised_; }
+  std::uint64_t waiting() const { return due_; }
   int priority() const { return priority_; }
 
  private:
@@ -132,7 +125,6 @@ class dispatcher_core {
   std::vector<settlement> to_settle_;
   std::multiset<std::pair<std::string, std::int64_t>> settling_; ///< with the store, not answered
   std::uint64_t due_ = 0;
-  std::uint64_t promised_ = 0;
   std::uint64_t unseen_ = 0; ///< of due_: told of by others while a claim was under way
   int priority_ = 0;
   int permits_ = 0;      ///< in hand for the claim that is under way or comes next

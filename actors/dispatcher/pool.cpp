@@ -1,4 +1,3 @@
-#include "actors/dispatcher/coming.hpp"
 #include "actors/dispatcher/pool_health.hpp"
 #include "actors/dispatcher/pool_parts.hpp"
 #include "actors/support/ask.hpp"
@@ -122,21 +121,7 @@ void tell_queued(self_pointer self, const queue_changed& m) {
     return;
   s.ask_again = s.ask_again || (s.asking && m.elsewhere);
   for (const auto& w : m.queued)
-    tell_one(self, w.kernel_id, w.agent_id, {{}, w.priority, w.count, true, 0, m.elsewhere});
-}
-
-/// What is to be enqueued is claimed with it where somebody is free for it.
-void tell_coming(self_pointer self, const work_coming& m) {
-  auto& s = self->state;
-  for (const auto& w : m.queued) {
-    const auto id = child_id(w.kernel_id, w.agent_id);
-    const auto d = s.claiming && !s.draining && !is_removed(self, id) ? handle_of(self, id)
-                                                                      : dispatcher_actor{};
-    if (!d)
-      leave_to_queue(self, s.services.store, m.number);
-    else if (!faults::lost("dispatcher.due"))
-      self->send(d, work_due{{}, w.priority, w.count, true, m.number});
-  }
+    tell_one(self, w.kernel_id, w.agent_id, {{}, w.priority, w.count, true, m.elsewhere});
 }
 
 } // namespace
@@ -313,7 +298,7 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
   for (const auto& [id, m] : s.members)
     s.renewed.insert(id);
   reconcile(self);
-  self->send(s.services.store, subscribe_queue{{}, queue_listener_actor(pool_impl(self)), {}});
+  self->send(s.services.store, subscribe_queue{{}, queue_listener_actor(pool_impl(self))});
   self->send(self, sweep_tick{});
   return {
       [self](start_claiming&) {
@@ -321,7 +306,6 @@ pool_impl::behavior_type pool_behavior(self_pointer self, node_context_ptr conte
           recover(self);
       },
       [self](queue_changed& m) { m.queued.empty() ? ask_due(self) : tell_queued(self, m); },
-      [self](work_coming& m) { tell_coming(self, m); },
       [](dispatches_settled&) {
         // nop
       },

@@ -27,7 +27,6 @@ void log_recovered(const char* whose, const store::take_back::reply& r) {
 void begin(self_pointer self) {
   auto& s = self->state;
   s.claiming = true;
-  self->send(s.services.store, subscribe_queue{{}, {}, work_taker_actor(pool_impl(self))});
   for (const auto& k : s.configuration->kernels)
     cancel_unknown(self, k.kernel_id, {});
   ask_due(self);

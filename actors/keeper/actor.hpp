@@ -214,19 +214,6 @@ class keeper {
     return p;
   }
 
-  /// A request that its actor held back, and who waits for the answer.
-  struct held_request {
-    Request request;
-    promise asker;
-  };
-
-  /// Takes several in, in this order, so that they may share a batch.
-  void accept(std::vector<held_request> all) {
-    for (auto& h : all)
-      enter(std::move(h.request), std::move(h.asker), false);
-    pump();
-  }
-
   /// The worker's word on a batch or probe. `look(job)` sees every answered job before its reply
   /// goes out: for keepers that tell others.
   template <class Look>

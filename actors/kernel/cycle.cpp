@@ -375,10 +375,6 @@ void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again
   retry_in(self, s.parts.context->housekeeping.rows_poll);
 }
 
-} // namespace
-
-namespace {
-
 /// A claim is tried again each second; a refusal may have been of a moment.
 constexpr int most_refused_claims = 5;
 
@@ -398,7 +394,7 @@ bool is_stuck(self_pointer self, const dispatches_settled& news) {
 
 } // namespace
 
-void hear_settled(self_pointer self, dispatches_settled& news) {
+void hear_settled(self_pointer self, const dispatches_settled& news) {
   auto& s = self->state;
   if (!waits_for_rows(self))
     return;
@@ -407,10 +403,7 @@ void hear_settled(self_pointer self, dispatches_settled& news) {
   if (!news.refused.empty() && news.dispatch_ids.empty())
     return ask_rows(self);
   s.refused_claims = 0;
-  const auto told = news.rows.find(s.cycle->id());
-  if (told == news.rows.end() || s.asking_rows)
-    return ask_rows(self);
-  take_rows(self, std::move(told->second), false);
+  ask_rows(self);
 }
 
 bool ends_with_slot(self_pointer self) {

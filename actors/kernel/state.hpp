@@ -192,7 +192,7 @@ void ask_rows(self_pointer self);
 /// The cycle waits for its agents, at most until the next slot of the schedule.
 bool ends_with_slot(self_pointer self);
 /// The rows of the running cycle, where they came with the news; else they are asked for.
-void hear_settled(self_pointer self, dispatches_settled& news);
+void hear_settled(self_pointer self, const dispatches_settled& news);
 void announce(self_pointer self, const std::string& phase, const std::string& agent,
               const std::string& text);
 

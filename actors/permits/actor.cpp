@@ -46,8 +46,7 @@ permit_core::holder_id id_of(self_pointer self, const permit_holder_actor& holde
   return it->second;
 }
 
-/// Who got some.
-std::vector<permit_core::grant> hand_out(self_pointer self) {
+void hand_out(self_pointer self) {
   faults::may_crash("permits.grant");
   auto& s = self->state;
   const auto grants = s.core.distribute();
@@ -55,16 +54,12 @@ std::vector<permit_core::grant> hand_out(self_pointer self) {
     self->send(s.holders.at(g.holder), permit_grant{{}, g.count});
   if (!grants.empty() && s.core.on_probation())
     self->delayed_send(self, s.probation, probation_over{{}, ++s.probations});
-  return grants;
 }
 
 void wish(self_pointer self, const permit_request& m) {
-  const auto id = id_of(self, m.holder);
-  self->state.core.wish(id, m.wish.holder, m.wish.kernel_id, m.wish.count, m.wish.priority);
-  const auto grants = hand_out(self);
-  if (m.wish.waited_for &&
-      std::ranges::find(grants, id, &permit_core::grant::holder) == grants.end())
-    self->send(m.holder, permit_grant{{}, 0});
+  self->state.core.wish(id_of(self, m.holder), m.wish.holder, m.wish.kernel_id, m.wish.count,
+                        m.wish.priority);
+  hand_out(self);
 }
 
 void pace(self_pointer self, int runs) {

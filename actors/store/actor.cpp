@@ -20,12 +20,7 @@ namespace boyd {
 
 namespace {
 
-/// What is held back has waited long enough.
-struct coming_overdue : message {
-  std::uint64_t number = 0;
-};
-
-using store_impl = with_keeper<store_actor>::extend<caf::reacts_to<coming_overdue>>;
+using store_impl = with_keeper<store_actor>;
 using store_keeper = keeper<store_impl::base, store_request, store_reply>;
 
 class store_performer : public performer<store_request, store_reply> {
@@ -53,29 +48,10 @@ class store_performer : public performer<store_request, store_reply> {
   std::unique_ptr<wakeup_source> wakeups_; ///< here, for its end may take time
 };
 
-/// Work that waits for the claims that share its transaction.
-struct coming_work {
-  std::vector<store_keeper::held_request> together; ///< the work first, then its claims
-  std::size_t missing = 0;                          ///< answers
-};
-
 struct store_state {
   std::unique_ptr<store_keeper> keep;
   std::vector<queue_listener_actor> listeners;
-  work_taker_actor taker;
-  std::uint64_t announced = 0;       ///< the newest number
-  bool pass_next = false;            ///< the latest work with its claims failed
-  std::optional<coming_work> coming; ///< of that number
-  small_cycles small;
   static inline const char* name = "store";
-
-  /// CAF drops promises silently.
-  ~store_state() {
-    if (coming)
-      for (auto& held : coming->together)
-        held.asker.deliver(
-            result<store_reply>(fail(errc::actor_down, "the part is going down", name)));
-  }
 };
 
 using self_pointer = store_impl::stateful_pointer<store_state>;
@@ -96,7 +72,7 @@ bool changes_something(const store_request& request) {
 void tell_settled(self_pointer self, const queue_news& news) {
   for (const auto& l : self->state.listeners)
     if ((!news.settled().empty() || !news.refused().empty()) && !faults::lost("queue.settled"))
-      self->send(l, dispatches_settled{{}, news.settled(), news.rows(), news.refused()});
+      self->send(l, dispatches_settled{{}, news.settled(), news.refused()});
 }
 
 /// `queued` empty: the store has to be asked.
@@ -110,79 +86,6 @@ void tell(self_pointer self, const queue_news& news) {
   tell_settled(self, news);
   if (news.has_work())
     tell(self, news.queued(), false);
-}
-
-// -- work and its claims in one transaction ------------------------------------------------------
-
-/// Whatever has come of it goes to the worker.
-void let_go(self_pointer self) {
-  auto& s = self->state;
-  auto all = std::move(s.coming->together);
-  s.coming.reset();
-  s.keep->accept(std::move(all));
-}
-
-/// Holds a little work back until those who can run it have claimed it; null: this is not such.
-std::optional<store_keeper::promise> hold_back(self_pointer self, store_request& r) {
-  auto& s = self->state;
-  if (s.coming || !s.taker || r.with != 0)
-    return std::nullopt;
-  auto work = work_of(r);
-  // A claim that always fails must not keep the work out for ever.
-  if (work.empty() || std::exchange(s.pass_next, false))
-    return std::nullopt;
-  r.with = ++s.announced;
-  auto asker = self->make_response_promise<result<store_reply>>();
-  s.coming.emplace().missing = work.size();
-  s.coming->together.push_back({std::move(r), asker});
-  self->delayed_send(self, limits::claim_patience, coming_overdue{{}, s.announced});
-  if (!faults::lost("queue.coming"))
-    self->send(s.taker, work_coming{{}, s.announced, std::move(work)});
-  return asker;
-}
-
-/// Takes an answer to what is held back, or one that comes too late; null: this is none.
-std::optional<store_keeper::promise> take_answer(self_pointer self, store_request& r) {
-  auto& s = self->state;
-  if (r.with == 0)
-    return std::nullopt;
-  const bool waited_for = s.coming && r.with == s.announced;
-  if (!waited_for && !r.operations.empty())
-    return std::nullopt;
-  auto asker = self->make_response_promise<result<store_reply>>();
-  if (r.operations.empty())
-    asker.deliver(result<store_reply>(store_reply{}));
-  else
-    s.coming->together.push_back({std::move(r), asker});
-  if (waited_for && --s.coming->missing == 0)
-    let_go(self);
-  return asker;
-}
-
-/// Whether it asks for what is held back: a part that is started anew looks for what its
-/// predecessor has claimed (running rows) or enqueued (decisions).
-bool looks_for_held(const store_request& r) {
-  return std::ranges::any_of(r.operations, [](const store::operation& op) {
-    if (const auto* list = std::get_if<store::list_dispatches>(&op))
-      return list->status == dispatch_status::running;
-    return std::holds_alternative<store::take_back>(op) ||
-           std::holds_alternative<store::list_decisions>(op);
-  });
-}
-
-store_keeper::promise accept(self_pointer self, store_request& r) {
-  if (self->state.coming && looks_for_held(r))
-    let_go(self);
-  self->state.small.note(r);
-  // Between others it would be asked within their transaction, again for each result.
-  if (self->state.keep->is_idle())
-    self->state.small.ask_behind(r);
-  if (auto asker = take_answer(self, r))
-    return *asker;
-  if (auto asker = hold_back(self, r))
-    return *asker;
-  const bool essential = is_essential(r);
-  return self->state.keep->accept(std::move(r), essential);
 }
 
 /// Tells the store, from any thread and also when it is gone, that another node has work.
@@ -215,26 +118,18 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
   state.keep = std::make_unique<store_keeper>(self, std::move(parts));
   state.keep->start([self](const caf::down_msg& m) {
     std::erase_if(self->state.listeners, [&](const auto& l) { return l.address() == m.source; });
-    if (!self->state.taker || self->state.taker.address() != m.source)
-      return;
-    self->state.taker = nullptr;
-    if (self->state.coming)
-      let_go(self);
   });
   return {
-      [self](store_request& r) { return accept(self, r); },
+      [self](store_request& r) {
+        const bool essential = is_essential(r);
+        return self->state.keep->accept(std::move(r), essential);
+      },
       [self](subscribe_queue& m) {
         faults::may_crash("parts.subscribe");
         if (m.listener) {
           self->monitor(m.listener);
           self->state.listeners.push_back(m.listener);
         }
-        if (m.taker)
-          self->state.taker = m.taker;
-      },
-      [self](coming_overdue& m) {
-        if (self->state.coming && m.number == self->state.announced)
-          let_go(self);
       },
       [self](external_wakeup& m) {
         if (!faults::lost("store.wakeup"))
@@ -243,10 +138,7 @@ store_impl::behavior_type store_behavior(self_pointer self, node_context_ptr con
       [self](health_query&) { return self->state.keep->health(); },
       [self](batch_done& m) {
         queue_news news;
-        self->state.keep->on_done(m, [&](const auto& j) {
-          self->state.pass_next |= j.request.with != 0 && !j.reply;
-          news.collect(j);
-        });
+        self->state.keep->on_done(m, [&](const auto& j) { news.collect(j); });
         tell(self, news);
       },
       [self](ping&) { return self->state.keep->pulse(); },

@@ -19,73 +19,32 @@ bool is_delayed(const dispatch_spec& spec) {
   return spec.delay.count() > 0;
 }
 
+/// Whether rows may be waiting again. Each node looks for expired leases, and most find none; but
+/// what was asked for twice may have found them the first time.
+bool means_work(const store::operation& op, const store::any_reply& value, bool repeated) {
+  if (const auto* rescued = std::get_if<store::rescue_expired::reply>(&value))
+    return !rescued->returned.empty() || repeated;
+  return std::holds_alternative<store::retry_dispatch>(op) ||
+         std::holds_alternative<store::take_back>(op);
+}
+
 } // namespace
 
-std::vector<queued_work> work_of(const store_request& request) {
-  std::size_t rows = 0;
-  std::vector<queued_work> all;
-  for (const auto& op : request.operations) {
-    const auto* e = std::get_if<store::enqueue_cycle>(&op);
-    if (e == nullptr)
-      continue;
-    rows += e->specs.size();
-    if (rows > queue::most_told || std::ranges::any_of(e->specs, is_delayed))
-      return {};
-    for (const auto& spec : e->specs)
-      queue::add_due(all, work_of(spec));
-  }
-  return all;
-}
-
-void small_cycles::note(const store_request& request) {
-  constexpr std::size_t most_remembered = 64;
-  for (const auto& op : request.operations) {
-    const auto* e = std::get_if<store::enqueue_cycle>(&op);
-    if (e == nullptr || e->decisions.empty() || e->specs.empty() ||
-        e->specs.size() > queue::most_told)
-      continue;
-    newest_.push_back({e->cycle_id, e->kernel_id});
-    if (newest_.size() > most_remembered)
-      newest_.pop_front();
-  }
-}
-
-void small_cycles::ask_behind(store_request& request) const {
-  const auto* settled = request.operations.empty()
-                            ? nullptr
-                            : std::get_if<store::settle>(&request.operations.front());
-  if (settled == nullptr || settled->items.size() != 1)
-    return;
-  const auto found = std::ranges::find(newest_, settled->items.front().cycle_id, &cycle::cycle_id);
-  if (found == newest_.end())
-    return;
-  store::list_dispatches rows;
-  rows.kernel_id = found->kernel_id;
-  rows.cycle_id = found->cycle_id;
-  rows.limit = queue::most_told + 1;
-  request.operations.emplace_back(std::move(rows));
-}
-
-void queue_news::collect(const store::enqueue_cycle& op, const store::any_reply& any,
-                         std::uint64_t with) {
+void queue_news::collect(const store::enqueue_cycle& op, const store::any_reply& any) {
   const auto* reply = std::get_if<store::enqueue_cycle::reply>(&any);
   if (reply == nullptr || work_)
     return;
-  work_ = queued_.size() + op.specs.size() > queue::most_told ||
-          reply->inserted < op.specs.size() || std::ranges::any_of(op.specs, is_delayed);
-  if (work_)
-    return;
+  rows_ += op.specs.size();
+  if (rows_ > queue::most_told || reply->inserted < op.specs.size() ||
+      std::ranges::any_of(op.specs, is_delayed))
+    return has_more_work();
   for (const auto& spec : op.specs)
-    queued_.push_back({work_of(spec), with});
+    queue::add_due(queued_, work_of(spec));
 }
 
-/// A claim with a number stands behind what it was told of, and its dispatcher has counted that.
-void queue_news::collect(const store::claim& op, const store::any_reply& any, std::uint64_t with) {
-  if (with == 0 || !std::holds_alternative<store::claim::reply>(any))
-    return;
-  std::erase_if(queued_, [&](const told_work& w) {
-    return w.coming == with && w.what.agent_id == op.agent_id && w.what.kernel_id == op.kernel_id;
-  });
+void queue_news::has_more_work() {
+  work_ = true;
+  queued_.clear();
 }
 
 void queue_news::collect(const store::settle& op, const store::any_reply& any) {
@@ -94,16 +53,9 @@ void queue_news::collect(const store::settle& op, const store::any_reply& any) {
     if ((*results)[i] != settle_result::accepted)
       continue;
     settled_.push_back(op.items[i].dispatch_id);
-    rows_.erase(op.items[i].cycle_id);
-    work_ = work_ || op.items[i].to == settle_to::release || op.items[i].to == settle_to::retry;
+    if (op.items[i].to == settle_to::release || op.items[i].to == settle_to::retry)
+      has_more_work();
   }
-}
-
-/// The newest answer is the one behind all settlements. A list that is full may have left rows out.
-void queue_news::collect(const store::list_dispatches& op, const store::any_reply& any) {
-  const auto* rows = std::get_if<store::list_dispatches::reply>(&any);
-  if (rows != nullptr && !op.cycle_id.empty() && rows->size() < op.limit)
-    rows_[op.cycle_id] = *rows;
 }
 
 /// Only what was cancelled: a kernel that waits for a row which runs on would be told without end.
@@ -112,7 +64,6 @@ void queue_news::collect(const store::cancel_dispatch& op, const store::any_repl
   if (cancelled == nullptr || cancelled->result != settle_result::accepted)
     return;
   settled_.push_back(op.dispatch_id);
-  rows_.clear(); // of whichever cycle it was
 }
 
 void queue_news::collect(const job<store_request, store_reply>& j) {
@@ -122,7 +73,6 @@ void queue_news::collect(const job<store_request, store_reply>& j) {
         refused_.push_back({c->kernel_id, c->agent_id, j.reply.error()});
     return;
   }
-  const bool settles = std::holds_alternative<store::settle>(j.request.operations.front());
   for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
     const auto& op = j.request.operations[i];
     const auto& value = j.reply->values[i];
@@ -130,27 +80,11 @@ void queue_news::collect(const job<store_request, store_reply>& j) {
       collect(*s, value);
     else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))
       collect(*c, value);
-    else if (const auto* list = std::get_if<store::list_dispatches>(&op); list && settles)
-      collect(*list, value);
     else if (const auto* e = std::get_if<store::enqueue_cycle>(&op))
-      collect(*e, value, j.request.with);
-    else if (const auto* taken = std::get_if<store::claim>(&op))
-      collect(*taken, value, j.request.with);
-    else if (const auto* rescued = std::get_if<store::rescue_expired::reply>(&value))
-      // Each node looks, and most find nothing; but what was asked for twice was found before.
-      work_ = work_ || !rescued->returned.empty() || j.reply->repeated;
-    else if (std::holds_alternative<store::retry_dispatch>(op) ||
-             std::holds_alternative<store::take_back>(op))
-      work_ = true;
+      collect(*e, value);
+    else if (means_work(op, value, j.reply->repeated))
+      has_more_work();
   }
-}
-
-std::vector<queued_work> queue_news::queued() const {
-  std::vector<queued_work> all;
-  for (const auto& w : queued_)
-    if (!work_)
-      queue::add_due(all, w.what);
-  return all;
 }
 
 } // namespace boyd

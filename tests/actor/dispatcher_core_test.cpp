@@ -180,65 +180,6 @@ TEST_CASE("dispatcher: what is told beside the rest is added to it") {
   CHECK(core.priority() == 1);
 }
 
-TEST_CASE("dispatcher: what is told of due work does not undo a promise") {
-  dispatcher_core core(two_at_once());
-  core.promised(1, 5);
-  CHECK(core.waiting() == 1);
-  CHECK(core.priority() == 5);
-  CHECK(core.decide(t0).wish == 1);
-  // The answer to a question that the store heard before the work.
-  core.due(0, 0);
-  CHECK(core.waiting() == 1);
-  CHECK(core.priority() == 5);
-  core.granted(1);
-  CHECK(core.decide(t0).claim == 1);
-  core.due(1, 2);
-  CHECK(core.waiting() == 2);
-  core.claimed({claimed("a")}, t0);
-  CHECK(core.waiting() == 1);
-  CHECK(core.decide(t0).wish == 1);
-}
-
-TEST_CASE("dispatcher: a promise ends with its claim, and when it is not taken") {
-  dispatcher_core core(two_at_once());
-  core.promised(2, 5);
-  core.not_promised();
-  CHECK(core.waiting() == 0);
-  CHECK_FALSE(core.decide(t0).wish);
-  core.promised(2, 5);
-  (void)core.decide(t0);
-  core.granted(2);
-  REQUIRE(core.decide(t0).claim == 2);
-  SECTION("that brings less than was promised") {
-    core.claimed({claimed("a")}, t0);
-  }
-  SECTION("that fails") {
-    core.claim_failed();
-  }
-  CHECK(core.waiting() == 0);
-}
-
-TEST_CASE("dispatcher: one is free for coming work when nothing else comes first") {
-  dispatcher_core core(two_at_once());
-  CHECK(core.is_free());
-  core.due(1, 1);
-  CHECK_FALSE(core.is_free());
-  (void)core.decide(t0);
-  core.granted(1);
-  REQUIRE(core.decide(t0).claim == 1);
-  core.due(0, 0);
-  CHECK_FALSE(core.is_free()); // a claim is under way
-  core.claimed({claimed("a")}, t0);
-  (void)core.decide(t0);
-  CHECK(core.is_free());
-  core.promised(1, 1);
-  CHECK_FALSE(core.is_free());
-  core.not_promised();
-  core.drain();
-  CHECK_FALSE(core.is_free());
-  CHECK_FALSE(running({"a", "b"}).is_free()); // no place
-}
-
 TEST_CASE("dispatcher: draining claims nothing, gives back what it just got, and says when empty") {
   dispatcher_core core(two_at_once());
   core.due(2, 10);

@@ -31,9 +31,6 @@ inline constexpr std::size_t retention_batch = 1000;
 inline constexpr std::size_t store_queue = 8192;
 /// Operations joined into one transaction at most.
 inline constexpr std::size_t store_group = 512;
-/// How long work that is about to be enqueued waits for the claims that are to share its
-/// transaction: a few hops between actors.
-inline constexpr milliseconds claim_patience = 2ms;
 
 // -- cycle (SPEC §3, §4) --
 inline constexpr milliseconds cycle_deadline = 1h;

@@ -159,8 +159,6 @@ inline constexpr std::array catalogue{
     point_info{"processes.signal", "processes", "a program is told to end", only_drop},
     point_info{"processes.start", "processes", "a program is started", ends},
     point_info{"queue.changed", "notices", "the store says that work may be due", only_drop},
-    point_info{"queue.coming", "notices", "dispatchers are told of work before it is enqueued",
-               only_drop},
     point_info{"queue.settled", "notices", "the store says which rows are final", only_drop},
     point_info{"repository.changes", "repository", "a work tree is compared with HEAD", waits},
     point_info{"repository.commit", "repository", "a commit is written", unheard},

@@ -98,7 +98,6 @@ const coverage notices{
     {"subscribe_events", "parts.subscribe"},
     {"subscribe_queue", "parts.subscribe"},
     {"watch_events", "parts.subscribe"},
-    {"work_coming", "queue.coming"},
     {"work_due", "dispatcher.due"},
 };
 
