@@ -4,11 +4,9 @@
 #include "actors/dispatcher/shortage.hpp"
 #include "actors/dispatcher/unknown_rows.hpp"
 #include "actors/executor/actor.hpp"
-#include "actors/script_batch/actor.hpp"
 #include "actors/supervision/helpers.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
-#include "boyd/exec/immediate.hpp"
 #include "boyd/faults/points.hpp"
 
 #include <caf/actor_system.hpp>
@@ -36,13 +34,14 @@ struct next_step : message {};
 
 using dispatcher_impl =
     dispatcher_actor::extend<caf::reacts_to<dispatcher_tick>, caf::reacts_to<grace_over>,
-                             caf::reacts_to<next_step>, caf::reacts_to<runs_finished>,
-                             caf::replies_to<ping>::with<pong>, caf::reacts_to<pong>>;
+                             caf::reacts_to<next_step>, caf::replies_to<ping>::with<pong>,
+                             caf::reacts_to<pong>>;
 
-/// An execution worker and what it has not reported yet, by dispatch.
+/// An execution worker and the attempt that it has not reported yet.
 struct worker {
   executor_actor handle;
-  std::map<std::string, std::int64_t> fences;
+  std::string dispatch_id;
+  std::int64_t fence = 0;
 };
 
 struct dispatcher_state {
@@ -157,29 +156,28 @@ void claim(self_pointer self, std::size_t n) {
   const auto started = now_of(self);
   store_request request;
   request.operations.emplace_back(std::move(op));
-  ask<store_reply>(
-      self, p.services.store, std::move(request), [self, started](auto reply) {
-        const bool repeated = reply && reply->repeated;
-        auto r = only_reply<store::claim>(std::move(reply));
-        self->state.store_failed = !r;
-        if (r) {
-          // Once more: what a failed commit had written comes back when the database is opened
-          // anew; and a batch that the store repeats then finds its own claim there. Nobody else
-          // takes rows where nobody shares the store.
-          const bool taken = r->empty() && !self->state.parts.context->shared_store;
-          self->state.core->claimed(std::move(*r), started);
-          if (std::exchange(self->state.in_doubt, false) || taken || repeated)
-            give_back(self, unknown_rows::of_claim);
-        } else {
-          self->state.in_doubt = true;
-          self->state.core->claim_failed();
-          // The pool looks anew only after a long while, when it could read the store all the time.
-          self->state.due_left = true;
-          // Before the next claim, which is then not taken for this one.
-          give_back(self, unknown_rows::of_claim);
-        }
-        step(self);
-      });
+  ask<store_reply>(self, p.services.store, std::move(request), [self, started](auto reply) {
+    const bool repeated = reply && reply->repeated;
+    auto r = only_reply<store::claim>(std::move(reply));
+    self->state.store_failed = !r;
+    if (r) {
+      // Once more: what a failed commit had written comes back when the database is opened
+      // anew; and a batch that the store repeats then finds its own claim there. Nobody else
+      // takes rows where nobody shares the store.
+      const bool taken = r->empty() && !self->state.parts.context->shared_store;
+      self->state.core->claimed(std::move(*r), started);
+      if (std::exchange(self->state.in_doubt, false) || taken || repeated)
+        give_back(self, unknown_rows::of_claim);
+    } else {
+      self->state.in_doubt = true;
+      self->state.core->claim_failed();
+      // The pool looks anew only after a long while, when it could read the store all the time.
+      self->state.due_left = true;
+      // Before the next claim, which is then not taken for this one.
+      give_back(self, unknown_rows::of_claim);
+    }
+    step(self);
+  });
 }
 
 void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
@@ -198,18 +196,13 @@ void renew(self_pointer self, std::vector<store::renew_leases::held> held) {
 
 void watch(self_pointer self, const executor_actor& handle, const dispatch& row) {
   auto& s = self->state;
-  auto [it, fresh] = s.workers.try_emplace(handle.address());
-  if (fresh) {
-    it->second.handle = handle;
-    self->monitor(handle);
-    s.pings.add(handle);
-  }
-  it->second.fences[row.dispatch_id] = row.fence;
+  self->monitor(handle);
+  s.pings.add(handle);
+  s.workers[handle.address()] = {handle, row.dispatch_id, row.fence};
   s.worker_of[row.dispatch_id] = handle.address();
 }
 
-void run_alone(self_pointer self, std::shared_ptr<const claimed_dispatch> work,
-               std::uint64_t run_index) {
+void run(self_pointer self, std::shared_ptr<const claimed_dispatch> work) {
   auto& s = self->state;
   run_order order;
   order.context = s.parts.context;
@@ -217,37 +210,10 @@ void run_alone(self_pointer self, std::shared_ptr<const claimed_dispatch> work,
   order.agent = s.agent;
   order.work = work;
   order.present = s.present;
-  order.run_index = run_index;
+  order.run_index = s.runs++;
   order.services = s.parts.services;
   order.sink = run_sink_actor(dispatcher_impl(self));
   watch(self, spawn_executor(self->system(), std::move(order)), work->row);
-}
-
-void run_batch_of(self_pointer self, std::vector<scripted_run> runs) {
-  auto& s = self->state;
-  batch_order order;
-  order.context = s.parts.context;
-  order.configuration = s.parts.configuration;
-  order.agent = s.agent;
-  order.runs = runs;
-  order.sink = batch_sink_actor(dispatcher_impl(self));
-  const auto handle = spawn_script_batch(self->system(), std::move(order));
-  for (const auto& run : runs)
-    watch(self, handle, run.work->row);
-}
-
-void run(self_pointer self, std::vector<std::shared_ptr<const claimed_dispatch>> all) {
-  auto& s = self->state;
-  std::vector<scripted_run> scripted;
-  for (auto& work : all) {
-    const auto index = s.runs++;
-    if (const auto* answer = exec::immediate_answer(*s.agent, index))
-      scripted.push_back({std::move(work), answer});
-    else
-      run_alone(self, std::move(work), index);
-  }
-  if (!scripted.empty())
-    run_batch_of(self, std::move(scripted));
 }
 
 void cancel(self_pointer self, const std::string& dispatch_id, cancel_cause cause) {
@@ -285,8 +251,8 @@ void keep_ticking(self_pointer self) {
 void step(self_pointer self) {
   auto& s = self->state;
   auto todo = s.core->decide(now_of(self));
-  if (!todo.start.empty())
-    run(self, std::move(todo.start));
+  for (auto& work : todo.start)
+    run(self, std::move(work));
   // After the starts: a claim whose answer slept with us brings a lease that is over.
   for (auto& [id, cause] : todo.cancel)
     cancel(self, id, cause);
@@ -298,8 +264,12 @@ void step(self_pointer self) {
   if (todo.permits_back > 0)
     self->send(s.parts.services.permits, permit_release{{}, todo.permits_back, me});
   if (todo.wish)
-    self->send(s.parts.services.permits, permit_request{{},
-                                                        permit_wish{{}, s.parts.kernel_id, name_of(s.parts), *todo.wish, s.core->priority()}, me});
+    self->send(
+        s.parts.services.permits,
+        permit_request{
+            {},
+            permit_wish{{}, s.parts.kernel_id, name_of(s.parts), *todo.wish, s.core->priority()},
+            me});
   if (todo.claim > 0)
     claim(self, todo.claim);
   if (todo.drained)
@@ -312,10 +282,7 @@ void finished(self_pointer self, const run_finished& end) {
   auto& s = self->state;
   s.cancelling.erase(end.dispatch_id);
   if (auto it = s.worker_of.find(end.dispatch_id); it != s.worker_of.end()) {
-    auto w = s.workers.find(it->second);
-    w->second.fences.erase(end.dispatch_id);
-    if (w->second.fences.empty())
-      s.workers.erase(w);
+    s.workers.erase(it->second);
     s.worker_of.erase(it);
   }
   s.lacking.heard(end.outcome, now_of(self));
@@ -328,7 +295,7 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   auto it = self->state.workers.find(m.source);
   if (it == self->state.workers.end())
     return;
-  const auto left = it->second.fences;
+  const auto lost = std::move(it->second);
   run_outcome o;
   o.execution = execution_verdict::indeterminate;
   o.failure = failure_class::transient;
@@ -340,8 +307,7 @@ void on_down(self_pointer self, const caf::down_msg& m) {
   const auto& c = *self->state.parts.context;
   c.restarts->note({"dispatcher:" + name_of(self->state.parts) + " worker", text_of(m.reason),
                     c.ports.clock->now()});
-  for (const auto& [id, fence] : left)
-    finished(self, {{}, id, fence, o});
+  finished(self, {{}, lost.dispatch_id, lost.fence, std::move(o)});
   step(self);
 }
 
@@ -546,11 +512,6 @@ dispatcher_impl::behavior_type dispatcher_behavior(self_pointer self, dispatcher
       },
       [self](grace_over&) {
         self->state.core->cancel_all(cancel_cause::shutdown);
-        step(self);
-      },
-      [self](runs_finished& m) {
-        for (const auto& end : m.runs)
-          finished(self, end);
         step(self);
       },
       [self](ping&) { return self->state.pings.answer(self, now_of(self)); },

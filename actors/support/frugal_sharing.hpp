@@ -2,7 +2,7 @@
 
 #include <caf/policy/unprofiled.hpp>
 #include <caf/resumable.hpp>
-#include <caf/scheduler/abstract_coordinator.hpp>
+#include <caf/scheduler/coordinator.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -135,5 +135,8 @@ class frugal_sharing : public caf::policy::unprofiled {
            std::chrono::steady_clock::now() - data.queue.front().since > patience;
   }
 };
+
+/// CAF's scheduler with this policy: config.load<frugal_scheduler>().
+using frugal_scheduler = caf::scheduler::coordinator<frugal_sharing>;
 
 } // namespace boyd
