@@ -2,6 +2,7 @@
 
 #include "boyd/core/cycle.hpp"
 #include "boyd/core/dispatch.hpp"
+#include "boyd/plan/single_run.hpp"
 #include "messages/message.hpp"
 
 #include <optional>
@@ -13,6 +14,8 @@ namespace boyd {
 /// Asks for one cycle now, through the same admission gate as the schedule.
 struct trigger_cycle : message {
   std::string trigger; ///< manual | api
+  /// A cycle of one agent. It begins behind a cycle that runs, whatever `overlap` says.
+  std::optional<plan::single_run> only{};
 };
 
 /// What became of the request.
@@ -46,7 +49,8 @@ struct kernel_status : message {
   std::optional<cycle_record> latest;
 };
 
-/// Progress for people who watch: one line per step or agent.
+/// Progress for people who watch: one line per step or agent; in the phase `output` whole lines that
+/// a run has written.
 struct cycle_event : message {
   std::string kernel_id;
   std::string cycle_id;
@@ -54,6 +58,8 @@ struct cycle_event : message {
   std::string agent_id; ///< empty: the cycle itself
   std::string text;
   utc_time at{};
+  std::string dispatch_id{}; ///< of output
+  std::string stream{};      ///< of output: stdout | stderr
 };
 
 /// Shutdown, after the dispatchers are drained: writes a final runtime block and commits it.

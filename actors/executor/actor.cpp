@@ -36,6 +36,32 @@ constexpr milliseconds longest_tick = 5s;
 /// A program that has ended for so long and of whose end nobody told: nobody will.
 constexpr milliseconds report_patience = 5s;
 
+/// One piece of output for those who watch, at most this often.
+constexpr milliseconds show_interval = 100ms;
+
+/// Tells those who watch what the run has written since the last time.
+void show_output(self_pointer self, bool at_end) {
+  auto& s = self->state;
+  if (!s.live)
+    return;
+  const auto pieces = s.live->take(at_end);
+  const auto watchers = s.order.services.watchers();
+  const auto& row = s.order.work->row;
+  for (const auto& piece : pieces)
+    if (watchers)
+      self->send(watchers, cycle_event{{},
+                                       row.kernel_id,
+                                       row.cycle_id,
+                                       "output",
+                                       row.agent_id,
+                                       piece.text,
+                                       s.order.context->ports.clock->now(),
+                                       row.dispatch_id,
+                                       piece.stream == output_stream::out ? "stdout" : "stderr"});
+  if (!pieces.empty() && !at_end)
+    self->delayed_send(self, show_interval, output_written{});
+}
+
 } // namespace
 
 void finish(self_pointer self, run_outcome outcome) {
@@ -56,6 +82,7 @@ void finish(self_pointer self, run_outcome outcome) {
   const auto& row = s.order.work->row;
   s.over = true;
   *s.no_more_tools = true;
+  show_output(self, true);
   if (!faults::lost("dispatcher.finished"))
     self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
   self->quit();
@@ -75,10 +102,14 @@ namespace {
 void start(self_pointer self, exec::run_index run, process_spec spec) {
   auto& s = self->state;
   auto shared = s.attempt;
+  const auto live = run == 0 ? s.live : nullptr;
   auto clock = s.order.context->ports.clock;
   caf::actor_addr me = self->address();
   process_events events;
-  events.on_output = [shared, clock, run, me](output_stream stream, std::string_view bytes) {
+  events.on_output = [shared, clock, run, me, live](output_stream stream, std::string_view bytes) {
+    if (live && live->add(stream, bytes))
+      if (auto strong = caf::actor_cast<caf::actor>(me))
+        caf::anon_send(strong, output_written{});
     std::unique_lock lock(shared->mutex);
     const bool news = shared->core.on_output(run, stream, bytes, clock->steady());
     lock.unlock();
@@ -276,6 +307,7 @@ void begin_command(self_pointer self, const config::command_executor& command) {
   const auto who = identity_of(s.order, s.session_id);
   const auto& row = s.order.work->row;
   const auto level = exec::level_for(row.attempts_json);
+  s.live = std::make_shared<exec::live_output>(s.secrets);
   auto plan =
       exec::build_command(command, exec::shrink_prompt(row.prompt, row.metadata_json, level), who,
                           s.order.context->environment);
@@ -403,6 +435,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](figures_told&) {
         step(self, [](exec::attempt_core& core, steady_time now) { return core.on_figures(now); });
       },
+      [self](output_written&) { show_output(self, false); },
       [self](run_tick&) { on_tick(self); },
       [self](place_answer& m) { on_place(self, m); },
       [self](model_call_ended& m) { on_call_ended(self, m); },

@@ -4,6 +4,7 @@
 #include "actors/support/past_faults.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/exec/live_output.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/http_client.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -37,6 +38,9 @@ struct process_ended : message {
 
 /// A program told of figures that are near its budget, or beyond it.
 struct figures_told : message {};
+
+/// The run has written something that a watcher may be shown.
+struct output_written : message {};
 
 struct run_tick : message {};
 
@@ -123,7 +127,7 @@ struct tool_command {
 
 using executor_impl = executor_actor::extend<
     caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<figures_told>,
-    caf::reacts_to<run_tick>, caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>,
+    caf::reacts_to<output_written>, caf::reacts_to<run_tick>, caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>,
     caf::reacts_to<talk_again>, caf::reacts_to<tool_command_ended>,
     caf::reacts_to<tool_command_overdue>, caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
     caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
@@ -148,6 +152,7 @@ struct executor_state {
   std::map<exec::run_index, steady_time> unreported; ///< ended, as their runner says, since then
   std::map<exec::timer_kind, steady_time> timers;
   std::optional<steady_time> tick_at; ///< the next one; what comes before it is void
+  std::shared_ptr<exec::live_output> live; ///< null: what the run writes is not shown
   bool over = false;
   /// run_tool::over of its calls.
   std::shared_ptr<std::atomic<bool>> no_more_tools = std::make_shared<std::atomic<bool>>(false);

@@ -128,6 +128,7 @@ struct item_route {
 constexpr item_route item_routes[] = {
     {"POST", "/api/v1/dispatches/", "/retry", retry_dispatch},
     {"POST", "/api/v1/dispatches/", "/cancel", cancel_dispatch},
+    {"POST", "/api/v1/agents/", "/run", run_agent, "", "kernel message"},
     {"POST", "/api/v1/actors/", "/restart", restart_actor},
     {"POST", "/api/v1/actors/", "/unpark", unpark_actor},
     {"POST", "/api/v1/providers/", "/probe", probe_provider, "model wait"},
@@ -236,17 +237,25 @@ std::string event_line(const cycle_event& e) {
               {"phase", e.phase},
               {"agent_id", e.agent_id},
               {"text", e.text},
-              {"at", to_json(std::optional(e.at))}}
+              {"at", to_json(std::optional(e.at))},
+              {"dispatch_id", e.dispatch_id},
+              {"stream", e.stream}}
              .dump(-1, ' ', false, json::error_handler_t::replace) +
          "\n";
 }
 
+/// Runs tell of their output only while somebody watches.
+void hear_output(self_pointer self) {
+  const auto& s = self->state;
+  if (s.parts.watched)
+    s.parts.watched->play(s.watchers.empty() ? event_listener_actor{}
+                                             : event_listener_actor(gateway_actor(self)));
+}
+
 /// Watchers that are gone or too slow fall out here.
-void tell_watchers(self_pointer self, const cycle_event& e) {
-  if (faults::lost("gateway.event"))
-    return;
-  const auto line = event_line(e);
+void tell_watchers(self_pointer self, const std::string& line) {
   std::erase_if(self->state.watchers, [&](const watcher& w) { return !w(line); });
+  hear_output(self);
 }
 
 } // namespace
@@ -282,10 +291,14 @@ gateway_impl::gateway_part::behavior_type gateway_behavior(gateway_impl::self_po
       [self](watch_events& m) {
         faults::may_crash("parts.subscribe");
         // Those that have left would else stay until the next event.
-        std::erase_if(self->state.watchers, [](const watcher& w) { return !w(std::string()); });
+        tell_watchers(self, {});
         self->state.watchers.push_back(std::move(m.sink));
+        hear_output(self);
       },
-      [self](cycle_event& m) { tell_watchers(self, m); },
+      [self](cycle_event& m) {
+        if (!faults::lost("gateway.event"))
+          tell_watchers(self, event_line(m));
+      },
       [self](reload_order& m) {
         faults::may_crash("parts.reload");
         self->state.parts.configuration = std::move(m.configuration);

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "actors/support/node_context.hpp"
+#include "actors/support/role.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/fwd.hpp>
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace boyd {
@@ -29,6 +31,9 @@ struct gateway_parts {
   planner_actor planner;
   std::map<std::string, kernel_actor> kernels;
   tree_source_actor tree;
+  /// Where runs find whoever hears their output; played by the gateway while it has watchers. Null:
+  /// output is not shown.
+  std::shared_ptr<role<event_listener_actor>> watched{};
 };
 
 /// Starts the control API: the same answers over the socket and for a command without a node

@@ -86,6 +86,10 @@ void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::str
             });
 }
 
+error no_such_agent(const std::string& id, const std::string& kernel_id) {
+  return {errc::not_found, "no such agent: " + id, kernel_id, "list them with: boyd agents"};
+}
+
 /// Kernel and agent of a pause, checked against the configuration.
 std::optional<pause_record> target_of(const exchange_ptr& x) {
   // Else a paused agent would end its own pause, or one agent stop the others.
@@ -104,8 +108,7 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
   p.agent_id = text_in(*body, "agent");
   p.reason = text_in(*body, "reason");
   if (!p.agent_id.empty() && config::find_agent(*kernel, p.agent_id) == nullptr) {
-    x->fail_with({errc::not_found, "no such agent: " + p.agent_id, kernel->kernel_id,
-                  "list them with: boyd agents"});
+    x->fail_with(no_such_agent(p.agent_id, kernel->kernel_id));
     return std::nullopt;
   }
   return p;
@@ -230,6 +233,23 @@ void find_triggered(const exchange_ptr& x, const std::string& kernel_id, const s
             });
 }
 
+/// Asks the kernel for a cycle, and answers with what it says.
+void ask_for_cycle(const exchange_ptr& x, const config::kernel& kernel, trigger_cycle what) {
+  // A command that only asks would end before the cycle, and leave its slot to nobody.
+  if (x->self->state.parts.context->passive)
+    return x->fail_with({errc::refused, "no node runs on this home, so no cycle was enqueued",
+                         kernel.kernel_id,
+                         "start the node (boyd node), or run one cycle now: boyd cycle"});
+  const auto asked_at = x->self->state.parts.context->ports.clock->now();
+  const auto source = what.trigger;
+  ask<trigger_reply>(x->self, x->self->state.parts.kernels.at(kernel.kernel_id), std::move(what),
+                     [x, source, asked_at, id = kernel.kernel_id](result<trigger_reply> r) {
+                       if (r)
+                         return reply_trigger(x, *r);
+                       find_triggered(x, id, source, asked_at, r.error());
+                     });
+}
+
 } // namespace
 
 void trigger(exchange_ptr x) {
@@ -244,19 +264,25 @@ void trigger(exchange_ptr x) {
   if (source != "manual" && source != "api")
     return x->fail_with(
         {errc::invalid_argument, "no such trigger: " + source, "body", "manual or api"});
-  // A command that only asks would end before the cycle, and leave its slot to nobody.
-  if (x->self->state.parts.context->passive)
-    return x->fail_with({errc::refused, "no node runs on this home, so no cycle was enqueued",
-                         kernel->kernel_id,
-                         "start the node (boyd node), or run one cycle now: boyd cycle"});
-  const auto asked_at = x->self->state.parts.context->ports.clock->now();
-  ask<trigger_reply>(x->self, x->self->state.parts.kernels.at(kernel->kernel_id),
-                     trigger_cycle{{}, source},
-                     [x, source, asked_at, id = kernel->kernel_id](result<trigger_reply> r) {
-                       if (r)
-                         return reply_trigger(x, *r);
-                       find_triggered(x, id, source, asked_at, r.error());
-                     });
+  ask_for_cycle(x, *kernel, {{}, source});
+}
+
+void run_agent(exchange_ptr x, const std::string& id) {
+  auto body = x->body();
+  if (!body)
+    return;
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
+  if (kernel == nullptr)
+    return;
+  if (config::find_agent(*kernel, id) == nullptr)
+    return x->fail_with(no_such_agent(id, kernel->kernel_id));
+  const auto message = text_in(*body, "message");
+  if (message.size() > limits::prompt_bytes)
+    return x->fail_with(
+        {errc::limit_exceeded,
+         "the message is longer than " + std::to_string(limits::prompt_bytes) + " bytes", "body",
+         "put it into a file that the agent reads"});
+  ask_for_cycle(x, *kernel, {{}, "manual", plan::single_run{id, message}});
 }
 
 void pause(exchange_ptr x) {

@@ -107,6 +107,7 @@ void cancel_dispatch(exchange_ptr x, const std::string& id); // queue.cpp
 void list_cycles(exchange_ptr x);                            // cycles.cpp
 void show_cycle(exchange_ptr x, const std::string& id);      // cycles.cpp
 void trigger(exchange_ptr x);                                // cycles.cpp
+void run_agent(exchange_ptr x, const std::string& id);       // cycles.cpp
 void pause(exchange_ptr x);                                  // cycles.cpp
 void resume(exchange_ptr x);                                 // cycles.cpp
 void get_why(exchange_ptr x);                                // cycles.cpp

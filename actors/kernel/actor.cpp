@@ -28,6 +28,10 @@ std::string trouble_scope(self_pointer self) {
   return "trouble:" + self->state.settings->kernel_id;
 }
 
+std::string single_scope(self_pointer self) {
+  return "single:" + self->state.settings->kernel_id;
+}
+
 namespace {
 
 kernel_status status_of(self_pointer self) {
@@ -155,7 +159,7 @@ kernel_impl::kernel_self::behavior_type kernel_behavior(self_pointer self, kerne
   return {
       [self](trigger_cycle& m) {
         auto promise = self->make_response_promise<result<trigger_reply>>();
-        admit_trigger(self, m.trigger, promise);
+        admit_trigger(self, std::move(m), promise);
         return promise;
       },
       [self](await_cycle& m) {

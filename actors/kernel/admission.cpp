@@ -190,8 +190,12 @@ bool is_left_over(self_pointer self) {
   return s.resumed && s.cycle->started_at() < s.parts.context->started_at;
 }
 
+/// So many runs may wait for the kernel.
+constexpr std::size_t most_waiting_runs = 64;
+
 /// The gate's answer to a trigger: empty, or why not.
-std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
+std::string gate(self_pointer self, const std::vector<pause_record>& pauses,
+                 const trigger_cycle& trigger) {
   auto& s = self->state;
   for (const auto& p : pauses)
     if (p.agent_id.empty())
@@ -201,6 +205,10 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
                                                         : "");
   if (auto q = plan::is_quiet(s.quiet, now_of(self)))
     return "quiet hours until " + format_rfc3339(q->until) + " (" + q->reason + ")";
+  if (trigger.only && s.admitted.size() >= most_waiting_runs)
+    return std::to_string(most_waiting_runs) + " runs wait for the kernel already";
+  if (trigger.only)
+    return {};
   // One trigger at a time: a second one would find the same open gate.
   const bool free = !s.cycle || is_left_over(self);
   if (s.opening || (!s.admitted.empty() && free))
@@ -218,20 +226,22 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses) {
 }
 
 /// The cycle that a trigger which passed the gate will cancel; empty: none.
-std::string replaced_by_trigger(self_pointer self) {
+std::string replaced_by_trigger(self_pointer self, const trigger_cycle& trigger) {
   const auto& s = self->state;
-  const bool replaces =
-      s.settings->when.overlap == config::overlap_policy::cancel && s.cycle && !is_left_over(self);
+  const bool replaces = !trigger.only &&
+                        s.settings->when.overlap == config::overlap_policy::cancel && s.cycle &&
+                        !is_left_over(self);
   return replaces ? s.cycle->id() : "";
 }
 
-admitted_slot slot_of(self_pointer self, const std::string& trigger, const std::string& refusal,
+admitted_slot slot_of(self_pointer self, const trigger_cycle& trigger, const std::string& refusal,
                       utc_time at) {
   const auto& s = self->state;
   admitted_slot a;
   a.slot.kernel_id = s.settings->kernel_id;
   a.slot.scheduled_at = at;
-  a.slot.trigger = trigger;
+  a.slot.trigger = trigger.trigger;
+  a.only = trigger.only;
   a.slot.node_id = s.parts.context->node_id;
   a.slot.state = refusal.empty() ? occurrence_state::open : occurrence_state::skipped;
   a.slot.reason = refusal;
@@ -247,57 +257,77 @@ using trigger_promise = caf::typed_response_promise<result<trigger_reply>>;
 
 /// The store did not say that the trigger's slot is written.
 void not_opened(self_pointer self, const store::open_occurrence& asked, error why,
-                const trigger_promise& promise, std::string replaced = {}) {
+                const trigger_promise& promise, std::string replaced = {},
+                std::optional<plan::single_run> only = {}) {
   auto& s = self->state;
   if (is_doubt(why) && asked.slot.state == occurrence_state::open) {
     why.next = "it may begin all the same; look with: boyd status";
     s.opening = true;
     // What has ended the store's worker twice is not given to the next one as well.
-    s.doubtful.push_back({asked, true, why.code == errc::bug, std::move(replaced)});
+    s.doubtful.push_back(
+        {asked, true, why.code == errc::bug, std::move(replaced), std::move(only)});
     settle_doubts(self);
   }
   answer<trigger_reply>(promise, fail(std::move(why)));
 }
 
-void open_trigger(self_pointer self, const std::string& trigger, std::string refusal,
+void trigger_opened(self_pointer self, admitted_slot slot, const trigger_promise& promise,
+                    const std::string& replaced) {
+  auto& s = self->state;
+  const bool waits = s.cycle.has_value();
+  answer<trigger_reply>(promise,
+                        trigger_reply{{}, true, slot.cycle_id, waits ? "a cycle is running" : ""});
+  s.admitted.push_back(std::move(slot));
+  // Not before the slot stands: else a store that goes away would leave neither.
+  cancel_replaced(self, replaced);
+  start_next(self);
+  if (makes_way(self))
+    ask_rows(self);
+}
+
+void open_trigger(self_pointer self, const trigger_cycle& trigger, std::string refusal,
                   trigger_promise promise, utc_time at) {
   auto& s = self->state;
   auto a = slot_of(self, trigger, refusal, at);
   auto op = slot_request(self, a.slot, a.cycle_id);
   s.opening = s.opening || refusal.empty();
-  a = admitted(op, std::move(a.cycle_id));
-  ask_store(self, s.parts.store, op,
-            [self, a, op, trigger, refusal, promise, replaced = replaced_by_trigger(self)](
-                result<store::open_occurrence::reply> r) mutable {
-              if (refusal.empty())
-                self->state.opening = false;
-              if (!r)
-                return not_opened(self, op, r.error(), promise, std::move(replaced));
-              // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
-              if (!r->opened)
-                return open_trigger(self, trigger, refusal, promise,
-                                    std::max(now_of(self), a.slot.scheduled_at + 1ms));
-              if (!refusal.empty())
-                return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
-              answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
-              self->state.admitted.push_back(std::move(a));
-              // Not before the slot stands: else a store that goes away would leave neither.
-              cancel_replaced(self, replaced);
-              start_next(self);
-            });
+  a = admitted(op, std::move(a.cycle_id), trigger.only);
+  store_request request;
+  request.operations.emplace_back(op);
+  if (refusal.empty() && trigger.only)
+    request.operations.emplace_back(
+        store::put_fact{single_scope(self), a.cycle_id, plan::text_of(*trigger.only)});
+  ask<store_reply>(
+      self, s.parts.store, std::move(request),
+      [self, a, op, trigger, refusal, promise,
+       replaced = replaced_by_trigger(self, trigger)](result<store_reply> all) mutable {
+        if (refusal.empty())
+          self->state.opening = false;
+        const auto r =
+            all ? reply_of<store::open_occurrence>(all->values.front()) : fail(all.error());
+        if (!r)
+          return not_opened(self, op, r.error(), promise, std::move(replaced), trigger.only);
+        // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
+        if (!r->opened)
+          return open_trigger(self, trigger, refusal, promise,
+                              std::max(now_of(self), a.slot.scheduled_at + 1ms));
+        if (!refusal.empty())
+          return refuse(promise, refusal, self->state.cycle ? self->state.cycle->id() : "");
+        trigger_opened(self, std::move(a), promise, replaced);
+      });
 }
 
 /// A pause is in the way, or the millisecond was taken.
-void not_begun(self_pointer self, const std::string& trigger,
+void not_begun(self_pointer self, const trigger_cycle& trigger,
                const result<store::list_pauses::reply>& pauses, trigger_promise promise) {
   if (!pauses)
     return answer<trigger_reply>(promise, fail(pauses.error()));
-  open_trigger(self, trigger, gate(self, *pauses), std::move(promise), now_of(self));
+  open_trigger(self, trigger, gate(self, *pauses, trigger), std::move(promise), now_of(self));
 }
 
 /// The same where nothing but a pause can be in the way: the store looks at that itself, and says
 /// at once what the cycle begins with.
-void begin_trigger(self_pointer self, const std::string& trigger, trigger_promise promise) {
+void begin_trigger(self_pointer self, const trigger_cycle& trigger, trigger_promise promise) {
   auto& s = self->state;
   auto a = slot_of(self, trigger, {}, now_of(self));
   auto op = slot_request(self, a.slot, a.cycle_id);
@@ -359,6 +389,7 @@ void resume_next(self_pointer self) {
         st.cycle =
             cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
         st.cycle->set_by_hand(left_over.by_hand);
+        st.cycle->set_only(left_over.only);
         // Of an earlier process's time only the wall clock tells.
         st.cycle_since = st.parts.context->ports.clock->steady() -
                          std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},
@@ -371,10 +402,11 @@ void resume_next(self_pointer self) {
 
 } // namespace
 
-admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id) {
+admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id,
+                       std::optional<plan::single_run> only) {
   if (op.cycle)
-    return {op.slot, op.cycle->cycle_id, op.cycle->started_at};
-  return {op.slot, std::move(cycle_id), {}};
+    return {op.slot, op.cycle->cycle_id, op.cycle->started_at, std::move(only)};
+  return {op.slot, std::move(cycle_id), {}, std::move(only)};
 }
 
 void cancel_running_cycle(self_pointer self) {
@@ -466,8 +498,8 @@ void look(self_pointer self) {
               in.last_slot = st.last_slot;
               in.look_every = st.parts.context->housekeeping.clock_check;
               // One that only waits for its agents ends now; they go on.
-              const bool makes_way = ends_with_slot(self);
-              in.running_cycle = st.cycle && !makes_way ? st.cycle->id() : "";
+              const bool ends = makes_way(self);
+              in.running_cycle = st.cycle && !ends ? st.cycle->id() : "";
               in.running_is_resumed = st.resumed;
               in.waiting = st.admitted.size();
               in.paused = st.paused;
@@ -476,12 +508,12 @@ void look(self_pointer self) {
               tell_clock(self, plan::clock_note(in, decision));
               const bool is_due = !decision.rows.empty();
               open_rows(self, std::move(decision));
-              if (makes_way && is_due)
+              if (ends && is_due)
                 ask_rows(self);
             });
 }
 
-void admit_trigger(self_pointer self, std::string trigger,
+void admit_trigger(self_pointer self, trigger_cycle trigger,
                    caf::typed_response_promise<result<trigger_reply>> promise) {
   auto& s = self->state;
   if (s.stopping)
@@ -490,13 +522,13 @@ void admit_trigger(self_pointer self, std::string trigger,
     s.triggers.push_back({std::move(trigger), std::move(promise)});
     return;
   }
-  if (begins_at_once(self) && !plan::is_quiet(s.quiet, now_of(self)))
+  if (!trigger.only && begins_at_once(self) && !plan::is_quiet(s.quiet, now_of(self)))
     return begin_trigger(self, trigger, promise);
   ask_store(self, s.parts.store, store::list_pauses{s.settings->kernel_id},
             [self, trigger, promise](result<store::list_pauses::reply> r) mutable {
               if (!r)
                 return answer<trigger_reply>(promise, fail(r.error()));
-              open_trigger(self, trigger, gate(self, *r), promise, now_of(self));
+              open_trigger(self, trigger, gate(self, *r, trigger), promise, now_of(self));
             });
 }
 
@@ -523,6 +555,7 @@ void start_next(self_pointer self) {
   s.cycle_since = s.parts.context->ports.clock->steady();
   if (next.begun_at)
     s.cycle->begin({});
+  s.cycle->set_only(std::move(next.only));
   s.progress = now_of(self);
   s.cycle->carry(std::exchange(s.carried, {}));
   s.told.clear();

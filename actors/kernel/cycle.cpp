@@ -183,7 +183,7 @@ void plan_stopped(self_pointer self) {
 
 void decide(self_pointer self) {
   auto& s = self->state;
-  const bool asks = s.settings->plan.type == config::planner::type_t::llm;
+  const bool asks = s.settings->plan.type == config::planner::type_t::llm && !s.cycle->input().only;
   if (asks && (s.stopping || s.cycle->cancel_requested()))
     return plan_stopped(self);
   plan_request request{{}, s.parts.configuration, s.settings->kernel_id, s.cycle->input(), false,
@@ -337,12 +337,16 @@ bool waits_for_rows(self_pointer self) {
   return s.cycle && s.cycle->step() == cycle_step::wait && !s.final_block;
 }
 
-/// Its deadline has come, or the next slot of the schedule is due.
+/// Its deadline has come, or the next slot of the schedule is due, or somebody asks for a run.
 bool is_overdue(self_pointer self, cycle_time at) {
   const auto& s = self->state;
   if (at.taken >= s.settings->cycle_deadline)
     return true;
-  if (!ends_with_slot(self))
+  if (!makes_way(self))
+    return false;
+  if (!s.admitted.empty() && s.admitted.front().only)
+    return true;
+  if (!s.parts.context->scheduled || !s.rule)
     return false;
   const auto next = s.rule->next_after(std::max(s.cycle->slot(), s.cycle->started_at()));
   return next && at.now >= s.rule->due_at(s.settings->kernel_id, *next);
@@ -406,9 +410,8 @@ void hear_settled(self_pointer self, const dispatches_settled& news) {
   ask_rows(self);
 }
 
-bool ends_with_slot(self_pointer self) {
-  const auto& s = self->state;
-  return waits_for_rows(self) && s.settings->ends_with_slot && s.parts.context->scheduled && s.rule;
+bool makes_way(self_pointer self) {
+  return waits_for_rows(self) && self->state.settings->ends_with_slot;
 }
 
 void ask_rows(self_pointer self) {

@@ -202,7 +202,8 @@ void cycle_core::decide(result<plan::plan_output> r) {
     problem("planner", r.error());
     broken_ = true;
     for (const auto& a : kernel_->agents)
-      plan_.decisions.push_back({a.agent_id, false, "planner", to_string(r.error())});
+      if (!input_.only || input_.only->agent_id == a.agent_id)
+        plan_.decisions.push_back({a.agent_id, false, "planner", to_string(r.error())});
   }
   if (cancel_requested_)
     empty_plan();

@@ -77,6 +77,8 @@ class cycle_core {
   /// Of a slot that the schedule has not made: `boyd cycle`, or the API.
   bool by_hand() const { return by_hand_; }
   void set_by_hand(bool by_hand) { by_hand_ = by_hand; }
+  /// The cycle of one agent; before it perceives.
+  void set_only(std::optional<plan::single_run> only) { input_.only = std::move(only); }
 
   void begin(const result<void>& r);
   void perceive(result<std::string> state, result<gathered_context> context);

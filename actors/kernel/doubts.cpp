@@ -54,7 +54,7 @@ void decided(self_pointer self, const occurrence& slot, bool it_stands) {
   if (it_stands) {
     spdlog::info("kernel {}: the slot {} was opened, though the store did not say so",
                  s.settings->kernel_id, format_rfc3339(doubt.asked.slot.scheduled_at));
-    s.admitted.push_back(admitted(doubt.asked, doubt.asked.slot.cycle_id));
+    s.admitted.push_back(admitted(doubt.asked, doubt.asked.slot.cycle_id, doubt.only));
     cancel_replaced(self, doubt.replaced);
     start_next(self);
   }

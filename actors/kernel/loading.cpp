@@ -64,6 +64,12 @@ struct ledger {
   std::vector<cycle_record> cycles;
   std::vector<occurrence> own_slots;
   std::vector<cycle_record> own_cycles;
+  std::map<std::string, std::string> single_runs; ///< single_scope
+
+  std::optional<plan::single_run> single_run_of(const std::string& cycle_id) const {
+    const auto it = single_runs.find(cycle_id);
+    return it == single_runs.end() ? std::nullopt : plan::read_single_run(it->second);
+  }
 };
 
 /// Slots that an earlier life of this node opened and did not bring to an end. Returns the cycles
@@ -78,7 +84,7 @@ std::set<std::string> take_open_slots(self_pointer self, const ledger& read) {
     const auto cycle =
         std::ranges::find(read.own_cycles, it->scheduled_at, &cycle_record::scheduled_at);
     if (cycle == read.own_cycles.end())
-      s.admitted.push_back({*it, it->cycle_id});
+      s.admitted.push_back({*it, it->cycle_id, {}, read.single_run_of(it->cycle_id)});
     else
       begun.insert(cycle->cycle_id);
   }
@@ -114,7 +120,7 @@ void take_cycles(self_pointer self, const ledger& read) {
       continue;
     const auto slot = std::ranges::find(read.own_slots, c->scheduled_at, &occurrence::scheduled_at);
     const bool by_hand = slot != read.own_slots.end() && slot->trigger != plan::schedule_trigger;
-    s.to_resume.push_back({*c, becomes_latest(*c), by_hand});
+    s.to_resume.push_back({*c, becomes_latest(*c), by_hand, read.single_run_of(c->cycle_id)});
   }
 }
 
@@ -267,6 +273,7 @@ void load(self_pointer self) {
       store::list_occurrences{s.settings->kernel_id, {}, ledger_rows, node_id});
   request.operations.emplace_back(
       store::list_cycles{s.settings->kernel_id, true, cycle_rows, {}, node_id});
+  request.operations.emplace_back(store::get_facts{single_scope(self)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     if (!r)
       return load_later(self, r.error());
@@ -276,12 +283,13 @@ void load(self_pointer self) {
     auto open = reply_of<store::get_facts>(r->values[3]);
     auto own_rows = reply_of<store::list_occurrences>(r->values[4]);
     auto own_cycles = reply_of<store::list_cycles>(r->values[5]);
-    if (!rows || !cycles || !facts || !open || !own_rows || !own_cycles)
+    auto single = reply_of<store::get_facts>(r->values[6]);
+    if (!rows || !cycles || !facts || !open || !own_rows || !own_cycles || !single)
       return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);
     take_effects(self, *open);
-    take_cycles(
-        self, {std::move(*rows), std::move(*cycles), std::move(*own_rows), std::move(*own_cycles)});
+    take_cycles(self, {std::move(*rows), std::move(*cycles), std::move(*own_rows),
+                       std::move(*own_cycles), std::move(*single)});
     prepare_home(self);
   });
 }

@@ -139,6 +139,8 @@ void record(self_pointer self) {
     request.operations.emplace_back(end_of_slot(record));
     if (s.cycle->trouble_is_kept())
       request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
+    if (s.cycle->input().only)
+      request.operations.emplace_back(store::put_fact{single_scope(self), record.cycle_id, {}});
     changes = s.effects.changes();
     for (const auto& e : fresh)
       changes[effects::key_of(e.number)] = effects::text_of(e);

@@ -46,6 +46,7 @@ struct admitted_slot {
   occurrence slot;
   std::string cycle_id;
   std::optional<utc_time> begun_at{}; ///< its row was made with the slot
+  std::optional<plan::single_run> only{};
 };
 
 /// A cycle that an earlier life of this node began, and goes on with.
@@ -53,6 +54,7 @@ struct left_over_cycle {
   cycle_record row;
   bool becomes_latest = true; ///< it began after all that are recorded to their end
   bool by_hand = false;       ///< cycle_core::by_hand
+  std::optional<plan::single_run> only{};
 };
 
 /// A slot of the schedule whose row was asked for.
@@ -67,6 +69,7 @@ struct doubtful_slot {
   bool of_trigger = false; ///< the gate is shut for others until it is known
   bool only_look = false;  ///< the store, or its worker, did not bear that it was written
   std::string replaced{};  ///< the cycle that is cancelled when it stands; empty: none
+  std::optional<plan::single_run> only{};
 };
 
 /// The rows that a cycle begins with, where they came with its slot.
@@ -77,7 +80,7 @@ struct begin_rows {
 
 /// A trigger that came before the kernel knew where it stands.
 struct waiting_trigger {
-  std::string trigger;
+  trigger_cycle trigger;
   caf::typed_response_promise<result<trigger_reply>> promise;
 };
 
@@ -154,10 +157,11 @@ using self_pointer = kernel_self::stateful_pointer<kernel_state>;
 // admission.cpp: schedule, ledger, triggers
 /// What a slot that stands in the ledger is to become; `cycle_id` where its row was not made with
 /// it.
-admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id);
+admitted_slot admitted(const store::open_occurrence& op, std::string cycle_id,
+                       std::optional<plan::single_run> only = {});
 void look(self_pointer self);
 void look_at(self_pointer self, utc_time when);
-void admit_trigger(self_pointer self, std::string trigger,
+void admit_trigger(self_pointer self, trigger_cycle trigger,
                    caf::typed_response_promise<result<trigger_reply>> promise);
 /// Ends every dispatch of the running cycle that is not final (overlap: cancel).
 void cancel_running_cycle(self_pointer self);
@@ -189,8 +193,9 @@ milliseconds question_limit(const config::adviser& ask);
 /// Models that the cycle waits for are waited for no longer.
 void stop_questions_of(self_pointer self);
 void ask_rows(self_pointer self);
-/// The cycle waits for its agents, at most until the next slot of the schedule.
-bool ends_with_slot(self_pointer self);
+/// The cycle waits for its agents, at most until the next slot of the schedule or the next run that
+/// somebody asks for.
+bool makes_way(self_pointer self);
 /// The rows of the running cycle, where they came with the news; else they are asked for.
 void hear_settled(self_pointer self, const dispatches_settled& news);
 void announce(self_pointer self, const std::string& phase, const std::string& agent,
@@ -250,6 +255,9 @@ std::string missed_slots(self_pointer self);
 /// The store's facts of this scope, by cycle: what went wrong before the decisions of a cycle that
 /// is not recorded yet (cycle_core::trouble).
 std::string trouble_scope(self_pointer self);
+/// The store's facts of this scope, by cycle: what plan::single_run a cycle is that is not recorded
+/// yet.
+std::string single_scope(self_pointer self);
 /// Repeats the current step in a second, and says why.
 void retry_step(self_pointer self, const error& why);
 void retry_in(self_pointer self, milliseconds delay);

@@ -70,6 +70,8 @@ struct root_state {
   std::unique_ptr<supervisor_shell<root_impl::base>> shell;
   std::vector<std::shared_ptr<event_watcher>> watchers;
   std::shared_ptr<role<mcp_actor>> servers = std::make_shared<role<mcp_actor>>();
+  std::shared_ptr<role<event_listener_actor>> watched =
+      std::make_shared<role<event_listener_actor>>();
   bool claiming = false;
   bool stopping = false;
   bool finishing = false; ///< the kernels make their final records

@@ -96,6 +96,7 @@ void add_loop(self_pointer self) {
             child<workspace_actor>(self, "workspace"), child<governor_actor>(self, "governor"),
             child<approvals_actor>(self, "approvals")};
         services.mcp = s.servers;
+        services.watched = s.watched;
         auto pool = spawn_dispatcher_pool(system, s.context, s.configuration, std::move(services));
         if (s.claiming)
           self->send(pool, start_claiming{});
@@ -197,6 +198,7 @@ void node_impl::add_gateway(self_pointer self) {
     for (const auto& k : s.configuration->kernels)
       parts.kernels[k.kernel_id] = child<kernel_actor>(self, kernel_child(k.kernel_id));
     parts.tree = tree_source_actor(root_impl(self));
+    parts.watched = s.watched;
     auto gateway = spawn_gateway(self->system(), std::move(parts));
     forget_gone_watchers(self);
     for (const auto& w : s.watchers)

@@ -30,7 +30,8 @@ result<const config::kernel*> kernel_of(const plan_request& request) {
 
 plan_promise decide(self_pointer self, plan_request& request) {
   const auto kernel = kernel_of(request);
-  if (kernel && (*kernel)->plan.type == config::planner::type_t::llm && !request.dry)
+  const bool asks = !request.dry && !request.input.only;
+  if (kernel && asks && (*kernel)->plan.type == config::planner::type_t::llm)
     return plan_with_model(self, request, **kernel);
   auto promise = self->make_response_promise<result<plan::plan_output>>();
   if (kernel)

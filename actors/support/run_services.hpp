@@ -16,8 +16,14 @@ struct run_services {
   approvals_actor approvals{};
   /// Null: agents have no tools of servers. A run goes on when that part is started anew.
   std::shared_ptr<const role<mcp_actor>> mcp{};
+  /// Hears what runs write, while somebody watches: see watchers().
+  std::shared_ptr<const role<event_listener_actor>> watched{};
 
   mcp_actor servers() const { return mcp ? mcp->player() : mcp_actor{}; }
+  /// Null: nobody watches.
+  event_listener_actor watchers() const {
+    return watched ? watched->player() : event_listener_actor{};
+  }
 };
 
 } // namespace boyd

@@ -91,6 +91,20 @@ agent_slot slot_of(const schedule_rule& rule, const std::string& owner, const st
   return {std::nullopt, next ? std::optional{rule.due_at(owner, *next)} : std::nullopt};
 }
 
+/// Reasons 4 and 5.
+std::optional<hold> held_by_time(const config::kernel& kernel, const config::agent& agent,
+                                 const plan_input& in) {
+  const std::string& id = agent.agent_id;
+  if (const schedule_rule* rule = find(in.schedules, id)) {
+    const agent_slot slot = slot_of(*rule, kernel.kernel_id + "/" + id, id, in);
+    if (!slot.due)
+      return hold{"schedule", slot.next ? "next at " + format_rfc3339(*slot.next) : "no slot left"};
+  }
+  if (const auto next = cooled_at(agent, in); next > in.now)
+    return hold{"cooldown", "next at " + format_rfc3339(next)};
+  return std::nullopt;
+}
+
 /// Reasons 1 to 6: everything that is known without a wake check.
 std::optional<hold> held_back(const config::kernel& kernel, const config::agent& agent,
                               const plan_input& in) {
@@ -103,13 +117,8 @@ std::optional<hold> held_back(const config::kernel& kernel, const config::agent&
     return h;
   if (auto h = held_by_run(id, in))
     return h;
-  if (const schedule_rule* rule = find(in.schedules, id)) {
-    const agent_slot slot = slot_of(*rule, kernel.kernel_id + "/" + id, id, in);
-    if (!slot.due)
-      return hold{"schedule", slot.next ? "next at " + format_rfc3339(*slot.next) : "no slot left"};
-  }
-  if (const auto next = cooled_at(agent, in); next > in.now)
-    return hold{"cooldown", "next at " + format_rfc3339(next)};
+  if (auto h = in.only ? std::nullopt : held_by_time(kernel, agent, in))
+    return h;
   if (const std::string* spent = find(in.spent, id))
     return hold{"budget", *spent};
   return std::nullopt;
@@ -167,10 +176,26 @@ dispatch_spec make_spec(const config::kernel& kernel, const config::agent& agent
 void use_slot(plan_output& out, const config::kernel& kernel, const std::string& agent_id,
               const plan_input& in) {
   const schedule_rule* rule = find(in.schedules, agent_id);
-  if (!rule)
+  if (!rule || in.only)
     return;
   if (const auto slot = slot_of(*rule, kernel.kernel_id + "/" + agent_id, agent_id, in); slot.due)
     out.agent_slots[agent_id] = *slot.due;
+}
+
+/// The agent's prompt with its placeholders expanded, and with the message of a single run.
+result<std::string> prompt_of(const config::agent& agent, const plan_input& in,
+                              const placeholder_values& values, std::vector<section>& sections) {
+  const bool shrinks = !std::holds_alternative<config::script_executor>(agent.run);
+  const auto added = in.only && !in.only->message.empty() ? "\n\n" + in.only->message : "";
+  if (added.size() > limits::prompt_bytes)
+    return fail(errc::limit_exceeded,
+                "the message is longer than " + std::to_string(limits::prompt_bytes) + " bytes", {},
+                "put it into a file that the agent reads");
+  auto prompt = expand(agent.prompt, values, limits::prompt_bytes - added.size(),
+                       shrinks ? &sections : nullptr);
+  if (prompt)
+    *prompt += added;
+  return prompt;
 }
 
 } // namespace
@@ -191,17 +216,17 @@ plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
   if (values.time.empty())
     values.time = format_rfc3339(in.now);
   for (const config::agent& agent : kernel.agents) {
+    if (in.only && in.only->agent_id != agent.agent_id)
+      continue;
     auto held = held_back(kernel, agent, in);
-    if (!held) {
+    if (!held && !in.only) {
       held = held_by_wake(agent, in);
       if (held)
         use_slot(out, kernel, agent.agent_id, in);
     }
     if (!held) {
       std::vector<section> sections;
-      const bool shrinks = !std::holds_alternative<config::script_executor>(agent.run);
-      if (auto prompt =
-              expand(agent.prompt, values, limits::prompt_bytes, shrinks ? &sections : nullptr)) {
+      if (auto prompt = prompt_of(agent, in, values, sections)) {
         out.specs.push_back(make_spec(kernel, agent, in, std::move(*prompt)));
         out.specs.back().metadata_json = with_sections(agent.metadata_json, std::move(sections));
         use_slot(out, kernel, agent.agent_id, in);
@@ -233,6 +258,8 @@ std::optional<utc_time> ready_at(const config::kernel& kernel, const config::age
 
 std::vector<std::string> wake_candidates(const config::kernel& kernel, const plan_input& in) {
   std::vector<std::string> ids;
+  if (in.only)
+    return ids;
   for (const config::agent& agent : kernel.agents)
     if (agent.wake && !held_back(kernel, agent, in))
       ids.push_back(agent.agent_id);

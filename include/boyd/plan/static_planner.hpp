@@ -7,10 +7,12 @@
 #include "boyd/plan/expand.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
+#include "boyd/plan/single_run.hpp"
 #include "boyd/plan/wake.hpp"
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +37,12 @@ struct plan_input {
   /// Agents whose budget of the day (or the node's) is used up, and what a person reads of it.
   std::map<std::string, std::string> spent;
   std::function<std::string()> make_id; ///< dispatch ids (UUIDv7)
+  /// Only this agent is decided on, and of the reasons only 1, 2, 3, 6 and 8 hold it back.
+  std::optional<single_run> only;
 };
 
 struct plan_output {
-  std::vector<agent_decision> decisions; ///< one for every agent, in the order of configuration
+  std::vector<agent_decision> decisions; ///< of every agent, in the order of configuration
   std::vector<dispatch_spec> specs;      ///< priority descending, then order of configuration
   /// Slots of agents' own schedules that are used up by this plan; to be kept for the next.
   std::map<std::string, utc_time> agent_slots;
