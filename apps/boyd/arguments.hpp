@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace boyd::app {
 
@@ -33,28 +34,29 @@ struct arguments {
   bool verbose = false;
 
   // of single verbs
-  std::string id;               ///< of a dispatch, an approval or a call
-  std::string run;              ///< dispatches show --run
-  std::string agent;            ///< --agent, or the positional of why
-  std::string kernel;           ///< --kernel
-  std::string cycle;            ///< --cycle
-  std::string status;           ///< --status
-  std::string at;               ///< --at
-  std::string from;             ///< state diff FROM; init --from FILE; cost --from DAY
-  std::string to;               ///< state diff TO; cost --to DAY
-  std::string by;               ///< cost --by
-  std::string used_tokens{};    ///< cost release --used-tokens
-  std::string used_dollars{};   ///< cost release --used-dollars
-  std::string path;             ///< --path
-  std::string before;           ///< --before
-  std::string reason;           ///< --reason
-  std::string hash{};           ///< approvals approve|reject, tools trust --hash
-  std::string tool_arguments{}; ///< tools call TOOL ARGUMENTS
-  std::string shell;            ///< completion SHELL
-  std::string provider;         ///< doctor --provider
-  std::string model;            ///< doctor --model
-  std::string name;             ///< init --name
-  std::string schedule;         ///< init --schedule
+  std::string id;                     ///< of a dispatch, an approval or a call
+  std::string run;                    ///< dispatches show --run
+  std::string agent;                  ///< --agent, or the positional of why
+  std::string kernel;                 ///< --kernel
+  std::string cycle;                  ///< --cycle
+  std::string status;                 ///< --status
+  std::string at;                     ///< --at
+  std::string from;                   ///< state diff FROM; init --from FILE; cost --from DAY
+  std::string to;                     ///< state diff TO; cost --to DAY
+  std::string by;                     ///< cost --by
+  std::string used_tokens{};          ///< cost release --used-tokens
+  std::string used_dollars{};         ///< cost release --used-dollars
+  std::string path;                   ///< --path
+  std::string before;                 ///< --before
+  std::string reason;                 ///< --reason
+  std::string hash{};                 ///< approvals approve|reject, tools trust --hash
+  std::vector<std::string> message{}; ///< run AGENT MESSAGE…
+  std::string tool_arguments{};       ///< tools call TOOL ARGUMENTS
+  std::string shell;                  ///< completion SHELL
+  std::string provider;               ///< doctor --provider
+  std::string model;                  ///< doctor --model
+  std::string name;                   ///< init --name
+  std::string schedule;               ///< init --schedule
   std::size_t limit = 0;
   bool no_input = false;
   bool yes = false; ///< store begin --yes

@@ -167,6 +167,14 @@ void command_line::add_service_verbs() {
                      "boyd cycle --json");
   kernel_option(cycle);
   cycle->footer("Exit codes: 0 success, 3 partial success, 1 failed, 5 not admitted.");
+  auto* run = verb(app, "run",
+                   "Run one agent now, whatever its schedule, and show what it writes; with or "
+                   "without a node.",
+                   "boyd run daily-report \"only the last hour\"");
+  run->add_option("agent", args.agent, "Which agent")->required()->type_name("AGENT");
+  run->add_option("message", args.message, "Appended to its prompt")->type_name("MESSAGE");
+  kernel_option(run);
+  run->footer("Exit codes: 0 done; failed: that of its program, else 1; 5 not admitted.");
   auto* status = verb(app, "status", "The node at a glance; what needs attention comes first.",
                       "boyd status --watch");
   status->add_flag("--watch", args.watch, "Keep showing it until interrupted");

@@ -115,45 +115,26 @@ struct fixture : simulated_node {
 
 } // namespace
 
-TEST_CASE("a cycle that nothing delays goes to the store six times, and writes in five",
+TEST_CASE("a cycle that nothing delays goes to the store eight times, and writes in six",
           "[kernel]") {
   fixture f;
   f.cycle();
   const auto all = f.cycle();
-  REQUIRE(all.size() == 6);
+  REQUIRE(all.size() == 8);
   // The slot with its cycle, and what that is judged by.
   CHECK(std::holds_alternative<store::open_occurrence>(all[0].front()));
   CHECK(has<store::latest_per_agent>(all[0]));
   CHECK(has<store::list_pauses>(all[0]));
-  // The work with its claim.
   CHECK(has<store::enqueue_cycle>(all[1]));
-  CHECK(has<store::claim>(all[1]));
-  // The result, and the rows that the cycle is ended by.
-  CHECK(has<store::settle>(all[2]));
-  CHECK(asks_for_cycle(all[2].back()));
-  CHECK(std::ranges::all_of(all[3], store::is_question));
+  CHECK(has<store::claim>(all[2]));
+  CHECK(has<store::settle>(all[3]));
+  CHECK(asks_for_cycle(all[4].front()));
+  CHECK(std::ranges::all_of(all[5], store::is_question));
   // The record with what is to follow and the end of its slot, and that it has followed.
-  CHECK(has<store::finish_cycle>(all[4]));
-  CHECK(has<store::close_occurrence>(all[4]));
-  CHECK(has<store::put_fact>(all[4]));
-  CHECK(tells_effects(all[5]));
-}
-
-TEST_CASE("the kernel asks for rows that did not come with a settlement", "[kernel]") {
-  SECTION("of a cycle that has many") {
-    fixture f(20);
-    const auto all = f.cycle();
-    const auto asked = std::ranges::count_if(
-        all, [](const batch& b) { return b.size() == 1 && asks_for_cycle(b.front()); });
-    CHECK(asked > 0);
-  }
-  SECTION("of one whose news was lost") {
-    fixture f;
-    // Its listeners are the approvals, the pool and the kernel.
-    REQUIRE(faults::arm({{"queue.settled", faults::action::drop, 3}}, 1));
-    CHECK(f.cycle().size() > 6);
-    faults::disarm();
-  }
+  CHECK(has<store::finish_cycle>(all[6]));
+  CHECK(has<store::close_occurrence>(all[6]));
+  CHECK(has<store::put_fact>(all[6]));
+  CHECK(tells_effects(all[7]));
 }
 
 TEST_CASE("triggers of one millisecond have a slot each", "[kernel]") {

@@ -8,6 +8,7 @@ namespace boyd::app {
 int run_init(const arguments& args);
 int run_node(const arguments& args);
 int run_cycle(const arguments& args);
+int run_agent(const arguments& args); ///< run AGENT [MESSAGE…]
 int run_status(const arguments& args);
 int run_agents(const arguments& args);
 int run_actors(const arguments& args);     ///< ls, restart, unpark

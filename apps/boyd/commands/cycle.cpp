@@ -5,25 +5,17 @@
 #include "boyd/core/text.hpp"
 #include "boyd/ports/clock.hpp"
 #include "commands.hpp"
+#include "cycle_watch.hpp"
 #include "other_work.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <deque>
-#include <mutex>
 #include <utility>
 
 namespace boyd::app {
 
 namespace {
 
-/// A cycle has its own deadline; this only bounds the wait for it.
-constexpr milliseconds cycle_limit = std::chrono::hours{25};
-/// A kernel that is restarted in mid-cycle resumes the cycle; so often the question is repeated.
-constexpr int repeated_questions = 20;
-constexpr milliseconds question_pause = 500ms;
 /// A part that is just being started refuses, and an outage may be one of a moment; so long the
 /// trigger is repeated.
 constexpr milliseconds trigger_patience = 5s;
@@ -33,88 +25,10 @@ constexpr milliseconds trigger_pause = 250ms;
 constexpr int most_left_over = 64;
 /// Why the gate refuses while an admitted cycle has not begun yet (actors/kernel/admission.cpp).
 constexpr const char* about_to_begin = "a cycle is about to begin";
-/// What it says while a node drains (the same file).
-constexpr const char* shutting_down = "the node is shutting down";
 /// How the kernel marks what it has to tell of earlier cycles (actors/kernel/cycle_core.cpp).
 constexpr const char* told_late = "before this cycle: ";
 /// An error ends with what to do: it is not cut short of that.
 constexpr std::size_t error_characters = 2000;
-/// Events held back until their cycle is the one that is shown.
-constexpr std::size_t early_events = 1000;
-/// How much later than the record the last event may come.
-constexpr milliseconds last_event_limit = 2s;
-
-/// One line per event of one cycle on standard error. Events of others are held back: it may not be
-/// known yet that theirs is the next cycle to be shown.
-class progress {
- public:
-  explicit progress(terminal t) : terminal_(t) {}
-
-  void take(std::string_view line) {
-    auto event = json::parse(line, nullptr, false);
-    if (!event.is_object())
-      return;
-    const std::lock_guard lock(mutex_);
-    if (!cycle_id_.empty() && text_of(event, "cycle_id") == cycle_id_)
-      return show(event);
-    early_.push_back(std::move(event));
-    if (early_.size() > early_events)
-      early_.pop_front();
-  }
-
-  /// From now on this cycle's events are shown, those that came already first.
-  void follow(const std::string& cycle_id) {
-    const std::lock_guard lock(mutex_);
-    cycle_id_ = cycle_id;
-    ended_ = false;
-    for (auto& event : std::exchange(early_, {}))
-      if (text_of(event, "cycle_id") == cycle_id_)
-        show(event);
-      else
-        early_.push_back(std::move(event));
-  }
-
-  /// A line that is about no event.
-  void say(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    write("boyd: " + text + "\n");
-  }
-
-  /// Until the cycle's last event has been shown, at most `limit`: events come on a way of their
-  /// own, and may be later than the cycle's record.
-  void wait_for_end(milliseconds limit) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, limit, [&] { return ended_; });
-  }
-
- private:
-  static void write(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
-  void show(const json& event) {
-    const auto at = text_of(event, "at");
-    const auto agent = text_of(event, "agent_id");
-    const auto phase = text_of(event, "phase");
-    std::string text =
-        terminal_.paint(colour::faint, at.size() >= 19 ? at.substr(11, 8) + "Z" : at);
-    text += " " + terminal_.paint(colour::bold, phase);
-    if (!agent.empty())
-      text += " " + one_line(agent, 64);
-    if (auto said = text_of(event, "text"); !said.empty())
-      text += " " + one_line(said, 200);
-    write(text + "\n");
-    if (phase == "done") {
-      ended_ = true;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  terminal terminal_;
-  std::string cycle_id_;
-  std::deque<json> early_;
-  bool ended_ = false;
-};
 
 /// What went wrong after the cycle was recorded (a refused commit, say): the work stands, but not
 /// all of it is where it belongs.
@@ -181,16 +95,6 @@ void print_cycle(const json& cycle, const terminal& t) {
   print_others(cycle, t);
 }
 
-bool is_passing(const error& e) {
-  return e.code == errc::actor_down || e.code == errc::overloaded ||
-         e.code == errc::store_unavailable;
-}
-
-/// Nobody listens on the control socket any more, or the connection broke.
-bool is_gone(const error& e) {
-  return e.code == errc::not_found || e.code == errc::io_error;
-}
-
 /// The trigger's answer; a part that is being started is asked again.
 result<json> trigger(client& c, const std::string& kernel) {
   const json body{{"kernel", kernel}, {"trigger", "manual"}};
@@ -216,54 +120,13 @@ result<json> trigger(client& c, const std::string& kernel) {
   }
 }
 
-error stopped_error(const std::string& id) {
-  return {errc::actor_down, "the node stopped; the cycle is resumed by the next start",
-          "cycle " + id, "see: boyd status"};
-}
-
-/// The record of the cycle, when it is written. `cancelled`: this command was interrupted.
-result<std::string> await(client& c, const std::string& id, const std::string& kernel) {
-  for (int tries = 1;; ++tries) {
-    auto answer =
-        c.call(get("/api/v1/cycles/" + id, {{"kernel", kernel}, {"wait", "1"}}), cycle_limit);
-    if (!answer && c.online() && is_gone(answer.error()))
-      return fail(stopped_error(id));
-    auto body = answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
-    // The node says so while it shuts down; an interruption of this command is no answer.
-    if (answer && !body && body.error().code == errc::cancelled)
-      return fail(stopped_error(id));
-    if (body || !is_passing(body.error()) || tries >= repeated_questions ||
-        !c.pause(question_pause))
-      return body;
-  }
-}
-
-int refused(const json& answer, const arguments& args) {
-  const auto running = text_of(answer, "cycle_id");
-  const auto reason = text_of(answer, "reason");
-  const auto why =
-      args.kernel.empty() ? std::string("see: boyd why") : "see: boyd why --kernel " + args.kernel;
-  return report({errc::locked, "no cycle was started: " + reason,
-                 running.empty() ? "" : "cycle " + running,
-                 reason == shutting_down ? "wait until it has stopped, then try again" : why},
-                args.json);
-}
-
-int interrupted(const client& c, const std::string& id) {
-  const std::string text =
-      c.online() ? "boyd: interrupted; cycle " + id + " goes on in the node\n"
-                 : "boyd: interrupted; cycle " + id + " is resumed by the next start\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  return exit_code::failure;
-}
-
 /// Waits for a cycle that an earlier process left, then at most `late` for its last event; what is
 /// told of it: {cycle_id, status}.
 result<json> finish_left_over(client& c, const std::string& id, const std::string& kernel,
                               progress& shown, milliseconds late = last_event_limit) {
   shown.say("finishes the interrupted cycle " + id + " first");
   shown.follow(id);
-  const auto body = await(c, id, kernel);
+  const auto body = await_record(c, id, kernel);
   if (!body)
     return fail(body.error());
   shown.wait_for_end(late);
@@ -364,7 +227,7 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
       admitted.finished_first.push_back(std::move(*ended));
     }
   shown.follow(id);
-  return await(c, id, args.kernel);
+  return await_record(c, id, args.kernel);
 }
 
 /// Without a node: waits for what else this process runs, and puts it into `cycle`. False: it may
@@ -396,12 +259,12 @@ int run_one(client& c, const arguments& args, progress& shown) {
   if (!admitted->answer.value("admitted", false)) {
     json begun;
     finish_others(c, args, shown, begun);
-    return refused(admitted->answer, args);
+    return report_refusal(admitted->answer, args);
   }
   const auto id = text_of(admitted->answer, "cycle_id");
   auto body = await_in_turn(c, args, shown, *admitted);
   if (!body && body.error().code == errc::cancelled)
-    return interrupted(c, id);
+    return report_interruption(c, id);
   if (!body)
     return report(body.error(), args.json);
   auto cycle = json::parse(*body, nullptr, false);

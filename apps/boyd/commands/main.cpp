@@ -56,6 +56,7 @@ int run(const arguments& args) {
       {"init", run_init},
       {"node", run_node},
       {"cycle", run_cycle},
+      {"run", run_agent},
       {"status", run_status},
       {"agents", run_agents},
       {"actors", run_actors},
