@@ -198,8 +198,8 @@ struct kernel {
   int max_concurrent = 0; ///< permits of this kernel; 0: only the node's
   std::size_t max_cycle_history = limits::max_cycle_history;
   std::size_t recent_actions = limits::recent_actions;
-  milliseconds cycle_deadline = limits::cycle_deadline;
-  bool ends_with_slot = false; ///< a cycle is recorded when the next slot of the schedule is due
+  milliseconds cycle_deadline = limits::longest_cycle;
+  bool ends_with_slot = true; ///< a cycle is recorded when the next slot of the schedule is due
   planner plan;
   reducer reduce;
   std::string system_prompt;

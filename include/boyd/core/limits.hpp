@@ -33,8 +33,7 @@ inline constexpr std::size_t store_queue = 8192;
 inline constexpr std::size_t store_group = 512;
 
 // -- cycle (SPEC §3, §4) --
-inline constexpr milliseconds cycle_deadline = 1h;
-/// Of a cycle that ends with the next slot.
+/// Of a cycle that ends with the next slot of its schedule, at the latest.
 inline constexpr milliseconds longest_cycle = 30 * 24h;
 inline constexpr std::size_t max_cycle_history = 5;
 inline constexpr std::size_t history_cell_characters = 200;
