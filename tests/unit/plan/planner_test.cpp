@@ -323,4 +323,31 @@ TEST_CASE("every agent gets exactly one decision, and specs are those dispatched
   }));
 }
 
+TEST_CASE("a single run decides on its agent alone, outside of its schedule and cooldown") {
+  auto a = agent_of("a");
+  a.cooldown = 1h;
+  a.wake = config::wake_policy{};
+  const auto k = kernel_of({a, agent_of("b")});
+  auto in = input();
+  in.only = plan::single_run{"a", "with {STATE}"};
+  in.values.state = "a state";
+  in.last_dispatched_at["a"] = in.now - 1min;
+  in.wake["a"] = {plan::wake_kind::unchanged, "nothing new"};
+  CHECK(plan::wake_candidates(k, in).empty());
+  const auto out = plan_static(k, in);
+  REQUIRE(out.decisions.size() == 1);
+  REQUIRE(out.specs.size() == 1);
+  CHECK(out.specs[0].prompt == "do a at 2026-02-13T10:00:00Z\n\nwith {STATE}");
+  // A pause and a run that goes on hold it back as ever.
+  in.latest = {latest("a", dispatch_status::running)};
+  CHECK(reason_of(k, in) == "running");
+  in.latest.clear();
+  in.pauses = {{"", "a", "later", in.now}};
+  in.pauses[0].kernel_id = k.kernel_id;
+  CHECK(reason_of(k, in) == "paused");
+  in.pauses.clear();
+  in.only->message.assign(limits::prompt_bytes, 'x');
+  CHECK(reason_of(k, in) == "planner");
+}
+
 } // namespace boyd::planner_test

@@ -1,0 +1,92 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+#include "support/wait.hpp"
+
+#include <csignal>
+
+// `boyd run AGENT [MESSAGE]`, with and without a node.
+
+namespace boyd::run_test {
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const char* agents = R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: echo
+        prompt: "Say:"
+        schedule: "0 0 1 1 *"
+        wake: {inputs: [boyd.yaml]}
+        executor: {type: command, argv: [sh, -c, "cat; echo; echo to-stderr >&2; echo last"]}
+      - agent_id: bad
+        prompt: fail
+        executor: {type: command, argv: [sh, -c, "echo broken; exit 7"]}
+        retry: {max_attempts: 1}
+      - agent_id: slow
+        prompt: wait
+        executor: {type: command, argv: [sh, -c, "echo begun; until [ -e go ]; do sleep 0.05; done; echo ended"]}
+      - agent_id: off
+        prompt: none
+        enabled: false
+        executor: {type: command, argv: ["true"]}
+)";
+
+void check_runs(const home_of_boyd& home) {
+  const auto r = home.run({"run", "echo", "only", "the last hour"});
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(r.out == "Say:\n\nonly the last hour\nlast\n");
+  CHECK_THAT(r.err, Contains("to-stderr"));
+  const auto failed = home.run({"run", "bad"});
+  CHECK(failed.code == 7);
+  CHECK(failed.out == "broken\n");
+  const auto told = home.run({"--json", "run", "bad"});
+  CHECK(told.code == 7);
+  CHECK(told.json().at("schema") == "boyd.run/1");
+  CHECK(told.json().at("dispatch").at("agent_id") == "bad");
+  const auto off = home.run({"run", "off"});
+  CHECK(off.code == 1);
+  CHECK_THAT(off.err, Contains("was not run: disabled"));
+  const auto nobody = home.run({"run", "nobody"});
+  CHECK(nobody.code == 1);
+  CHECK_THAT(nobody.err, Contains("no such agent: nobody"));
+  CHECK(home.run({"run"}).code == 2);
+}
+
+} // namespace
+
+TEST_CASE("boyd run: without a node", "[e2e][run]") {
+  const home_of_boyd home(agents);
+  check_runs(home);
+  // Each was a cycle of one.
+  const auto cycles = home.run({"state", "log", "--json"}).json();
+  CHECK_FALSE(cycles.at("items").empty());
+}
+
+TEST_CASE("boyd run: with a node, and what it writes is shown as it is written", "[e2e][run]") {
+  const home_of_boyd home(agents);
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  check_runs(home);
+  program slow({boyd_binary(), "--home", home.path(), "run", "slow"});
+  REQUIRE(slow.wait_for_stdout("begun"));
+  // Another one does not wait for it.
+  CHECK(home.run({"run", "bad"}).code == 7);
+  // It is not run twice.
+  const auto twice = home.run({"run", "slow"});
+  CHECK(twice.code == 1);
+  CHECK_THAT(twice.err, Contains("was not run: running"));
+  write_file(home.file("kernel/default/go"), "");
+  const auto end = slow.finish();
+  CHECK(end.code == 0);
+  CHECK(end.out == "begun\nended\n");
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+} // namespace boyd::run_test
