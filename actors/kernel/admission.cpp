@@ -364,8 +364,11 @@ void resume_next(self_pointer self) {
   s.to_resume.pop_front();
   s.resuming = left_over.row.cycle_id;
   store_request request;
-  request.operations.emplace_back(
-      store::list_decisions{left_over.row.kernel_id, {}, left_over.row.cycle_id, {}, voices + 1});
+  request.operations.emplace_back(store::list_decisions{left_over.row.kernel_id,
+                                                        {},
+                                                        left_over.row.cycle_id,
+                                                        {},
+                                                        voices + s.settings->agents.size() + 1});
   request.operations.emplace_back(store::get_facts{trouble_scope(self)});
   ask<store_reply>(
       self, s.parts.store, std::move(request), [self, left_over](result<store_reply> r) {
@@ -382,12 +385,12 @@ void resume_next(self_pointer self) {
         st.resumed = true;
         st.becomes_latest = left_over.becomes_latest;
         // What a model answered stands there before anything is enqueued.
-        const bool enqueued =
-            std::ranges::any_of(*decisions, [](const store::list_decisions::row& each) {
-              return !plan::is_kernel_voice(each.decision.agent_id);
-            });
+        std::set<std::string> decided;
+        for (const auto& each : *decisions)
+          if (!plan::is_kernel_voice(each.decision.agent_id))
+            decided.insert(each.decision.agent_id);
         st.cycle =
-            cycle_core::resume(*st.settings, row, enqueued, (*troubles)[row.cycle_id], st.since);
+            cycle_core::resume(*st.settings, row, decided, (*troubles)[row.cycle_id], st.since);
         st.cycle->set_by_hand(left_over.by_hand);
         st.cycle->set_only(left_over.only);
         // Of an earlier process's time only the wall clock tells.

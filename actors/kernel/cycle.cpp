@@ -154,6 +154,21 @@ void take_orientation(self_pointer self, result<store_reply> r) {
   run_step(self);
 }
 
+/// Agents that waited for others of this cycle are planned by what stands now.
+void release(self_pointer self) {
+  ask<store_reply>(self, self->state.parts.store, orient_request(self),
+                   [self](result<store_reply> r) {
+                     auto seen = read_orientation(r);
+                     if (seen)
+                       if (auto spent = read_spent(self, *r, *seen); !spent)
+                         seen = fail(spent.error());
+                     if (!seen)
+                       return retry_step(self, seen.error());
+                     self->state.cycle->release(std::move(seen));
+                     run_step(self);
+                   });
+}
+
 void orient(self_pointer self) {
   ask<store_reply>(self, self->state.parts.store, orient_request(self),
                    [self](result<store_reply> r) { take_orientation(self, std::move(r)); });
@@ -366,7 +381,8 @@ void take_rows(self_pointer self, result<std::vector<dispatch>> rows, bool again
   s.problem.clear();
   announce_ends(self);
   // What is to be enqueued again is so by the next start.
-  if (s.finishing && s.cycle->step() == cycle_step::act)
+  const auto step = s.cycle->step();
+  if (s.finishing && (step == cycle_step::act || step == cycle_step::release))
     return write_final_block(self);
   if (s.cycle->step() != cycle_step::wait)
     return run_step(self);
@@ -465,6 +481,8 @@ void run_step(self_pointer self) {
     return decide(self);
   case cycle_step::act:
     return act(self);
+  case cycle_step::release:
+    return release(self);
   case cycle_step::wait:
     return ask_rows(self);
   default:

@@ -50,6 +50,7 @@ const char* phase_of(cycle_step s) noexcept {
   case cycle_step::decide:
     return "decide";
   case cycle_step::act:
+  case cycle_step::release:
   case cycle_step::wait:
     return "act";
   case cycle_step::done:
@@ -81,12 +82,20 @@ cycle_core::cycle_core(const config::kernel& kernel, std::string cycle_id, std::
   by_hand_ = slot.trigger != plan::schedule_trigger;
 }
 
-cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
-                              const std::string& trouble, utc_time since) {
+cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& row,
+                              const std::set<std::string>& decided, const std::string& trouble,
+                              utc_time since) {
   cycle_core core(kernel, since);
   core.record_ = row;
   const bool recorded = row.status != cycle_status::running;
-  core.step_ = enqueued || recorded ? cycle_step::wait : cycle_step::perceive;
+  core.step_ = !decided.empty() || recorded ? cycle_step::wait : cycle_step::perceive;
+  for (const auto& agent : kernel.agents)
+    if (core.step_ == cycle_step::wait && !recorded && !agent.after.agents.empty() &&
+        !decided.contains(agent.agent_id))
+      core.held_.push_back({&agent, {agent.agent_id, true, {}, {}}, agent.priority});
+  core.goes_on_ = !core.held_.empty();
+  if (core.goes_on_)
+    core.step_ = cycle_step::perceive;
   if (!trouble.empty())
     core.take_trouble(trouble);
   return core;
@@ -166,19 +175,30 @@ void cycle_core::orient(result<orientation> r, std::optional<plan::quiet_now> qu
   input_.cycle_id = record_.cycle_id;
   input_.now = now;
   input_.values.time = format_rfc3339(now);
-  input_.values.recent_results = plan::render_recent_results(r->recent);
-  input_.latest = std::move(r->latest);
-  input_.pauses = std::move(r->pauses);
+  take_orientation(*r);
   input_.quiet = std::move(quiet);
   input_.schedules = std::move(schedules);
   input_.agent_slots = plan::read_agent_slots(r->agent_slots);
-  input_.spent = std::move(r->spent);
   input_.since = since_;
   input_.make_id = std::move(make_id);
   for (const auto& d : input_.latest)
     input_.last_dispatched_at[d.agent_id] = d.created_at;
   wake_candidates_ = plan::wake_candidates(*kernel_, input_);
-  step_ = wake_candidates_.empty() ? cycle_step::decide : cycle_step::wake;
+  if (wake_candidates_.empty())
+    oriented();
+  else
+    step_ = cycle_step::wake;
+}
+
+void cycle_core::take_orientation(orientation& r) {
+  input_.values.recent_results = plan::render_recent_results(r.recent);
+  input_.latest = std::move(r.latest);
+  input_.pauses = std::move(r.pauses);
+  input_.spent = std::move(r.spent);
+}
+
+void cycle_core::oriented() {
+  step_ = goes_on_ ? cycle_step::wait : cycle_step::decide;
 }
 
 void cycle_core::wake(result<wake_results> r) {
@@ -190,7 +210,7 @@ void cycle_core::wake(result<wake_results> r) {
   for (const auto& id : wake_candidates_)
     if (input_.wake.find(id) == input_.wake.end())
       input_.wake[id] = {plan::wake_kind::error, r ? "no answer" : to_string(r.error())};
-  step_ = cycle_step::decide;
+  oriented();
 }
 
 void cycle_core::decide(result<plan::plan_output> r) {
@@ -207,7 +227,99 @@ void cycle_core::decide(result<plan::plan_output> r) {
   }
   if (cancel_requested_)
     empty_plan();
+  else
+    hold_back();
   step_ = cycle_step::act;
+}
+
+void cycle_core::hold_back() {
+  std::set<std::string> taking_part;
+  for (const auto& d : plan_.decisions)
+    if (d.dispatched)
+      taking_part.insert(d.agent_id);
+  for (const auto& agent : kernel_->agents) {
+    const auto takes_part = [&](const std::string& id) { return taking_part.contains(id); };
+    if (!takes_part(agent.agent_id) || std::ranges::none_of(agent.after.agents, takes_part))
+      continue;
+    const auto decision =
+        std::ranges::find(plan_.decisions, agent.agent_id, &agent_decision::agent_id);
+    const auto spec = std::ranges::find(plan_.specs, agent.agent_id, &dispatch_spec::agent_id);
+    if (decision == plan_.decisions.end() || spec == plan_.specs.end())
+      continue;
+    held_agent held{&agent, std::move(*decision), spec->priority};
+    if (auto slot = plan_.agent_slots.extract(agent.agent_id))
+      held.slot = slot.mapped();
+    held_.push_back(std::move(held));
+    plan_.decisions.erase(decision);
+    plan_.specs.erase(spec);
+  }
+}
+
+std::optional<agent_decision> cycle_core::decision_on(const held_agent& held) const {
+  const auto skip = [&](const char* reason, std::string why) {
+    return agent_decision{held.decision.agent_id, false, reason, std::move(why)};
+  };
+  if (cancel_requested_)
+    return skip("planner", "the cycle was cancelled by the next slot");
+  std::string waits;
+  std::string not_done;
+  for (const auto& id : held.agent->after.agents) {
+    const auto row = std::ranges::find(rows_, id, &dispatch::agent_id);
+    const bool is_held = std::ranges::any_of(
+        held_, [&](const held_agent& other) { return other.decision.agent_id == id; });
+    if (is_held || (row != rows_.end() && !is_final(row->status)))
+      waits = id;
+    else if (not_run_.contains(id))
+      not_done = id + " was skipped";
+    else if (row != rows_.end() && row->status != dispatch_status::done)
+      not_done = id + " is " + std::string(name_of(row->status));
+  }
+  if (held.agent->after.need_success && !not_done.empty())
+    return skip("after", not_done);
+  if (!waits.empty() && overdue_)
+    return skip("after", waits + " had not ended when the cycle was recorded");
+  return waits.empty() ? std::optional(held.decision) : std::nullopt;
+}
+
+bool cycle_core::can_release() const {
+  return std::ranges::any_of(held_,
+                             [this](const auto& held) { return decision_on(held).has_value(); });
+}
+
+void cycle_core::release(result<orientation> r) {
+  if (!r)
+    return;
+  take_orientation(*r);
+  const auto all = plan::plan_static(*kernel_, input_);
+  plan_ = {};
+  // One that is skipped may be what another one waits for.
+  for (auto it = held_.begin(); it != held_.end();) {
+    auto decision = decision_on(*it);
+    if (!decision) {
+      ++it;
+      continue;
+    }
+    const auto held = std::move(*it);
+    held_.erase(it);
+    it = held_.begin();
+    const auto spec =
+        std::ranges::find(all.specs, held.decision.agent_id, &dispatch_spec::agent_id);
+    const auto now =
+        std::ranges::find(all.decisions, held.decision.agent_id, &agent_decision::agent_id);
+    // A pause, say, that came meanwhile.
+    if (decision->dispatched && spec == all.specs.end() && now != all.decisions.end())
+      *decision = *now;
+    if (decision->dispatched && spec != all.specs.end()) {
+      plan_.specs.push_back(*spec);
+      plan_.specs.back().priority = held.priority;
+      if (held.slot)
+        plan_.agent_slots[held.decision.agent_id] = *held.slot;
+    } else {
+      not_run_.insert(held.decision.agent_id);
+    }
+    plan_.decisions.push_back(std::move(*decision));
+  }
+  step_ = plan_.decisions.empty() ? cycle_step::wait : cycle_step::act;
 }
 
 void cycle_core::empty_plan() {
@@ -255,6 +367,11 @@ void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_ti
   auto missing = recorded || cancel_requested_ ? std::vector<dispatch_spec>{} : without_row();
   if (!missing.empty() && !overdue && !unwatched_)
     return enqueue_again(std::move(missing));
+  overdue_ = overdue;
+  if (!recorded && can_release()) {
+    step_ = cycle_step::release;
+    return;
+  }
   if (!recorded && !overdue && !unfinished().empty())
     return;
   if (!recorded) {

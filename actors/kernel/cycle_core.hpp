@@ -29,6 +29,7 @@ enum class cycle_step : std::uint8_t {
   wake,     ///< `wake:` checks (librarian)
   decide,   ///< the plan (planner)
   act,      ///< enqueue in one transaction (store)
+  release,  ///< agents that waited for others: latest and recent dispatches, pauses again (store)
   wait,     ///< until every dispatch is final, or the deadline
   gather,   ///< what ended late of earlier cycles (store)
   reduce,   ///< a model's words for the outcomes, where one is asked (planner)
@@ -64,11 +65,12 @@ class cycle_core {
   cycle_core(const config::kernel& kernel, std::string cycle_id, std::string node_id,
              const occurrence& slot, utc_time since, utc_time now);
 
-  /// A cycle that an earlier life left open: it goes on where it was. `enqueued`: its decisions
-  /// stand in the store, and with them `trouble`, the earlier life's `trouble()` (or nothing). One
-  /// whose row is final already lacks only what follows the row.
-  static cycle_core resume(const config::kernel& kernel, const cycle_record& row, bool enqueued,
-                           const std::string& trouble, utc_time since);
+  /// A cycle that an earlier life left open: it goes on where it was. `decided`: the agents whose
+  /// decisions stand in the store, and with them `trouble`, the earlier life's `trouble()` (or
+  /// nothing). One whose row is final already lacks only what follows the row.
+  static cycle_core resume(const config::kernel& kernel, const cycle_record& row,
+                           const std::set<std::string>& decided, const std::string& trouble,
+                           utc_time since);
 
   cycle_step step() const { return step_; }
   const std::string& id() const { return record_.cycle_id; }
@@ -89,8 +91,11 @@ class cycle_core {
   void wake(result<wake_results> r);
   void decide(result<plan::plan_output> r);
   void act(const result<void>& r, cycle_time at);
-  /// The cycle's rows as they are; goes on to record when all are final or `overdue`, and back to
-  /// act when rows that were enqueued are gone. `kept`: for so long a row stays that is final.
+  /// The agents that waited for others go on to act, or to their reason why not.
+  void release(result<orientation> r);
+  /// The cycle's rows as they are; goes on to record when all are final or `overdue`, to release
+  /// when agents that waited for others need not any longer, and back to act when rows that were
+  /// enqueued are gone. `kept`: for so long a row stays that is final.
   void wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at,
             milliseconds kept = limits::retention);
   /// `late`: what ended of earlier cycles since the latest record; `more`: not all of it.
@@ -143,8 +148,24 @@ class cycle_core {
   cycle_record snapshot(cycle_time at) const;
 
  private:
+  /// An agent of the plan that waits for others (`after`).
+  struct held_agent {
+    const config::agent* agent = nullptr;
+    agent_decision decision; ///< of the plan
+    int priority = 0;        ///< of the plan
+    std::optional<utc_time> slot{};
+  };
+
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
+  void take_orientation(orientation& r);
+  /// Behind orient and wake: to the plan, or back to the agents of a resumed cycle.
+  void oriented();
+  /// Agents that wait for others of the plan are planned when these have ended.
+  void hold_back();
+  /// What an agent that waits can do now; empty: nothing yet.
+  std::optional<agent_decision> decision_on(const held_agent& held) const;
+  bool can_release() const;
   std::vector<graph::edge> edges() const;
   /// With a model's words where there are any.
   std::vector<state::action_line> outcomes() const;
@@ -167,6 +188,8 @@ class cycle_core {
   gathered_context context_;
   std::vector<std::string> wake_candidates_;
   plan::plan_output plan_;
+  std::vector<held_agent> held_;  ///< in the order of the configuration
+  std::set<std::string> not_run_; ///< agents that waited and were skipped
   std::vector<dispatch> rows_;
   /// Agents whose rows had not ended when they were seen last, and are not in the store any more.
   std::set<std::string> gone_;
@@ -175,6 +198,8 @@ class cycle_core {
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
   bool broken_ = false;                 ///< the cycle itself broke (status error)
+  bool overdue_ = false;                ///< when it saw the rows
+  bool goes_on_ = false;                ///< resumed: its plan was made, but for the held agents
   bool judged_ = false;                 ///< in this life
   bool is_small_ = false;               ///< the record has no texts any more
   std::optional<cycle_time> looked_at_; ///< when it saw the rows, or enqueued them

@@ -44,6 +44,33 @@ std::vector<finding> tidy(std::vector<finding> all, const std::vector<std::strin
   return all;
 }
 
+/// `after: [a, b]` is short for `after: {agents: [a, b]}`.
+void write_after_out(tree& root) {
+  const auto items_of = [](tree* parent, std::string_view key) -> std::vector<tree>* {
+    auto* list = parent == nullptr ? nullptr : parent->find(key);
+    return list != nullptr && list->kind == tree::kind_t::sequence ? &list->items : nullptr;
+  };
+  auto* kernels = items_of(&root, "kernels");
+  if (kernels == nullptr) {
+    return;
+  }
+  for (auto& kernel : *kernels) {
+    auto* agents = items_of(&kernel, "agents");
+    for (std::size_t i = 0; agents != nullptr && i < agents->size(); ++i) {
+      auto* after = (*agents)[i].find("after");
+      if (after == nullptr || after->kind != tree::kind_t::sequence) {
+        continue;
+      }
+      tree whole;
+      whole.kind = tree::kind_t::map;
+      whole.at = after->at;
+      whole.keys.push_back({"agents", after->at});
+      whole.items.push_back(std::move(*after));
+      *after = std::move(whole);
+    }
+  }
+}
+
 } // namespace
 
 const tree* tree::find(std::string_view key) const noexcept {
@@ -85,6 +112,7 @@ load_result build(const std::string& path, parsed source, const environment_look
   p.files = files;
   p.parse = parse;
   expand(p, root, environment, unset);
+  write_after_out(root);
   apply_presets(p, root, environment);
   validate(p, root);
   check_meaning(p, root, zones);

@@ -4,7 +4,10 @@
 #include "schema.hpp"
 
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace boyd::config {
 namespace {
@@ -42,11 +45,66 @@ class combination_checks {
         for (std::size_t j = 0; j < agents->items.size(); ++j) {
           agent(child_path(key + ".agents", j), agents->items[j]);
         }
+        order_of(key + ".agents", *agents);
       }
     }
   }
 
  private:
+  /// Who waits for whom in a cycle: agents that are not there, and circles.
+  void order_of(const std::string& path, const tree& agents) {
+    std::map<std::string, std::vector<std::string>> waits_for;
+    for (const auto& agent : agents.items) {
+      if (const auto* id = agent.find("agent_id")) {
+        waits_for[id->text];
+      }
+    }
+    for (std::size_t i = 0; i < agents.items.size(); ++i) {
+      const auto* id = agents.items[i].find("agent_id");
+      const auto* after = agents.items[i].find("after");
+      const auto* named = id == nullptr || after == nullptr ? nullptr : list(after, "agents");
+      const auto where = child_path(child_path(path, i), "after");
+      for (std::size_t j = 0; named != nullptr && j < named->items.size(); ++j) {
+        const auto& other = named->items[j];
+        if (!waits_for.contains(other.text)) {
+          p_.report(other.at, child_path(where + ".agents", j),
+                    "no agent of this kernel has the id " + shown(other),
+                    "an agent_id of the same kernel");
+          continue;
+        }
+        // Each is added when all before it are known to be in order.
+        if (reaches(waits_for, other.text, id->text)) {
+          p_.report(other.at, child_path(where + ".agents", j),
+                    id->text + " would wait for itself, by way of " + shown(other),
+                    "an order without a circle");
+          continue;
+        }
+        waits_for[id->text].push_back(other.text);
+      }
+    }
+  }
+
+  /// Whether `from` is `to`, or waits for it. Without circles, so that it ends.
+  static bool reaches(const std::map<std::string, std::vector<std::string>>& waits_for,
+                      const std::string& from, const std::string& to) {
+    std::set<std::string> seen;
+    std::vector<std::string> next{from};
+    while (!next.empty()) {
+      const auto at = std::move(next.back());
+      next.pop_back();
+      if (at == to) {
+        return true;
+      }
+      if (!seen.insert(at).second) {
+        continue;
+      }
+      if (const auto it = waits_for.find(at); it != waits_for.end()) {
+        next.insert(next.end(), it->second.begin(), it->second.end());
+      }
+    }
+    return false;
+  }
+
   static const tree* list(const tree* parent, std::string_view key) {
     const auto* found = parent->find(key);
     return found != nullptr && found->kind == tree::kind_t::sequence ? found : nullptr;

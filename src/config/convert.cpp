@@ -166,6 +166,9 @@ class converter {
     if (const auto* wake = t.find("wake")) {
       out.wake = wake_of(*wake);
     }
+    if (const auto* after = t.find("after")) {
+      out.after = {texts(*after, "agents"), text(*after, "when") == "success"};
+    }
     if (text(get(t, "executor"), "type") == "chat") {
       out.tools = texts(t, "tools");
       out.mcp_json = flag(t, "mcp_json");

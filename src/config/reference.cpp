@@ -48,6 +48,7 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"retry", "retry"},
     {"requirement", "require[]"},
     {"wake", "wake"},
+    {"after", "after"},
     {"fault", "faults[]"},
 });
 

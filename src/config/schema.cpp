@@ -247,7 +247,8 @@ std::string describe(const schema_json_t& given) {
   if (rule.contains("x-kind") && rule.at("x-kind") != "metadata") {
     return describe_text(rule, rule.at("x-kind").get<std::string>());
   }
-  const auto type = rule.value("type", std::string("object"));
+  const auto kind = rule.find("type");
+  const auto type = kind != rule.end() && kind->is_string() ? kind->get<std::string>() : "object";
   if (type == "integer" || type == "number") {
     return (type == "integer" ? "an integer from " : "a number from ") + rule.at("minimum").dump() +
            " to " + rule.at("maximum").dump();

@@ -252,8 +252,8 @@ TEST_CASE("cycle: resumed where the last life left it") {
   left.cycle_id = "c1";
   left.kernel_id = "default";
   left.started_at = t0;
-  CHECK(cycle_core::resume(k, left, false, {}, t0).step() == cycle_step::perceive);
-  auto c = cycle_core::resume(k, left, true, {}, t0);
+  CHECK(cycle_core::resume(k, left, {}, {}, t0).step() == cycle_step::perceive);
+  auto c = cycle_core::resume(k, left, {"a"}, {}, t0);
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0 + 2s, 2s});
   CHECK(c.record().duration_ms == 2000);
@@ -270,7 +270,7 @@ TEST_CASE("case 20 failover-loses-last-second: what nobody can enqueue again is 
                                    row("b", dispatch_status::pending)};
   const std::vector<dispatch> one{row("a", dispatch_status::done)};
   // A resumed cycle has its rows alone.
-  auto resumed = cycle_core::resume(k, left, true, {}, t0);
+  auto resumed = cycle_core::resume(k, left, {"a"}, {}, t0);
   resumed.wait(both, false, {t0, 0s});
   REQUIRE(resumed.step() == cycle_step::wait);
   resumed.wait(one, false, {t0 + 1s, 1s});
@@ -284,7 +284,7 @@ TEST_CASE("case 20 failover-loses-last-second: what nobody can enqueue again is 
   twice.wait(one, false, {t0 + 1s, 1s});
   CHECK(twice.record().status == cycle_status::error);
   // One that came back is not.
-  auto back = cycle_core::resume(k, left, true, {}, t0);
+  auto back = cycle_core::resume(k, left, {"a"}, {}, t0);
   for (const auto& rows : {both, std::vector<dispatch>{row("a", dispatch_status::pending)}, both})
     back.wait(rows, false, {t0, 0s});
   back.wait(std::vector<dispatch>{row("a", dispatch_status::done), row("b", dispatch_status::done)},
@@ -301,7 +301,7 @@ TEST_CASE("cycle: one whose row stands is only recorded to its end") {
   left.status = cycle_status::partial_success;
   left.dispatched = 1;
   // Even a kernel without agents, and so without decisions, is not run again.
-  auto c = cycle_core::resume(k, left, false, {}, t0);
+  auto c = cycle_core::resume(k, left, {}, {}, t0);
   CHECK(c.step() == cycle_step::wait);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::running)}, false, {t0 + 2s, 2s});
   CHECK(c.step() == cycle_step::gather);
@@ -328,7 +328,7 @@ TEST_CASE("cycle: what went wrong before the decisions survives a crash after th
   left.cycle_id = "c1";
   left.kernel_id = "default";
   left.started_at = t0;
-  auto resumed = cycle_core::resume(k, left, true, kept, t0);
+  auto resumed = cycle_core::resume(k, left, {"a"}, kept, t0);
   resumed.carry({});
   CHECK(resumed.trouble_is_kept());
   resumed.wait(std::vector<dispatch>{}, false, {t0 + 1s, 1s});
@@ -336,7 +336,7 @@ TEST_CASE("cycle: what went wrong before the decisions survives a crash after th
   for (const char* part : {"told by the cycle before", "no state", "no plan"})
     CHECK(resumed.record().error.find(part) != std::string::npos);
 
-  auto torn = cycle_core::resume(k, left, true, kept.substr(0, 9), t0);
+  auto torn = cycle_core::resume(k, left, {"a"}, kept.substr(0, 9), t0);
   torn.wait(std::vector<dispatch>{}, false, {t0 + 1s, 1s});
   CHECK(torn.record().error.find("cannot be read") != std::string::npos);
 }

@@ -413,7 +413,7 @@ TEST_CASE("cycle: a model words the outcomes before they are rendered", "[llm]")
   d.outcome.summary = "fine";
   cycle_record row;
   row.cycle_id = "c1";
-  auto c = cycle_core::resume(k, row, true, {}, {});
+  auto c = cycle_core::resume(k, row, {"a"}, {}, {});
   c.wait(std::vector<dispatch>{d}, false, {});
   c.gather({});
   REQUIRE(c.step() == cycle_step::reduce);
@@ -425,7 +425,7 @@ TEST_CASE("cycle: a model words the outcomes before they are rendered", "[llm]")
   CHECK(history.outcomes.front().text == "Well done.");
   CHECK(c.problems().empty());
   // Without it the rules do, and nothing is missing.
-  auto without = cycle_core::resume(k, row, true, {}, {});
+  auto without = cycle_core::resume(k, row, {"a"}, {}, {});
   without.wait(std::vector<dispatch>{d}, false, {});
   without.gather({});
   without.reduce(fail(errc::timed_out, "no answer"));

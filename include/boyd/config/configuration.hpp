@@ -125,6 +125,14 @@ struct sense {
   bool operator==(const sense&) const = default;
 };
 
+/// Agents of the same cycle that one waits for.
+struct predecessors {
+  std::vector<std::string> agents; ///< empty: it waits for nobody
+  bool need_success = true;        ///< it is skipped when one of them is not done
+
+  bool operator==(const predecessors&) const = default;
+};
+
 struct agent {
   std::string agent_id;
   std::string prompt;
@@ -139,6 +147,7 @@ struct agent {
   std::optional<schedule> when; ///< an agent may run less often than its kernel
   std::vector<requirement> require;
   std::optional<wake_policy> wake;
+  predecessors after;
   std::vector<std::string> tools; ///< names or patterns (mcp__files__*) that a chat may use
   bool mcp_json = false; ///< servers of .mcp.json in its workspace, once a person trusts them
   action_policy policy;

@@ -49,8 +49,8 @@ struct cycle_record {
 struct agent_decision {
   std::string agent_id;
   bool dispatched = false;
-  /// disabled | running | cooldown | schedule | budget | paused | planner | no_change; empty when
-  /// dispatched.
+  /// disabled | running | cooldown | schedule | budget | paused | planner | no_change | after;
+  /// empty when dispatched.
   std::string reason;
   std::string detail; ///< free text, e.g. "next at 2026-02-13T11:00:00Z"
 
