@@ -49,8 +49,8 @@ struct kernel_status : message {
   std::optional<cycle_record> latest;
 };
 
-/// Progress for people who watch: one line per step or agent; in the phase `output` whole lines that
-/// a run has written.
+/// Progress for people who watch: one line per step or agent; in the phase `output` whole lines
+/// that a run has written.
 struct cycle_event : message {
   std::string kernel_id;
   std::string cycle_id;

@@ -125,12 +125,14 @@ struct tool_command {
   std::optional<steady_time> unreported{}; ///< ended, as its runner says, since then
 };
 
-using executor_impl = executor_actor::extend<
-    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<figures_told>,
-    caf::reacts_to<output_written>, caf::reacts_to<run_tick>, caf::reacts_to<place_answer>, caf::reacts_to<model_call_ended>,
-    caf::reacts_to<talk_again>, caf::reacts_to<tool_command_ended>,
-    caf::reacts_to<tool_command_overdue>, caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
-    caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
+using executor_impl =
+    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
+                           caf::reacts_to<figures_told>, caf::reacts_to<output_written>,
+                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
+                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
+                           caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
+                           caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
+                           caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.
@@ -151,7 +153,7 @@ struct executor_state {
   std::map<exec::run_index, process_handle> processes;
   std::map<exec::run_index, steady_time> unreported; ///< ended, as their runner says, since then
   std::map<exec::timer_kind, steady_time> timers;
-  std::optional<steady_time> tick_at; ///< the next one; what comes before it is void
+  std::optional<steady_time> tick_at;      ///< the next one; what comes before it is void
   std::shared_ptr<exec::live_output> live; ///< null: what the run writes is not shown
   bool over = false;
   /// run_tool::over of its calls.

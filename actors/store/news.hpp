@@ -30,7 +30,7 @@ class queue_news {
   void has_more_work();
 
   std::size_t rows_ = 0; ///< enqueued
-  bool work_ = false; ///< beside what `queued_` tells, which is then empty
+  bool work_ = false;    ///< beside what `queued_` tells, which is then empty
   std::vector<queued_work> queued_;
   std::vector<std::string> settled_;
   std::vector<dispatches_settled::refused_claim> refused_;

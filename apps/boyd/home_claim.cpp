@@ -40,8 +40,8 @@ std::string home_claim::machine() const {
 error home_claim::refusal(const std::string& owner, const std::string& why) const {
   return {errc::invalid_configuration, "node " + o_.node_id + " lives in " + owner + ": " + why,
           o_.home,
-          "if this home is a copy, give it an id of its own: rm " + home_layout(o_.home).node_id() + " " +
-              path() + "; if the other home is gone for good: boyd store begin"};
+          "if this home is a copy, give it an id of its own: rm " + home_layout(o_.home).node_id() +
+              " " + path() + "; if the other home is gone for good: boyd store begin"};
 }
 
 bool home_claim::stands_at(const std::string& home) const {

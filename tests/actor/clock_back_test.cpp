@@ -171,6 +171,8 @@ TEST_CASE("case 23 clock-step: a time that comes again cancels nothing for slots
   lone_node n;
   n.schedule();
   n.kernel().when.overlap = config::overlap_policy::cancel;
+  n.kernel().cycle_deadline = 1h;
+  n.kernel().ends_with_slot = false;
   n.kernel().agents.front().timeout = 30min;
   n.start();
   n.actors.advance(10min);

@@ -54,6 +54,8 @@ struct fixture : simulated_node {
       return p;
     });
     kernel().when.expression = schedule;
+    kernel().cycle_deadline = 1h;
+    kernel().ends_with_slot = false;
     kernel().heartbeat_url = heartbeat;
     auto& agent = kernel().agents.emplace_back();
     agent.agent_id = "agent";

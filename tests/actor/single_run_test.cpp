@@ -65,7 +65,7 @@ TEST_CASE("boyd run: one agent runs, with its message, whatever its cooldown", "
 
 TEST_CASE("boyd run: it begins behind the cycle that runs, which makes way for it", "[kernel]") {
   two_agents n;
-  n.processes->define("agent", sim::sim_program{.duration = 10min});
+  n.processes->define("agent", sim::sim_program{.duration = 5min});
   n.start();
   const auto first = n.run("agent");
   const auto second = n.run("other");
@@ -78,7 +78,7 @@ TEST_CASE("boyd run: it begins behind the cycle that runs, which makes way for i
   const auto third = n.run("agent");
   n.actors.advance(5s);
   CHECK(n.rows_of(third.at("cycle_id")).empty());
-  n.actors.advance(11min);
+  n.actors.advance(6min);
   CHECK(n.rows_of(first.at("cycle_id")).front().status == dispatch_status::done);
 }
 
@@ -113,7 +113,8 @@ TEST_CASE("boyd run: a pause refuses it, and it keeps no place", "[kernel]") {
 TEST_CASE("a single run is read as it was written", "[plan]") {
   const plan::single_run run{"agent", "a \"message\"\nof two lines"};
   CHECK(plan::read_single_run(plan::text_of(run)) == run);
-  for (const auto* text : {"", "{}", "[]", "{\"agent\": 1, \"message\": \"\"}", "{\"agent\": \"a\""})
+  for (const auto* text :
+       {"", "{}", "[]", "{\"agent\": 1, \"message\": \"\"}", "{\"agent\": \"a\""})
     CHECK_FALSE(plan::read_single_run(text));
 }
 

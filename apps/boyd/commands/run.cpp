@@ -81,9 +81,10 @@ class one_run {
     for (const auto& a : rows_of(cycle, "agents"))
       if (text_of(a, "agent_id") == args_.agent)
         return await_dispatch(text_of(a, "dispatch_id"));
+    auto why = why_not(cycle);
     shown_.wait_for_end(last_event_limit);
     client_.close();
-    return report(why_not(cycle), args_.json);
+    return report(std::move(why), args_.json);
   }
 
   /// The reason of the cycle's decision.

@@ -543,7 +543,7 @@ const std::vector<migration>& migrations() {
                                           {11, "cycles by number", cycles_by_number},
                                           {12, "store id", store_id},
                                           {13, "releases of spend", releases},
-                                           {14, "effects", effects}};
+                                          {14, "effects", effects}};
   return all;
 }
 

@@ -1,5 +1,5 @@
-#include "boyd/faults/points.hpp"
 #include "boyd/exec/sandbox.hpp"
+#include "boyd/faults/points.hpp"
 #include "harness.hpp"
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
