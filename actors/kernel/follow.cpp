@@ -125,7 +125,7 @@ void stop_history(self_pointer self, const pass_ptr& p, const effect& e, const c
     if (each.kind == effect_kind::history && each.behind.empty())
       untried.push_back(each.number);
   for (const auto number : untried)
-    s.effects.failed(number, "the commits of earlier cycles come first");
+    s.effects.failed(number, "git committer: the commits of earlier cycles come first");
   end_history(self, p);
 }
 
