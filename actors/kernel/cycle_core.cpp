@@ -457,18 +457,8 @@ void cycle_core::judge(cycle_time at, const char* cut_short) {
 
 void cycle_core::give_up(const error& why, cycle_time at) {
   problem(phase_of(step_), why);
-  if (step_ == cycle_step::record && std::exchange(is_small_, true)) {
-    step_ = cycle_step::done;
-    return;
-  }
-  if (step_ == cycle_step::record) {
-    record_.agents.clear();
-    record_.failed_agents.clear();
-    broken_ = true;
-    record_.status = status_of(record_.dispatched, record_.succeeded, broken_);
-    record_.error = "the database refused the record of this cycle; the log has the reason";
-    return;
-  }
+  if (step_ == cycle_step::record)
+    return shorten_record();
   if (step_ == cycle_step::gather) {
     step_ = cycle_step::record;
     return;
@@ -481,6 +471,27 @@ void cycle_core::give_up(const error& why, cycle_time at) {
     judged_ = true;
   }
   step_ = cycle_step::gather;
+}
+
+void cycle_core::shorten_record() {
+  switch (form_) {
+  case record_form::whole:
+    form_ = record_form::alone;
+    record_.error += (record_.error.empty() ? "" : "; ") + problems_.back();
+    return;
+  case record_form::alone:
+    form_ = record_form::bare;
+    record_.agents.clear();
+    record_.failed_agents.clear();
+    broken_ = true;
+    record_.status = status_of(record_.dispatched, record_.succeeded, broken_);
+    record_.error = "the database refused the record of this cycle; the log has the reason";
+    return;
+  case record_form::bare:
+    is_unrecorded_ = true;
+    step_ = cycle_step::done;
+    return;
+  }
 }
 
 void cycle_core::gather(std::vector<dispatch> late, bool more) {
@@ -526,7 +537,7 @@ std::vector<effects::effect> cycle_core::effects() const {
   e.edges.clear();
   e.status = record_.status;
   e.ended = record_.finished_at.value_or(record_.started_at);
-  if (!is_small_)
+  if (form_ != record_form::bare)
     e.outcomes = outcomes();
   all.push_back(std::move(e));
   return all;

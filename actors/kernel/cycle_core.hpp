@@ -38,6 +38,13 @@ enum class cycle_step : std::uint8_t {
   done,
 };
 
+/// How much of a record is written; less after each refusal by the database.
+enum class record_form : std::uint8_t {
+  whole, ///< the row, what follows it, and the end of its slot
+  alone, ///< the row: what follows is tried without being kept, the slot is ended apart
+  bare,  ///< the same without its texts
+};
+
 /// The phase of SPEC §3 that a step belongs to.
 const char* phase_of(cycle_step s) noexcept;
 
@@ -105,7 +112,8 @@ class cycle_core {
   void followed();
 
   /// The store refuses what the current step asks of it, and would again: the cycle goes on to its
-  /// record, as broken; from a record that is refused to a smaller one, and from that to its end.
+  /// record, as broken; from a record that is refused to a smaller one, and from the smallest to
+  /// its end.
   void give_up(const error& why, cycle_time at);
 
   /// What was wrong on the way; for the record and the log.
@@ -129,8 +137,9 @@ class cycle_core {
   const plan::plan_output& plan() const { return plan_; }
   const std::vector<dispatch>& rows() const { return rows_; }
   const cycle_record& record() const { return record_; }
-  /// The database has refused the record as it was: it is the row alone now.
-  bool is_small() const { return is_small_; }
+  record_form form() const { return form_; }
+  /// The database has refused each form of the record.
+  bool is_unrecorded() const { return is_unrecorded_; }
   /// What follows the record.
   std::vector<effects::effect> effects() const;
   /// What a model is asked to word; empty: there is nothing to ask.
@@ -158,6 +167,7 @@ class cycle_core {
 
   cycle_core(const config::kernel& kernel, utc_time since);
   void problem(const char* where, const error& e);
+  void shorten_record();
   void take_orientation(orientation& r);
   /// Behind orient and wake: to the plan, or back to the agents of a resumed cycle.
   void oriented();
@@ -197,11 +207,12 @@ class cycle_core {
   std::map<std::string, std::string> worded_; ///< by dispatch_id
   std::vector<std::string> problems_;
   std::vector<std::string> carried_;
-  bool broken_ = false;                 ///< the cycle itself broke (status error)
-  bool overdue_ = false;                ///< when it saw the rows
-  bool goes_on_ = false;                ///< resumed: its plan was made, but for the held agents
-  bool judged_ = false;                 ///< in this life
-  bool is_small_ = false;               ///< the record has no texts any more
+  bool broken_ = false;  ///< the cycle itself broke (status error)
+  bool overdue_ = false; ///< when it saw the rows
+  bool goes_on_ = false; ///< resumed: its plan was made, but for the held agents
+  bool judged_ = false;  ///< in this life
+  record_form form_ = record_form::whole;
+  bool is_unrecorded_ = false;
   std::optional<cycle_time> looked_at_; ///< when it saw the rows, or enqueued them
   bool unwatched_ = false;              ///< the rows, for longer than what is final is kept
   bool trouble_is_kept_ = false;

@@ -135,7 +135,7 @@ void record(self_pointer self) {
       store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
   std::map<std::string, std::string> changes;
   // Where the database has refused all of it, the row goes alone, and what follows is tried now.
-  if (!s.cycle->is_small()) {
+  if (s.cycle->form() == record_form::whole) {
     request.operations.emplace_back(end_of_slot(record));
     if (s.cycle->trouble_is_kept())
       request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
@@ -292,7 +292,7 @@ void cycle_done(self_pointer self) {
   // Of a record that the database refused.
   for (auto& untold : s.cycle->untold())
     s.carried.push_back(std::move(untold));
-  if (s.cycle->is_small())
+  if (s.cycle->form() != record_form::whole)
     ask_store(self, s.parts.store, end_of_slot(record), [record](const result<store::ok>& r) {
       if (!r)
         spdlog::error("kernel {}: the slot of cycle {} stays open: {}", record.kernel_id,
@@ -307,6 +307,9 @@ void cycle_done(self_pointer self) {
   s.ended.push_back(told_of(self, record));
   if (s.finishing)
     answer_waiters(self, s.ended.back());
+  // Nothing follows what is not recorded: nobody else would answer.
+  else if (s.cycle->is_unrecorded())
+    answer_recorded(self);
   s.cycle.reset();
   s.resumed = false;
   s.problem.clear();

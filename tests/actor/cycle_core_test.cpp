@@ -144,17 +144,23 @@ TEST_CASE("cycle: what follows it has its outcomes, and its edges once for each 
   CHECK(all[1].outcomes[0].text == "broke");
 }
 
-TEST_CASE("cycle: a record that the database refuses goes without its texts, then not at all") {
+TEST_CASE("cycle: a record that is refused goes alone, then without its texts, then not at all") {
   const auto k = kernel_of({"a"});
   auto c = waiting(k);
   c.wait(std::vector<dispatch>{row("a", dispatch_status::done)}, false, {t0, 0s});
   c.gather({});
   c.give_up(broken("trigger"), {t0, 0s});
   CHECK(c.step() == cycle_step::record);
-  CHECK(c.is_small());
+  CHECK(c.form() == record_form::alone);
+  CHECK(c.record().status == cycle_status::success);
+  CHECK(c.record().error.find("trigger") != std::string::npos);
+  c.give_up(broken("trigger"), {t0, 0s});
+  CHECK(c.form() == record_form::bare);
   CHECK(c.record().agents.empty());
+  CHECK_FALSE(c.is_unrecorded());
   c.give_up(broken("trigger"), {t0, 0s});
   CHECK(c.step() == cycle_step::done);
+  CHECK(c.is_unrecorded());
   CHECK_FALSE(c.untold().empty());
 }
 
