@@ -35,6 +35,8 @@ struct awaited_cycle : message {
   /// Its dispatches as it was judged by them, when it has just ended, all were final and nothing
   /// was left untold; nothing: the store is to be asked.
   std::optional<std::vector<dispatch>> rows;
+  /// What follows the record and is late, as the kernel knows it: the store may not have been told.
+  std::vector<std::string> problems{};
 };
 
 struct kernel_query : message {};

@@ -51,7 +51,9 @@ json cycle_json(const cycle_record& c, const std::vector<dispatch>& rows) {
   return body;
 }
 
-void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
+/// `known`: problems that the store may not have been told.
+void reply_cycle(const exchange_ptr& x, const cycle_record& c,
+                 const std::vector<std::string>& known = {}) {
   store::list_dispatches op;
   op.kernel_id = c.kernel_id;
   op.cycle_id = c.cycle_id;
@@ -60,13 +62,18 @@ void reply_cycle(const exchange_ptr& x, const cycle_record& c) {
   request.operations.emplace_back(std::move(op));
   request.operations.emplace_back(
       store::get_facts{effects::scope_of(c.kernel_id, x->self->state.parts.context->node_id)});
-  ask<store_reply>(
-      x->self, x->self->state.parts.store, std::move(request), [x, c](result<store_reply> r) {
-        const auto rows = r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());
-        auto body = cycle_json(c, rows ? *rows : std::vector<dispatch>{});
-        body["problems"] = problems_of(c, r);
-        x->reply("cycle", std::move(body));
-      });
+  ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
+                   [x, c, known](result<store_reply> r) {
+                     const auto rows =
+                         r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());
+                     auto body = cycle_json(c, rows ? *rows : std::vector<dispatch>{});
+                     auto problems = problems_of(c, r);
+                     for (const auto& each : known)
+                       if (std::ranges::find(problems, json(each)) == problems.end())
+                         problems.push_back(each);
+                     body["problems"] = std::move(problems);
+                     x->reply("cycle", std::move(body));
+                   });
 }
 
 void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::string& id) {
@@ -198,7 +205,7 @@ void show_cycle(exchange_ptr x, const std::string& id) {
         if (!r)
           return x->fail_with(r.error());
         if (!r->rows)
-          return reply_cycle(x, r->record);
+          return reply_cycle(x, r->record, r->problems);
         auto body = cycle_json(r->record, *r->rows);
         body["problems"] = json::array();
         x->reply("cycle", std::move(body));

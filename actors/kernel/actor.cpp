@@ -92,26 +92,29 @@ bool is_to_end(const kernel_state& s, const std::string& id) {
 /// One that is neither under way nor the latest: its row tells.
 void await_in_store(self_pointer self, const std::string& id, awaited_promise promise) {
   const auto& kernel_id = self->state.settings->kernel_id;
-  ask_store(self, self->state.parts.store, store::list_cycles{kernel_id, true, 1, id},
-            [self, id, promise](result<std::vector<cycle_record>> rows) mutable {
-              auto& s = self->state;
-              if (!rows)
-                return answer<awaited_cycle>(promise, fail(rows.error()));
-              const bool ended = !rows->empty() && rows->front().status != cycle_status::running;
-              if (is_to_end(s, id))
-                s.waiters[id].push_back(promise);
-              else if (ended)
-                answer<awaited_cycle>(promise, awaited_cycle{{}, std::move(rows->front()), {}});
-              else if (rows->empty())
-                answer<awaited_cycle>(promise, fail(errc::not_found, "no such cycle: " + id, {},
-                                                    "see: boyd state log"));
-              else
-                answer<awaited_cycle>(promise,
-                                      fail(errc::conflict,
-                                           "cycle " + id + " is not this node's to end: node " +
-                                               rows->front().node_id + " runs it",
-                                           {}, "ask without wait=1, again until it has ended"));
-            });
+  ask_store(
+      self, self->state.parts.store, store::list_cycles{kernel_id, true, 1, id},
+      [self, id, promise](result<std::vector<cycle_record>> rows) mutable {
+        auto& s = self->state;
+        if (!rows)
+          return answer<awaited_cycle>(promise, fail(rows.error()));
+        const bool ended = !rows->empty() && rows->front().status != cycle_status::running;
+        if (is_to_end(s, id))
+          s.waiters[id].push_back(promise);
+        else if (ended)
+          answer<awaited_cycle>(promise, awaited_cycle{{},
+                                                       std::move(rows->front()),
+                                                       {},
+                                                       effects::behind_of(s.effects.open(), id)});
+        else if (rows->empty())
+          answer<awaited_cycle>(
+              promise, fail(errc::not_found, "no such cycle: " + id, {}, "see: boyd state log"));
+        else
+          answer<awaited_cycle>(promise, fail(errc::conflict,
+                                              "cycle " + id + " is not this node's to end: node " +
+                                                  rows->front().node_id + " runs it",
+                                              {}, "ask without wait=1, again until it has ended"));
+      });
 }
 
 caf::typed_response_promise<result<finish_reply>> finish(self_pointer self) {
@@ -135,7 +138,8 @@ void await(self_pointer self, const std::string& id, awaited_promise promise) {
   if (!s.loaded || is_to_end(s, id))
     s.waiters[id].push_back(std::move(promise));
   else if (s.latest && s.latest->cycle_id == id)
-    answer<awaited_cycle>(promise, awaited_cycle{{}, *s.latest, {}});
+    answer<awaited_cycle>(
+        promise, awaited_cycle{{}, *s.latest, {}, effects::behind_of(s.effects.open(), id)});
   else
     await_in_store(self, id, std::move(promise));
 }

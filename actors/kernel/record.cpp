@@ -207,10 +207,10 @@ void answer_waiters(self_pointer self, const awaited_cycle& ended) {
 awaited_cycle told_of(self_pointer self, const cycle_record& record) {
   const auto& s = self->state;
   const auto ended = [](const dispatch& d) { return is_final(d.status); };
+  auto problems = effects::behind_of(s.effects.open(), record.cycle_id);
   const bool whole = s.waiters.contains(record.cycle_id) &&
-                     std::ranges::all_of(s.cycle->rows(), ended) &&
-                     effects::behind_of(s.effects.open(), record.cycle_id).empty();
-  return {{}, record, whole ? std::optional(s.cycle->rows()) : std::nullopt};
+                     std::ranges::all_of(s.cycle->rows(), ended) && problems.empty();
+  return {{}, record, whole ? std::optional(s.cycle->rows()) : std::nullopt, std::move(problems)};
 }
 
 } // namespace

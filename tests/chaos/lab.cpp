@@ -68,7 +68,7 @@ test_settings settings_for(const std::string& store, int lease_s, bool scheduled
   t.node =
       "max_concurrent: 8, drain_grace: 5s, store: \"" + store + "\", " + lease_settings(lease_s);
   t.kernel = std::string("schedule: \"") + (scheduled ? "@every 1s" : "0 0 1 1 *") +
-             "\"; max_cycle_history: 20; overlap: skip; misfire: run_once";
+             "\"; max_cycle_history: 20; overlap: skip; misfire: run_once; cycle_deadline: 1h";
   const std::string retry = "retry: {max_attempts: 50, base: 10ms, cap: 200ms}; timeout: 60s";
   for (std::size_t i = 0; i < quick_agents; ++i)
     t.agents.push_back({"quick-" + std::to_string(i), quick, retry});
