@@ -31,8 +31,10 @@ struct pass {
   std::vector<cycle_record> rows;           ///< recorded cycles, newest first
   std::map<std::string, std::string> heads; ///< of the graph, by the cycle whose edges it ends with
   bool edges_tried = false;
-  std::function<void()> after_edges; ///< a commit waits for its cycle's edges
-  std::string shown;                 ///< the cycle that STATE.md was made to show
+  /// A commit waits for its cycle's edges. It is handed the pass, which it must not hold: it would
+  /// hold itself.
+  std::function<void(const std::shared_ptr<pass>&)> after_edges;
+  std::string shown; ///< the cycle that STATE.md was made to show
   std::function<void()> then;
 };
 
@@ -52,7 +54,7 @@ void note_failure(self_pointer self, const effect& e, const char* where, const e
 void edges_done(const pass_ptr& p) {
   p->edges_tried = true;
   if (auto waiting = std::exchange(p->after_edges, nullptr))
-    waiting();
+    waiting(p);
 }
 
 /// The recorder will never take them: they must not stand before the others.
@@ -102,7 +104,7 @@ void end_history(self_pointer self, const pass_ptr& p) {
   const auto end = [self, p] {
     if (p->edges_tried)
       return end_pass(self, p);
-    p->after_edges = [self, p] { end_pass(self, p); };
+    p->after_edges = [self](const pass_ptr& same) { end_pass(self, same); };
   };
   auto& s = self->state;
   const bool shows_newest = p->rows.empty() || p->shown == p->rows.front().cycle_id ||
@@ -184,7 +186,7 @@ void take_commit(self_pointer self, const pass_ptr& p, const effect& e,
 
 void commit(self_pointer self, const pass_ptr& p, const effect& e) {
   if (!p->edges_tried) {
-    p->after_edges = [self, p, e] { commit(self, p, e); };
+    p->after_edges = [self, e](const pass_ptr& same) { commit(self, same, e); };
     return;
   }
   auto& s = self->state;
