@@ -389,10 +389,9 @@ void resume_next(self_pointer self) {
         for (const auto& each : *decisions)
           if (!plan::is_kernel_voice(each.decision.agent_id))
             decided.insert(each.decision.agent_id);
-        st.cycle =
-            cycle_core::resume(*st.settings, row, decided, (*troubles)[row.cycle_id], st.since);
+        st.cycle = cycle_core::resume(*st.settings, row, decided, (*troubles)[row.cycle_id],
+                                      st.since, left_over.only);
         st.cycle->set_by_hand(left_over.by_hand);
-        st.cycle->set_only(left_over.only);
         // Of an earlier process's time only the wall clock tells.
         st.cycle_since = st.parts.context->ports.clock->steady() -
                          std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},

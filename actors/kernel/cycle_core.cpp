@@ -84,15 +84,16 @@ cycle_core::cycle_core(const config::kernel& kernel, std::string cycle_id, std::
 
 cycle_core cycle_core::resume(const config::kernel& kernel, const cycle_record& row,
                               const std::set<std::string>& decided, const std::string& trouble,
-                              utc_time since) {
+                              utc_time since, std::optional<plan::single_run> only) {
   cycle_core core(kernel, since);
   core.record_ = row;
   const bool recorded = row.status != cycle_status::running;
   core.step_ = !decided.empty() || recorded ? cycle_step::wait : cycle_step::perceive;
+  const bool may_hold = core.step_ == cycle_step::wait && !recorded && !only;
   for (const auto& agent : kernel.agents)
-    if (core.step_ == cycle_step::wait && !recorded && !agent.after.agents.empty() &&
-        !decided.contains(agent.agent_id))
+    if (may_hold && !agent.after.agents.empty() && !decided.contains(agent.agent_id))
       core.held_.push_back({&agent, {agent.agent_id, true, {}, {}}, agent.priority});
+  core.set_only(std::move(only));
   core.goes_on_ = !core.held_.empty();
   if (core.goes_on_)
     core.step_ = cycle_step::perceive;

@@ -74,10 +74,11 @@ class cycle_core {
 
   /// A cycle that an earlier life left open: it goes on where it was. `decided`: the agents whose
   /// decisions stand in the store, and with them `trouble`, the earlier life's `trouble()` (or
-  /// nothing). One whose row is final already lacks only what follows the row.
+  /// nothing). One whose row is final already lacks only what follows the row. `only`: it is the
+  /// cycle of one agent.
   static cycle_core resume(const config::kernel& kernel, const cycle_record& row,
                            const std::set<std::string>& decided, const std::string& trouble,
-                           utc_time since);
+                           utc_time since, std::optional<plan::single_run> only = {});
 
   cycle_step step() const { return step_; }
   const std::string& id() const { return record_.cycle_id; }

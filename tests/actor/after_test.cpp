@@ -126,4 +126,23 @@ TEST_CASE("after: a node that ends in between goes on where it was", "[kernel]")
   CHECK(n.database->all_cycles().size() == 1);
 }
 
+TEST_CASE("after: a run of one agent that a restart cuts brings no other with it", "[kernel]") {
+  pipeline n;
+  n.processes->define("build", sim::sim_program{.duration = 20s});
+  n.start();
+  api_request order;
+  order.method = "POST";
+  order.path = "/api/v1/agents/build/run";
+  auto asked = n.actors.ask<api_response>(n.root, order);
+  n.actors.advance(5s);
+  REQUIRE(asked.ok());
+  REQUIRE(n.row("build") != nullptr);
+  n.stop();
+  n.start();
+  n.actors.advance(2min);
+  CHECK(n.row("build")->status == dispatch_status::done);
+  CHECK(n.row("test") == nullptr);
+  CHECK(n.row("report") == nullptr);
+}
+
 } // namespace boyd::after_test
