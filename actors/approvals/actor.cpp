@@ -45,15 +45,14 @@ struct notice_due : message {
   std::uint64_t number = 0;
 };
 
-struct notice_overdue : message {
+struct notice_look : message {
   std::uint64_t number = 0;
-  int tries = 0;
 };
 
 using approvals_impl =
     approvals_actor::extend<caf::reacts_to<room_tick>, caf::reacts_to<sweep_tick>,
                             caf::reacts_to<notice_ended>, caf::reacts_to<notice_due>,
-                            caf::reacts_to<notice_overdue>, caf::reacts_to<late_order>>;
+                            caf::reacts_to<notice_look>, caf::reacts_to<late_order>>;
 
 /// The clock is not looked at more often.
 constexpr milliseconds least_look = 100ms;
@@ -163,13 +162,18 @@ void withdraw(self_pointer self, effect::withdraw& e) {
             });
 }
 
+void look(self_pointer self, std::uint64_t number) {
+  if (const auto next = self->state.told->look(number))
+    self->delayed_send(self, *next, notice_look{{}, number});
+}
+
 void notify(self_pointer self, const store::approval& row) {
   auto& s = self->state;
   sweep_in(self, sweep_every);
   spdlog::info("approvals: agent {}/{} asks for {}: boyd approvals show {}", row.matter.kernel_id,
                row.matter.agent_id, row.matter.tool, row.approval_id);
   for (const auto number : s.told->begin(row, s.configuration))
-    self->delayed_send(self, notice_limit, notice_overdue{{}, number, s.told->tries(number)});
+    look(self, number);
 }
 
 void perform_one(self_pointer self, any_effect& any) {
@@ -403,10 +407,9 @@ approvals_impl::behavior_type approvals_behavior(self_pointer self, node_context
       [self](notice_ended& m) { on_notice(self, m); },
       [self](notice_due& m) {
         self->state.told->again(m.number);
-        self->delayed_send(self, notice_limit,
-                           notice_overdue{{}, m.number, self->state.told->tries(m.number)});
+        look(self, m.number);
       },
-      [self](notice_overdue& m) { self->state.told->on_overdue(m.number, m.tries); },
+      [self](notice_look& m) { look(self, m.number); },
       [](late_order& m) { m.carry_out(); },
   };
 }

@@ -4,11 +4,11 @@
 #include "boyd/config/redact.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/faults/points.hpp"
+#include "boyd/ports/clock.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <csignal>
 #include <memory>
 #include <utility>
 
@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::size_t answer_bytes = 64u << 10;
 constexpr milliseconds connect_limit = 10s;
-
-std::string describe_exit(const process_exit& e) {
-  if (!e.started)
-    return e.start_error;
-  if (e.signal != 0)
-    return "ended by signal " + std::to_string(e.signal);
-  return e.exit_code == 0 ? std::string() : "exit code " + std::to_string(e.exit_code);
-}
 
 } // namespace
 
@@ -50,8 +42,6 @@ notices::~notices() {
   for (const auto& [number, n] : all_) {
     if (n.call)
       context_->ports.http->cancel(*n.call);
-    if (n.process)
-      context_->ports.processes->signal(*n.process, SIGKILL);
   }
 }
 
@@ -116,22 +106,20 @@ void notices::run(std::uint64_t number, one& n) {
   auto environment = exec::build_environment({}, who, context_->environment);
   if (!environment)
     return ended_(number, to_string(environment.error()));
-  process_spec spec;
-  spec.argv = n.configuration->notices.command;
-  spec.cwd = n.configuration->notices.command_cwd;
-  spec.environment = std::move(*environment);
-  spec.input = n.json + "\n";
-  process_events events;
-  events.on_output = [](output_stream, std::string_view) {
-    // what it says is nobody's business
-  };
-  events.on_exit = [number, ended = ended_](const process_exit& e) {
-    ended(number, describe_exit(e));
-  };
-  auto handle = context_->ports.processes->start(std::move(spec), std::move(events));
-  if (!handle)
-    return ended_(number, to_string(handle.error()));
-  n.process = *handle;
+  program_order order;
+  order.timeout = notice_limit;
+  order.grace = 0ms;
+  order.spec.argv = n.configuration->notices.command;
+  order.spec.cwd = n.configuration->notices.command_cwd;
+  order.spec.environment = std::move(*environment);
+  order.spec.input = n.json + "\n";
+  n.process = std::make_unique<program>(context_->ports.processes, std::move(order),
+                                        context_->ports.clock->steady(),
+                                        [number, ended = ended_](const process_exit& e) {
+                                          program_outcome end;
+                                          end.exit = e;
+                                          ended(number, problem_of(end));
+                                        });
 }
 
 std::optional<milliseconds> notices::on_end(std::uint64_t number, const std::string& why) {
@@ -158,15 +146,15 @@ void notices::again(std::uint64_t number) {
     start(number, it->second);
 }
 
-void notices::on_overdue(std::uint64_t number, int tries) {
+std::optional<milliseconds> notices::look(std::uint64_t number) {
   const auto it = all_.find(number);
-  if (it != all_.end() && it->second.tries == tries && it->second.process)
-    context_->ports.processes->signal(*it->second.process, SIGKILL);
-}
-
-int notices::tries(std::uint64_t number) const {
-  const auto it = all_.find(number);
-  return it == all_.end() ? 0 : it->second.tries;
+  if (it == all_.end() || !it->second.process)
+    return std::nullopt;
+  const auto next = it->second.process->look(context_->ports.clock->steady());
+  if (next)
+    return *next;
+  ended_(number, next.error().what);
+  return std::nullopt;
 }
 
 } // namespace boyd::approving

@@ -1,14 +1,15 @@
 #pragma once
 
+#include "actors/program/program.hpp"
 #include "actors/support/node_context.hpp"
 #include "boyd/ports/approval_operations.hpp"
 #include "boyd/ports/http_client.hpp"
-#include "boyd/ports/process_runner.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -43,10 +44,8 @@ class notices {
   /// What to do after an attempt: nothing when it is over, else when to try again.
   std::optional<milliseconds> on_end(std::uint64_t number, const std::string& why);
   void again(std::uint64_t number);
-  /// The attempt has had its time.
-  void on_overdue(std::uint64_t number, int tries);
-  /// Of the attempt that runs.
-  int tries(std::uint64_t number) const;
+  /// Looks after an attempt's program. Returns when to look again; nothing: no more.
+  std::optional<milliseconds> look(std::uint64_t number);
 
   std::uint64_t sent() const { return sent_; }
   std::uint64_t failed() const { return failed_; }
@@ -60,7 +59,7 @@ class notices {
     std::string json;
     int tries = 0;
     std::optional<http_handle> call;
-    std::optional<process_handle> process;
+    std::unique_ptr<program> process;
   };
 
   void start(std::uint64_t number, one& n);

@@ -159,31 +159,26 @@ void arm_tick(self_pointer self) {
 void stat_file(self_pointer self, const std::string& path) {
   ask<workspace_reply>(self, self->state.order.services.workspace,
                        workspace_request{{}, inspect_files{{path}}},
-                       [self](result<workspace_reply> r) {
-                         auto& shared = *self->state.attempt;
+                       [self](const result<workspace_reply>& r) {
                          result<file_info> info = fail(errc::bug, "no answer for the file");
                          if (!r)
                            info = fail(r.error());
                          else if (!r->files.empty())
                            info = r->files.front();
-                         std::unique_lock lock(shared.mutex);
-                         auto effects = shared.core.on_file_info(info, now_of(self));
-                         lock.unlock();
-                         perform(self, std::move(effects));
+                         step(self, [&](exec::attempt_core& core, steady_time now) {
+                           return core.on_file_info(info, now);
+                         });
                        });
 }
 
 void read_file(self_pointer self, const exec::effect::read_file& what) {
   ask<workspace_reply>(self, self->state.order.services.workspace,
                        workspace_request{{}, read_text_file{what.path, what.max_bytes}},
-                       [self](result<workspace_reply> r) {
-                         auto& shared = *self->state.attempt;
-                         result<std::string> text =
-                             r ? result<std::string>(r->text) : fail(r.error());
-                         std::unique_lock lock(shared.mutex);
-                         auto effects = shared.core.on_file_text(text, now_of(self));
-                         lock.unlock();
-                         perform(self, std::move(effects));
+                       [self](const result<workspace_reply>& r) {
+                         const auto text = r ? result<std::string>(r->text) : fail(r.error());
+                         step(self, [&](exec::attempt_core& core, steady_time now) {
+                           return core.on_file_text(text, now);
+                         });
                        });
 }
 
@@ -240,7 +235,6 @@ void on_tick(self_pointer self) {
     return;
   s.tick_at.reset();
   look_for_lost_ends(self);
-  look_for_lost_command(self, report_patience);
   std::vector<exec::timer_kind> due;
   for (const auto& [kind, at] : s.timers)
     if (at <= now_of(self))
@@ -291,13 +285,34 @@ exec::cancel_reason reason_of(cancel_cause cause) {
 
 void begin_attempt(self_pointer self, exec::attempt_options options) {
   auto& s = self->state;
+  const bool talks = std::holds_alternative<exec::conversation>(options.work);
   s.attempt = std::make_shared<shared_attempt>(std::move(options));
+  if (talks)
+    open_line(self);
   // Nothing is started that nobody wants any more: its lease may be lost.
   if (s.cancelled_early)
     return step(self, [&](exec::attempt_core& core, steady_time now) {
       return core.cancel(reason_of(*s.cancelled_early), now);
     });
   step(self, [](exec::attempt_core& core, steady_time now) { return core.begin(now); });
+}
+
+result<void> add_checks(self_pointer self, exec::attempt_options& options,
+                        const config::command_executor& surroundings,
+                        const std::function<result<void>(process_spec&)>& confine) {
+  const auto& s = self->state;
+  for (const auto& r : s.order.agent->require) {
+    if (r.kind != config::requirement::kind_t::command)
+      continue;
+    auto check = exec::build_check(r.argv, surroundings, identity_of(s.order, s.session_id),
+                                   s.order.context->environment);
+    if (!check)
+      return fail(check.error());
+    if (auto confined = confine(*check); !confined)
+      return confined;
+    options.checks.push_back(std::move(*check));
+  }
+  return {};
 }
 
 namespace {
@@ -329,16 +344,8 @@ void begin_command(self_pointer self, const config::command_executor& command) {
   options.context = level;
   options.exit_classes = command.exit_classes;
   options.base_directory = plan->process.cwd;
-  for (const auto& r : s.order.agent->require) {
-    if (r.kind != config::requirement::kind_t::command)
-      continue;
-    auto check = exec::build_check(r.argv, command, who, s.order.context->environment);
-    if (!check)
-      return finish_unstarted(self, check.error(), failure_class::environment);
-    if (auto confined = confine(*check); !confined)
-      return finish_unstarted(self, confined.error(), failure_class::environment);
-    options.checks.push_back(std::move(*check));
-  }
+  if (auto added = add_checks(self, options, command, confine); !added)
+    return finish_unstarted(self, added.error(), failure_class::environment);
   begin_program(self, std::move(*plan), std::move(options));
 }
 
@@ -426,7 +433,8 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
           begin_script(self, std::get<config::script_executor>(run));
       },
       [self](process_ended& m) {
-        note_program(self, m.exit);
+        if (m.exit.started)
+          self->state.any_started = true;
         self->state.processes.erase(m.run);
         step(self, [&](exec::attempt_core& core, steady_time now) {
           return core.on_exit(m.run, m.exit, now);
@@ -437,11 +445,11 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       },
       [self](output_written&) { show_output(self, false); },
       [self](run_tick&) { on_tick(self); },
-      [self](place_answer& m) { on_place(self, m); },
-      [self](model_call_ended& m) { on_call_ended(self, m); },
-      [self](talk_again& m) { on_talk_again(self, m); },
-      [self](tool_command_ended& m) { on_tool_command_ended(self, m); },
-      [self](tool_command_overdue& m) { on_tool_command_overdue(self, m); },
+      [self](place_answer& m) { self->state.calls.on_place(m); },
+      [self](conversing::call_returned& m) { self->state.calls.on_returned(m); },
+      [self](conversing::call_again& m) { self->state.calls.on_again(m); },
+      [self](program_ended& m) { on_command_ended(self, m); },
+      [self](program_look& m) { on_command_look(self, m); },
       [self](tree_made& m) { on_tree_made(self, m); },
       [self](tree_closed& m) { on_tree_closed(self, m); },
       [self](approval_answer& m) { on_approval_answer(self, m); },

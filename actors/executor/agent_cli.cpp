@@ -163,16 +163,8 @@ void start_program(self_pointer self) {
       cli.denials_fail, cli.startup_timeout.value_or(cli.adapter.startup_timeout),
       s.order.agent->budget.run};
   options.wall_budget = s.order.agent->budget.run.wall;
-  for (const auto& r : s.order.agent->require) {
-    if (r.kind != config::requirement::kind_t::command)
-      continue;
-    auto check = exec::build_check(r.argv, checks, who, s.order.context->environment);
-    if (!check)
-      return finish_unstarted(self, check.error(), failure_class::environment);
-    if (auto confined = confine(*check); !confined)
-      return finish_unstarted(self, confined.error(), failure_class::environment);
-    options.checks.push_back(std::move(*check));
-  }
+  if (auto added = add_checks(self, options, checks, confine); !added)
+    return finish_unstarted(self, added.error(), failure_class::environment);
   begin_program(self, std::move(*plan), std::move(options));
 }
 
@@ -240,13 +232,9 @@ void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
   if (!o.output.empty() && o.output.back() != '\n')
     o.output += '\n';
   o.output += text;
-  if (o.usage_json.ends_with('}'))
-    o.usage_json.insert(
-        o.usage_json.size() - 1,
-        fmt::format(
-            R"({}"worktree":{{"files":{},"added":{},"removed":{},"cut":{},"commits":{},"moved":{}}})",
-            o.usage_json.size() > 2 ? "," : "", c.files, c.added, c.removed, c.cut, c.has_commits,
-            c.moved));
+  const auto figure = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  o.usage.worktree = {figure(c.files), figure(c.added), figure(c.removed),
+                      c.cut,           c.has_commits,   figure(c.moved)};
 }
 
 } // namespace

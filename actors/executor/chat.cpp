@@ -3,22 +3,15 @@
 #include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
-#include "boyd/core/text.hpp"
 #include "boyd/exec/chat_targets.hpp"
 #include "boyd/exec/context_level.hpp"
-#include "boyd/faults/faulty_ports.hpp"
-#include "boyd/faults/points.hpp"
-#include "boyd/model/probe.hpp"
 #include "boyd/plan/system_prompt.hpp"
 #include "boyd/ports/entropy.hpp"
-#include "boyd/queue/spend.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/definitions.hpp"
 
-#include <caf/send.hpp>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -26,7 +19,7 @@ namespace boyd::executing {
 
 namespace {
 
-/// SOUL.md, GOAL.md and a file with a key.
+/// SOUL.md and GOAL.md.
 constexpr std::size_t part_bytes = 1u << 20;
 
 /// A part with too much to do is asked again after this long, and up to as long again: of thousands
@@ -36,17 +29,9 @@ constexpr milliseconds ask_again = 200ms;
 /// What is gathered before a conversation begins.
 struct preparation {
   const config::chat_executor* chat = nullptr;
-  std::vector<exec::chat_target> targets;
+  conversing::targets_ptr targets;
   std::string soul;
   std::string goal;
-  /// Files that are left to read, and what takes their text.
-  struct wanted {
-    std::string path;
-    std::string kernel_home; ///< of a file that agents write, and that may be missing; else empty
-    std::function<void(std::string)> take;
-  };
-  std::vector<wanted> files;
-  std::size_t next = 0;
 };
 
 using preparation_ptr = std::shared_ptr<preparation>;
@@ -63,15 +48,6 @@ void put_off(self_pointer self, const error& why) {
                      begin_run{});
 }
 
-bool says_nothing(const error& e) {
-  return e.code == errc::overloaded || e.code == errc::actor_down || e.code == errc::timed_out;
-}
-
-void take_findings(exec::chat_target& target, const store::get_facts::reply& facts) {
-  if (const auto found = facts.find(target.model); found != facts.end())
-    model::apply(model::found_in(found->second, target.provider.base_url), target.provider);
-}
-
 /// Why the first target cannot do what the agent needs; empty: it can. The configuration's own word
 /// was checked when it was loaded.
 std::optional<error> unfit(const config::agent& agent, const exec::chat_target& first) {
@@ -85,50 +61,39 @@ std::optional<error> unfit(const config::agent& agent, const exec::chat_target& 
                    id};
 }
 
-/// What `boyd doctor --provider` found stands for what the configuration leaves open.
-void read_findings(self_pointer self, const preparation_ptr& p) {
-  store_request request;
-  std::vector<std::size_t> asked;
-  for (std::size_t i = 0; i < p->targets.size(); ++i)
-    if (const auto& provider = p->targets[i].provider; exec::leaves_open(provider)) {
-      request.operations.emplace_back(
-          store::get_facts{model::findings_scope(provider.provider_id)});
-      asked.push_back(i);
-    }
-  if (asked.empty())
-    return gather_server_tools(self, [self, p] { begin_prepared(self, p); });
-  ask<store_reply>(self, self->state.order.services.store, std::move(request),
-                   [self, p, asked](result<store_reply> r) {
-                     if (!r)
-                       return put_off(self, r.error());
-                     for (std::size_t i = 0; i < std::min(asked.size(), r->values.size()); ++i)
-                       if (const auto facts = reply_of<store::get_facts>(r->values[i]))
-                         take_findings(p->targets[asked[i]], *facts);
-                     gather_server_tools(self, [self, p] { begin_prepared(self, p); });
-                   });
+void look_at_targets(self_pointer self, const preparation_ptr& p) {
+  const auto& services = self->state.order.services;
+  conversing::prepare(self, services.workspace, services.store, p->targets,
+                      [self, p](const result<void>& ready) {
+                        if (!ready && ready.error().code == errc::not_found)
+                          return finish_unstarted(self, ready.error(), failure_class::environment);
+                        if (!ready)
+                          return put_off(self, ready.error());
+                        gather_server_tools(self, [self, p] { begin_prepared(self, p); });
+                      });
 }
 
-void read_next(self_pointer self, const preparation_ptr& p) {
-  if (p->next == p->files.size())
-    return read_findings(self, p);
-  const auto& file = p->files[p->next];
-  ask<workspace_reply>(
-      self, self->state.order.services.workspace,
-      workspace_request{{}, read_text_file{file.path, part_bytes, file.kernel_home}},
-      [self, p](result<workspace_reply> r) {
-        const auto& wanted = p->files[p->next];
-        if (!r && says_nothing(r.error()))
-          return put_off(self, r.error());
-        if (!r && wanted.kernel_home.empty())
-          return finish_unstarted(self, r.error(), failure_class::environment);
-        if (r)
-          wanted.take(std::move(r->text));
-        else if (r.error().code != errc::not_found)
-          wanted.take(
-              unreadable_text(wanted.path.substr(wanted.kernel_home.size() + 1), r.error()));
-        ++p->next;
-        read_next(self, p);
-      });
+/// A file that agents write, and that may be missing.
+void read_part(self_pointer self, const std::string& name, std::string& into,
+               const std::function<void()>& then) {
+  const auto home = self->state.order.context->kernel_home(self->state.order.work->row.kernel_id);
+  ask<workspace_reply>(self, self->state.order.services.workspace,
+                       workspace_request{{}, read_text_file{home + "/" + name, part_bytes, home}},
+                       [self, name, &into, then](result<workspace_reply> r) {
+                         if (!r && conversing::is_silence(r.error()))
+                           return put_off(self, r.error());
+                         if (r)
+                           into = std::move(r->text);
+                         else if (r.error().code != errc::not_found)
+                           into = unreadable_text(name, r.error());
+                         then();
+                       });
+}
+
+void read_parts(self_pointer self, const preparation_ptr& p) {
+  read_part(self, "SOUL.md", p->soul, [self, p] {
+    read_part(self, "GOAL.md", p->goal, [self, p] { look_at_targets(self, p); });
+  });
 }
 
 /// Without it each tool would fail on its own, and the model would have to guess why. Asked of the
@@ -136,7 +101,7 @@ void read_next(self_pointer self, const preparation_ptr& p) {
 void look_at_workspace(self_pointer self, const preparation_ptr& p) {
   const auto& workspace = p->chat->workspace;
   if (workspace.empty() || !self->state.order.context->ports.workspaces)
-    return read_next(self, p);
+    return read_parts(self, p);
   const std::string tool(tools::list_dir_name);
   ask<workspace_reply>(
       self, self->state.order.services.workspace,
@@ -151,16 +116,8 @@ void look_at_workspace(self_pointer self, const preparation_ptr& p) {
                                    "the workspace cannot be used: " + r->outcome.text, workspace,
                                    "make it, or set `workspace` of the executor"},
                                   failure_class::environment);
-        read_next(self, p);
+        read_parts(self, p);
       });
-}
-
-std::vector<store::reserve_spend::limit> scopes_of(const run_order& order) {
-  const auto& row = order.work->row;
-  const auto& day = order.agent->budget.day;
-  const auto& node = order.configuration->node_settings.budget_day;
-  return {{queue::agent_scope(row.kernel_id, row.agent_id), day.tokens, day.cost},
-          {queue::node_scope(order.context->node_id), node.tokens, node.cost}};
 }
 
 std::vector<model::message_json> messages_of(const run_order& order, const preparation& p,
@@ -185,20 +142,21 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   auto& s = self->state;
   const auto& order = s.order;
   const auto& row = order.work->row;
-  if (const auto why = unfit(*order.agent, p->targets.front()))
+  if (const auto why = unfit(*order.agent, p->targets->front()))
     return finish_unstarted(self, *why, failure_class::environment);
   const auto level = exec::level_for(row.attempts_json);
   exec::conversation c;
-  for (const auto& t : p->targets)
+  for (const auto& t : *p->targets)
     s.secrets = config::with_secrets(std::move(s.secrets), {t.key});
-  c.targets = std::move(p->targets);
+  c.targets = std::move(*p->targets);
   c.messages = messages_of(order, *p, level);
   c.schema_json = p->chat->schema_json;
   c.temperature = p->chat->temperature;
   c.max_output_tokens = p->chat->max_output_tokens;
   c.max_turns = p->chat->max_turns;
   c.budget = order.agent->budget.run;
-  c.scopes = scopes_of(order);
+  c.scopes = exec::day_scopes(*order.configuration, order.context->node_id, row.kernel_id,
+                              row.agent_id, order.agent->budget.day);
   c.dispatch_id = row.dispatch_id;
   c.kernel_id = row.kernel_id;
   c.agent_id = row.agent_id;
@@ -216,57 +174,6 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   tell_server_notes(self);
 }
 
-/// An event of the conversation; late ones find no attempt or change nothing.
-template <class Event>
-void talk(self_pointer self, Event event) {
-  if (!self->state.attempt)
-    return;
-  step(self, [&](exec::attempt_core& core, steady_time now) { return core.on_talk(event, now); });
-}
-
-void call_model(self_pointer self, exec::effect::call_model& e) {
-  auto& s = self->state;
-  const auto call = e.call;
-  const caf::actor_addr me = self->address();
-  const auto ended = [me, call](const result<void>& transport) {
-    if (auto strong = caf::actor_cast<caf::actor>(me))
-      caf::anon_send(strong, model_call_ended{{}, call, transport});
-  };
-  if (auto passed = faults::pass("models.call"); !passed)
-    return ended(fail(std::move(passed.error())));
-  auto shared = s.attempt;
-  auto clock = s.order.context->ports.clock;
-  http_events events;
-  events.on_head = [shared, clock, call](const http_head& head) {
-    std::lock_guard lock(shared->mutex);
-    shared->core.hear([&](exec::chat_loop& loop) { loop.on_head(call, head); }, clock->steady());
-  };
-  events.on_body = [shared, clock, call](std::string_view bytes) {
-    std::lock_guard lock(shared->mutex);
-    shared->core.hear([&](exec::chat_loop& loop) { loop.on_body(call, bytes); }, clock->steady());
-  };
-  events.on_end = ended;
-  s.model_call.emplace(call,
-                       s.order.context->ports.http->start(
-                           std::move(e.request),
-                           faults::watched(std::move(events), faults::point("models.answer"))));
-}
-
-void reserve(self_pointer self, exec::effect::reserve& e) {
-  ask_store(self, self->state.order.services.store, std::move(e.what),
-            [self, call = e.call](const result<store::reserve_spend::reply>& r) {
-              talk(self, [&](exec::chat_loop& loop) { return loop.on_reserved(call, r); });
-            });
-}
-
-void settle(self_pointer self, exec::effect::settle_spend& e) {
-  // Sent, not asked: the actor may be gone before the answer. What the store does not take stays
-  // reserved, which counts the most that the call could have cost.
-  store_request request;
-  request.operations.emplace_back(std::move(e.what));
-  caf::anon_send(self->state.order.services.store, std::move(request));
-}
-
 } // namespace
 
 void begin_chat(self_pointer self, const config::chat_executor& chat) {
@@ -280,68 +187,36 @@ void begin_chat(self_pointer self, const config::chat_executor& chat) {
     return finish_unstarted(self, targets.error(), failure_class::environment);
   auto p = std::make_shared<preparation>();
   p->chat = &chat;
-  p->targets = std::move(*targets);
-  const auto home = s.order.context->kernel_home(s.order.work->row.kernel_id);
-  auto* raw = p.get();
-  p->files.push_back({home + "/SOUL.md", home, [raw](std::string t) { raw->soul = std::move(t); }});
-  p->files.push_back({home + "/GOAL.md", home, [raw](std::string t) { raw->goal = std::move(t); }});
-  for (std::size_t i = 0; i < p->targets.size(); ++i)
-    if (const auto& file = p->targets[i].provider.api_key_file; !file.empty())
-      p->files.push_back(
-          {file, {}, [raw, i](const std::string& t) { raw->targets[i].key = exec::key_in(t); }});
+  p->targets = std::make_shared<std::vector<exec::chat_target>>(std::move(*targets));
   look_at_workspace(self, p);
 }
 
-void perform_talk(self_pointer self, exec::chat_effect& any) {
+void open_line(self_pointer self) {
   auto& s = self->state;
-  const auto& governor = s.order.services.governor;
-  const auto me = [self] { return place_holder_actor(executor_impl(self)); };
   const auto& row = s.order.work->row;
-  if (auto* e = std::get_if<exec::effect::ask_place>(&any)) {
-    place_wish wish{{},      e->provider_id, row.kernel_id + "/" + row.agent_id,
-                    e->call, e->tokens,      e->model};
-    self->send(governor, place_request{{}, std::move(wish), me()});
-  } else if (auto* d = std::get_if<exec::effect::drop_place>(&any)) {
-    self->send(governor, place_release{{}, d->provider_id, d->call, {}, me()});
-  } else if (auto* l = std::get_if<exec::effect::leave_place>(&any)) {
-    self->send(
-        governor,
-        place_release{
-            {}, l->provider_id, l->call, call_ended{l->tokens, std::move(l->trouble)}, me()});
-  } else if (auto* r = std::get_if<exec::effect::reserve>(&any)) {
-    reserve(self, *r);
-  } else if (auto* paid = std::get_if<exec::effect::settle_spend>(&any)) {
-    settle(self, *paid);
-  } else if (auto* c = std::get_if<exec::effect::call_model>(&any)) {
-    call_model(self, *c);
-  } else if (std::holds_alternative<exec::effect::cancel_call>(any)) {
-    if (s.model_call)
-      s.order.context->ports.http->cancel(s.model_call->second);
-    s.model_call.reset();
-  } else if (auto* w = std::get_if<exec::effect::wait_repeat>(&any)) {
-    self->delayed_send(self, w->delay, talk_again{{}, w->call});
-  } else if (auto* n = std::get_if<exec::effect::note_turn>(&any)) {
+  s.calls.open({s.order.context, s.order.services.store, s.order.services.governor,
+                row.kernel_id + "/" + row.agent_id, self->address(),
+                [self](const conversing::dialogue_event& event) {
+                  step(self, [&](exec::attempt_core& core, steady_time now) {
+                    return core.on_talk(event, now);
+                  });
+                },
+                [shared = s.attempt, clock = s.order.context->ports.clock](
+                    const std::function<void(exec::dialogue&)>& part) {
+                  const std::lock_guard lock(shared->mutex);
+                  shared->core.hear(part, clock->steady());
+                }});
+}
+
+void perform_talk(self_pointer self, exec::chat_effect& any) {
+  const auto& row = self->state.order.work->row;
+  if (const auto* n = std::get_if<exec::effect::note_turn>(&any))
     note_turn(self, n->json);
-  } else if (auto* warning = std::get_if<exec::effect::warn>(&any)) {
+  else if (const auto* warning = std::get_if<exec::effect::warn>(&any))
     spdlog::warn("agent {}/{}, dispatch {}: {}", row.kernel_id, row.agent_id, row.dispatch_id,
                  warning->text);
-  } else {
+  else if (!self->state.calls.perform(self, any))
     perform_action(self, any);
-  }
-}
-
-void on_place(self_pointer self, const place_answer& m) {
-  talk(self, [&](exec::chat_loop& loop) { return loop.on_place(m.call, m.why); });
-}
-
-void on_call_ended(self_pointer self, const model_call_ended& m) {
-  if (self->state.model_call && self->state.model_call->first == m.call)
-    self->state.model_call.reset();
-  talk(self, [&](exec::chat_loop& loop) { return loop.on_call_end(m.call, m.transport); });
-}
-
-void on_talk_again(self_pointer self, const talk_again& m) {
-  talk(self, [&](exec::chat_loop& loop) { return loop.on_repeat(m.call); });
 }
 
 } // namespace boyd::executing

@@ -2,6 +2,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/exec/chat_targets.hpp"
 #include "boyd/queue/spend.hpp"
 
 #include <caf/send.hpp>
@@ -35,10 +36,8 @@ store::reserve_spend reservation(self_pointer self, const std::string& model) {
   r.agent_id = row.agent_id;
   r.provider_id = cli_of(self)->adapter.name;
   r.model = model;
-  const auto& day = s.order.agent->budget.day;
-  const auto& node = s.order.configuration->node_settings.budget_day;
-  r.limits = {{queue::agent_scope(row.kernel_id, row.agent_id), day.tokens, day.cost},
-              {queue::node_scope(s.order.context->node_id), node.tokens, node.cost}};
+  r.limits = exec::day_scopes(*s.order.configuration, s.order.context->node_id, row.kernel_id,
+                              row.agent_id, s.order.agent->budget.day);
   return r;
 }
 

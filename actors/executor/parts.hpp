@@ -1,12 +1,13 @@
 #pragma once
 
+#include "actors/conversation/line.hpp"
 #include "actors/executor/actor.hpp"
+#include "actors/program/program.hpp"
 #include "actors/support/past_faults.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/live_output.hpp"
 #include "boyd/ports/clock.hpp"
-#include "boyd/ports/http_client.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/worktrees.hpp"
 #include "boyd/tools/definitions.hpp"
@@ -45,30 +46,6 @@ struct output_written : message {};
 struct run_tick : message {};
 
 struct begin_run : message {};
-
-/// The transport is through with a call of a model.
-struct model_call_ended : message {
-  std::uint64_t call = 0;
-  result<void> transport;
-};
-
-/// The wait before a repetition of a call is over.
-struct talk_again : message {
-  std::uint64_t call = 0;
-};
-
-/// A command that a tool ran has ended.
-struct tool_command_ended : message {
-  std::uint64_t step = 0;
-  process_exit exit;
-  std::string output;    ///< capped, with the missing bytes said
-  std::uint64_t cut = 0; ///< how many these are
-};
-
-/// A command that a tool ran has had its time.
-struct tool_command_overdue : message {
-  std::uint64_t step = 0;
-};
 
 /// The worktree of the run stands, or not.
 struct tree_made : message {
@@ -120,19 +97,15 @@ struct held_step {
 /// The command of a tool that is under way.
 struct tool_command {
   std::uint64_t step = 0;
-  process_handle handle = 0;
-  bool overdue = false;                    ///< it was ended
-  std::optional<steady_time> unreported{}; ///< ended, as its runner says, since then
+  std::unique_ptr<program> running;
 };
 
-using executor_impl =
-    executor_actor::extend<caf::reacts_to<begin_run>, caf::reacts_to<process_ended>,
-                           caf::reacts_to<figures_told>, caf::reacts_to<output_written>,
-                           caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
-                           caf::reacts_to<model_call_ended>, caf::reacts_to<talk_again>,
-                           caf::reacts_to<tool_command_ended>, caf::reacts_to<tool_command_overdue>,
-                           caf::reacts_to<tree_made>, caf::reacts_to<tree_closed>,
-                           caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
+using executor_impl = executor_actor::extend<
+    caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<figures_told>,
+    caf::reacts_to<output_written>, caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
+    caf::reacts_to<conversing::call_returned>, caf::reacts_to<conversing::call_again>,
+    caf::reacts_to<program_ended>, caf::reacts_to<program_look>, caf::reacts_to<tree_made>,
+    caf::reacts_to<tree_closed>, caf::reacts_to<approval_answer>, caf::reacts_to<late_order>>;
 
 /// The attempt, shared with the process runner's thread: output goes straight into it (bounded
 /// memory however fast a child writes), everything else through the actor's mailbox.
@@ -161,8 +134,7 @@ struct executor_state {
   std::string prompt_file;
   std::string session_id;
   std::optional<cancel_cause> cancelled_early;
-  /// The call of a model that is under way, and its number.
-  std::optional<std::pair<std::uint64_t, http_handle>> model_call;
+  conversing::line calls; ///< of a model
   std::optional<tool_command> command;
   std::optional<asked_action> asked;
   /// The step that a person allowed last, and asked_action::before of it.
@@ -181,12 +153,12 @@ struct executor_state {
   std::uint64_t records_under_way = 0; ///< writes of it that were not answered yet
   std::optional<error> record_trouble; ///< of the last that was
   std::optional<executing::held_step> held_step;
-  std::string sandbox;              ///< what is in force, JSON; empty: no program was confined
-  bool any_started = false;         ///< a program of the run began: its sandbox was made
-  std::string not_started;          ///< why a command of a tool did not begin; empty: all did
-  bool command_started = false;     ///< of a tool
-  std::string scratch;              ///< the run's temporary directory, to be removed
-  std::vector<std::string> secrets; ///< beyond the configuration's: keys from files
+  std::optional<sandbox_report> sandbox; ///< what is in force; nothing: no program was confined
+  bool any_started = false;              ///< a program of the run began: its sandbox was made
+  std::string not_started;               ///< why a command of a tool did not begin; empty: all did
+  bool command_started = false;          ///< of a tool
+  std::string scratch;                   ///< the run's temporary directory, to be removed
+  std::vector<std::string> secrets;      ///< beyond the configuration's: keys from files
   static inline const char* name = "executor";
 
   ~executor_state() {
@@ -196,10 +168,6 @@ struct executor_state {
     drop_server_tool(*this);
     for (const auto& [run, handle] : processes)
       order.context->ports.processes->signal(handle, SIGKILL);
-    if (command)
-      order.context->ports.processes->signal(command->handle, SIGKILL);
-    if (model_call)
-      order.context->ports.http->cancel(model_call->second);
     if (tree && !tree->base.empty())
       order.context->ports.trees->close(tree->order, tree->base,
                                         [](const result<worktree_change>&) {});
@@ -248,20 +216,17 @@ exec::run_identity identity_of(const run_order& order, const std::string& sessio
 
 // chat.cpp: conversations with models
 void begin_chat(self_pointer self, const config::chat_executor& chat);
+/// Before the attempt's first step.
+void open_line(self_pointer self);
 void perform_talk(self_pointer self, exec::chat_effect& effect);
-void on_place(self_pointer self, const place_answer& m);
-void on_call_ended(self_pointer self, const model_call_ended& m);
-void on_talk_again(self_pointer self, const talk_again& m);
 void give_tools(self_pointer self,
                 exec::conversation& c); // tools.cpp: what it may do, and who judges
 /// run_tool, ask_person and stop_step.
 void perform_action(self_pointer self, exec::chat_effect& effect); // tools.cpp
 /// Where the agent's tools work, absolute.
 std::string workspace_of(const run_order& order);
-void on_tool_command_ended(self_pointer self, const tool_command_ended& m);
-void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m);
-/// Gives up a command whose end nobody reported for `patience`.
-void look_for_lost_command(self_pointer self, milliseconds patience);
+void on_command_ended(self_pointer self, const program_ended& m);
+void on_command_look(self_pointer self, const program_look& m);
 
 // turn_record.cpp
 /// Adds a line to the turn record: a JSON object with at least one member.
@@ -284,12 +249,6 @@ result<void> put_into_sandbox(self_pointer self, process_spec& process,
                               std::vector<std::string> closed = {});
 /// Into the run's usage; what its programs left in their temporary directory is removed.
 void tell_sandbox(self_pointer self, run_outcome& outcome);
-
-/// A program of the run has ended: whether it had begun, which its sandbox shows to have been made.
-void note_program(self_pointer self, const process_exit& end);
-
-/// A command of a tool did not begin.
-void note_unstarted(self_pointer self, std::string why);
 
 /// A run of which no command of a tool could begin has not done what it says.
 void judge_commands(self_pointer self, run_outcome& outcome);
@@ -322,6 +281,10 @@ void settle_run(self_pointer self);
 /// What the program told of its session, for later runs.
 void keep_report(self_pointer self, const run_outcome& outcome);
 void finish(self_pointer self, run_outcome outcome); // actor.cpp
+/// The programs of the agent's requirements; each is confined.
+result<void> add_checks(self_pointer self, exec::attempt_options& options,
+                        const config::command_executor& surroundings,
+                        const std::function<result<void>(process_spec&)>& confine); // actor.cpp
 /// Starts the program, its prompt in a file where it wants one.
 void begin_program(self_pointer self, exec::command_plan plan,
                    exec::attempt_options options); // actor.cpp

@@ -1,6 +1,7 @@
 #include "boyd/exec/sandbox.hpp"
 
 #include "actors/executor/parts.hpp"
+#include "boyd/queue/usage_json.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -31,23 +32,14 @@ result<void> put_into_sandbox(self_pointer self, process_spec& process,
     return fail(report.error());
   if (process.sandbox && !process.sandbox->scratch.empty())
     s.scratch = process.sandbox->scratch;
-  auto told = report->json();
-  if (told == s.sandbox)
+  if (s.sandbox == *report)
     return {};
-  s.sandbox = std::move(told);
+  s.sandbox = *report;
   if (report->mode == "limits")
     spdlog::warn("agent {}/{}, dispatch {}: {}", who.kernel_id, who.agent_id, who.dispatch_id,
                  report->lacking.empty() ? std::string() : report->lacking.front());
-  note_turn(self, R"({"event":"sandbox","sandbox":)" + s.sandbox + "}");
+  note_turn(self, R"({"event":"sandbox","sandbox":)" + queue::to_json(*report) + "}");
   return {};
-}
-
-void note_program(self_pointer self, const process_exit& end) {
-  self->state.any_started = self->state.any_started || end.started;
-}
-
-void note_unstarted(self_pointer self, std::string why) {
-  self->state.not_started = std::move(why);
 }
 
 void judge_commands(self_pointer self, run_outcome& outcome) {
@@ -62,13 +54,9 @@ void judge_commands(self_pointer self, run_outcome& outcome) {
 void tell_sandbox(self_pointer self, run_outcome& outcome) {
   auto& s = self->state;
   // The child makes the sandbox or does not become the program: one that began was in it.
-  if (!s.any_started && s.processes.empty() && !s.command && s.sandbox.ends_with('}'))
-    s.sandbox.insert(s.sandbox.size() - 1, R"(,"in_force":false)");
-  if (!s.sandbox.empty() && outcome.usage_json.ends_with('}'))
-    outcome.usage_json.insert(outcome.usage_json.size() - 1,
-                              (outcome.usage_json.size() > 2 ? ",\"sandbox\":" : "\"sandbox\":") +
-                                  s.sandbox);
-  s.sandbox.clear();
+  if (s.sandbox && !s.any_started && s.processes.empty() && !s.command)
+    s.sandbox->in_force = false;
+  outcome.usage.sandbox = std::exchange(s.sandbox, std::nullopt);
   if (!s.scratch.empty())
     exec::remove_scratch(*s.order.context->ports.processes, std::exchange(s.scratch, {}));
 }

@@ -3,9 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/exec/command_line.hpp"
-#include "boyd/exec/output_keeper.hpp"
 #include "boyd/exec/redact_outcome.hpp"
-#include "boyd/faults/faulty_ports.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/perform.hpp"
@@ -13,10 +11,7 @@
 
 #include <caf/send.hpp>
 
-#include <algorithm>
-#include <csignal>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace boyd::executing {
@@ -77,12 +72,6 @@ void run_file_tool(self_pointer self, std::uint64_t step, const tools::tool_call
                                        place_of(self, step), self->state.no_more_tools}});
 }
 
-/// A command of a tool, shared with the process runner's thread.
-struct running_command {
-  std::mutex mutex;
-  exec::output_keeper output{command_output_bytes};
-};
-
 void run_command(self_pointer self, std::uint64_t step, const tools::run_command_call& call) {
   auto& s = self->state;
   const auto who = identity_of(s.order, s.session_id);
@@ -95,35 +84,17 @@ void run_command(self_pointer self, std::uint64_t step, const tools::run_command
   if (!command)
     return answer(self, step, tools::failed_outcome(command.error()));
   if (auto confined = put_into_sandbox(self, command->process, {workspace}); !confined) {
-    note_unstarted(self, to_string(confined.error()));
+    s.not_started = to_string(confined.error());
     return answer(self, step, tools::failed_outcome(confined.error()));
   }
-  auto shared = std::make_shared<running_command>();
-  const caf::actor_addr me = self->address();
-  process_events events;
-  events.on_output = [shared](output_stream, std::string_view bytes) {
-    std::lock_guard lock(shared->mutex);
-    shared->output.append(bytes);
-  };
-  events.on_exit = [me, shared, step](const process_exit& e) {
-    exec::output_keeper::view all;
-    {
-      std::lock_guard lock(shared->mutex);
-      all = shared->output.render(command_output_bytes);
-    }
-    if (auto strong = caf::actor_cast<caf::actor>(me))
-      caf::anon_send(strong, tool_command_ended{{}, step, e, std::move(all.text), all.cut});
-  };
-  if (auto passed = faults::pass("processes.start"); !passed)
-    return answer(self, step, tools::failed_outcome(passed.error()));
-  auto handle = s.order.context->ports.processes->start(
-      std::move(command->process), faults::watched(std::move(events), faults::executor_processes));
-  if (!handle) {
-    note_unstarted(self, to_string(handle.error()));
-    return answer(self, step, tools::failed_outcome(handle.error()));
-  }
-  s.command = tool_command{step, *handle, false};
-  self->delayed_send(self, command->timeout, tool_command_overdue{{}, step});
+  program_order order{std::move(command->process), command->timeout, command_output_bytes};
+  order.merges = true;
+  order.grace = 0ms;
+  order.points = run_points;
+  s.command = tool_command{step, std::make_unique<program>(s.order.context->ports.processes,
+                                                           std::move(order), now_of(self),
+                                                           program::tells(self->address(), step))};
+  on_command_look(self, {{}, step});
 }
 
 void run_tool(self_pointer self, const exec::effect::run_tool& e) {
@@ -147,12 +118,10 @@ void run_tool(self_pointer self, const exec::effect::run_tool& e) {
 
 /// An action of which there would be no record does not happen, and its run ends.
 void end_unrecorded(self_pointer self, const error& why) {
-  const bool later =
-      why.code == errc::overloaded || why.code == errc::actor_down || why.code == errc::timed_out;
   step(self, [&](exec::attempt_core& core, steady_time now) {
-    return core.fail_run("the decision about an action cannot be recorded, nothing was done: " +
-                             to_string(why),
-                         later ? failure_class::transient : failure_class::environment, now);
+    return core.fail_run(
+        "the decision about an action cannot be recorded, nothing was done: " + to_string(why),
+        conversing::is_silence(why) ? failure_class::transient : failure_class::environment, now);
   });
 }
 
@@ -225,7 +194,7 @@ void perform_action(self_pointer self, exec::chat_effect& any) {
     });
   } else if (const auto* stopped = std::get_if<exec::effect::stop_step>(&any)) {
     if (s.command && s.command->step == stopped->step)
-      s.order.context->ports.processes->signal(s.command->handle, SIGKILL);
+      s.command->running->kill();
     if (s.held_step && s.held_step->step == stopped->step)
       s.held_step.reset();
     stop_server_tool(self, stopped->step);
@@ -235,49 +204,36 @@ void perform_action(self_pointer self, exec::chat_effect& any) {
   }
 }
 
-void on_tool_command_ended(self_pointer self, const tool_command_ended& m) {
+void on_command_ended(self_pointer self, const program_ended& m) {
   auto& s = self->state;
-  if (!s.command || s.command->step != m.step)
+  if (!s.command || s.command->step != m.number)
     return;
-  note_program(self, m.exit);
-  if (m.exit.started)
-    s.command_started = true;
+  const auto end = s.command->running->outcome(m.exit);
+  s.command.reset();
+  if (end.exit.started)
+    s.command_started = s.any_started = true;
   else
-    note_unstarted(self, m.exit.start_error);
-  const bool overdue = s.command->overdue;
-  s.command.reset();
-  auto place = place_of(self, m.step);
-  place.missing = m.cut;
+    s.not_started = end.exit.start_error;
+  auto place = place_of(self, m.number);
+  place.missing = end.cut;
   ask_workspace(
-      self, m.step,
-      workspace_request{{},
-                        keep_result{tools::command_text(m.exit, told(self, m.output), overdue),
-                                    overdue || !m.exit.started || m.exit.exit_code != 0,
-                                    std::move(place)}});
+      self, m.number,
+      workspace_request{
+          {},
+          keep_result{tools::command_text(end.exit, told(self, end.output), end.timed_out),
+                      end.timed_out || !end.exit.started || end.exit.exit_code != 0,
+                      std::move(place)}});
 }
 
-void look_for_lost_command(self_pointer self, milliseconds patience) {
+void on_command_look(self_pointer self, const program_look& m) {
   auto& s = self->state;
-  if (!s.command || s.order.context->ports.processes->runs(s.command->handle))
+  if (!s.command || s.command->step != m.number)
     return;
-  const auto now = now_of(self);
-  if (!s.command->unreported)
-    s.command->unreported = now;
-  if (now - *s.command->unreported < patience)
-    return;
-  const auto number = s.command->step;
+  const auto next = s.command->running->look(now_of(self));
+  if (next)
+    return self->delayed_send(self, *next, program_look{{}, m.number});
   s.command.reset();
-  answer(self, number,
-         tools::failed_outcome(
-             {errc::io_error, "the command ended, and nobody reported how", {}, {}}));
-}
-
-void on_tool_command_overdue(self_pointer self, const tool_command_overdue& m) {
-  auto& s = self->state;
-  if (!s.command || s.command->step != m.step || s.command->overdue)
-    return;
-  s.command->overdue = true;
-  s.order.context->ports.processes->signal(s.command->handle, SIGKILL);
+  answer(self, m.number, tools::failed_outcome(next.error()));
 }
 
 } // namespace boyd::executing

@@ -1,6 +1,5 @@
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/config/redact.hpp"
 
 #include <caf/send.hpp>
 
@@ -52,11 +51,7 @@ void write_turns(self_pointer self) {
 void note_turn(self_pointer self, const std::string& json) {
   auto& s = self->state;
   const bool begins = s.turns_noted++ == 0;
-  s.turn_lines +=
-      config::redact_text("{\"at\":\"" + format_rfc3339(s.order.context->ports.clock->now(), true) +
-                              "\"," + json.substr(1),
-                          s.secrets) +
-      '\n';
+  s.turn_lines += conversing::record_line(*s.order.context, json, s.secrets);
   // What a run has to say that only waits comes with its next line: ten thousand of them must not
   // cost ten thousand files at once.
   if (!begins || s.turn_lines.size() >= turn_lines_bytes)

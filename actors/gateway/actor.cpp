@@ -268,7 +268,7 @@ gateway_impl::gateway_part::behavior_type gateway_behavior(gateway_impl::self_po
                                                            gateway_parts parts) {
   using namespace gateway_impl;
   install_handlers(self, "gateway");
-  self->set_down_handler([self](caf::down_msg& m) { self->state.probers.forget(m.source); });
+  self->set_down_handler([self](caf::down_msg& m) { self->state.conversations.forget(m.source); });
   self->state.parts = std::move(parts);
   for (const auto& [id, k] : self->state.parts.kernels)
     self->send(k, subscribe_events{{}, event_listener_actor(gateway_actor(self))});
@@ -305,9 +305,9 @@ gateway_impl::gateway_part::behavior_type gateway_behavior(gateway_impl::self_po
       },
       [self](ping&) {
         auto& s = self->state;
-        return s.probers.answer(self, s.parts.context->ports.clock->steady());
+        return s.conversations.answer(self, s.parts.context->ports.clock->steady());
       },
-      [self](pong&) { self->state.probers.heard(self->current_sender()); },
+      [self](pong&) { self->state.conversations.heard(self->current_sender()); },
   };
 }
 

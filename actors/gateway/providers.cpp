@@ -1,10 +1,18 @@
+#include "actors/conversation/actor.hpp"
 #include "actors/gateway/state.hpp"
-#include "actors/prober/actor.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
+#include "boyd/core/ids.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/exec/chat_targets.hpp"
+#include "boyd/exec/probe_dialogue.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/queue/spend.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,6 +24,10 @@ namespace {
 
 /// More than all calls of a probe may take together.
 constexpr milliseconds longest_probe = 6min;
+constexpr milliseconds answer_margin = 10s;
+/// Under these names the spending has the calls of probes.
+constexpr const char* spending_kernel = "boyd";
+constexpr const char* spending_agent = "doctor";
 
 /// The models that the provider is asked for: its own, then those that are named elsewhere.
 std::vector<std::string> models_of(const config::configuration& c, const config::provider& p) {
@@ -58,23 +70,74 @@ json capabilities_json(const config::provider& p, const model::found_capabilitie
           {"stream_usage", capability(c.stream_usage, p.said.stream_usage, found.stream_usage)}};
 }
 
-json probe_json(const config::provider& p, const std::string& model, const probe_reply& r) {
+/// `unkept`: why the findings could not be kept.
+json probe_json(const exec::chat_target& at, const exec::probe_dialogue& d,
+                const std::vector<std::string>& secrets, const std::string& unkept) {
   json checks = json::array();
-  for (const auto& c : r.checks)
+  for (const auto& c : d.probe().checks())
     checks.push_back({{"name", c.name},
                       {"state", model::name_of(c.state)},
-                      {"what", c.what},
-                      {"next", c.next},
+                      {"what", config::redact_text(c.what, secrets)},
+                      {"next", config::redact_text(c.next, secrets)},
                       {"took_ms", c.took.count()}});
-  return {{"provider_id", p.provider_id},
-          {"base_url", p.base_url},
-          {"model", model},
-          {"ok", r.answers},
+  return {{"provider_id", at.provider.provider_id},
+          {"base_url", at.provider.base_url},
+          {"model", at.model},
+          {"ok", d.probe().answers()},
           {"checks", std::move(checks)},
-          {"capabilities", capabilities_json(p, r.found)},
-          {"tokens", r.used.input + r.used.output},
-          {"cost", format_dollars(r.cost)},
-          {"unkept", r.unkept}};
+          {"capabilities", capabilities_json(at.provider, d.probe().found())},
+          {"tokens", d.used().input + d.used().output},
+          {"cost", format_dollars(d.cost())},
+          {"unkept", unkept}};
+}
+
+/// What was found is kept as a fact of the store, by model; then the answer.
+void conclude_probe(const exchange_ptr& x, const exec::chat_target& at,
+                    const conversation_reply& r) {
+  if (r.cut)
+    return x->fail_with(*r.cut);
+  const auto d = std::static_pointer_cast<exec::probe_dialogue>(r.dialogue);
+  const auto end = [x, at, d, secrets = r.secrets](const std::string& unkept) {
+    x->reply("probe", probe_json(at, *d, secrets, unkept));
+  };
+  // An endpoint that did not answer says nothing of what was found earlier.
+  if (d->probe().found() == model::found_capabilities{})
+    return end({});
+  const auto& parts = x->self->state.parts;
+  store::put_fact fact;
+  fact.scope = model::findings_scope(at.provider.provider_id);
+  fact.key = at.model;
+  fact.value =
+      model::to_text(d->probe().found(), at.provider.base_url, parts.context->ports.clock->now());
+  ask_store(x->self, parts.store, std::move(fact), [end](const result<store::ok>& kept) {
+    end(kept ? std::string() : to_string(kept.error()));
+  });
+}
+
+conversation_order probing_order(const exchange_ptr& x, const exec::chat_target& at) {
+  const auto& parts = x->self->state.parts;
+  const auto& day = x->configuration->node_settings.budget_day;
+  exec::probe_order probe;
+  probe.scopes = {{queue::node_scope(parts.context->node_id), day.tokens, day.cost}};
+  probe.run_id = make_uuid_v7(parts.context->ports.clock->now(), *parts.context->ports.random);
+  probe.kernel_id = spending_kernel;
+  probe.agent_id = spending_agent;
+  probe.now = [clock = parts.context->ports.clock] { return clock->steady(); };
+  conversation_order order;
+  order.context = parts.context;
+  order.configuration = x->configuration;
+  order.targets = {at};
+  order.uses_findings = false;
+  order.make = [probe = std::move(probe)](const std::vector<exec::chat_target>& with_keys) mutable {
+    probe.target = with_keys.front();
+    return std::make_shared<exec::probe_dialogue>(probe);
+  };
+  order.caller = std::string(spending_kernel) + "/" + spending_agent;
+  order.limit = longest_probe;
+  order.store = parts.store;
+  order.workspace = parts.workspace;
+  order.asker = x->self->address();
+  return order;
 }
 
 error unknown_provider(const config::configuration& c, const std::string& id) {
@@ -116,25 +179,20 @@ void probe_provider(exchange_ptr x, const std::string& id) {
                          x->configuration->path, "set `model` at the provider, or give --model"});
   if (!parts.context->ports.http)
     return x->fail_with({errc::refused, "this node calls no models", {}, {}});
-  probe_order order;
-  order.context = parts.context;
-  order.configuration = x->configuration;
-  order.provider = *provider;
-  order.model = model;
-  order.store = parts.store;
-  order.workspace = parts.workspace;
-  order.asker = x->self->address();
-  const auto prober = spawn_prober(x->self->system(), std::move(order));
-  x->self->monitor(prober);
-  x->self->state.probers.add(prober);
-  ask<probe_reply>(
-      x->self, prober, probe_query{},
-      [x, provider, model, prober](result<probe_reply> r) {
+  auto targets = exec::chat_targets(*x->configuration, id, model, {});
+  if (!targets)
+    return x->fail_with(targets.error());
+  const auto probing = spawn_conversation(x->self->system(), probing_order(x, targets->front()));
+  x->self->monitor(probing);
+  x->self->state.conversations.add(probing);
+  ask<conversation_reply>(
+      x->self, probing, conversation_query{},
+      [x, at = targets->front(), probing](const result<conversation_reply>& r) {
         if (!r)
           return x->fail_with(r.error());
-        x->reply("probe", probe_json(*provider, model, *r));
+        conclude_probe(x, at, *r);
       },
-      longest_probe);
+      longest_probe + answer_margin);
 }
 
 } // namespace boyd::gateway_impl

@@ -31,7 +31,7 @@ using survey_reader = std::function<void(survey&)>;
 struct gateway_state {
   gateway_parts parts;
   std::vector<watcher> watchers;
-  helper_pings probers; ///< until their end
+  helper_pings conversations; ///< with providers, until their end
   /// Requests on their way. Held here, too: CAF drops an ending actor's handlers, which hold them
   /// otherwise, before its state.
   std::vector<std::shared_ptr<exchange>> open;

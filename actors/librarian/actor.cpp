@@ -1,16 +1,14 @@
 #include "actors/librarian/actor.hpp"
 
 #include "actors/librarian/parts.hpp"
-#include "actors/probe/actor.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/faults/points.hpp"
+#include "boyd/ports/clock.hpp"
 
-#include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
-#include <caf/send.hpp>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -20,16 +18,6 @@ namespace boyd {
 
 namespace librarian {
 
-namespace {
-
-/// With its program.
-void end(const caf::actor& probe) {
-  caf::anon_send<caf::message_priority::high>(
-      probe, caf::exit_msg{probe.address(), caf::exit_reason::user_shutdown});
-}
-
-} // namespace
-
 state::~state() {
   const auto why = fail(errc::actor_down, "the part is going down", name);
   for (auto& [id, g] : gatherings)
@@ -37,39 +25,53 @@ state::~state() {
       p.deliver(result<gathered_context>(why));
   for (const auto& c : checks)
     c->promise.deliver(result<wake_results>(why));
-  for (const auto& p : probes)
-    end(p);
 }
 
 namespace {
 
+void start_helpers(pointer self);
+
+void end_helper(pointer self, std::uint64_t id, result<program_outcome> outcome) {
+  auto ended = self->state.running.extract(id);
+  if (ended.empty())
+    return;
+  ended.mapped().done(std::move(outcome));
+  start_helpers(self);
+}
+
+void look_at_helper(pointer self, std::uint64_t id) {
+  const auto it = self->state.running.find(id);
+  if (it == self->state.running.end())
+    return;
+  if (auto next = it->second.running->look(self->state.context->ports.clock->steady()))
+    self->delayed_send(self, *next, program_look{{}, id});
+  else
+    end_helper(self, id, fail(std::move(next.error())));
+}
+
 void start_helpers(pointer self) {
   auto& s = self->state;
-  while (!s.waiting.empty() && s.probes.size() < helpers_at_once) {
-    auto next = std::move(s.waiting.front());
+  while (!s.waiting.empty() && s.running.size() < helpers_at_once) {
+    const auto id = s.waiting.front().id;
+    auto& h = s.running[id] = std::move(s.waiting.front());
     s.waiting.pop_front();
-    auto probe = spawn_probe(self->system(), s.context->ports.processes);
-    auto handle = caf::actor_cast<caf::actor>(probe);
-    s.probes.insert(handle);
-    self->monitor(probe);
-    s.pings.add(probe);
-    ask<probe_outcome>(
-        self, probe, run_probe{{}, std::move(next.spec), next.timeout, next.output_bytes},
-        [self, handle, done = std::move(next.done)](result<probe_outcome> outcome) {
-          self->state.probes.erase(handle);
-          // It may not have answered in time (a node that stood still): it is not left alone.
-          if (!outcome)
-            end(handle);
-          done(std::move(outcome));
-          start_helpers(self);
-        },
-        probe_limit(next.timeout) + limits::term_grace);
+    const auto& ports = s.context->ports;
+    h.running =
+        std::make_unique<program>(ports.processes, std::move(h.order), ports.clock->steady(),
+                                  program::tells(self->address(), id));
+    look_at_helper(self, id);
   }
+}
+
+void on_helper_ended(pointer self, program_ended& m) {
+  if (const auto it = self->state.running.find(m.number); it != self->state.running.end())
+    end_helper(self, m.number, it->second.running->outcome(std::move(m.exit)));
 }
 
 /// With `node.sandbox.scope: all`; `done` then also removes its temporary directory.
 result<void> put_into_sandbox(pointer self, process_spec& spec, exec::run_identity who,
-                              std::uint64_t id, std::function<void(result<probe_outcome>)>& done) {
+                              std::uint64_t id,
+                              std::function<void(result<program_outcome>)>& done) {
   const auto& s = self->state;
   if (!s.configuration || !s.configuration->node_settings.sandbox.commands)
     return {};
@@ -85,7 +87,7 @@ result<void> put_into_sandbox(pointer self, process_spec& spec, exec::run_identi
     return fail(report.error());
   if (spec.sandbox && !spec.sandbox->scratch.empty())
     done = [processes = s.context->ports.processes, scratch = spec.sandbox->scratch,
-            done = std::move(done)](result<probe_outcome> outcome) {
+            done = std::move(done)](result<program_outcome> outcome) {
       exec::remove_scratch(*processes, scratch);
       done(std::move(outcome));
     };
@@ -97,7 +99,7 @@ result<void> put_into_sandbox(pointer self, process_spec& spec, exec::run_identi
 void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
                 const config::command_executor& surroundings, const std::string& agent_id,
                 milliseconds timeout, std::size_t output_bytes,
-                std::function<void(result<probe_outcome>)> done) {
+                std::function<void(result<program_outcome>)> done) {
   auto& state = self->state;
   exec::run_identity who;
   who.home = state.context->home;
@@ -106,15 +108,17 @@ void run_helper(pointer self, const config::kernel& kernel, const std::vector<st
   who.agent_id = agent_id;
   auto spec = exec::build_check(argv, surroundings, who, state.context->environment);
   if (!spec) {
-    done(result<probe_outcome>(fail(std::move(spec.error()))));
+    done(result<program_outcome>(fail(std::move(spec.error()))));
     return;
   }
   const auto id = ++state.last_helper;
   if (auto confined = put_into_sandbox(self, *spec, who, id, done); !confined) {
-    done(result<probe_outcome>(fail(std::move(confined.error()))));
+    done(result<program_outcome>(fail(std::move(confined.error()))));
     return;
   }
-  state.waiting.push_back({id, std::move(*spec), timeout, output_bytes, std::move(done)});
+  program_order order{std::move(*spec), timeout, output_bytes};
+  order.points = helper_points;
+  state.waiting.push_back({id, std::move(order), std::move(done)});
   start_helpers(self);
   if (!state.waiting.empty() && state.waiting.back().id == id)
     self->delayed_send(self, helper_patience, helper_overdue{{}, id});
@@ -127,9 +131,9 @@ void give_up_waiting(pointer self, std::uint64_t id) {
     return;
   auto done = std::move(it->done);
   waiting.erase(it);
-  done(result<probe_outcome>(fail(errc::overloaded, "no place within " +
-                                                        format_duration(helper_patience) +
-                                                        ": other senses and checks run")));
+  done(result<program_outcome>(fail(errc::overloaded, "no place within " +
+                                                          format_duration(helper_patience) +
+                                                          ": other senses and checks run")));
 }
 
 void keep_facts(pointer self, std::vector<store::operation> writes) {
@@ -157,7 +161,6 @@ librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
                                        state_writer_actor state_writer, workspace_actor workspace,
                                        store_actor store) {
   install_handlers(self, "librarian");
-  self->set_down_handler([self](caf::down_msg& m) { self->state.pings.forget(m.source); });
   auto& s = self->state;
   s.context = std::move(context);
   s.configuration = std::move(configuration);
@@ -182,10 +185,8 @@ librarian_impl::behavior_type behavior(pointer self, node_context_ptr context,
         self->state.configuration = m.configuration;
       },
       [self](helper_overdue& m) { give_up_waiting(self, m.id); },
-      [self](ping&) {
-        return self->state.pings.answer(self, self->state.context->ports.clock->steady());
-      },
-      [self](pong&) { self->state.pings.heard(self->current_sender()); },
+      [self](program_ended& m) { on_helper_ended(self, m); },
+      [self](program_look& m) { look_at_helper(self, m.number); },
   };
 }
 

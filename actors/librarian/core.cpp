@@ -59,7 +59,7 @@ bool is_due(const config::sense& sense, const std::optional<sense_memory>& memor
 }
 
 sense_memory after_run(const std::optional<sense_memory>& before,
-                       const result<probe_outcome>& outcome, utc_time now) {
+                       const result<program_outcome>& outcome, utc_time now) {
   sense_memory m = before.value_or(sense_memory{});
   m.at = now;
   m.problem = outcome ? problem_of(*outcome) : to_string(outcome.error());
@@ -135,7 +135,7 @@ std::string join_memory(const std::map<std::string, std::string>& kernel_files) 
   return text;
 }
 
-std::string hash_of(const probe_outcome& outcome) {
+std::string hash_of(const program_outcome& outcome) {
   return sha256_hex(outcome.output + '\0' + std::to_string(outcome.total));
 }
 

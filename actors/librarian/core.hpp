@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/probe/core.hpp"
+#include "actors/program/program.hpp"
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/time.hpp"
 
@@ -49,7 +49,7 @@ bool is_due(const config::sense& sense, const std::optional<sense_memory>& memor
 
 /// What to remember after a run at `now`.
 sense_memory after_run(const std::optional<sense_memory>& before,
-                       const result<probe_outcome>& outcome, utc_time now);
+                       const result<program_outcome>& outcome, utc_time now);
 
 /// The text of {SENSES}: one section for each sense that ever ran, in the order of configuration,
 /// saying since when it is unchanged, or why it failed.
@@ -72,7 +72,7 @@ std::vector<std::string> note_unreadable(const std::map<std::string, error>& unr
 std::string join_memory(const std::map<std::string, std::string>& kernel_files);
 
 /// The identity of a wake check's output.
-std::string hash_of(const probe_outcome& outcome);
+std::string hash_of(const program_outcome& outcome);
 
 /// The longest time gather_context takes for `kernel`, waiting for places included; for the asker's
 /// own time-out.

@@ -41,7 +41,7 @@ void one_done(pointer self, const gathering_ptr& g) {
     finish(self, g);
 }
 
-result<probe_outcome> without_secrets(pointer self, result<probe_outcome> outcome) {
+result<program_outcome> without_secrets(pointer self, result<program_outcome> outcome) {
   const auto& secrets = self->state.configuration->secrets;
   if (!outcome) {
     outcome.error().what = config::redact_text(std::move(outcome.error().what), secrets);
@@ -66,7 +66,7 @@ void run_due_senses(pointer self, const gathering_ptr& g) {
     config::command_executor surroundings;
     surroundings.cwd = sense.cwd;
     run_helper(self, g->kernel, sense.argv, surroundings, {}, sense.timeout, sense.output_bytes,
-               [self, g, name = sense.name](result<probe_outcome> outcome) {
+               [self, g, name = sense.name](result<program_outcome> outcome) {
                  // What a sense said stands in prompts, and why it failed in the log and STATE.md.
                  outcome = without_secrets(self, std::move(outcome));
                  g->memory[name] = after_run(memory_of(*g, name), outcome, g->now);

@@ -1,11 +1,9 @@
 #pragma once
 
 #include "actors/librarian/core.hpp"
-#include "actors/supervision/helpers.hpp"
 #include "actors/support/node_context.hpp"
 #include "messages/interfaces.hpp"
 
-#include <caf/actor.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -57,13 +55,12 @@ struct wake_check {
 };
 using wake_check_ptr = std::shared_ptr<wake_check>;
 
-/// A helper program, ready to run.
+/// A helper program: it waits for a place, or runs.
 struct helper {
   std::uint64_t id = 0;
-  process_spec spec;
-  milliseconds timeout{0};
-  std::size_t output_bytes = 0;
-  std::function<void(result<probe_outcome>)> done;
+  program_order order;
+  std::function<void(result<program_outcome>)> done;
+  std::unique_ptr<program> running{};
 };
 
 /// The librarian's own clock: this helper has waited for a place long enough.
@@ -74,10 +71,10 @@ struct helper_overdue : message {
 using librarian_impl = librarian_actor::extend<
     // See helper_overdue.
     caf::reacts_to<helper_overdue>,
-    // The supervisor: do you still answer, and your probes?
-    caf::replies_to<ping>::with<pong>,
-    // A probe's answer to the same.
-    caf::reacts_to<pong>>;
+    // The runner's thread: a helper has ended.
+    caf::reacts_to<program_ended>,
+    // The librarian's own clock.
+    caf::reacts_to<program_look>>;
 
 struct state {
   node_context_ptr context;
@@ -87,9 +84,8 @@ struct state {
   store_actor store;
   std::map<std::string, gathering_ptr> gatherings; ///< by kernel
   std::set<wake_check_ptr> checks;
-  std::set<caf::actor> probes; ///< one for each helper that runs; at most helpers_at_once
-  helper_pings pings;          ///< of probes, until their end
-  std::deque<helper> waiting;  ///< first come, first served
+  std::map<std::uint64_t, helper> running; ///< at most helpers_at_once
+  std::deque<helper> waiting;              ///< first come, first served
   std::uint64_t last_helper = 0;
   /// By kernel: what senses said last, for the time when the store is away.
   std::map<std::string, std::map<std::string, sense_memory>> senses;
@@ -104,12 +100,12 @@ struct state {
 
 using pointer = librarian_impl::stateful_pointer<state>;
 
-/// Runs one helper program of `kernel` as soon as there is a place; `done(result<probe_outcome>)`
+/// Runs one helper program of `kernel` as soon as there is a place; `done(result<program_outcome>)`
 /// is called once, with `overloaded` when there was none within helper_patience.
 void run_helper(pointer self, const config::kernel& kernel, const std::vector<std::string>& argv,
                 const config::command_executor& surroundings, const std::string& agent_id,
                 milliseconds timeout, std::size_t output_bytes,
-                std::function<void(result<probe_outcome>)> done);
+                std::function<void(result<program_outcome>)> done);
 
 /// Gives up on a helper that still waits for a place.
 void give_up_waiting(pointer self, std::uint64_t id);

@@ -69,7 +69,7 @@ void hash_output(pointer self, const wake_check_ptr& c, const config::agent& age
   if (const auto* command = std::get_if<config::command_executor>(&agent.run))
     surroundings = *command;
   run_helper(self, c->kernel, agent.wake->argv, surroundings, agent.agent_id, agent.wake->timeout,
-             limits::output_bytes, [self, c, id = agent.agent_id](result<probe_outcome> outcome) {
+             limits::output_bytes, [self, c, id = agent.agent_id](result<program_outcome> outcome) {
                result<std::string> hash;
                if (!outcome)
                  hash = fail(std::move(outcome.error()));

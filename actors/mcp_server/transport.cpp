@@ -4,6 +4,7 @@
 #include "boyd/core/ids.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/exec/exit_class.hpp"
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/faults/faulty_ports.hpp"
 #include "boyd/faults/points.hpp"
@@ -31,14 +32,6 @@ constexpr std::size_t err_tail_bytes = 2000;
 constexpr milliseconds ending_step = 1500ms;
 /// A process that has ended for so long and of whose end nobody told: nobody will.
 constexpr milliseconds report_patience = 5s;
-
-std::string end_words(const process_exit& e) {
-  if (!e.started)
-    return "it cannot be started: " + e.start_error;
-  if (e.signal != 0)
-    return "it was ended by signal " + std::to_string(e.signal);
-  return "it ended with exit code " + std::to_string(e.exit_code);
-}
 
 /// Beyond what programs of runs get: nothing. A server is nobody's run.
 result<std::vector<std::pair<std::string, std::string>>> environment_of(const server_state& s) {
@@ -237,7 +230,8 @@ void take_piece(self_pointer self, inlet::piece& any) {
   } else if (auto* err = std::get_if<inlet::err_bytes>(&any)) {
     take_err(self, err->bytes);
   } else if (auto* exit = std::get_if<process_exit>(&any)) {
-    on_gone(self, exit->started, end_words(*exit));
+    on_gone(self, exit->started,
+            (exit->started ? "it ended: " : "it cannot be started: ") + exec::describe_exit(*exit));
   } else if (!s.link) {
     return; // of a connection before
   } else if (auto* head = std::get_if<inlet::head_of>(&any)) {

@@ -43,7 +43,7 @@ plan_promise decide(self_pointer self, plan_request& request) {
 
 planner_impl::behavior_type planner_behavior(self_pointer self, planner_parts parts) {
   install_handlers(self, "planner");
-  self->set_down_handler([self](caf::down_msg& m) { adviser_down(self, m.source); });
+  self->set_down_handler([self](caf::down_msg& m) { conversation_down(self, m.source); });
   self->state.parts = std::move(parts);
   return {
       [self](plan_request& m) { return decide(self, m); },
@@ -58,9 +58,9 @@ planner_impl::behavior_type planner_behavior(self_pointer self, planner_parts pa
       [self](record_again& m) { keep_record(self, m.number); },
       [self](ping&) {
         auto& s = self->state;
-        return s.advisers.answer(self, s.parts.context->ports.clock->steady());
+        return s.conversations.answer(self, s.parts.context->ports.clock->steady());
       },
-      [self](pong&) { self->state.advisers.heard(self->current_sender()); },
+      [self](pong&) { self->state.conversations.heard(self->current_sender()); },
   };
 }
 

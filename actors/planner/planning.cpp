@@ -159,8 +159,8 @@ void stop_plan(self_pointer self, const std::string& kernel_id) {
   const auto at = self->state.plans.find(kernel_id);
   if (at == self->state.plans.end())
     return;
-  if (at->second.adviser)
-    self->send(at->second.adviser, stop_advice{});
+  if (at->second.conversation)
+    self->send(at->second.conversation, stop_conversation{});
   reply(self, kernel_id, fail(errc::cancelled, "nobody waits for this plan", kernel_id));
 }
 

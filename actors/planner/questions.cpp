@@ -1,10 +1,14 @@
 #include "actors/planner/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
 #include "boyd/core/final_refusal.hpp"
+#include "boyd/exec/chat_targets.hpp"
+#include "boyd/ports/entropy.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace boyd::planning {
@@ -12,21 +16,57 @@ namespace boyd::planning {
 namespace {
 
 constexpr milliseconds record_retry = 1s;
-/// An adviser answers by itself within its limit; this much later it is given up.
-constexpr milliseconds adviser_margin = 10s;
+/// A conversation answers by itself within its limit; this much later it is given up.
+constexpr milliseconds answer_margin = 10s;
+
+advice_reply failed(const std::string& why) {
+  return advice_of(nullptr, error{errc::actor_down, why, {}, {}});
+}
 
 advice_reply gone(const std::string& why) {
-  advice_reply reply;
-  reply.facts.fell_back = plan::fallback_reason::provider;
-  reply.facts.why = "whoever asked the model has failed: " + why;
-  return reply;
+  return failed("whoever asked the model has failed: " + why);
 }
 
 /// It takes the question away, perhaps.
 void answered(question& q, const advice_reply& reply) {
-  q.adviser = nullptr;
+  q.conversation = nullptr;
   const auto done = std::move(q.done);
   done(reply);
+}
+
+/// Also of a question that ended before its first call.
+advice_reply told_by(const conversation_reply& r, const exec::chat_target& first) {
+  auto reply = advice_of(static_cast<const exec::chat_loop*>(r.dialogue.get()), r.cut);
+  auto& facts = reply.facts;
+  if (facts.provider_id.empty()) {
+    facts.provider_id = first.provider.provider_id;
+    facts.model = first.model;
+  }
+  facts.why = config::redact_text(std::move(facts.why), r.secrets);
+  facts.latency = r.took;
+  return reply;
+}
+
+/// What is asked, without the targets.
+exec::conversation conversation_of(const planner_parts& parts, const question& q,
+                                   const config::adviser& settings, std::string_view voice) {
+  exec::conversation c;
+  c.max_output_tokens = settings.max_output_tokens;
+  c.max_turns = question_turns;
+  c.budget = settings.budget.run;
+  c.kernel_id = q.kernel->kernel_id;
+  c.agent_id = voice;
+  c.scopes = exec::day_scopes(*q.configuration, parts.context->node_id, c.kernel_id, c.agent_id,
+                              settings.budget.day);
+  c.dispatch_id = q.cycle_id + "/" + c.agent_id;
+  // Of each question its own: one that is asked again after a crash is another call.
+  c.fence = static_cast<std::int64_t>(parts.context->ports.random->next() >> 1U);
+  c.judge = [](const model::tool_call&) {
+    return exec::judgement{config::policy_decision::deny, "there are no tools here"};
+  };
+  c.unit = [random = parts.context->ports.random] { return random->unit(); };
+  c.waits_for_provider = false;
+  return c;
 }
 
 } // namespace
@@ -46,39 +86,57 @@ void put_question(self_pointer self, question& q, const config::adviser& setting
                   std::string schema, milliseconds limit,
                   std::function<void(const advice_reply&)> done) {
   const auto& parts = self->state.parts;
-  advice_order order;
+  const auto refuse = [&](const std::string& why) {
+    auto reply = failed(why);
+    reply.facts.provider_id = settings.provider_id;
+    reply.facts.model = settings.model;
+    done(reply);
+  };
+  if (!parts.context->ports.http)
+    return refuse("this node calls no models");
+  auto targets =
+      exec::chat_targets(*q.configuration, settings.provider_id, settings.model, settings.fallback);
+  if (!targets)
+    return refuse(to_string(targets.error()));
+  auto c = conversation_of(parts, q, settings, voice);
+  c.messages = std::move(messages);
+  c.schema_json = std::move(schema);
+  conversation_order order;
   order.context = parts.context;
   order.configuration = q.configuration;
-  order.settings = &settings;
-  order.kernel_id = q.kernel->kernel_id;
-  order.cycle_id = q.cycle_id;
-  order.voice = std::string(voice);
-  order.messages = std::move(messages);
-  order.schema_json = std::move(schema);
+  order.targets = std::move(*targets);
+  order.make = [c = std::move(c)](std::vector<exec::chat_target> with_keys) mutable {
+    c.targets = std::move(with_keys);
+    return std::make_shared<exec::chat_loop>(std::move(c));
+  };
+  order.caller = q.kernel->kernel_id + "/" + std::string(voice);
+  order.record = parts.context->layout().execution(q.cycle_id) + "/" +
+                 std::string(voice.substr(voice.find(':') + 1)) + ".jsonl";
   order.limit = limit;
   order.store = parts.store;
   order.governor = parts.governor;
   order.workspace = parts.workspace;
   order.asker = self->address();
-  q.adviser = spawn_adviser(self->system(), std::move(order));
+  const auto first = order.targets.front();
+  q.conversation = spawn_conversation(self->system(), std::move(order));
   q.done = std::move(done);
-  self->monitor(q.adviser);
-  self->state.advisers.add(q.adviser);
-  ask<advice_reply>(
-      self, q.adviser, advice_query{},
-      [self, number = q.number](const result<advice_reply>& r) {
-        if (auto* asked = find_question(self, number); asked != nullptr && asked->adviser)
-          answered(*asked, r ? *r : gone(to_string(r.error())));
+  self->monitor(q.conversation);
+  self->state.conversations.add(q.conversation);
+  ask<conversation_reply>(
+      self, q.conversation, conversation_query{},
+      [self, number = q.number, first](const result<conversation_reply>& r) {
+        if (auto* asked = find_question(self, number); asked != nullptr && asked->conversation)
+          answered(*asked, r ? told_by(*r, first) : gone(to_string(r.error())));
       },
-      limit + adviser_margin);
+      limit + answer_margin);
 }
 
-void adviser_down(self_pointer self, const caf::actor_addr& who) {
+void conversation_down(self_pointer self, const caf::actor_addr& who) {
   const auto asks = [&](const auto& each) {
-    return each.second.adviser && each.second.adviser.address() == who;
+    return each.second.conversation && each.second.conversation.address() == who;
   };
   auto& s = self->state;
-  s.advisers.forget(who);
+  s.conversations.forget(who);
   if (auto plan = std::ranges::find_if(s.plans, asks); plan != s.plans.end())
     return answered(plan->second, gone("it has ended without an answer"));
   if (auto words = std::ranges::find_if(s.reductions, asks); words != s.reductions.end())

@@ -115,8 +115,8 @@ void stop_reduction(self_pointer self, const std::string& kernel_id) {
   const auto at = self->state.reductions.find(kernel_id);
   if (at == self->state.reductions.end())
     return;
-  if (at->second.adviser)
-    self->send(at->second.adviser, stop_advice{});
+  if (at->second.conversation)
+    self->send(at->second.conversation, stop_conversation{});
   reply(self, kernel_id, {{}, "the rules worded recent_actions: nobody waits for a model"});
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "actors/adviser/actor.hpp"
+#include "actors/conversation/actor.hpp"
 #include "actors/planner/actor.hpp"
+#include "actors/planner/core.hpp"
 #include "actors/supervision/helpers.hpp"
 #include "boyd/plan/llm_planner.hpp"
 #include "boyd/plan/llm_reducer.hpp"
@@ -34,7 +35,7 @@ struct question {
   configuration_ptr configuration;
   const config::kernel* kernel = nullptr;
   std::string cycle_id;
-  adviser_actor adviser;                         ///< null while nobody is asked
+  conversation_actor conversation;               ///< null while nobody is asked
   std::function<void(const advice_reply&)> done; ///< takes what it says
   agent_decision row;                            ///< the record, once it is known
   std::function<void()> end;                     ///< answers; called when the record is durable
@@ -60,7 +61,8 @@ struct planner_state {
   std::map<std::string, plan_question> plans; ///< by kernel
   std::map<std::string, reduce_question> reductions;
   std::uint64_t questions = 0;
-  helper_pings advisers; ///< until their end, also of those whose answer nobody awaits any more
+  /// Until their end, also of those whose answer nobody awaits any more.
+  helper_pings conversations;
   static inline const char* name = "planner";
 };
 
@@ -72,8 +74,8 @@ void put_question(self_pointer self, question& q, const config::adviser& setting
                   std::string_view voice, std::vector<model::message_json> messages,
                   std::string schema, milliseconds limit,
                   std::function<void(const advice_reply&)> done);
-/// An adviser has ended; without an answer its question has none.
-void adviser_down(self_pointer self, const caf::actor_addr& who);
+/// A conversation has ended; without an answer its question has none.
+void conversation_down(self_pointer self, const caf::actor_addr& who);
 /// Writes q.row down and calls q.end; repeated until the store has it.
 void keep_record(self_pointer self, std::uint64_t number);
 question* find_question(self_pointer self, std::uint64_t number);

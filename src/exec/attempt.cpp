@@ -511,17 +511,10 @@ void attempt_core::compose_output() {
       outcome_.output += '\n';
     outcome_.output.append(stderr_title).append(errors.text);
   }
-  if (chat_) {
-    outcome_.usage_json = chat_->usage_json();
-    return;
-  }
-  outcome_.usage_json = usage_of_program();
-  std::string more;
+  outcome_.usage = chat_ ? chat_->usage() : usage_of_program();
   if (options_.context != context_level::full)
-    more += ",\"context\":\"" + name_of(options_.context) + '"';
-  if (too_long_)
-    more += ",\"too_long\":true";
-  outcome_.usage_json.insert(outcome_.usage_json.size() - 1, more);
+    outcome_.usage.context = name_of(options_.context);
+  outcome_.usage.too_long = outcome_.usage.too_long || too_long_;
 }
 
 std::string attempt_core::resolve(const std::string& path) const {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -250,16 +249,18 @@ attempt_effects attempt_core::end_lingering(steady_time now) {
   return stop_process(now);
 }
 
-std::string attempt_core::usage_of_program() const {
+run_usage attempt_core::usage_of_program() const {
   if (events_)
-    return usage_json_of(events_->report(), options_.cli->adapter->name, exit_.wall, late_end_);
-  const auto bytes = out_.total() + err_.total();
-  return exit_known_ && exit_.started
-             ? fmt::format(R"({{"max_rss_kb":{},"output_bytes":{},"system_ms":{},"user_ms":{},)"
-                           R"("wall_ms":{}}})",
-                           exit_.max_rss_kb, bytes, exit_.system.count(), exit_.user.count(),
-                           exit_.wall.count())
-             : fmt::format(R"({{"output_bytes":{}}})", bytes);
+    return usage_of(events_->report(), options_.cli->adapter->name, exit_.wall, late_end_);
+  run_usage u;
+  u.output_bytes = static_cast<std::int64_t>(out_.total() + err_.total());
+  if (exit_known_ && exit_.started) {
+    u.max_rss_kb = exit_.max_rss_kb;
+    u.system_ms = exit_.system.count();
+    u.user_ms = exit_.user.count();
+    u.wall_ms = exit_.wall.count();
+  }
+  return u;
 }
 
 } // namespace boyd::exec

@@ -3,8 +3,6 @@
 #include "boyd/exec/attempt.hpp"
 #include "boyd/model/limit_text.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
 /// The part of attempt_core about limits of use that programs and providers tell of.
@@ -97,17 +95,9 @@ void attempt_core::heed_limit() {
 
 /// The longer one counts of two that were told.
 void attempt_core::note_retry_after() {
-  constexpr const char* const key = "retry_after_ms";
-  if (retry_after_.count() == 0)
-    return;
-  auto usage = nlohmann::json::parse(outcome_.usage_json, nullptr, false);
-  if (!usage.is_object())
-    return;
-  auto wait = retry_after_.count();
-  if (const auto told = usage.find(key); told != usage.end() && told->is_number_integer())
-    wait = std::max(wait, told->get<std::int64_t>());
-  usage[key] = wait;
-  outcome_.usage_json = usage.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  auto& told = outcome_.usage.retry_after_ms;
+  if (retry_after_.count() > 0)
+    told = std::max<std::int64_t>(retry_after_.count(), told.value_or(0));
 }
 
 } // namespace boyd::exec

@@ -140,11 +140,8 @@ chat_effects chat_loop::on_call_end(std::uint64_t call, const result<void>& tran
   if (!excess.empty())
     effects.emplace_back(effect::warn{excess});
   s.reader.reset();
-  if (trouble) {
-    s.totals.used.input += used.input;
-    s.totals.used.output += used.output;
-    s.totals.cost += model::cost_of(s.at().provider, s.at().model, used);
-  }
+  if (trouble)
+    s.count(used);
   auto more = trouble ? s.after_trouble(*trouble, true) : s.take(std::move(*answer));
   std::ranges::move(more, std::back_inserter(effects));
   return effects;
@@ -210,9 +207,7 @@ chat_effects chat_loop::stop(const std::string& why) {
     break;
   case impl::phase::calling: {
     const auto used = s.guess(true);
-    s.totals.used.input += used.input;
-    s.totals.used.output += used.output;
-    s.totals.cost += model::cost_of(s.at().provider, s.at().model, used);
+    s.count(used);
     s.out.text = s.reader->text();
     effects.emplace_back(effect::cancel_call{s.call});
     effects.emplace_back(effect::drop_place{s.call, provider});
@@ -248,10 +243,6 @@ bool chat_loop::waits_for_others() const {
   return impl_->now != impl::phase::calling && impl_->now != impl::phase::over;
 }
 
-bool chat_loop::leads_on(model::trouble_kind kind) const {
-  return impl_->next_target(kind).has_value();
-}
-
 bool chat_loop::waits_for_place() const {
   return impl_->now == impl::phase::placing;
 }
@@ -285,8 +276,24 @@ bool chat_loop::acted() const {
   return impl_->acted;
 }
 
-std::string chat_loop::usage_json() const {
-  return usage_json_of(impl_->totals, impl_->c.context_level, impl_->out.too_long);
+run_usage chat_loop::usage() const {
+  const auto& t = impl_->totals;
+  run_usage u{.provider = t.provider_id,
+              .model = t.model,
+              .calls = t.calls,
+              .turns = t.turns,
+              .tool_calls = t.tool_calls,
+              .denied = t.denied,
+              .input_tokens = t.used.input,
+              .cached_tokens = t.used.cached,
+              .output_tokens = t.used.output,
+              .reasoning_tokens = t.used.reasoning,
+              .cost_microusd = t.cost,
+              .context = impl_->c.context_level,
+              .too_long = impl_->out.too_long};
+  if (t.retry_after)
+    u.retry_after_ms = t.retry_after->count();
+  return u;
 }
 
 } // namespace boyd::exec

@@ -77,11 +77,13 @@ struct chat_loop::impl {
   chat_effects start_call();
   std::string over_budget();
   std::string over_day(const store::reserve_spend::reply& r) const;
+  /// Adds it to the totals; returns its cost.
+  std::int64_t count(const model::usage& used);
   /// `placed`: it came of a call, not of the place for it.
   chat_effects after_trouble(const model::trouble& t, bool placed);
   std::optional<std::size_t> next_target(model::trouble_kind kind) const;
   chat_effects go_to(std::size_t next, const model::trouble& t);
-  chat_effects give_up(const model::trouble& t);
+  chat_effects give_up(const model::trouble& t, bool placed);
   chat_effects take(model::chat_answer a);
   chat_effects conclude(chat_effects before);
   chat_effects ask_anew(std::string_view problem, std::string_view advice);

@@ -1,6 +1,9 @@
 #include "chat_record.hpp"
 
+#include "../core/enum_names.hpp"
 #include "boyd/core/sha256.hpp"
+
+#include <array>
 
 namespace boyd::exec {
 
@@ -8,33 +11,9 @@ using nlohmann::json;
 
 namespace {
 
-std::string_view name_of(config::policy_decision d) {
-  switch (d) {
-  case config::policy_decision::allow:
-    return "allow";
-  case config::policy_decision::ask:
-    return "ask";
-  case config::policy_decision::deny:
-    break;
-  }
-  return "deny";
-}
-
-std::string_view name_of(model::stop_reason r) {
-  switch (r) {
-  case model::stop_reason::stop:
-    return "stop";
-  case model::stop_reason::tool_calls:
-    return "tool_calls";
-  case model::stop_reason::length:
-    return "length";
-  case model::stop_reason::content_filter:
-    return "content_filter";
-  case model::stop_reason::other:
-    break;
-  }
-  return "other";
-}
+constexpr std::array<std::string_view, 3> decision_names{"allow", "deny", "ask"};
+constexpr std::array<std::string_view, 5> stop_names{"stop", "tool_calls", "length",
+                                                     "content_filter", "other"};
 
 json usage_of(const model::usage& u) {
   return {{"input_tokens", u.input},
@@ -56,26 +35,6 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string usage_json_of(const chat_totals& t, const std::string& context_level, bool too_long) {
-  json j{{"provider", t.provider_id},
-         {"model", t.model},
-         {"calls", t.calls},
-         {"turns", t.turns},
-         {"tool_calls", t.tool_calls},
-         {"denied", t.denied},
-         {"input_tokens", t.used.input},
-         {"cached_tokens", t.used.cached},
-         {"output_tokens", t.used.output},
-         {"reasoning_tokens", t.used.reasoning},
-         {"cost_microusd", t.cost},
-         {"context", context_level}};
-  if (too_long)
-    j["too_long"] = true;
-  if (t.retry_after)
-    j["retry_after_ms"] = t.retry_after->count();
-  return dump(j);
-}
-
 std::string beginning_json(const conversation& c) {
   json messages = json::array();
   for (const auto& m : c.messages)
@@ -95,7 +54,7 @@ std::string answer_json(const chat_target& target, const model::chat_answer& a, 
                {"model", target.model},
                {"answered_by", a.model},
                {"completion", a.id},
-               {"stop", name_of(a.stop)},
+               {"stop", detail::name_in(stop_names, a.stop)},
                {"usage", usage_of(a.used)},
                {"cost_microusd", cost},
                {"message", value_of(a.message)}});
@@ -110,7 +69,7 @@ std::string action_json(const model::tool_call& call, int turn, std::uint64_t st
                {"tool", call.name},
                // Of the bytes as they came: the message that holds them is redacted.
                {"arguments_sha256", sha256_hex(call.arguments)},
-               {"decision", name_of(j.decision)},
+               {"decision", detail::name_in(decision_names, j.decision)},
                {"reason", j.reason}});
 }
 

@@ -22,9 +22,6 @@ struct chat_totals {
   std::optional<milliseconds> retry_after; ///< asked for by the provider that was given up
 };
 
-/// The members for run_outcome::usage_json.
-std::string usage_json_of(const chat_totals& t, const std::string& context_level, bool too_long);
-
 /// The record's first line: what the conversation begins with.
 std::string beginning_json(const conversation& c);
 

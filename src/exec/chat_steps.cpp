@@ -171,10 +171,20 @@ std::string chat_loop::impl::cap(model::usage& used) const {
   return model::cap_usage(used, bytes, c.max_output_tokens > 0 ? output_tokens : 0);
 }
 
+std::int64_t chat_loop::impl::count(const model::usage& used) {
+  const auto cost = model::cost_of(at().provider, at().model, used);
+  totals.used.input += used.input;
+  totals.used.cached += used.cached;
+  totals.used.output += used.output;
+  totals.used.reasoning += used.reasoning;
+  totals.cost += cost;
+  return cost;
+}
+
 chat_effects chat_loop::impl::after_trouble(const model::trouble& t, bool placed) {
   const auto next = next_target(t.kind);
   // A place that is refused will be for a while: who may go elsewhere does not wait for it.
-  const bool may_wait = placed || !next;
+  const bool may_wait = placed || (!next && c.waits_for_provider);
   if (may_wait && model::may_repeat(t) && repeats < at().provider.max_retries)
     if (const auto wait = model::wait_before_repeat(t, repeats, c.unit())) {
       ++repeats;
@@ -182,7 +192,7 @@ chat_effects chat_loop::impl::after_trouble(const model::trouble& t, bool placed
       return {effect::note_turn{trouble_json(at(), call, t, "again in " + format_duration(*wait))},
               effect::wait_repeat{call, *wait}};
     }
-  return next ? go_to(*next, t) : give_up(t);
+  return next ? go_to(*next, t) : give_up(t, placed);
 }
 
 std::optional<std::size_t> chat_loop::impl::next_target(model::trouble_kind kind) const {
@@ -210,7 +220,7 @@ chat_effects chat_loop::impl::go_to(std::size_t next, const model::trouble& t) {
   return effects;
 }
 
-chat_effects chat_loop::impl::give_up(const model::trouble& t) {
+chat_effects chat_loop::impl::give_up(const model::trouble& t, bool placed) {
   const auto& id = at().provider.provider_id;
   chat_effects effects{effect::note_turn{trouble_json(at(), call, t, "given up")}};
   out.too_long = t.kind == model::trouble_kind::too_long;
@@ -220,7 +230,8 @@ chat_effects chat_loop::impl::give_up(const model::trouble& t) {
       id + ": " + std::string(model::name_of(t.kind)) + ": " + t.what + next_after(t.kind, id);
   for (const auto& other : left_out)
     why += "; " + left_out_because(other);
-  for (auto& e : failed(model::class_of(t.kind), chat_end::trouble, std::move(why)))
+  const auto end = placed ? chat_end::trouble : chat_end::no_place;
+  for (auto& e : failed(model::class_of(t.kind), end, std::move(why)))
     effects.push_back(std::move(e));
   return effects;
 }
@@ -229,12 +240,7 @@ chat_effects chat_loop::impl::give_up(const model::trouble& t) {
 chat_effects chat_loop::impl::take(model::chat_answer a) {
   repeats = 0;
   ++totals.turns;
-  const auto cost = model::cost_of(at().provider, at().model, a.used);
-  totals.used.input += a.used.input;
-  totals.used.cached += a.used.cached;
-  totals.used.output += a.used.output;
-  totals.used.reasoning += a.used.reasoning;
-  totals.cost += cost;
+  const auto cost = count(a.used);
   chat_effects effects{effect::note_turn{answer_json(at(), a, totals.turns, cost)}};
   input_tokens = std::max(input_tokens, counted(a.used.input));
   // What was too long to be taken does not go back: it would cost its tokens with every call.

@@ -1,6 +1,7 @@
 #include "boyd/exec/chat_targets.hpp"
 
 #include "boyd/core/text.hpp"
+#include "boyd/queue/spend.hpp"
 
 #include <utility>
 
@@ -28,6 +29,14 @@ result<std::vector<chat_target>> chat_targets(const config::configuration& c,
     targets.push_back(std::move(t));
   }
   return targets;
+}
+
+std::vector<store::reserve_spend::limit>
+day_scopes(const config::configuration& c, const std::string& node_id, const std::string& kernel_id,
+           const std::string& agent_id, const config::budget_limit& day) {
+  const auto& node = c.node_settings.budget_day;
+  return {{queue::agent_scope(kernel_id, agent_id), day.tokens, day.cost},
+          {queue::node_scope(node_id), node.tokens, node.cost}};
 }
 
 std::string key_in(std::string_view file) {

@@ -389,31 +389,27 @@ void cli_reader::finish() {
   report_.text = sanitize_utf8(report_.text);
 }
 
-std::string usage_json_of(const cli_report& r, const std::string& adapter, milliseconds wall,
-                          const std::string& ended) {
-  json j{{"provider", adapter},
-         {"model", r.model},
-         {"turns", r.turns},
-         {"input_tokens", r.input},
-         {"cached_tokens", r.cached},
-         {"output_tokens", r.output},
-         {"reasoning_tokens", r.reasoning},
-         {"cost_microusd", r.cost},
-         {"session_id", r.session},
-         {"wall_ms", wall.count()},
-         {"events", r.events},
-         {"denied", r.denied}};
-  if (!r.denials.empty())
-    j["denials"] = r.denials;
-  if (r.no_json > 0)
-    j["no_json_lines"] = r.no_json;
-  if (r.too_long > 0)
-    j["too_long_lines"] = r.too_long;
-  if (r.cut > 0)
-    j["cut_events"] = r.cut;
-  if (!ended.empty())
-    j["ended"] = ended;
-  return j.dump(-1, ' ', false, json::error_handler_t::replace);
+run_usage usage_of(const cli_report& r, const std::string& adapter, milliseconds wall,
+                   const std::string& ended) {
+  const auto figure = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+  const auto some = [&](std::uint64_t n) { return n > 0 ? usage_figure(figure(n)) : std::nullopt; };
+  return {.provider = adapter,
+          .model = r.model,
+          .turns = r.turns,
+          .denied = figure(r.denied),
+          .input_tokens = r.input,
+          .cached_tokens = r.cached,
+          .output_tokens = r.output,
+          .reasoning_tokens = r.reasoning,
+          .cost_microusd = r.cost,
+          .session_id = r.session,
+          .events = figure(r.events),
+          .denials = r.denials,
+          .no_json_lines = some(r.no_json),
+          .too_long_lines = some(r.too_long),
+          .cut_events = some(r.cut),
+          .ended = ended,
+          .wall_ms = wall.count()};
 }
 
 } // namespace boyd::exec

@@ -1,5 +1,7 @@
 #include "boyd/exec/context_level.hpp"
 
+#include "boyd/queue/usage_json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,11 +26,8 @@ bool is_left_out(std::string_view section, context_level level) {
 
 /// A failure of time or size: less context may help. An attempt that shutdown ended took no time of
 /// its own.
-bool was_too_much(const json& attempt) {
-  if (attempt.value("execution", "") == "timed_out")
-    return true;
-  const auto usage = attempt.find("usage");
-  return usage != attempt.end() && usage->is_object() && usage->value("too_long", false);
+bool was_too_much(const queue::earlier_attempt& attempt) {
+  return attempt.execution == execution_verdict::timed_out || attempt.usage.too_long;
 }
 
 } // namespace
@@ -46,13 +45,7 @@ std::string name_of(context_level level) {
 }
 
 context_level level_for(std::string_view attempts_json) {
-  if (attempts_json.size() < 3) // "[]": nearly always
-    return context_level::full;
-  const auto attempts = json::parse(attempts_json, nullptr, false);
-  if (!attempts.is_array())
-    return context_level::full;
-  const auto too_much = std::ranges::count_if(
-      attempts, [](const json& a) { return a.is_object() && was_too_much(a); });
+  const auto too_much = std::ranges::count_if(queue::earlier_attempts(attempts_json), was_too_much);
   return too_much == 0   ? context_level::full
          : too_much == 1 ? context_level::focused
                          : context_level::minimal;

@@ -2,7 +2,6 @@
 
 #include "boyd/core/home_layout.hpp"
 #include "boyd/faults/points.hpp"
-#include "json_text.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -294,15 +293,6 @@ std::string_view name_of(sandbox_kind kind) {
 
 } // namespace
 
-std::string sandbox_report::json() const {
-  nlohmann::json j{{"mode", mode}};
-  if (landlock_abi > 0)
-    j["abi"] = landlock_abi;
-  if (!lacking.empty())
-    j["not_enforced"] = lacking;
-  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::vector<std::string> hidden_from_agents(const config::configuration& c,
                                             const std::string& home) {
   std::vector<std::string> hidden{home};
@@ -338,7 +328,7 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
                                const sandbox_abilities& can, const sandbox_places& places,
                                const run_identity& who) {
   if (settings.mode == mode_t::off)
-    return sandbox_report{"off", 0, {}};
+    return sandbox_report{"off"};
   const auto kind = kind_for(settings, can);
   shortcomings lack;
   look_at_files(settings, can, kind, lack);
@@ -380,8 +370,11 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
     add_default(process, "XDG_CACHE_HOME", spec->scratch + "/cache");
     add_default(process, "npm_config_cache", spec->scratch + "/cache/npm");
   }
+  sandbox_report report{std::string(name_of(kind)), {}, lack.all()};
+  if (spec->landlock_abi > 0)
+    report.abi = spec->landlock_abi;
   process.sandbox = std::move(spec);
-  return sandbox_report{std::string(name_of(kind)), process.sandbox->landlock_abi, lack.all()};
+  return report;
 }
 
 void remove_scratch(process_runner& processes, const std::string& scratch) {

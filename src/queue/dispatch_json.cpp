@@ -3,6 +3,8 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/queue/transitions.hpp"
+#include "boyd/queue/usage_json.hpp"
+#include "usage_object.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +46,7 @@ json outcome_json(const run_outcome& o) {
           {"output_cut", o.output_cut},
           {"error", sanitize_utf8(o.error)},
           {"session_id", sanitize_utf8(o.session_id)},
-          {"usage", sanitize_utf8(o.usage_json)}};
+          {"usage", usage_json(o.usage)}};
 }
 
 /// The enumerator that `object[key]` names; `at` of a missing key throws, as does a wrong type.
@@ -82,7 +84,7 @@ run_outcome outcome_from(const json& j) {
   o.output_cut = whole<std::uint64_t>(j, "output_cut");
   o.error = j.at("error").get<std::string>();
   o.session_id = j.at("session_id").get<std::string>();
-  o.usage_json = j.at("usage").get<std::string>();
+  o.usage = usage_from(j.at("usage").get<std::string>());
   return o;
 }
 
@@ -111,7 +113,7 @@ std::string dispatch_to_json(const dispatch& row, bool with_bodies) {
   j["session_id"] = o.session_id;
   j["summary"] = o.summary;
   j["error"] = o.error;
-  j["usage"] = value_of(o.usage_json, json());
+  j["usage"] = usage_object(o.usage);
   j["rescues"] = row.rescues;
   j["execution"] = name_of(o.execution);
   j["claim"] = name_of(o.claim);

@@ -1,7 +1,5 @@
 #include "boyd/queue/settlement.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -20,13 +18,7 @@ constexpr milliseconds longest_apart = 5min;
 /// How long the provider or program that failed wants to be left alone; a run before that would
 /// only use up an attempt.
 milliseconds asked_pause(const run_outcome& outcome) {
-  constexpr const char* const key = "retry_after_ms";
-  if (outcome.usage_json.find(key) == std::string::npos)
-    return milliseconds{0};
-  const auto usage = nlohmann::json::parse(outcome.usage_json, nullptr, false);
-  if (!usage.is_object() || !usage.contains(key) || !usage[key].is_number_integer())
-    return milliseconds{0};
-  return std::clamp(milliseconds{usage[key].get<std::int64_t>()}, milliseconds{0},
+  return std::clamp(milliseconds{outcome.usage.retry_after_ms.value_or(0)}, milliseconds{0},
                     limits::longest_told_wait);
 }
 
@@ -128,7 +120,7 @@ settlement in_place_of(const settlement& refused, std::string_view reason, bool 
                                                                      : refused.outcome.failure;
   s.outcome.exit_code = refused.outcome.exit_code;
   if (usage)
-    s.outcome.usage_json = refused.outcome.usage_json;
+    s.outcome.usage = refused.outcome.usage;
   s.outcome.error = "the database refused the result, which is kept in run/spool.jsonl.refused: " +
                     as_ascii(reason);
   s.outcome.summary = s.outcome.error;

@@ -1,6 +1,7 @@
 #include "boyd/queue/transitions.hpp"
 
 #include "boyd/core/text.hpp"
+#include "usage_object.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -46,7 +47,6 @@ std::string_view beginning_of(std::string_view utf8) {
 void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
   const auto& d = row.d;
   const auto kept = beginning_of(d.outcome.output);
-  auto usage = json::parse(d.outcome.usage_json, nullptr, false);
   json entry{{"attempt", d.attempt},
              {"fence", d.fence},
              {"node", row.last_owner},
@@ -60,7 +60,7 @@ void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
              {"exit_code", d.outcome.exit_code},
              {"summary", d.outcome.summary},
              {"error", d.outcome.error},
-             {"usage", usage.is_discarded() ? json() : std::move(usage)},
+             {"usage", usage_object(d.outcome.usage)},
              {"output", kept},
              {"output_cut", d.outcome.output_cut + d.outcome.output.size() - kept.size()}};
   auto all = json::parse(d.attempts_json, nullptr, false);
@@ -138,8 +138,9 @@ std::string damage_of(const queue_row& row) {
 
 run_outcome clean(const run_outcome& from) {
   auto o = from;
-  for (auto* text : {&o.summary, &o.output, &o.error, &o.session_id, &o.usage_json})
+  for (auto* text : {&o.summary, &o.output, &o.error, &o.session_id})
     sanitize(*text);
+  each_text(o.usage, sanitize);
   return o;
 }
 

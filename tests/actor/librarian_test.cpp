@@ -1,9 +1,9 @@
 #include "actors/librarian/actor.hpp"
 #include "actors/librarian/core.hpp"
-#include "actors/probe/actor.hpp"
 #include "actors/state_writer/actor.hpp"
 #include "actors/store/actor.hpp"
 #include "actors/workspace/actor.hpp"
+#include "boyd/faults/points.hpp"
 #include "node_fixture.hpp"
 #include "support/pch.hpp"
 
@@ -249,8 +249,7 @@ TEST_CASE("a librarian that ends answers and leaves no program behind", "[librar
   CHECK(f.processes->running() == 0);
 }
 
-TEST_CASE("a helper that did not answer in time is not left alone with its program",
-          "[librarian]") {
+TEST_CASE("a helper that does not end is killed, and given up in its time", "[librarian]") {
   fixture f;
   f.add_sense("deaf");
   f.processes->define("deaf", sim::sim_program{.hang = true, .ignore_term = true});
@@ -258,12 +257,26 @@ TEST_CASE("a helper that did not answer in time is not left alone with its progr
   auto answer = f.ask();
   f.actors.advance(1s);
   CHECK(f.processes->running() == 1);
-  // As after a node stood still: the wait for the helper ends before its own clock is looked at.
-  f.actors.advance_without("probe", gather_limit(f.kernel()));
+  f.actors.advance(gather_limit(f.kernel()));
   REQUIRE(answer.ok());
   CHECK(answer.value().problems.size() == 1);
-  f.actors.run_all();
   CHECK(f.processes->running() == 0);
+}
+
+TEST_CASE("a helper whose end nobody reports is not waited for until its time is over",
+          "[librarian]") {
+  const faults::isolation of_this_test;
+  fixture f;
+  f.add_sense("lost");
+  f.kernel().senses.back().timeout = 1h;
+  f.processes->define("lost", sim::sim_program{.output = "x"});
+  f.start();
+  REQUIRE(faults::arm({{"probe.exit", faults::action::drop, 1, 1.0, 0ms}}, 1));
+  auto answer = f.ask();
+  f.actors.advance(20s);
+  REQUIRE(answer.ok());
+  REQUIRE(answer.value().problems.size() == 1);
+  CHECK(has(answer.value().problems.front(), "nobody reported how"));
 }
 
 TEST_CASE("a new configuration is used by the next request", "[librarian]") {

@@ -238,7 +238,7 @@ TEST_CASE("llm planner: a provider that is not called at present leads to the fa
   CHECK(f.record("c5")->asked.calls == 1);
 }
 
-TEST_CASE("llm planner: a call that cannot be begun, and an adviser that fails", "[llm]") {
+TEST_CASE("llm planner: a call that cannot be begun, and a conversation that fails", "[llm]") {
   const faults::isolation of_this_test;
   fixture f;
   f.configuration->providers.front().max_retries = 0;
@@ -308,7 +308,7 @@ TEST_CASE("llm planner: whoever waits no longer takes the call with it", "[llm]"
   CHECK(worded.value().lines.empty());
   CHECK(f.models->running() == 0);
   CHECK_FALSE(f.record("c1").has_value());
-  // The planner dies: its adviser, and the call, with it.
+  // The planner dies: its conversation, and the call, with it.
   const auto lost = f.plan("c2");
   f.actors.advance(1s);
   CHECK(f.models->running() == 1);

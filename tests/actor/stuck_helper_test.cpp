@@ -82,27 +82,7 @@ struct fixture : simulated_node {
 
 } // namespace
 
-TEST_CASE("case 10 stuck-actor: the librarian tells of a sense's or check's probe that spins",
-          "[supervision]") {
-  fixture f;
-  config::sense s;
-  s.name = "slow";
-  s.argv = {"slow"};
-  s.timeout = 10s; // the librarian gives up on it long before the watchdog would
-  f.kernel().senses.push_back(s);
-  f.processes->define("slow", sim::sim_program{.hang = true, .ignore_term = true});
-  REQUIRE(
-      f.actors.ask_now<state_reply>(f.writer, state_request{{}, init_kernel_home{"default"}}).ok());
-  const auto librarian = f.actors.own(spawn_librarian(f.actors.system(), f.context, f.configuration,
-                                                      f.writer, f.workspace, f.store));
-  const auto gathered = f.actors.ask<gathered_context>(librarian, gather_context{{}, "default"});
-  f.actors.advance(1s);
-  REQUIRE(f.processes->running() == 1);
-  f.check(librarian, "probe");
-  CHECK(gathered.answered());
-}
-
-TEST_CASE("case 10 stuck-actor: the planner tells of an adviser that spins", "[supervision]") {
+TEST_CASE("case 10 stuck-actor: the planner tells of a conversation that spins", "[supervision]") {
   fixture f;
   auto& agent = f.kernel().agents.emplace_back();
   agent.agent_id = "a";
@@ -122,12 +102,11 @@ TEST_CASE("case 10 stuck-actor: the planner tells of an adviser that spins", "[s
   const auto planned = f.actors.ask_now<plan::plan_output>(planner, request);
   f.actors.advance(1s);
   REQUIRE(f.models->running() == 1);
-  f.check(planner, "adviser");
+  f.check(planner, "conversation");
   CHECK(planned.answered());
 }
 
-TEST_CASE("case 10 stuck-actor: the gateway tells of a provider's prober that spins",
-          "[supervision]") {
+TEST_CASE("case 10 stuck-actor: the gateway tells of a conversation that spins", "[supervision]") {
   fixture f;
   gateway_parts parts;
   parts.context = f.context;
@@ -141,7 +120,7 @@ TEST_CASE("case 10 stuck-actor: the gateway tells of a provider's prober that sp
   const auto answer = f.actors.ask_now<api_response>(gateway, std::move(call));
   REQUIRE(f.models->running() == 1);
   REQUIRE_FALSE(answer.answered());
-  f.check(gateway, "prober");
+  f.check(gateway, "conversation");
 }
 
 } // namespace boyd::stuck_helper_test

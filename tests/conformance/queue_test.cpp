@@ -91,7 +91,11 @@ TEST_CASE("every transition carries its fence") {
   o.execution = execution_verdict::succeeded;
   o.summary = "all \"good\" \\ here";
   o.output = std::string(5000, 'x') + "\n'{}\"";
-  o.usage_json = R"({"wall_ms":5})";
+  o.usage.wall_ms = 5;
+  o.usage.provider = "p";
+  o.usage.model = "m \"1\"";
+  o.usage.too_long = true;
+  o.usage.sandbox = sandbox_report{"landlock", 7, {"sockets"}, false};
   REQUIRE(settle(s, second, settle_to::done, 0ms, o) == settle_result::accepted);
   const auto done = row(s, id_of(1));
   REQUIRE(done.status == dispatch_status::done);

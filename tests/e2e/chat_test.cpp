@@ -185,7 +185,7 @@ TEST_CASE("chat: a provider's key is nowhere but in the request", "[e2e][chat]")
   model_endpoint endpoint;
   endpoint.then(stream_answer("your key is canary-key-4711, is it not?"));
   const home_of_boyd home(yaml_of(endpoint, {}, "    api_key_file: key.txt\n"));
-  write_file(home.file("key.txt"), "canary-key-4711\n");
+  write_file(home.file("key.txt"), "\n  canary-key-4711  \n# of March\n");
   REQUIRE(home.run({"cycle"}).code == 0);
   CHECK(endpoint.requests().at(0).header("authorization") == "Bearer canary-key-4711");
   for (const auto& entry : fs::recursive_directory_iterator(home.path()))

@@ -136,7 +136,7 @@ TEST_CASE("doctor --provider: what is wrong is said in words, and no key with it
     return error_answer(401, "Incorrect API key provided: canary-key-4712", "invalid_api_key");
   });
   const home_of_boyd home(yaml_of(endpoint.base_url(), "    api_key_file: key.txt\n"));
-  write_file(home.file("key.txt"), "canary-key-4712\n");
+  write_file(home.file("key.txt"), "\n  canary-key-4712  \n# of March\n");
   const auto refused = home.run({"doctor", "--provider", "local"});
   CHECK(refused.code == 1);
   CHECK(endpoint.requests().at(0).header("authorization") == "Bearer canary-key-4712");

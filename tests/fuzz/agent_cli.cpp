@@ -54,7 +54,7 @@ void run(std::string_view input) {
     const auto whole = read(adapter, input, std::max<std::size_t>(1, input.size()));
     const auto bytes = read(adapter, input, 3);
     const auto& r = whole.report();
-    require(exec::usage_json_of(r, "x") == exec::usage_json_of(bytes.report(), "x") &&
+    require(exec::usage_of(r, "x") == exec::usage_of(bytes.report(), "x") &&
                 r.text == bytes.report().text && r.error == bytes.report().error &&
                 r.final == bytes.report().final && r.failed == bytes.report().failed,
             "portions play no part");

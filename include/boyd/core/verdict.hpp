@@ -1,5 +1,7 @@
 #pragma once
 
+#include "boyd/core/run_usage.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -58,7 +60,7 @@ struct run_outcome {
   std::uint64_t output_cut = 0; ///< bytes counted but not kept
   std::string error;            ///< why it failed, one line; empty on success
   std::string session_id;       ///< kernel-<agent_id>-<run_id>
-  std::string usage_json;       ///< JSON object: wall_ms, user_ms, max_rss_kb, …; may be empty
+  run_usage usage;
   /// The node had no descriptor, process or memory left to begin it: no attempt. Not stored.
   bool no_room = false;
   /// Its program was ended because the process host died, with those of other runs: no attempt, for

@@ -245,7 +245,7 @@ class attempt_core {
   attempt_effects finish();
   void read_claim();
   void compose_output();
-  std::string usage_of_program() const;
+  run_usage usage_of_program() const;
   std::string resolve(const std::string& path) const;
 
   attempt_options options_;

@@ -2,6 +2,7 @@
 
 #include "boyd/config/models.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/core/run_usage.hpp"
 #include "boyd/core/verdict.hpp"
 #include "boyd/model/chat.hpp"
 #include "boyd/model/trouble.hpp"
@@ -55,6 +56,8 @@ struct conversation {
   /// For the waits between repetitions: uniform in [0, 1).
   std::function<double()> unit;
   std::string context_level = "full"; ///< for the record: full, focused or minimal
+  /// Whether a call that is refused its place is tried again later where no other target takes it.
+  bool waits_for_provider = true;
 };
 
 using model::assumed_output_tokens;
@@ -150,6 +153,30 @@ using chat_effect =
                  effect::warn, effect::talk_over>;
 using chat_effects = std::vector<chat_effect>;
 
+/// The calls of a model as the actor sees them that carries them out: events in, effects out; no
+/// clock, no I/O. Late events (of a call that is not the present one) change nothing. Not
+/// thread-safe.
+class dialogue {
+ public:
+  virtual ~dialogue() = default;
+
+  virtual chat_effects begin() = 0;
+  /// `why` empty: granted.
+  virtual chat_effects on_place(std::uint64_t /*call*/,
+                                const std::optional<model::trouble>& /*why*/) {
+    return {};
+  }
+  virtual chat_effects on_reserved(std::uint64_t call,
+                                   const result<store::reserve_spend::reply>& r) = 0;
+  virtual void on_head(std::uint64_t call, const http_head& head) = 0;
+  virtual void on_body(std::uint64_t call, std::string_view bytes) = 0;
+  virtual chat_effects on_call_end(std::uint64_t call, const result<void>& transport) = 0;
+  virtual chat_effects on_repeat(std::uint64_t /*call*/) { return {}; }
+  /// Ends it from outside: what is under way is stopped, what was used is settled, or stays
+  /// reserved. No talk_over.
+  virtual chat_effects stop(const std::string& /*why*/) { return {}; }
+};
+
 /// What a conversation ended with.
 enum class chat_end : std::uint8_t {
   none,       ///< it goes on, or was stopped
@@ -157,6 +184,7 @@ enum class chat_end : std::uint8_t {
   refusal,    ///< the model declined
   bad_answer, ///< cut off, against the schema, or never final
   trouble,    ///< of a call; chat_outcome::trouble says which
+  no_place,   ///< the provider takes no call; chat_outcome::trouble says why
   budget,     ///< no budget for another call
   store,      ///< the budgets cannot be read
   unapproved, ///< an action waits for a person
@@ -183,27 +211,26 @@ struct chat_outcome {
 /// any. An empty answer is asked for once more. Tool calls of one answer run one after another, in
 /// order; a denied one is answered with the reason, and the model goes on. An answer against the
 /// schema is returned once with the finding.
-class chat_loop {
+class chat_loop final : public dialogue {
  public:
   explicit chat_loop(conversation c);
-  ~chat_loop();
+  ~chat_loop() override;
   chat_loop(chat_loop&&) noexcept;
   chat_loop& operator=(chat_loop&&) noexcept;
 
-  chat_effects begin();
-  /// `why` empty: granted.
-  chat_effects on_place(std::uint64_t call, const std::optional<model::trouble>& why);
-  chat_effects on_reserved(std::uint64_t call, const result<store::reserve_spend::reply>& r);
-  void on_head(std::uint64_t call, const http_head& head);
-  void on_body(std::uint64_t call, std::string_view bytes);
-  chat_effects on_call_end(std::uint64_t call, const result<void>& transport);
-  chat_effects on_repeat(std::uint64_t call);
+  chat_effects begin() override;
+  chat_effects on_place(std::uint64_t call, const std::optional<model::trouble>& why) override;
+  chat_effects on_reserved(std::uint64_t call,
+                           const result<store::reserve_spend::reply>& r) override;
+  void on_head(std::uint64_t call, const http_head& head) override;
+  void on_body(std::uint64_t call, std::string_view bytes) override;
+  chat_effects on_call_end(std::uint64_t call, const result<void>& transport) override;
+  chat_effects on_repeat(std::uint64_t call) override;
   chat_effects on_tool_result(std::uint64_t step, const std::string& text, bool is_error);
   chat_effects on_approval(std::uint64_t step, bool approved, const std::string& reason);
   /// Nobody decided, and the run is not to go on without: it ends, and is not tried again.
   chat_effects on_no_approval(std::uint64_t step, const std::string& reason);
-  /// Ends it from outside: what is under way is stopped, what was used is settled. No talk_over.
-  chat_effects stop(const std::string& why);
+  chat_effects stop(const std::string& why) override;
 
   bool over() const;
   const chat_outcome& outcome() const;
@@ -213,14 +240,12 @@ class chat_loop {
   bool waits_for_others() const;
   /// In the provider's queue, where the calls of others keep it.
   bool waits_for_place() const;
-  /// Whether trouble of this kind leads to another of the targets.
-  bool leads_on(model::trouble_kind kind) const;
   /// What it does or waits for, in words; empty: nothing.
   std::string doing() const;
   /// A tool was used, and it ended well.
   bool acted() const;
-  /// calls, turns, tokens, cost, model, …: a JSON object's members for run_outcome::usage_json.
-  std::string usage_json() const;
+  /// Calls, turns, tokens, cost and who was asked, so far.
+  run_usage usage() const;
 
  private:
   struct impl;

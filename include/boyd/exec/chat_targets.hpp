@@ -18,6 +18,11 @@ result<std::vector<chat_target>> chat_targets(const config::configuration& c,
                                               const std::string& model,
                                               const std::vector<config::model_fallback>& fallback);
 
+/// The day's budgets that each call of `agent_id` is taken from: its own (`day`) and the node's.
+std::vector<store::reserve_spend::limit>
+day_scopes(const config::configuration& c, const std::string& node_id, const std::string& kernel_id,
+           const std::string& agent_id, const config::budget_limit& day);
+
 /// The key in the text of a provider's `api_key_file`: its first line that is not blank.
 std::string key_in(std::string_view file);
 

@@ -110,9 +110,8 @@ class cli_reader {
   cli_report report_;
 };
 
-/// The usage of a run as JSON, with the keys of a conversation's.
 /// `ended`: how it ended badly after its work was done; may be empty.
-std::string usage_json_of(const cli_report& report, const std::string& adapter,
-                          milliseconds wall = milliseconds{0}, const std::string& ended = {});
+run_usage usage_of(const cli_report& report, const std::string& adapter,
+                   milliseconds wall = milliseconds{0}, const std::string& ended = {});
 
 } // namespace boyd::exec

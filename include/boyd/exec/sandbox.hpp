@@ -2,6 +2,7 @@
 
 #include "boyd/config/configuration.hpp"
 #include "boyd/core/result.hpp"
+#include "boyd/core/run_usage.hpp"
 #include "boyd/core/sandbox.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/ports/process_runner.hpp"
@@ -22,16 +23,6 @@ struct sandbox_places {
   std::vector<std::string> read_only{};
   /// Directories that are not writable as a whole, whatever the settings say.
   std::vector<std::string> closed{};
-};
-
-/// What is in force for a run, for its record.
-struct sandbox_report {
-  std::string mode; ///< landlock, bwrap, limits or off
-  int landlock_abi = 0;
-  std::vector<std::string> lacking; ///< what was asked for and is not enforced, and why
-
-  /// A JSON object: {"mode": …, "abi": …, "not_enforced": […]}.
-  std::string json() const;
 };
 
 /// The node's home, its configuration, the files with keys and passwords that it names, and root's

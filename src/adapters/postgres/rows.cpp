@@ -1,3 +1,4 @@
+#include "boyd/queue/usage_json.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ void add_first(const stored& s, Add add) {
   add().add_unless({}, o.session_id);
   add().add_unless({}, o.summary);
   add().add_unless({}, o.error);
-  add().add_unless({}, o.usage_json);
+  add().add_unless({}, queue::usage_json(o.usage));
   add().add_unless({}, o.output);
 }
 
@@ -87,7 +88,7 @@ void read_result(const answer& a, int r, int c, queue::queue_row& row) {
   o.session_id = text_of(a, r, c + 15);
   o.summary = text_of(a, r, c + 16);
   o.error = status ? text_of(a, r, c + 17) : queue::unknown_status(a.text(r, c));
-  o.usage_json = text_of(a, r, c + 18);
+  o.usage = queue::usage_from(text_of(a, r, c + 18));
   if (!a.is_null(r, c + 19))
     d.attempts_json = text_of(a, r, c + 19);
 }

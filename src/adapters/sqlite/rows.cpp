@@ -1,3 +1,4 @@
+#include "boyd/queue/usage_json.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ void read_result(const statement& s, directory& names, queue::queue_row& row) {
   o.session_id = s.text(29);
   o.summary = s.text(30);
   o.error = status ? s.text(31) : queue::unknown_status(s.view(14));
-  o.usage_json = s.text(32);
+  o.usage = queue::usage_from(s.view(32));
   d.attempts_json = s.text(33);
 }
 
@@ -174,7 +175,11 @@ void operations::give_result(std::int64_t id, std::int64_t kernel_no, const queu
   to.bind(d.started_at).bind(d.finished_at);
   to.bind(name_of(o.execution)).bind(name_of(o.claim)).bind(name_of(o.verification));
   to.bind(name_of(o.failure)).bind(o.exit_code).bind(static_cast<std::int64_t>(o.output_cut));
-  to.bind(o.session_id).bind(o.summary).bind(o.error).bind(o.usage_json).bind(d.attempts_json);
+  to.bind(o.session_id)
+      .bind(o.summary)
+      .bind(o.error)
+      .bind(queue::usage_json(o.usage))
+      .bind(d.attempts_json);
   to.bind(o.output);
 }
 

@@ -1,8 +1,6 @@
 #include "attempt_bench.hpp"
 #include "support.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <csignal>
 
 namespace boyd::attempt_test {
@@ -24,11 +22,10 @@ TEST_CASE("the final event's answer is the result", "[agent_cli]") {
   CHECK(o.execution == v::succeeded);
   CHECK(o.summary == "Done: hello.txt is written.");
   CHECK(o.output == "Done: hello.txt is written.");
-  const auto usage = nlohmann::json::parse(o.usage_json);
-  CHECK(usage["provider"] == "claude");
-  CHECK(usage["input_tokens"] == 320);
-  CHECK(usage["cost_microusd"] == 1374);
-  CHECK(usage["session_id"] == "9344e76b-949a-40ba-953c-5100146a9cae");
+  CHECK(o.usage.provider == "claude");
+  CHECK(o.usage.input_tokens == 320);
+  CHECK(o.usage.cost_microusd == 1374);
+  CHECK(o.usage.session_id == "9344e76b-949a-40ba-953c-5100146a9cae");
 }
 
 TEST_CASE("without a final event a run is indeterminate, whatever the exit code", "[agent_cli]") {
@@ -87,14 +84,14 @@ TEST_CASE("what was too long for its model may be tried again, with less", "[age
   const auto& o = by_event.exit(0);
   INFO(o.error);
   CHECK(o.failure == f::transient);
-  CHECK(nlohmann::json::parse(o.usage_json)["too_long"] == true);
+  CHECK(o.usage.too_long);
   bench silent("claude");
   silent.complain("API Error: 400 Prompt is too long: 200001 tokens\n");
   const auto& s = silent.exit(1);
   CHECK(s.failure == f::transient);
-  CHECK(nlohmann::json::parse(s.usage_json)["too_long"] == true);
+  CHECK(s.usage.too_long);
   bench other("codex");
-  CHECK_FALSE(nlohmann::json::parse(other.end("codex_error", 0).usage_json).contains("too_long"));
+  CHECK_FALSE(other.end("codex_error", 0).usage.too_long);
 }
 
 TEST_CASE("denials fail the run, or are told beside it", "[agent_cli]") {
@@ -106,9 +103,8 @@ TEST_CASE("denials fail the run, or are told beside it", "[agent_cli]") {
   bench lax("claude", false);
   const auto& told = lax.end("claude_denied", 0);
   CHECK(told.execution == v::succeeded);
-  const auto usage = nlohmann::json::parse(told.usage_json);
-  CHECK(usage["denied"] == 1);
-  CHECK(usage["denials"] == nlohmann::json::array({"Bash"}));
+  CHECK(told.usage.denied == 1);
+  CHECK(told.usage.denials == std::vector<std::string>{"Bash"});
 }
 
 TEST_CASE("a program that does not begin has stalled", "[agent_cli]") {
@@ -163,10 +159,10 @@ TEST_CASE("a program that stays after its final event is ended and judged by it"
 }
 
 TEST_CASE("a run whose program tells of more than its budget has failed by policy", "[agent_cli]") {
-  const auto usage = nlohmann::json::parse(bench("claude").end("claude_success", 0).usage_json);
-  const int turns = usage["turns"];
-  const std::int64_t tokens =
-      usage["input_tokens"].get<std::int64_t>() + usage["output_tokens"].get<std::int64_t>();
+  bench told("claude");
+  const auto usage = told.end("claude_success", 0).usage;
+  const int turns = static_cast<int>(usage.turns.value());
+  const auto tokens = usage.input_tokens.value() + usage.output_tokens.value();
   SECTION("as much as the budget is well, and warned of") {
     bench b("claude", true, {.tokens = tokens, .cost = 1374, .turns = turns});
     CHECK(b.end("claude_success", 0).execution == v::succeeded);

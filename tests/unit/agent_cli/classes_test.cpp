@@ -131,7 +131,7 @@ TEST_CASE("case W7: a command that a rule of codex forbids is a denial", "[agent
   const auto o = ended("codex", codex_done, 0, forbidden + forbidden);
   CHECK(o.failure == f::policy);
   CHECK(o.error == "denied: command (2 times)");
-  CHECK(json::parse(o.usage_json)["denied"] == 2);
+  CHECK(o.usage.denied == 2);
   // Without its line end, and in pieces.
   attempt_bench b("codex");
   b.print(codex_done);
@@ -175,7 +175,7 @@ TEST_CASE("case W7: a tool that gemini does not have is a denial", "[agent_cli]"
   const auto o =
       ended("gemini", result("tool_not_registered", "Tool \"x\" not found.") + gemini_done, 0);
   CHECK(o.failure == f::policy);
-  CHECK(json::parse(o.usage_json)["denials"] == json::array({"tool_not_registered"}));
+  CHECK(o.usage.denials == std::vector<std::string>{"tool_not_registered"});
   CHECK(ended("gemini",
               result("invalid_tool_params", "Path not in workspace: Attempted path \"/etc/zz\"") +
                   gemini_done,

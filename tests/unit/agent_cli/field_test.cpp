@@ -1,8 +1,6 @@
 #include "attempt_bench.hpp"
 #include "support.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <csignal>
 
 /// Inputs from the field: what programs printed and how they ended.
@@ -50,8 +48,7 @@ TEST_CASE("field case 16: done, then ended by its own clean-up, is done", "[agen
       const auto& o = b.exit(end.code, end.signal);
       CHECK(is_success(o));
       CHECK(o.error.empty());
-      const std::string told = nlohmann::json::parse(o.usage_json)["ended"];
-      CHECK(told.starts_with(end.told));
+      CHECK(o.usage.ended.starts_with(end.told));
     }
   }
 }
@@ -178,7 +175,7 @@ TEST_CASE("field case 17: long texts are cut, not the event that holds them", "[
   b.print(result_event(std::string(5u << 20, 'x')) + "\n");
   const auto& o = b.exit(0);
   CHECK(is_success(o));
-  CHECK(nlohmann::json::parse(o.usage_json)["cut_events"] == 1);
+  CHECK(o.usage.cut_events == 1);
 }
 
 TEST_CASE("field case 18: success without a word is none", "[agent_cli]") {

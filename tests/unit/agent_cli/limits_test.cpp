@@ -53,8 +53,7 @@ run_outcome ended(const std::string& adapter, const std::string& events, const s
 }
 
 milliseconds wait_of(const run_outcome& o) {
-  const auto usage = json::parse(o.usage_json);
-  return milliseconds{usage.value("retry_after_ms", std::int64_t{0})};
+  return milliseconds{o.usage.retry_after_ms.value_or(0)};
 }
 
 std::string claude(const std::string& result, const std::string& is_error) {

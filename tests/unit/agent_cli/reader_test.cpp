@@ -1,4 +1,5 @@
 #include "boyd/core/text.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "support.hpp"
 
 #include <nlohmann/json.hpp>
@@ -128,9 +129,9 @@ TEST_CASE("portions play no part", "[agent_cli]") {
   for (const std::string name : {"claude", "codex", "gemini", "goose", "opencode"}) {
     const auto adapter = built_in(name).adapter;
     const auto text = transcript(name + "_success");
-    const auto whole = exec::usage_json_of(read_all(adapter, text, text.size()), name);
+    const auto whole = exec::usage_of(read_all(adapter, text, text.size()), name);
     for (const std::size_t step : {std::size_t{1}, std::size_t{13}, std::size_t{4096}})
-      CHECK(exec::usage_json_of(read_all(adapter, text, step), name) == whole);
+      CHECK(exec::usage_of(read_all(adapter, text, step), name) == whole);
   }
 }
 
@@ -231,7 +232,7 @@ TEST_CASE("any bytes are read", "[agent_cli][property]") {
       const auto r = read_all(adapter, text, 97);
       RC_ASSERT(r.cost >= 0 && r.input >= 0 && r.output >= 0);
       RC_ASSERT(sanitize_utf8(r.text) == r.text);
-      RC_ASSERT(nlohmann::json::accept(exec::usage_json_of(r, "x")));
+      RC_ASSERT(nlohmann::json::accept(queue::usage_json(exec::usage_of(r, "x"))));
     }
   }));
 }

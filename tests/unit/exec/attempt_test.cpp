@@ -32,7 +32,7 @@ TEST_CASE("a run that ends well") {
   CHECK(o.output == "\n  3 commits since yesterday  \nmore\n");
   CHECK(o.error.empty());
   CHECK(o.session_id == "kernel-a-1");
-  CHECK(o.usage_json.find("\"wall_ms\":1500") != std::string::npos);
+  CHECK(o.usage.wall_ms == 1500);
 }
 
 TEST_CASE("a silent success has a summary; a declared one wins") {

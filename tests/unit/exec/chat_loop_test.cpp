@@ -25,10 +25,10 @@ TEST_CASE("chat: an answer without tools is the end") {
   CHECK(paid->what.used.cached == 40);
   // 60 at full price, 40 at half, 10 at double: 60 + 20 + 20 millionths.
   CHECK(paid->what.used.cost == 100);
-  const auto usage = json::parse(c.loop.usage_json());
-  CHECK(usage["calls"] == 1);
-  CHECK(usage["input_tokens"] == 100);
-  CHECK(usage["cost_microusd"] == 100);
+  const auto usage = c.loop.usage();
+  CHECK(usage.calls == 1);
+  CHECK(usage.input_tokens == 100);
+  CHECK(usage.cost_microusd == 100);
   const auto* left = find<effect::leave_place>(end);
   REQUIRE(left != nullptr);
   CHECK_FALSE(left->trouble.has_value());
@@ -65,7 +65,7 @@ TEST_CASE("chat: tools run one after another, a denied one is answered with its 
   CHECK(c.record.at(3)["result"] == "text of a");
   CHECK(c.record.at(4)["decision"] == "deny");
   CHECK(c.record.at(5)["ok"] == false);
-  CHECK(json::parse(c.loop.usage_json())["denied"] == 1);
+  CHECK(c.loop.usage().denied == 1);
 }
 
 TEST_CASE("chat: arguments beyond their limit are refused and not sent back") {
@@ -180,7 +180,7 @@ TEST_CASE("chat: trouble that passes is tried again, then the next target") {
   CHECK(find<effect::warn>(elsewhere) != nullptr);
   c.to_call(elsewhere);
   c.end_with(says("from the second"));
-  CHECK(json::parse(c.loop.usage_json())["provider"] == "second");
+  CHECK(c.loop.usage().provider == "second");
 }
 
 TEST_CASE("chat: quota is never tried again and leads nowhere it was not told to") {
@@ -201,7 +201,7 @@ TEST_CASE("chat: a context that is too long is told as such") {
   c.end_with(400, R"({"error":{"message":"too many tokens","code":"context_length_exceeded"}})");
   CHECK(c.loop.outcome().too_long);
   CHECK(c.loop.outcome().failure == failure_class::transient);
-  CHECK(json::parse(c.loop.usage_json())["too_long"] == true);
+  CHECK(c.loop.usage().too_long);
 }
 
 TEST_CASE("chat: an answer against the schema is returned once") {

@@ -69,12 +69,12 @@ TEST_CASE("chat: the pause that a provider asks for stands in the usage") {
   c.loop.on_place(find<effect::ask_place>(c.loop.begin())->call,
                   of(model::trouble_kind::rate_limited, 5min));
   REQUIRE(c.loop.over());
-  const auto usage = json::parse(c.loop.usage_json());
-  CHECK(usage["retry_after_ms"] == 300'000);
+  const auto usage = c.loop.usage();
+  CHECK(usage.retry_after_ms == 300'000);
   // Whose place was refused is known, although nothing was called.
-  CHECK(usage["provider"] == "first");
-  CHECK(usage["model"] == "m");
-  CHECK(usage["calls"] == 0);
+  CHECK(usage.provider == "first");
+  CHECK(usage.model == "m");
+  CHECK(usage.calls == 0);
 }
 
 TEST_CASE("chat: a fallback without tools is left out of a run that needs them, and it is said") {
@@ -138,7 +138,7 @@ TEST_CASE("chat: what the provider counts stands for what was estimated") {
   const auto end = c.note(c.loop.on_tool_result(find<effect::run_tool>(next)->step, "x", false));
   CHECK(find<effect::ask_place>(end) == nullptr);
   CHECK(c.loop.outcome().end == chat_end::budget);
-  CHECK(json::parse(c.loop.usage_json())["input_tokens"] == 8000);
+  CHECK(c.loop.usage().input_tokens == 8000);
 }
 
 TEST_CASE("chat: a run is warned of its budget of turns") {

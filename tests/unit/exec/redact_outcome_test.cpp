@@ -19,32 +19,32 @@ TEST_CASE("an outcome is told without its secrets") {
   o.summary = "with secret-of-length, secret-of";
   o.output = "other-one\nand postgres://u:pw@db/x, other-";
   o.error = "exec ./secret-of-length: No such file";
-  o.usage_json = R"({"wall_ms":5})";
+  o.usage.wall_ms = 5;
   const auto told = without_secrets(o, secrets);
   CHECK(told.summary == "with [redacted], [redacted]");
   // Nothing was cut off there.
   CHECK(told.output == "[redacted]\nand postgres://u:[redacted]@db/x, other-");
   CHECK(told.error == "exec ./[redacted]: No such file");
-  CHECK(told.usage_json == o.usage_json);
+  CHECK(told.usage == o.usage);
   CHECK(without_secrets(told, secrets) == told);
 }
 
-TEST_CASE("usage stays JSON when its names are redacted") {
+TEST_CASE("each text of a usage is redacted for itself") {
   run_outcome o;
-  o.usage_json = R"({"denials":["secret-of-length"],"model":"http://a:","session_id":"b@c"})";
-  CHECK(without_secrets(o, secrets).usage_json ==
-        R"({"denials":["[redacted]"],"model":"http://a:","session_id":"b@c"})");
-  for (const std::string_view usage :
-       {R"({"denials":["other-one"]})", R"({"model":"other-one"})", R"({"model": "other-one"})",
-        "{\"model\"\n:\t\"other-one\"}", R"({"a":{"b":1,"c":"other-one"}})", R"(["other-one"])"}) {
-    INFO(usage);
-    o.usage_json = usage;
-    const auto told = without_secrets(o, secrets).usage_json;
-    CHECK(told.find("other-one") == std::string::npos);
-    CHECK(told.find("[redacted]") != std::string::npos);
-  }
-  o.usage_json = "no JSON";
-  CHECK(without_secrets(o, secrets).usage_json == "no JSON");
+  o.usage.denials = {"secret-of-length", "Bash"};
+  o.usage.model = "http://a:";
+  o.usage.session_id = "b@c";
+  o.usage.ended = "exit code 1: other-one";
+  o.usage.provider = o.usage.context = "other-one";
+  o.usage.sandbox = sandbox_report{"limits", {}, {"no other-one"}};
+  const auto told = without_secrets(o, secrets).usage;
+  CHECK(told.denials == std::vector<std::string>{"[redacted]", "Bash"});
+  CHECK(told.model == "http://a:");
+  CHECK(told.session_id == "b@c");
+  CHECK(told.ended == "exit code 1: [redacted]");
+  CHECK(told.provider == "[redacted]");
+  CHECK(told.context == "[redacted]");
+  CHECK(told.sandbox->lacking == std::vector<std::string>{"no [redacted]"});
 }
 
 TEST_CASE("no part of a secret is left where output was cut") {

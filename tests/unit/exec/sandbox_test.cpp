@@ -1,4 +1,5 @@
 #include "boyd/exec/sandbox.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "support/pch.hpp"
 
 #include <algorithm>
@@ -95,7 +96,7 @@ TEST_CASE("sandbox: the kind is what the machine has, in the order that was aske
     f.settings.mode = settings_t::mode_t::bubblewrap;
     const auto report = f.confine(new_kernel);
     CHECK(report->mode == "landlock");
-    CHECK_THAT(report->json(),
+    CHECK_THAT(queue::to_json(*report),
                Contains(R"({"abi":7,"mode":"landlock","not_enforced":["Landlock instead of )"
                         R"(bubblewrap: bubblewrap is not installed",)"));
   }
@@ -110,7 +111,7 @@ TEST_CASE("sandbox: the kind is what the machine has, in the order that was aske
   }
   SECTION("off") {
     f.settings.mode = settings_t::mode_t::off;
-    CHECK(f.confine(new_kernel)->json() == R"({"mode":"off"})");
+    CHECK(queue::to_json(*f.confine(new_kernel)) == R"({"mode":"off"})");
     CHECK(f.process.sandbox == nullptr);
     CHECK(f.variable("TMPDIR").empty());
   }
@@ -204,14 +205,14 @@ TEST_CASE("case R4: who cannot keep a repository from being written says so") {
   f.places.read_only = read_only_for_agents(c, "/boyd");
   REQUIRE(f.places.read_only == std::vector<std::string>{"/boyd/kernel/k/.git"});
   auto can = new_kernel;
-  CHECK_THAT(f.confine(can)->json(), Contains("/boyd/kernel/k/.git can be written"));
+  CHECK_THAT(queue::to_json(*f.confine(can)), Contains("/boyd/kernel/k/.git can be written"));
   can.own_mounts = true;
-  CHECK_THAT(f.confine(can)->json(), !Contains(".git"));
+  CHECK_THAT(queue::to_json(*f.confine(can)), !Contains(".git"));
   CHECK(f.spec().own_mounts);
-  CHECK_THAT(f.confine(with_bubblewrap)->json(), !Contains(".git"));
+  CHECK_THAT(queue::to_json(*f.confine(with_bubblewrap)), !Contains(".git"));
   CHECK(f.spec().read_only == f.places.read_only);
   f.places.writable = {"/boyd/kernel/other"};
-  CHECK_THAT(f.confine(new_kernel)->json(), !Contains(".git"));
+  CHECK_THAT(queue::to_json(*f.confine(new_kernel)), !Contains(".git"));
 }
 
 TEST_CASE("sandbox: one line about a machine") {

@@ -33,7 +33,8 @@ settlement any_settlement() {
   o.output = sanitize_utf8(*rc::gen::string<std::string>());
   o.output_cut = *rc::gen::arbitrary<std::uint64_t>();
   o.error = sanitize_utf8(*rc::gen::string<std::string>());
-  o.usage_json = R"({"wall_ms":1})";
+  o.usage.wall_ms = *rc::gen::inRange<std::int64_t>(0, 1'000'000);
+  o.usage.provider = sanitize_utf8(*rc::gen::string<std::string>());
   return s;
 }
 

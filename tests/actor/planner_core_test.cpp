@@ -1,17 +1,17 @@
-#include "actors/adviser/core.hpp"
+#include "actors/planner/core.hpp"
 #include "pch.hpp"
 
-namespace boyd::adviser_core_test {
+namespace boyd::planner_core_test {
 
 using namespace boyd;
 using plan::fallback_reason;
 
-TEST_CASE("adviser: every end of a conversation has its class", "[llm]") {
+TEST_CASE("planner: every end of a conversation has its class", "[llm]") {
   const auto reason = [](exec::chat_end end, std::optional<model::trouble_kind> t = {}) {
     exec::chat_outcome o;
     o.end = end;
     o.trouble = t;
-    return adviser::reason_of(o);
+    return planning::reason_of(o);
   };
   CHECK(reason(exec::chat_end::answered) == fallback_reason::none);
   CHECK(reason(exec::chat_end::refusal) == fallback_reason::refusal);
@@ -27,22 +27,21 @@ TEST_CASE("adviser: every end of a conversation has its class", "[llm]") {
                        model::trouble_kind::quota, model::trouble_kind::unauthorized,
                        model::trouble_kind::not_found, model::trouble_kind::too_long})
     CHECK(trouble(k) == fallback_reason::provider);
-  model::trouble closed;
-  CHECK(adviser::reason_of_place(closed) == fallback_reason::breaker_open);
-  closed.kind = model::trouble_kind::not_found;
-  CHECK(adviser::reason_of_place(closed) == fallback_reason::provider);
+  const auto refused = [&](model::trouble_kind k) { return reason(exec::chat_end::no_place, k); };
+  CHECK(refused(model::trouble_kind::unavailable) == fallback_reason::breaker_open);
+  CHECK(refused(model::trouble_kind::not_found) == fallback_reason::provider);
+  CHECK(refused(model::trouble_kind::rate_limited) == fallback_reason::rate_limited);
 }
 
-TEST_CASE("adviser: what a question cost is read from the conversation's usage", "[llm]") {
-  const auto a = adviser::cost_of(
-      R"({"calls":2,"input_tokens":10,"output_tokens":3,"cost_microusd":7,"provider":"p","model":"m"})");
-  CHECK(a.provider_id == "p");
-  CHECK(a.model == "m");
-  CHECK(a.calls == 2);
-  CHECK(a.input_tokens == 10);
-  CHECK(a.output_tokens == 3);
-  CHECK(a.cost == 7);
-  CHECK(adviser::cost_of("nonsense") == plan::advice{});
+TEST_CASE("planner: a conversation that was cut short has its class", "[llm]") {
+  const auto cut = [](errc code) {
+    return planning::advice_of(nullptr, error{code, "why\nmore", {}, {}}).facts;
+  };
+  CHECK(cut(errc::timed_out).fell_back == fallback_reason::timeout);
+  CHECK(cut(errc::cancelled).fell_back == fallback_reason::stopped);
+  CHECK(cut(errc::not_found).fell_back == fallback_reason::provider);
+  CHECK(cut(errc::not_found).why == "why");
+  CHECK(cut(errc::not_found).calls == 0);
 }
 
-} // namespace boyd::adviser_core_test
+} // namespace boyd::planner_core_test

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace boyd {
+
+/// Nothing: not counted.
+using usage_figure = std::optional<std::int64_t>;
+
+/// What confined the programs of a run.
+struct sandbox_report {
+  std::string mode;                   ///< landlock, bwrap, limits or off
+  usage_figure abi{};                 ///< of Landlock
+  std::vector<std::string> lacking{}; ///< what was asked for and is not enforced, and why
+  std::optional<bool> in_force{};     ///< false: no program of the run began
+
+  bool operator==(const sandbox_report&) const = default;
+};
+
+/// What a run changed in its worktree.
+struct worktree_report {
+  usage_figure files{};
+  usage_figure added{};   ///< lines
+  usage_figure removed{}; ///< lines
+  bool cut = false;       ///< the patch is not whole
+  bool commits = false;   ///< the run made some
+  usage_figure moved{};   ///< references
+
+  bool operator==(const worktree_report&) const = default;
+};
+
+/// What an attempt used, and what it was given. The figures from `calls` to `cost_microusd` are of
+/// a conversation, or of what an agent's own program tells of its own.
+struct run_usage {
+  std::string provider{}; ///< of the last call; of an agent's own program its adapter
+  std::string model{};
+  usage_figure calls{}, turns{}, tool_calls{}, denied{}; ///< requests, answers, calls of tools
+  usage_figure input_tokens{}, cached_tokens{};          ///< cached ones are part of the input
+  usage_figure output_tokens{}, reasoning_tokens{};      ///< reasoning is part of the output
+  usage_figure cost_microusd{};
+  std::string context{};         ///< exec::context_level; empty: all of it
+  bool too_long = false;         ///< a shorter context may help
+  usage_figure retry_after_ms{}; ///< for how long its provider, or program, wants to be left alone
+  std::string session_id{};      ///< of an agent's own program, in the program's words
+  usage_figure events{};         ///< of such a program
+  std::vector<std::string> denials{};                           ///< names of what was denied
+  usage_figure no_json_lines{}, too_long_lines{}, cut_events{}; ///< nothing for none
+  std::string ended{}; ///< how it ended badly after its work was done
+  usage_figure wall_ms{}, user_ms{}, system_ms{}, max_rss_kb{}, output_bytes{};
+  std::optional<worktree_report> worktree{};
+  std::optional<sandbox_report> sandbox{};
+
+  bool operator==(const run_usage&) const = default;
+};
+
+/// Calls `f(key, member)` for each member, with its name in JSON.
+template <class Report, class F>
+void each_member(Report& u, F f) {
+  using type = std::remove_const_t<Report>;
+  if constexpr (std::is_same_v<type, sandbox_report>) {
+    f("abi", u.abi), f("in_force", u.in_force), f("mode", u.mode), f("not_enforced", u.lacking);
+  } else if constexpr (std::is_same_v<type, worktree_report>) {
+    f("added", u.added), f("commits", u.commits), f("cut", u.cut), f("files", u.files);
+    f("moved", u.moved), f("removed", u.removed);
+  } else {
+    f("cached_tokens", u.cached_tokens), f("calls", u.calls), f("context", u.context);
+    f("cost_microusd", u.cost_microusd), f("cut_events", u.cut_events), f("denials", u.denials);
+    f("denied", u.denied), f("ended", u.ended), f("events", u.events);
+    f("input_tokens", u.input_tokens), f("max_rss_kb", u.max_rss_kb), f("model", u.model);
+    f("no_json_lines", u.no_json_lines), f("output_bytes", u.output_bytes);
+    f("output_tokens", u.output_tokens), f("provider", u.provider);
+    f("reasoning_tokens", u.reasoning_tokens), f("retry_after_ms", u.retry_after_ms);
+    f("sandbox", u.sandbox), f("session_id", u.session_id), f("system_ms", u.system_ms);
+    f("too_long", u.too_long), f("too_long_lines", u.too_long_lines);
+    f("tool_calls", u.tool_calls), f("turns", u.turns), f("user_ms", u.user_ms);
+    f("wall_ms", u.wall_ms), f("worktree", u.worktree);
+  }
+}
+
+/// Calls `f(text)` for each text that may come from outside.
+template <class F>
+void each_text(run_usage& u, F f) {
+  for (auto* text : {&u.provider, &u.model, &u.session_id, &u.context, &u.ended})
+    f(*text);
+  for (auto& name : u.denials)
+    f(name);
+  if (u.sandbox)
+    for (auto& what : u.sandbox->lacking)
+      f(what);
+}
+
+} // namespace boyd
