@@ -1,0 +1,66 @@
+#pragma once
+
+#include "boyd/core/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace boyd::context {
+
+enum class item_type : std::uint8_t {
+  file,
+  directory,
+  runtime,   ///< output of a command or tool
+  generated, ///< an agent's text: notes, memory entries
+};
+
+std::string_view name_of(item_type t) noexcept;
+
+/// What a text is about, by its name and first bytes.
+enum class semantic : std::uint8_t { source_code, config, log, doc, data, other };
+
+std::string_view name_of(semantic s) noexcept;
+semantic semantic_of(std::string_view path, std::string_view content);
+
+/// Names of configuration that runs in production, and of files that hold secrets: never changed,
+/// banked or promoted automatically.
+bool is_frozen_name(std::string_view path);
+
+/// "ctx_" and 16 hexadecimal digits: the same thing keeps its id when its content changes.
+std::string item_id(std::string_view scope, item_type type, std::string_view path);
+
+/// What the log of facts says about an item.
+struct item_statistics {
+  std::int64_t injected = 0;
+  std::int64_t use_count = 0;
+  std::int64_t referenced = 0;
+  std::int64_t success_count = 0;
+  std::int64_t failure_count = 0;
+  std::int64_t verified_useful = 0;
+  std::int64_t verified_not_useful = 0;
+  double confidence = 0;
+  utc_time created{};
+  std::optional<utc_time> last_used;
+  std::optional<utc_time> changed; ///< its content, the last time
+
+  bool operator==(const item_statistics&) const = default;
+};
+
+/// Of a new item: the more it was chosen by a person, the more.
+double first_confidence(item_type type, bool declared) noexcept;
+
+/// Of the runs that used the item and were verified, the share that went well; 0 without any.
+double useful_rate(const item_statistics& s) noexcept;
+
+/// 0 to 1; SPEC §10.1.
+double importance(const item_statistics& s, utc_time now);
+
+/// 0 to 1: a half after 7 days without a change or use; SPEC §10.1.
+double freshness(const item_statistics& s, utc_time now);
+
+/// The score of a declared item; SPEC §10.4.
+double declared_score(const item_statistics& s, utc_time now);
+
+} // namespace boyd::context

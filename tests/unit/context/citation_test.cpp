@@ -1,0 +1,93 @@
+#include "boyd/context/citation.hpp"
+#include "support/pch.hpp"
+
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace boyd::citation_test {
+
+using namespace boyd::context;
+
+namespace {
+
+const std::vector<citable>& items() {
+  static const std::vector<citable> all{
+      {"C1", "ctx_1", "src/a.cpp:10-30",
+       "the lease of a row ends after thirty seconds unless its "
+       "owner renews it before that time has come"},
+      {"C2", "ctx_2", "docs/b.md",
+       "a permit is taken before the claim so that no claim waits for a "
+       "place while others could run"},
+      {"", "ctx_3", "left/out.md", ""}};
+  return all;
+}
+
+std::vector<std::size_t> cited(std::string_view answer) {
+  std::vector<std::size_t> all;
+  for (const auto& c : find_citations(answer, items()))
+    if (c.item)
+      all.push_back(*c.item);
+  return all;
+}
+
+using indices = std::vector<std::size_t>;
+
+} // namespace
+
+TEST_CASE("citations: the three forms", "[context]") {
+  CHECK(cited("as [C2] says, and [C1].") == indices{1, 0});
+  CHECK(cited("see [C1, C2]") == indices{0, 1});
+  CHECK(cited("text\n[Reference] file: b.md (docs/b.md)\n") == indices{1});
+  CHECK(cited("[Reference] file: ./src/a.cpp") == indices{0});
+  CHECK(cited(R"(done {"used_context": ["C1", "ctx_2", "left/out.md"]})") == indices{0, 1, 2});
+  CHECK(cited("[C1] and again [C1]") == indices{0});
+  CHECK(cited("an array[C], [Cat] and [C1x]").empty());
+}
+
+TEST_CASE("citations: what names nothing is invented", "[context]") {
+  const auto found =
+      find_citations("[C9] and [Reference] not a line\n[Reference] file: x (y/z)", items());
+  REQUIRE(found.size() == 2);
+  CHECK_FALSE(found[0].item);
+  CHECK(found[0].text == "[Reference] file: x (y/z)");
+  CHECK(found[1].text == "[C9]");
+}
+
+TEST_CASE("citations: use is seen apart from the claim", "[context]") {
+  const std::string copied =
+      "I found that the lease of a row ends after thirty seconds unless its owner renews it.";
+  CHECK(find_used(copied, "a prompt", items(), {}) == indices{0});
+  CHECK(find_used(copied, items()[0].content, items(), {}).empty()); // it stands elsewhere, too
+  CHECK(find_used("something of my own", "a prompt", items(), {"./docs/b.md"}) == indices{1});
+  CHECK(find_used("the lease of a row ends", "a prompt", items(), {}).empty());
+}
+
+TEST_CASE("citations: accuracy and the correction", "[context]") {
+  auto r = judge_citations(find_citations("[C1] [C7]", items()), {1});
+  CHECK(r.valid == indices{0});
+  CHECK(r.invented == std::vector<std::string>{"[C7]"});
+  CHECK(r.uncited == indices{1});
+  REQUIRE(r.accuracy);
+  CHECK(std::abs(*r.accuracy - 1.0 / 3) < 1e-9);
+  CHECK(r.is_weak());
+  const auto told = correction_of(r, items());
+  CHECK(told.find("[C7] names nothing") != std::string::npos);
+  CHECK(told.find("docs/b.md and did not cite it as [C2]") != std::string::npos);
+  r = judge_citations({}, {});
+  CHECK_FALSE(r.accuracy);
+  CHECK_FALSE(r.is_weak());
+  CHECK(correction_of(r, items()).empty());
+}
+
+TEST_CASE("citations: any answer can be read", "[context]") {
+  REQUIRE(rc::check([](const std::string& answer) {
+    const auto found = find_citations(answer, items());
+    const auto r = judge_citations(found, find_used(answer, "", items(), {}));
+    RC_ASSERT(!r.accuracy || (*r.accuracy >= 0 && *r.accuracy <= 1));
+  }));
+}
+
+} // namespace boyd::citation_test
