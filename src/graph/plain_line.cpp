@@ -10,7 +10,10 @@ namespace boyd::graph {
 namespace {
 
 /// More members than this are read as JSON.
-constexpr std::size_t most_members = 8;
+constexpr std::size_t most_members = 16;
+/// Decimal fractions beyond these are read as JSON.
+constexpr std::size_t most_fraction_digits = 12;
+constexpr std::uint64_t most_whole_part = 1000;
 /// Every number of so many digits fits 63 bits.
 constexpr std::size_t most_digits = 18;
 
@@ -48,7 +51,28 @@ class scanner {
     return true;
   }
 
-  /// An object of texts and numbers, whose keys differ.
+  /// A text, a number that is not negative, a truth value or null.
+  bool value() {
+    std::string_view text_value;
+    if (rest_.starts_with('"'))
+      return text(text_value);
+    if (skip("true") || skip("false") || skip("null"))
+      return true;
+    std::uint64_t digits = 0;
+    if (!number(digits))
+      return false;
+    if (!skip("."))
+      return true;
+    // As a JSON writer puts it: no zero at its end but the only one, and not more digits than a
+    // number of this kind keeps.
+    const auto end = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
+    const auto fraction = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    return end > 0 && end <= most_fraction_digits && digits < most_whole_part &&
+           (fraction.back() != '0' || fraction == "0");
+  }
+
+  /// An object of such values, whose keys differ.
   bool object(std::string_view& into) {
     const auto all = rest_;
     std::array<std::string_view, most_members> keys;
@@ -57,11 +81,8 @@ class scanner {
       return false;
     for (bool more = !skip("}"); more; more = !skip("}")) {
       const auto known = keys.begin() + static_cast<std::ptrdiff_t>(count);
-      std::string_view value;
-      std::uint64_t digits = 0;
       if (count == most_members || (count > 0 && !skip(",")) || !text(keys[count]) ||
-          std::find(keys.begin(), known, keys[count]) != known || !skip(":") ||
-          !(text(value) || number(digits)))
+          std::find(keys.begin(), known, keys[count]) != known || !skip(":") || !value())
         return false;
       ++count;
     }

@@ -47,6 +47,9 @@ std::string_view beginning_of(std::string_view utf8) {
 void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
   const auto& d = row.d;
   const auto kept = beginning_of(d.outcome.output);
+  // What it read is in the execution's record.
+  auto usage = d.outcome.usage;
+  usage.reading.reset();
   json entry{{"attempt", d.attempt},
              {"fence", d.fence},
              {"node", row.last_owner},
@@ -60,7 +63,7 @@ void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
              {"exit_code", d.outcome.exit_code},
              {"summary", d.outcome.summary},
              {"error", d.outcome.error},
-             {"usage", usage_object(d.outcome.usage)},
+             {"usage", usage_object(usage)},
              {"output", kept},
              {"output_cut", d.outcome.output_cut + d.outcome.output.size() - kept.size()}};
   auto all = json::parse(d.attempts_json, nullptr, false);

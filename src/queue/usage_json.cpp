@@ -4,12 +4,18 @@
 
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace boyd::queue {
 
 namespace {
 
 using json = nlohmann::json;
+
+template <class T>
+constexpr bool is_report_list = false;
+template <class T>
+constexpr bool is_report_list<std::vector<T>> = !std::is_same_v<T, std::string>;
 
 /// What says nothing is left out.
 template <class Report>
@@ -20,6 +26,9 @@ json object_of(const Report& report) {
     if constexpr (std::is_same_v<type, bool>) {
       if (member)
         j[key] = true;
+    } else if constexpr (is_report_list<type>) {
+      for (const auto& one : member)
+        j[key].push_back(object_of(one));
     } else if constexpr (requires { member.empty(); }) {
       if (!member.empty())
         j[key] = member;
@@ -59,6 +68,25 @@ void read(const json& j, std::vector<std::string>& to) {
     for (const auto& one : j)
       if (one.is_string())
         to.push_back(one.get<std::string>());
+}
+
+void read(const json& j, std::optional<double>& to) {
+  if (j.is_number())
+    to = j.get<double>();
+}
+
+template <class Report>
+void read(const json& j, std::optional<Report>& to);
+
+template <class Report>
+requires is_report_list<std::vector<Report>>
+void read(const json& j, std::vector<Report>& to) {
+  for (const auto& one : j.is_array() ? j : json::array()) {
+    std::optional<Report> report;
+    read(one, report);
+    if (report)
+      to.push_back(std::move(*report));
+  }
 }
 
 template <class Report>

@@ -33,6 +33,34 @@ struct worktree_report {
   bool operator==(const worktree_report&) const = default;
 };
 
+/// One item that a run was given to read.
+struct read_item {
+  std::string id;
+  std::string path;
+  std::string type;    ///< context::item_type
+  std::string from;    ///< context::origin
+  std::string as;      ///< full or summary
+  std::string section; ///< high, medium or low
+  std::string hash;    ///< of its content, SHA-256
+  usage_figure tokens{};
+  bool cited = false;
+  bool used = false;   ///< whatever was cited
+  bool frozen = false; ///< never banked or promoted by rules
+
+  bool operator==(const read_item&) const = default;
+};
+
+/// What a run read, and what became of the citation contract (SPEC §11).
+struct reading_report {
+  std::vector<read_item> items{};
+  std::optional<double> accuracy{}; ///< 0 to 1
+  bool enforced = false;            ///< the contract
+  bool weak = false;                ///< the run earns nothing
+  std::string question{};           ///< for which entries of memory were found; empty: none were
+
+  bool operator==(const reading_report&) const = default;
+};
+
 /// What an attempt used, and what it was given. The figures from `calls` to `cost_microusd` are of
 /// a conversation, or of what an agent's own program tells of its own.
 struct run_usage {
@@ -53,6 +81,7 @@ struct run_usage {
   usage_figure wall_ms{}, user_ms{}, system_ms{}, max_rss_kb{}, output_bytes{};
   std::optional<worktree_report> worktree{};
   std::optional<sandbox_report> sandbox{};
+  std::optional<reading_report> reading{}; ///< of a run with context
 
   bool operator==(const run_usage&) const = default;
 };
@@ -61,7 +90,14 @@ struct run_usage {
 template <class Report, class F>
 void each_member(Report& u, F f) {
   using type = std::remove_const_t<Report>;
-  if constexpr (std::is_same_v<type, sandbox_report>) {
+  if constexpr (std::is_same_v<type, read_item>) {
+    f("as", u.as), f("cited", u.cited), f("from", u.from), f("frozen", u.frozen);
+    f("hash", u.hash), f("id", u.id), f("path", u.path), f("section", u.section);
+    f("tokens", u.tokens), f("type", u.type), f("used", u.used);
+  } else if constexpr (std::is_same_v<type, reading_report>) {
+    f("accuracy", u.accuracy), f("enforced", u.enforced), f("items", u.items);
+    f("question", u.question), f("weak", u.weak);
+  } else if constexpr (std::is_same_v<type, sandbox_report>) {
     f("abi", u.abi), f("in_force", u.in_force), f("mode", u.mode), f("not_enforced", u.lacking);
   } else if constexpr (std::is_same_v<type, worktree_report>) {
     f("added", u.added), f("commits", u.commits), f("cut", u.cut), f("files", u.files);
@@ -73,8 +109,9 @@ void each_member(Report& u, F f) {
     f("input_tokens", u.input_tokens), f("max_rss_kb", u.max_rss_kb), f("model", u.model);
     f("no_json_lines", u.no_json_lines), f("output_bytes", u.output_bytes);
     f("output_tokens", u.output_tokens), f("provider", u.provider);
-    f("reasoning_tokens", u.reasoning_tokens), f("retry_after_ms", u.retry_after_ms);
-    f("sandbox", u.sandbox), f("session_id", u.session_id), f("system_ms", u.system_ms);
+    f("reading", u.reading), f("reasoning_tokens", u.reasoning_tokens);
+    f("retry_after_ms", u.retry_after_ms), f("sandbox", u.sandbox), f("session_id", u.session_id),
+        f("system_ms", u.system_ms);
     f("too_long", u.too_long), f("too_long_lines", u.too_long_lines);
     f("tool_calls", u.tool_calls), f("turns", u.turns), f("user_ms", u.user_ms);
     f("wall_ms", u.wall_ms), f("worktree", u.worktree);
@@ -91,6 +128,11 @@ void each_text(run_usage& u, F f) {
   if (u.sandbox)
     for (auto& what : u.sandbox->lacking)
       f(what);
+  if (u.reading)
+    f(u.reading->question);
+  if (u.reading)
+    for (auto& item : u.reading->items)
+      f(item.path);
 }
 
 } // namespace boyd

@@ -36,6 +36,14 @@ run_usage any_usage() {
     u.worktree = worktree_report{1, 2, 3, true, false, 4};
   if (*rc::gen::inRange(0, 2) == 1)
     u.sandbox = sandbox_report{"landlock", 7, {"sockets"}, false};
+  if (*rc::gen::inRange(0, 2) == 1)
+    u.reading = reading_report{
+        {{"ctx_1", "a\nb", "file", "declared", "full", "high", "00ff", 12, true, false, true},
+         {"ctx_2", text(), "generated", "memory", "summary", "low", {}, figure(), false, true}},
+        *rc::gen::inRange(0, 2) == 1 ? std::optional(0.5) : std::nullopt,
+        *rc::gen::inRange(0, 2) == 1,
+        *rc::gen::inRange(0, 2) == 1,
+        text()};
   return u;
 }
 

@@ -1,0 +1,121 @@
+#pragma once
+
+#include "boyd/context/item.hpp"
+#include "boyd/core/result.hpp"
+#include "boyd/graph/edge_log.hpp"
+#include "boyd/ports/knowledge_index.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+/// What the log of facts teaches about items (SPEC §§10.1, 11, 15): a fold over its lines. Pure.
+namespace boyd::graph {
+
+/// The numbers of the fold: a replay of the policy takes others.
+struct learning_rules {
+  double success_step = 0.05; ///< that a success adds to an item's confidence
+  double failure_step = 0.1;  ///< that a failure takes
+  double least_accuracy =
+      0.5; ///< of citations that are enforced; below it a run's end teaches nothing
+  /// Runs whose outcome is waited for; of the oldest beyond them nothing is learned.
+  std::size_t most_open_runs = 10'000;
+
+  bool operator==(const learning_rules&) const = default;
+};
+
+/// What the log says of one item.
+struct learned_item {
+  context::item_statistics counts;
+  std::string path;
+  context::item_type type = context::item_type::file;
+  std::string hash;    ///< of its content, the latest time
+  bool frozen = false; ///< the latest time
+
+  bool operator==(const learned_item&) const = default;
+};
+
+std::string to_text(const learned_item& item);
+/// Nothing: it is none.
+std::optional<learned_item> read_learned_item(std::string_view text);
+
+/// A question, and the entries of memory that a run cited which ended well.
+struct learned_question {
+  std::string text;
+  std::vector<std::string> items;
+
+  bool operator==(const learned_question&) const = default;
+};
+
+std::string to_text(const learned_question& q);
+std::optional<learned_question> read_learned_question(std::string_view text);
+
+/// What one fact's end of a run means for what it used.
+enum class credit : std::uint8_t {
+  none, ///< a transient failure, or one of the environment or policy; or a run that is weak
+  success,
+  failure,
+};
+
+/// By the meta of a `resulted_in` (SPEC §11): verified success, a failure that is the content's
+/// fault, or neither.
+credit credit_of(std::string_view outcome_meta);
+
+/// Folds facts, in the order of the log. What it has learned is read from the index when it is
+/// needed, and changes are taken out for it. Not thread-safe.
+class learner {
+ public:
+  /// Reads a value of the index.
+  using look_up =
+      std::function<result<std::optional<std::string>>(index_area area, const std::string& key)>;
+
+  learner(learning_rules rules, look_up look) : rules_(rules), look_(std::move(look)) {}
+
+  /// One value of index_area::open_runs, before the first fact; in the order of their keys.
+  void resume_run(std::string_view key, std::string_view value);
+
+  /// `line`: its number in the log. An error is the index's.
+  result<void> take(const edge& fact, std::uint64_t line);
+
+  /// What has changed since they were taken last.
+  std::vector<index_change> take_changes();
+  /// Questions that have been learned since they were taken last.
+  std::vector<learned_question> take_questions() { return std::exchange(fresh_, {}); }
+
+ private:
+  /// An item that a run used.
+  struct used_item {
+    std::string id;
+    bool cited = false;
+    bool counts = false; ///< its run's outcome is its own
+  };
+  struct open_run {
+    std::string number; ///< key in the index: by age
+    std::vector<used_item> items;
+    bool changed = true;
+  };
+
+  result<void> take_use(const edge& fact, std::uint64_t line);
+  result<void> take_outcome(const edge& fact, std::uint64_t line);
+  result<learned_item*> item(const std::string& id);
+  void drop_oldest();
+
+  learning_rules rules_;
+  look_up look_;
+  std::unordered_map<std::string, learned_item> items_;
+  std::unordered_set<std::string> changed_items_;
+  std::unordered_map<std::string, open_run> runs_; ///< by execution and fence
+  std::map<std::string, std::string> ages_;        ///< open_run::number to its key
+  std::vector<index_change> changes_;              ///< besides those of items and open runs
+  std::vector<learned_question> fresh_;
+};
+
+} // namespace boyd::graph

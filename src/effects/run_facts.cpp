@@ -1,0 +1,99 @@
+#include "boyd/effects/run_facts.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <utility>
+
+namespace boyd::effects {
+
+namespace {
+
+using json = nlohmann::json;
+
+/// Of the lines of one part, which the recorder writes at once.
+constexpr std::size_t part_bytes = std::size_t{1} << 20;
+/// What a line has besides its ids and meta.
+constexpr std::size_t line_bytes = 256;
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// So many digits as a reader sees.
+double rounded(double share) {
+  constexpr double steps = 1e4;
+  return std::round(share * steps) / steps;
+}
+
+graph::edge used_in(const dispatch& d, const read_item& item, const reading_report& reading,
+                    utc_time at) {
+  json meta{{"as", item.as},           {"cited", item.cited}, {"fence", d.fence},
+            {"from", item.from},       {"hash", item.hash},   {"path", item.path},
+            {"section", item.section}, {"type", item.type},   {"used", item.used}};
+  if (item.frozen)
+    meta["frozen"] = true;
+  if (reading.accuracy)
+    meta["accuracy"] = rounded(*reading.accuracy);
+  if (reading.enforced)
+    meta["enforced"] = true;
+  return {item.id, "exec_" + d.dispatch_id, "used_in", at, dump(meta)};
+}
+
+std::string meta_of(const dispatch& d) {
+  const auto& o = d.outcome;
+  json meta{{"agent", d.agent_id},
+            {"attempt", d.attempt},
+            {"claim", name_of(o.claim)},
+            {"class", name_of(o.failure)},
+            {"execution", name_of(o.execution)},
+            {"fence", d.fence},
+            {"kernel", d.kernel_id},
+            {"status", name_of(d.status)},
+            {"verification", name_of(o.verification)}};
+  const auto& used = o.usage;
+  if (used.input_tokens || used.output_tokens)
+    meta["tokens"] = used.input_tokens.value_or(0) + used.output_tokens.value_or(0);
+  if (used.cost_microusd)
+    meta["cost_microusd"] = *used.cost_microusd;
+  if (used.reading && used.reading->weak)
+    meta["weak"] = true;
+  if (used.reading && !used.reading->question.empty())
+    meta["question"] = used.reading->question;
+  return dump(meta);
+}
+
+} // namespace
+
+graph::edge decision_of(const dispatch& d, const std::string& cycle_id, std::string_view planner,
+                        utc_time at) {
+  return {"exec_" + d.dispatch_id, "decision_" + cycle_id, "decided_by", at,
+          dump({{"agent", d.agent_id}, {"planner", planner}})};
+}
+
+std::vector<graph::edge> facts_of(const dispatch& d, utc_time at) {
+  std::vector<graph::edge> all;
+  if (const auto& reading = d.outcome.usage.reading)
+    for (const auto& item : reading->items)
+      all.push_back(used_in(d, item, *reading, at));
+  all.push_back(
+      {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
+  return all;
+}
+
+std::vector<std::vector<graph::edge>> in_parts(std::vector<graph::edge> facts) {
+  std::vector<std::vector<graph::edge>> parts;
+  std::size_t bytes = part_bytes;
+  for (auto& f : facts) {
+    const auto size = f.from.size() + f.to.size() + f.meta_json.size() + line_bytes;
+    if (parts.empty() || bytes + size > part_bytes) {
+      parts.emplace_back();
+      bytes = 0;
+    }
+    bytes += size;
+    parts.back().push_back(std::move(f));
+  }
+  return parts;
+}
+
+} // namespace boyd::effects

@@ -1,0 +1,295 @@
+#include "boyd/graph/learned.hpp"
+
+#include "fact_meta_internal.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace boyd::graph {
+
+namespace {
+
+using json = nlohmann::json;
+
+/// Items that are kept at hand; beyond them the index is asked again.
+constexpr std::size_t most_items = 100'000;
+constexpr std::size_t number_digits = 20;
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Keys sort as the numbers do.
+std::string number_key(std::uint64_t n) {
+  auto digits = std::to_string(n);
+  return std::string(number_digits - digits.size(), '0') + digits;
+}
+
+std::string text_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+bool flag_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
+std::int64_t number_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
+}
+
+std::optional<utc_time> time_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer()
+             ? std::optional(from_unix_ms(it->get<std::int64_t>()))
+             : std::nullopt;
+}
+
+constexpr std::array<std::pair<const char*, std::int64_t context::item_statistics::*>, 7> counters{{
+    {"injected", &context::item_statistics::injected},
+    {"used", &context::item_statistics::use_count},
+    {"referenced", &context::item_statistics::referenced},
+    {"success", &context::item_statistics::success_count},
+    {"failure", &context::item_statistics::failure_count},
+    {"useful", &context::item_statistics::verified_useful},
+    {"not_useful", &context::item_statistics::verified_not_useful},
+}};
+
+context::item_type type_named(std::string_view name) {
+  using context::item_type;
+  for (const auto t : {item_type::directory, item_type::runtime, item_type::generated})
+    if (name == context::name_of(t))
+      return t;
+  return item_type::file;
+}
+
+std::string run_key(const std::string& execution, const fact_meta& meta) {
+  const auto fence = meta.number("fence");
+  return execution + '\x1f' +
+         (fence ? std::to_string(static_cast<std::int64_t>(*fence)) : std::string());
+}
+
+/// Within 0 and 1, and free of what sums of tenths leave behind.
+double stepped(double confidence, double step) {
+  constexpr double steps = 1e9;
+  return std::clamp(std::round((confidence + step) * steps) / steps, 0.0, 1.0);
+}
+
+} // namespace
+
+std::string to_text(const learned_item& item) {
+  const auto& c = item.counts;
+  json j{{"path", item.path},
+         {"type", context::name_of(item.type)},
+         {"hash", item.hash},
+         {"confidence", c.confidence},
+         {"created", to_unix_ms(c.created)}};
+  for (const auto& [name, member] : counters)
+    j[name] = c.*member;
+  if (c.last_used)
+    j["last_used"] = to_unix_ms(*c.last_used);
+  if (c.changed)
+    j["changed"] = to_unix_ms(*c.changed);
+  if (item.frozen)
+    j["frozen"] = true;
+  return dump(j);
+}
+
+std::optional<learned_item> read_learned_item(std::string_view text) {
+  const auto j = json::parse(text, nullptr, false);
+  if (!j.is_object())
+    return std::nullopt;
+  learned_item item;
+  item.path = text_in(j, "path");
+  item.type = type_named(text_in(j, "type"));
+  item.hash = text_in(j, "hash");
+  item.frozen = flag_in(j, "frozen");
+  for (const auto& [name, member] : counters)
+    item.counts.*member = number_in(j, name);
+  if (const auto c = j.find("confidence"); c != j.end() && c->is_number())
+    item.counts.confidence = c->get<double>();
+  item.counts.created = time_in(j, "created").value_or(utc_time{});
+  item.counts.last_used = time_in(j, "last_used");
+  item.counts.changed = time_in(j, "changed");
+  return item;
+}
+
+std::string to_text(const learned_question& q) {
+  return dump({{"text", q.text}, {"items", q.items}});
+}
+
+std::optional<learned_question> read_learned_question(std::string_view text) {
+  const auto j = json::parse(text, nullptr, false);
+  if (!j.is_object())
+    return std::nullopt;
+  learned_question q{text_in(j, "text"), {}};
+  if (const auto items = j.find("items"); items != j.end() && items->is_array())
+    for (const auto& one : *items)
+      if (one.is_string())
+        q.items.push_back(one.get<std::string>());
+  return q;
+}
+
+credit credit_of(std::string_view outcome_meta) {
+  const fact_meta meta(outcome_meta);
+  const auto what = meta.text("class");
+  const bool of_content = what.empty() || what == "none" || what == "deterministic";
+  if (!of_content)
+    return credit::none;
+  const auto verification = meta.text("verification");
+  const bool ran = meta.text("execution") == "succeeded";
+  if (what == "deterministic" || (ran && verification == "failed"))
+    return credit::failure;
+  const bool good = verification == "passed" ||
+                    (verification != "failed" && ran && meta.text("claim") != "failed");
+  return good && meta.text("status") == "done" && !meta.flag("weak") ? credit::success
+                                                                     : credit::none;
+}
+
+void learner::resume_run(std::string_view key, std::string_view value) {
+  const auto j = json::parse(value, nullptr, false);
+  if (!j.is_object())
+    return;
+  open_run run{std::string(key), {}, false};
+  if (const auto items = j.find("items"); items != j.end() && items->is_array())
+    for (const auto& i : *items)
+      if (i.is_object())
+        run.items.push_back({text_in(i, "id"), flag_in(i, "cited"), flag_in(i, "counts")});
+  auto name = text_in(j, "run");
+  ages_[run.number] = name;
+  runs_.insert_or_assign(std::move(name), std::move(run));
+}
+
+result<learned_item*> learner::item(const std::string& id) {
+  if (const auto known = items_.find(id); known != items_.end())
+    return &known->second;
+  auto text = look_(index_area::items, id);
+  if (!text)
+    return fail(std::move(text.error()));
+  auto known = *text ? read_learned_item(**text) : std::nullopt;
+  return &items_.insert_or_assign(id, std::move(known).value_or(learned_item{})).first->second;
+}
+
+result<void> learner::take(const edge& fact, std::uint64_t line) {
+  if (fact.type == "used_in")
+    return take_use(fact, line);
+  if (fact.type == "resulted_in")
+    return take_outcome(fact, line);
+  return {};
+}
+
+result<void> learner::take_use(const edge& fact, std::uint64_t line) {
+  const fact_meta meta(fact.meta_json);
+  auto found = item(fact.from);
+  if (!found)
+    return fail(std::move(found.error()));
+  auto& it = **found;
+  changed_items_.insert(fact.from);
+  auto& c = it.counts;
+  const auto from = meta.text("from");
+  if (c.injected == 0) {
+    it.type = type_named(meta.text("type"));
+    c.created = fact.timestamp;
+    c.confidence = context::first_confidence(it.type, from == "declared" || from == "reference");
+  }
+  const auto hash = meta.text("hash");
+  if (!hash.empty() && !it.hash.empty() && hash != it.hash)
+    c.changed = fact.timestamp;
+  if (!hash.empty())
+    it.hash = hash;
+  if (auto path = meta.text("path"); !path.empty())
+    it.path = std::move(path);
+  it.frozen = meta.flag("frozen");
+  ++c.injected;
+  const bool cited = meta.flag("cited");
+  if (!cited && !meta.flag("used"))
+    return {};
+  ++c.use_count;
+  c.referenced += cited ? 1 : 0;
+  c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
+  const bool counts =
+      !meta.flag("enforced") || meta.number("accuracy").value_or(1) >= rules_.least_accuracy;
+  auto [run, fresh] = runs_.try_emplace(run_key(fact.to, meta));
+  if (fresh) {
+    run->second.number = number_key(line);
+    ages_[run->second.number] = run->first;
+  }
+  run->second.changed = true;
+  run->second.items.push_back({fact.from, cited, counts});
+  drop_oldest();
+  return {};
+}
+
+result<void> learner::take_outcome(const edge& fact, std::uint64_t line) {
+  const fact_meta meta(fact.meta_json);
+  const auto node = runs_.extract(run_key(fact.from, meta));
+  if (node.empty())
+    return {};
+  const auto& run = node.mapped();
+  ages_.erase(run.number);
+  changes_.push_back({index_area::open_runs, run.number, std::nullopt});
+  const auto what = credit_of(fact.meta_json);
+  if (what == credit::none)
+    return {};
+  const bool good = what == credit::success;
+  learned_question served{meta.text("question"), {}};
+  for (const auto& used : run.items) {
+    if (!used.counts)
+      continue;
+    auto found = item(used.id);
+    if (!found)
+      return fail(std::move(found.error()));
+    auto& c = (*found)->counts;
+    changed_items_.insert(used.id);
+    ++(good ? c.success_count : c.failure_count);
+    ++(good ? c.verified_useful : c.verified_not_useful);
+    c.confidence = stepped(c.confidence, good ? rules_.success_step : -rules_.failure_step);
+    if (good && used.cited && (*found)->type == context::item_type::generated)
+      served.items.push_back(used.id);
+  }
+  if (!served.text.empty() && !served.items.empty()) {
+    changes_.push_back({index_area::questions, number_key(line), to_text(served)});
+    fresh_.push_back(std::move(served));
+  }
+  return {};
+}
+
+void learner::drop_oldest() {
+  while (runs_.size() > rules_.most_open_runs) {
+    const auto oldest = ages_.begin();
+    runs_.erase(oldest->second);
+    changes_.push_back({index_area::open_runs, oldest->first, std::nullopt});
+    ages_.erase(oldest);
+  }
+}
+
+std::vector<index_change> learner::take_changes() {
+  auto all = std::exchange(changes_, {});
+  std::vector<std::string> ids(changed_items_.begin(), changed_items_.end());
+  std::ranges::sort(ids);
+  for (auto& id : ids) {
+    auto value = to_text(items_.at(id));
+    all.push_back({index_area::items, std::move(id), std::move(value)});
+  }
+  changed_items_.clear();
+  for (auto& [name, run] : runs_) {
+    if (!std::exchange(run.changed, false))
+      continue;
+    json items = json::array();
+    for (const auto& i : run.items)
+      items.push_back({{"id", i.id}, {"cited", i.cited}, {"counts", i.counts}});
+    all.push_back(
+        {index_area::open_runs, run.number, dump({{"run", name}, {"items", std::move(items)}})});
+  }
+  if (items_.size() > most_items)
+    items_.clear();
+  return all;
+}
+
+} // namespace boyd::graph
