@@ -1,12 +1,12 @@
 #include "bench/context/speed.hpp"
 
 #include "actors/knowledge/performer.hpp"
-#include "adapters/posix/clock.hpp"
-#include "adapters/posix/file_system.hpp"
-#include "adapters/sqlite/knowledge_index.hpp"
 #include "bench/support/statistics.hpp"
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/memory/entry.hpp"
+#include "src/adapters/posix/clock.hpp"
+#include "src/adapters/posix/file_system.hpp"
+#include "src/adapters/sqlite/knowledge_index.hpp"
 
 #include <algorithm>
 #include <cmath>

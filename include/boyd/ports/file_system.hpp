@@ -81,6 +81,7 @@ class file_system {
   virtual result<std::unique_ptr<open_file>> open(const std::string& path, open_mode mode) = 0;
   /// Atomic replacement.
   virtual result<void> rename(const std::string& from, const std::string& to) = 0;
+  /// Removes a file, a link or an empty directory.
   virtual result<void> unlink(const std::string& path) = 0;
   /// fsync of the directory itself: makes names durable.
   virtual result<void> sync_directory(const std::string& path) = 0;

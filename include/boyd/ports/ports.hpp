@@ -14,6 +14,7 @@ class entropy;
 class confined_files;
 class file_system;
 class http_client;
+class knowledge_index;
 class process_runner;
 class repository_provider;
 class time_zones;
@@ -30,6 +31,9 @@ struct ports {
   std::shared_ptr<const time_zones> zones;
   /// A new store object, not opened; made by the store worker at each of its starts.
   std::function<std::unique_ptr<dispatch_store>()> make_store;
+  /// A new index of memory at this path, not opened; made by the memory worker at each of its
+  /// starts. Null: there is none.
+  std::function<std::unique_ptr<knowledge_index>(const std::string& path)> make_knowledge_index;
   /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
   /// from the source's own thread. Made and ended by the store's worker: its end may block.
   std::function<std::unique_ptr<wakeup_source>(wake_function wake)> listen;

@@ -131,6 +131,14 @@ class repository {
   virtual result<std::size_t> pack() = 0;
 };
 
+/// A git repository of somebody's, by what stays the same in all of its clones and worktrees.
+struct git_project {
+  std::string root_commit; ///< hash of the first commit of HEAD's line
+  std::string inside; ///< the directory that was asked about, below the work tree; may be empty
+
+  bool operator==(const git_project&) const = default;
+};
+
 /// Makes and opens repositories; one per process. Threads: any.
 class repository_provider {
  public:
@@ -145,6 +153,12 @@ class repository_provider {
   /// Opens an existing repository under the same rules; `repository_unavailable` otherwise.
   virtual result<std::unique_ptr<repository>> open(const std::string& path,
                                                    const git_identity& who) = 0;
+
+  /// The repository whose work tree has this directory, whoever it belongs to. Nothing: there is
+  /// none, it has no commit, or it cannot be read. As slow as its history is long.
+  virtual std::optional<git_project> project_of(const std::string& /*directory*/) {
+    return std::nullopt;
+  }
 };
 
 } // namespace boyd

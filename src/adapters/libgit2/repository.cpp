@@ -4,8 +4,11 @@
 #include "inside_internal.hpp"
 #include "spare_locks.hpp"
 
+#include <array>
 #include <chrono>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace boyd::adapters {
@@ -174,6 +177,38 @@ class git_repositories final : public repository_provider {
     if (!at)
       return fail(std::move(at.error()));
     return std::make_unique<git_work_tree>(std::move(*at));
+  }
+
+  std::optional<git_project> project_of(const std::string& directory) override {
+    git::start_library();
+    git::repository_ptr repo;
+    if (git::fill(repo, [&](auto** out) { return git::open_repository(out, directory, 0); }) != 0 ||
+        git_repository_is_bare(repo.get()) != 0)
+      return std::nullopt;
+    std::error_code failed;
+    const auto tree = std::filesystem::canonical(git_repository_workdir(repo.get()), failed);
+    const auto real = std::filesystem::canonical(directory, failed);
+    git_oid at;
+    if (failed || git_reference_name_to_id(&at, repo.get(), "HEAD") != 0 || !go_to_root(*repo, at))
+      return std::nullopt;
+    std::array<char, GIT_OID_HEXSZ + 1> hash{};
+    git_oid_tostr(hash.data(), hash.size(), &at);
+    const auto inside = real.lexically_relative(tree).string();
+    return git_project{hash.data(), inside == "." ? std::string() : inside};
+  }
+
+ private:
+  /// From a commit along its first parents.
+  static bool go_to_root(git_repository& repo, git_oid& at) {
+    for (;;) {
+      git::commit_ptr commit;
+      if (git::fill(commit, [&](auto** out) { return git_commit_lookup(out, &repo, &at); }) != 0)
+        return false;
+      const auto* parent = git_commit_parent_id(commit.get(), 0);
+      if (parent == nullptr)
+        return true;
+      git_oid_cpy(&at, parent);
+    }
   }
 };
 

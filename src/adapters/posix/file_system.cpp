@@ -308,10 +308,10 @@ class posix_file_system final : public file_system {
   }
 
   result<void> unlink(const std::string& path) override {
-    if (::unlink(path.c_str()) != 0) {
-      return failed("unlink", path);
+    if (::unlink(path.c_str()) == 0 || (errno == EISDIR && ::rmdir(path.c_str()) == 0)) {
+      return {};
     }
-    return {};
+    return failed("unlink", path);
   }
 
   result<void> sync_directory(const std::string& path) override {

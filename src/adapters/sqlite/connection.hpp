@@ -48,6 +48,7 @@ class statement {
   statement& bind(int value) { return bind(std::int64_t{value}); }
   statement& bind(std::string_view text);
   statement& bind(const std::string& text) { return bind(std::string_view{text}); }
+  statement& bind(std::string&& text) = delete; ///< it would be gone at the statement's use
   statement& bind(const char* text) { return bind(std::string_view{text}); }
   statement& bind(utc_time t) { return bind(to_unix_ms(t)); }
   statement& bind(const std::optional<utc_time>& t);

@@ -105,6 +105,7 @@ int given_rows::attach(sqlite3* db) {
 given_rows& given_rows::begin(std::size_t columns) {
   columns_ = columns;
   values_.clear();
+  kept_.clear();
   reached_ = 0;
   return *this;
 }

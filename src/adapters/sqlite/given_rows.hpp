@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 struct sqlite3;
@@ -36,6 +38,10 @@ class given_rows {
   /// The text must outlive the statement.
   given_rows& bind(std::string_view text);
   given_rows& bind(const std::string& text) { return bind(std::string_view{text}); }
+  /// One that nobody else keeps.
+  given_rows& bind(std::string&& text) {
+    return bind(std::string_view{kept_.emplace_back(std::move(text))});
+  }
   given_rows& bind(utc_time t) { return bind(to_unix_ms(t)); }
   given_rows& bind(const std::optional<utc_time>& t);
 
@@ -58,6 +64,7 @@ class given_rows {
 
   std::size_t columns_ = 1;
   std::vector<cell> values_;
+  std::deque<std::string> kept_; ///< texts of `values_`
   std::size_t reached_ = 0;
 };
 

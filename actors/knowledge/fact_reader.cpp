@@ -1,0 +1,219 @@
+#include "actors/knowledge/fact_reader.hpp"
+
+#include "boyd/core/sha256.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* position_key = "graph.jsonl";
+constexpr std::size_t read_at_once = std::size_t{4} << 20;
+/// Facts of one transaction of the index.
+constexpr std::size_t facts_at_once = 100'000;
+
+std::uint64_t number_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+}
+
+std::string text_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+/// How much more an entry of memory counts than one without a history (SPEC §10.4).
+double weight_of(const context::item_statistics& s) {
+  constexpr double base = 0.85;
+  constexpr double share = 0.3;
+  const auto now = s.last_used.value_or(s.created); // the same whenever it is asked
+  auto fresh = s;
+  fresh.success_count = fresh.failure_count = 0;
+  fresh.confidence = context::first_confidence(context::item_type::generated, false);
+  return (base + share * context::importance(s, now)) /
+         (base + share * context::importance(fresh, now));
+}
+
+} // namespace
+
+result<void> fact_reader::load(knowledge_index& index) {
+  auto text = index.value(index_area::position, position_key);
+  if (!text)
+    return fail(std::move(text.error()));
+  at_ = {};
+  seen_size_ = seen_inode_ = 0;
+  feedback_ = {};
+  taken_ = 0;
+  learner_ = std::make_unique<graph::learner>(
+      graph::learning_rules{},
+      [this](index_area area, const std::string& key) { return index_->value(area, key); });
+  const auto known = *text ? json::parse(**text, nullptr, false) : json();
+  if (!known.is_object())
+    return {};
+  at_ = {number_in(known, "bytes"),    number_in(known, "lines"),     number_in(known, "skipped"),
+         number_in(known, "sequence"), number_in(known, "last_size"), text_in(known, "last_hash")};
+  if (auto items =
+          index.each(index_area::items,
+                     [&](std::string_view key, std::string_view value) { weigh(key, value); });
+      !items)
+    return items;
+  if (auto runs = index.each(index_area::open_runs,
+                             [this](std::string_view key, std::string_view value) {
+                               learner_->resume_run(key, value);
+                             });
+      !runs)
+    return runs;
+  return index.each(index_area::questions, [this](std::string_view, std::string_view value) {
+    if (const auto q = graph::read_learned_question(value))
+      feedback_.learn(q->text, q->items);
+  });
+}
+
+/// Of an entry of memory that runs have used.
+void fact_reader::weigh(std::string_view id, std::string_view value) {
+  const auto item = graph::read_learned_item(value);
+  if (item && item->type == context::item_type::generated &&
+      item->counts.success_count + item->counts.failure_count > 0)
+    feedback_.weigh(std::string(id), weight_of(item->counts));
+}
+
+result<void> fact_reader::begin_anew(knowledge_index& index) {
+  if (auto gone = index.forget_log(); !gone)
+    return gone;
+  return load(index);
+}
+
+result<bool> fact_reader::is_same_log(std::uint64_t size) const {
+  if (at_.bytes == 0)
+    return true;
+  if (size < at_.bytes || at_.last_size == 0 || at_.last_size > at_.bytes)
+    return false;
+  const auto last = context_->ports.files->read_part(context_->layout().graph_log(),
+                                                     at_.bytes - at_.last_size, at_.last_size);
+  if (!last)
+    return fail(last.error());
+  return sha256_hex(*last) == at_.last_hash;
+}
+
+result<void> fact_reader::catch_up(knowledge_index& index) {
+  index_ = &index;
+  const auto lost = [this](error why) -> result<void> {
+    learner_.reset();
+    return fail(std::move(why));
+  };
+  if (!learner_)
+    if (auto loaded = load(index); !loaded)
+      return lost(std::move(loaded.error()));
+  const auto path = context_->layout().graph_log();
+  const auto info = context_->ports.files->stat(path);
+  if (!info)
+    return fail(info.error());
+  const auto size = info->kind == file_kind::missing ? 0 : info->size;
+  if (size == seen_size_ && info->inode == seen_inode_)
+    return {};
+  const auto same = is_same_log(size);
+  if (!same)
+    return fail(same.error());
+  if (!*same) {
+    spdlog::info("knowledge: {} is another log than before, and read from its beginning", path);
+    if (auto anew = begin_anew(index); !anew)
+      return lost(std::move(anew.error()));
+  }
+  while (at_.bytes < size) {
+    const auto part = context_->ports.files->read_part(path, at_.bytes, read_at_once);
+    if (!part)
+      return lost(part.error());
+    const auto end = part->rfind('\n');
+    if (end == part->npos && part->size() < read_at_once)
+      break; // the last line is not whole
+    if (auto taken =
+            take_lines(std::string_view(*part).substr(0, end == part->npos ? end : end + 1));
+        !taken)
+      return lost(std::move(taken.error()));
+    if (taken_ >= facts_at_once)
+      if (auto saved = save(index); !saved)
+        return lost(std::move(saved.error()));
+  }
+  if (auto saved = save(index); !saved)
+    return lost(std::move(saved.error()));
+  seen_size_ = size;
+  seen_inode_ = info->inode;
+  return {};
+}
+
+/// Whole lines; or a piece of one that is too long to be a fact.
+result<void> fact_reader::take_lines(std::string_view lines) {
+  while (!lines.empty()) {
+    const auto end = lines.find('\n');
+    const auto size = end == lines.npos ? lines.size() : end + 1;
+    const auto whole = lines.substr(0, size);
+    if (auto taken = take_line(lines.substr(0, std::min(end, lines.size()))); !taken)
+      return taken;
+    ++at_.lines;
+    at_.bytes += size;
+    at_.last_size = size;
+    lines.remove_prefix(size);
+    if (lines.empty())
+      at_.last_hash = sha256_hex(whole);
+  }
+  return {};
+}
+
+result<void> fact_reader::take_line(std::string_view line) {
+  if (line.empty())
+    return {};
+  const auto read = graph::parse_edge(line);
+  const bool repeats = read && read->seq && *read->seq <= at_.sequence;
+  if (!read || repeats || !graph::is_as_written(line, *read)) {
+    ++at_.skipped;
+    return {};
+  }
+  at_.sequence = read->seq.value_or(at_.sequence);
+  ++taken_;
+  return learner_->take(read->fact, at_.lines + 1);
+}
+
+result<void> fact_reader::save(knowledge_index& index) {
+  taken_ = 0;
+  auto changes = learner_->take_changes();
+  changes.push_back({index_area::position, position_key,
+                     json{{"bytes", at_.bytes},
+                          {"lines", at_.lines},
+                          {"skipped", at_.skipped},
+                          {"sequence", at_.sequence},
+                          {"last_size", at_.last_size},
+                          {"last_hash", at_.last_hash}}
+                         .dump()});
+  if (auto changed = index.change(changes); !changed)
+    return changed;
+  for (const auto& c : changes)
+    if (c.area == index_area::items && c.value)
+      weigh(c.key, *c.value);
+  for (const auto& q : learner_->take_questions())
+    feedback_.learn(q.text, q.items);
+  return {};
+}
+
+result<std::map<std::string, context::item_statistics>>
+fact_reader::statistics(knowledge_index& index, const std::vector<std::string>& ids) const {
+  std::map<std::string, context::item_statistics> all;
+  for (const auto& id : ids) {
+    auto text = index.value(index_area::items, id);
+    if (!text)
+      return fail(std::move(text.error()));
+    if (const auto item = *text ? graph::read_learned_item(**text) : std::nullopt)
+      all[id] = item->counts;
+  }
+  return all;
+}
+
+} // namespace boyd

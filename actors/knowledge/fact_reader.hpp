@@ -1,0 +1,70 @@
+#pragma once
+
+#include "actors/support/node_context.hpp"
+#include "boyd/graph/learned.hpp"
+#include "boyd/memory/recall.hpp"
+#include "boyd/ports/knowledge_index.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace boyd {
+
+/// Brings the node's index up to the end of the log of facts, and answers from it. Lines that must
+/// not be believed are passed over and counted. A log that is not the one that was read (cut,
+/// replaced, put back from a backup) is read from its beginning. Blocking; one thread.
+class fact_reader {
+ public:
+  explicit fact_reader(node_context_ptr context) : context_(std::move(context)) {}
+
+  /// Takes over what has come since the last time. After an error the index is as it was before;
+  /// what is at hand is read from it anew.
+  result<void> catch_up(knowledge_index& index);
+
+  /// What the log says of these items; those that it says nothing of are left out.
+  result<std::map<std::string, context::item_statistics>>
+  statistics(knowledge_index& index, const std::vector<std::string>& ids) const;
+
+  /// What questions and outcomes have taught about entries of memory.
+  const memory::recall_feedback& feedback() const { return feedback_; }
+
+  /// The index is another one now.
+  void forget() { learner_.reset(); }
+
+ private:
+  /// Up to where the log has been read; a value of index_area::position.
+  struct position {
+    std::uint64_t bytes = 0;
+    std::uint64_t lines = 0;
+    std::uint64_t skipped = 0;   ///< of them, for they cannot be believed
+    std::uint64_t sequence = 0;  ///< of the last line that has one
+    std::uint64_t last_size = 0; ///< of the last line, with its line break
+    std::string last_hash;       ///< of the last line
+  };
+
+  result<void> load(knowledge_index& index);
+  result<void> begin_anew(knowledge_index& index);
+  /// Whether the log before the position is still the one that was read.
+  result<bool> is_same_log(std::uint64_t size) const;
+  result<void> take_lines(std::string_view lines);
+  result<void> take_line(std::string_view line);
+  result<void> save(knowledge_index& index);
+  void weigh(std::string_view id, std::string_view value);
+
+  node_context_ptr context_;
+  position at_;
+  std::uint64_t seen_size_ = 0; ///< of the log, at the last look
+  std::uint64_t seen_inode_ = 0;
+  std::size_t taken_ = 0;                   ///< facts since the last save
+  std::unique_ptr<graph::learner> learner_; ///< null: the index has to be read first
+  knowledge_index* index_ = nullptr;        ///< while it catches up
+  memory::recall_feedback feedback_;
+};
+
+} // namespace boyd

@@ -1,0 +1,359 @@
+#include "actors/knowledge/performer.hpp"
+
+#include "boyd/config/redact.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/memory/document.hpp"
+#include "boyd/memory/entry.hpp"
+#include "boyd/ports/clock.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+/// A file that was changed so shortly before it was read may have been changed again since, without
+/// another time: its bytes are compared.
+constexpr milliseconds time_resolution = 2s;
+constexpr const char* folders[] = {"archive", "notes", "research"};
+
+memory::recall_document document_of(const memory_row& r) {
+  return {r.id, r.time, r.source, r.author, r.terms, r.cost};
+}
+
+} // namespace
+
+struct knowledge_session::file_changes {
+  std::vector<memory_row> added; ///< of entries that no file held before
+  bool removed = false;          ///< an entry is held by no file any more
+};
+
+knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr configuration)
+    : context_(std::move(context)), configuration_(std::move(configuration)), facts_(context_) {}
+
+memory_row knowledge_session::row_of(memory::filed_entry e, const std::string& file) const {
+  static const std::vector<std::string> none;
+  auto& entry = e.entry;
+  for (auto* text : {&entry.key, &entry.source, &entry.author, &entry.section, &entry.text})
+    *text = config::redact_text(std::move(*text), configuration_ ? configuration_->secrets : none);
+  auto d = memory::document_of({e.id, entry.time, entry.source, entry.author, entry.text});
+  return {std::move(e.id),
+          file,
+          std::move(entry.key),
+          std::move(entry.source),
+          std::move(entry.author),
+          std::move(entry.section),
+          std::move(entry.text),
+          std::move(d.terms),
+          entry.time,
+          entry.has_time,
+          d.cost};
+}
+
+void knowledge_session::perform(std::vector<job<knowledge_request, knowledge_reply>>& batch) {
+  looked_at_.clear();
+  has_read_facts_ = false;
+  for (auto& j : batch) {
+    j.reply = answer(j.request);
+    problem_ = j.reply ? std::string() : to_string(j.reply.error());
+    if (problem_.empty())
+      since_.reset();
+    else if (!since_)
+      since_ = context_->ports.clock->now();
+  }
+}
+
+part_health knowledge_session::health() const {
+  part_health h;
+  h.last_error = problem_;
+  return h;
+}
+
+/// A torn index is closed by the failure, and made anew by the next look at it.
+result<knowledge_reply> knowledge_session::answer(const knowledge_request& request) {
+  result<knowledge_reply> reply = fail(errc::corrupt, "nobody has looked");
+  for (int tries = 0; tries < 2 && !reply && reply.error().code == errc::corrupt; ++tries) {
+    reply = try_to_answer(request);
+    if (reply)
+      break;
+    // Whatever the index has now, it is not known here.
+    kernels_.clear();
+    facts_.forget();
+    has_read_facts_ = false;
+  }
+  return reply;
+}
+
+result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request& request) {
+  if (auto opened = open_index(); !opened)
+    return fail(std::move(opened.error()));
+  if (auto read = read_facts(); !read)
+    return fail(std::move(read.error()));
+  if (const auto* items = std::get_if<know_items>(&request.what)) {
+    auto known = facts_.statistics(*index_, items->ids);
+    if (!known)
+      return fail(std::move(known.error()));
+    knowledge_reply reply;
+    reply.items = std::move(*known);
+    return reply;
+  }
+  const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
+    if (!is_valid_name(what.kernel_id))
+      return fail(errc::invalid_argument, "not a kernel's name", what.kernel_id);
+    auto m = fresh_memory(what.kernel_id);
+    if (!m)
+      return fail(std::move(m.error()));
+    return carry_out(**m, what);
+  };
+  const auto* question = std::get_if<recall_memory>(&request.what);
+  return question != nullptr ? in_memory(*question)
+                             : in_memory(std::get<describe_memory>(request.what));
+}
+
+result<void> knowledge_session::read_facts() {
+  if (std::exchange(has_read_facts_, true))
+    return {};
+  auto read = facts_.catch_up(*index_);
+  if (read || read.error().code == errc::corrupt)
+    return read;
+  spdlog::warn("knowledge: the log of facts cannot be read: {}", to_string(read.error()));
+  return {};
+}
+
+result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m, const recall_memory& what) {
+  knowledge_reply reply;
+  const auto now = context_->ports.clock->now();
+  for (const auto& q : what.questions) {
+    memory::recall_question asked;
+    asked.text = q.text;
+    asked.at = q.at.value_or(now);
+    asked.budget_tokens = what.budget_tokens;
+    asked.limit = what.limit;
+    const auto best = m.index.recall(asked, facts_.feedback());
+    std::vector<std::string> ids;
+    ids.reserve(best.size());
+    for (const auto& r : best)
+      ids.push_back(m.index.id(r.place));
+    auto rows = index_->find(what.kernel_id, ids);
+    if (!rows)
+      return fail(std::move(rows.error()));
+    auto& answer = reply.answers.emplace_back();
+    std::size_t i = 0;
+    for (auto& row : *rows) {
+      while (ids[i] != row.id)
+        ++i;
+      answer.push_back({std::move(row), best[i].score});
+    }
+  }
+  return reply;
+}
+
+result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m,
+                                                     const describe_memory& what) {
+  knowledge_reply reply;
+  auto& d = reply.description;
+  d.entries = m.entries.size();
+  for (const auto& [path, file] : m.files) {
+    d.files.push_back({path, file.size, m.ids[path].size()});
+    if (file.unreadable > 0)
+      d.problems.push_back(path +
+                           ": lines that cannot be read: " + std::to_string(file.unreadable));
+  }
+  for (const auto& [path, why] : m.unreadable)
+    d.problems.push_back(path + ": " + why);
+  for (const char* file : {"SOUL.md", "MEMORY.md"})
+    describe_sections(what.kernel_id, file, d);
+  return reply;
+}
+
+void knowledge_session::describe_sections(const std::string& kernel_id, const std::string& file,
+                                          memory_description& to) const {
+  const auto bytes = context_->ports.files->read_below(context_->kernel_home(kernel_id), file,
+                                                       limits::revision_bytes);
+  if (!bytes)
+    return;
+  for (const auto& p : memory::split_memory(*bytes)) {
+    if (!p.entry)
+      continue;
+    auto it = std::ranges::find_if(to.sections, [&](const memory_section_description& s) {
+      return s.file == file && s.section == p.section;
+    });
+    if (it == to.sections.end())
+      it = to.sections.insert(to.sections.end(), {file, p.section, 0, 0});
+    ++it->entries;
+    it->longest = std::max(it->longest, count_characters(memory::words_of_entry(p.text)));
+  }
+}
+
+// -- the index follows the files ------------------------------------------------------------------
+
+result<knowledge_session::kernel_memory*>
+knowledge_session::fresh_memory(const std::string& kernel_id) {
+  auto& m = kernels_[kernel_id];
+  if (m.is_sound && looked_at_.contains(kernel_id))
+    return &m;
+  if (!m.is_sound)
+    if (auto loaded = load(kernel_id, m); !loaded)
+      return fail(std::move(loaded.error()));
+  if (auto looked = look(kernel_id, m); !looked)
+    return fail(std::move(looked.error()));
+  looked_at_.insert(kernel_id);
+  return &m;
+}
+
+result<void> knowledge_session::open_index() {
+  if (index_)
+    return {};
+  if (!context_->ports.make_knowledge_index)
+    return fail(errc::refused, "there is no index of memory here");
+  const auto knowledge = context_->layout().knowledge();
+  if (auto made = context_->ports.files->make_directories(knowledge); !made)
+    return made;
+  auto index = context_->ports.make_knowledge_index(context_->layout().knowledge_index());
+  if (auto opened = index->open(); !opened)
+    return opened;
+  index_ = std::move(index);
+  return {};
+}
+
+result<void> knowledge_session::load(const std::string& kernel_id, kernel_memory& m) {
+  m = {};
+  auto files = index_->files(kernel_id);
+  if (!files)
+    return fail(std::move(files.error()));
+  for (auto& file : *files)
+    m.files.emplace(file.path, file);
+  auto scanned = index_->scan(kernel_id, [&m](memory_row& row) {
+    m.ids[row.file].insert(row.id);
+    auto [known, fresh] = m.entries.try_emplace(row.id, known_entry{row.time, 0});
+    ++known->second.files;
+    if (fresh)
+      m.index.add(document_of(row));
+  });
+  m.is_sound = scanned.has_value();
+  return scanned;
+}
+
+std::map<std::string, file_info>
+knowledge_session::present_files(const std::string& kernel_id) const {
+  auto& files = *context_->ports.files;
+  const auto home = context_->kernel_home(kernel_id);
+  std::map<std::string, file_info> present;
+  const auto add = [&](const std::string& path) {
+    if (!memory::is_memory_file(path))
+      return;
+    if (const auto info = files.stat(home + "/" + path); info && info->kind == file_kind::regular)
+      present.emplace(path, *info);
+  };
+  add("MEMORY.md");
+  add("SOUL.md");
+  for (const std::string folder : folders) {
+    // Not through a link, which an agent may have put there.
+    const auto info = files.stat(home + "/" + folder);
+    if (!info || info->kind != file_kind::directory)
+      continue;
+    if (const auto names = files.list(home + "/" + folder))
+      for (const auto& name : *names)
+        add(folder + "/" + name);
+  }
+  return present;
+}
+
+result<void> knowledge_session::look(const std::string& kernel_id, kernel_memory& m) {
+  const auto present = present_files(kernel_id);
+  file_changes changes;
+  m.unreadable.clear();
+  std::vector<std::string> gone;
+  for (const auto& [path, file] : m.files)
+    if (!present.contains(path))
+      gone.push_back(path);
+  // What moves from one file to another keeps the time at which it was first seen: gone last.
+  for (const auto& [path, info] : present)
+    if (auto done = look_at_file(kernel_id, m, path, info, changes); !done)
+      return done;
+  for (const auto& path : gone)
+    if (auto done = drop_file(kernel_id, m, path, changes); !done)
+      return done;
+  if (changes.removed)
+    return load(kernel_id, m);
+  for (const auto& row : changes.added)
+    m.index.add(document_of(row));
+  return {};
+}
+
+result<void> knowledge_session::look_at_file(const std::string& kernel_id, kernel_memory& m,
+                                             const std::string& path, const file_info& info,
+                                             file_changes& changes) {
+  const auto known = m.files.find(path);
+  const bool is_same = known != m.files.end() && known->second.size == info.size &&
+                       known->second.inode == info.inode && known->second.modified == info.modified;
+  if (is_same && info.modified + time_resolution < known->second.read_at)
+    return {};
+  const auto now = context_->ports.clock->now();
+  auto bytes = context_->ports.files->read_below(context_->kernel_home(kernel_id), path,
+                                                 limits::revision_bytes);
+  if (!bytes) {
+    // What the index has of it stays.
+    m.unreadable[path] = bytes.error().what;
+    return {};
+  }
+  memory_file file{path, info.size, info.inode, info.modified, now, sha256_hex(*bytes)};
+  if (known == m.files.end() || known->second.hash != file.hash)
+    return take_file(kernel_id, m, std::move(file), *bytes, changes);
+  file.unreadable = known->second.unreadable;
+  auto put = index_->put_file(kernel_id, file, {}, {});
+  if (put)
+    known->second = std::move(file);
+  return put;
+}
+
+result<void> knowledge_session::take_file(const std::string& kernel_id, kernel_memory& m,
+                                          memory_file file, const std::string& bytes,
+                                          file_changes& changes) {
+  auto found = memory::entries_of_file(kernel_id, file.path, bytes, file.modified);
+  file.unreadable = found.unreadable;
+  auto& ids = m.ids[file.path];
+  std::unordered_set<std::string> left;
+  std::vector<memory_row> fresh;
+  for (auto& e : found.entries) {
+    left.insert(e.id);
+    if (ids.contains(e.id))
+      continue;
+    if (const auto known = m.entries.find(e.id); known != m.entries.end() && !e.entry.has_time)
+      e.entry.time = known->second.time;
+    fresh.push_back(row_of(std::move(e), file.path));
+  }
+  std::vector<std::string> gone;
+  for (const auto& id : ids)
+    if (!left.contains(id))
+      gone.push_back(id);
+  if (auto put = index_->put_file(kernel_id, file, gone, fresh); !put)
+    return put;
+  for (const auto& id : gone)
+    changes.removed = --m.entries[id].files == 0 || changes.removed;
+  for (auto& row : fresh)
+    if (m.entries.try_emplace(row.id, known_entry{row.time, 0}).first->second.files++ == 0)
+      changes.added.push_back(std::move(row));
+  ids = std::move(left);
+  const auto path = file.path;
+  m.files[path] = std::move(file);
+  return {};
+}
+
+result<void> knowledge_session::drop_file(const std::string& kernel_id, kernel_memory& m,
+                                          const std::string& path, file_changes& changes) {
+  if (auto removed = index_->remove_file(kernel_id, path); !removed)
+    return removed;
+  for (const auto& id : m.ids[path])
+    changes.removed = --m.entries[id].files == 0 || changes.removed;
+  m.ids.erase(path);
+  m.files.erase(path);
+  return {};
+}
+
+} // namespace boyd

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "actors/keeper/core.hpp"
+#include "actors/knowledge/fact_reader.hpp"
+#include "actors/support/node_context.hpp"
+#include "boyd/memory/entry.hpp"
+#include "boyd/memory/recall.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/knowledge_index.hpp"
+#include "messages/health.hpp"
+#include "messages/knowledge.hpp"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace boyd {
+
+/// The knowledge worker's side without actors: the node's index of what its kernels remember, and
+/// of what the log of facts teaches. It reads the files of kernel homes and the log, and never
+/// writes them; before each batch it takes over what has changed in them. Blocking; one thread.
+class knowledge_session {
+ public:
+  /// Secrets of `configuration` (null: none), and what looks like one, are not indexed.
+  explicit knowledge_session(node_context_ptr context, configuration_ptr configuration = nullptr);
+
+  void perform(std::vector<job<knowledge_request, knowledge_reply>>& batch);
+  void probe() {
+    // nop: the next question tries again
+  }
+  part_health health() const;
+
+ private:
+  /// An entry that at least one file holds.
+  struct known_entry {
+    utc_time time{};
+    std::size_t files = 0; ///< that hold it
+  };
+
+  /// One kernel's memory, as the index on the disk has it.
+  struct kernel_memory {
+    memory::recall_index index;
+    bool is_sound = false; ///< what follows, and the index, are those of the disk
+    std::map<std::string, memory_file> files;
+    std::map<std::string, std::unordered_set<std::string>> ids; ///< by file
+    std::unordered_map<std::string, known_entry> entries;
+    std::map<std::string, std::string> unreadable; ///< now: why, by file
+  };
+
+  /// What became of the files since the last look.
+  struct file_changes;
+
+  result<knowledge_reply> answer(const knowledge_request& request);
+  result<knowledge_reply> try_to_answer(const knowledge_request& request);
+  /// An error of the index alone: a log that cannot be read is told of, and teaches nothing.
+  result<void> read_facts();
+  result<knowledge_reply> carry_out(kernel_memory& m, const recall_memory& what);
+  result<knowledge_reply> carry_out(kernel_memory& m, const describe_memory& what);
+
+  result<kernel_memory*> fresh_memory(const std::string& kernel_id);
+  result<void> open_index();
+  result<void> load(const std::string& kernel_id, kernel_memory& m);
+  result<void> look(const std::string& kernel_id, kernel_memory& m);
+  std::map<std::string, file_info> present_files(const std::string& kernel_id) const;
+  result<void> look_at_file(const std::string& kernel_id, kernel_memory& m, const std::string& path,
+                            const file_info& info, file_changes& changes);
+  result<void> take_file(const std::string& kernel_id, kernel_memory& m, memory_file file,
+                         const std::string& bytes, file_changes& changes);
+  result<void> drop_file(const std::string& kernel_id, kernel_memory& m, const std::string& path,
+                         file_changes& changes);
+  void describe_sections(const std::string& kernel_id, const std::string& file,
+                         memory_description& to) const;
+
+  memory_row row_of(memory::filed_entry e, const std::string& file) const;
+
+  node_context_ptr context_;
+  configuration_ptr configuration_;
+  std::unique_ptr<knowledge_index> index_; ///< null until the first request
+  fact_reader facts_;
+  bool has_read_facts_ = false; ///< in this batch
+  std::map<std::string, kernel_memory> kernels_;
+  std::set<std::string> looked_at_; ///< kernels, in this batch
+  std::string problem_;             ///< why the latest request failed; empty: it did not
+  std::optional<utc_time> since_;
+};
+
+} // namespace boyd

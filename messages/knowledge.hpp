@@ -1,0 +1,79 @@
+#pragma once
+
+#include "boyd/context/item.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/ports/knowledge_index.hpp"
+#include "messages/message.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace boyd {
+
+struct memory_question {
+  std::string text;
+  std::optional<utc_time> at; ///< only entries up to then exist; nothing: now
+};
+
+/// The best entries of a kernel's memory for each question (SPEC §10.4, §12).
+struct recall_memory {
+  std::string kernel_id;
+  std::vector<memory_question> questions;
+  std::int64_t budget_tokens = 0; ///< of the entries of one answer, together
+  std::size_t limit = 0;          ///< most entries of one answer; 0: what the budget allows
+};
+
+/// What the kernel's memory holds.
+struct describe_memory {
+  std::string kernel_id;
+};
+
+/// What the log of facts says of items, by their ids; nothing of those that it does not name.
+struct know_items {
+  std::vector<std::string> ids;
+};
+
+/// All of them look first whether the files, or the log, have changed.
+struct knowledge_request : message {
+  std::variant<recall_memory, describe_memory, know_items> what;
+  request_end until = request_end::max();
+};
+
+struct recalled_row {
+  memory_row row;
+  double score = 0;
+};
+
+struct memory_file_description {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::size_t entries = 0;
+};
+
+/// A section of a memory file that has entries.
+struct memory_section_description {
+  std::string file;
+  std::string section;
+  std::size_t entries = 0;
+  std::size_t longest = 0; ///< characters of its longest entry
+};
+
+struct memory_description {
+  std::size_t entries = 0; ///< different ones, of all files
+  std::vector<memory_file_description> files;
+  std::vector<memory_section_description> sections;
+  std::vector<std::string> problems; ///< files and lines that could not be read
+};
+
+struct knowledge_reply {
+  std::vector<std::vector<recalled_row>> answers; ///< of recall_memory, in the questions' order
+  memory_description description;                 ///< of describe_memory
+  std::map<std::string, context::item_statistics> items; ///< of know_items
+};
+
+} // namespace boyd
