@@ -7,6 +7,7 @@
 #include "messages/graph.hpp"
 #include "messages/health.hpp"
 #include "messages/kernel.hpp"
+#include "messages/knowledge.hpp"
 #include "messages/librarian.hpp"
 #include "messages/mcp.hpp"
 #include "messages/node.hpp"
@@ -71,6 +72,13 @@ using git_committer_actor = caf::typed_actor<
 using graph_recorder_actor = caf::typed_actor<
     // Facts, durable when it answers, with the new head of the chain.
     caf::replies_to<graph_request>::with<answers<graph_reply>>,
+    // How are you?
+    caf::replies_to<health_query>::with<answers<part_health>>>;
+
+/// The node's index of what its kernels remember (actors/knowledge).
+using knowledge_actor = caf::typed_actor<
+    // Recall, or a description; the index has taken over what changed in the files.
+    caf::replies_to<knowledge_request>::with<answers<knowledge_reply>>,
     // How are you?
     caf::replies_to<health_query>::with<answers<part_health>>>;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/context/wanted.hpp"
 #include "boyd/plan/wake.hpp"
 #include "messages/message.hpp"
 
@@ -19,7 +20,8 @@ struct gathered_context : message {
   std::string memory;
   std::string skills;
   std::string senses;
-  std::vector<std::string> problems; ///< what could not be had; never fatal
+  std::vector<context::wanted> buffer; ///< references of the kernel's buffer
+  std::vector<std::string> problems;   ///< what could not be had; never fatal
 };
 
 /// Evaluates `wake:` of these agents; the answers' memory is kept by the librarian as facts.

@@ -1,7 +1,10 @@
 #pragma once
 
 #include "boyd/config/configuration.hpp"
+#include "boyd/context/wanted.hpp"
 #include "boyd/core/cycle.hpp"
+#include "boyd/memory/entry.hpp"
+#include "boyd/state/memory_files.hpp"
 #include "boyd/state/reducer.hpp"
 #include "messages/message.hpp"
 
@@ -54,9 +57,36 @@ struct write_kernel_files {
   std::map<std::string, std::string> files;
 };
 
+/// Adds an entry to a section of the kernel's memory (state::memory_files::append).
+struct append_memory {
+  std::string kernel_id;
+  std::string file; ///< "SOUL.md", "MEMORY.md", or empty: the section's
+  std::string section;
+  std::string text;
+};
+
+/// Adds dated entries to the kernel's archive, but for those that are there already.
+struct import_memory {
+  std::string kernel_id;
+  std::vector<memory::memory_entry> entries;
+};
+
+/// Brings SOUL.md and MEMORY.md under their caps, or says what would move.
+struct compact_memory {
+  std::string kernel_id;
+  bool dry_run = false;
+};
+
+/// Changes the kernel's buffer of references (context/buffer.json) in one step; what is refused
+/// changes nothing (context::change).
+struct change_buffer {
+  std::string kernel_id;
+  context::buffer_change what;
+};
+
 struct state_request : message {
   std::variant<init_kernel_home, read_state, read_kernel_files, render_cycle, write_runtime_block,
-               write_kernel_files>
+               write_kernel_files, append_memory, import_memory, compact_memory, change_buffer>
       what;
   request_end until = request_end::max();
 };
@@ -66,6 +96,9 @@ struct state_reply {
   std::string text;
   std::map<std::string, std::string> files;
   std::map<std::string, error> unreadable{}; ///< of read_kernel_files, by name
+  std::vector<state::memory_edit> edits{};   ///< of append_memory and compact_memory
+  state::memory_import imported{};           ///< of import_memory
+  context::buffer_outcome buffer{};          ///< of change_buffer
 };
 
 } // namespace boyd

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "boyd/config/configuration.hpp"
+#include "boyd/context/reading.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/ports/file_system.hpp"
+#include "boyd/record/execution.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/perform.hpp"
@@ -12,7 +14,9 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -93,12 +97,81 @@ struct look_at_workspace {
   std::optional<std::vector<std::string>> tree_without{};
 };
 
+/// Reads the items that a run refers to (context::read_references), or with `text` says which of
+/// its candidates are references (context::judge_candidates). Done by the workers of run_tool.
+struct read_items {
+  std::string workspace; ///< absolute
+  std::string scope;     ///< context::reading_order::scope
+  std::vector<context::wanted> references;
+  config::action_policy policy; ///< what it denies, or asks a person about, is not read
+  std::vector<std::string> secrets;
+  std::optional<std::string> text{};
+};
+
+/// Puts an attempt on record before it begins: its contents by their hash, then
+/// executions/<dispatch_id>/record.json (record::begin_attempt). Durable when it answers.
+struct begin_record {
+  std::string dispatch_id;
+  std::string kernel_id;
+  std::string cycle_id;
+  std::string agent_id;
+  record::attempt begun;
+  std::vector<std::string> contents;
+};
+
+/// Puts its turns so far on record, with the contents that they name (record::go_on).
+struct update_record {
+  std::string dispatch_id;
+  std::int64_t fence = 0;
+  std::vector<record::turn> turns;
+  std::vector<std::string> contents;
+};
+
+/// Puts its end on record (record::end_attempt), and contents that its turns name. Durable when it
+/// answers.
+struct end_record {
+  std::string dispatch_id;
+  std::string kernel_id;
+  std::string agent_id;
+  record::attempt_end end;
+  std::vector<std::string> contents;
+};
+
+/// Which executions have left something that nobody has changed since `before`: their ids, in
+/// order, those behind `after`.
+struct list_executions {
+  std::string after;
+  std::size_t limit = 0;
+  utc_time before{};
+};
+
+/// Removes what executions have left; what is gone already is no error.
+struct remove_executions {
+  std::vector<std::string> ids;
+};
+
+/// The hashes of contents that the records of these executions name; `text`: why one cannot be
+/// read.
+struct named_contents {
+  std::vector<std::string> ids;
+};
+
+/// Contents of one folder of context/objects that no record names and that nobody has written since
+/// `before`: they are removed, or with `dry_run` counted.
+struct sweep_contents {
+  unsigned folder = 0; ///< 0 to 255
+  std::shared_ptr<const std::unordered_set<std::string>> kept;
+  utc_time before{};
+  bool dry_run = false;
+};
+
 /// File work on behalf of agents, apart from the state files, so that a slow mount in somebody's
 /// workspace never delays STATE.md.
 struct workspace_request : message {
   std::variant<write_private_file, write_durable_file, remove_file, inspect_files, read_text_file,
                hash_inputs, append_record, run_tool, look_at_workspace, keep_result,
-               read_configuration>
+               read_configuration, read_items, begin_record, update_record, end_record,
+               list_executions, remove_executions, named_contents, sweep_contents>
       what;
   request_end until = request_end::max();
 };
@@ -108,7 +181,12 @@ struct workspace_reply {
   std::string text;            ///< content or hash
   tools::tool_outcome outcome; ///< of run_tool and keep_result
   std::vector<tools::file_print> prints;
-  std::optional<tools::tree_print> tree; ///< of look_at_workspace, when it was asked for
+  std::optional<tools::tree_print> tree;      ///< of look_at_workspace, when it was asked for
+  std::vector<context::offered_item> items;   ///< of read_items
+  std::vector<context::candidate_fate> fates; ///< of read_items with a text
+  std::vector<std::string> names;             ///< ids, or hashes
+  std::uint64_t removed = 0;                  ///< files; of sweep_contents with `dry_run`, would be
+  std::uint64_t bytes = 0;                    ///< of them
   /// Of read_configuration: valid, or why it is not. The reply itself is an error only when the
   /// file cannot be read.
   result<std::shared_ptr<const config::configuration>> configuration = nullptr;

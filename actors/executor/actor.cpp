@@ -7,7 +7,6 @@
 #include "boyd/config/load.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
-#include "boyd/exec/context_level.hpp"
 #include "boyd/exec/redact_outcome.hpp"
 #include "boyd/exec/script.hpp"
 #include "boyd/faults/faulty_ports.hpp"
@@ -66,7 +65,7 @@ void show_output(self_pointer self, bool at_end) {
 
 void finish(self_pointer self, run_outcome outcome) {
   auto& s = self->state;
-  if (closes_tree(self, outcome))
+  if (s.over || closes_tree(self, outcome) || keeps_memory(self, outcome))
     return;
   keep_report(self, outcome);
   settle_run(self);
@@ -79,13 +78,17 @@ void finish(self_pointer self, run_outcome outcome) {
   tell_sandbox(self, outcome);
   leave_turns(self);
   end_approvals(self);
-  const auto& row = s.order.work->row;
   s.over = true;
   *s.no_more_tools = true;
   show_output(self, true);
-  if (!faults::lost("dispatcher.finished"))
-    self->send(s.order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(outcome)});
-  self->quit();
+  auto told = std::make_shared<run_outcome>(std::move(outcome));
+  end_recording(self, *told, [self, told] {
+    const auto& order = self->state.order;
+    const auto& row = order.work->row;
+    if (!faults::lost("dispatcher.finished"))
+      self->send(order.sink, run_finished{{}, row.dispatch_id, row.fence, std::move(*told)});
+    self->quit();
+  });
 }
 
 void finish_unstarted(self_pointer self, const error& why, failure_class kind) {
@@ -231,6 +234,8 @@ void look_for_lost_ends(self_pointer self) {
 
 void on_tick(self_pointer self) {
   auto& s = self->state;
+  if (s.over)
+    return;
   if (s.tick_at && now_of(self) < *s.tick_at)
     return;
   s.tick_at.reset();
@@ -320,12 +325,8 @@ namespace {
 void begin_command(self_pointer self, const config::command_executor& command) {
   auto& s = self->state;
   const auto who = identity_of(s.order, s.session_id);
-  const auto& row = s.order.work->row;
-  const auto level = exec::level_for(row.attempts_json);
   s.live = std::make_shared<exec::live_output>(s.secrets);
-  auto plan =
-      exec::build_command(command, exec::shrink_prompt(row.prompt, row.metadata_json, level), who,
-                          s.order.context->environment);
+  auto plan = exec::build_command(command, prompt_of(self), who, s.order.context->environment);
   if (!plan)
     return finish_unstarted(self, plan.error(), failure_class::environment);
   const auto confine = [&](process_spec& process) -> result<void> {
@@ -341,7 +342,7 @@ void begin_command(self_pointer self, const config::command_executor& command) {
   auto options = options_for(*self->state.order.context, *self->state.order.agent,
                              self->state.order.work->row);
   options.output_bytes = command.output_bytes;
-  options.context = level;
+  options.context = exec::level_for(s.order.work->row.attempts_json);
   options.exit_classes = command.exit_classes;
   options.base_directory = plan->process.cwd;
   if (auto added = add_checks(self, options, command, confine); !added)
@@ -403,6 +404,16 @@ void begin_script(self_pointer self, const config::script_executor& script) {
                        });
 }
 
+void begin_work(self_pointer self) {
+  const auto& run = self->state.order.agent->run;
+  if (const auto* command = std::get_if<config::command_executor>(&run))
+    begin_command(self, *command);
+  else if (const auto* chat = std::get_if<config::chat_executor>(&run))
+    begin_chat(self, *chat);
+  else
+    begin_script(self, std::get<config::script_executor>(run));
+}
+
 executor_impl::behavior_type executor_behavior(self_pointer self, run_order order) {
   install_handlers(self, "executor");
   self->state.order = std::move(order);
@@ -413,7 +424,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](cancel_run& m) {
         if (!self->state.attempt) {
           self->state.cancelled_early = m.cause;
-          return;
+          return stop_gathering(self);
         }
         step(self, [&](exec::attempt_core& core, steady_time now) {
           return core.cancel(reason_of(m.cause), now);
@@ -423,14 +434,11 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
         if (auto passed = faults::pass("executor.run"); !passed)
           return finish_unstarted(self, passed.error(), failure_class::transient);
         const auto& run = self->state.order.agent->run;
-        if (const auto* command = std::get_if<config::command_executor>(&run))
-          begin_command(self, *command);
-        else if (const auto* chat = std::get_if<config::chat_executor>(&run))
-          begin_chat(self, *chat);
-        else if (const auto* cli = std::get_if<config::agent_cli_executor>(&run))
+        // Its references are read where it works, which may be a worktree.
+        if (const auto* cli = std::get_if<config::agent_cli_executor>(&run))
           reserve_run(self, *cli);
         else
-          begin_script(self, std::get<config::script_executor>(run));
+          gather_items(self, reading_root_of(self), [self] { begin_work(self); });
       },
       [self](process_ended& m) {
         if (m.exit.started)

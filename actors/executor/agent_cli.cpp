@@ -5,7 +5,6 @@
 #include "boyd/core/home_layout.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/cli_command.hpp"
-#include "boyd/exec/context_level.hpp"
 
 #include <caf/send.hpp>
 
@@ -119,9 +118,7 @@ void start_program(self_pointer self) {
   const auto& cli = *cli_of(self);
   const auto who = identity_of(s.order, s.session_id);
   exec::cli_run run;
-  const auto level = exec::level_for(s.order.work->row.attempts_json);
-  run.prompt =
-      exec::shrink_prompt(s.order.work->row.prompt, s.order.work->row.metadata_json, level);
+  run.prompt = prompt_of(self);
   run.session = s.session;
   if (s.tree)
     run.directory = s.tree->order.path;
@@ -155,7 +152,7 @@ void start_program(self_pointer self) {
     return finish_unstarted(self, confined.error(), failure_class::environment);
   auto options = options_for(*s.order.context, *s.order.agent, s.order.work->row);
   options.output_bytes = cli.output_bytes;
-  options.context = level;
+  options.context = exec::level_for(s.order.work->row.attempts_json);
   options.base_directory = plan->process.cwd;
   // The adapter lives as long as the configuration, which the alias holds.
   options.cli = exec::cli_contract{
@@ -197,11 +194,19 @@ void make_tree(self_pointer self, const config::worktree_settings& settings) {
   self->delayed_send(self, tree_patience, tree_made{{}, overdue(s.tree->order.repo)});
 }
 
+/// What it refers to is read where it works.
+void read_and_start(self_pointer self) {
+  const auto& s = self->state;
+  const bool in_tree = s.tree && s.order.agent->reads.workspace.empty();
+  gather_items(self, in_tree ? s.tree->order.path : reading_root_of(self),
+               [self] { start_program(self); });
+}
+
 void prepare(self_pointer self) {
   if (const auto& worktree = cli_of(self)->worktree)
     make_tree(self, *worktree);
   else
-    start_program(self);
+    read_and_start(self);
 }
 
 /// Of the repository's references: who moved them is not known, a person may have.
@@ -265,7 +270,7 @@ void on_tree_made(self_pointer self, tree_made& m) {
   }
   s.tree->base = std::move(m.made->base);
   s.tree->order.references = std::move(m.made->references);
-  start_program(self);
+  read_and_start(self);
 }
 
 bool closes_tree(self_pointer self, run_outcome& outcome) {

@@ -120,10 +120,11 @@ void look_at_workspace(self_pointer self, const preparation_ptr& p) {
       });
 }
 
-std::vector<model::message_json> messages_of(const run_order& order, const preparation& p,
-                                             exec::context_level level) {
-  const auto& row = order.work->row;
-  const auto* kernel = order.configuration->find_kernel(row.kernel_id);
+/// The system's part stays as it is from run to run, and what is read stands behind it in the
+/// user's: the prompt caches of providers hold.
+std::vector<model::message_json> messages_of(self_pointer self, const preparation& p) {
+  const auto& order = self->state.order;
+  const auto* kernel = order.configuration->find_kernel(order.work->row.kernel_id);
   plan::system_prompt_parts parts;
   parts.instructions = p.chat->system;
   if (kernel != nullptr && !kernel->system_prompt.empty())
@@ -131,10 +132,12 @@ std::vector<model::message_json> messages_of(const run_order& order, const prepa
   parts.identity = p.soul;
   parts.goal = p.goal;
   std::vector<model::message_json> messages;
-  if (auto system = plan::make_system_prompt(parts).text; !system.empty())
+  auto system = plan::make_system_prompt(parts).text;
+  if (!system.empty())
     messages.push_back(model::system_message(system));
-  messages.push_back(
-      model::user_message(exec::shrink_prompt(row.prompt, row.metadata_json, level)));
+  if (auto& record = self->state.record)
+    record->system = std::move(system);
+  messages.push_back(model::user_message(prompt_of(self)));
   return messages;
 }
 
@@ -149,7 +152,7 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   for (const auto& t : *p->targets)
     s.secrets = config::with_secrets(std::move(s.secrets), {t.key});
   c.targets = std::move(*p->targets);
-  c.messages = messages_of(order, *p, level);
+  c.messages = messages_of(self, *p);
   c.schema_json = p->chat->schema_json;
   c.temperature = p->chat->temperature;
   c.max_output_tokens = p->chat->max_output_tokens;
@@ -163,6 +166,7 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   c.fence = row.fence;
   c.context_level = exec::name_of(level);
   c.unit = [random = order.context->ports.random] { return random->unit(); };
+  c.correct = [self](const std::string& answer) { return correction_for(self, answer); };
   give_tools(self, c);
   auto options = options_for(*order.context, *order.agent, row);
   options.output_bytes = p->chat->output_bytes;
@@ -210,13 +214,18 @@ void open_line(self_pointer self) {
 
 void perform_talk(self_pointer self, exec::chat_effect& any) {
   const auto& row = self->state.order.work->row;
-  if (const auto* n = std::get_if<exec::effect::note_turn>(&any))
+  if (const auto* n = std::get_if<exec::effect::note_turn>(&any)) {
     note_turn(self, n->json);
-  else if (const auto* warning = std::get_if<exec::effect::warn>(&any))
+    note_for_record(self, n->json);
+  } else if (const auto* warning = std::get_if<exec::effect::warn>(&any)) {
     spdlog::warn("agent {}/{}, dispatch {}: {}", row.kernel_id, row.agent_id, row.dispatch_id,
                  warning->text);
-  else if (!self->state.calls.perform(self, any))
+  } else if (std::holds_alternative<exec::effect::ask_place>(any)) {
+    keep_turns(self);
+    self->state.calls.perform(self, any);
+  } else if (!self->state.calls.perform(self, any)) {
     perform_action(self, any);
+  }
 }
 
 } // namespace boyd::executing

@@ -1,20 +1,25 @@
 #pragma once
 
+#include "actors/context/actor.hpp"
 #include "actors/conversation/line.hpp"
 #include "actors/executor/actor.hpp"
 #include "actors/program/program.hpp"
 #include "actors/support/past_faults.hpp"
 #include "boyd/exec/attempt.hpp"
 #include "boyd/exec/command_line.hpp"
+#include "boyd/exec/context_level.hpp"
 #include "boyd/exec/live_output.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/worktrees.hpp"
+#include "boyd/record/execution.hpp"
+#include "boyd/tools/call.hpp"
 #include "boyd/tools/definitions.hpp"
 #include "boyd/tools/file_prints.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <csignal>
@@ -116,6 +121,28 @@ struct shared_attempt {
   explicit shared_attempt(exec::attempt_options options) : core(std::move(options)) {}
 };
 
+/// A turn as it is noted; its values become JSON of the record.
+struct recorded_turn {
+  int number = 1;
+  context::snapshot snapshot; ///< what could be cited in it
+  nlohmann::json action;
+  nlohmann::json governance;
+  nlohmann::json result;
+};
+
+/// What goes on record of the attempt.
+struct run_record {
+  context::snapshot present;
+  std::vector<recorded_turn> turns;         ///< of a conversation
+  std::map<std::string, std::string> calls; ///< of the latest answer, by their ids
+  std::map<std::string, std::string> steps; ///< calls by their steps
+  std::vector<std::string> paths;           ///< that actions read, wrote or named
+  std::vector<std::string> contents;        ///< of tools' results, not on the disk yet
+  bool has_news = false;                    ///< the record does not know all turns
+  std::string system;                       ///< a chat's system message
+  std::string said;                         ///< the latest answer of a model, whole
+};
+
 struct executor_state;
 /// Nobody waits for a call of a server's tool any more.
 void drop_server_tool(executor_state& s); // mcp.cpp
@@ -133,6 +160,12 @@ struct executor_state {
   std::shared_ptr<std::atomic<bool>> no_more_tools = std::make_shared<std::atomic<bool>>(false);
   std::string prompt_file;
   std::string session_id;
+  context_reader_actor context_reader; ///< while it reads
+  std::vector<context::offered_item> items;
+  std::string question;             ///< by which entries of memory were found
+  bool has_gathered = false;        ///< its items are read, and its record has begun
+  context::context_block block;     ///< what the attempt's prompt shows of them
+  std::optional<run_record> record; ///< of a run with context
   std::optional<cancel_cause> cancelled_early;
   conversing::line calls; ///< of a model
   std::optional<tool_command> command;
@@ -143,6 +176,7 @@ struct executor_state {
   bool has_asked = false;             ///< there may be something to withdraw
   std::optional<run_tree> tree;
   std::optional<run_outcome> closing;       ///< waits for the worktree's end
+  bool has_remembered = false;              ///< what the program asked to be remembered is
   std::vector<mcp_tool> server_tools;       ///< tools of servers that this run may be told of
   std::vector<std::string> server_notes;    ///< what is missing of them, for the record
   std::optional<std::uint64_t> server_step; ///< the call of such a tool that is under way
@@ -214,6 +248,34 @@ void finish_unstarted(self_pointer self, const error& why, failure_class kind); 
 void begin_attempt(self_pointer self, exec::attempt_options options);               // actor.cpp
 exec::run_identity identity_of(const run_order& order, const std::string& session); // actor.cpp
 
+// context.cpp: what the run is given to read
+/// Where its references begin and end, but for a worktree.
+std::string reading_root_of(self_pointer self);
+/// Reads what the run refers to below `root`, then goes on; without a required item it ends.
+void gather_items(self_pointer self, std::string root, std::function<void()> then);
+/// Makes the block of what the attempt's prompt shows of the items.
+void fill_block(self_pointer self);
+/// Asks the agent's summarizer for what the block shows as summaries, fills the block anew, then
+/// goes on; without a usable answer the rules' summaries stay. summarizer.cpp
+void summarize_items(self_pointer self, std::function<void()> then);
+/// The run is cancelled: what is read is not waited for.
+void stop_gathering(self_pointer self);
+/// The prompt of the attempt, with its context.
+std::string prompt_of(self_pointer self);
+
+// record.cpp: executions/<dispatch_id>/record.json, of runs with context
+/// Puts on record what the run reads, durably, then goes on; without it the run ends.
+void begin_recording(self_pointer self, std::function<void()> then);
+/// What a chat is told of the citations in its final answer, once and where they are enforced;
+/// empty: nothing.
+std::string correction_for(self_pointer self, const std::string& answer);
+/// Before a call of a model: the turns that came before it go on record, in order.
+void keep_turns(self_pointer self);
+/// A line of the turn record (turn_record.cpp).
+void note_for_record(self_pointer self, const std::string& line);
+/// Puts the end on record and what was read into its usage, then goes on, whatever came of it.
+void end_recording(self_pointer self, run_outcome& outcome, std::function<void()> then);
+
 // chat.cpp: conversations with models
 void begin_chat(self_pointer self, const config::chat_executor& chat);
 /// Before the attempt's first step.
@@ -237,6 +299,16 @@ void note_turn(self_pointer self, const std::string& json);
 void when_recorded(self_pointer self, std::uint64_t step, record_waiter go);
 /// Sends what is left of the record, as the run ends.
 void leave_turns(self_pointer self);
+
+// memory.cpp: what runs remember
+/// True: `outcome` is kept until what the program asked to be remembered is, and finish comes again
+/// then.
+bool keeps_memory(self_pointer self, run_outcome& outcome);
+/// `done`: what the model is to read, and whether it is an error.
+void remember(self_pointer self, const tools::remember_call& call,
+              std::function<void(std::string, bool)> done);
+void recall(self_pointer self, const tools::recall_call& call,
+            std::function<void(std::string, bool)> done);
 
 // sandbox.cpp: what programs of a run may reach
 /// The agent as it is configured now.

@@ -107,6 +107,13 @@ void run_tool(self_pointer self, const exec::effect::run_tool& e) {
   const auto call = tools::read_call(e.call.name, e.call.arguments);
   if (!call)
     return answer(self, e.step, tools::failed_outcome(call.error()));
+  const auto tell = [self, step = e.step](std::string text, bool is_error) {
+    answer(self, step, tools::tool_outcome{std::move(text), is_error, {}, 0});
+  };
+  if (const auto* entry = std::get_if<tools::remember_call>(&*call))
+    return remember(self, *entry, tell);
+  if (const auto* question = std::get_if<tools::recall_call>(&*call))
+    return recall(self, *question, tell);
   if (const auto* command = std::get_if<tools::run_command_call>(&*call);
       command != nullptr && self->state.bound && self->state.bound->step == e.step)
     return check_bound(self, e.step, e.call,

@@ -26,6 +26,7 @@ struct gateway_parts {
   state_writer_actor state_writer;
   git_committer_actor git_committer;
   graph_recorder_actor graph_recorder;
+  knowledge_actor knowledge;
   dispatcher_pool_actor dispatchers;
   librarian_actor librarian;
   planner_actor planner;

@@ -1,7 +1,11 @@
-#include "actors/gateway/state.hpp"
+#include "actors/context/core.hpp"
+#include "actors/gateway/context.hpp"
 #include "actors/librarian/core.hpp"
 #include "actors/support/ask.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/exec/context_level.hpp"
+#include "boyd/memory/tokens.hpp"
+#include "boyd/plan/agent_prompt.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/recent_results.hpp"
 #include "boyd/plan/schedule.hpp"
@@ -21,6 +25,7 @@ struct dry_run {
   exchange_ptr x;
   const config::kernel* kernel = nullptr;
   plan::plan_input input;
+  std::optional<reader_identity> reader; ///< of the one agent that is asked about
 };
 
 using dry_run_ptr = std::shared_ptr<dry_run>;
@@ -37,21 +42,64 @@ json planner_json(const config::kernel& kernel) {
           {"max_dispatches", p.max_dispatches}};
 }
 
-void reply_plan(const dry_run_ptr& run, const plan::plan_output& output) {
+bool is_asked_about(const dry_run& run, const std::string& agent_id) {
+  return !run.reader || run.reader->agent->agent_id == agent_id;
+}
+
+/// `agents`: what the one agent that is asked about would be told; null: all are.
+void reply_plan(const dry_run_ptr& run, const plan::plan_output& output, json agents) {
   json decisions = json::array();
   for (const auto& d : output.decisions)
-    decisions.push_back(to_json(d));
+    if (is_asked_about(*run, d.agent_id))
+      decisions.push_back(to_json(d));
   json specs = json::array();
   for (const auto& s : output.specs)
-    specs.push_back({{"agent_id", s.agent_id},
-                     {"priority", s.priority},
-                     {"prompt", s.prompt},
-                     {"prompt_bytes", s.prompt.size()},
-                     {"prompt_characters", count_characters(s.prompt)}});
-  run->x->reply("plan", {{"kernel_id", run->kernel->kernel_id},
-                         {"planner", planner_json(*run->kernel)},
-                         {"decisions", std::move(decisions)},
-                         {"specs", std::move(specs)}});
+    if (is_asked_about(*run, s.agent_id))
+      specs.push_back({{"agent_id", s.agent_id},
+                       {"priority", s.priority},
+                       {"prompt", s.prompt},
+                       {"prompt_bytes", s.prompt.size()},
+                       {"prompt_characters", count_characters(s.prompt)}});
+  json body{{"kernel_id", run->kernel->kernel_id},
+            {"planner", planner_json(*run->kernel)},
+            {"decisions", std::move(decisions)},
+            {"specs", std::move(specs)}};
+  if (!agents.is_null())
+    body["agents"] = std::move(agents);
+  run->x->reply("plan", std::move(body));
+}
+
+/// The prompt of a first attempt, whole.
+json agent_json_of(const dry_run& run, const plan::agent_prompt& prompt,
+                   std::vector<context::offered_item> items) {
+  const auto& agent = *run.reader->agent;
+  const auto block = context::make_block(items, {agent.reads.budget_tokens, agent.reads.strategy});
+  const auto whole = exec::make_attempt_prompt(prompt.text, prompt.metadata_json,
+                                               exec::context_level::full, block.text);
+  const auto missing = missing_items(items);
+  return {{"agent_id", agent.agent_id},
+          {"workspace", run.reader->root},
+          {"prompt", whole},
+          {"prompt_tokens", memory::estimate_tokens(whole)},
+          {"problem", missing.empty() ? "" : "required context cannot be read: " + missing},
+          {"context", context_json(items, block)}};
+}
+
+/// What the agent would read and be told now, due or not.
+void show_agent(const dry_run_ptr& run, const plan::plan_output& output) {
+  const auto& agent = *run->reader->agent;
+  auto prompt = plan::make_prompt(agent, run->input.values, run->input.buffer);
+  if (!prompt)
+    return run->x->fail_with(prompt.error());
+  memory_wish wish{question_of_run(agent, prompt->metadata_json),
+                   recalled_entries(*run->x->configuration, run->reader->kernel->kernel_id, agent)};
+  read_items_for(run->x, *run->reader, references_of_run(agent.reads, prompt->metadata_json),
+                 std::move(wish), [run, output, prompt = *prompt](result<context_items> r) {
+                   if (!r)
+                     return run->x->fail_with(r.error());
+                   reply_plan(run, output,
+                              json::array({agent_json_of(*run, prompt, std::move(r->items))}));
+                 });
 }
 
 void decide(const dry_run_ptr& run) {
@@ -65,7 +113,9 @@ void decide(const dry_run_ptr& run) {
       [run](result<plan::plan_output> r) {
         if (!r)
           return run->x->fail_with(r.error());
-        reply_plan(run, *r);
+        if (run->reader)
+          return show_agent(run, *r);
+        reply_plan(run, *r, nullptr);
       });
 }
 
@@ -119,16 +169,21 @@ void read_rows(const dry_run_ptr& run) {
 void read_files(const dry_run_ptr& run) {
   state_request request;
   request.what =
-      read_kernel_files{run->kernel->kernel_id, {"STATE.md", "GOAL.md", "MEMORY.md", "SOUL.md"}};
+      read_kernel_files{run->kernel->kernel_id,
+                        {"STATE.md", "GOAL.md", "MEMORY.md", "SOUL.md", context::buffer_file}};
   ask<state_reply>(run->x->self, run->x->self->state.parts.state_writer, std::move(request),
                    [run](result<state_reply> r) {
                      if (!r)
                        return run->x->fail_with(r.error());
                      auto& v = run->input.values;
+                     const bool has_buffer = !r->unreadable.contains(context::buffer_file);
+                     if (const auto kept = context::read_buffer(r->files[context::buffer_file]);
+                         has_buffer && kept)
+                       run->input.buffer = context::references_of(*kept);
                      (void)note_unreadable(r->unreadable, r->files);
                      v.state = r->files["STATE.md"];
                      v.goal = r->files["GOAL.md"];
-                     v.memory = join_memory(r->files);
+                     v.memory = memory_text(r->files, run->kernel->memory.budget_tokens);
                      read_rows(run);
                    });
 }
@@ -151,6 +206,11 @@ void get_plan(exchange_ptr x) {
     return;
   const auto& context = *x->self->state.parts.context;
   auto run = std::make_shared<dry_run>();
+  if (const auto agent = x->query("agent"); !agent.empty()) {
+    run->reader = reader_of(x, *kernel, agent);
+    if (!run->reader)
+      return;
+  }
   run->x = x;
   run->kernel = kernel;
   run->input.cycle_id = "dry-run";

@@ -31,7 +31,7 @@ using survey_reader = std::function<void(survey&)>;
 struct gateway_state {
   gateway_parts parts;
   std::vector<watcher> watchers;
-  helper_pings conversations; ///< with providers, until their end
+  helper_pings conversations; ///< with providers, and readers of context, until their end
   /// Requests on their way. Held here, too: CAF drops an ending actor's handlers, which hold them
   /// otherwise, before its state.
   std::vector<std::shared_ptr<exchange>> open;
@@ -112,6 +112,11 @@ void pause(exchange_ptr x);                                  // cycles.cpp
 void resume(exchange_ptr x);                                 // cycles.cpp
 void get_why(exchange_ptr x);                                // cycles.cpp
 void get_plan(exchange_ptr x);                               // plan.cpp
+void list_context(exchange_ptr x);                           // context.cpp
+void change_context(exchange_ptr x);                         // context.cpp
+void read_context_of(exchange_ptr x);                        // context.cpp
+void resolve_context(exchange_ptr x);                        // context.cpp
+void clean_up(exchange_ptr x);                               // cleanup.cpp
 void get_cost(exchange_ptr x);                               // cost.cpp
 void release_cost(exchange_ptr x);                           // reservations.cpp
 void list_providers(exchange_ptr x);                         // providers.cpp
@@ -127,6 +132,11 @@ void forget_tools(exchange_ptr x);                           // tools.cpp
 void get_state(exchange_ptr x);                              // history.cpp
 void get_state_log(exchange_ptr x);                          // history.cpp
 void get_state_diff(exchange_ptr x);                         // history.cpp
+void get_memory(exchange_ptr x);                             // memory.cpp
+void recall(exchange_ptr x);                                 // memory.cpp
+void append_to_memory(exchange_ptr x);                       // memory.cpp
+void import_to_memory(exchange_ptr x);                       // memory.cpp
+void compact_memory_files(exchange_ptr x);                   // memory.cpp
 void get_actors(exchange_ptr x);                             // status.cpp
 void restart_actor(exchange_ptr x, const std::string& name); // actors.cpp
 void unpark_actor(exchange_ptr x, const std::string& name);  // actors.cpp

@@ -1,6 +1,7 @@
 #include "actors/kernel/cycle_core.hpp"
 
 #include "boyd/core/text.hpp"
+#include "boyd/effects/run_facts.hpp"
 #include "boyd/plan/recent_results.hpp"
 #include "boyd/plan/slots.hpp"
 
@@ -12,15 +13,6 @@
 namespace boyd {
 
 namespace {
-
-std::string meta_of(const dispatch& d) {
-  return nlohmann::json{{"agent", d.agent_id},
-                        {"status", name_of(d.status)},
-                        {"attempt", d.attempt},
-                        {"fence", d.fence},
-                        {"failure_class", name_of(d.outcome.failure)}}
-      .dump();
-}
 
 /// How a dispatch stands that is not final when the cycle is recorded.
 std::string standing_of(const dispatch& d) {
@@ -163,6 +155,7 @@ void cycle_core::perceive(result<std::string> state, result<gathered_context> co
   }
   input_.values.goal = context_.goal;
   input_.values.memory = context_.memory;
+  input_.buffer = context_.buffer;
   input_.values.skills = context_.skills;
   input_.values.senses = context_.senses;
   step_ = cycle_step::orient;
@@ -528,36 +521,34 @@ void cycle_core::followed() {
 
 std::vector<effects::effect> cycle_core::effects() const {
   std::vector<effects::effect> all;
-  effects::effect e;
-  e.cycle_id = record_.cycle_id;
-  e.kind = effects::effect_kind::edges;
-  e.edges = edges();
-  if (!e.edges.empty())
-    all.push_back(e);
+  for (auto& part : effects::in_parts(edges())) {
+    auto& e = all.emplace_back();
+    e.kind = effects::effect_kind::edges;
+    e.cycle_id = record_.cycle_id;
+    e.edges = std::move(part);
+  }
+  auto& e = all.emplace_back();
   e.kind = effects::effect_kind::history;
-  e.edges.clear();
+  e.cycle_id = record_.cycle_id;
   e.status = record_.status;
   e.ended = record_.finished_at.value_or(record_.started_at);
   if (form_ != record_form::bare)
     e.outcomes = outcomes();
-  all.push_back(std::move(e));
   return all;
 }
 
 std::vector<graph::edge> cycle_core::edges() const {
   std::vector<graph::edge> all;
   const auto at = record_.finished_at.value_or(record_.started_at);
-  // A record that is made again after a restart may see another state of a row and another time. By
-  // its key (graph::key_of) each fact is the same then: a decision has no fence, an outcome that of
-  // the attempt that ended, and what has not ended has none yet.
   for (const auto& d : rows_)
-    all.push_back({"exec_" + d.dispatch_id, "decision_" + record_.cycle_id, "decided_by", at,
-                   nlohmann::json{{"agent", d.agent_id}}.dump()});
+    all.push_back(effects::decision_of(
+        d, record_.cycle_id, kernel_->plan.type == config::planner::type_t::llm ? "llm" : "static",
+        at));
   for (const auto* list : {&rows_, &late_})
     for (const auto& d : *list)
       if (is_final(d.status))
-        all.push_back(
-            {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
+        for (auto& fact : effects::facts_of(d, at))
+          all.push_back(std::move(fact));
   return all;
 }
 

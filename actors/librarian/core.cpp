@@ -3,6 +3,7 @@
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/memory/document.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -122,17 +123,13 @@ std::vector<std::string> note_unreadable(const std::map<std::string, error>& unr
   return problems;
 }
 
-std::string join_memory(const std::map<std::string, std::string>& kernel_files) {
-  std::string text;
-  for (const auto* name : {"SOUL.md", "MEMORY.md"}) {
-    const auto it = kernel_files.find(name);
-    if (it == kernel_files.end() || it->second.empty())
-      continue;
-    if (!text.empty())
-      text += text.back() == '\n' ? "\n" : "\n\n";
-    text += it->second;
-  }
-  return text;
+std::string memory_text(const std::map<std::string, std::string>& kernel_files,
+                        std::int64_t budget_tokens) {
+  std::vector<std::string> files;
+  for (const auto* name : {"SOUL.md", "MEMORY.md"})
+    if (const auto it = kernel_files.find(name); it != kernel_files.end())
+      files.push_back(it->second);
+  return memory::memory_for_prompt(files, budget_tokens);
 }
 
 std::string hash_of(const program_outcome& outcome) {

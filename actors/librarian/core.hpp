@@ -5,6 +5,7 @@
 #include "boyd/core/time.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -68,8 +69,10 @@ std::string unreadable_text(const std::string& name, const error& why);
 std::vector<std::string> note_unreadable(const std::map<std::string, error>& unreadable,
                                          std::map<std::string, std::string>& files);
 
-/// The text of {MEMORY}: SOUL.md (who the kernel is) before MEMORY.md, as far as they exist.
-std::string join_memory(const std::map<std::string, std::string>& kernel_files);
+/// The text of {MEMORY}: SOUL.md (who the kernel is) before MEMORY.md, as far as they exist and the
+/// budget goes.
+std::string memory_text(const std::map<std::string, std::string>& kernel_files,
+                        std::int64_t budget_tokens);
 
 /// The identity of a wake check's output.
 std::string hash_of(const program_outcome& outcome);

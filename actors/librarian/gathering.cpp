@@ -76,26 +76,41 @@ void run_due_senses(pointer self, const gathering_ptr& g) {
   }
 }
 
+/// Without it the agents run all the same, and the record says what they had to do without.
+void read_buffer_into(gathered_context& reply, const std::map<std::string, error>& unreadable,
+                      std::map<std::string, std::string>& files) {
+  if (unreadable.contains(context::buffer_file))
+    return; // note_unreadable has told of it
+  const auto kept = context::read_buffer(files[context::buffer_file]);
+  if (kept)
+    reply.buffer = context::references_of(*kept);
+  else
+    reply.problems.push_back(to_string(kept.error()));
+}
+
 void read_files(pointer self, const gathering_ptr& g) {
   ++g->open;
   state_request request{
-      {}, read_kernel_files{g->kernel.kernel_id, {"GOAL.md", "MEMORY.md", "SOUL.md"}}};
-  ask<state_reply>(self, self->state.state_writer, std::move(request),
-                   [self, g](result<state_reply> r) {
-                     std::map<std::string, std::string> files;
-                     if (r) {
-                       files = std::move(r->files);
-                       for (auto& p : note_unreadable(r->unreadable, files))
-                         g->reply.problems.push_back(std::move(p));
-                     } else {
-                       for (const char* name : {"GOAL.md", "MEMORY.md"})
-                         files[name] = unreadable_text(name, r.error());
-                       g->reply.problems.push_back("goal and memory: " + to_string(r.error()));
-                     }
-                     g->reply.goal = files["GOAL.md"];
-                     g->reply.memory = join_memory(files);
-                     one_done(self, g);
-                   });
+      {},
+      read_kernel_files{g->kernel.kernel_id,
+                        {"GOAL.md", "MEMORY.md", "SOUL.md", context::buffer_file}}};
+  ask<state_reply>(
+      self, self->state.state_writer, std::move(request), [self, g](result<state_reply> r) {
+        std::map<std::string, std::string> files;
+        if (r) {
+          files = std::move(r->files);
+          for (auto& p : note_unreadable(r->unreadable, files))
+            g->reply.problems.push_back(std::move(p));
+        } else {
+          for (const char* name : {"GOAL.md", "MEMORY.md"})
+            files[name] = unreadable_text(name, r.error());
+          g->reply.problems.push_back("goal and memory: " + to_string(r.error()));
+        }
+        read_buffer_into(g->reply, r ? r->unreadable : std::map<std::string, error>{}, files);
+        g->reply.goal = files["GOAL.md"];
+        g->reply.memory = memory_text(files, g->kernel.memory.budget_tokens);
+        one_done(self, g);
+      });
 }
 
 void start(pointer self, const gathering_ptr& g) {

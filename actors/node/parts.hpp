@@ -72,6 +72,8 @@ struct root_state {
   std::shared_ptr<role<mcp_actor>> servers = std::make_shared<role<mcp_actor>>();
   std::shared_ptr<role<event_listener_actor>> watched =
       std::make_shared<role<event_listener_actor>>();
+  std::shared_ptr<role<state_writer_actor>> writer = std::make_shared<role<state_writer_actor>>();
+  std::shared_ptr<role<knowledge_actor>> knowledge = std::make_shared<role<knowledge_actor>>();
   bool claiming = false;
   bool stopping = false;
   bool finishing = false; ///< the kernels make their final records

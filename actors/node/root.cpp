@@ -7,6 +7,7 @@
 #include "actors/governor/actor.hpp"
 #include "actors/graph_recorder/actor.hpp"
 #include "actors/kernel/actor.hpp"
+#include "actors/knowledge/actor.hpp"
 #include "actors/librarian/actor.hpp"
 #include "actors/mcp/pool.hpp"
 #include "actors/node/parts.hpp"
@@ -66,12 +67,20 @@ void add_keepers(self_pointer self) {
       [&s, &system] { return plain(spawn_governor(system, s.context, s.configuration)); });
   add(self, vital("workspace", {}),
       [&s, &system] { return plain(spawn_workspace(system, s.context)); });
-  add(self, vital("state_writer", {}),
-      [&s, &system] { return plain(spawn_state_writer(system, s.context, s.configuration)); });
+  add(self, vital("state_writer", {}), [&s, &system] {
+    auto writer = spawn_state_writer(system, s.context, s.configuration);
+    s.writer->play(writer);
+    return plain(writer);
+  });
   add(self, dispensable("git_committer", {}),
       [&s, &system] { return plain(spawn_git_committer(system, s.context, s.configuration)); });
   add(self, dispensable("graph_recorder", {}),
       [&s, &system] { return plain(spawn_graph_recorder(system, s.context)); });
+  add(self, dispensable("knowledge", {}), [&s, &system] {
+    auto knowledge = spawn_knowledge(system, s.context, s.configuration);
+    s.knowledge->play(knowledge);
+    return plain(knowledge);
+  });
 }
 
 void add_loop(self_pointer self) {
@@ -97,6 +106,8 @@ void add_loop(self_pointer self) {
             child<approvals_actor>(self, "approvals")};
         services.mcp = s.servers;
         services.watched = s.watched;
+        services.state_writer = s.writer;
+        services.knowledge = s.knowledge;
         auto pool = spawn_dispatcher_pool(system, s.context, s.configuration, std::move(services));
         if (s.claiming)
           self->send(pool, start_claiming{});
@@ -113,9 +124,10 @@ void add_loop(self_pointer self) {
                                         child<workspace_actor>(self, "workspace")}));
   });
   // Maintenance.
-  add(self, dispensable("retention", {"store"}), [self, &s, &system] {
-    return plain(
-        spawn_retention(system, s.context, s.configuration, child<store_actor>(self, "store")));
+  add(self, dispensable("retention", {"store", "workspace"}), [self, &s, &system] {
+    return plain(spawn_retention(system, s.context, s.configuration,
+                                 child<store_actor>(self, "store"),
+                                 child<workspace_actor>(self, "workspace")));
   });
 }
 
@@ -175,7 +187,8 @@ void node_impl::add_gateway(self_pointer self) {
   auto& s = self->state;
   std::vector<std::string> earlier{"store",     "permits",      "governor",      "workspace",
                                    "mcp",       "state_writer", "git_committer", "graph_recorder",
-                                   "approvals", "dispatchers",  "librarian",     "planner"};
+                                   "knowledge", "approvals",    "dispatchers",   "librarian",
+                                   "planner"};
   for (const auto& k : s.configuration->kernels)
     earlier.push_back(kernel_child(k.kernel_id));
   add(self, vital("gateway", std::move(earlier)), [self, &s] {
@@ -192,6 +205,7 @@ void node_impl::add_gateway(self_pointer self) {
     parts.state_writer = child<state_writer_actor>(self, "state_writer");
     parts.git_committer = child<git_committer_actor>(self, "git_committer");
     parts.graph_recorder = child<graph_recorder_actor>(self, "graph_recorder");
+    parts.knowledge = child<knowledge_actor>(self, "knowledge");
     parts.dispatchers = child<dispatcher_pool_actor>(self, "dispatchers");
     parts.librarian = child<librarian_actor>(self, "librarian");
     parts.planner = child<planner_actor>(self, "planner");

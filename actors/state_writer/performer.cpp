@@ -86,6 +86,8 @@ result<state_session::home*> state_session::home_of(const std::string& kernel_id
     };
   const auto& p = context_->ports;
   h.files = std::make_unique<state::versioned_store>(*p.files, *p.repositories, *p.clock, options);
+  h.memory = std::make_unique<state::memory_files>(
+      *h.files, *p.files, state::memory_options{kernel_id, h.settings.memory.caps, options.filter});
   return &homes_.emplace(kernel_id, std::move(h)).first->second;
 }
 
@@ -277,10 +279,24 @@ bool state_session::is_foreign_block(home& h, std::string_view current) {
   return *h.own_part != part;
 }
 
+/// What agents and people have put into the memory beyond its caps moves to the archive, and is in
+/// the commits that follow. A record does not fail for it.
+void state_session::keep_memory_caps(home& h) {
+  for (const char* file : {"SOUL.md", "MEMORY.md"})
+    if (auto kept = h.memory->compact(file, false, context_->ports.clock->now()); !kept)
+      last_error_ =
+          "the caps of " + std::string(file) + " are not kept: " + to_string(kept.error());
+  if (auto moved =
+          h.memory->rotate_notes(h.settings.memory.warm_days, context_->ports.clock->now());
+      !moved)
+    last_error_ = "old notes are not moved to the archive: " + to_string(moved.error());
+}
+
 result<state_reply> state_session::carry_out(home& h, const render_cycle& what) {
   const auto block = block_text(h, what.block);
   if (!block)
     return fail(block.error());
+  keep_memory_caps(h);
   if (auto text = sound_state(h); !text)
     return fail(std::move(text.error()));
   std::vector<state::action_line> lines;
@@ -337,6 +353,61 @@ result<state_reply> state_session::carry_out(home& h, const write_kernel_files& 
     first = snapshot_first::no;
   }
   return state_reply{};
+}
+
+result<state_reply> state_session::carry_out(home& h, const append_memory& what) {
+  auto edit = h.memory->append(what.file, what.section, what.text, context_->ports.clock->now());
+  auto reply = written(h, edit ? result<void>{} : fail(edit.error()));
+  if (reply)
+    reply->edits.push_back(std::move(*edit));
+  return reply;
+}
+
+result<state_reply> state_session::carry_out(home& h, const import_memory& what) {
+  auto imported = h.memory->add_imported(what.entries);
+  auto reply = written(h, imported ? result<void>{} : fail(imported.error()));
+  if (reply)
+    reply->imported = *imported;
+  return reply;
+}
+
+result<state_reply> state_session::carry_out(home& h, const compact_memory& what) {
+  state_reply reply;
+  for (const char* file : {"SOUL.md", "MEMORY.md"}) {
+    auto edit = h.memory->compact(file, what.dry_run, context_->ports.clock->now());
+    if (!edit)
+      return written(h, fail(std::move(edit.error())));
+    reply.edits.push_back(std::move(*edit));
+  }
+  return reply;
+}
+
+result<state_reply> state_session::carry_out(home& h, const change_buffer& what) {
+  const auto now = context_->ports.clock->now();
+  context::buffer_outcome outcome;
+  const auto edit = [&](std::string_view current) -> result<std::string> {
+    auto before = context::read_buffer(current);
+    if (!before && what.what.clear)
+      before = context::buffer{}; // a broken one goes, too
+    if (!before)
+      return fail(std::move(before.error()));
+    auto changed = context::change(*before, what.what, now);
+    if (!changed)
+      return fail(std::move(changed.error()));
+    outcome = std::move(*changed);
+    const bool same = outcome.after == *before && !current.empty() && !what.what.clear;
+    return same ? std::string(current) : context::to_json(outcome.after);
+  };
+  auto done = h.files->update(context::buffer_file, edit);
+  // What was refused says nothing about the disk.
+  if (!done &&
+      (done.error().code == errc::invalid_argument || done.error().code == errc::not_found ||
+       done.error().code == errc::corrupt || done.error().code == errc::limit_exceeded))
+    return fail(std::move(done.error()));
+  auto reply = written(h, std::move(done));
+  if (reply)
+    reply->buffer = std::move(outcome);
+  return reply;
 }
 
 /// Remembers whether the disk takes writes: only the next good one proves that it does again.

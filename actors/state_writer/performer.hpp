@@ -2,6 +2,7 @@
 
 #include "actors/keeper/core.hpp"
 #include "actors/support/node_context.hpp"
+#include "boyd/state/memory_files.hpp"
 #include "boyd/state/versioned_store.hpp"
 #include "messages/health.hpp"
 #include "messages/state.hpp"
@@ -35,6 +36,7 @@ class state_session {
  private:
   struct home {
     std::unique_ptr<state::versioned_store> files;
+    std::unique_ptr<state::memory_files> memory;
     config::kernel settings;
     /// What of STATE.md was ours when it was last written or found in the history; anything else is
     /// somebody's text between the markers.
@@ -57,9 +59,14 @@ class state_session {
   result<state_reply> carry_out(home& h, const render_cycle& what);
   result<state_reply> carry_out(home& h, const write_runtime_block& what);
   result<state_reply> carry_out(home& h, const write_kernel_files& what);
+  result<state_reply> carry_out(home& h, const append_memory& what);
+  result<state_reply> carry_out(home& h, const import_memory& what);
+  result<state_reply> carry_out(home& h, const compact_memory& what);
+  result<state_reply> carry_out(home& h, const change_buffer& what);
 
   result<home*> home_of(const std::string& kernel_id);
   std::string hidden(const std::string& text) const;
+  void keep_memory_caps(home& h);
   result<void> check_directory(home& h);
   bool has_lost_history(const home& h);
   result<std::string> sound_state(home& h);

@@ -39,6 +39,8 @@ constexpr std::optional<faults::point> request_point() {
     return faults::point("git_committer.request");
   else if constexpr (std::is_same_v<Handle, graph_recorder_actor>)
     return faults::point("graph_recorder.request");
+  else if constexpr (std::is_same_v<Handle, knowledge_actor>)
+    return faults::point("knowledge.request");
   else if constexpr (std::is_same_v<Handle, workspace_actor>)
     return faults::point("workspace.request");
   else if constexpr (std::is_same_v<Handle, librarian_actor>)

@@ -19,6 +19,14 @@ struct run_services {
   /// Hears what runs write, while somebody watches: see watchers().
   std::shared_ptr<const role<event_listener_actor>> watched{};
 
+  /// Null: agents remember nothing. A run goes on when one of these parts is started anew.
+  std::shared_ptr<const role<state_writer_actor>> state_writer{};
+  std::shared_ptr<const role<knowledge_actor>> knowledge{};
+
+  state_writer_actor writer() const {
+    return state_writer ? state_writer->player() : state_writer_actor{};
+  }
+  knowledge_actor knows() const { return knowledge ? knowledge->player() : knowledge_actor{}; }
   mcp_actor servers() const { return mcp ? mcp->player() : mcp_actor{}; }
   /// Null: nobody watches.
   event_listener_actor watchers() const {

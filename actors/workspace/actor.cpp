@@ -51,8 +51,8 @@ class counted_session final : public session {
   living_workers living_;
 };
 
-/// A keeper of one worker for run_tool and look_at_workspace; made when first needed, since most
-/// nodes never do.
+/// A keeper of one worker for run_tool, look_at_workspace and read_items; made when first needed,
+/// since most nodes never do.
 struct tool_slot {
   workspace_actor keeper;
   living_workers living;
@@ -130,6 +130,8 @@ void give_up(self_pointer self, tool_slot& slot, const std::string& workspace) {
 std::string tool_workspace_of(const workspace_request& r) {
   if (const auto* tool = std::get_if<run_tool>(&r.what))
     return tool->workspace;
+  if (const auto* items = std::get_if<read_items>(&r.what))
+    return items->workspace;
   const auto* look = std::get_if<look_at_workspace>(&r.what);
   return look != nullptr ? look->workspace : std::string();
 }
@@ -213,7 +215,10 @@ impl::behavior_type workspace_keeper(self_pointer self, parts_type parts, node_c
   return {
       [self, parts, own](workspace_request& r) -> keeper_type::promise {
         const auto workspace = tool_workspace_of(r);
-        const bool is_record = std::holds_alternative<append_record>(r.what);
+        const bool is_record = std::holds_alternative<append_record>(r.what) ||
+                               std::holds_alternative<begin_record>(r.what) ||
+                               std::holds_alternative<update_record>(r.what) ||
+                               std::holds_alternative<end_record>(r.what);
         if (workspace.empty())
           return self->state.keep->accept(std::move(r), is_record);
         auto promise = self->make_response_promise<result<workspace_reply>>();

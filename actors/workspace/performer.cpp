@@ -155,14 +155,18 @@ result<workspace_reply> workspace_session::carry_out(const write_private_file& w
 result<workspace_reply> workspace_session::carry_out(const write_durable_file& what) {
   if (auto ok = check_path(what.path); !ok)
     return fail(std::move(ok.error()));
-  auto& files = *context_->ports.files;
-  result<void> outcome = files.make_directories(parent_of(what.path));
-  if (outcome)
-    outcome = files::write_atomic(files, what.path, what.text);
-  note(outcome, what.path);
-  if (!outcome)
-    return fail(std::move(outcome.error()));
+  if (auto ok = write_durable(what.path, what.text); !ok)
+    return fail(std::move(ok.error()));
   return workspace_reply{};
+}
+
+result<void> workspace_session::write_durable(const std::string& path, std::string_view text) {
+  auto& files = *context_->ports.files;
+  result<void> outcome = files.make_directories(parent_of(path));
+  if (outcome)
+    outcome = files::write_atomic(files, path, text);
+  note(outcome, path);
+  return outcome;
 }
 
 /// Always a new file: a link or foreign file that stands at the path is removed, not written to.

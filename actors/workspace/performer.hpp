@@ -2,12 +2,16 @@
 
 #include "actors/keeper/core.hpp"
 #include "actors/support/node_context.hpp"
+#include "boyd/ports/repository.hpp"
 #include "messages/health.hpp"
 #include "messages/workspace.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd {
@@ -17,6 +21,9 @@ inline constexpr std::size_t hashed_files = 10'000;
 inline constexpr std::uint64_t hashed_bytes = std::uint64_t{256} << 20;
 /// How deep below a named directory files are looked for.
 inline constexpr std::size_t hashed_depth = 64;
+
+/// Larger files are no records of ours.
+inline constexpr std::size_t most_record_bytes = std::size_t{64} << 20;
 
 /// Workers for the tools of agents.
 inline constexpr std::size_t tool_workers = 4;
@@ -54,12 +61,29 @@ class workspace_session {
   result<workspace_reply> carry_out(const keep_result& what);
   result<workspace_reply> carry_out(const append_record& what);
   result<workspace_reply> carry_out(const read_configuration& what);
+  result<workspace_reply> carry_out(const read_items& what); // reading.cpp
+  // recording.cpp
+  result<workspace_reply> carry_out(const begin_record& what);
+  result<workspace_reply> carry_out(const end_record& what);
+  result<workspace_reply> carry_out(const update_record& what);
+  // leftovers.cpp
+  result<workspace_reply> carry_out(const list_executions& what);
+  result<workspace_reply> carry_out(const remove_executions& what);
+  result<workspace_reply> carry_out(const named_contents& what);
+  result<workspace_reply> carry_out(const sweep_contents& what);
 
+  result<void> keep(const std::vector<std::string>& contents);
+  result<record::execution> record_of(const std::string& dispatch_id);
+  result<void> write_record(const record::execution& e);
   result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);
   void look_at_modes();
+  /// A durable file, and what it says of the disk.
+  std::optional<git_project> project_of(const std::string& absolute); // reading.cpp
+  result<void> write_durable(const std::string& path, std::string_view text);
   void note(const result<void>& written, const std::string& path);
 
+  std::map<std::string, std::optional<git_project>> projects_; ///< by directory
   node_context_ptr context_;
   part_health health_;
   std::string failed_in_; ///< the directory that was not written to while it is not well

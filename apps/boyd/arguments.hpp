@@ -52,14 +52,21 @@ struct arguments {
   std::string hash{};                 ///< approvals approve|reject, tools trust --hash
   std::vector<std::string> message{}; ///< run AGENT MESSAGE…
   std::string tool_arguments{};       ///< tools call TOOL ARGUMENTS
+  std::string section{};              ///< memory append SECTION
+  std::string text{};                 ///< memory append TEXT, memory recall QUERY
+  std::string queries{};              ///< memory recall --queries
+  std::size_t budget = 4000;          ///< memory recall --budget
   std::string shell;                  ///< completion SHELL
-  std::string provider;               ///< doctor --provider
-  std::string model;                  ///< doctor --model
-  std::string name;                   ///< init --name
-  std::string schedule;               ///< init --schedule
+  /// context add|rm|cat REFERENCE…; the words of context resolve TEXT
+  std::vector<std::string> references{};
+  std::string provider; ///< doctor --provider
+  std::string model;    ///< doctor --model
+  std::string name;     ///< init --name
+  std::string schedule; ///< init --schedule
   std::size_t limit = 0;
   bool no_input = false;
-  bool yes = false; ///< store begin --yes
+  bool dry_run = false; ///< cleanup --dry-run
+  bool yes = false;     ///< store begin --yes
   bool watch = false;
   bool prompts = false;
   bool markdown = false;

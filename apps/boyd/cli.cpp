@@ -24,6 +24,8 @@ namespace boyd::app {
 namespace {
 
 constexpr std::size_t largest_limit = 1000;
+/// Tokens of one recall.
+constexpr std::size_t largest_budget = 1'000'000;
 /// A day.
 constexpr std::size_t longest_selftest = 86'400;
 
@@ -76,6 +78,8 @@ struct command_line {
   void add_approval_verbs();
   void add_server_verbs();
   void add_state_verbs();
+  void add_memory_verbs();
+  void add_context_verbs();
   void add_question_verbs();
   void add_release(CLI::App& cost);
   void add_tool_verbs();
@@ -123,6 +127,8 @@ command_line::command_line() {
   add_approval_verbs();
   add_server_verbs();
   add_state_verbs();
+  add_memory_verbs();
+  add_context_verbs();
   add_question_verbs();
   add_tool_verbs();
   add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
@@ -153,11 +159,12 @@ void command_line::add_service_verbs() {
   init->add_option("--name", args.name, "The first kernel's name")->type_name("TEXT");
   init->add_option("--schedule", args.schedule, "The first kernel's schedule, e.g. @hourly")
       ->type_name("CRON");
-  init->footer("With --from the file is copied. Relative paths in a configuration start at its own "
-               "folder,\nso cwd, file, inputs and store_password_file are written as absolute "
-               "paths in the copy\n(also inside ${VAR:-path}); comments and everything else stay "
-               "as they are. The copy is\nloaded and compared with the original: what would mean "
-               "something else is refused.");
+  init->footer(
+      "With --from the file is copied. Relative paths in a configuration start at its own "
+      "folder,\nso cwd, file, inputs, workspace and store_password_file are written as absolute "
+      "paths in the copy\n(also inside ${VAR:-path}); comments and everything else stay "
+      "as they are. The copy is\nloaded and compared with the original: what would mean "
+      "something else is refused.");
   verb(app, "node", "Run the node in the foreground until SIGTERM or SIGINT; SIGHUP reloads.",
        "boyd --home ~/node node")
       ->footer("Exit codes: 0 stopped in order, 1 failure, 4 configuration, 5 locked by another "
@@ -321,6 +328,95 @@ void command_line::add_state_verbs() {
   diff->add_option("to", args.to, "A time, a cycle or a commit")->type_name("TO");
 }
 
+void command_line::add_memory_verbs() {
+  auto* m = verb(app, "memory", "What a kernel remembers; without a verb: status.",
+                 "boyd memory recall \"why did the nightly copy fail?\"");
+  auto* status = verb(*m, "status", "Its files, their sections and caps, and how much is indexed.",
+                      "boyd memory status --json");
+  auto* append = verb(*m, "append", "Remember something: an entry of a section.",
+                      "boyd memory append \"Important Facts\" \"the deploy key is in the vault\"");
+  append->add_option("section", args.section, "The section; it is made when it is not there")
+      ->required()
+      ->check(not_empty)
+      ->type_name("SECTION");
+  append->add_option("text", args.text, "The entry")->required()->type_name("TEXT");
+  append
+      ->add_option("--path", args.path,
+                   "MEMORY.md or SOUL.md; the one that has the section when left out")
+      ->type_name("FILE");
+  append->footer("What is then over the section's cap moves to archive/, whole; a text that is too "
+                 "long goes to\nresearch/, and a short form points to it. Nothing is deleted.");
+  auto* recall = verb(*m, "recall", "The entries that answer a question best.",
+                      "boyd memory recall \"who changed the schedule in May?\" --budget 1000");
+  recall->add_option("query", args.text, "The question")->type_name("QUERY");
+  recall
+      ->add_option("--queries", args.queries,
+                   "Many at once: a line {\"query\": …, \"at\": …} each; one JSON object a line "
+                   "is printed")
+      ->check(not_empty)
+      ->type_name("FILE");
+  recall->add_option("--budget", args.budget, "At most so many tokens (default: 4000)")
+      ->check(CLI::Range(std::size_t{1}, largest_budget))
+      ->type_name("N");
+  recall
+      ->add_option("--at", args.at, "As if it were this time (RFC 3339): later entries are unknown")
+      ->type_name("TIME");
+  limit_option(recall);
+  auto* from_file =
+      verb(*m, "import", "Add dated entries to the archive; what is there is skipped.",
+           "boyd memory import notes.jsonl");
+  from_file->add_option("file", args.from, "One JSON object a line; - reads standard input")
+      ->required()
+      ->check(not_empty)
+      ->type_name("FILE");
+  from_file->footer(
+      "A line: {\"time\": \"2026-02-13T10:00:00Z\", \"text\": …} and perhaps key, source, "
+      "author, section.\nThe same entry has the same key, or the same time, source and "
+      "text. One line that cannot be read,\nand nothing is imported.");
+  auto* compact =
+      verb(*m, "compact",
+           "Say what MEMORY.md and SOUL.md hold beyond their caps; with --yes move it to "
+           "archive/.",
+           "boyd memory compact --yes");
+  compact->add_flag("--yes", args.yes, "Move it");
+  for (auto* a : {status, append, recall, from_file, compact})
+    kernel_option(a);
+}
+
+void command_line::add_context_verbs() {
+  auto* c =
+      verb(app, "context",
+           "What agents are given to read: the kernel's buffer of references; without a verb: "
+           "ls.",
+           "boyd context add @README.md '#docs'");
+  auto* list =
+      verb(*c, "ls", "The references that all agents of the kernel are given.", "boyd context ls");
+  auto* add = verb(*c, "add", "Put references into the buffer.",
+                   "boyd context add @src/main.cpp:10-30 '#docs' '@!git log -5'");
+  auto* rm = verb(*c, "rm", "Take references out of the buffer.", "boyd context rm '#docs'");
+  auto* clear = verb(*c, "clear", "Take all references out of the buffer.", "boyd context clear");
+  auto* cat = verb(*c, "cat", "What references are now; those of the buffer when none is given.",
+                   "boyd context cat @README.md --agent daily-report");
+  auto* resolve =
+      verb(*c, "resolve", "What counts as a reference in a text, and why the rest does not.",
+           "boyd context resolve 'read @README.md, mail me@example.org'");
+  for (auto* v : {list, add, rm, clear, cat, resolve})
+    kernel_option(v);
+  for (auto* v : {cat, resolve})
+    v->add_option("--agent", args.agent,
+                  "In this agent's workspace, by its policy; else where all agents of the kernel "
+                  "work, else in its home")
+        ->type_name("ID");
+  for (auto* v : {add, rm, cat}) {
+    auto* option =
+        v->add_option("reference", args.references, "@path, @path:10-30, #directory, @!command")
+            ->type_name("REFERENCE");
+    if (v != cat)
+      option->required();
+  }
+  resolve->add_option("text", args.references, "The text")->required()->type_name("TEXT");
+}
+
 void command_line::add_release(CLI::App& cost) {
   auto* release = verb(
       cost, "release",
@@ -351,7 +447,14 @@ void command_line::add_question_verbs() {
   why->add_option("--at", args.at,
                   "The slot at this time (RFC 3339), the latest one of a whole second")
       ->type_name("TIME");
-  auto* plan = verb(app, "plan", "What a cycle would do now (dry run).", "boyd plan --prompts");
+  auto* plan =
+      verb(app, "plan",
+           "What a cycle would do now (dry run); of one agent what it reads and is told, due "
+           "or not.",
+           "boyd plan daily-report --prompts");
+  plan->add_option("agent", args.agent,
+                   "Show this agent's context; commands of its references are run")
+      ->type_name("AGENT");
   plan->add_flag("--prompts", args.prompts, "Show the rendered prompts");
   auto* cost =
       verb(app, "cost", "What models used up, in tokens and dollars; today's when no day is given.",
@@ -384,6 +487,13 @@ void command_line::add_tool_verbs() {
                       "boyd config schema > boyd.schema.json");
   schema->add_flag("--markdown", args.markdown, "The reference in Markdown instead");
   formatter->common[schema].clear();
+  auto* cleanup = verb(app, "cleanup",
+                       "Remove what ended executions have left, once their dispatches are gone.",
+                       "boyd cleanup --dry-run");
+  cleanup->add_flag("--dry-run", args.dry_run, "Only say what would be removed");
+  cleanup->footer(
+      "A node does this by itself, behind node.retention: records and turns of dispatches that are "
+      "gone\nfrom its store, then the contents that no record names.");
   auto* doctor = verb(app, "doctor", "Check everything a node needs, and say what to do.",
                       "boyd doctor --provider local");
   doctor
@@ -492,11 +602,10 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
 
 /// The verb that a family answers to when none is given.
 std::string standard_verb(const std::string& verb) {
-  static const std::map<std::string, std::string> standard{{"actors", "actors ls"},
-                                                           {"dispatches", "dispatches ls"},
-                                                           {"state", "state show"},
-                                                           {"config", "config validate"},
-                                                           {"chaos", "chaos status"}};
+  static const std::map<std::string, std::string> standard{
+      {"actors", "actors ls"},     {"dispatches", "dispatches ls"}, {"state", "state show"},
+      {"memory", "memory status"}, {"config", "config validate"},   {"context", "context ls"},
+      {"chaos", "chaos status"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
 }

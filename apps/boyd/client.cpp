@@ -389,10 +389,20 @@ result<std::string> ask_once(const arguments& args, const api_request& request) 
   return ask_once(args, request, signals);
 }
 
+namespace {
+
+/// What an agent reads may be the output of a command.
+node_mode mode_of(const arguments& args) {
+  const bool reads = args.verb == "context cat" || (args.verb == "plan" && !args.agent.empty());
+  return reads ? node_mode::trying : node_mode::answering;
+}
+
+} // namespace
+
 result<std::string> ask_once(const arguments& args, const api_request& request,
                              signal_watch& signals) {
   for (int tries = 1;; ++tries) {
-    auto c = open_client(args, node_mode::answering, signals);
+    auto c = open_client(args, mode_of(args), signals);
     if (!c)
       return fail(std::move(c.error()));
     auto answer = (*c)->call(request, question_limit);

@@ -11,6 +11,7 @@
 #include "adapters/posix/left_runs.hpp"
 #include "adapters/posix/open_files.hpp"
 #include "adapters/posix/process_runner.hpp"
+#include "adapters/sqlite/knowledge_index.hpp"
 #include "boyd/core/signal_stack.hpp"
 #include "boyd/faults/points.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -247,10 +248,10 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
     ports.processes = std::move(*runner);
     remove_left_scratch(ports, where.home);
   }
-  if (!asks) {
-    ports.workspaces = adapters::make_confined_files({where.home});
+  ports.workspaces = adapters::make_confined_files({where.home});
+  if (!asks)
     ports.trees = adapters::make_worktrees(where.layout().worktrees());
-  }
+  ports.make_knowledge_index = adapters::make_sqlite_knowledge_index;
   auto id = node_id_of(where, *ports.files, *ports.clock, *ports.random);
   if (!id)
     return fail(std::move(id.error()));

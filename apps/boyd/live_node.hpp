@@ -20,7 +20,7 @@ namespace boyd::app {
 /// What kind of node a command needs.
 enum class node_mode : std::uint8_t {
   answering, ///< questions only: no cycles, no processes
-  trying,    ///< the same, but servers of tools may be started
+  trying,    ///< the same, but what the question needs may be started: servers of tools, commands
   one_cycle, ///< a cycle in the foreground: runs what it is told, follows no schedule
   service,   ///< `boyd node`
 };

@@ -143,6 +143,46 @@ class converter {
     return out;
   }
 
+  /// An entry was checked before: what is no reference does not come here.
+  static context::wanted wanted_of(const tree& t) {
+    const bool is_map = t.kind == tree::kind_t::map;
+    context::wanted out;
+    out.what =
+        context::parse_declared(is_map ? text(t, "item") : t.text).value_or(context::reference{});
+    out.required = is_map && flag(t, "required");
+    out.configured = true;
+    return out;
+  }
+
+  /// A list, or a map with a list.
+  context_settings context_of(const tree& t) const {
+    static constexpr std::array<std::pair<std::string_view, context::order>, 3> strategies{
+        {{"ranked", context::order::ranked},
+         {"recent", context::order::recent},
+         {"all", context::order::all}}};
+    context_settings out;
+    const bool is_map = t.kind == tree::kind_t::map;
+    for (const auto& item : is_map ? get(t, "items").items : t.items) {
+      out.items.push_back(wanted_of(item));
+    }
+    if (!is_map) {
+      return out;
+    }
+    out.strategy = choice(t, "strategy", strategies);
+    out.budget_tokens = number<std::int64_t>(t, "budget_tokens");
+    if (t.find("contract") != nullptr) {
+      out.contract = text(t, "contract") == "enforce" ? citation_contract::enforce
+                                                      : citation_contract::observe;
+    }
+    out.workspace = resolved(t, "workspace");
+    out.summarizer = text(get(t, "summarizer"), "provider");
+    out.summarizer_model = text(get(t, "summarizer"), "model");
+    for (auto& item : out.items) {
+      item.required = item.required || flag(t, "required");
+    }
+    return out;
+  }
+
   agent agent_of(const tree& t, const std::string& zone, const nlohmann::json& metadata) const {
     agent out;
     out.agent_id = text(t, "agent_id");
@@ -169,6 +209,9 @@ class converter {
     if (const auto* after = t.find("after")) {
       out.after = {texts(*after, "agents"), text(*after, "when") == "success"};
     }
+    if (const auto* reads = t.find("context")) {
+      out.reads = context_of(*reads);
+    }
     if (text(get(t, "executor"), "type") == "chat") {
       out.tools = texts(t, "tools");
       out.mcp_json = flag(t, "mcp_json");
@@ -190,6 +233,19 @@ class converter {
     auto merged = metadata;
     merged.update(json_of(get(t, "metadata"), {}));
     out.metadata_json = merged.dump();
+    return out;
+  }
+
+  memory_settings memory_of(const tree& t) const {
+    memory_settings out;
+    out.budget_tokens = number<std::int64_t>(t, "budget_tokens");
+    out.recall = number<std::size_t>(t, "recall");
+    out.warm_days = number<int>(t, "warm_days");
+    for (const auto& item : get(t, "caps").items) {
+      memory::set_cap(
+          out.caps, text(item, "section"),
+          {number<std::size_t>(item, "entries"), number<std::size_t>(item, "characters")});
+    }
     return out;
   }
 
@@ -222,6 +278,7 @@ class converter {
                             duration(item, "interval"), duration(item, "timeout"),
                             size(item, "output_bytes")});
     }
+    out.memory = memory_of(get(t, "memory"));
     for (const auto& item : get(t, "agents").items) {
       out.agents.push_back(agent_of(item, out.when.tz, metadata));
     }

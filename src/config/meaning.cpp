@@ -1,5 +1,6 @@
 #include "adapters.hpp"
 #include "boyd/config/cron.hpp"
+#include "boyd/context/reference.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/core/text.hpp"
@@ -114,6 +115,8 @@ class value_checks {
       dollars(at);
     } else if (!is_text(at.value)) {
       return;
+    } else if (kind == "reference") {
+      reference_entry(at);
     } else if (model_text(at, kind)) {
       return;
     } else if (kind == "cron") {
@@ -253,6 +256,17 @@ class value_checks {
                   "a JSON pointer (RFC 6901) such as /type");
       } else if (kind == "exit_code" && !is_exit_code(key.text)) {
         p_.report(key.at, child_path(at.key, key.text), "this is no exit code", "1 to 255");
+      }
+    }
+  }
+
+  void reference_entry(const place& at) {
+    const auto parsed = context::parse_declared(at.value.text);
+    if (!parsed) {
+      hidden_or(at, "not a reference", parsed.error());
+    } else if (parsed->kind == context::reference_kind::command) {
+      if (const auto words = context::words_of_command(parsed->target); !words) {
+        p_.report(at.value.at, at.key, words.error().what, words.error().next);
       }
     }
   }

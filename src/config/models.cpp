@@ -13,8 +13,8 @@
 namespace boyd::config {
 namespace {
 
-constexpr std::array<std::string_view, 5> built_in_tools{"read_file", "write_file", "list_dir",
-                                                         "search_text", "run_command"};
+constexpr std::array<std::string_view, 7> built_in_tools{
+    "read_file", "write_file", "list_dir", "search_text", "run_command", "remember", "recall"};
 constexpr std::string_view foreign_tool = "mcp__";
 /// The goal changes by write_file alone: a tool of this name would be taken for another way.
 constexpr std::string_view forbidden_tool = "kernel_goal";
@@ -239,6 +239,9 @@ class model_checks {
   void agent(const std::string& path, const tree& t) {
     const auto* executor = map(&t, "executor");
     const auto type = text_of(executor, "type");
+    if (const auto* summarizer = map(map(&t, "context"), "summarizer")) {
+      model_of({*summarizer, path + ".context.summarizer"});
+    }
     if (type == "chat") {
       chat(path, t, *executor);
     } else if (type == "command" || type == "script" || type == "agent_cli") {

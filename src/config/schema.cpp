@@ -123,13 +123,16 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       {"dollars", "dollars such as 2.50, with at most six digits after the point"},
       {"word", "a text without spaces"},
       {"header_value", "a text of one line"},
-      {"tool", "read_file, write_file, list_dir, search_text, run_command or mcp__SERVER__TOOL"},
-      {"tool_pattern", "*, or a tool: read_file, write_file, list_dir, search_text, run_command or "
-                       "mcp__SERVER__TOOL"},
+      {"tool", "read_file, write_file, list_dir, search_text, run_command, remember, recall or "
+               "mcp__SERVER__TOOL"},
+      {"tool_pattern", "*, or a tool: read_file, write_file, list_dir, search_text, run_command, "
+                       "remember, recall or mcp__SERVER__TOOL"},
       {"store", "sqlite or postgres://user@host/db"},
       {"env_name", "the name of an environment variable"},
       {"requirement", "exit_zero, no_question, tool_action, or one of artifact: PATH, command: "
                       "[PROGRAM, …], schema: FILE"},
+      {"context", "a list of references, or a map of keys and values"},
+      {"reference", "@path, @path:10-30, #directory or @!command; as a map {item: …, required: …}"},
       {"text", "a text or number"},
       {"pointer", "a JSON pointer (RFC 6901) such as /type"},
       {"condition", "a value, a list of values, or {contains: TEXT}"},

@@ -87,6 +87,8 @@ std::optional<std::string> why_kernel_forbids(const std::vector<std::string_view
   const std::string first = folded_name(parts[2]);
   if (first == "archive")
     return "archive/ keeps what was, and nobody rewrites it";
+  if (first == "context")
+    return "context/ says what agents are given to read; boyd context changes it";
   if (parts.size() > 3)
     return std::nullopt;
   for (const auto own : nodes_own_files)

@@ -33,6 +33,8 @@ struct chat_loop::impl {
   int repeats = 0;
   bool repaired = false;             ///< an answer against the schema was returned
   bool asked_anew = false;           ///< after an empty answer
+  bool corrected = false;            ///< the model was asked whether its answer can be mended
+  std::optional<std::string> sound;  ///< the answer before that: it stands where no other comes
   std::vector<chat_target> left_out; ///< they take no tools
   model::chat_answer answer;         ///< whose tools are run
   std::size_t next_tool = 0;
@@ -70,9 +72,9 @@ struct chat_loop::impl {
     out.error = std::move(error);
     return {effect::talk_over{}};
   }
-  chat_effects failed(failure_class failure, chat_end end, std::string error) {
-    return over(execution_verdict::failed, failure, end, std::move(error));
-  }
+  chat_effects failed(failure_class failure, chat_end end, std::string error);
+  /// With a final answer that is sound, or once more with what is to be mended in it.
+  chat_effects answered();
 
   chat_effects start_call();
   std::string over_budget();

@@ -283,7 +283,7 @@ chat_effects chat_loop::impl::conclude(chat_effects effects) {
                         "You wrote a tool call as text, so nothing was called. Call the tool as a "
                         "function, or give your final answer as text."));
   if (c.schema_json.empty())
-    return add(over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {}));
+    return add(answered());
   const auto schema = parse_json(c.schema_json);
   const auto found = find_json(answer.text);
   const auto finding = !schema  ? to_string(schema.error())
@@ -291,7 +291,7 @@ chat_effects chat_loop::impl::conclude(chat_effects effects) {
                                 : schema_finding(*schema, nlohmann::json::parse(found->text));
   if (finding.empty()) {
     out.text = found->text;
-    return add(over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {}));
+    return add(answered());
   }
   if (repaired)
     return add(failed(failure_class::deterministic, chat_end::bad_answer,
@@ -300,6 +300,31 @@ chat_effects chat_loop::impl::conclude(chat_effects effects) {
   say(model::user_message("Your answer does not follow the JSON Schema: " + finding +
                           "\nAnswer again with JSON that does, and nothing else."));
   return add(start_call());
+}
+
+chat_effects chat_loop::impl::answered() {
+  // Also what stands beside an answer by a schema.
+  const auto what = c.correct && !corrected ? c.correct(answer.text) : std::string();
+  if (what.empty())
+    return over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {});
+  corrected = true;
+  sound = out.text;
+  say(model::user_message(what));
+  return start_call();
+}
+
+chat_effects chat_loop::impl::failed(failure_class failure, chat_end end, std::string error) {
+  if (!sound)
+    return over(execution_verdict::failed, failure, end, std::move(error));
+  out.text = *sound;
+  out.too_long = false;
+  out.trouble.reset();
+  totals.retry_after.reset();
+  chat_effects effects{
+      effect::note_turn{dump({{"event", "kept"}, {"why", "no corrected answer came: " + error}})}};
+  std::ranges::move(over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {}),
+                    std::back_inserter(effects));
+  return effects;
 }
 
 std::string chat_loop::impl::cut_at() const {

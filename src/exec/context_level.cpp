@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 namespace boyd::exec {
 
@@ -16,6 +18,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::array beside_the_core{"MEMORY"sv, "SKILLS"sv, "SENSES"sv};
+constexpr auto context_place = "CONTEXT"sv;
 
 bool is_left_out(std::string_view section, context_level level) {
   if (level == context_level::full)
@@ -51,31 +54,59 @@ context_level level_for(std::string_view attempts_json) {
                          : context_level::minimal;
 }
 
-std::string shrink_prompt(const std::string& prompt, std::string_view metadata_json,
-                          context_level level) {
-  if (level == context_level::full)
-    return prompt;
+namespace {
+
+/// A place in a prompt, by its name.
+struct place {
+  std::string name;
+  std::size_t at = 0;
+  std::size_t size = 0;
+};
+
+/// The places that the metadata names, in order; none when they are not of this prompt.
+std::vector<place> places_in(const std::string& prompt, std::string_view metadata_json) {
   const auto metadata = json::parse(metadata_json, nullptr, false);
   if (!metadata.is_object() || !metadata.contains("boyd_sections"))
-    return prompt;
-  std::string out;
+    return {};
+  std::vector<place> all;
   std::size_t from = 0;
   for (const auto& s : metadata["boyd_sections"]) {
     if (!s.is_array() || s.size() != 3 || !s[0].is_string() || !s[1].is_number_unsigned() ||
         !s[2].is_number_unsigned())
-      return prompt;
-    const auto name = s[0].get<std::string>();
-    const auto at = s[1].get<std::size_t>();
-    const auto size = s[2].get<std::size_t>();
-    if (at < from || at > prompt.size() || size > prompt.size() - at)
-      return prompt; // not of this prompt
-    if (!is_left_out(name, level))
+      return {};
+    place p{s[0].get<std::string>(), s[1].get<std::size_t>(), s[2].get<std::size_t>()};
+    if (p.at < from || p.at > prompt.size() || p.size > prompt.size() - p.at)
+      return {};
+    from = p.at + p.size;
+    all.push_back(std::move(p));
+  }
+  return all;
+}
+
+} // namespace
+
+std::string make_attempt_prompt(const std::string& prompt, std::string_view metadata_json,
+                                context_level level, std::string_view context) {
+  if (level == context_level::full && context.empty())
+    return prompt;
+  std::string out;
+  std::size_t from = 0;
+  bool is_placed = context.empty();
+  for (const auto& p : places_in(prompt, metadata_json)) {
+    const bool is_context = p.name == context_place && !is_placed;
+    if (!is_context && !is_left_out(p.name, level))
       continue;
-    out.append(prompt, from, at - from);
-    out += "[" + name + " is left out: an earlier attempt was too long or took too long]";
-    from = at + size;
+    out.append(prompt, from, p.at - from);
+    if (is_context)
+      out += context;
+    else
+      out += "[" + p.name + " is left out: an earlier attempt was too long or took too long]";
+    is_placed = is_placed || is_context;
+    from = p.at + p.size;
   }
   out.append(prompt, from, std::string::npos);
+  if (!is_placed)
+    out.append(out.empty() ? "" : out.ends_with('\n') ? "\n" : "\n\n").append(context);
   return out;
 }
 

@@ -118,6 +118,11 @@ void line_watch::take_line() {
   if (!text.empty()) {
     if (text.starts_with(summary_prefix)) {
       declared_ = trim(text.substr(summary_prefix.size()));
+    } else if (text.starts_with(remember_prefix)) {
+      if (remembered_.size() < most_remembered && line_.size() < line_bytes)
+        remembered_.emplace_back(trim(text.substr(remember_prefix.size())));
+      else
+        ++not_remembered_;
     } else {
       if (first_.empty())
         first_ = text;

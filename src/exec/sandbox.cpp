@@ -314,6 +314,7 @@ std::vector<std::string> read_only_for_agents(const config::configuration& c,
   for (const auto& k : c.kernels) {
     const auto kernel_home = home_layout(home).kernel(k.kernel_id) + "/";
     all.push_back(kernel_home + ".git");
+    all.push_back(kernel_home + "context"); // references that all agents are given
     for (const auto& file : k.protected_files)
       all.push_back(kernel_home + file);
   }

@@ -106,6 +106,10 @@ class watched_repositories final : public repository_provider {
     return opened([&] { return inner_->open(path, who); });
   }
 
+  std::optional<git_project> project_of(const std::string& directory) override {
+    return inner_->project_of(directory);
+  }
+
  private:
   template <class Call>
   static result<std::unique_ptr<repository>> opened(Call call) {

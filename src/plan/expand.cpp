@@ -10,7 +10,7 @@ namespace boyd::plan {
 namespace {
 
 using member = std::string placeholder_values::*;
-constexpr std::array<std::pair<std::string_view, member>, 7> placeholders{{
+constexpr std::array<std::pair<std::string_view, member>, 8> placeholders{{
     {"{STATE}", &placeholder_values::state},
     {"{GOAL}", &placeholder_values::goal},
     {"{RECENT_RESULTS}", &placeholder_values::recent_results},
@@ -18,6 +18,7 @@ constexpr std::array<std::pair<std::string_view, member>, 7> placeholders{{
     {"{MEMORY}", &placeholder_values::memory},
     {"{SKILLS}", &placeholder_values::skills},
     {"{SENSES}", &placeholder_values::senses},
+    {"{CONTEXT}", &placeholder_values::context},
 }};
 
 } // namespace
@@ -37,7 +38,8 @@ result<std::string> expand(std::string_view text, const placeholder_values& valu
         if (text.starts_with(name)) {
           piece = values.*value;
           taken = name.size();
-          if (sections != nullptr && !piece.empty())
+          const bool is_place = name == "{CONTEXT}";
+          if (sections != nullptr && (is_place || !piece.empty()))
             sections->push_back({name.substr(1, name.size() - 2), out.size(), piece.size()});
         }
       }

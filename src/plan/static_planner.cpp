@@ -1,8 +1,7 @@
 #include "boyd/plan/static_planner.hpp"
 
 #include "boyd/core/limits.hpp"
-
-#include <nlohmann/json.hpp>
+#include "boyd/plan/agent_prompt.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -139,37 +138,17 @@ std::string remark(const config::agent& agent, const plan_input& in) {
   return "the wake check failed, so it runs: " + answer->detail;
 }
 
-/// What an attempt may have to do without (exec/context_level.hpp).
-bool may_be_left_out(const section& s) {
-  return s.name == "MEMORY" || s.name == "SKILLS" || s.name == "SENSES" || s.name == "STATE";
-}
-
-/// The agent's metadata with the places of the prompt's sections: an attempt that was too long is
-/// tried again with fewer of them.
-std::string with_sections(const std::string& metadata_json, std::vector<section> sections) {
-  std::erase_if(sections, [](const auto& s) { return !may_be_left_out(s); });
-  if (sections.empty())
-    return metadata_json;
-  auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
-  if (!metadata.is_object())
-    return metadata_json;
-  auto& all = metadata["boyd_sections"] = nlohmann::json::array();
-  for (const auto& s : sections)
-    all.push_back({s.name, s.at, s.size});
-  return metadata.dump();
-}
-
 dispatch_spec make_spec(const config::kernel& kernel, const config::agent& agent,
-                        const plan_input& in, std::string prompt) {
+                        const plan_input& in, agent_prompt prompt) {
   dispatch_spec spec;
   spec.dispatch_id = in.make_id();
   spec.kernel_id = kernel.kernel_id;
   spec.cycle_id = in.cycle_id;
   spec.agent_id = agent.agent_id;
-  spec.prompt = std::move(prompt);
+  spec.prompt = std::move(prompt.text);
   spec.priority = agent.priority;
   spec.max_attempts = agent.retry.max_attempts;
-  spec.metadata_json = agent.metadata_json;
+  spec.metadata_json = std::move(prompt.metadata_json);
   return spec;
 }
 
@@ -180,22 +159,6 @@ void use_slot(plan_output& out, const config::kernel& kernel, const std::string&
     return;
   if (const auto slot = slot_of(*rule, kernel.kernel_id + "/" + agent_id, agent_id, in); slot.due)
     out.agent_slots[agent_id] = *slot.due;
-}
-
-/// The agent's prompt with its placeholders expanded, and with the message of a single run.
-result<std::string> prompt_of(const config::agent& agent, const plan_input& in,
-                              const placeholder_values& values, std::vector<section>& sections) {
-  const bool shrinks = !std::holds_alternative<config::script_executor>(agent.run);
-  const auto added = in.only && !in.only->message.empty() ? "\n\n" + in.only->message : "";
-  if (added.size() > limits::prompt_bytes)
-    return fail(errc::limit_exceeded,
-                "the message is longer than " + std::to_string(limits::prompt_bytes) + " bytes", {},
-                "put it into a file that the agent reads");
-  auto prompt = expand(agent.prompt, values, limits::prompt_bytes - added.size(),
-                       shrinks ? &sections : nullptr);
-  if (prompt)
-    *prompt += added;
-  return prompt;
 }
 
 } // namespace
@@ -225,10 +188,8 @@ plan_output plan_static(const config::kernel& kernel, const plan_input& in) {
         use_slot(out, kernel, agent.agent_id, in);
     }
     if (!held) {
-      std::vector<section> sections;
-      if (auto prompt = prompt_of(agent, in, values, sections)) {
+      if (auto prompt = make_prompt(agent, values, in.buffer, in.only ? in.only->message : "")) {
         out.specs.push_back(make_spec(kernel, agent, in, std::move(*prompt)));
-        out.specs.back().metadata_json = with_sections(agent.metadata_json, std::move(sections));
         use_slot(out, kernel, agent.agent_id, in);
       } else {
         held = hold{"planner", to_string(prompt.error())};

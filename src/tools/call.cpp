@@ -189,6 +189,26 @@ run_command_call run_command(arguments& in) {
   return call;
 }
 
+remember_call remember(arguments& in) {
+  remember_call call;
+  call.section = in.required_text("section", section_bytes);
+  call.text = in.required_text("text", entry_bytes);
+  if (trim(call.section).empty())
+    in.complain("section is empty");
+  if (trim(call.text).empty())
+    in.complain("text is empty");
+  return call;
+}
+
+recall_call recall(arguments& in) {
+  recall_call call;
+  call.query = in.required_text("query", query_bytes);
+  call.budget_tokens = in.number("budget_tokens", call.budget_tokens, most_recall_tokens);
+  if (trim(call.query).empty())
+    in.complain("query is empty");
+  return call;
+}
+
 result<json> parse(std::string_view tool, std::string_view text) {
   const auto bad = [&](const std::string& why) {
     return fail(errc::invalid_argument, std::string(tool) + ": the arguments " + why);
@@ -264,6 +284,12 @@ struct as_action {
   result<action> operator()(const search_text_call& call) const {
     return with_path(search_text_name, call, workspace);
   }
+  result<action> operator()(const remember_call&) const {
+    return action{std::string(remember_name), {}, {}, false, {}};
+  }
+  result<action> operator()(const recall_call&) const {
+    return action{std::string(recall_name), {}, {}, false, {}};
+  }
   result<action> operator()(const run_command_call& call) const {
     // The directory is checked and not part of the action: a rule about paths must not allow
     // commands.
@@ -316,6 +342,10 @@ result<tool_call> read_call(std::string_view tool, std::string_view arguments_js
     call = file_call(list_dir_call{in.text("path", ".", workspace_path_bytes)});
   else if (tool == search_text_name)
     call = file_call(search_text(in));
+  else if (tool == remember_name)
+    call = remember(in);
+  else if (tool == recall_name)
+    call = recall(in);
   else
     call = run_command(in);
   in.no_others();

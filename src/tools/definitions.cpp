@@ -104,11 +104,35 @@ definition run_command() {
                                              most_command_seconds)}})};
 }
 
+definition remember() {
+  return {
+      std::string(remember_name),
+      "Adds one entry to what you remember from run to run. Keep it short: what is too long for "
+      "its section keeps a short form and a pointer to its whole text. The oldest entries of a "
+      "full section go to the archive, where recall finds them.",
+      object({"section", "text"},
+             {{"section", text("Its section, e.g. Important Facts, Important Decisions, My "
+                               "Thoughts, or Learned Patterns — SUBJECT")},
+              {"text", text("What to remember, in your own words")}})};
+}
+
+definition recall() {
+  return {
+      std::string(recall_name),
+      "Finds what is remembered about a question: entries of memory, archive, research and "
+      "notes, the best first. Names of authors and dates (in May, 12 April 2026) in the "
+      "question count.",
+      object({"query"}, {{"query", text("The question, in words that the answer may have")},
+                         {"budget_tokens", number("Tokens of all entries together. Default: " +
+                                                      std::to_string(recall_call{}.budget_tokens),
+                                                  most_recall_tokens)}})};
+}
+
 } // namespace
 
 const std::vector<definition>& built_in() {
-  static const std::vector<definition> all{read_file(), write_file(), list_dir(), search_text(),
-                                           run_command()};
+  static const std::vector<definition> all{read_file(),   write_file(), list_dir(), search_text(),
+                                           run_command(), remember(),   recall()};
   return all;
 }
 

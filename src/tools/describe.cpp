@@ -108,6 +108,14 @@ std::string words_of(const file_call& c) {
   return std::visit([](const auto& one) { return words_of(one); }, c);
 }
 
+std::string words_of(const remember_call& c) {
+  return "section: " + quoted(c.section) + "\n\n" + c.text;
+}
+
+std::string words_of(const recall_call& c) {
+  return "question: " + quoted(c.query) + "\ntokens: " + std::to_string(c.budget_tokens) + "\n";
+}
+
 std::string words_of(const run_command_call& c) {
   std::string out =
       "directory: " + quoted(c.cwd) + "\nat most: " + std::to_string(c.timeout_seconds) + " s\n";

@@ -106,7 +106,8 @@ way way_to(const std::string& point) {
 /// a run or another durable file (tests/actor/workspace_test.cpp), a new graph.jsonl
 /// (tests/unit/faults/ports_test.cpp), the end of a node, a lease that ran out and runs that a
 /// crash ended (tests/actor/order_faults_test.cpp), a sandbox
-/// (tests/integration/process/sandbox_test.cpp), a planner's question (tests/actor).
+/// (tests/integration/process/sandbox_test.cpp), a planner's question (tests/actor), a question to
+/// the memory (tests/actor/memory_test.cpp).
 bool out_of_reach(const std::string& point) {
   static const std::set<std::string> points{"approvals.answer",
                                             "approvals.ask",
@@ -138,7 +139,7 @@ bool out_of_reach(const std::string& point) {
                                             "workspace.sync",
                                             "workspace.sync_directory"};
   return points.contains(point) || point.starts_with("mcp.") || point.starts_with("file_tools.") ||
-         point.starts_with("worktrees.");
+         point.starts_with("worktrees.") || point.starts_with("knowledge.");
 }
 
 /// One node and the points it goes through; what went wrong is in `found`.

@@ -37,6 +37,7 @@ kernels:
     agents:
       - agent_id: first
         prompt: work
+        context: [agent.sh]
         executor: {type: command, argv: [sh, "@/agent.sh"], cwd: "@"}
       - agent_id: second
         prompt: "work on {STATE}"
@@ -217,6 +218,8 @@ test::finished proving_ground::run(std::vector<std::string> args, const fault& f
 
 void proving_ground::remember(const std::string& verb, const test::finished& ended,
                               const fault& f) {
+  if (f.what == action::eio || f.what == action::enospc || f.what == action::shorten)
+    witness_.disk_failed();
   told_ +=
       "-- boyd " + verb + " ended with " + std::to_string(ended.code) +
       (shim_.struck() ? ", struck at call " + std::to_string(f.at) + ": " + shim_.where() : "") +

@@ -83,6 +83,18 @@ void read_repository(const std::string& repository, disk_view& view) {
   }
 }
 
+void read_records(const std::string& home, disk_view& view) {
+  if (fs::is_directory(home + "/executions"))
+    for (const auto& folder : fs::directory_iterator(home + "/executions"))
+      if (const auto file = folder.path() / "record.json"; fs::exists(file))
+        view.records[folder.path().filename().string()] = test::read_file(file.string());
+  if (fs::is_directory(home + "/context/objects"))
+    for (const auto& entry : fs::recursive_directory_iterator(home + "/context/objects"))
+      if (const auto name = entry.path().filename().string();
+          entry.is_regular_file() && name.find('.') == std::string::npos)
+        view.objects[name] = test::read_file(entry.path().string());
+}
+
 } // namespace
 
 disk_view look_at_disk(const std::string& home, const std::string& scratch) {
@@ -94,6 +106,7 @@ disk_view look_at_disk(const std::string& home, const std::string& scratch) {
   // A line without its end was never acknowledged.
   graph.resize(graph.find_last_of('\n') == std::string::npos ? 0 : graph.find_last_of('\n') + 1);
   view.graph = split(graph, '\n');
+  read_records(home, view);
   return view;
 }
 

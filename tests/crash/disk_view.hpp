@@ -35,7 +35,9 @@ struct disk_view {
   std::vector<std::string> commits; ///< subjects, newest first
   std::string state;                ///< STATE.md
   std::vector<std::string> graph;   ///< whole lines of graph.jsonl
-  std::vector<std::string> locks;   ///< lock files in the repository, drafts beside STATE.md
+  std::map<std::string, std::string> records; ///< executions/*/record.json, by dispatch
+  std::map<std::string, std::string> objects; ///< context/objects, contents by name
+  std::vector<std::string> locks; ///< lock files in the repository, drafts beside STATE.md
 };
 
 /// `scratch` is emptied and used for the copy. Throws when a program cannot be run.

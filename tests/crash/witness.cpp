@@ -1,5 +1,6 @@
 #include "crash/witness.hpp"
 
+#include "boyd/core/sha256.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/state/runtime_block.hpp"
 
@@ -199,6 +200,33 @@ void witness::judge_graph(const disk_view& disk, std::vector<std::string>& out) 
   }
 }
 
+void witness::judge_records(const disk_view& disk, std::vector<std::string>& out) const {
+  for (const auto& [hash, text] : disk.objects)
+    if (sha256_hex(text) != hash)
+      out.push_back("context/objects/" + hash + " has another content");
+  std::set<std::string> ended;
+  for (const auto& [id, text] : disk.records) {
+    const auto said = json::parse(text, nullptr, false);
+    if (!said.is_object()) {
+      out.push_back("half a record: " + id);
+      continue;
+    }
+    for (const auto& attempt : said.at("attempts")) {
+      if (!attempt.at("ended_at").is_null())
+        ended.insert(id);
+      for (const auto& item : attempt.at("turns").at(0).at("snapshot").at("items"))
+        if (const auto hash = item.at("hash").get<std::string>();
+            !hash.empty() && !disk.objects.contains(hash))
+          out.push_back("the record of " + id + " names a content that is not there");
+    }
+  }
+  for (const auto& [id, row] : disk.dispatches)
+    if (const auto known = outcomes_.find({row.cycle_id, row.agent_id});
+        row.agent_id == "first" && !disk_failed_ && known != outcomes_.end() &&
+        known->second == "done" && !ended.contains(id))
+      out.push_back("acknowledged: " + id + " done; its record does not say so");
+}
+
 std::vector<std::string> witness::judge(const disk_view& disk) const {
   std::vector<std::string> out;
   if (disk.integrity != "ok")
@@ -209,6 +237,7 @@ std::vector<std::string> witness::judge(const disk_view& disk) const {
   judge_effects(disk, out);
   judge_history(disk, out);
   judge_graph(disk, out);
+  judge_records(disk, out);
   return out;
 }
 

@@ -26,6 +26,8 @@ class witness {
 
   /// Takes what a run of `boyd cycle --json` said.
   void heard_cycle(const test::finished& run);
+  /// The disk has refused something: what has happened counts, though its record may lack the end.
+  void disk_failed() { disk_failed_ = true; }
   /// Takes the end of `boyd pause` or `boyd resume`; without exit 0 it may have happened or not.
   void heard_pause(const std::string& agent, bool pause, bool acknowledged);
 
@@ -52,11 +54,13 @@ class witness {
   void judge_rows(const disk_view& disk, std::vector<std::string>& out) const;
   void judge_effects(const disk_view& disk, std::vector<std::string>& out) const;
   void judge_history(const disk_view& disk, std::vector<std::string>& out) const;
+  void judge_records(const disk_view& disk, std::vector<std::string>& out) const;
   void judge_graph(const disk_view& disk, std::vector<std::string>& out) const;
 
   std::string effects_;
   std::map<std::pair<std::string, std::string>, std::string> outcomes_; ///< (cycle, agent): status
   std::map<std::string, record> recorded_;
+  bool disk_failed_ = false;
   std::string newest_whole_;
   std::map<std::string, std::optional<bool>> paused_; ///< nothing: not known
 };

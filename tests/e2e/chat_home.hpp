@@ -48,6 +48,8 @@ inline std::vector<nlohmann::json> turns_of(const home_of_boyd& home, const nloh
   std::vector<nlohmann::json> lines;
   const auto folder = home.file("executions/" + row["dispatch_id"].get<std::string>());
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".jsonl")
+      continue;
     std::istringstream in(read_file(entry.path()));
     for (std::string line; std::getline(in, line);)
       lines.push_back(nlohmann::json::parse(line));

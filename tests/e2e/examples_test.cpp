@@ -85,6 +85,28 @@ TEST_CASE("the example that asks waits for a person before it removes something"
   CHECK(home.dispatch_of("janitor")["status"] == "done");
 }
 
+TEST_CASE("the example of reading shows, gives and records what its agents read",
+          "[e2e][examples][context]") {
+  const example_home home("context.yaml", {{"BOYD_DEMO_REPO", source_directory()}});
+  const auto plan = home.run({"plan", "digest", "--json"}).json()["agents"][0];
+  INFO(plan["context"].dump(1));
+  CHECK(plan["context"]["tokens"].get<int>() <= 1500);
+  const auto cycle = home.run({"cycle"});
+  INFO(cycle.out << cycle.err);
+  REQUIRE(cycle.code == 0);
+  CHECK_THAT(read_file(home.file("kernel/default/DIGEST.md")),
+             Contains("# Context Report") && Contains("config/examples/briefing (directory"));
+  CHECK_THAT(home.dispatch_of("digest")["output"].get<std::string>(),
+             Contains(" items, ") && Contains("the budget of 1500 tokens"));
+  const auto record = json::parse(read_file(
+      home.file("executions/" + home.dispatch_of("reviewer")["dispatch_id"].get<std::string>() +
+                "/record.json")));
+  INFO(record["citations"].dump(1));
+  CHECK(record["citations"]["valid"].size() == 2);
+  CHECK(record["citations"]["accuracy"] == 1.0);
+  CHECK(record["citations"]["weak"] == false);
+}
+
 TEST_CASE("the example of Ollama keeps its page", "[e2e][examples]") {
   model_endpoint endpoint;
   endpoint

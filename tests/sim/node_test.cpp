@@ -64,6 +64,7 @@ TEST_CASE("virtual days with every kind of fault keep the invariants, at product
     INFO(joined(w.violations()));
     CHECK(w.violations().empty());
     CHECK(w.database().cycles().size() > 20);
+    CHECK(w.remembered() > 3);
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 using config::tree;
 
 bool is_path_key(std::string_view key) {
-  return key == "cwd" || key == "file" || key == "store_password_file";
+  return key == "cwd" || key == "file" || key == "workspace" || key == "store_password_file";
 }
 
 /// Scalars that the loader resolves against the file's folder.

@@ -2,44 +2,24 @@
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "asking.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-/// Verbs that ask once and print: agents, dispatches, state, why, plan, pause, resume.
+/// Verbs that ask once and print: agents, dispatches, state, why, pause, resume.
 namespace boyd::app {
 
 namespace {
 
 constexpr std::size_t id_shown = 13;
 
-using renderer = std::function<void(const json& body, const terminal& t)>;
-
-/// Asks; prints the body as it is with --json, else what `render` makes of it.
-int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {
-  auto body = ask_once(args, request);
-  if (!body)
-    return report(body.error(), args.json);
-  if (args.json)
-    print(*body + "\n");
-  else
-    render(object_of(*body), terminal_of_stdout(args));
-  return exit_code::ok;
-}
-
 std::string limit_text(const arguments& args) {
   return args.limit == 0 ? std::string{} : std::to_string(args.limit);
-}
-
-std::string with_line_break(std::string text) {
-  if (!text.empty() && text.back() != '\n')
-    text += '\n';
-  return text;
 }
 
 void render_agents(const json& body, const terminal& t) {
@@ -255,38 +235,6 @@ void render_diff(const json& body, const terminal& t) {
   print(out);
 }
 
-void render_plan(const json& body, const terminal& t, bool prompts) {
-  table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
-  for (const auto& d : rows_of(body, "decisions")) {
-    const auto agent = text_of(d, "agent_id");
-    const bool runs = d.value("dispatched", false);
-    std::string size;
-    for (const auto& s : rows_of(body, "specs"))
-      if (text_of(s, "agent_id") == agent)
-        size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
-    auto reason = text_of(d, "reason");
-    if (auto detail = text_of(d, "detail"); !detail.empty())
-      reason += (reason.empty() ? "" : ": ") + detail;
-    rows.add_cells({agent,
-                    {runs ? "dispatch" : "skip", runs ? colour::good : colour::warn},
-                    reason.empty() ? "-" : reason,
-                    size});
-  }
-  print(rows.render(t));
-  if (const auto planner = body.value("planner", json::object());
-      text_of(planner, "type") == "llm") {
-    const auto model = text_of(planner, "model");
-    print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
-          " which of these run, at most " + text_of(planner, "max_dispatches") +
-          "; without a usable answer all of them do.\n");
-  }
-  if (!prompts)
-    return;
-  for (const auto& s : rows_of(body, "specs"))
-    print("\n" + t.paint(colour::bold, "== " + text_of(s, "agent_id")) + "\n" +
-          with_line_break(printable(text_of(s, "prompt"))));
-}
-
 void render_why(const json& body, const terminal&) {
   for (const auto& s : rows_of(body, "sentences"))
     if (s.is_string())
@@ -300,6 +248,17 @@ std::string target_of(const json& body) {
 }
 
 } // namespace
+
+int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {
+  auto body = ask_once(args, request);
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(*body + "\n");
+  else
+    render(object_of(*body), terminal_of_stdout(args));
+  return exit_code::ok;
+}
 
 int run_agents(const arguments& args) {
   return ask_and_print(args, get("/api/v1/agents", {{"kernel", args.kernel}}), render_agents);
@@ -353,12 +312,6 @@ int run_why(const arguments& args) {
   return ask_and_print(
       args, get("/api/v1/why", {{"kernel", args.kernel}, {"agent", args.agent}, {"at", args.at}}),
       render_why);
-}
-
-int run_plan(const arguments& args) {
-  return ask_and_print(
-      args, get("/api/v1/plan", {{"kernel", args.kernel}}),
-      [&](const json& body, const terminal& t) { render_plan(body, t, args.prompts); });
 }
 
 int run_pause(const arguments& args) {

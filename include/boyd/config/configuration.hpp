@@ -1,11 +1,13 @@
 #pragma once
 
 #include "boyd/config/agent_cli.hpp"
+#include "boyd/config/context.hpp"
 #include "boyd/config/mcp.hpp"
 #include "boyd/config/models.hpp"
 #include "boyd/config/sandbox.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/memory/document.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -148,6 +150,7 @@ struct agent {
   std::vector<requirement> require;
   std::optional<wake_policy> wake;
   predecessors after;
+  context_settings reads;
   std::vector<std::string> tools; ///< names or patterns (mcp__files__*) that a chat may use
   bool mcp_json = false; ///< servers of .mcp.json in its workspace, once a person trusts them
   action_policy policy;
@@ -200,6 +203,16 @@ struct reducer {
   bool operator==(const reducer&) const = default;
 };
 
+/// What a kernel remembers (SPEC §12).
+struct memory_settings {
+  std::int64_t budget_tokens = 4000;                  ///< of {MEMORY}
+  int warm_days = 30;                                 ///< that daily notes stay in notes/
+  std::size_t recall = 5;                             ///< entries that a run is given, at most
+  memory::section_caps caps = memory::default_caps(); ///< of SOUL.md and MEMORY.md
+
+  bool operator==(const memory_settings&) const = default;
+};
+
 struct kernel {
   std::string kernel_id = "default";
   std::string name; ///< for the seeded STATE.md; kernel_id when empty
@@ -220,6 +233,7 @@ struct kernel {
   std::vector<quiet_hours> quiet;
   std::string heartbeat_url; ///< called after each cycle; empty: nobody is
   std::vector<sense> senses;
+  memory_settings memory;
   std::vector<agent> agents;
 
   bool operator==(const kernel&) const = default;

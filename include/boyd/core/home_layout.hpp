@@ -21,12 +21,31 @@ class home_layout {
 
   std::string knowledge() const { return home_ + "/knowledge"; }
   std::string graph_log() const { return knowledge() + "/graph.jsonl"; }
+  /// Derived from files, and made again from them when it is gone.
+  std::string knowledge_index() const { return knowledge() + "/index.db"; }
 
   /// What stays of a dispatch, or of a cycle's own questions to a model.
-  std::string execution(const std::string& id) const { return home_ + "/executions/" + id; }
+  std::string executions() const { return home_ + "/executions"; }
+  std::string execution(const std::string& id) const { return executions() + "/" + id; }
   /// The turns of one attempt, one JSON object a line.
   std::string turns(const std::string& dispatch_id, std::int64_t fence) const {
     return execution(dispatch_id) + "/turns-" + std::to_string(fence) + ".jsonl";
+  }
+
+  /// What an execution read, did and cited (boyd.execution/1).
+  std::string record(const std::string& dispatch_id) const {
+    return execution(dispatch_id) + "/record.json";
+  }
+  /// Contents that records name by their hash.
+  std::string objects() const { return home_ + "/context/objects"; }
+  std::string object(const std::string& hash) const {
+    return objects() + "/" + hash.substr(0, 2) + "/" + hash;
+  }
+  /// What a model made of a content, to be asked for once.
+  std::string summary_of(const std::string& hash) const { return object(hash) + ".summary"; }
+  /// What the agent's latest execution could read, to compare the next one's with.
+  std::string last_snapshot(const std::string& kernel_id, const std::string& agent_id) const {
+    return home_ + "/context/last/" + kernel_id + "/" + agent_id + ".json";
   }
 
   /// What belongs to the running process, and may go between two starts unless it says otherwise.

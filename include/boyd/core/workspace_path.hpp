@@ -45,7 +45,8 @@ enum class file_use : std::uint8_t { read, write };
 /// kernel/, executions/, knowledge/, context/ and skills/; written only kernel/<kernel_id>/ — the
 /// objective (GOAL.md), identity, memory, notes, research, whatever agents put there — without
 /// STATE.md, INIT.md and SYSTEM_PROMPT.md, which the node writes, without archive/, which is never
-/// rewritten, and without the copies and temporary files of what the node writes.
+/// rewritten, without context/, which says what agents are given to read, and without the copies
+/// and temporary files of what the node writes.
 std::optional<std::string> why_home_forbids(std::string_view relative, file_use use);
 
 } // namespace boyd

@@ -197,6 +197,9 @@ class attempt_core {
   /// What an agent's own command line told so far; null for all else.
   const cli_report* events() const noexcept { return events_ ? &events_->report() : nullptr; }
 
+  /// What the program asked to be remembered, once it has ended.
+  const line_watch& said() const noexcept { return out_lines_; }
+
  private:
   enum class phase : std::uint8_t { fresh, running, ending, checking, finished };
 

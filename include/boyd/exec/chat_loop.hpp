@@ -55,6 +55,9 @@ struct conversation {
   std::function<judgement(const model::tool_call&)> judge;
   /// For the waits between repetitions: uniform in [0, 1).
   std::function<double()> unit;
+  /// What the model is told of its final answer, so that it may give a better one; empty: nothing.
+  /// Asked once; may be null. The first answer stands where no other comes.
+  std::function<std::string(const std::string& answer)> correct;
   std::string context_level = "full"; ///< for the record: full, focused or minimal
   /// Whether a call that is refused its place is tried again later where no other target takes it.
   bool waits_for_provider = true;
@@ -210,7 +213,7 @@ struct chat_outcome {
 /// them; a refused place leads there at once. Targets without tools are left out where there are
 /// any. An empty answer is asked for once more. Tool calls of one answer run one after another, in
 /// order; a denied one is answered with the reason, and the model goes on. An answer against the
-/// schema is returned once with the finding.
+/// schema is returned once with the finding; one that follows it, once with its correction.
 class chat_loop final : public dialogue {
  public:
   explicit chat_loop(conversation c);

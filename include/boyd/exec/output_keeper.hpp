@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace boyd::exec {
 
@@ -48,6 +49,10 @@ class line_watch {
   static constexpr std::size_t line_bytes = 64u << 10;
   /// A line with this prefix declares the run's summary; the last one wins.
   static constexpr std::string_view summary_prefix = "BOYD_SUMMARY:";
+  /// A line with this prefix is to be remembered: `BOYD_REMEMBER: [Section] text`.
+  static constexpr std::string_view remember_prefix = "BOYD_REMEMBER:";
+  /// So many of them are taken.
+  static constexpr std::size_t most_remembered = 32;
 
   void append(std::string_view bytes);
   /// Ends the last line. Call once, before reading.
@@ -58,6 +63,10 @@ class line_watch {
   /// The last line that is more than a fence or other marks, trimmed.
   const std::string& last_words() const noexcept { return last_words_; }
   const std::string& declared() const noexcept { return declared_; } ///< text after the prefix
+  /// The texts after remember_prefix, in their order.
+  const std::vector<std::string>& remembered() const noexcept { return remembered_; }
+  /// Lines with it that were too many, or too long.
+  std::size_t not_remembered() const noexcept { return not_remembered_; }
 
  private:
   void take_line();
@@ -67,6 +76,8 @@ class line_watch {
   std::string last_;
   std::string last_words_;
   std::string declared_;
+  std::vector<std::string> remembered_;
+  std::size_t not_remembered_ = 0;
 };
 
 } // namespace boyd::exec

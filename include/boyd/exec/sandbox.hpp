@@ -31,7 +31,8 @@ std::vector<std::string> hidden_from_agents(const config::configuration& c,
                                             const std::string& home);
 
 /// The repositories of the kernels' homes (the node writes into them, and who changes them could
-/// lead its writes to another place), and the kernels' `protected_files`.
+/// lead its writes to another place), what they are given to read (context/), and the kernels'
+/// `protected_files`.
 std::vector<std::string> read_only_for_agents(const config::configuration& c,
                                               const std::string& home);
 

@@ -43,6 +43,8 @@ inline constexpr file_points graph_recorder_files{.read = point("graph_recorder.
                                                   .sync_directory =
                                                       point("graph_recorder.sync_directory")};
 
+inline constexpr file_points knowledge_files{.read = point("knowledge.read")};
+
 inline constexpr file_points spool_files{.read = point("spool.read"),
                                          .open = point("spool.open"),
                                          .bytes = point("spool.bytes"),

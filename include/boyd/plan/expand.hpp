@@ -19,6 +19,8 @@ struct placeholder_values {
   std::string memory;         ///< {MEMORY}: MEMORY.md
   std::string skills;         ///< {SKILLS}
   std::string senses;         ///< {SENSES}: output of the senses
+  /// {CONTEXT}: left empty, as an attempt fills it in (exec/context_level.hpp).
+  std::string context{};
 };
 
 /// Where a placeholder's value stands in the expanded text.
@@ -33,7 +35,7 @@ struct section {
 /// Replaces the placeholders of `text` in one pass: what arrives through one is never looked at
 /// again. Unknown {WORDS} and lone braces stay as they are; there is no escape. Error
 /// `limit_exceeded` when the outcome would be longer than `max_bytes`. `sections`, when asked for,
-/// gets the places of what was filled in, in order, but for empty values.
+/// gets the places of what was filled in, in order, but for empty values other than {CONTEXT}.
 result<std::string> expand(std::string_view text, const placeholder_values& values,
                            std::size_t max_bytes = limits::prompt_bytes,
                            std::vector<section>* sections = nullptr);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/config/configuration.hpp"
+#include "boyd/context/wanted.hpp"
 #include "boyd/core/cycle.hpp"
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/time.hpp"
@@ -24,7 +25,8 @@ struct plan_input {
   std::string cycle_id;
   utc_time now{};
   placeholder_values values;
-  std::vector<dispatch> latest; ///< store::latest_per_agent
+  std::vector<context::wanted> buffer; ///< references of the kernel's buffer
+  std::vector<dispatch> latest;        ///< store::latest_per_agent
   std::vector<pause_record> pauses;
   std::optional<quiet_now> quiet;
   std::map<std::string, utc_time> last_dispatched_at;

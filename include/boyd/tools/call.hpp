@@ -20,6 +20,9 @@ inline constexpr std::uint64_t most_lines = 100'000;
 inline constexpr std::uint64_t most_command_seconds = 3600;
 inline constexpr std::size_t query_bytes = 1000;
 inline constexpr std::size_t pattern_bytes = 200;
+inline constexpr std::size_t section_bytes = 500;
+inline constexpr std::size_t entry_bytes = 16u << 10;
+inline constexpr std::uint64_t most_recall_tokens = 16'000;
 inline constexpr std::size_t command_arguments = 1000;
 /// Of a shell's line, or of all arguments together: less than one argument may have (128 KiB).
 inline constexpr std::size_t command_bytes = 100u << 10;
@@ -69,11 +72,27 @@ struct run_command_call {
   bool operator==(const run_command_call&) const = default;
 };
 
+/// An entry of the kernel's memory.
+struct remember_call {
+  std::string section;
+  std::string text;
+
+  bool operator==(const remember_call&) const = default;
+};
+
+/// A question to the kernel's memory.
+struct recall_call {
+  std::string query;
+  std::uint64_t budget_tokens = 1000;
+
+  bool operator==(const recall_call&) const = default;
+};
+
 /// A call that touches files alone; `perform` does it.
 using file_call = std::variant<read_file_call, write_file_call, list_dir_call, search_text_call>;
 
 /// A call of a built-in tool, read and checked.
-using tool_call = std::variant<file_call, run_command_call>;
+using tool_call = std::variant<file_call, run_command_call, remember_call, recall_call>;
 
 /// Whether an answer is a call of a tool that was written as text: a model's own mark of one, or
 /// one JSON object with a name and arguments. Any bytes.

@@ -12,6 +12,8 @@ inline constexpr std::string_view write_file_name = "write_file";
 inline constexpr std::string_view list_dir_name = "list_dir";
 inline constexpr std::string_view search_text_name = "search_text";
 inline constexpr std::string_view run_command_name = "run_command";
+inline constexpr std::string_view remember_name = "remember";
+inline constexpr std::string_view recall_name = "recall";
 
 /// A tool as a model is told of it.
 struct definition {

@@ -1,4 +1,5 @@
 #include "boyd/exec/sandbox.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "boyd/faults/points.hpp"
 #include "harness.hpp"
 #include "src/adapters/posix/sandbox_child.hpp"
@@ -96,7 +97,7 @@ struct fixture {
     exec::sandbox_places places{{workspace}, {}, {home, key}, {workspace + "/.git"}};
     const auto confined = exec::confine(spec, settings, adapters::probe_sandbox(), places, who);
     REQUIRE(confined.has_value());
-    report = confined->json();
+    report = queue::to_json(*confined);
     recorder seen;
     REQUIRE(runner->start(spec, seen.events()).has_value());
     REQUIRE(seen.wait());

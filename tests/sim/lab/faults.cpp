@@ -1,13 +1,16 @@
 #include "messages/node.hpp"
 #include "tests/sim/lab/world.hpp"
 
+#include <caf/event_based_actor.hpp>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace boyd::sim {
@@ -98,6 +101,7 @@ void world::strike(fault f) {
   ++troubles_;
   troubled_until_ = std::max(troubled_until_, elapsed() + recovery());
   await(f, m);
+  remember(m);
   switch (f) {
   case fault::power_cut:
   case fault::node_kill:
@@ -357,7 +361,7 @@ void world::stop_in_order(machine& m) {
 
 /// One of the tree's parts, agents' dispatchers more often than the others: they hold runs.
 void world::restart_part(machine& m) {
-  constexpr std::array<std::string_view, 17> parts{"store",
+  constexpr std::array<std::string_view, 18> parts{"store",
                                                    "permits",
                                                    "governor",
                                                    "workspace",
@@ -368,6 +372,7 @@ void world::restart_part(machine& m) {
                                                    "dispatchers",
                                                    "librarian",
                                                    "graph_recorder",
+                                                   "knowledge",
                                                    "planner",
                                                    "retention",
                                                    "gateway",
@@ -462,6 +467,29 @@ void world::trigger(machine& m) {
   order.method = "POST";
   order.path = "/api/v1/cycles";
   caf::anon_send(m.root(), std::move(order));
+}
+
+/// Somebody tells the node something; its answer is an acknowledgement.
+void world::remember(machine& m) {
+  if (!m.runs())
+    return;
+  const auto text = "remembered " + std::to_string(++remembered_) + ".";
+  api_request order;
+  order.method = "POST";
+  order.path = "/api/v1/memory/append";
+  order.body = R"({"section":"Important Facts","text":")" + text + "\"}";
+  const auto person = [this, &m, text, order](caf::event_based_actor* self) {
+    self->request(m.root(), std::chrono::minutes{1}, order)
+        .then(
+            [this, &m, text](const result<api_response>& r) {
+              if (r && r->status == 200)
+                inspector_->remembered(m, text);
+            },
+            [](caf::error&) {
+              // nop: nobody has acknowledged it
+            });
+  };
+  m.system().own(m.system().system().spawn(person));
 }
 
 void world::take_away(store_faults& from, milliseconds length) {

@@ -158,6 +158,7 @@ void inspector::crashed(machine& m, bool power) {
   if (file.inode < known_of(m).state_acked)
     violated("an acknowledged STATE.md is gone after a crash");
   check_graph(m, true);
+  check_memory(m);
   check_new_commits(m);
   check_rows();
 }
@@ -203,6 +204,7 @@ void inspector::settled() {
       known_of(*m).graph.look_at_end(*file.content, file.inode);
     check_new_commits(*m);
     check_state(*m, "at the end");
+    check_memory(*m);
     if (m->up())
       check_permits(*m, true);
     if (expected_.one_machine)
@@ -347,6 +349,34 @@ void inspector::check_graph(machine& m, bool whole) {
   const auto file = m.disk().look(machine::graph_path);
   if (file.content != nullptr)
     known_of(m).graph.look(*file.content, file.inode, whole);
+}
+
+void inspector::remembered(machine& m, const std::string& text) {
+  // What is written while the disk fails need not last.
+  if (!known_of(m).disk_failed)
+    known_of(m).entries.push_back(text);
+}
+
+std::size_t inspector::entries() const {
+  std::size_t n = 0;
+  for (const auto& [m, of_machine] : known_)
+    n += of_machine.entries.size();
+  return n;
+}
+
+/// MEMORY.md, and what has left it.
+void inspector::check_memory(machine& m) {
+  if (known_of(m).entries.empty())
+    return;
+  const std::string kernel = machine::kernel_home;
+  std::string all;
+  for (const auto& [path, content] : m.disk().snapshot())
+    if (path == kernel + "/MEMORY.md" || path.starts_with(kernel + "/archive/") ||
+        path.starts_with(kernel + "/research/"))
+      all += content;
+  for (const auto& text : known_of(m).entries)
+    if (all.find(text) == std::string::npos)
+      violated("an acknowledged entry of the memory is gone: " + text);
 }
 
 /// Nothing runs: no permit may be out.

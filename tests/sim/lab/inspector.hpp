@@ -39,6 +39,10 @@ class inspector {
   void starting(machine& m, const process_spec& spec, const sim_program& program);
   /// Its disk has begun to fail: what is written meanwhile need not last.
   void disk_struck(machine& m) { known_of(m).disk_failed = true; }
+  /// Its node has acknowledged an entry of the memory.
+  void remembered(machine& m, const std::string& text);
+  /// Such entries, of all machines.
+  std::size_t entries() const;
   /// Its repository has a new commit.
   void committed(machine& m);
   /// A message has been handled that changed a file or made a commit: judges what is new.
@@ -70,7 +74,8 @@ class inspector {
     std::size_t commits_seen = 0;
     std::map<std::string, commits_of_cycle> cycles;
     graph_watch graph;
-    milliseconds asked_at{0}; ///< for its permits
+    std::vector<std::string> entries; ///< of the memory, acknowledged
+    milliseconds asked_at{0};         ///< for its permits
   };
 
   /// A program of an attempt, or a check of one, while it lives.
@@ -98,6 +103,7 @@ class inspector {
   void check_plans();
   void check_latest(machine& m);
   void check_graph(machine& m, bool whole);
+  void check_memory(machine& m);
   void check_permits(machine& m, bool must_answer);
 
   sim_database& database_;

@@ -93,6 +93,8 @@ class world {
   void check_settled();
 
   const std::vector<std::string>& violations() const { return inspector_->violations(); }
+  /// Entries of the memory that the nodes have acknowledged.
+  std::size_t remembered() const { return inspector_->entries(); }
   /// Grows with every choice, transaction and step of time, and `note_remains`: equal for equal
   /// seeds.
   std::uint64_t trace() const { return trace_; }
@@ -177,6 +179,7 @@ class world {
   void disarm_point();
   void break_connections(machine& m, double before, double in_commit, milliseconds length);
   void trigger(machine& m);
+  void remember(machine& m);
   void take_away(store_faults& from, milliseconds length);
   sim_program draw_odd_run(fault f);
   void reload();
@@ -207,6 +210,7 @@ class world {
   std::shared_ptr<test::virtual_clock> clock_;
   std::shared_ptr<sim_database> database_;
   std::vector<std::unique_ptr<machine>> machines_;
+  std::uint64_t remembered_ = 0; ///< entries that somebody told of
   std::unique_ptr<inspector> inspector_;
   models models_;
   std::unique_ptr<chat_watch> chats_; ///< where an agent is a chat

@@ -405,6 +405,13 @@ result<void> sim_disk::unlink(const std::string& path) {
   if (auto failed = impl_->begin(disk_op::unlink, path)) {
     return fail(std::move(*failed));
   }
+  if (impl_->directories.contains(path)) {
+    if (!list(path).value_or(std::vector<std::string>{}).empty()) {
+      return fail(errc::io_error, "the directory is not empty", path);
+    }
+    impl_->directories.erase(path);
+    return {};
+  }
   if (!impl_->find(path)) {
     return not_found(path);
   }

@@ -263,4 +263,35 @@ TEST_CASE("case W11: a key is the first line of its file") {
   CHECK(key_in("").empty());
 }
 
+TEST_CASE("chat: what is to be mended in an answer is told once") {
+  auto talk = talk_of();
+  int asked = 0;
+  talk.correct = [&](const std::string& answer) {
+    ++asked;
+    return answer == "first" ? std::string("mend it") : std::string();
+  };
+  conductor c(std::move(talk));
+  c.start();
+  c.to_call(c.end_with(says("first")));
+  CHECK(c.request["messages"].back()["content"] == "mend it");
+  c.end_with(says("second"));
+  CHECK(c.loop.outcome().execution == execution_verdict::succeeded);
+  CHECK(c.loop.outcome().text == "second");
+  CHECK(asked == 1);
+}
+
+TEST_CASE("chat: a sound answer stands where no corrected one comes") {
+  auto talk = talk_of();
+  talk.correct = [](const std::string&) { return std::string("mend it"); };
+  conductor c(std::move(talk));
+  c.start();
+  c.to_call(c.end_with(says("first")));
+  const auto end = c.end_with(400, R"({"error":{"message":"no"}})");
+  CHECK(find<effect::talk_over>(end) != nullptr);
+  CHECK(c.loop.outcome().execution == execution_verdict::succeeded);
+  CHECK(c.loop.outcome().failure == failure_class::none);
+  CHECK(c.loop.outcome().text == "first");
+  CHECK(c.record.back()["event"] == "kept");
+}
+
 } // namespace boyd::chat_trouble_test

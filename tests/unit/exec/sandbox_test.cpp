@@ -203,7 +203,8 @@ TEST_CASE("case R4: who cannot keep a repository from being written says so") {
   config::configuration c;
   c.kernels.emplace_back().kernel_id = "k";
   f.places.read_only = read_only_for_agents(c, "/boyd");
-  REQUIRE(f.places.read_only == std::vector<std::string>{"/boyd/kernel/k/.git"});
+  REQUIRE(f.places.read_only ==
+          std::vector<std::string>{"/boyd/kernel/k/.git", "/boyd/kernel/k/context"});
   auto can = new_kernel;
   CHECK_THAT(queue::to_json(*f.confine(can)), Contains("/boyd/kernel/k/.git can be written"));
   can.own_mounts = true;

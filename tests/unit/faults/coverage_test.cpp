@@ -58,12 +58,13 @@ bool is_in_catalogue(std::string_view points) {
                              [&](std::string_view name) { return name.starts_with(points); });
 }
 
-const coverage ports{{"clock", "- clock"},         {"random", "- entropy"},
-                     {"files", "state_writer.*"},  {"repositories", "repository.*"},
-                     {"processes", "processes.*"}, {"zones", "- time zones"},
-                     {"make_store", "store.*"},    {"listen", "store.wakeup"},
-                     {"http", "models.call"},      {"workspaces", "file_tools.*"},
-                     {"trees", "worktrees.*"}};
+const coverage ports{
+    {"clock", "- clock"},           {"random", "- entropy"},
+    {"files", "state_writer.*"},    {"repositories", "repository.*"},
+    {"processes", "processes.*"},   {"zones", "- time zones"},
+    {"make_store", "store.*"},      {"make_knowledge_index", "- index of knowledge"},
+    {"listen", "store.wakeup"},     {"http", "models.call"},
+    {"workspaces", "file_tools.*"}, {"trees", "worktrees.*"}};
 
 /// Of each message that nobody answers (`reacts_to`).
 const coverage notices{

@@ -155,6 +155,7 @@ driven calls_of(const std::shared_ptr<repository_provider>& p,
   return {
       {"repository_provider::init", [p] { (void)p->init("/r", {}); }},
       {"repository_provider::open", [p] { (void)p->open("/r", {}); }},
+      {"repository_provider::project_of", [p] { (void)p->project_of("/r"); }},
       {"repository::changes", [r] { (void)r->changes(); }},
       {"repository::commit", [r] { (void)r->commit({}, "", {}); }},
       {"repository::commit_at", [r] { (void)r->commit_at({}); }},

@@ -40,7 +40,7 @@ TEST_CASE("the built-in tools, in their fixed order, and no goal tool", "[tools]
     names.push_back(d.name);
   // Another order would cost every agent its prompt cache.
   CHECK(names == std::vector<std::string>{"read_file", "write_file", "list_dir", "search_text",
-                                          "run_command"});
+                                          "run_command", "remember", "recall"});
   CHECK(find_built_in("kernel_goal") == nullptr);
   for (const auto& d : built_in()) {
     CHECK(d.name != "kernel_goal");
@@ -59,7 +59,7 @@ TEST_CASE("an agent is offered the tools that its patterns name, in the same ord
   REQUIRE(some.size() == 2);
   CHECK(some[0].name == "read_file");
   const auto json = nlohmann::json::parse(to_tools_json(offered({"*"})));
-  REQUIRE(json.size() == 5);
+  REQUIRE(json.size() == 7);
   CHECK(json[1]["type"] == "function");
   CHECK(json[1]["function"]["name"] == "write_file");
   CHECK(json[1]["function"]["parameters"]["required"] ==

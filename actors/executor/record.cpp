@@ -1,0 +1,332 @@
+#include "actors/context/core.hpp"
+#include "actors/executor/parts.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
+#include "boyd/context/reading.hpp"
+#include "boyd/core/sha256.hpp"
+#include "boyd/memory/tokens.hpp"
+#include "boyd/ports/clock.hpp"
+
+#include <caf/send.hpp>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+/// What a run with context read, did and cited: executions/<dispatch_id>/record.json.
+namespace boyd::executing {
+
+using nlohmann::json;
+
+namespace {
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string text_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+json part_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it == object.end() ? json(nullptr) : *it;
+}
+
+std::string_view kind_of(const config::executor& run) {
+  return std::holds_alternative<config::chat_executor>(run) ? "model_call" : config::name_of(run);
+}
+
+bool is_enforced(const config::agent& agent) {
+  using contract = config::citation_contract;
+  const bool is_model = std::holds_alternative<config::chat_executor>(agent.run) ||
+                        std::holds_alternative<config::agent_cli_executor>(agent.run);
+  return agent.reads.contract == contract::enforce ||
+         (agent.reads.contract == contract::by_executor && is_model);
+}
+
+json outcome_json(const run_outcome& o) {
+  return {{"execution", name_of(o.execution)},
+          {"claim", name_of(o.claim)},
+          {"verification", name_of(o.verification)},
+          {"failure", name_of(o.failure)},
+          {"exit_code", o.exit_code},
+          {"summary", o.summary},
+          {"error", o.error}};
+}
+
+/// The calls of tools that an answer of a model holds, by their ids: "tool arguments".
+std::map<std::string, std::string> calls_in(const json& message) {
+  std::map<std::string, std::string> calls;
+  const auto list = part_of(message, "tool_calls");
+  for (const auto& c : list) {
+    const auto function = c.is_object() ? part_of(c, "function") : json();
+    if (function.is_object())
+      calls[text_of(c, "id")] = text_of(function, "name") + " " + text_of(function, "arguments");
+  }
+  return calls;
+}
+
+/// What a call of a tool names: its path, and the words of its command.
+std::vector<std::string> names_in(const std::string& call) {
+  std::vector<std::string> names;
+  const auto blank = call.find(' ');
+  const auto arguments =
+      blank == std::string::npos ? json() : json::parse(call.substr(blank + 1), nullptr, false);
+  if (!arguments.is_object())
+    return names;
+  names.push_back(text_of(arguments, "path"));
+  for (const auto& word : part_of(arguments, "argv"))
+    if (word.is_string())
+      names.push_back(word.get<std::string>());
+  return names;
+}
+
+/// As items are named: relative to where the run reads.
+std::string below(const std::string& root, std::string path) {
+  return path.starts_with(root + "/") ? path.substr(root.size() + 1) : path;
+}
+
+recorded_turn& turn_of(executor_state& s, const json& event) {
+  const auto it = event.find("turn");
+  const auto number = it != event.end() && it->is_number_integer() ? it->get<int>() : 1;
+  const auto known = std::ranges::find(s.record->turns, number, &recorded_turn::number);
+  if (known != s.record->turns.end())
+    return *known;
+  auto& turn = s.record->turns.emplace_back();
+  turn.number = number;
+  return turn;
+}
+
+void note_answer(executor_state& s, const json& event) {
+  auto& turn = turn_of(s, event);
+  turn.action = {{"kind", "model_call"},
+                 {"provider", part_of(event, "provider")},
+                 {"model", part_of(event, "model")},
+                 {"completion", part_of(event, "completion")},
+                 {"tools", json::array()}};
+  turn.result = {{"stop", part_of(event, "stop")},
+                 {"usage", part_of(event, "usage")},
+                 {"cost_microusd", part_of(event, "cost_microusd")},
+                 {"tools", json::array()}};
+  turn.governance = json::array();
+  const auto message = part_of(event, "message");
+  s.record->calls = calls_in(message);
+  s.record->said = message.is_object() ? text_of(message, "content") : std::string();
+  s.record->has_news = true;
+}
+
+void note_action(executor_state& s, const json& event) {
+  auto& turn = turn_of(s, event);
+  const auto call = config::redact_text(s.record->calls[text_of(event, "id")], s.secrets);
+  const auto step = part_of(event, "step");
+  s.record->steps[dump(step)] = call;
+  // What was denied has not been done.
+  if (text_of(event, "decision") == "allow")
+    for (auto& name : names_in(call))
+      if (!name.empty())
+        s.record->paths.push_back(below(workspace_of(s.order), std::move(name)));
+  turn.action["tools"].push_back({{"step", step}, {"call", call}});
+  turn.governance.push_back({{"step", step},
+                             {"tool", part_of(event, "tool")},
+                             {"decision", part_of(event, "decision")},
+                             {"reason", part_of(event, "reason")}});
+}
+
+/// What a tool said is an item of the turns behind it.
+void note_result(self_pointer self, const json& event) {
+  auto& s = self->state;
+  auto& turn = turn_of(s, event);
+  const auto text = config::redact_text(text_of(event, "result"), s.secrets);
+  const auto step = part_of(event, "step");
+  const auto hash = sha256_hex(text);
+  turn.result["tools"].push_back({{"step", step}, {"ok", part_of(event, "ok")}, {"hash", hash}});
+  const auto& row = s.order.work->row;
+  s.record->present =
+      context::with_result(s.record->present, context::scope_of_kernel(row.kernel_id),
+                           s.record->steps[dump(step)], hash, memory::estimate_tokens(text));
+  s.record->contents.push_back(text);
+  s.record->has_news = true;
+}
+
+std::vector<record::turn> model_turns(const executor_state& s) {
+  std::vector<record::turn> turns;
+  for (const auto& t : s.record->turns)
+    turns.push_back({t.number, t.snapshot, {}, dump(t.action), dump(t.governance), dump(t.result)});
+  return turns;
+}
+
+std::vector<record::turn> turns_of(const executor_state& s, const run_outcome& outcome) {
+  auto turns = model_turns(s);
+  if (!turns.empty())
+    return turns;
+  record::turn only;
+  only.action = dump({{"kind", kind_of(s.order.agent->run)}});
+  only.result = dump({{"execution", name_of(outcome.execution)},
+                      {"exit_code", outcome.exit_code},
+                      {"output_sha256", sha256_hex(outcome.output)},
+                      {"output_cut", outcome.output_cut}});
+  return {std::move(only)};
+}
+
+/// What the answer could cite, results of tools by their ids and names.
+std::vector<context::citable> citables_now(const executor_state& s) {
+  auto items = record::citables_of(s.items, s.block);
+  for (const auto& i : s.record->present.items)
+    if (i.from == context::origin::tool)
+      items.push_back({{}, i.id, i.path, {}});
+  return items;
+}
+
+/// All that the prompt shows beside the contents of its items: words that stand there, too, are no
+/// sign that an item was used.
+std::string prompt_without_items(const executor_state& s) {
+  const auto& row = s.order.work->row;
+  auto frame = s.block.text;
+  for (const auto& c : record::citables_of(s.items, s.block))
+    if (const auto at = frame.find(c.content); at != frame.npos)
+      frame.erase(at, c.content.size());
+  return s.record->system + "\n" +
+         exec::make_attempt_prompt(row.prompt, row.metadata_json,
+                                   exec::level_for(row.attempts_json)) +
+         "\n" + frame;
+}
+
+/// What the model, or the program, said: of an answer by a schema also what stood beside it.
+std::string answer_of(const executor_state& s, const run_outcome& outcome) {
+  return s.record->said.empty() ? outcome.output : s.record->said + "\n" + outcome.output;
+}
+
+bool names(const std::vector<record::named_item>& items, const std::string& id) {
+  return std::ranges::find(items, id, &record::named_item::id) != items.end();
+}
+
+/// What the prompt showed, and what became of it.
+reading_report reading_of(const executor_state& s, const record::citations& cited) {
+  reading_report report;
+  report.accuracy = cited.accuracy;
+  report.weak = cited.weak;
+  report.enforced = is_enforced(*s.order.agent);
+  for (const auto& p : s.block.placed) {
+    if (p.key.empty())
+      continue;
+    const auto& i = s.items[p.offered];
+    read_item read{i.id,
+                   i.path,
+                   std::string(context::name_of(i.type)),
+                   std::string(context::name_of(i.from)),
+                   std::string(context::name_of(p.as)),
+                   std::string(context::name_of(p.where)),
+                   i.content_hash,
+                   p.tokens};
+    read.cited = names(cited.valid, i.id);
+    read.used = names(cited.used, i.id);
+    read.frozen = i.frozen;
+    if (i.from == context::origin::memory)
+      report.question = config::redact_text(s.question, s.secrets);
+    report.items.push_back(std::move(read));
+  }
+  return report;
+}
+
+} // namespace
+
+void begin_recording(self_pointer self, std::function<void()> then) {
+  auto& s = self->state;
+  const auto& row = s.order.work->row;
+  s.record.emplace();
+  s.record->present = context::snapshot_of(s.items, s.block);
+  begin_record what{row.dispatch_id, row.kernel_id, row.cycle_id, row.agent_id, {}, {}};
+  what.begun.fence = row.fence;
+  what.begun.number = row.attempt;
+  what.begun.level = exec::name_of(exec::level_for(row.attempts_json));
+  what.begun.started_at = s.order.context->ports.clock->now();
+  record::turn first;
+  first.snapshot = s.record->present;
+  what.begun.turns.push_back(std::move(first));
+  for (const auto& i : s.items)
+    if (i.failure.empty())
+      what.contents.push_back(i.content);
+  for (const auto& p : s.block.placed)
+    if (!p.summary.empty())
+      what.contents.push_back(p.summary);
+  ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
+                       [self, then = std::move(then)](const result<workspace_reply>& r) {
+                         if (r || self->state.cancelled_early)
+                           return then();
+                         self->state.record.reset();
+                         finish_unstarted(self, r.error(), failure_class::transient);
+                       });
+}
+
+void keep_turns(self_pointer self) {
+  auto& s = self->state;
+  if (!s.record || !std::exchange(s.record->has_news, false))
+    return;
+  const auto& row = s.order.work->row;
+  update_record what{row.dispatch_id, row.fence, model_turns(s),
+                     std::exchange(s.record->contents, {})};
+  ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
+                       [self](const result<workspace_reply>& r) {
+                         if (!r)
+                           spdlog::warn("dispatch {}: its turns so far are not on record: {}",
+                                        self->state.order.work->row.dispatch_id,
+                                        to_string(r.error()));
+                       });
+}
+
+std::string correction_for(self_pointer self, const std::string& answer) {
+  const auto& s = self->state;
+  if (!s.record || !is_enforced(*s.order.agent))
+    return {};
+  const auto items = citables_now(s);
+  const auto used = context::find_used(answer, prompt_without_items(s), items, s.record->paths);
+  return context::correction_of(
+      context::judge_citations(context::find_citations(answer, items), used), items);
+}
+
+void note_for_record(self_pointer self, const std::string& line) {
+  auto& s = self->state;
+  if (!s.record)
+    return;
+  const auto event = json::parse(config::redact_text(line, s.secrets), nullptr, false);
+  if (!event.is_object())
+    return;
+  const auto kind = text_of(event, "event");
+  if (kind == "turn") {
+    note_answer(s, event);
+    turn_of(s, event).snapshot = s.record->present;
+  } else if (kind == "action") {
+    note_action(s, event);
+  } else if (kind == "result") {
+    note_result(self, event);
+  }
+}
+
+void end_recording(self_pointer self, run_outcome& outcome, std::function<void()> then) {
+  auto& s = self->state;
+  if (!s.record)
+    return then();
+  const auto& row = s.order.work->row;
+  end_record what{row.dispatch_id, row.kernel_id, row.agent_id, {}, std::move(s.record->contents)};
+  what.end.fence = row.fence;
+  what.end.at = s.order.context->ports.clock->now();
+  what.end.outcome = dump(outcome_json(outcome));
+  what.end.turns = turns_of(s, outcome);
+  what.end.cited = record::judge(answer_of(s, outcome), prompt_without_items(s), citables_now(s),
+                                 s.record->paths, is_enforced(*s.order.agent));
+  outcome.usage.reading = reading_of(s, what.end.cited);
+  ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
+                       [self, then = std::move(then)](const result<workspace_reply>& r) {
+                         // Its beginning is there, and the row has the outcome.
+                         if (!r)
+                           spdlog::warn("dispatch {}: the end is not in its record: {}",
+                                        self->state.order.work->row.dispatch_id,
+                                        to_string(r.error()));
+                         then();
+                       });
+}
+
+} // namespace boyd::executing

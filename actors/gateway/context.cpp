@@ -1,0 +1,326 @@
+#include "actors/gateway/context.hpp"
+
+#include "actors/context/core.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/context/reading.hpp"
+#include "boyd/ports/clock.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+/// Text that is looked through for references; references that are read at once.
+constexpr std::size_t text_bytes = std::size_t{256} << 10;
+constexpr std::size_t most_references = 200;
+
+/// The directory that all agents of a kernel work in; empty: there is none.
+std::string common_root(const config::kernel& kernel, const std::string& kernel_home) {
+  std::set<std::string> roots;
+  for (const auto& a : kernel.agents)
+    roots.insert(reading_root(a, kernel_home));
+  return roots.size() == 1 ? *roots.begin() : std::string();
+}
+
+std::string text_in_body(const json& body, const char* key) {
+  const auto it = body.find(key);
+  return it != body.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+/// A list of texts; nothing when it is something else, which is answered.
+std::optional<std::vector<std::string>> texts_in(const exchange_ptr& x, const json& body,
+                                                 const char* key) {
+  std::vector<std::string> all;
+  const auto it = body.find(key);
+  if (it == body.end() || it->is_null())
+    return all;
+  const bool is_list =
+      it->is_array() && std::ranges::all_of(*it, [](const json& one) { return one.is_string(); });
+  if (!is_list || it->size() > most_references) {
+    x->fail_with(
+        {errc::invalid_argument,
+         std::string(key) + " is no list of at most " + std::to_string(most_references) + " texts",
+         "body",
+         {}});
+    return std::nullopt;
+  }
+  for (const auto& one : *it)
+    all.push_back(one.get<std::string>());
+  return all;
+}
+
+/// Members that nobody would read are a slip. False: it is answered.
+bool has_only(const exchange_ptr& x, const json& body, const std::set<std::string>& known) {
+  for (const auto& [key, value] : body.items())
+    if (!known.contains(key)) {
+      std::string all;
+      for (const auto& k : known)
+        all += (all.empty() ? "it takes: " : ", ") + k;
+      x->fail_with({errc::invalid_argument, "no such member: " + key, "body", all});
+      return false;
+    }
+  return true;
+}
+
+std::string_view kind_name(context::reference_kind kind) {
+  switch (kind) {
+  case context::reference_kind::directory:
+    return "directory";
+  case context::reference_kind::command:
+    return "command";
+  case context::reference_kind::file:
+    break;
+  }
+  return "file";
+}
+
+json entries_json(const context::buffer& b) {
+  json items = json::array();
+  for (const auto& e : b.entries)
+    items.push_back({{"reference", context::to_text(e.what)},
+                     {"kind", kind_name(e.what.kind)},
+                     {"added_at", to_json(std::optional(e.added))}});
+  return items;
+}
+
+/// The kernel's buffer; an error is answered.
+void read_buffer_of(const exchange_ptr& x, const std::string& kernel_id,
+                    const std::function<void(context::buffer)>& then) {
+  state_request request;
+  request.what = read_kernel_files{kernel_id, {context::buffer_file}};
+  ask<state_reply>(x->self, x->self->state.parts.state_writer, std::move(request),
+                   [x, then](result<state_reply> r) {
+                     if (r && r->unreadable.contains(context::buffer_file))
+                       r = fail(r->unreadable.at(context::buffer_file));
+                     if (!r)
+                       return x->fail_with(r.error());
+                     auto kept = context::read_buffer(r->files[context::buffer_file]);
+                     if (!kept)
+                       return x->fail_with(kept.error());
+                     then(std::move(*kept));
+                   });
+}
+
+json fate_json(const context::candidate_fate& f, const std::string& text) {
+  const bool is_text = f.found.verdict == context::reference_verdict::text;
+  json one{{"text", text.substr(f.found.offset, f.found.length)},
+           {"offset", f.found.offset},
+           {"counts", f.counts},
+           {"reason", f.why}};
+  one["reference"] = is_text ? json(nullptr) : json(context::to_text(f.found.what));
+  one["kind"] = is_text ? json(nullptr) : json(kind_name(f.found.what.kind));
+  return one;
+}
+
+json content_json(const context::offered_item& i) {
+  return {{"id", i.id},
+          {"path", i.path},
+          {"type", context::name_of(i.type)},
+          {"origin", context::name_of(i.from)},
+          {"sha256", i.content_hash},
+          {"content", i.content},
+          {"reason", i.failure}};
+}
+
+void reply_content(const exchange_ptr& x, const reader_identity& who,
+                   const result<context_items>& r) {
+  if (!r)
+    return x->fail_with(r.error());
+  json items = json::array();
+  for (const auto& i : r->items)
+    items.push_back(content_json(i));
+  x->reply(
+      "context_content",
+      {{"kernel_id", who.kernel->kernel_id}, {"workspace", who.root}, {"items", std::move(items)}});
+}
+
+/// Kernel and agent that a body names; an error is answered.
+std::optional<reader_identity> reader_in(const exchange_ptr& x, const json& body) {
+  const auto* kernel = x->kernel(text_in_body(body, "kernel"));
+  return kernel == nullptr ? std::nullopt : reader_of(x, *kernel, text_in_body(body, "agent"));
+}
+
+} // namespace
+
+std::optional<reader_identity> reader_of(const exchange_ptr& x, const config::kernel& kernel,
+                                         const std::string& agent_id) {
+  const auto home = x->self->state.parts.context->kernel_home(kernel.kernel_id);
+  if (agent_id.empty()) {
+    auto root = common_root(kernel, home);
+    auto nobody = std::make_shared<config::agent>();
+    nobody->agent_id = "boyd";
+    nobody->sandbox = x->configuration->node_settings.sandbox;
+    return reader_identity{&kernel, std::move(nobody), root.empty() ? home : std::move(root)};
+  }
+  const auto* agent = config::find_agent(kernel, agent_id);
+  if (agent == nullptr) {
+    x->fail_with({errc::not_found, "no such agent: " + agent_id, kernel.kernel_id,
+                  "list them with: boyd agents"});
+    return std::nullopt;
+  }
+  return reader_identity{&kernel, {x->configuration, agent}, reading_root(*agent, home)};
+}
+
+void read_items_for(const exchange_ptr& x, const reader_identity& who,
+                    std::vector<context::wanted> references, memory_wish wish,
+                    std::function<void(result<context_items>)> done) {
+  if (references.empty() && wish.most == 0)
+    return done(context_items{});
+  auto& parts = x->self->state.parts;
+  reading_task task;
+  task.context = parts.context;
+  task.configuration = x->configuration;
+  task.agent = who.agent;
+  task.who.home = parts.context->home;
+  task.who.kernel_home = parts.context->kernel_home(who.kernel->kernel_id);
+  task.who.kernel_id = who.kernel->kernel_id;
+  task.who.cycle_id = "dry-run";
+  task.who.agent_id = who.agent->agent_id;
+  task.who.dispatch_id = "dry-run-context";
+  task.who.session_id = exec::make_session_id(who.agent->agent_id, "dry-run");
+  task.root = who.root;
+  task.references = std::move(references);
+  task.secrets = x->configuration->secrets;
+  task.question = std::move(wish.question);
+  task.recall = wish.most;
+  task.workspace = parts.workspace;
+  task.knowledge = parts.knowledge;
+  task.asker = x->self->address();
+  const auto reader = spawn_context_reader(x->self->system(), std::move(task));
+  x->self->monitor(reader);
+  x->self->state.conversations.add(reader);
+  ask<context_items>(
+      x->self, reader, read_context{},
+      [reader, done = std::move(done)](result<context_items> r) { done(std::move(r)); },
+      reading_limit());
+}
+
+json context_json(const std::vector<context::offered_item>& items,
+                  const context::context_block& block) {
+  json all = json::array();
+  std::int64_t tokens = 0;
+  for (const auto& p : block.placed) {
+    const auto& i = items[p.offered];
+    const bool failed = p.as == context::shown_as::failed;
+    tokens += p.tokens;
+    all.push_back({{"key", p.key},
+                   {"id", i.id},
+                   {"path", i.path},
+                   {"type", context::name_of(i.type)},
+                   {"as", context::name_of(failed ? context::shown_as::left_out : p.as)},
+                   {"failed", failed},
+                   {"required", i.required},
+                   {"section", context::name_of(p.where)},
+                   {"semantic", context::name_of(i.about)},
+                   {"tokens", p.tokens},
+                   {"whole_tokens", p.whole},
+                   {"score", i.score},
+                   {"importance", i.importance},
+                   {"origin", context::name_of(i.from)},
+                   {"sha256", i.content_hash},
+                   {"reason", p.reason}});
+  }
+  return {{"budget_tokens", block.budget_tokens},
+          {"tokens", tokens},
+          {"block_tokens", block.tokens},
+          {"items", std::move(all)}};
+}
+
+void list_context(exchange_ptr x) {
+  const auto* kernel = x->kernel();
+  if (kernel == nullptr)
+    return;
+  read_buffer_of(x, kernel->kernel_id, [x, id = kernel->kernel_id](const context::buffer& b) {
+    x->reply("context", {{"kernel_id", id}, {"items", entries_json(b)}});
+  });
+}
+
+void change_context(exchange_ptr x) {
+  // Else an agent could give itself, and all others, what no person has named.
+  if (x->request.caller && !may_decide(*x))
+    return x->fail_with(not_a_person(*x, x->request.path));
+  const auto body = x->body();
+  if (!body || !has_only(x, *body, {"kernel", "add", "remove", "clear"}))
+    return;
+  const auto* kernel = x->kernel(text_in_body(*body, "kernel"));
+  if (kernel == nullptr)
+    return;
+  auto add = texts_in(x, *body, "add");
+  auto remove = add ? texts_in(x, *body, "remove") : std::nullopt;
+  if (!add || !remove)
+    return;
+  const auto clear = body->find("clear");
+  const bool clears = clear != body->end() && clear->is_boolean() && clear->get<bool>();
+  state_request request;
+  request.what = change_buffer{kernel->kernel_id, {std::move(*add), std::move(*remove), clears}};
+  ask<state_reply>(x->self, x->self->state.parts.state_writer, std::move(request),
+                   [x, id = kernel->kernel_id](const result<state_reply>& r) {
+                     if (!r)
+                       return x->fail_with(r.error());
+                     const auto& b = r->buffer;
+                     x->reply("context_change", {{"kernel_id", id},
+                                                 {"added", b.added},
+                                                 {"known", b.known},
+                                                 {"removed", b.removed},
+                                                 {"items", entries_json(b.after)}});
+                   });
+}
+
+void read_context_of(exchange_ptr x) {
+  if (x->request.caller && !may_decide(*x))
+    return x->fail_with(not_a_person(*x, x->request.path));
+  const auto body = x->body();
+  if (!body || !has_only(x, *body, {"kernel", "agent", "references"}))
+    return;
+  const auto who = reader_in(x, *body);
+  const auto named = who ? texts_in(x, *body, "references") : std::nullopt;
+  if (!named)
+    return;
+  const auto done = [x, who = *who](const result<context_items>& r) { reply_content(x, who, r); };
+  if (named->empty())
+    return read_buffer_of(x, who->kernel->kernel_id,
+                          [x, who = *who, done](const context::buffer& b) {
+                            read_items_for(x, who, context::references_of(b), {}, done);
+                          });
+  std::vector<context::wanted> references;
+  for (const auto& text : *named) {
+    auto what = context::parse_declared(text);
+    if (!what)
+      return x->fail_with(what.error());
+    references.push_back({std::move(*what), context::origin::reference, false, false, false});
+  }
+  read_items_for(x, *who, std::move(references), {}, done);
+}
+
+void resolve_context(exchange_ptr x) {
+  const auto body = x->body();
+  if (!body || !has_only(x, *body, {"kernel", "agent", "text"}))
+    return;
+  const auto who = reader_in(x, *body);
+  if (!who)
+    return;
+  auto text = text_in_body(*body, "text");
+  if (text.size() > text_bytes)
+    return x->fail_with({errc::limit_exceeded,
+                         "the text is longer than " + std::to_string(text_bytes) + " bytes", "text",
+                         "ask about a part of it"});
+  workspace_request request;
+  request.what = boyd::read_items{who->root, {}, {}, who->agent->policy, {}, text};
+  ask<workspace_reply>(x->self, x->self->state.parts.workspace, std::move(request),
+                       [x, who = *who, text](const result<workspace_reply>& r) {
+                         if (!r)
+                           return x->fail_with(r.error());
+                         json all = json::array();
+                         for (const auto& f : r->fates)
+                           all.push_back(fate_json(f, text));
+                         x->reply("context_resolve", {{"kernel_id", who.kernel->kernel_id},
+                                                      {"workspace", who.root},
+                                                      {"references", std::move(all)}});
+                       });
+}
+
+} // namespace boyd::gateway_impl

@@ -1,0 +1,104 @@
+#include "actors/workspace/performer.hpp"
+#include "boyd/core/sha256.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/file_system.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+/// Records of executions, and the contents that they name.
+namespace boyd {
+
+/// An older content is written again: whoever removes what no record names (leftovers.cpp) may not
+/// know of this record yet.
+constexpr milliseconds content_age = std::chrono::minutes{30};
+
+/// Each once: a content that stands there is whole, for it came under its name at once.
+result<void> workspace_session::keep(const std::vector<std::string>& contents) {
+  const auto layout = context_->layout();
+  for (const auto& text : contents) {
+    const auto path = layout.object(sha256_hex(text));
+    const auto info = context_->ports.files->stat(path);
+    if (info && info->kind == file_kind::regular && info->size == text.size() &&
+        info->modified + content_age > context_->ports.clock->now())
+      continue;
+    if (auto ok = write_durable(path, text); !ok)
+      return ok;
+  }
+  return {};
+}
+
+/// A damaged record is put aside, and a new one begins.
+result<record::execution> workspace_session::record_of(const std::string& dispatch_id) {
+  const auto path = context_->layout().record(dispatch_id);
+  auto text = context_->ports.files->read(path, most_record_bytes);
+  if (!text)
+    return text.error().code == errc::not_found ? result<record::execution>{}
+                                                : fail(std::move(text.error()));
+  auto known = record::read_execution(*text);
+  if (known)
+    return known;
+  const auto aside = path + ".damaged";
+  spdlog::warn("workspace: {}: {}; it is kept as {}", path, known.error().what, aside);
+  if (auto ok = write_durable(aside, *text); !ok)
+    return fail(std::move(ok.error()));
+  return record::execution{};
+}
+
+result<void> workspace_session::write_record(const record::execution& e) {
+  return write_durable(context_->layout().record(e.dispatch_id), record::to_json(e));
+}
+
+result<workspace_reply> workspace_session::carry_out(const begin_record& what) {
+  if (auto ok = keep(what.contents); !ok)
+    return fail(std::move(ok.error()));
+  auto e = record_of(what.dispatch_id);
+  if (!e)
+    return fail(std::move(e.error()));
+  e->dispatch_id = what.dispatch_id;
+  e->kernel_id = what.kernel_id;
+  e->cycle_id = what.cycle_id;
+  e->agent_id = what.agent_id;
+  context::snapshot last;
+  if (const auto text = context_->ports.files->read(
+          context_->layout().last_snapshot(what.kernel_id, what.agent_id), most_record_bytes))
+    last = context::read_snapshot(*text);
+  record::begin_attempt(*e, what.begun, last);
+  if (auto ok = write_record(*e); !ok)
+    return fail(std::move(ok.error()));
+  return workspace_reply{};
+}
+
+result<workspace_reply> workspace_session::carry_out(const end_record& what) {
+  if (auto ok = keep(what.contents); !ok)
+    return fail(std::move(ok.error()));
+  auto e = record_of(what.dispatch_id);
+  if (!e)
+    return fail(std::move(e.error()));
+  if (!record::end_attempt(*e, what.end))
+    return fail(errc::not_found, "the record has no such attempt",
+                context_->layout().record(what.dispatch_id));
+  if (auto ok = write_record(*e); !ok)
+    return fail(std::move(ok.error()));
+  const auto last = context_->layout().last_snapshot(what.kernel_id, what.agent_id);
+  if (auto ok = write_durable(last, context::to_json(record::latest_snapshot(*e))); !ok)
+    return fail(std::move(ok.error()));
+  return workspace_reply{};
+}
+
+result<workspace_reply> workspace_session::carry_out(const update_record& what) {
+  if (auto ok = keep(what.contents); !ok)
+    return fail(std::move(ok.error()));
+  auto e = record_of(what.dispatch_id);
+  if (!e)
+    return fail(std::move(e.error()));
+  if (!record::go_on(*e, what.fence, what.turns))
+    return fail(errc::not_found, "the record has no such attempt",
+                context_->layout().record(what.dispatch_id));
+  if (auto ok = write_record(*e); !ok)
+    return fail(std::move(ok.error()));
+  return workspace_reply{};
+}
+
+} // namespace boyd

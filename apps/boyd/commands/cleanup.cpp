@@ -1,0 +1,50 @@
+#include "../exit_codes.hpp"
+#include "asking.hpp"
+#include "commands.hpp"
+
+#include <string>
+
+/// Removes what ended executions have left.
+namespace boyd::app {
+
+namespace {
+
+/// Every record is looked at.
+constexpr milliseconds cleanup_limit = std::chrono::minutes{30};
+
+std::string counted(const json& body, const char* key, const std::string& one,
+                    const std::string& more) {
+  const auto n = body.value(key, std::uint64_t{0});
+  return std::to_string(n) + " " + (n == 1 ? one : more);
+}
+
+void render_cleanup(const json& body) {
+  constexpr std::uint64_t kibibyte = 1024;
+  const bool applied = body.value("applied", false);
+  print(std::string(applied ? "removed: " : "would remove: ") +
+        counted(body, "executions", "execution", "executions") + " whose dispatch is gone, " +
+        counted(body, "contents", "content", "contents") + " that no record names (" +
+        std::to_string(body.value("content_bytes", std::uint64_t{0}) / kibibyte) + " KiB)\n");
+}
+
+} // namespace
+
+int run_cleanup(const arguments& args) {
+  signal_watch signals;
+  auto c = open_client(args, node_mode::answering, signals);
+  if (!c)
+    return report(c.error(), args.json);
+  const auto answer =
+      (*c)->call(post("/api/v1/cleanup", json{{"apply", args.dry_run ? "" : "yes"}}.dump()), cleanup_limit);
+  (*c)->close();
+  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(*body + "\n");
+  else
+    render_cleanup(object_of(*body));
+  return exit_code::ok;
+}
+
+} // namespace boyd::app

@@ -1,0 +1,179 @@
+#include "../exit_codes.hpp"
+#include "asking.hpp"
+#include "boyd/core/text.hpp"
+#include "commands.hpp"
+
+#include <string>
+#include <utility>
+
+/// What agents are given to read and told: plan, context.
+namespace boyd::app {
+
+namespace {
+
+void render_decisions(const json& body, const terminal& t) {
+  table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
+  for (const auto& d : rows_of(body, "decisions")) {
+    const auto agent = text_of(d, "agent_id");
+    const bool runs = d.value("dispatched", false);
+    std::string size;
+    for (const auto& s : rows_of(body, "specs"))
+      if (text_of(s, "agent_id") == agent)
+        size = text_of(s, "prompt_bytes") + " bytes, priority " + text_of(s, "priority");
+    auto reason = text_of(d, "reason");
+    if (auto detail = text_of(d, "detail"); !detail.empty())
+      reason += (reason.empty() ? "" : ": ") + detail;
+    rows.add_cells({agent,
+                    {runs ? "dispatch" : "skip", runs ? colour::good : colour::warn},
+                    reason.empty() ? "-" : reason,
+                    size});
+  }
+  print(rows.render(t));
+  if (const auto planner = body.value("planner", json::object());
+      text_of(planner, "type") == "llm") {
+    const auto model = text_of(planner, "model");
+    print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
+          " which of these run, at most " + text_of(planner, "max_dispatches") +
+          "; without a usable answer all of them do.\n");
+  }
+}
+
+/// What became of an item, in words.
+std::string fate_of(const json& item) {
+  return item.value("failed", false) ? "failed" : text_of(item, "as");
+}
+
+void render_agent_context(const json& agent, const terminal& t) {
+  const auto context = part_of(agent, "context");
+  const auto items = rows_of(context, "items");
+  if (items.empty()) {
+    print("\n" + text_of(agent, "agent_id") +
+          " reads nothing beside its prompt; `context: [\"@README.md\"]` would change that\n");
+    return;
+  }
+  print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
+        one_line(text_of(agent, "workspace"), t.width) + "\n");
+  table rows({"KEY", "ITEM", "TYPE", "SECTION", "AS", "TOKENS", "ORIGIN", "REASON"});
+  for (const auto& i : items) {
+    const auto fate = fate_of(i);
+    rows.add_cells({text_of(i, "key"),
+                    text_of(i, "path"),
+                    text_of(i, "type"),
+                    text_of(i, "section"),
+                    {fate, fate == "full" ? colour::none : colour::warn},
+                    text_of(i, "tokens"),
+                    text_of(i, "origin"),
+                    text_of(i, "reason")});
+  }
+  print(rows.render(t));
+  print(text_of(context, "tokens") + " of " + text_of(context, "budget_tokens") +
+        " tokens; the whole prompt has " + text_of(agent, "prompt_tokens") + "\n");
+  if (const auto problem = text_of(agent, "problem"); !problem.empty())
+    print(t.paint(colour::bad, "a run would fail before it begins: ") + printable(problem) + "\n");
+}
+
+void render_prompts(const json& list, const terminal& t) {
+  for (const auto& one : list)
+    print("\n" + t.paint(colour::bold, "== " + text_of(one, "agent_id")) + "\n" +
+          with_line_break(printable(text_of(one, "prompt"))));
+}
+
+void render_plan(const json& body, const terminal& t, bool prompts) {
+  render_decisions(body, t);
+  for (const auto& a : rows_of(body, "agents"))
+    render_agent_context(a, t);
+  if (prompts)
+    render_prompts(rows_of(body, body.contains("agents") ? "agents" : "specs"), t);
+}
+
+void render_buffer(const json& body, const terminal& t) {
+  table rows({"REFERENCE", "KIND", "ADDED"});
+  for (const auto& i : rows_of(body, "items"))
+    rows.add({text_of(i, "reference"), text_of(i, "kind"), moment_of(i, "added_at")});
+  print(rows.rows() == 0 ? "the buffer is empty; fill it with: boyd context add @README.md\n"
+                         : rows.render(t));
+}
+
+void render_change(const json& body, const terminal&) {
+  const auto tell = [&](const char* key, const std::string& what) {
+    for (const auto& one : rows_of(body, key))
+      if (one.is_string())
+        print(what + printable(one.get<std::string>()) + "\n");
+  };
+  tell("removed", "out: ");
+  tell("added", "in: ");
+  tell("known", "was in: ");
+  print(std::to_string(rows_of(body, "items").size()) + " in the buffer\n");
+}
+
+void render_content(const json& body, const terminal& t) {
+  const auto items = rows_of(body, "items");
+  if (items.empty())
+    print("nothing to read\n");
+  for (const auto& i : items) {
+    print(t.paint(colour::bold, "== " + printable(text_of(i, "path"))) + " (" + text_of(i, "type") +
+          ")\n");
+    if (const auto why = text_of(i, "reason"); !why.empty())
+      print(t.paint(colour::bad, "not read: ") + printable(why) + "\n");
+    else
+      print(with_line_break(printable(text_of(i, "content"))));
+  }
+}
+
+void render_references(const json& body, const terminal& t) {
+  table rows({"TEXT", "REFERENCE", "KIND", "WHY"});
+  for (const auto& r : rows_of(body, "references")) {
+    const bool counts = r.value("counts", false);
+    rows.add_cells(
+        {text_of(r, "text"),
+         {counts ? text_of(r, "reference") : "no", counts ? colour::good : colour::faint},
+         counts ? text_of(r, "kind") : "-",
+         text_of(r, "reason")});
+  }
+  print(rows.rows() == 0 ? "nothing in it looks like a reference\n" : rows.render(t));
+}
+
+std::string body_text(const json& body) {
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+int change_buffer(const arguments& args, json change) {
+  change["kernel"] = args.kernel;
+  return ask_and_print(args, post("/api/v1/context", body_text(change)), render_change);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const auto& w : words)
+    all += (all.empty() ? "" : " ") + w;
+  return all;
+}
+
+} // namespace
+
+int run_plan(const arguments& args) {
+  return ask_and_print(
+      args, get("/api/v1/plan", {{"kernel", args.kernel}, {"agent", args.agent}}),
+      [&](const json& body, const terminal& t) { render_plan(body, t, args.prompts); });
+}
+
+int run_context(const arguments& args) {
+  if (args.verb == "context add")
+    return change_buffer(args, {{"add", args.references}});
+  if (args.verb == "context rm")
+    return change_buffer(args, {{"remove", args.references}});
+  if (args.verb == "context clear")
+    return change_buffer(args, {{"clear", true}});
+  json body{{"kernel", args.kernel}, {"agent", args.agent}};
+  if (args.verb == "context cat") {
+    body["references"] = args.references;
+    return ask_and_print(args, post("/api/v1/context/read", body_text(body)), render_content);
+  }
+  if (args.verb == "context resolve") {
+    body["text"] = joined(args.references);
+    return ask_and_print(args, post("/api/v1/context/resolve", body_text(body)), render_references);
+  }
+  return ask_and_print(args, get("/api/v1/context", {{"kernel", args.kernel}}), render_buffer);
+}
+
+} // namespace boyd::app

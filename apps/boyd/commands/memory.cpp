@@ -1,0 +1,357 @@
+#include "../client.hpp"
+#include "../exit_codes.hpp"
+#include "../json_view.hpp"
+#include "../terminal.hpp"
+#include "boyd/core/outside_json.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/memory/entry.hpp"
+#include "commands.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr const char* base = "/api/v1/memory";
+/// Of one request's body, below limits::http_body_bytes.
+constexpr std::size_t body_bytes = std::size_t{768} << 10;
+constexpr std::size_t questions_at_once = 50;
+/// A file is read as a whole, so that a bad line is found before anything is imported.
+constexpr std::size_t most_file_bytes = std::size_t{1} << 30;
+constexpr std::size_t told_lines = 5;
+
+std::string dumped(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+result<std::string> read_file(const std::string& path) {
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file)
+      return fail(errc::not_found, "the file cannot be opened", path,
+                  "check its name and permissions");
+  }
+  std::istream& in = path == "-" ? std::cin : file;
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (in.bad())
+    return fail(errc::io_error, "the file cannot be read", path, "check the disk");
+  if (bytes.size() > most_file_bytes)
+    return fail(errc::limit_exceeded, "a file of " + std::to_string(bytes.size()) + " bytes", path,
+                "divide it: one has at most " + std::to_string(most_file_bytes) + " bytes");
+  return bytes;
+}
+
+/// What one line is read into; its error names no place.
+using line_reader = std::function<result<void>(std::string_view line)>;
+
+/// Reads every line that is not blank. An error names the first lines that cannot be read.
+result<void> read_lines(const std::string& path, const line_reader& read) {
+  const auto bytes = read_file(path);
+  if (!bytes)
+    return fail(bytes.error());
+  std::size_t number = 0;
+  std::size_t bad = 0;
+  error first;
+  for (const auto line : split(*bytes, '\n')) {
+    ++number;
+    const bool is_mark = number == 1 && line == "\xEF\xBB\xBF";
+    if (trim(line).empty() || is_mark)
+      continue;
+    auto done = read(line);
+    if (done)
+      continue;
+    ++bad;
+    if (bad == 1) {
+      first = done.error();
+      first.where = path + ":" + std::to_string(number);
+    } else if (bad <= told_lines) {
+      first.what += "; line " + std::to_string(number) + ": " + done.error().what;
+    }
+  }
+  if (bad == 0)
+    return {};
+  if (bad > told_lines)
+    first.what += "; and " + std::to_string(bad - told_lines) + " more lines";
+  first.next += first.next.empty() ? "" : ". ";
+  first.next += "Nothing was done with the file";
+  return fail(std::move(first));
+}
+
+/// One client for all requests of a command.
+class conversation {
+ public:
+  explicit conversation(const arguments& args) : args_(args) {}
+  ~conversation() {
+    if (client_)
+      client_->close();
+  }
+  conversation(const conversation&) = delete;
+  conversation& operator=(const conversation&) = delete;
+
+  result<json> ask(const api_request& request) {
+    if (!client_) {
+      auto opened = open_client(args_, node_mode::answering, signals_);
+      if (!opened)
+        return fail(std::move(opened.error()));
+      client_ = std::move(*opened);
+    }
+    auto answer = client_->call(request, question_limit);
+    if (!answer)
+      return fail(std::move(answer.error()));
+    auto body = body_of(*answer);
+    if (!body)
+      return fail(std::move(body.error()));
+    return object_of(*body);
+  }
+
+ private:
+  const arguments& args_;
+  signal_watch signals_;
+  std::unique_ptr<client> client_;
+};
+
+int ask_and_show(const arguments& args, const api_request& request,
+                 const std::function<void(const json& body, const terminal& t)>& show) {
+  const auto body = ask_once(args, request);
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(*body + "\n");
+  else
+    show(object_of(*body), terminal_of_stdout(args));
+  return exit_code::ok;
+}
+
+// -- status, append, compact ----------------------------------------------------------------------
+
+void show_status(const json& body, const terminal& t) {
+  print(text_of(body, "entries") + " entries can be recalled\n");
+  table files({"FILE", "BYTES", "ENTRIES"});
+  for (const auto& f : rows_of(body, "files"))
+    files.add({text_of(f, "path"), text_of(f, "bytes"), text_of(f, "entries")});
+  if (files.rows() > 0)
+    print("\n" + files.render(t));
+  table sections({"FILE", "ENTRIES", "LONGEST", "SECTION"});
+  for (const auto& s : rows_of(body, "sections")) {
+    const auto of = [&](const char* key, const char* most) {
+      const auto cap = text_of(s, most);
+      return text_of(s, key) + (cap.empty() ? "" : "/" + cap);
+    };
+    const bool over = s.value("over", false);
+    sections.add_cells({text_of(s, "file"),
+                        {of("entries", "most_entries"), over ? colour::warn : colour::none},
+                        of("longest", "most_characters"),
+                        text_of(s, "section")});
+  }
+  if (sections.rows() > 0)
+    print("\n" + sections.render(t));
+  for (const auto& p : rows_of(body, "problems"))
+    if (p.is_string())
+      print(t.paint(colour::warn, "  ! " + printable(p.get<std::string>())) + "\n");
+}
+
+int append(const arguments& args) {
+  const json body{
+      {"kernel", args.kernel}, {"file", args.path}, {"section", args.section}, {"text", args.text}};
+  return ask_and_show(args, post(std::string(base) + "/append", dumped(body)),
+                      [](const json& done, const terminal&) {
+                        const auto archived = number_of(done, "archived");
+                        print((done.value("changed", false) ? "remembered in " : "it stands in ") +
+                              text_of(done, "file") + ", " + text_of(done, "section") +
+                              (done.value("changed", false) ? "" : " already") + "\n");
+                        if (archived > 0)
+                          print("moved to archive/: " + std::to_string(archived) + "\n");
+                        for (const auto& note : rows_of(done, "notes"))
+                          print("its whole text: research/" + note.get<std::string>() + "\n");
+                      });
+}
+
+int compact(const arguments& args) {
+  const json body{{"kernel", args.kernel}, {"apply", args.yes ? "yes" : ""}};
+  return ask_and_show(
+      args, post(std::string(base) + "/compact", dumped(body)),
+      [&](const json& done, const terminal&) {
+        bool any = false;
+        for (const auto& f : rows_of(done, "files")) {
+          if (!f.value("changed", false))
+            continue;
+          any = true;
+          print(text_of(f, "file") + ": " + text_of(f, "archived") + " entries to archive/, " +
+                std::to_string(rows_of(f, "notes").size()) + " long ones to research/\n");
+        }
+        if (!any)
+          print("every section is within its cap\n");
+        else if (!args.yes)
+          print("nothing was moved; to do it: boyd memory compact --yes\n");
+      });
+}
+
+// -- import ---------------------------------------------------------------------------------------
+
+int import_file(const arguments& args) {
+  std::vector<std::string> lines;
+  const auto read = read_lines(args.from, [&](std::string_view line) -> result<void> {
+    const auto entry = memory::read_import_line(line);
+    if (!entry)
+      return fail(entry.error());
+    lines.push_back(memory::write_import_line(*entry));
+    return {};
+  });
+  if (!read)
+    return report(read.error(), args.json);
+  std::int64_t imported = 0;
+  std::int64_t skipped = 0;
+  conversation node(args);
+  for (std::size_t at = 0; at < lines.size() || at == 0;) {
+    auto body = "{\"kernel\":" + dumped(args.kernel) + ",\"lines\":[";
+    for (bool first = true; at < lines.size(); ++at, first = false) {
+      auto line = (first ? "" : ",") + dumped(lines[at]);
+      if (!first && body.size() + line.size() > body_bytes)
+        break;
+      body += line;
+    }
+    const auto done = node.ask(post(std::string(base) + "/import", body + "]}"));
+    if (!done) {
+      auto e = done.error();
+      if (imported > 0)
+        e.next += (e.next.empty() ? "" : ". ") + std::to_string(imported) +
+                  " entries were imported; importing the file again adds the others";
+      return report(std::move(e), args.json);
+    }
+    imported += number_of(*done, "imported");
+    skipped += number_of(*done, "skipped");
+    if (lines.empty())
+      break;
+  }
+  if (args.json)
+    print(
+        dumped({{"schema", "boyd.memory_import/1"}, {"imported", imported}, {"skipped", skipped}}) +
+        "\n");
+  else
+    print("imported " + std::to_string(imported) + " entries" +
+          (skipped > 0 ? "; " + std::to_string(skipped) + " were there already" : "") + "\n");
+  return exit_code::ok;
+}
+
+// -- recall ---------------------------------------------------------------------------------------
+
+void show_answer(const json& answer, const terminal& t) {
+  for (const auto& item : rows_of(answer, "items")) {
+    const auto author = text_of(item, "author");
+    const auto source = text_of(item, "source");
+    print(t.paint(colour::faint, moment_of(item, "time") +
+                                     (source.empty() ? "" : "  " + printable(source)) + "  (" +
+                                     text_of(item, "tokens") + " tokens)") +
+          "\n  " + (author.empty() ? "" : printable(author) + ": ") +
+          wrapped(text_of(item, "text"), t.width, 2) + "\n");
+  }
+  if (rows_of(answer, "items").empty())
+    print("nothing is remembered; see: boyd memory status\n");
+}
+
+/// The answers to all questions, `questions_at_once` in one request; each is given to `take`.
+result<void> recall_all(const arguments& args, const std::vector<json>& questions,
+                        const std::function<void(const json& answer)>& take) {
+  conversation node(args);
+  for (std::size_t at = 0; at < questions.size();) {
+    json some = json::array();
+    std::size_t bytes = 0;
+    for (; at < questions.size() && some.size() < questions_at_once; ++at) {
+      bytes += dumped(questions[at]).size() + 1;
+      if (!some.empty() && bytes > body_bytes)
+        break;
+      some.push_back(questions[at]);
+    }
+    json body{{"kernel", args.kernel}, {"questions", std::move(some)}, {"budget", args.budget}};
+    if (args.limit > 0)
+      body["limit"] = args.limit;
+    const auto done = node.ask(post(std::string(base) + "/recall", dumped(body)));
+    if (!done)
+      return fail(done.error());
+    for (const auto& answer : rows_of(*done, "answers"))
+      take(answer);
+  }
+  return {};
+}
+
+json question(const std::string& text, const std::string& at) {
+  json q{{"query", text}};
+  if (!at.empty())
+    q["at"] = at;
+  return q;
+}
+
+/// A line of --queries. `at` is the one of all lines that name none.
+result<json> question_of_line(std::string_view line, const std::string& at) {
+  const auto mended = mend_json(line);
+  const auto object = mended ? json::parse(mended->text, nullptr, false) : json();
+  if (!object.is_object() || !object.value("query", json()).is_string())
+    return fail(
+        errc::invalid_argument, "no question", {},
+        "write one JSON object a line: {\"query\": \"…\", \"at\": \"2026-02-13T10:00:00Z\"}");
+  const auto own = object.value("at", json());
+  if (!own.is_null() && !own.is_string())
+    return fail(errc::invalid_argument, "at is not a text", {}, "write it as in RFC 3339");
+  const auto time = own.is_string() ? own.get<std::string>() : at;
+  if (!time.empty() && !parse_rfc3339(time))
+    return fail(errc::invalid_argument, "at cannot be read: " + time, {},
+                "write it as in RFC 3339, with its zone: 2026-02-13T10:00:00Z");
+  return question(object["query"].get<std::string>(), time);
+}
+
+int recall(const arguments& args) {
+  if (args.text.empty() == args.queries.empty())
+    return report({errc::invalid_argument,
+                   args.text.empty() ? "there is no question" : "a question beside --queries",
+                   "boyd memory recall", "give one QUERY, or --queries FILE"},
+                  args.json);
+  std::vector<json> questions;
+  if (!args.queries.empty()) {
+    const auto read = read_lines(args.queries, [&](std::string_view line) -> result<void> {
+      auto q = question_of_line(line, args.at);
+      if (!q)
+        return fail(std::move(q.error()));
+      questions.push_back(std::move(*q));
+      return {};
+    });
+    if (!read)
+      return report(read.error(), args.json);
+  } else {
+    questions.push_back(question(args.text, args.at));
+  }
+  const auto t = terminal_of_stdout(args);
+  const auto done = recall_all(args, questions, [&](const json& answer) {
+    if (args.json || !args.queries.empty())
+      print(dumped(answer) + "\n");
+    else
+      show_answer(answer, t);
+  });
+  return done ? exit_code::ok : report(done.error(), args.json);
+}
+
+} // namespace
+
+int run_memory(const arguments& args) {
+  if (args.verb == "memory append")
+    return append(args);
+  if (args.verb == "memory recall")
+    return recall(args);
+  if (args.verb == "memory import")
+    return import_file(args);
+  if (args.verb == "memory compact")
+    return compact(args);
+  return ask_and_show(args, get(base, {{"kernel", args.kernel}}), show_status);
+}
+
+} // namespace boyd::app
