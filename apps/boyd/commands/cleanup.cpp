@@ -34,8 +34,8 @@ int run_cleanup(const arguments& args) {
   auto c = open_client(args, node_mode::answering, signals);
   if (!c)
     return report(c.error(), args.json);
-  const auto answer =
-      (*c)->call(post("/api/v1/cleanup", json{{"apply", args.dry_run ? "" : "yes"}}.dump()), cleanup_limit);
+  const auto answer = (*c)->call(
+      post("/api/v1/cleanup", json{{"apply", args.dry_run ? "" : "yes"}}.dump()), cleanup_limit);
   (*c)->close();
   const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
   if (!body)

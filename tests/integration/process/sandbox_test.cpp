@@ -1,6 +1,6 @@
 #include "boyd/exec/sandbox.hpp"
-#include "boyd/queue/usage_json.hpp"
 #include "boyd/faults/points.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "harness.hpp"
 #include "src/adapters/posix/sandbox_child.hpp"
 #include "support/pch.hpp"
