@@ -113,8 +113,7 @@ result<workspace_reply> workspace_session::carry_out(const named_contents& what)
       reply.text = to_string(text.error());
   }
   std::ranges::sort(reply.names);
-  const auto repeated = std::ranges::unique(reply.names);
-  reply.names.erase(repeated.begin(), repeated.end());
+  reply.names.erase(std::unique(reply.names.begin(), reply.names.end()), reply.names.end());
   return reply;
 }
 
