@@ -49,8 +49,6 @@ reading_task task_of(self_pointer self, std::string root, std::vector<context::w
   task.references = std::move(wanted);
   task.secrets = s.secrets;
   task.question = question_of_run(*s.order.agent, s.order.work->row.metadata_json);
-  task.recall =
-      recalled_entries(*s.order.configuration, s.order.work->row.kernel_id, *s.order.agent);
   task.workspace = s.order.services.workspace;
   task.knowledge = s.order.services.knows();
   task.asker = self->address();
@@ -96,9 +94,14 @@ void gather_items(self_pointer self, std::string root, std::function<void()> go_
     self->state.has_gathered = true;
     go_on();
   };
-  auto wanted = references_of_run(s.order.agent->reads, s.order.work->row.metadata_json);
+  const auto& row = s.order.work->row;
+  auto wanted = references_of_run(s.order.agent->reads, row.metadata_json);
+  const auto recall = recalled_entries(*s.order.configuration, row.kernel_id, *s.order.agent);
+  if (wanted.empty() && recall == 0)
+    return then();
   auto task = task_of(self, std::move(root), std::move(wanted));
-  if (task.references.empty() && (task.recall == 0 || task.question.empty()))
+  task.recall = recall;
+  if (task.references.empty() && task.question.empty())
     return then();
   s.question = task.recall == 0 ? std::string() : task.question;
   s.context_reader = spawn_context_reader(self->system(), std::move(task));
