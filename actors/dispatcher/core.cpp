@@ -1,5 +1,6 @@
 #include "actors/dispatcher/core.hpp"
 
+#include "boyd/queue/due_work.hpp"
 #include "boyd/queue/transitions.hpp"
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace boyd {
 namespace {
 
 /// A full claim of more than this means that there may be as many more and again as many, whatever
-/// the last count said; the first short one ends the series. Of fewer the count is believed, for
-/// whatever comes is told of: a claim for nothing would stand in the way of what the one before it
+/// the last count said; the first short one ends the series. Of fewer the count is believed, if it
+/// was one and not the most that is counted, for whatever comes is told of: a claim for nothing would stand in the way of what the one before it
 /// brought.
 constexpr std::size_t counted_claim = 16;
 /// Cancels of unknown ids kept during one claim; the pool tells every dispatcher of every cancel.
@@ -44,6 +45,7 @@ void dispatcher_core::set_limits(dispatcher_limits l) {
 void dispatcher_core::due(std::uint64_t count, int priority) {
   priority_ = priority;
   due_ = count;
+  counted_ = count < queue::due_count_cap;
 }
 
 void dispatcher_core::more_due(std::uint64_t count, int priority, bool elsewhere) {
@@ -65,10 +67,13 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
   if (leases_.size() == 0)
     leases_ = queue::held_leases(limits_.renewal, limits_.lease / 10);
   const auto left = due_ - std::min<std::uint64_t>(due_, rows.size());
-  if (rows.size() < claim_size_)
+  if (rows.size() < claim_size_) {
     due_ = 0;
-  else
-    due_ = claim_size_ <= counted_claim ? left : std::max<std::uint64_t>(left, 2 * rows.size());
+    counted_ = true;
+  } else {
+    const bool is_believed = counted_ && claim_size_ <= counted_claim;
+    due_ = is_believed ? left : std::max<std::uint64_t>(left, 2 * rows.size());
+  }
   due_ = std::max(due_, std::exchange(unseen_, 0));
   for (auto& r : rows) {
     if (draining_) {

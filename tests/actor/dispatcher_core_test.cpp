@@ -392,6 +392,32 @@ TEST_CASE("dispatcher: a lost lease is told of what has its grace already, and i
   CHECK_FALSE(running({"a"}, false).next_loss());
 }
 
+TEST_CASE("dispatcher: the most that is counted is no count: small claims go on to the first short "
+          "one") {
+  dispatcher_core core(two_at_once());
+  core.due(queue::due_count_cap, 10);
+  int number = 0;
+  // More rows than were counted, two at a time.
+  for (std::uint64_t taken = 0; taken < 2 * queue::due_count_cap; taken += 2) {
+    (void)core.decide(t0);
+    core.granted(2);
+    REQUIRE(core.decide(t0).claim == 2);
+    const auto a = "r" + std::to_string(++number);
+    const auto b = "r" + std::to_string(++number);
+    core.claimed({claimed(a.c_str()), claimed(b.c_str())}, t0);
+    (void)core.decide(t0);
+    for (const auto& id : {a, b})
+      core.finished(id, 1, {}, 0.5);
+    core.settled(core.decide(t0).settle);
+  }
+  CHECK(core.waiting() > 0);
+  (void)core.decide(t0);
+  core.granted(2);
+  REQUIRE(core.decide(t0).claim == 2);
+  core.claimed({}, t0);
+  CHECK(core.waiting() == 0);
+}
+
 TEST_CASE("dispatcher: what another node tells of during a claim is claimed after it") {
   for (const bool elsewhere : {false, true}) {
     dispatcher_core core(two_at_once());
