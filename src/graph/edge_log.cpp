@@ -18,11 +18,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 5> node_prefixes = {"ctx_", "exec_", "skill_", "decision_",
-                                                           "outcome_"};
-constexpr std::array<std::string_view, 8> edge_types = {
-    "used_in",  "validated_by", "promoted_to", "derived_from",
-    "supports", "reinforces",   "decided_by",  "resulted_in"};
+constexpr std::array<std::string_view, 6> node_prefixes = {"ctx_",      "exec_",    "skill_",
+                                                           "decision_", "outcome_", "candidate_"};
+constexpr std::array<std::string_view, 9> edge_types = {
+    "used_in",    "validated_by", "promoted_to", "derived_from", "supports",
+    "reinforces", "decided_by",   "resulted_in", "managed_by"};
 
 /// Counts brackets before parsing: a deeply nested value parses, but cannot be copied or destroyed
 /// without exhausting the stack (FAULTS).

@@ -31,8 +31,8 @@ struct edge {
 /// text; an edge whose ids or type have control characters is none (is_node_id).
 std::string key_of(const edge& e);
 
-/// True for ctx_…, exec_…, skill_…, decision_… and outcome_… with something after the prefix and no
-/// control characters.
+/// True for ctx_…, exec_…, skill_…, decision_…, outcome_… and candidate_… with something after the
+/// prefix and no control characters.
 bool is_node_id(std::string_view id) noexcept;
 
 /// True for SPEC §15's edge types.
