@@ -38,9 +38,20 @@ struct know_items {
   std::vector<std::string> ids;
 };
 
+/// A question about the log of facts (SPEC §15).
+struct inspect_graph {
+  enum class kind : std::uint8_t { trace, stats, lineage, why, findings, learned, query, picture };
+  kind what = kind::stats;
+  std::string subject;           ///< an execution, a skill or a node
+  std::string from, to, type;    ///< of query
+  std::optional<utc_time> since; ///< of query and learned
+  std::size_t most = 100;        ///< rows, or nodes of a picture
+  int depth = 1;                 ///< of a picture
+};
+
 /// All of them look first whether the files, or the log, have changed.
 struct knowledge_request : message {
-  std::variant<recall_memory, describe_memory, know_items> what;
+  std::variant<recall_memory, describe_memory, know_items, inspect_graph> what;
   request_end until = request_end::max();
 };
 
@@ -74,6 +85,7 @@ struct knowledge_reply {
   std::vector<std::vector<recalled_row>> answers; ///< of recall_memory, in the questions' order
   memory_description description;                 ///< of describe_memory
   std::map<std::string, context::item_statistics> items; ///< of know_items
+  std::string inspected;                                 ///< of inspect_graph: a JSON object
 };
 
 } // namespace boyd

@@ -85,6 +85,7 @@ constexpr route routes[] = {
     {"POST", "/api/v1/memory/append", append_to_memory, "", "kernel file section text"},
     {"POST", "/api/v1/memory/import", import_to_memory, "", any_member},
     {"POST", "/api/v1/memory/compact", compact_memory_files, "", "kernel apply"},
+    {"GET", "/api/v1/knowledge", get_knowledge, "question subject from to type since limit depth"},
     {"GET", "/api/v1/why", get_why, "kernel agent at"},
     {"GET", "/api/v1/plan", get_plan, "kernel agent"},
     {"GET", "/api/v1/context", list_context, "kernel"},

@@ -19,14 +19,23 @@ namespace boyd {
 
 namespace {
 
-constexpr const char* way_out =
-    "move the file to an archive, then: boyd doctor --accept-graph, and "
-    "boyd actors restart graph_recorder";
+/// The last line that is one; empty: there is none.
+std::string_view last_fact(std::string_view text) {
+  for (auto end = text.rfind('\n'); end != text.npos; end = text.rfind('\n')) {
+    text = text.substr(0, end);
+    const auto line = text.substr(text.rfind('\n') + 1);
+    if (graph::parse_edge(line))
+      return line;
+  }
+  return {};
+}
 
 } // namespace
 
 graph_session::graph_session(node_context_ptr context, std::size_t limit)
-    : context_(std::move(context)), limit_(limit), path_(context_->layout().graph_log()) {}
+    : context_(std::move(context)), limit_(limit),
+      files_(*context_->ports.files, context_->home, context_->ports.unpack),
+      path_(files_.path(now_)), base_(context_->layout().graph_log()) {}
 
 void graph_session::perform(jobs& batch) {
   // A command that answers questions: it writes nothing that nobody has asked for.
@@ -100,16 +109,13 @@ result<graph_session::draft> graph_session::render(const draft& before,
 
 void graph_session::write(jobs& batch, draft& d) {
   if (!d.lines.empty()) {
-    auto end = log_ ? log_->append(d.lines) : fail(errc::io_error, "the log is not open", path_);
-    if (!end && log_ && end.error().code != errc::conflict)
+    const auto rolled = log_ ? roll_over(d.bytes)
+                             : result<void>(fail(errc::io_error, "the log is not open", path_));
+    auto end = rolled ? log_->append(d.lines) : result<std::uint64_t>(fail(rolled.error()));
+    if (!end && rolled && end.error().code != errc::conflict)
       end = log_->append(d.lines); // on a handle that is opened and verified anew
     if (!end) {
-      full_ = log_ && log_->end() + d.bytes > limit_;
-      auto why = full_ ? error{errc::no_space,
-                               "the knowledge graph has reached its limit of " +
-                                   std::to_string(limit_) + " bytes, and its edges wait",
-                               path_, way_out}
-                       : end.error();
+      const auto why = end.error();
       lost(why);
       write_failed_ = true;
       for (const auto& [i, head] : d.heads)
@@ -120,8 +126,6 @@ void graph_session::write(jobs& batch, draft& d) {
       remember(key);
     chain_ = d.chain;
     write_failed_ = false;
-    full_ = false;
-    warn_of_limit();
     restored();
   }
   for (auto& [i, head] : d.heads)
@@ -129,17 +133,15 @@ void graph_session::write(jobs& batch, draft& d) {
 }
 
 void graph_session::look() {
-  auto& fs = *context_->ports.files;
-  const auto info = fs.stat(path_);
-  const auto size = info && info->kind != file_kind::missing ? info->size : 0;
-  const auto begin = size > checked_graph_bytes ? size - checked_graph_bytes - 1 : 0;
-  const auto bytes = size > 0 ? fs.read_part(path_, begin, checked_graph_bytes + 1) : std::string{};
-  if (!bytes)
-    return lost(bytes.error());
-  const auto whole = std::string_view(*bytes).substr(0, bytes->rfind('\n') + 1);
-  if (const auto checked = check(whole, begin); !checked)
+  const auto segments = files_.list();
+  auto tail = segments ? read_tail(files_, *segments, checked_graph_bytes)
+                       : result<graph::log_tail>(fail(segments.error()));
+  if (!tail)
+    return lost(tail.error());
+  tail->text.erase(tail->text.rfind('\n') + 1);
+  if (const auto checked = check(*tail); !checked)
     return lost(checked.error());
-  tell_lost_end(whole);
+  tell_lost_end(tail->text);
 }
 
 result<void> graph_session::ensure_open() {
@@ -153,6 +155,34 @@ result<void> graph_session::ensure_open() {
   return opened;
 }
 
+files::journal_options graph_session::journal_rules() const {
+  files::journal_options options;
+  options.parses = [](std::string_view line) { return graph::parse_edge(line).has_value(); };
+  return options;
+}
+
+/// Opens the newest segment; one that is compressed is followed by a new one. Answers the log's
+/// end.
+result<graph::log_tail> graph_session::open_segment() {
+  auto segments = files_.list();
+  if (!segments)
+    return fail(std::move(segments.error()));
+  if (segments->empty())
+    segments->push_back({});
+  if (segments->back().compressed)
+    segments->push_back({segments->back().number + 1, false});
+  now_ = segments->back();
+  path_ = files_.path(now_);
+  auto log = files::journal::open(*context_->ports.files, path_, journal_rules());
+  if (!log)
+    return fail(std::move(log.error()));
+  take_torn(log->torn()); // an opening that fails further down does not find it again
+  log_.emplace(std::move(*log));
+  return read_tail(files_, *segments, checked_graph_bytes);
+}
+
+/// What the log's end says is read from there, so that a log that is cut within its last segment,
+/// or lies in one that is still empty, goes on behind the last line that there is.
 result<void> graph_session::open_log() {
   auto& fs = *context_->ports.files;
   if (seen_) {
@@ -165,23 +195,14 @@ result<void> graph_session::open_log() {
   } else if (auto made = fs.make_directories(context_->layout().knowledge()); !made) {
     return made;
   }
-  files::journal_options options;
-  options.max_file_bytes = limit_;
-  options.parses = [](std::string_view line) { return graph::parse_edge(line).has_value(); };
-  auto log = files::journal::open(fs, path_, options);
-  if (!log)
-    return fail(std::move(log.error()));
-  take_torn(log->torn()); // an opening that fails further down does not find it again
-  // One byte more: whether the part begins with a whole line.
-  const auto begin = log->end() > checked_graph_bytes ? log->end() - checked_graph_bytes - 1 : 0;
-  auto bytes = fs.read_part(path_, begin, checked_graph_bytes + 1);
-  if (!bytes)
-    return fail(std::move(bytes.error()));
-  const auto checked = check(*bytes, begin);
+  const auto tail = open_segment();
+  if (!tail)
+    return fail(tail.error());
+  const auto checked = check(*tail);
   if (!checked)
     return fail(checked.error());
-  tell_lost_end(*bytes);
-  auto chain = graph::edge_chain::resume(log->last_line(), checked->sequence);
+  tell_lost_end(tail->text);
+  auto chain = graph::edge_chain::resume(last_fact(tail->text), checked->sequence);
   if (!chain)
     return fail(std::move(chain.error()));
   order_.clear();
@@ -191,50 +212,58 @@ result<void> graph_session::open_log() {
     if (auto edge = graph::parse_edge(line))
       remember(graph::key_of(edge->fact));
   chain_ = std::move(*chain);
-  log_.emplace(std::move(*log));
-  full_ = told_of_limit_ = false;
-  warn_of_limit();
   seen_ = true;
+  return {};
+}
+
+/// The old segment is durable to its last line before the new one is made: a crash leaves an empty
+/// one at most.
+result<void> graph_session::roll_over(std::size_t bytes) {
+  if (log_->end() == 0 || log_->end() + bytes <= limit_)
+    return {};
+  const graph::segment next{now_.number + 1, false};
+  auto log = files::journal::open(*context_->ports.files, files_.path(next), journal_rules());
+  if (!log)
+    return fail(std::move(log.error()));
+  log_.emplace(std::move(*log));
+  now_ = next;
+  path_ = files_.path(now_);
   return {};
 }
 
 /// Damage is nothing that stops the recorder: the chain goes on behind it, and what it hit is gone
 /// from every reader's sight but not from the disk.
-result<graph_session::checked_end> graph_session::check(std::string_view part,
-                                                        std::uint64_t begin) {
-  const auto cut = begin == 0 ? 0 : std::min(part.find('\n'), part.size() - 1) + 1;
-  const auto end = part.substr(cut);
+result<graph_session::checked_end> graph_session::check(const graph::log_tail& tail) {
   health_.notice.clear();
   tell_torn();
-  auto report = begin == 0 ? graph::verify(end) : graph::verify_end(end, 0);
+  const auto report = tail.is_whole ? graph::verify(tail.text) : graph::verify_end(tail.text, 0);
+  auto lines = graph::sort_lines(tail.text, report);
   if (report.intact())
-    return checked_end{std::move(graph::sort_lines(end, report).served), {}};
-  const auto before = count_lines(begin + cut);
-  if (!before)
-    return fail(before.error());
-  if (begin > 0)
-    report = graph::verify_end(end, *before);
-  auto lines = graph::sort_lines(end, report, *before);
-  tell_damage(report, lines);
+    return checked_end{std::move(lines.served), {}};
+  const auto place = graph::place_in_tail(files_, tail, report.problems.front().line);
+  if (!place)
+    return fail(place.error());
+  tell_damage(*place, report, lines);
   checked_end checked{std::move(lines.served), {}};
-  if (report.damaged_at_end > 0 && (begin == 0 || report.chained > 0))
+  if (report.damaged_at_end > 0 && (tail.is_whole || report.chained > 0))
     checked.sequence = report.last_sequence + report.damaged_at_end;
   return checked;
 }
 
-void graph_session::tell_damage(const graph::chain_report& report, const graph::log_lines& lines) {
+void graph_session::tell_damage(const std::string& place, const graph::chain_report& report,
+                                const graph::log_lines& lines) {
   const auto& first = report.problems.front();
-  std::string told = path_ + ": line " + std::to_string(first.line) + " is " +
+  std::string told = context_->layout().knowledge() + "/" + place + " is " +
                      std::string(graph::name_of(first.kind)) + " (" + first.detail + ")";
   if (const auto more = report.problems.size() - 1; more > 0)
     told += " and " + std::to_string(more) + " more findings";
   if (!lines.damaged.empty()) {
     const auto kept = set_aside(lines.damaged);
-    told += kept ? "; set aside in " + path_ + ".damaged"
+    told += kept ? "; set aside in " + base_ + ".damaged"
                  : "; it cannot be set aside: " + to_string(kept.error());
     told += ", the other " + std::to_string(lines.served.size()) + " lines are served";
   }
-  told += "; `boyd doctor` names them all";
+  told += "; `boyd kg verify` names them all";
   spdlog::error("graph_recorder: {}", told);
   health_.notice += (health_.notice.empty() ? "" : "; ") + told;
 }
@@ -259,7 +288,7 @@ void graph_session::tell_torn() {
                    (torn_.size() == 1 ? " was no fact"
                                       : "s, " + std::to_string(torn_.size()) + ", were no facts") +
                    " (damaged, or left so by a power cut); cut off, kept in " + path_ + ".torn" +
-                   (kept ? " and " + path_ + ".damaged" : "");
+                   (kept ? " and " + base_ + ".damaged" : "");
   spdlog::error("graph_recorder: {}", health_.notice);
 }
 
@@ -274,7 +303,9 @@ void graph_session::tell_lost_end(std::string_view log) {
     const auto& repositories = context_->ports.repositories;
     const auto newest = repositories ? graph::newest_anchor(context_->home, fs, *repositories)
                                      : std::optional<graph::anchor>{};
-    const bool changed = graph::compare_with_log(*lost, newest, log, context_->ports.clock->now());
+    const bool changed = graph::compare_with_log(
+        *lost, newest, [&](const std::string& head) { return graph::has_line(log, head); },
+        context_->ports.clock->now());
     if (told = graph::told(*lost); !told.empty())
       told += std::string("; put it back from a backup, or accept what is left: ") +
               graph::accept_command;
@@ -285,7 +316,7 @@ void graph_session::tell_lost_end(std::string_view log) {
   if (told.empty())
     return;
   tells_lost_end_ = true;
-  told = path_ + ": " + told;
+  told = base_ + ": " + told;
   spdlog::error("graph_recorder: {}", told);
   health_.notice += (health_.notice.empty() ? "" : "; ") + told;
 }
@@ -301,27 +332,10 @@ bool graph_session::is_opened_again() const {
   return lost && graph::told(*lost).empty();
 }
 
-/// Lines in the log before `end`, for the numbers of those behind it.
-result<std::size_t> graph_session::count_lines(std::uint64_t end) const {
-  constexpr std::size_t step = std::size_t{1} << 20;
-  std::size_t lines = 0;
-  for (std::uint64_t at = 0; at < end;) {
-    const auto bytes = context_->ports.files->read_part(
-        path_, at, static_cast<std::size_t>(std::min<std::uint64_t>(step, end - at)));
-    if (!bytes)
-      return fail(bytes.error());
-    if (bytes->empty())
-      return fail(errc::conflict, "the log has become shorter", path_);
-    lines += static_cast<std::size_t>(std::ranges::count(*bytes, '\n'));
-    at += bytes->size();
-  }
-  return lines;
-}
-
 /// Copies damaged lines that are not there yet: a later start finds the same ones.
 result<void> graph_session::set_aside(const std::vector<std::string_view>& damaged) {
   auto& fs = *context_->ports.files;
-  const std::string aside = path_ + ".damaged";
+  const std::string aside = base_ + ".damaged";
   auto there = fs.read(aside, files::journal_file_bytes);
   if (!there && there.error().code != errc::not_found)
     return fail(std::move(there.error()));
@@ -352,7 +366,7 @@ void graph_session::probe() {
     log_.reset();
   if (health_.ok && log_)
     return;
-  if (!ensure_open() || full_)
+  if (!ensure_open())
     return;
   if (auto takes = write_failed_
                        ? files::try_writing(*context_->ports.files, context_->layout().knowledge())
@@ -376,15 +390,6 @@ void graph_session::lost(const error& why) {
   health_.ok = false;
   health_.reason = to_string(why);
   health_.last_error = health_.reason;
-}
-
-void graph_session::warn_of_limit() {
-  if (log_->end() < limit_ / 10 * 9 || std::exchange(told_of_limit_, true))
-    return;
-  health_.notice += (health_.notice.empty() ? "" : "; ") + path_ + ": has " +
-                    std::to_string(log_->end()) + " of at most " + std::to_string(limit_) +
-                    " bytes; " + way_out;
-  spdlog::warn("graph_recorder: {}", health_.notice);
 }
 
 void graph_session::restored() {

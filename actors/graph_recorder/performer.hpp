@@ -4,6 +4,7 @@
 #include "actors/support/node_context.hpp"
 #include "boyd/files/journal.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/segments.hpp"
 #include "messages/graph.hpp"
 #include "messages/health.hpp"
 
@@ -25,20 +26,20 @@ inline constexpr std::size_t remembered_facts = std::size_t{1} << 16;
 /// So much of the end of the log is checked when it is opened; `boyd doctor` checks all of it.
 inline constexpr std::size_t checked_graph_bytes = std::size_t{32} << 20;
 
-/// The graph recorder worker's side without actors: HOME/knowledge/graph.jsonl with one write and
-/// one fsync per batch. A fact is its key (graph::key_of): one that is among the newest
-/// `remembered_facts` is a repeat (of a batch whose worker died, of a caller that had no answer, of
-/// a record that was made again after a restart, perhaps at another time) and is acknowledged
-/// without being written again. At every opening the newest
+/// The graph recorder worker's side without actors: the log of facts below HOME/knowledge, with one
+/// write and one fsync per batch. A segment that a batch would make larger than its limit is
+/// followed by the next one; the chain goes on in it. A fact is its key (graph::key_of): one that
+/// is among the newest `remembered_facts` is a repeat (of a batch whose worker died, of a caller
+/// that had no answer, of a record that was made again after a restart, perhaps at another time)
+/// and is acknowledged without being written again. At every opening the newest
 /// `checked_graph_bytes` of the log are checked against their chain and their check sums: what is
 /// damaged is told of, kept in `graph.jsonl.damaged` and left out by whoever reads the log (FAULTS
 /// 40). The line that the newest commit names must be among them: where it is missing, that is kept
 /// in `graph.jsonl.lost` and told until a person accepts it. Blocking; one thread.
 class graph_session {
  public:
-  /// At `limit` bytes of the log its facts are refused (`no_space`) and the part is degraded, until
-  /// a new session finds the log moved away.
-  explicit graph_session(node_context_ptr context, std::size_t limit = files::journal_file_bytes);
+  /// `limit`: of a segment, in bytes.
+  explicit graph_session(node_context_ptr context, std::size_t limit = graph::segment_bytes);
 
   /// Each reply carries the head after its own facts. A malformed fact refuses its own request
   /// alone, wholly; an I/O error refuses all that it concerns, and they may be repeated.
@@ -65,33 +66,38 @@ class graph_session {
   void look();
   result<void> ensure_open();
   result<void> open_log();
+  result<graph::log_tail> open_segment();
+  /// Goes on in the next segment when `bytes` more would make this one too large.
+  result<void> roll_over(std::size_t bytes);
+  files::journal_options journal_rules() const;
   result<draft> render(const draft& before, const graph_request& request) const;
   void write(jobs& batch, draft& d);
   /// The end of the log as it can be believed.
   struct checked_end {
-    std::vector<std::string_view> served; ///< views into `part`
+    std::vector<std::string_view> served; ///< views into the tail
     /// Of the last line, when that one is damaged.
     std::optional<std::uint64_t> sequence;
   };
-  /// `part`: the log from `begin` on.
-  result<checked_end> check(std::string_view part, std::uint64_t begin);
-  void tell_damage(const graph::chain_report& report, const graph::log_lines& lines);
+  result<checked_end> check(const graph::log_tail& tail);
+  void tell_damage(const std::string& place, const graph::chain_report& report,
+                   const graph::log_lines& lines);
   void take_torn(std::string_view torn);
   void tell_torn();
   /// Compares the log with the newest commit of the home's kernels, and tells what is missing.
   void tell_lost_end(std::string_view log);
   /// Others have cut the log, or a person has accepted what was told of it.
   bool is_opened_again() const;
-  result<std::size_t> count_lines(std::uint64_t end) const;
   result<void> set_aside(const std::vector<std::string_view>& damaged);
   void remember(std::string fact);
-  void warn_of_limit();
   void lost(const error& why);
   void restored();
 
   node_context_ptr context_;
   std::size_t limit_;
-  std::string path_;
+  graph::segment_files files_;
+  graph::segment now_; ///< that is written
+  std::string path_;   ///< its
+  std::string base_;   ///< of what is kept beside the log
   std::optional<files::journal> log_;
   graph::edge_chain chain_;
   std::deque<std::string> order_;
@@ -99,8 +105,6 @@ class graph_session {
   std::vector<std::string> torn_; ///< whole lines that were cut off; told of until the end
   bool tells_lost_end_ = false;   ///< graph.jsonl.lost has something that nobody has accepted
   bool seen_ = false;             ///< the log was open once: it must not be made anew
-  bool full_ = false;             ///< the log has reached its limit
-  bool told_of_limit_ = false;    ///< that it is near
   bool write_failed_ = false;     ///< the log's directory must take a file before it is well
   part_health health_;
 };

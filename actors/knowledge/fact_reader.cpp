@@ -18,8 +18,6 @@ using nlohmann::json;
 
 constexpr const char* position_key = "graph.jsonl";
 constexpr std::size_t read_at_once = std::size_t{4} << 20;
-/// Facts of one transaction of the index.
-constexpr std::size_t facts_at_once = 100'000;
 
 std::uint64_t number_in(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -45,22 +43,34 @@ double weight_of(const context::item_statistics& s) {
 
 } // namespace
 
+fact_reader::fact_reader(node_context_ptr context)
+    : context_(std::move(context)),
+      files_(*context_->ports.files, context_->home, context_->ports.unpack) {}
+
 result<void> fact_reader::load(knowledge_index& index) {
   auto text = index.value(index_area::position, position_key);
   if (!text)
     return fail(std::move(text.error()));
   at_ = {};
-  seen_size_ = seen_inode_ = 0;
+  seen_.reset();
   feedback_ = {};
-  taken_ = 0;
+  auto fresh = index.fresh_links();
+  if (!fresh)
+    return fail(std::move(fresh.error()));
+  links_.resume(std::move(*fresh));
   learner_ = std::make_unique<graph::learner>(
       graph::learning_rules{},
       [this](index_area area, const std::string& key) { return index_->value(area, key); });
   const auto known = *text ? json::parse(**text, nullptr, false) : json();
   if (!known.is_object())
     return {};
-  at_ = {number_in(known, "bytes"),    number_in(known, "lines"),     number_in(known, "skipped"),
-         number_in(known, "sequence"), number_in(known, "last_size"), text_in(known, "last_hash")};
+  at_ = {static_cast<std::uint32_t>(number_in(known, "segment")),
+         number_in(known, "bytes"),
+         number_in(known, "lines"),
+         number_in(known, "skipped"),
+         number_in(known, "sequence"),
+         number_in(known, "last_size"),
+         text_in(known, "last_hash")};
   if (auto items =
           index.each(index_area::items,
                      [&](std::string_view key, std::string_view value) { weigh(key, value); });
@@ -92,13 +102,23 @@ result<void> fact_reader::begin_anew(knowledge_index& index) {
   return load(index);
 }
 
-result<bool> fact_reader::is_same_log(std::uint64_t size) const {
-  if (at_.bytes == 0)
+result<fact_reader::seen_end>
+fact_reader::look_at_end(const std::vector<graph::segment>& segments) {
+  if (segments.empty())
+    return seen_end{};
+  const auto info = context_->ports.files->stat(files_.path(segments.back()));
+  if (!info)
+    return fail(info.error());
+  return seen_end{segments.back().number, info->size, info->inode};
+}
+
+result<bool> fact_reader::is_same_log(const std::vector<graph::segment>& segments) {
+  if (at_.lines == 0)
     return true;
-  if (size < at_.bytes || at_.last_size == 0 || at_.last_size > at_.bytes)
+  const auto which = std::ranges::find(segments, at_.segment, &graph::segment::number);
+  if (which == segments.end() || at_.last_size == 0 || at_.last_size > at_.bytes)
     return false;
-  const auto last = context_->ports.files->read_part(context_->layout().graph_log(),
-                                                     at_.bytes - at_.last_size, at_.last_size);
+  const auto last = files_.read(*which, at_.bytes - at_.last_size, at_.last_size);
   if (!last)
     return fail(last.error());
   return sha256_hex(*last) == at_.last_hash;
@@ -113,57 +133,72 @@ result<void> fact_reader::catch_up(knowledge_index& index) {
   if (!learner_)
     if (auto loaded = load(index); !loaded)
       return lost(std::move(loaded.error()));
-  const auto path = context_->layout().graph_log();
-  const auto info = context_->ports.files->stat(path);
-  if (!info)
-    return fail(info.error());
-  const auto size = info->kind == file_kind::missing ? 0 : info->size;
-  if (size == seen_size_ && info->inode == seen_inode_)
+  const auto segments = files_.list();
+  const auto end = segments ? look_at_end(*segments) : result<seen_end>(fail(segments.error()));
+  if (!end)
+    return fail(end.error());
+  if (seen_ == *end)
     return {};
-  const auto same = is_same_log(size);
+  const auto same = is_same_log(*segments);
   if (!same)
     return fail(same.error());
   if (!*same) {
-    spdlog::info("knowledge: {} is another log than before, and read from its beginning", path);
+    spdlog::info("knowledge: {} is another log than before, and read from its beginning",
+                 context_->layout().graph_log());
     if (auto anew = begin_anew(index); !anew)
       return lost(std::move(anew.error()));
   }
-  while (at_.bytes < size) {
-    const auto part = context_->ports.files->read_part(path, at_.bytes, read_at_once);
-    if (!part)
-      return lost(part.error());
-    const auto end = part->rfind('\n');
-    if (end == part->npos && part->size() < read_at_once)
-      break; // the last line is not whole
-    if (auto taken =
-            take_lines(std::string_view(*part).substr(0, end == part->npos ? end : end + 1));
-        !taken)
-      return lost(std::move(taken.error()));
-    if (taken_ >= facts_at_once)
-      if (auto saved = save(index); !saved)
-        return lost(std::move(saved.error()));
-  }
+  for (const auto& s : *segments)
+    if (s.number >= at_.segment)
+      if (auto read = read_segment(index, s, s == segments->back()); !read)
+        return lost(std::move(read.error()));
   if (auto saved = save(index); !saved)
     return lost(std::move(saved.error()));
-  seen_size_ = size;
-  seen_inode_ = info->inode;
+  seen_ = *end;
   return {};
 }
 
-/// Whole lines; or a piece of one that is too long to be a fact.
-result<void> fact_reader::take_lines(std::string_view lines) {
+/// What another than the last segment ends with is a line, too: none will come behind it.
+result<void> fact_reader::read_segment(knowledge_index& index, const graph::segment& which,
+                                       bool is_last) {
+  for (std::uint64_t from = which.number == at_.segment ? at_.bytes : 0;;) {
+    const auto part = files_.read(which, from, read_at_once);
+    if (!part)
+      return fail(part.error());
+    if (part->empty())
+      return {};
+    const auto end = part->rfind('\n');
+    if (end == part->npos && part->size() < read_at_once && is_last)
+      return {}; // the last line is not whole
+    if (which.number != at_.segment)
+      at_.segment = which.number, at_.bytes = 0;
+    const bool ends_here = part->size() < read_at_once && !is_last;
+    const auto size = end == part->npos || ends_here ? part->size() : end + 1;
+    if (auto taken = take_lines(index, std::string_view(*part).substr(0, size)); !taken)
+      return taken;
+    from = at_.bytes;
+  }
+}
+
+/// Whole lines; or a piece of one that is too long to be a fact, or is the torn end of a segment.
+result<void> fact_reader::take_lines(knowledge_index& index, std::string_view lines) {
   while (!lines.empty()) {
     const auto end = lines.find('\n');
     const auto size = end == lines.npos ? lines.size() : end + 1;
     const auto whole = lines.substr(0, size);
+    links_.begin_line({at_.lines + 1, at_.segment, at_.bytes, at_.bytes == 0});
     if (auto taken = take_line(lines.substr(0, std::min(end, lines.size()))); !taken)
       return taken;
     ++at_.lines;
     at_.bytes += size;
     at_.last_size = size;
     lines.remove_prefix(size);
-    if (lines.empty())
+    const bool is_full = graph::link_collector::is_full(at_.lines);
+    if (lines.empty() || is_full)
       at_.last_hash = sha256_hex(whole);
+    if (is_full)
+      if (auto saved = save(index); !saved)
+        return saved;
   }
   return {};
 }
@@ -178,22 +213,22 @@ result<void> fact_reader::take_line(std::string_view line) {
     return {};
   }
   at_.sequence = read->seq.value_or(at_.sequence);
-  ++taken_;
+  links_.take(read->fact, at_.lines + 1);
   return learner_->take(read->fact, at_.lines + 1);
 }
 
 result<void> fact_reader::save(knowledge_index& index) {
-  taken_ = 0;
   auto changes = learner_->take_changes();
   changes.push_back({index_area::position, position_key,
-                     json{{"bytes", at_.bytes},
+                     json{{"segment", at_.segment},
+                          {"bytes", at_.bytes},
                           {"lines", at_.lines},
                           {"skipped", at_.skipped},
                           {"sequence", at_.sequence},
                           {"last_size", at_.last_size},
                           {"last_hash", at_.last_hash}}
                          .dump()});
-  if (auto changed = index.change(changes); !changed)
+  if (auto changed = index.change(changes, links_.take_changes(at_.lines)); !changed)
     return changed;
   for (const auto& c : changes)
     if (c.area == index_area::items && c.value)

@@ -2,6 +2,8 @@
 
 #include "actors/support/node_context.hpp"
 #include "boyd/graph/learned.hpp"
+#include "boyd/graph/links.hpp"
+#include "boyd/graph/segments.hpp"
 #include "boyd/memory/recall.hpp"
 #include "boyd/ports/knowledge_index.hpp"
 
@@ -9,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,12 +19,23 @@
 
 namespace boyd {
 
+/// Up to where the log has been read; a value of index_area::position.
+struct log_position {
+  std::uint32_t segment = 1;
+  std::uint64_t bytes = 0;     ///< of that segment
+  std::uint64_t lines = 0;     ///< of the whole log
+  std::uint64_t skipped = 0;   ///< of them, for they cannot be believed
+  std::uint64_t sequence = 0;  ///< of the last line that has one
+  std::uint64_t last_size = 0; ///< of the last line, with its line break
+  std::string last_hash;       ///< of the last line
+};
+
 /// Brings the node's index up to the end of the log of facts, and answers from it. Lines that must
 /// not be believed are passed over and counted. A log that is not the one that was read (cut,
 /// replaced, put back from a backup) is read from its beginning. Blocking; one thread.
 class fact_reader {
  public:
-  explicit fact_reader(node_context_ptr context) : context_(std::move(context)) {}
+  explicit fact_reader(node_context_ptr context);
 
   /// Takes over what has come since the last time. After an error the index is as it was before;
   /// what is at hand is read from it anew.
@@ -34,36 +48,40 @@ class fact_reader {
   /// What questions and outcomes have taught about entries of memory.
   const memory::recall_feedback& feedback() const { return feedback_; }
 
+  const log_position& position() const { return at_; }
+  graph::segment_files& files() { return files_; }
+
   /// The index is another one now.
   void forget() { learner_.reset(); }
 
  private:
-  /// Up to where the log has been read; a value of index_area::position.
-  struct position {
-    std::uint64_t bytes = 0;
-    std::uint64_t lines = 0;
-    std::uint64_t skipped = 0;   ///< of them, for they cannot be believed
-    std::uint64_t sequence = 0;  ///< of the last line that has one
-    std::uint64_t last_size = 0; ///< of the last line, with its line break
-    std::string last_hash;       ///< of the last line
+  /// The newest segment as it was at the last look.
+  struct seen_end {
+    std::uint32_t segment = 0;
+    std::uint64_t size = 0;
+    std::uint64_t inode = 0;
+
+    bool operator==(const seen_end&) const = default;
   };
 
   result<void> load(knowledge_index& index);
   result<void> begin_anew(knowledge_index& index);
+  result<seen_end> look_at_end(const std::vector<graph::segment>& segments);
   /// Whether the log before the position is still the one that was read.
-  result<bool> is_same_log(std::uint64_t size) const;
-  result<void> take_lines(std::string_view lines);
+  result<bool> is_same_log(const std::vector<graph::segment>& segments);
+  result<void> read_segment(knowledge_index& index, const graph::segment& which, bool is_last);
+  result<void> take_lines(knowledge_index& index, std::string_view lines);
   result<void> take_line(std::string_view line);
   result<void> save(knowledge_index& index);
   void weigh(std::string_view id, std::string_view value);
 
   node_context_ptr context_;
-  position at_;
-  std::uint64_t seen_size_ = 0; ///< of the log, at the last look
-  std::uint64_t seen_inode_ = 0;
-  std::size_t taken_ = 0;                   ///< facts since the last save
+  graph::segment_files files_;
+  log_position at_;
+  std::optional<seen_end> seen_;            ///< nothing: not looked yet
   std::unique_ptr<graph::learner> learner_; ///< null: the index has to be read first
-  knowledge_index* index_ = nullptr;        ///< while it catches up
+  graph::link_collector links_;
+  knowledge_index* index_ = nullptr; ///< while it catches up
   memory::recall_feedback feedback_;
 };
 

@@ -1,12 +1,15 @@
 #include "actors/knowledge/performer.hpp"
 
+#include "actors/knowledge/log_source.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/graph/inspector.hpp"
 #include "boyd/memory/document.hpp"
 #include "boyd/memory/entry.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/skills/stage.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -20,6 +23,8 @@ namespace {
 /// A file that was changed so shortly before it was read may have been changed again since, without
 /// another time: its bytes are compared.
 constexpr milliseconds time_resolution = 2s;
+/// What `learned` tells of when nobody says since when.
+constexpr milliseconds learned_window = 7 * 24h;
 constexpr const char* folders[] = {"archive", "notes", "research"};
 
 memory::recall_document document_of(const memory_row& r) {
@@ -102,6 +107,8 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
     reply.items = std::move(*known);
     return reply;
   }
+  if (const auto* about = std::get_if<inspect_graph>(&request.what))
+    return inspect(*about);
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
       return fail(errc::invalid_argument, "not a kernel's name", what.kernel_id);
@@ -113,6 +120,45 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   const auto* question = std::get_if<recall_memory>(&request.what);
   return question != nullptr ? in_memory(*question)
                              : in_memory(std::get<describe_memory>(request.what));
+}
+
+result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
+  log_source source(*index_, facts_.files(), facts_.position());
+  const auto now = context_->ports.clock->now();
+  const graph::inspection in{source, now, [now](const context::item_statistics& s) {
+                               return std::string(skills::name_of(skills::stage_of(s, now).where));
+                             }};
+  const auto of_execution = [&](auto ask_of) -> result<std::string> {
+    const auto execution = graph::find_execution(in, what.subject);
+    return execution ? ask_of(in, *execution) : fail(execution.error());
+  };
+  const auto answered = [&]() -> result<std::string> {
+    using kind = inspect_graph::kind;
+    switch (what.what) {
+    case kind::trace:
+      return of_execution(graph::trace);
+    case kind::why:
+      return of_execution(graph::why);
+    case kind::stats:
+      return graph::stats(in, what.most);
+    case kind::lineage:
+      return graph::lineage(in, what.subject);
+    case kind::findings:
+      return graph::findings(in);
+    case kind::learned:
+      return graph::learned_since(in, what.since.value_or(now - learned_window));
+    case kind::query:
+      return graph::query(in, {what.from, what.to, what.type, what.since, what.most});
+    case kind::picture:
+      return graph::neighbourhood(in, what.subject, what.depth, what.most);
+    }
+    return fail(errc::bug, "an unknown question");
+  }();
+  if (!answered)
+    return fail(answered.error());
+  knowledge_reply reply;
+  reply.inspected = *answered;
+  return reply;
 }
 
 result<void> knowledge_session::read_facts() {

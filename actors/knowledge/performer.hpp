@@ -59,6 +59,7 @@ class knowledge_session {
   result<knowledge_reply> try_to_answer(const knowledge_request& request);
   /// An error of the index alone: a log that cannot be read is told of, and teaches nothing.
   result<void> read_facts();
+  result<knowledge_reply> inspect(const inspect_graph& what);
   result<knowledge_reply> carry_out(kernel_memory& m, const recall_memory& what);
   result<knowledge_reply> carry_out(kernel_memory& m, const describe_memory& what);
 

@@ -59,10 +59,15 @@ struct arguments {
   std::string shell;                  ///< completion SHELL
   /// context add|rm|cat REFERENCE…; the words of context resolve TEXT
   std::vector<std::string> references{};
-  std::string provider; ///< doctor --provider
-  std::string model;    ///< doctor --model
-  std::string name;     ///< init --name
-  std::string schedule; ///< init --schedule
+  std::string provider;  ///< doctor --provider
+  std::string model;     ///< doctor --model
+  std::string name;      ///< init --name
+  std::string type{};    ///< kg query --type
+  std::string since{};   ///< kg learned --since, kg query --since
+  std::string around{};  ///< graph --around
+  std::size_t depth = 2; ///< graph --depth
+  std::string format{};  ///< graph: mermaid, dot or text
+  std::string schedule;  ///< init --schedule
   std::size_t limit = 0;
   bool no_input = false;
   bool dry_run = false; ///< cleanup --dry-run

@@ -3,6 +3,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
 #include "cli_errors.hpp"
+#include "cli_knowledge.hpp"
 #include "cli_store.hpp"
 #include "option_checks.hpp"
 
@@ -132,6 +133,7 @@ command_line::command_line() {
   add_question_verbs();
   add_tool_verbs();
   add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
+  add_knowledge_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }
 
@@ -603,9 +605,10 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
 /// The verb that a family answers to when none is given.
 std::string standard_verb(const std::string& verb) {
   static const std::map<std::string, std::string> standard{
-      {"actors", "actors ls"},     {"dispatches", "dispatches ls"}, {"state", "state show"},
-      {"memory", "memory status"}, {"config", "config validate"},   {"context", "context ls"},
-      {"chaos", "chaos status"}};
+      {"actors", "actors ls"},       {"dispatches", "dispatches ls"},
+      {"state", "state show"},       {"memory", "memory status"},
+      {"config", "config validate"}, {"context", "context ls"},
+      {"chaos", "chaos status"},     {"kg", "kg learned"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
 }

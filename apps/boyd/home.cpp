@@ -9,6 +9,7 @@
 #include "adapters/sqlite/archive.hpp"
 #include "adapters/sqlite/store.hpp"
 #include "adapters/tz/zones.hpp"
+#include "adapters/zstd/unpack.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
@@ -260,6 +261,7 @@ ports local_ports() {
   p.files = adapters::make_posix_file_system();
   p.repositories = adapters::make_git_repositories();
   p.zones = adapters::make_time_zones();
+  p.unpack = adapters::unpack_zstd;
   p.listen = [](const wake_function&) { return std::unique_ptr<wakeup_source>(); };
   return p;
 }

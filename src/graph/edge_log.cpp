@@ -247,130 +247,107 @@ std::string_view name_of(chain_problem_kind kind) noexcept {
   return "unknown";
 }
 
-namespace {
-
-/// Walks a log line by line and judges each against its predecessor.
-class verifier {
- public:
-  explicit verifier(const std::optional<std::string>& anchored_head)
-      : anchored_head_(anchored_head), head_seen_(!anchored_head || *anchored_head == genesis) {}
-
-  /// For a text that begins in the middle.
-  explicit verifier(std::size_t lines_before) : head_seen_(true), in_the_middle_(true) {
-    report_.lines = lines_before;
+void chain_verifier::take(std::string_view line, bool complete) {
+  ++report_.lines;
+  if (!complete) {
+    add(report_.lines, chain_problem_kind::torn, "the last line has no line break");
   }
-
-  void take(std::string_view line, bool complete) {
-    ++report_.lines;
-    if (!complete) {
-      add(report_.lines, chain_problem_kind::torn, "the last line has no line break");
-    }
-    if (line.empty()) {
-      return;
-    }
-    const auto digest = sha256_hex(line);
-    head_seen_ = head_seen_ || digest == *anchored_head_;
-    const auto read = parse_edge(line);
-    const bool believed = read && is_as_written(line, *read);
-    if (!read) {
-      add(report_.lines, chain_problem_kind::malformed, read.error().what);
-    } else if (!believed) {
-      add(report_.lines, chain_problem_kind::changed, "its check sum is another one");
-    } else if (read->seq) {
-      if (std::exchange(in_the_middle_, false)) {
-        report_.last_sequence = *read->seq - 1;
-        report_.head = read->prev;
-        good_head_ = read->prev;
-      }
-      judge_chained(*read);
-    } else {
-      judge_older();
-    }
-    if (believed) {
-      previous_line_ = report_.lines;
-      good_head_ = digest;
-    }
-    damaged_between_ = believed ? 0 : damaged_between_ + 1;
-    report_.head = digest;
+  if (line.empty()) {
+    return;
   }
-
-  chain_report finish() {
-    report_.damaged_at_end = damaged_between_;
-    if (!head_seen_) {
-      add(report_.lines, chain_problem_kind::head_missing,
-          "no line has the anchored hash " + *anchored_head_);
+  const auto digest = sha256_hex(line);
+  head_seen_ = head_seen_ || digest == *anchored_head_;
+  const auto read = parse_edge(line);
+  const bool believed = read && is_as_written(line, *read);
+  if (!read) {
+    add(report_.lines, chain_problem_kind::malformed, read.error().what);
+  } else if (!believed) {
+    add(report_.lines, chain_problem_kind::changed, "its check sum is another one");
+  } else if (read->seq) {
+    if (std::exchange(in_the_middle_, false)) {
+      report_.last_sequence = *read->seq - 1;
+      report_.head = read->prev;
+      good_head_ = read->prev;
     }
-    std::stable_sort(report_.problems.begin(), report_.problems.end(),
-                     [](const auto& a, const auto& b) { return a.line < b.line; });
-    return std::move(report_);
+    judge_chained(*read);
+  } else {
+    judge_older();
   }
+  if (believed) {
+    previous_line_ = report_.lines;
+    good_head_ = digest;
+  }
+  damaged_between_ = believed ? 0 : damaged_between_ + 1;
+  report_.head = digest;
+}
 
- private:
-  void judge_chained(const logged_edge& line) {
-    ++report_.chained;
-    const auto expected = report_.last_sequence + 1;
-    const bool linked = line.prev == (damaged_between_ > 0 ? good_head_ : report_.head);
-    if (*line.seq == expected) {
-      // What stood between the last line without a number and this one may be what is damaged.
-      if (!linked && !(damaged_between_ > 0 && report_.last_sequence == 0))
-        accuse(line);
-    } else if (!linked && *line.seq == before_jump_ + 2 && std::exchange(jumped_, false)) {
-      // The line before bore a number that was not its own: what follows goes on behind it.
+chain_report chain_verifier::finish() {
+  report_.damaged_at_end = damaged_between_;
+  if (!head_seen_) {
+    add(report_.lines, chain_problem_kind::head_missing,
+        "no line has the anchored hash " + *anchored_head_);
+  }
+  std::stable_sort(report_.problems.begin(), report_.problems.end(),
+                   [](const auto& a, const auto& b) { return a.line < b.line; });
+  return std::move(report_);
+}
+
+void chain_verifier::judge_chained(const logged_edge& line) {
+  ++report_.chained;
+  const auto expected = report_.last_sequence + 1;
+  const bool linked = line.prev == (damaged_between_ > 0 ? good_head_ : report_.head);
+  if (*line.seq == expected) {
+    // What stood between the last line without a number and this one may be what is damaged.
+    if (!linked && !(damaged_between_ > 0 && report_.last_sequence == 0))
       accuse(line);
-      report_.last_sequence = *line.seq;
-    } else if (*line.seq > expected) {
-      // Damaged lines in between are reported as such; so many missing numbers are then explained.
-      if (*line.seq > expected + damaged_between_) {
-        add(report_.lines, chain_problem_kind::removed,
-            "seq " + std::to_string(expected) + " to " + std::to_string(*line.seq - 1) +
-                " are missing");
-        jumped_ = true;
-        before_jump_ = report_.last_sequence;
-      }
-    } else {
-      add(report_.lines, chain_problem_kind::out_of_order,
-          "seq " + std::to_string(*line.seq) + " after " + std::to_string(expected - 1));
+  } else if (!linked && *line.seq == before_jump_ + 2 && std::exchange(jumped_, false)) {
+    // The line before bore a number that was not its own: what follows goes on behind it.
+    accuse(line);
+    report_.last_sequence = *line.seq;
+  } else if (*line.seq > expected) {
+    // Damaged lines in between are reported as such; so many missing numbers are then explained.
+    if (*line.seq > expected + damaged_between_) {
+      add(report_.lines, chain_problem_kind::removed,
+          "seq " + std::to_string(expected) + " to " + std::to_string(*line.seq - 1) +
+              " are missing");
+      jumped_ = true;
+      before_jump_ = report_.last_sequence;
     }
-    report_.last_sequence = std::max(report_.last_sequence, *line.seq);
+  } else {
+    add(report_.lines, chain_problem_kind::out_of_order,
+        "seq " + std::to_string(*line.seq) + " after " + std::to_string(expected - 1));
   }
+  report_.last_sequence = std::max(report_.last_sequence, *line.seq);
+}
 
-  /// The line and the one before it do not fit together: which of them was changed? Another text
-  /// has quite another hash, so that a `prev` that is almost the right one was hit itself.
-  void accuse(const logged_edge& line) {
-    const auto& wanted = damaged_between_ > 0 ? good_head_ : report_.head;
-    std::size_t same = 0;
-    for (std::size_t i = 0; i < std::min(line.prev.size(), wanted.size()); ++i)
-      same += line.prev[i] == wanted[i] ? 1 : 0;
-    if (previous_line_ == 0 || same > genesis.size() / 2)
-      add(report_.lines, chain_problem_kind::changed,
-          "its prev is not the hash of the line before it");
-    else
-      add(previous_line_, chain_problem_kind::changed,
-          "it is not the line that line " + std::to_string(report_.lines) + " was chained to");
+/// The line and the one before it do not fit together: which of them was changed? Another text
+/// has quite another hash, so that a `prev` that is almost the right one was hit itself.
+void chain_verifier::accuse(const logged_edge& line) {
+  const auto& wanted = damaged_between_ > 0 ? good_head_ : report_.head;
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < std::min(line.prev.size(), wanted.size()); ++i)
+    same += line.prev[i] == wanted[i] ? 1 : 0;
+  if (previous_line_ == 0 || same > genesis.size() / 2)
+    add(report_.lines, chain_problem_kind::changed,
+        "its prev is not the hash of the line before it");
+  else
+    add(previous_line_, chain_problem_kind::changed,
+        "it is not the line that line " + std::to_string(report_.lines) + " was chained to");
+}
+
+void chain_verifier::judge_older() {
+  ++report_.older;
+  if (report_.chained > 0) {
+    add(report_.lines, chain_problem_kind::unchained,
+        "it has no seq and prev, but follows a chain");
   }
+}
 
-  void judge_older() {
-    ++report_.older;
-    if (report_.chained > 0) {
-      add(report_.lines, chain_problem_kind::unchained,
-          "it has no seq and prev, but follows a chain");
-    }
-  }
+void chain_verifier::add(std::size_t line, chain_problem_kind kind, std::string detail) {
+  report_.problems.push_back({line, kind, std::move(detail)});
+}
 
-  void add(std::size_t line, chain_problem_kind kind, std::string detail) {
-    report_.problems.push_back({line, kind, std::move(detail)});
-  }
-
-  std::optional<std::string> anchored_head_;
-  bool head_seen_;
-  bool in_the_middle_ = false; ///< what stands before the first line is not known
-  bool jumped_ = false;        ///< a number was too high, the last one as far as we know:
-  std::uint64_t before_jump_ = 0;
-  std::size_t damaged_between_ = 0; ///< lines behind the last one that can be believed:
-  std::size_t previous_line_ = 0;
-  std::string good_head_{genesis}; ///< its hash
-  chain_report report_;
-};
+namespace {
 
 template <class F>
 void for_each_line(std::string_view text, F take) {
@@ -396,13 +373,13 @@ std::vector<std::size_t> chain_report::damaged() const {
 }
 
 chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head) {
-  verifier walk(anchored_head);
+  chain_verifier walk(anchored_head);
   for_each_line(text, [&](std::string_view line, bool complete) { walk.take(line, complete); });
   return walk.finish();
 }
 
 chain_report verify_end(std::string_view text, std::size_t lines_before) {
-  verifier walk(lines_before);
+  chain_verifier walk(lines_before);
   for_each_line(text, [&](std::string_view line, bool complete) { walk.take(line, complete); });
   return walk.finish();
 }

@@ -133,13 +133,13 @@ result<void> write_lost_ends(file_system& files, const std::string& home,
 }
 
 bool compare_with_log(std::vector<lost_end>& lost, const std::optional<anchor>& newest,
-                      std::string_view log, utc_time now) {
-  const auto back = std::erase_if(
-      lost, [&](const lost_end& l) { return !l.accepted && has_line(log, l.named.head); });
+                      const std::function<bool(const std::string& head)>& has, utc_time now) {
+  const auto back =
+      std::erase_if(lost, [&](const lost_end& l) { return !l.accepted && has(l.named.head); });
   const bool is_known = !newest || std::ranges::any_of(lost, [&](const lost_end& l) {
     return l.named.head == newest->head;
   });
-  if (is_known || has_line(log, newest->head))
+  if (is_known || has(newest->head))
     return back > 0;
   lost.push_back({*newest, now, false});
   return true;

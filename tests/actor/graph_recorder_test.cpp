@@ -209,7 +209,7 @@ TEST_CASE(
     graph_session session(node.context);
     session.probe();
     CHECK(session.health().ok); // nothing that stops anybody
-    CHECK(session.health().notice.find("line 2 is changed") != std::string::npos);
+    CHECK(session.health().notice.find("graph.jsonl:2 is changed") != std::string::npos);
     CHECK(session.health().notice.find("set aside in " + std::string(log_path) + ".damaged") !=
           std::string::npos);
     CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == damaged);
@@ -257,7 +257,7 @@ TEST_CASE(
     session.probe();
     CHECK(session.health().ok);
     INFO(session.health().notice);
-    CHECK(session.health().notice.find("line 3 is changed") != std::string::npos);
+    CHECK(session.health().notice.find("graph.jsonl:3 is changed") != std::string::npos);
     CHECK(node.disk->snapshot().at(std::string(log_path) + ".damaged") == last_line_of(text));
     // What it had said is gone, so that the same fact is no repeat.
     REQUIRE(recorded(session, {fact(3)}));
@@ -342,40 +342,72 @@ TEST_CASE("a log that is taken away is not begun anew", "[graph_recorder]") {
   CHECK(f.report().chained == 2);
 }
 
-TEST_CASE("a log at its limit: told of before, facts stay owed, and go on in a new one",
-          "[graph_recorder]") {
+TEST_CASE("a log that reaches its limit goes on in the next segment", "[graph_recorder]") {
   fixture f;
-  constexpr std::size_t limit = 4096;
+  constexpr std::size_t limit = 3072;
   auto session = std::make_unique<graph_session>(f.context, limit);
+  std::string head;
   const auto record = [&](int n) {
     std::vector<job<graph_request, graph_reply>> batch;
     batch.emplace_back(graph_request{{}, {fact(n)}});
     session->perform(batch);
-    return batch.front().reply;
+    REQUIRE(batch.front().reply);
+    head = batch.front().reply->head;
   };
-  int n = 0;
-  while (session->health().notice.empty()) {
-    REQUIRE(record(++n));
-    REQUIRE(session->health().ok);
+  graph::segment_files files(*f.files, "/boyd", nullptr);
+  const auto report = [&] { return graph::verify_log(files, head).value(); };
+  for (int n = 0; n < 40; ++n) {
+    record(n);
+    if (n % 10 == 9)
+      session = std::make_unique<graph_session>(f.context, limit); // a restart
   }
-  CHECK(f.text().size() >= limit / 10 * 9);
-  CHECK(session->health().notice.find("of at most 4096 bytes") != std::string::npos);
-  auto refused = record(++n);
-  while (refused)
-    refused = record(++n);
-  CHECK(refused.error().code == errc::no_space);
-  CHECK(refused.error().what.find("has reached its limit") != std::string::npos);
-  CHECK(f.text().size() <= limit);
-  session->probe();
-  CHECK_FALSE(session->health().ok); // until there is room
-  CHECK(f.report().intact());
-
-  REQUIRE(f.disk->rename(log_path, "/boyd/knowledge/graph-1.jsonl"));
-  session = std::make_unique<graph_session>(f.context, limit);
-  CHECK(record(n));
   CHECK(session->health().ok);
   CHECK(session->health().notice.empty());
-  CHECK(f.report().chained == 1);
+  const auto segments = report().segments;
+  CHECK(segments >= 3);
+  CHECK(report().intact());
+  CHECK(report().facts == 40);
+  const auto all = files.list().value();
+  for (const auto& s : all)
+    CHECK(files.size(s).value() <= limit);
+
+  // What stands in an earlier segment is not written again.
+  for (int n = 0; n < 40; ++n)
+    record(n);
+  CHECK(report().facts == 40);
+
+  SECTION("a crash may leave an empty new segment") {
+    f.disk->put(files.path({static_cast<std::uint32_t>(segments + 1), false}), "");
+    session = std::make_unique<graph_session>(f.context, limit);
+    record(40);
+    CHECK(report().intact());
+    CHECK(report().facts == 41);
+    CHECK(report().segments == segments + 1);
+  }
+  SECTION("a segment that was compressed is followed by another") {
+    const auto last = files.path({static_cast<std::uint32_t>(segments), false});
+    REQUIRE(f.disk->rename(last, last + ".zst")); // its bytes do as if they were compressed
+    f.context->ports.unpack = [](std::string_view packed, std::size_t) {
+      return result<std::string>(std::string(packed));
+    };
+    session = std::make_unique<graph_session>(f.context, limit);
+    record(40);
+    graph::segment_files with(*f.files, "/boyd", f.context->ports.unpack);
+    CHECK(graph::verify_log(with, head)->intact());
+    CHECK(graph::verify_log(with, head)->segments == segments + 1);
+  }
+  SECTION("damage in an earlier segment is named by its place") {
+    const auto path = files.path({static_cast<std::uint32_t>(segments - 1), false});
+    auto text = f.disk->snapshot().at(path);
+    text[text.find("exec_1")] = 'f';
+    f.disk->put(path, text);
+    session = std::make_unique<graph_session>(f.context, limit);
+    session->probe();
+    INFO(session->health().notice);
+    CHECK(session->health().notice.find(
+              graph::segment{static_cast<std::uint32_t>(segments - 1), false}.name() +
+              ":1 is changed") != std::string::npos);
+  }
 }
 
 TEST_CASE("only the end of a long log is read at an opening, and lines have their true numbers",
@@ -415,7 +447,7 @@ TEST_CASE("only the end of a long log is read at an opening, and lines have thei
   session.probe();
   CHECK(session.health().ok);
   INFO(session.health().notice);
-  CHECK(session.health().notice.find("line " + std::to_string(lines - 1) + " is changed") !=
+  CHECK(session.health().notice.find("graph.jsonl:" + std::to_string(lines - 1) + " is changed") !=
         std::string::npos);
 }
 

@@ -9,10 +9,13 @@
 #include "support/pch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd::memory_test {
@@ -347,6 +350,140 @@ TEST_CASE("knowledge: what answered a question well is found first by the next s
   CHECK(f.recall("what about the pump?").front() == "the pump was painted");
   f.restart();
   CHECK(f.recall("what about the pump?").front() == "the pump was painted");
+}
+
+// -- questions about the log ----------------------------------------------------------------------
+
+namespace {
+
+nlohmann::json inspected(fixture& f, inspect_graph what) {
+  const auto reply = f.ask(std::move(what));
+  if (!reply)
+    return to_string(reply.error());
+  return nlohmann::json::parse(reply->inspected);
+}
+
+inspect_graph about(inspect_graph::kind what, const std::string& subject = {}) {
+  inspect_graph q;
+  q.what = what;
+  q.subject = subject;
+  return q;
+}
+
+/// All that the index has learned and linked, as the sqlite3 program reads it.
+std::string dump_of(fixture& f) {
+  f.memory.reset(); // closes it
+  const auto out = f.home.file("dump");
+  REQUIRE(std::system(("sqlite3 '" + f.index() + "' \".dump learned\" \".dump link_marks\" " +
+                       "\".dump link_fresh\" \".dump link_pages\" > '" + out + "'")
+                          .c_str()) == 0);
+  f.restart();
+  std::ifstream in(out, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+} // namespace
+
+TEST_CASE("knowledge: questions are answered from the log, with the places of their lines",
+          "[knowledge]") {
+  using kind = inspect_graph::kind;
+  fixture f;
+  fact_log log{f};
+  for (int i = 0; i < 200; ++i)
+    log.add_run("ctx_" + std::to_string(i % 3), std::to_string(i));
+  const auto trace = inspected(f, about(kind::trace, "100"));
+  REQUIRE(trace.at("contexts").size() == 1);
+  CHECK(trace["contexts"][0]["id"] == "ctx_1");
+  CHECK(trace["contexts"][0]["line"] == "graph.jsonl:201");
+  CHECK(trace["outcome"]["line"] == "graph.jsonl:202");
+  CHECK(inspected(f, about(kind::trace, "last")).at("execution") == "exec_199");
+  const auto stats = inspected(f, about(kind::stats));
+  REQUIRE(stats.at("items").size() == 3);
+  CHECK(stats["items"][0]["used"].get<int>() + stats["items"][1]["used"].get<int>() +
+            stats["items"][2]["used"].get<int>() ==
+        200);
+  auto query = about(kind::query);
+  query.from = "ctx_2";
+  query.most = 10;
+  const auto facts = inspected(f, query);
+  REQUIRE(facts.at("facts").size() == 10);
+  CHECK(facts["facts"][0]["to"] == "exec_197");
+  CHECK(facts["facts"][0]["line"] == "graph.jsonl:395");
+  CHECK(facts["more"] == true);
+  // Damage is left out, and said.
+  auto text = log.text();
+  text.replace(text.find("exec_100"), 8, "exec_900");
+  log.put(text);
+  f.memory.reset();
+  std::filesystem::remove(f.index());
+  f.restart();
+  const auto damaged = inspected(f, about(kind::trace, "100"));
+  CHECK(damaged.at("contexts").empty());
+  CHECK(damaged.at("left_out") == 1);
+}
+
+TEST_CASE("knowledge: lines are found across segments, and keep their places", "[knowledge]") {
+  using kind = inspect_graph::kind;
+  fixture f;
+  fact_log log{f};
+  for (int i = 0; i < 100; ++i)
+    log.add_run("ctx_1", std::to_string(i));
+  (void)inspected(f, about(kind::stats));
+  // The log goes on in its next segment.
+  std::string second;
+  for (int i = 100; i < 200; ++i)
+    for (const auto& e : {use_of("ctx_1", std::to_string(i), {}), end_of(std::to_string(i), {})})
+      second += log.chain.append(e).value() + "\n";
+  std::ofstream(f.home.file("knowledge/graph-000002.jsonl"), std::ios::binary) << second;
+  const auto late = inspected(f, about(kind::trace, "150"));
+  CHECK(late["contexts"][0]["line"] == "graph-000002.jsonl:101");
+  CHECK(inspected(f, about(kind::trace, "50"))["contexts"][0]["line"] == "graph.jsonl:101");
+  CHECK(successes(f, "ctx_1") == 200);
+  const auto grown = dump_of(f);
+  f.memory.reset();
+  std::filesystem::remove(f.index());
+  f.restart();
+  CHECK(successes(f, "ctx_1") == 200);
+  CHECK(dump_of(f) == grown);
+}
+
+TEST_CASE("knowledge: the index of a long log is the same, however it was gathered",
+          "[knowledge]") {
+  using kind = inspect_graph::kind;
+  fixture f;
+  fact_log log{f};
+  constexpr int runs = 33'500; // two lines each: more than a block
+  const auto begin = [](int i) {
+    return use_of("ctx_" + std::to_string(i % 50), std::to_string(i), {});
+  };
+  {
+    std::vector<graph::edge> facts;
+    for (int i = 0; i < runs; ++i) {
+      facts.push_back(begin(i));
+      facts.push_back(end_of(std::to_string(i), {}));
+      if (i % 11'000 == 10'999) {
+        log.add(std::exchange(facts, {}));
+        (void)successes(f, "ctx_1");
+        f.restart();
+      }
+    }
+    log.add(facts);
+  }
+  CHECK(successes(f, "ctx_7") == runs / 50);
+  const auto early = inspected(f, about(kind::trace, "57"));
+  CHECK(early["contexts"][0]["line"] == "graph.jsonl:115");
+  const auto late = inspected(f, about(kind::trace, "33499"));
+  CHECK(late["contexts"][0]["line"] == "graph.jsonl:66999");
+  auto query = about(kind::query);
+  query.from = "ctx_7";
+  query.most = 1000;
+  CHECK(inspected(f, query).at("facts").size() == runs / 50);
+  const auto grown = dump_of(f);
+  f.memory.reset();
+  std::filesystem::remove(f.index());
+  f.restart();
+  CHECK(successes(f, "ctx_7") == runs / 50);
+  CHECK(dump_of(f) == grown);
 }
 
 } // namespace boyd::memory_test

@@ -344,11 +344,11 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
   const auto last = sound.rfind('\n', sound.size() - 2) + 1;
   auto changed = sound;
   changed.replace(changed.find("exec_", second), 6, "exec_#");
-  CHECK_THAT(examined(changed), Contains("line 2 changed: "));
+  CHECK_THAT(examined(changed), Contains("graph.jsonl:2 changed: "));
   CHECK_THAT(examined(sound.substr(0, second) + sound.substr(third)),
-             Contains("line 2 removed: seq 2 to 2 are missing"));
+             Contains("graph.jsonl:2 removed: seq 2 to 2 are missing"));
   CHECK_THAT(examined(sound.substr(0, second) + "no fact\n" + sound.substr(third)),
-             Contains("line 2 malformed: "));
+             Contains("graph.jsonl:2 malformed: "));
   // The end is held by a commit, not by another line.
   CHECK_THAT(examined(sound.substr(0, last)), Contains("head_missing: "));
   CHECK_THAT(examined(sound + R"({"from":"exec_)"),

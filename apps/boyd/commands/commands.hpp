@@ -21,6 +21,8 @@ int run_state(const arguments& args);      ///< show, log, diff
 int run_memory(const arguments& args);     ///< status, append, recall, import, compact
 int run_context(const arguments& args);    ///< ls, add, rm, clear, cat, resolve
 int run_cleanup(const arguments& args);
+int run_kg(const arguments& args); ///< trace, why, stats, lineage, findings, learned, query, verify
+int run_graph(const arguments& args);
 int run_why(const arguments& args);
 int run_plan(const arguments& args);
 int run_cost(const arguments& args);

@@ -13,6 +13,7 @@
 #include "boyd/files/journal.hpp"
 #include "boyd/graph/edge_log.hpp"
 #include "boyd/graph/lost_end.hpp"
+#include "boyd/graph/segments.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -70,14 +71,14 @@ struct finding {
 };
 
 /// The damaged lines, in words.
-std::string told(const std::vector<graph::chain_problem>& problems) {
+std::string told(const std::vector<graph::log_problem>& problems) {
   std::string text;
   for (std::size_t i = 0; i < std::min(problems.size(), named_problems); ++i) {
     const auto& p = problems[i];
     text += i == 0 ? "" : "; ";
-    // What a commit names is no line of this file any more.
+    // What a commit names is no line of the log any more.
     if (p.kind != graph::chain_problem_kind::head_missing)
-      text += "line " + std::to_string(p.line) + " ";
+      text += p.place + " ";
     text += std::string(name_of(p.kind)) + ": " + p.detail;
   }
   if (problems.size() > named_problems)
@@ -341,33 +342,30 @@ class doctor {
       return;
     lost_ends();
     const std::string check = graph_check;
-    const auto path = where_.layout().graph_log();
+    const auto log = where_.layout().graph_log();
     const std::optional<std::string> head = anchor_ ? std::optional(anchor_->head) : std::nullopt;
+    graph::segment_files files(*ports_.files, where_.home, ports_.unpack);
+    const auto report = graph::verify_log(files, head);
+    if (!report)
+      return add(check, report.error());
     const bool expected = head && *head != graph::genesis;
-    auto text = ports_.files->read(path, files::journal_file_bytes);
-    if (!text && text.error().code != errc::not_found)
-      return add(check, text.error());
-    if (!text && !expected)
-      return add(check, "ok", "no facts yet");
-    if (!text)
-      return add(check, "fail", path + " is gone, though commits name its lines", after_cut);
-    // A line without its end is being written, or was when a node died.
-    const auto whole = text->rfind('\n') + 1;
-    const bool torn = whole < text->size();
-    const auto report = graph::verify(std::string_view(*text).substr(0, whole), head);
-    const bool cut = std::ranges::all_of(report.problems, [](const graph::chain_problem& each) {
+    if (report->segments == 0)
+      return expected
+                 ? add(check, "fail", log + " is gone, though commits name its lines", after_cut)
+                 : add(check, "ok", "no facts yet");
+    const bool cut = std::ranges::all_of(report->problems, [](const graph::log_problem& each) {
       return each.kind == graph::chain_problem_kind::head_missing;
     });
-    if (!report.intact() && cut)
-      return add(check, "fail", path + ": " + told(report.problems), after_cut);
-    if (!report.intact())
-      return add(check, "fail", path + ": " + told(report.problems),
+    if (!report->intact() && cut)
+      return add(check, "fail", log + ": " + told(report->problems), after_cut);
+    if (!report->intact())
+      return add(check, "fail", log + ": " + told(report->problems),
                  "trust nothing in these lines; stop the node and put back a sound copy from a "
-                 "backup, or move the file away: a new one begins");
-    const auto sound = std::to_string(report.chained + report.older) + " facts, the chain is whole";
-    if (torn && !running_)
-      return add(check, "warn", sound + "; " + path + " ends within a line",
-                 "nothing: the next start cuts it off and keeps it in graph.jsonl.torn");
+                 "backup, or move the files away: a new log begins");
+    const auto sound = std::to_string(report->facts) + " facts, the chain is whole";
+    if (report->ends_within_line && !running_)
+      return add(check, "warn", sound + "; it ends within a line",
+                 "nothing: the next start cuts it off and keeps it in a file .torn");
     add(check, "ok", sound);
   }
 
@@ -613,15 +611,22 @@ json to_json(const std::vector<finding>& findings, const std::string& home, bool
 /// A person knows why the end of the graph is missing: from now on it is not told any more.
 result<void> accept_graph(const place& where) {
   const auto p = local_ports();
-  const auto log = p.files->read(where.layout().graph_log(), files::journal_file_bytes);
-  if (!log && log.error().code != errc::not_found)
-    return fail(log.error());
   const auto known = graph::read_lost_ends(*p.files, where.home);
   if (!known && known.error().code != errc::corrupt)
     return fail(known.error());
   auto lost = known ? *known : std::vector<graph::lost_end>{};
-  graph::compare_with_log(lost, graph::newest_anchor(where.home, *p.files, *p.repositories),
-                          log ? std::string_view(*log) : std::string_view{}, p.clock->now());
+  graph::segment_files files(*p.files, where.home, p.unpack);
+  result<void> read;
+  const auto has = [&](const std::string& head) {
+    const auto found = graph::log_has_line(files, head);
+    if (!found)
+      read = fail(found.error());
+    return found && *found;
+  };
+  graph::compare_with_log(lost, graph::newest_anchor(where.home, *p.files, *p.repositories), has,
+                          p.clock->now());
+  if (!read)
+    return read;
   for (auto& l : lost)
     l.accepted = true;
   return graph::write_lost_ends(*p.files, where.home, std::move(lost));

@@ -69,6 +69,8 @@ int run(const arguments& args) {
       {"store", run_store},
       {"memory", run_memory},
       {"cleanup", run_cleanup},
+      {"kg", run_kg},
+      {"graph", run_graph},
       {"why", run_why},
       {"plan", run_plan},
       {"cost", run_cost},

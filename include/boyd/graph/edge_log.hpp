@@ -128,6 +128,40 @@ struct chain_report {
   std::vector<std::size_t> damaged() const;
 };
 
+/// Judges the lines of a log, one after the other, each against its predecessor. Not thread-safe.
+class chain_verifier {
+ public:
+  /// From the first line on; `anchored_head` as for verify().
+  explicit chain_verifier(const std::optional<std::string>& anchored_head)
+      : anchored_head_(anchored_head), head_seen_(!anchored_head || *anchored_head == genesis) {}
+  /// From the middle: what stands before it is taken for what its first line says.
+  explicit chain_verifier(std::size_t lines_before) : head_seen_(true), in_the_middle_(true) {
+    report_.lines = lines_before;
+  }
+
+  /// `complete`: it had a line break.
+  void take(std::string_view line, bool complete);
+  std::size_t lines() const noexcept { return report_.lines; }
+  /// Once, behind the last line.
+  chain_report finish();
+
+ private:
+  void judge_chained(const logged_edge& line);
+  void judge_older();
+  void accuse(const logged_edge& line);
+  void add(std::size_t line, chain_problem_kind kind, std::string detail);
+
+  std::optional<std::string> anchored_head_;
+  bool head_seen_;
+  bool in_the_middle_ = false; ///< what stands before the first line is not known
+  bool jumped_ = false;        ///< a number was too high, the last one as far as we know:
+  std::uint64_t before_jump_ = 0;
+  std::size_t damaged_between_ = 0; ///< lines behind the last one that can be believed:
+  std::size_t previous_line_ = 0;
+  std::string good_head_{genesis}; ///< its hash
+  chain_report report_;
+};
+
 /// Checks a whole log. With `anchored_head` (a commit's trailer) also that the line it names is
 /// still there: only so a changed or removed end is seen.
 chain_report verify(std::string_view text, const std::optional<std::string>& anchored_head = {});

@@ -5,6 +5,7 @@
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/repository.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,10 +56,10 @@ result<std::vector<lost_end>> read_lost_ends(file_system& files, const std::stri
 result<void> write_lost_ends(file_system& files, const std::string& home,
                              std::vector<lost_end> lost);
 
-/// Adds `newest` when its line is not in `log`, and takes away what is back in it. True: `lost` has
-/// changed. Pure.
+/// Adds `newest` when the log has not its line, and takes away what is back. `has` tells whether
+/// the log has the line with this hash. True: `lost` has changed.
 bool compare_with_log(std::vector<lost_end>& lost, const std::optional<anchor>& newest,
-                      std::string_view log, utc_time now);
+                      const std::function<bool(const std::string& head)>& has, utc_time now);
 
 /// What has not been accepted, as one sentence; empty when there is nothing.
 std::string told(const std::vector<lost_end>& lost);

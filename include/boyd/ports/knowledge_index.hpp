@@ -60,6 +60,37 @@ struct index_change {
   bool operator==(const index_change&) const = default;
 };
 
+/// One end of a fact: where its line is found by the node's id.
+struct fact_link {
+  std::uint64_t node = 0; ///< graph::node_hash of the id
+  std::uint64_t line = 0; ///< of the whole log, from 1
+
+  bool operator==(const fact_link&) const = default;
+  auto operator<=>(const fact_link&) const = default;
+};
+
+/// Where a line of the log begins.
+struct line_mark {
+  std::uint64_t line = 0;
+  std::uint32_t segment = 1;
+  std::uint64_t offset = 0;
+  bool begins_segment = false;
+
+  bool operator==(const line_mark&) const = default;
+};
+
+/// Links are kept in blocks of so many lines of the log. A full block is packed.
+inline constexpr std::uint64_t lines_of_block = std::uint64_t{1} << 16;
+
+/// What a look at the log adds to its index.
+struct link_changes {
+  std::vector<line_mark> marks;
+  std::vector<fact_link> fresh; ///< of the block that is not full
+  /// Of the block that is full now, those that were fresh included; in order. They take the place
+  /// of all fresh ones.
+  std::optional<std::vector<fact_link>> full;
+};
+
 /// The node's own index of what it knows (SPEC §12, §15): of what is remembered, derived from the
 /// files of kernel homes, and of what the log of facts teaches. Made again from them at any time,
 /// never shared. Blocking; one thread at a time.
@@ -100,7 +131,17 @@ class knowledge_index {
   each(index_area area,
        const std::function<void(std::string_view key, std::string_view value)>& f) = 0;
   /// In one transaction, in order. After an error nothing has changed.
-  virtual result<void> change(const std::vector<index_change>& changes) = 0;
+  virtual result<void> change(const std::vector<index_change>& changes,
+                              const link_changes& links) = 0;
+  /// Links of the block that is not full, in their order.
+  virtual result<std::vector<fact_link>> fresh_links() = 0;
+  /// The lines below `before` that have this node, the newest first, at most `most`.
+  virtual result<std::vector<std::uint64_t>> lines_of(std::uint64_t node, std::uint64_t before,
+                                                      std::size_t most) = 0;
+  /// The nearest mark at or before a line; nothing: there is none.
+  virtual result<std::optional<line_mark>> mark_before(std::uint64_t line) = 0;
+  /// The mark at which the line's segment begins.
+  virtual result<std::optional<line_mark>> segment_of(std::uint64_t line) = 0;
   /// Removes all that the log teaches: it is read from its beginning again.
   virtual result<void> forget_log() = 0;
 };

@@ -3,9 +3,11 @@
 #include "boyd/core/result.hpp"
 #include "boyd/ports/dispatch_store.hpp"
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace boyd {
 
@@ -19,6 +21,11 @@ class process_runner;
 class repository_provider;
 class time_zones;
 class worktrees;
+
+/// Unpacks a file that the zstd program has compressed; at most `most` bytes. `corrupt`,
+/// `limit_exceeded`.
+using unpack_function =
+    std::function<result<std::string>(std::string_view packed, std::size_t most)>;
 
 /// What the outside world looks like to one node: real adapters in production, simulated ones in
 /// simulation. Filled once at wiring; shared by all actors.
@@ -34,6 +41,8 @@ struct ports {
   /// A new index of memory at this path, not opened; made by the memory worker at each of its
   /// starts. Null: there is none.
   std::function<std::unique_ptr<knowledge_index>(const std::string& path)> make_knowledge_index;
+  /// For segments of the log of facts that were compressed; null: they cannot be read.
+  unpack_function unpack;
   /// Starts listening for other nodes' wake-ups; null result: this store has none. `wake` is called
   /// from the source's own thread. Made and ended by the store's worker: its end may block.
   std::function<std::unique_ptr<wakeup_source>(wake_function wake)> listen;

@@ -1,6 +1,7 @@
 #include "knowledge_index.hpp"
 
 #include "connection.hpp"
+#include "fact_links.hpp"
 
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
@@ -21,7 +22,7 @@ using sqlite::failure;
 
 /// The tables below, and how entries are taken from files and split into words: when one of them
 /// changes, so does this, and older databases are made anew.
-constexpr std::int64_t index_version = 2;
+constexpr std::int64_t index_version = 3;
 constexpr milliseconds busy_timeout = 5s;
 constexpr mode_t file_mode = 0600;
 
@@ -107,7 +108,12 @@ class sqlite_knowledge_index final : public knowledge_index {
   result<void>
   each(index_area area,
        const std::function<void(std::string_view key, std::string_view value)>& f) override;
-  result<void> change(const std::vector<index_change>& changes) override;
+  result<void> change(const std::vector<index_change>& changes, const link_changes& links) override;
+  result<std::vector<fact_link>> fresh_links() override;
+  result<std::vector<std::uint64_t>> lines_of(std::uint64_t node, std::uint64_t before,
+                                              std::size_t most) override;
+  result<std::optional<line_mark>> mark_before(std::uint64_t line) override;
+  result<std::optional<line_mark>> segment_of(std::uint64_t line) override;
   result<void> forget_log() override;
 
  private:
@@ -175,6 +181,7 @@ std::string sqlite_knowledge_index::open_database() {
   if (version == 0) {
     transaction t(*db_);
     db_->execute(tables);
+    db_->execute(sqlite::link_tables);
     db_->execute("PRAGMA user_version=" + std::to_string(index_version));
     t.commit();
     return {};
@@ -380,7 +387,8 @@ result<void> sqlite_knowledge_index::each(
   });
 }
 
-result<void> sqlite_knowledge_index::change(const std::vector<index_change>& changes) {
+result<void> sqlite_knowledge_index::change(const std::vector<index_change>& changes,
+                                            const link_changes& links) {
   return with_database([&](connection& db) {
     transaction t(db);
     auto put = db.prepare("INSERT INTO learned (area, key, value) VALUES (?, ?, ?) "
@@ -394,12 +402,35 @@ result<void> sqlite_knowledge_index::change(const std::vector<index_change>& cha
       s.run();
       s.rewind();
     }
+    sqlite::put_links(db, links);
     t.commit();
   });
 }
 
+result<std::vector<fact_link>> sqlite_knowledge_index::fresh_links() {
+  return with_database([](connection& db) { return sqlite::fresh_links(db); });
+}
+
+result<std::vector<std::uint64_t>>
+sqlite_knowledge_index::lines_of(std::uint64_t node, std::uint64_t before, std::size_t most) {
+  return with_database([&](connection& db) { return sqlite::lines_of(db, node, before, most); });
+}
+
+result<std::optional<line_mark>> sqlite_knowledge_index::mark_before(std::uint64_t line) {
+  return with_database([&](connection& db) { return sqlite::mark_before(db, line); });
+}
+
+result<std::optional<line_mark>> sqlite_knowledge_index::segment_of(std::uint64_t line) {
+  return with_database([&](connection& db) { return sqlite::segment_of(db, line); });
+}
+
 result<void> sqlite_knowledge_index::forget_log() {
-  return with_database([](connection& db) { db.execute("DELETE FROM learned"); });
+  return with_database([](connection& db) {
+    transaction t(db);
+    db.execute("DELETE FROM learned");
+    sqlite::forget_links(db);
+    t.commit();
+  });
 }
 
 } // namespace

@@ -1,0 +1,104 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+using kind = inspect_graph::kind;
+
+struct named_question {
+  std::string_view name;
+  kind what;
+  bool wants_subject;
+};
+
+constexpr std::array<named_question, 8> questions{{{"trace", kind::trace, true},
+                                                   {"stats", kind::stats, false},
+                                                   {"lineage", kind::lineage, true},
+                                                   {"why", kind::why, true},
+                                                   {"findings", kind::findings, false},
+                                                   {"learned", kind::learned, false},
+                                                   {"query", kind::query, false},
+                                                   {"picture", kind::picture, false}}};
+
+constexpr std::size_t standard_rows = 50;
+constexpr std::size_t most_rows = 1000;
+constexpr std::size_t most_depth = 10;
+
+error bad_parameter(const std::string& what, const std::string& where, const std::string& next) {
+  return {errc::invalid_argument, what, where, next};
+}
+
+/// The question as the request says it; an error is answered, and nothing returned.
+std::optional<inspect_graph> question_of(const exchange_ptr& x) {
+  const auto name = x->query("question");
+  const auto* const q = std::find_if(questions.begin(), questions.end(),
+                                     [&](const named_question& n) { return n.name == name; });
+  const auto refuse = [&](const error& e) {
+    x->fail_with(e);
+    return std::nullopt;
+  };
+  if (q == questions.end())
+    return refuse(bad_parameter("unknown question: " + name, "question",
+                                "ask for trace, stats, lineage, why, findings, learned, query or "
+                                "picture"));
+  inspect_graph g;
+  g.what = q->what;
+  g.subject = x->query("subject");
+  if (q->wants_subject && g.subject.empty())
+    return refuse(bad_parameter("subject is missing", "subject",
+                                g.what == kind::lineage ? "name a skill" : "name an execution"));
+  g.from = x->query("from");
+  g.to = x->query("to");
+  g.type = x->query("type");
+  if (!g.type.empty() && !graph::is_edge_type(g.type))
+    return refuse(bad_parameter("not a type of fact: " + g.type, "type",
+                                "write used_in, resulted_in, decided_by, validated_by, "
+                                "promoted_to, derived_from, supports, reinforces or managed_by"));
+  if (const auto since = x->query("since"); !since.empty()) {
+    const auto time = parse_rfc3339(since);
+    if (!time)
+      return refuse(bad_parameter("since cannot be read: " + since, "since",
+                                  "write it as in RFC 3339: 2026-02-13T10:00:00Z"));
+    g.since = *time;
+  }
+  const auto limit = x->limit(standard_rows, most_rows);
+  if (!limit)
+    return std::nullopt;
+  g.most = *limit;
+  if (const auto depth = x->query("depth"); !depth.empty()) {
+    const bool is_number = depth.size() <= 2 && depth.find_first_not_of("0123456789") == depth.npos;
+    if (!is_number || std::stoul(depth) > most_depth)
+      return refuse(bad_parameter("depth is not a number from 0 to " + std::to_string(most_depth),
+                                  "depth", {}));
+    g.depth = std::stoi(depth);
+  }
+  return g;
+}
+
+} // namespace
+
+void get_knowledge(exchange_ptr x) {
+  auto question = question_of(x);
+  if (!question)
+    return;
+  knowledge_request request;
+  request.what = std::move(*question);
+  ask<knowledge_reply>(x->self, x->self->state.parts.knowledge, std::move(request),
+                       [x, name = x->query("question")](result<knowledge_reply> r) {
+                         if (!r)
+                           return x->fail_with(r.error());
+                         auto answer = json::parse(r->inspected, nullptr, false);
+                         x->reply("kg_" + name, std::move(answer));
+                       });
+}
+
+} // namespace boyd::gateway_impl

@@ -1,0 +1,167 @@
+#include "actors/knowledge/log_source.hpp"
+
+#include "actors/knowledge/fact_reader.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/graph/links.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd {
+
+namespace {
+
+/// Most lines are shorter than this.
+constexpr std::size_t usual_line_bytes = 512;
+
+/// The line that is so many behind the first one; nothing: it is not whole in there.
+std::optional<std::string_view> line_in(std::string_view bytes, std::uint64_t number) {
+  for (; number > 0; --number) {
+    const auto end = bytes.find('\n');
+    if (end == bytes.npos)
+      return std::nullopt;
+    bytes.remove_prefix(end + 1);
+  }
+  const auto end = bytes.find('\n');
+  return end == bytes.npos ? std::nullopt : std::optional(bytes.substr(0, end));
+}
+
+} // namespace
+
+log_source::log_source(knowledge_index& index, graph::segment_files& files,
+                       const log_position& position)
+    : index_(index), files_(files), position_(position) {}
+
+std::uint64_t log_source::left_out() const {
+  return position_.skipped;
+}
+
+std::uint64_t log_source::lines() const {
+  return position_.lines;
+}
+
+result<std::vector<graph::cited_fact>> log_source::facts_of(const std::string& node,
+                                                            std::size_t most) {
+  const auto lines = index_.lines_of(graph::node_hash(node), position_.lines + 1, most);
+  if (!lines)
+    return fail(lines.error());
+  std::vector<graph::cited_fact> facts;
+  for (const auto line : *lines) {
+    auto f = fact_at(line);
+    if (!f)
+      return fail(std::move(f.error()));
+    if (*f && ((*f)->fact.from == node || (*f)->fact.to == node ||
+               graph::type_node((*f)->fact.type) == node))
+      facts.push_back(std::move(**f));
+  }
+  return facts;
+}
+
+result<graph::segment> log_source::segment_numbered(std::uint32_t number) {
+  if (!segments_) {
+    auto all = files_.list();
+    if (!all)
+      return fail(std::move(all.error()));
+    segments_ = std::move(*all);
+  }
+  const auto it = std::ranges::find(*segments_, number, &graph::segment::number);
+  if (it == segments_->end())
+    return fail(errc::not_found, "a segment of the log is missing", graph::segment{number}.name(),
+                "put it back from a backup");
+  return *it;
+}
+
+result<std::string> log_source::place_of(std::uint64_t line, std::uint32_t segment) {
+  if (!begin_ || begin_->segment != segment) {
+    auto begin = index_.segment_of(line);
+    if (!begin)
+      return fail(std::move(begin.error()));
+    begin_ = *begin;
+  }
+  const auto first = begin_ ? begin_->line : 1;
+  return graph::segment{segment}.name() + ":" + std::to_string(line - first + 1);
+}
+
+result<std::optional<std::string>> log_source::text_at(std::uint64_t line, const line_mark& mark) {
+  if (latest_ && latest_->from == mark)
+    if (const auto text = line_in(latest_->bytes, line - mark.line))
+      return std::optional(std::string(*text));
+  const auto which = segment_numbered(mark.segment);
+  if (!which)
+    return fail(which.error());
+  for (auto wanted = (graph::lines_between_marks + 1) * usual_line_bytes;; wanted *= 4) {
+    auto bytes = files_.read(*which, mark.offset, wanted);
+    if (!bytes)
+      return fail(std::move(bytes.error()));
+    const bool is_all = bytes->size() < wanted;
+    latest_ = piece{mark, std::move(*bytes)};
+    if (const auto text = line_in(latest_->bytes, line - mark.line))
+      return std::optional(std::string(*text));
+    if (is_all)
+      return std::optional<std::string>();
+  }
+}
+
+result<std::optional<graph::cited_fact>> log_source::fact_at(std::uint64_t line) {
+  const auto mark = index_.mark_before(line);
+  if (!mark)
+    return fail(mark.error());
+  if (!*mark)
+    return std::optional<graph::cited_fact>();
+  const auto text = text_at(line, **mark);
+  if (!text)
+    return fail(text.error());
+  auto read = *text ? graph::parse_edge(**text) : fail(errc::not_found, "the line is gone");
+  if (!read || !graph::is_as_written(**text, *read))
+    return std::optional<graph::cited_fact>();
+  auto place = place_of(line, (*mark)->segment);
+  if (!place)
+    return fail(std::move(place.error()));
+  return std::optional(graph::cited_fact{std::move(read->fact), line, std::move(*place)});
+}
+
+result<bool> log_source::take_back(const line_mark& from, std::uint64_t end,
+                                   const std::function<bool(const graph::cited_fact&)>& take) {
+  for (auto line = end; line > from.line;) {
+    const auto f = fact_at(--line);
+    if (!f)
+      return fail(f.error());
+    if (*f && !take(**f))
+      return false;
+  }
+  return true;
+}
+
+result<void> log_source::backwards(const std::function<bool(const graph::cited_fact&)>& take) {
+  for (auto end = position_.lines + 1; end > 1;) {
+    const auto mark = index_.mark_before(end - 1);
+    if (!mark)
+      return fail(mark.error());
+    if (!*mark)
+      return {};
+    const auto goes_on = take_back(**mark, end, take);
+    if (!goes_on)
+      return fail(goes_on.error());
+    if (!*goes_on)
+      return {};
+    end = (*mark)->line;
+  }
+  return {};
+}
+
+result<std::optional<graph::learned_item>> log_source::item(const std::string& id) {
+  const auto text = index_.value(index_area::items, id);
+  if (!text)
+    return fail(text.error());
+  return *text ? graph::read_learned_item(**text) : std::nullopt;
+}
+
+result<void> log_source::each_item(
+    const std::function<void(const std::string& id, const graph::learned_item& item)>& f) {
+  return index_.each(index_area::items, [&](std::string_view key, std::string_view value) {
+    if (const auto item = graph::read_learned_item(value))
+      f(std::string(key), *item);
+  });
+}
+
+} // namespace boyd

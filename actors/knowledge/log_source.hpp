@@ -1,0 +1,58 @@
+#pragma once
+
+#include "boyd/graph/inspector.hpp"
+#include "boyd/graph/segments.hpp"
+#include "boyd/ports/knowledge_index.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace boyd {
+
+struct log_position;
+
+/// Facts of the log as far as the index has read it: lines are found by the index and read from the
+/// segments. Blocking; one thread; lives for one question.
+class log_source final : public graph::fact_source {
+ public:
+  /// All outlive it.
+  log_source(knowledge_index& index, graph::segment_files& files, const log_position& position);
+
+  result<std::vector<graph::cited_fact>> facts_of(const std::string& node,
+                                                  std::size_t most) override;
+  result<void> backwards(const std::function<bool(const graph::cited_fact&)>& take) override;
+  result<std::optional<graph::learned_item>> item(const std::string& id) override;
+  result<void>
+  each_item(const std::function<void(const std::string& id, const graph::learned_item& item)>& f)
+      override;
+  std::uint64_t left_out() const override;
+  std::uint64_t lines() const override;
+
+ private:
+  /// A piece of a segment that was read, from a mark on.
+  struct piece {
+    line_mark from;
+    std::string bytes;
+  };
+
+  result<std::optional<graph::cited_fact>> fact_at(std::uint64_t line);
+  result<graph::segment> segment_numbered(std::uint32_t number);
+  /// The text of a line; nothing: it is not there any more.
+  result<std::optional<std::string>> text_at(std::uint64_t line, const line_mark& mark);
+  result<std::string> place_of(std::uint64_t line, std::uint32_t segment);
+  /// Lines of the log from a mark to before `end`, taken from the last one on; false: enough.
+  result<bool> take_back(const line_mark& from, std::uint64_t end,
+                         const std::function<bool(const graph::cited_fact&)>& take);
+
+  knowledge_index& index_;
+  graph::segment_files& files_;
+  const log_position& position_;
+  std::optional<std::vector<graph::segment>> segments_;
+  std::optional<line_mark> begin_; ///< of the segment that was named last
+  std::optional<piece> latest_;
+};
+
+} // namespace boyd

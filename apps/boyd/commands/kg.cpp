@@ -1,0 +1,216 @@
+#include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "asking.hpp"
+#include "boyd/graph/lost_end.hpp"
+#include "boyd/graph/picture.hpp"
+#include "boyd/graph/segments.hpp"
+#include "commands.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+/// Questions about the log of facts.
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t shown_id = 40; // characters
+
+std::string line_of(const json& row) {
+  return "  " + text_of(row, "line");
+}
+
+/// "  text  graph.jsonl:17"
+void print_statements(const json& body, const char* key, const terminal& t) {
+  for (const auto& s : rows_of(body, key)) {
+    const auto at = text_of(s, "at");
+    print((at.empty() ? std::string() : at + "  ") + printable(text_of(s, "text")) +
+          t.paint(colour::faint, line_of(s)) + "\n");
+  }
+}
+
+void print_left_out(const json& body, const terminal& t) {
+  if (const auto n = number_of(body, "left_out"); n > 0)
+    print(t.paint(colour::warn, std::to_string(n) + " of " + text_of(body, "lines") +
+                                    " lines cannot be believed and were left out: boyd kg verify") +
+          "\n");
+}
+
+std::string yes(const json& row, const char* key) {
+  return row.value(key, false) ? "yes" : "-";
+}
+
+void show_trace(const json& body, const terminal& t) {
+  print(text_of(body, "execution") + "\n");
+  table contexts({"CONTEXT", "CITED", "USED", "ID", "LINE"});
+  for (const auto& c : rows_of(body, "contexts"))
+    contexts.add({one_line(text_of(c, "path"), shown_id), yes(c, "cited"), yes(c, "used"),
+                  text_of(c, "id"), text_of(c, "line")});
+  print(contexts.rows() > 0 ? contexts.render(t) : "it was given no context\n");
+  for (const auto& s : rows_of(body, "skills"))
+    print("skill " + text_of(s, "skill") + ": " +
+          (s.value("success", false) ? "with success" : "without success") + line_of(s) + "\n");
+  for (const auto& p : rows_of(body, "promotions"))
+    print(text_of(p, "context") + " became " + text_of(p, "skill") + line_of(p) + "\n");
+  const auto outcome = part_of(body, "outcome");
+  if (!outcome.empty())
+    print("outcome: " + text_of(outcome, "status") + ", of agent " + text_of(outcome, "agent") +
+          line_of(outcome) + "\n");
+}
+
+void show_stats(const json& body, const terminal& t) {
+  table items({"CONTEXT", "GIVEN", "USED", "HELPED", "STAGE", "IMPORTANCE", "LAST USED"});
+  for (const auto& i : rows_of(body, "items"))
+    items.add({one_line(text_of(i, "path"), shown_id), text_of(i, "injected"), text_of(i, "used"),
+               text_of(i, "validated"), text_of(i, "stage"), text_of(i, "importance"),
+               moment_of(i, "last_used")});
+  print(items.rows() > 0 ? items.render(t) : "no run was given context yet\n");
+}
+
+void show_why(const json& body, const terminal& t) {
+  print_statements(body, "statements", t);
+  if (const auto n = number_of(body, "given_and_not_used"); n > 0)
+    print("It was given " + std::to_string(n) + " more items, which it did not use.\n");
+}
+
+void show_lineage(const json& body, const terminal& t) {
+  print(text_of(body, "skill") + "\n");
+  for (const auto& s : rows_of(body, "sources"))
+    print("  comes from " + printable(text_of(s, "path")) + t.paint(colour::faint, line_of(s)) +
+          "\n");
+  print_statements(body, "story", t);
+}
+
+void show_findings(const json& body, const terminal& t) {
+  const auto rows = rows_of(body, "findings");
+  for (const auto& f : rows)
+    print(printable(text_of(f, "text")) + t.paint(colour::faint, line_of(f)) +
+          "\n  suggestion: " + printable(text_of(f, "suggestion")) + "\n");
+  if (rows.empty())
+    print("nothing deserves a look\n");
+}
+
+void show_learned(const json& body, const terminal& t) {
+  if (rows_of(body, "statements").empty())
+    print("nothing was learned since " + moment_of(body, "since") + "\n");
+  print_statements(body, "statements", t);
+}
+
+void show_facts(const json& body, const terminal& t) {
+  table facts({"AT", "FROM", "TYPE", "TO", "LINE"});
+  for (const auto& f : rows_of(body, "facts"))
+    facts.add({moment_of(f, "at"), one_line(text_of(f, "from"), shown_id), text_of(f, "type"),
+               one_line(text_of(f, "to"), shown_id), text_of(f, "line")});
+  print(facts.rows() > 0 ? facts.render(t) : "no such fact\n");
+  if (body.value("more", false))
+    print("There are more; narrow the question, or raise --limit.\n");
+}
+
+using shower = void (*)(const json& body, const terminal& t);
+
+const std::map<std::string, shower>& showers() {
+  static const std::map<std::string, shower> all{
+      {"trace", show_trace},     {"stats", show_stats},       {"why", show_why},
+      {"lineage", show_lineage}, {"findings", show_findings}, {"learned", show_learned},
+      {"query", show_facts}};
+  return all;
+}
+
+api_request question(const arguments& args, const std::string& name) {
+  return get("/api/v1/knowledge",
+             {{"question", name},
+              {"subject", name == "lineage" ? args.name : args.id},
+              {"from", args.from},
+              {"to", args.to},
+              {"type", args.type},
+              {"since", args.since},
+              {"limit", args.limit == 0 ? std::string() : std::to_string(args.limit)}});
+}
+
+// -- verify: the files themselves, whoever else reads them ----------------------------------------
+
+/// The line that the newest commit names, unless a person has accepted that it is gone.
+std::optional<std::string> expected_head(const place& where, const ports& p) {
+  const auto newest = graph::newest_anchor(where.home, *p.files, *p.repositories);
+  if (!newest)
+    return std::nullopt;
+  const auto lost = graph::read_lost_ends(*p.files, where.home);
+  const bool is_accepted = lost && std::ranges::any_of(*lost, [&](const graph::lost_end& l) {
+                             return l.accepted && l.named.head == newest->head;
+                           });
+  return is_accepted ? std::nullopt : std::optional(newest->head);
+}
+
+json json_of(const graph::log_report& r) {
+  json problems = json::array();
+  for (const auto& p : r.problems)
+    problems.push_back({{"line", p.place}, {"kind", graph::name_of(p.kind)}, {"what", p.detail}});
+  return {{"schema", "boyd.kg_verify/1"},
+          {"ok", r.intact()},
+          {"facts", r.facts},
+          {"segments", r.segments},
+          {"problems", std::move(problems)}};
+}
+
+int verify(const arguments& args) {
+  const auto where = place_of(args);
+  if (!where)
+    return report(where.error(), args.json);
+  const auto p = local_ports();
+  graph::segment_files files(*p.files, where->home, p.unpack);
+  // Read before the log is: a running node writes the line first.
+  const auto head = expected_head(*where, p);
+  const auto checked = graph::verify_log(files, head);
+  if (!checked)
+    return report(checked.error(), args.json);
+  if (args.json)
+    print(json_of(*checked).dump() + "\n");
+  else if (checked->intact())
+    print(std::to_string(checked->facts) + " facts in " + std::to_string(checked->segments) +
+          (checked->segments == 1 ? " segment" : " segments") + ": nothing was changed or removed" +
+          (head ? ", as the newest commit proves" : "; no commit names a line yet") + "\n");
+  for (const auto& problem : checked->problems)
+    if (!args.json)
+      print(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +
+            problem.detail + "\n");
+  return checked->intact() ? exit_code::ok : exit_code::failure;
+}
+
+} // namespace
+
+int run_kg(const arguments& args) {
+  const auto name = args.verb.substr(args.verb.find(' ') + 1);
+  if (name == "verify")
+    return verify(args);
+  return ask_and_print(args, question(args, name), [&](const json& body, const terminal& t) {
+    showers().at(name)(body, t);
+    print_left_out(body, t);
+  });
+}
+
+int run_graph(const arguments& args) {
+  auto request = get("/api/v1/knowledge",
+                     {{"question", "picture"},
+                      {"subject", args.around},
+                      {"depth", std::to_string(args.depth)},
+                      {"limit", args.limit == 0 ? std::string() : std::to_string(args.limit)}});
+  const auto body = ask_once(args, request);
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json) {
+    print(*body + "\n");
+    return exit_code::ok;
+  }
+  const auto picture = graph::read_picture(*body);
+  if (!picture)
+    return report(picture.error(), args.json);
+  print(args.format == "mermaid" ? to_mermaid(*picture)
+        : args.format == "dot"   ? to_dot(*picture)
+                                 : to_text(*picture));
+  return exit_code::ok;
+}
+
+} // namespace boyd::app

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "boyd/graph/edge_log.hpp"
+#include "boyd/ports/knowledge_index.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::graph {
+
+/// FNV-1a, 64 bits: a node's name in the index of links. Two nodes may share one: whoever follows a
+/// link looks at the line.
+std::uint64_t node_hash(std::string_view id) noexcept;
+
+/// Whether facts of a type are found by it. Those that every run leaves are not: they are found by
+/// their nodes, or one after the other.
+bool is_rare(std::string_view type) noexcept;
+/// What takes the place of a node's id for a type: no node is called so.
+std::string type_node(std::string_view type);
+
+/// Lines between two marks: so many are read to find one.
+inline constexpr std::uint64_t lines_between_marks = 64;
+
+/// Gathers where nodes stand in the log, in the order of its lines, for the index: the same blocks
+/// whatever the batches were. Pure; not thread-safe.
+class link_collector {
+ public:
+  /// The block that is not full, as the index has it.
+  void resume(std::vector<fact_link> fresh);
+
+  /// A line begins, a fact or not.
+  void begin_line(const line_mark& at);
+  /// It is this fact.
+  void take(const edge& fact, std::uint64_t line);
+  /// Behind so many lines a block is full: changes are to be taken before the next line begins.
+  static bool is_full(std::uint64_t lines) noexcept { return lines % lines_of_block == 0; }
+
+  /// Since they were taken last; `lines`: all that have begun.
+  link_changes take_changes(std::uint64_t lines);
+
+ private:
+  std::vector<fact_link> block_;
+  std::size_t known_ = 0; ///< of them, at the front: the index has them
+  std::vector<line_mark> marks_;
+};
+
+} // namespace boyd::graph

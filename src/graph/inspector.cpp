@@ -1,0 +1,334 @@
+#include "boyd/graph/inspector.hpp"
+
+#include "boyd/graph/links.hpp"
+#include "inspector_internal.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace boyd::graph {
+
+namespace {
+
+constexpr std::size_t least_part_of_id = 4;
+constexpr std::string_view execution_prefix = "exec_";
+
+std::string bare(const std::string& execution) {
+  return execution.substr(execution_prefix.size());
+}
+
+json fact_json(const cited_fact& f) {
+  return {{"from", f.fact.from}, {"to", f.fact.to},
+          {"type", f.fact.type}, {"at", time_text(f.fact.timestamp)},
+          {"meta", meta_of(f)},  {"line", f.place}};
+}
+
+bool fits(const fact_filter& filter, const edge& e) {
+  return (filter.from.empty() || e.from == filter.from) &&
+         (filter.to.empty() || e.to == filter.to) &&
+         (filter.type.empty() || e.type == filter.type) &&
+         (!filter.since || e.timestamp >= *filter.since);
+}
+
+json outcome_json(const cited_fact& f) {
+  const auto meta = meta_of(f);
+  json out{{"line", f.place}, {"at", time_text(f.fact.timestamp)}};
+  for (const char* key : {"agent", "status", "class", "execution", "claim", "verification"})
+    out[key] = text_in(meta, key);
+  out["weak"] = flag_in(meta, "weak");
+  return out;
+}
+
+json use_json(const cited_fact& f, const std::string& path) {
+  const auto meta = meta_of(f);
+  return {{"id", f.fact.from},
+          {"path", path},
+          {"section", text_in(meta, "section")},
+          {"as", text_in(meta, "as")},
+          {"cited", flag_in(meta, "cited")},
+          {"used", flag_in(meta, "used")},
+          {"line", f.place}};
+}
+
+/// The facts of an execution, sorted by what they say.
+struct execution_facts {
+  json contexts = json::array();
+  json skills = json::array();
+  json outcome;
+  json decision;
+  std::vector<std::string> ids; ///< of the contexts
+};
+
+result<execution_facts> facts_of_execution(const inspection& in, const std::string& execution) {
+  auto facts = oldest_first(in, execution);
+  if (!facts)
+    return fail(std::move(facts.error()));
+  if (facts->empty())
+    return fail(errc::not_found, "the log of facts knows no such execution", execution,
+                "list runs: boyd dispatches ls");
+  execution_facts all;
+  for (const auto& f : *facts) {
+    const auto meta = meta_of(f);
+    if (f.fact.type == "used_in" && f.fact.to == execution) {
+      const auto told = text_in(meta, "path");
+      all.contexts.push_back(use_json(f, told.empty() ? f.fact.from : told));
+      all.ids.push_back(f.fact.from);
+    } else if (f.fact.type == "validated_by") {
+      all.skills.push_back(
+          {{"skill", f.fact.to}, {"success", flag_in(meta, "success")}, {"line", f.place}});
+    } else if (f.fact.type == "resulted_in") {
+      all.outcome = outcome_json(f); // of several attempts the newest
+    } else if (f.fact.type == "decided_by") {
+      all.decision = {{"decision", f.fact.to},
+                      {"planner", text_in(meta, "planner")},
+                      {"reason", text_in(meta, "reason")},
+                      {"line", f.place}};
+    }
+  }
+  return all;
+}
+
+} // namespace
+
+std::string dump(const json& answer) {
+  return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json meta_of(const cited_fact& f) {
+  auto meta = json::parse(f.fact.meta_json, nullptr, false);
+  return meta.is_object() ? meta : json::object();
+}
+
+std::string text_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+bool flag_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
+double rounded(double share) {
+  constexpr double steps = 1e4;
+  return std::round(share * steps) / steps;
+}
+
+std::string time_text(utc_time t) {
+  return format_rfc3339(t);
+}
+
+result<std::vector<cited_fact>> oldest_first(const inspection& in, const std::string& node) {
+  auto facts = in.source.facts_of(node, most_facts);
+  if (facts)
+    std::ranges::reverse(*facts);
+  return facts;
+}
+
+result<std::string> path_of(const inspection& in, const std::string& id) {
+  auto item = in.source.item(id);
+  if (!item)
+    return fail(std::move(item.error()));
+  return *item && !(*item)->path.empty() ? (*item)->path : id;
+}
+
+void tell_left_out(const inspection& in, json& answer) {
+  answer["lines"] = in.source.lines();
+  answer["left_out"] = in.source.left_out();
+}
+
+result<std::string> find_execution(const inspection& in, const std::string& text) {
+  const auto whole =
+      text.starts_with(execution_prefix) ? text : std::string(execution_prefix) + text;
+  if (const auto there = in.source.facts_of(whole, 1); !there)
+    return fail(there.error());
+  else if (!there->empty())
+    return whole;
+  std::set<std::string> fitting;
+  std::string found;
+  std::uint64_t looked_at = 0;
+  const auto read = in.source.backwards([&](const cited_fact& f) {
+    if (f.fact.type == "resulted_in" && f.fact.from.starts_with(execution_prefix)) {
+      if (text == "last" || text_in(meta_of(f), "agent") == text)
+        found = f.fact.from;
+      else if (text.size() >= least_part_of_id && bare(f.fact.from).find(text) != text.npos)
+        fitting.insert(f.fact.from);
+    }
+    return found.empty() && fitting.size() < 2 && ++looked_at < most_lines_looked_at;
+  });
+  if (!read)
+    return fail(read.error());
+  if (!found.empty())
+    return found;
+  if (fitting.size() > 1)
+    return fail(errc::conflict, "several executions fit", text,
+                "write more of its id: " + bare(*fitting.begin()) + " or " +
+                    bare(*fitting.rbegin()));
+  if (fitting.empty())
+    return fail(errc::not_found, "no execution, and no agent, has this name", text,
+                "write `last`, an agent's name or an id: boyd dispatches ls");
+  return *fitting.begin();
+}
+
+result<std::string> trace(const inspection& in, const std::string& execution) {
+  auto facts = facts_of_execution(in, execution);
+  if (!facts)
+    return fail(std::move(facts.error()));
+  const auto promoted = oldest_first(in, type_node("promoted_to"));
+  if (!promoted)
+    return fail(promoted.error());
+  json promotions = json::array();
+  for (const auto& p : *promoted)
+    if (std::ranges::find(facts->ids, p.fact.from) != facts->ids.end())
+      promotions.push_back({{"context", p.fact.from}, {"skill", p.fact.to}, {"line", p.place}});
+  json answer{{"execution", execution},
+              {"contexts", std::move(facts->contexts)},
+              {"skills", std::move(facts->skills)},
+              {"promotions", std::move(promotions)},
+              {"outcome", std::move(facts->outcome)},
+              {"decision", std::move(facts->decision)}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+result<std::string> stats(const inspection& in, std::size_t most) {
+  const auto promoted = in.source.facts_of(type_node("promoted_to"), most_facts);
+  if (!promoted)
+    return fail(promoted.error());
+  std::map<std::string, std::string> promotions; // the newest of each context
+  for (const auto& p : *promoted)
+    promotions.try_emplace(p.fact.from, p.fact.to);
+  struct row {
+    std::string id;
+    learned_item item;
+  };
+  std::vector<row> rows;
+  const auto read = in.source.each_item([&](const std::string& id, const learned_item& item) {
+    rows.push_back({id, item});
+  });
+  if (!read)
+    return fail(read.error());
+  const auto used_at = [](const row& r) { return r.item.counts.last_used.value_or(utc_time{}); };
+  std::ranges::sort(rows, [&](const row& a, const row& b) {
+    return std::pair(used_at(b), std::cref(a.item.path).get()) <
+           std::pair(used_at(a), std::cref(b.item.path).get());
+  });
+  json items = json::array();
+  for (const auto& r : rows) {
+    if (items.size() == most)
+      break;
+    const auto& c = r.item.counts;
+    const auto p = promotions.find(r.id);
+    items.push_back({{"id", r.id},
+                     {"path", r.item.path},
+                     {"injected", c.injected},
+                     {"used", c.use_count},
+                     {"validated", c.verified_useful},
+                     {"failed", c.verified_not_useful},
+                     {"promoted", p == promotions.end() ? json(nullptr) : json(p->second)},
+                     {"last_used", c.last_used ? json(time_text(*c.last_used)) : json(nullptr)},
+                     {"stage", in.stage(c)},
+                     {"confidence", rounded(c.confidence)},
+                     {"importance", rounded(context::importance(c, in.now))}});
+  }
+  json answer{{"items", std::move(items)}, {"contexts", rows.size()}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+result<std::string> why(const inspection& in, const std::string& execution) {
+  auto facts = facts_of_execution(in, execution);
+  if (!facts)
+    return fail(std::move(facts.error()));
+  json statements = json::array();
+  const auto say = [&](const std::string& text, const json& of) {
+    statements.push_back({{"text", text}, {"line", of.value("line", "")}});
+  };
+  if (!facts->outcome.is_null()) {
+    const auto what = text_in(facts->outcome, "class");
+    say("The run of agent " + text_in(facts->outcome, "agent") + " ended as " +
+            text_in(facts->outcome, "status") +
+            (what.empty() || what == "none" ? std::string() : " (" + what + ")") +
+            (flag_in(facts->outcome, "weak")
+                 ? "; its citations were not in order, so it earned nothing"
+                 : ""),
+        facts->outcome);
+  }
+  json standing = json::array();
+  std::size_t unused = 0;
+  for (auto& c : facts->contexts) {
+    const bool cited = flag_in(c, "cited");
+    const bool used = flag_in(c, "used");
+    if (!cited && !used) {
+      ++unused;
+      continue;
+    }
+    say("It " +
+            std::string(cited && used ? "cited and used "
+                        : cited       ? "cited "
+                                      : "used, without citing it, ") +
+            text_in(c, "path"),
+        c);
+    const auto item = in.source.item(text_in(c, "id"));
+    if (!item)
+      return fail(item.error());
+    if (*item) {
+      c["importance"] = rounded(context::importance((*item)->counts, in.now));
+      c["stage"] = in.stage((*item)->counts);
+    }
+    standing.push_back(c);
+  }
+  for (const auto& s : facts->skills)
+    say("It followed the skill " + text_in(s, "skill") +
+            (flag_in(s, "success") ? ", with success" : ", without success"),
+        s);
+  json answer{{"execution", execution},
+              {"contexts", std::move(standing)},
+              {"skills", std::move(facts->skills)},
+              {"given_and_not_used", unused},
+              {"statements", std::move(statements)}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+result<std::string> query(const inspection& in, const fact_filter& filter) {
+  json facts = json::array();
+  bool more = false;
+  const auto take = [&](const cited_fact& f) {
+    if (!fits(filter, f.fact))
+      return true;
+    more = facts.size() == filter.most;
+    if (!more)
+      facts.push_back(fact_json(f));
+    return !more;
+  };
+  const auto node = !filter.from.empty()                           ? filter.from
+                    : !filter.to.empty()                           ? filter.to
+                    : !filter.type.empty() && is_rare(filter.type) ? type_node(filter.type)
+                                                                   : std::string();
+  std::uint64_t looked_at = 0;
+  bool unfinished = false;
+  if (!node.empty()) {
+    const auto all = in.source.facts_of(node, most_facts);
+    if (!all)
+      return fail(all.error());
+    unfinished = all->size() == most_facts;
+    for (const auto& f : *all)
+      if (!take(f))
+        break;
+  } else {
+    const auto read = in.source.backwards([&](const cited_fact& f) {
+      unfinished = ++looked_at >= most_lines_looked_at;
+      const bool is_older = filter.since && f.fact.timestamp + 24h < *filter.since;
+      return !is_older && take(f) && !unfinished;
+    });
+    if (!read)
+      return fail(read.error());
+  }
+  json answer{{"facts", std::move(facts)}, {"more", more || unfinished}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+} // namespace boyd::graph

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "boyd/context/item.hpp"
+#include "boyd/graph/inspector.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::graph {
+
+using json = nlohmann::ordered_json;
+
+/// Of one node; more are not looked at.
+inline constexpr std::size_t most_facts = 10'000;
+
+std::string dump(const json& answer);
+/// A meta that cannot be read is empty.
+json meta_of(const cited_fact& f);
+std::string text_in(const json& object, const char* key);
+bool flag_in(const json& object, const char* key);
+double rounded(double share);
+std::string time_text(utc_time t);
+
+/// The facts of a type, or of a node, of which there are few: the oldest first.
+result<std::vector<cited_fact>> oldest_first(const inspection& in, const std::string& node);
+
+/// What the log says of the latest path of an item; its id when it says none.
+result<std::string> path_of(const inspection& in, const std::string& id);
+
+/// The end of an answer: how much of the log could not be believed.
+void tell_left_out(const inspection& in, json& answer);
+
+} // namespace boyd::graph

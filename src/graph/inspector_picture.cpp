@@ -1,0 +1,117 @@
+#include "boyd/graph/inspector.hpp"
+#include "boyd/graph/picture.hpp"
+#include "inspector_internal.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <tuple>
+#include <utility>
+
+namespace boyd::graph {
+
+namespace {
+
+/// A node that is in every run would fill the picture alone.
+constexpr std::size_t most_facts_of_node = 200;
+
+/// Gathers nodes and, between them, edges.
+class gatherer {
+ public:
+  explicit gatherer(std::size_t most_nodes) : most_nodes_(most_nodes) {}
+
+  /// False: there is no room for the node.
+  bool add(const std::string& id) {
+    if (known_.contains(id))
+      return true;
+    if (order_.size() == most_nodes_) {
+      cut_ = true;
+      return false;
+    }
+    known_.insert(id);
+    order_.push_back(id);
+    return true;
+  }
+  /// Repeated lines count once.
+  void add(const cited_fact& f) {
+    if (lines_.insert(f.line).second)
+      ++edges_[{f.fact.from, f.fact.to, f.fact.type}];
+  }
+  void cut() { cut_ = true; }
+  bool knows(const std::string& id) const { return known_.contains(id); }
+
+  result<picture> finish(const inspection& in) const {
+    picture p;
+    p.cut = cut_;
+    for (const auto& id : order_) {
+      const auto item = in.source.item(id);
+      if (!item)
+        return fail(item.error());
+      p.nodes.push_back({id, *item && !(*item)->path.empty() ? (*item)->path : id,
+                         *item ? rounded(context::importance((*item)->counts, in.now)) : 0});
+    }
+    for (const auto& [names, weight] : edges_) {
+      const auto& [from, to, type] = names;
+      if (known_.contains(from) && known_.contains(to))
+        p.edges.push_back({from, to, type, weight});
+    }
+    return p;
+  }
+
+ private:
+  std::size_t most_nodes_;
+  std::vector<std::string> order_;
+  std::set<std::string> known_;
+  std::set<std::uint64_t> lines_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::int64_t> edges_;
+  bool cut_ = false;
+};
+
+result<void> gather_around(const inspection& in, const std::string& around, int depth,
+                           gatherer& all) {
+  std::deque<std::pair<std::string, int>> open{{around, 0}};
+  all.add(around);
+  while (!open.empty()) {
+    const auto [id, distance] = open.front();
+    open.pop_front();
+    const auto facts = in.source.facts_of(id, most_facts_of_node);
+    if (!facts)
+      return fail(facts.error());
+    if (distance == 0 && facts->empty())
+      return fail(errc::not_found, "the log of facts knows no such node", around,
+                  "write a node's id: ctx_…, exec_…, skill_… (boyd kg stats, boyd kg query)");
+    if (facts->size() == most_facts_of_node)
+      all.cut();
+    for (const auto& f : *facts) {
+      const auto& other = f.fact.from == id ? f.fact.to : f.fact.from;
+      const bool is_new = !all.knows(other);
+      if (distance < depth && all.add(other) && is_new)
+        open.emplace_back(other, distance + 1);
+      all.add(f);
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+result<std::string> neighbourhood(const inspection& in, const std::string& around, int depth,
+                                  std::size_t most_nodes) {
+  gatherer all(most_nodes);
+  if (!around.empty()) {
+    if (auto done = gather_around(in, around, depth, all); !done)
+      return fail(std::move(done.error()));
+  } else {
+    const auto read = in.source.backwards([&](const cited_fact& f) {
+      const bool fits = all.add(f.fact.from) && all.add(f.fact.to);
+      if (fits)
+        all.add(f);
+      return fits;
+    });
+    if (!read)
+      return fail(read.error());
+  }
+  const auto p = all.finish(in);
+  return p ? result<std::string>(to_json(*p)) : fail(p.error());
+}
+
+} // namespace boyd::graph

@@ -1,0 +1,336 @@
+#include "boyd/graph/inspector.hpp"
+#include "boyd/graph/links.hpp"
+#include "inspector_internal.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::graph {
+
+namespace {
+
+constexpr std::size_t newest_uses = 5;
+constexpr std::size_t most_told = 10;
+
+/// Of a skill, from its own facts.
+struct skill_facts {
+  std::vector<cited_fact> all; ///< the oldest first
+  std::vector<std::string> sources;
+  std::vector<cited_fact> uses;
+
+  std::size_t failures_of_newest() const {
+    const auto some = std::min(uses.size(), newest_uses);
+    return static_cast<std::size_t>(
+        std::count_if(uses.end() - static_cast<std::ptrdiff_t>(some), uses.end(),
+                      [](const cited_fact& f) { return !flag_in(meta_of(f), "success"); }));
+  }
+};
+
+result<skill_facts> facts_of_skill(const inspection& in, const std::string& skill) {
+  auto facts = oldest_first(in, skill);
+  if (!facts)
+    return fail(std::move(facts.error()));
+  skill_facts s;
+  for (auto& f : *facts) {
+    if (f.fact.type == "derived_from" && f.fact.from == skill &&
+        std::ranges::find(s.sources, f.fact.to) == s.sources.end())
+      s.sources.push_back(f.fact.to);
+    if (f.fact.type == "validated_by" && f.fact.to == skill)
+      s.uses.push_back(f);
+  }
+  s.all = std::move(*facts);
+  return s;
+}
+
+/// A step in the story of a skill.
+struct step {
+  cited_fact fact;
+  std::string text;
+};
+
+/// What one fact of the skill itself says, in words; empty: it is told elsewhere.
+std::string words_of(const cited_fact& f, const std::string& skill) {
+  const auto meta = meta_of(f);
+  if (f.fact.type == "promoted_to" && f.fact.to == skill) {
+    const auto by = text_in(meta, "by");
+    return "It was approved" + (by.empty() ? std::string() : " by " + by);
+  }
+  if (f.fact.type == "validated_by")
+    return std::string("A run followed it, ") +
+           (flag_in(meta, "success") ? "with success" : "without success");
+  if (f.fact.type == "managed_by") {
+    const auto reason = text_in(meta, "reason");
+    return "Decision: " + text_in(meta, "action") + (reason.empty() ? "" : ", because: " + reason);
+  }
+  return {};
+}
+
+/// How a source came to be one: its first and latest uses, and its candidate.
+result<void> tell_source(const inspection& in, const std::string& source, const std::string& path,
+                         std::vector<step>& story, json& candidates, json& executions) {
+  auto facts = oldest_first(in, source);
+  if (!facts)
+    return fail(std::move(facts.error()));
+  std::vector<cited_fact> uses;
+  for (auto& f : *facts) {
+    if (f.fact.type == "used_in" && f.fact.from == source)
+      uses.push_back(f);
+    if (f.fact.type != "promoted_to" || !f.fact.to.starts_with("candidate_"))
+      continue;
+    candidates.push_back({{"candidate", f.fact.to}, {"context", source}, {"line", f.place}});
+    story.push_back({f, path + " became a candidate"});
+  }
+  if (uses.empty())
+    return {};
+  story.push_back({uses.front(), path + " was first given to a run"});
+  const auto some = std::min(uses.size(), newest_uses);
+  for (auto u = uses.end() - static_cast<std::ptrdiff_t>(some); u != uses.end(); ++u)
+    executions.push_back({{"execution", u->fact.to},
+                          {"context", source},
+                          {"cited", flag_in(meta_of(*u), "cited")},
+                          {"line", u->place}});
+  return {};
+}
+
+json finding(const char* kind, const std::string& subject, const std::string& text,
+             const std::string& suggestion, const std::string& line) {
+  return {{"kind", kind},
+          {"subject", subject},
+          {"text", text},
+          {"suggestion", suggestion},
+          {"line", line}};
+}
+
+/// The names of all skills that were ever approved.
+result<std::set<std::string>> all_skills(const inspection& in) {
+  const auto promoted = in.source.facts_of(type_node("promoted_to"), most_facts);
+  if (!promoted)
+    return fail(promoted.error());
+  std::set<std::string> skills;
+  for (const auto& p : *promoted)
+    if (p.fact.to.starts_with("skill_"))
+      skills.insert(p.fact.to);
+  return skills;
+}
+
+/// The agents whose runs followed a skill, with success or without.
+result<std::pair<std::set<std::string>, std::set<std::string>>> agents_of(const inspection& in,
+                                                                          const skill_facts& s) {
+  std::set<std::string> good;
+  std::set<std::string> bad;
+  for (const auto& use : s.uses) {
+    const auto facts = in.source.facts_of(use.fact.from, most_facts);
+    if (!facts)
+      return fail(facts.error());
+    const auto end = std::ranges::find_if(
+        *facts, [](const cited_fact& f) { return f.fact.type == "resulted_in"; });
+    if (end != facts->end())
+      (flag_in(meta_of(use), "success") ? good : bad).insert(text_in(meta_of(*end), "agent"));
+  }
+  return std::pair(std::move(good), std::move(bad));
+}
+
+result<void> look_at_skill(const inspection& in, const std::string& name, json& found) {
+  const auto s = facts_of_skill(in, name);
+  if (!s)
+    return fail(s.error());
+  const auto line = s->all.empty() ? std::string() : s->all.back().place;
+  if (s->sources.empty())
+    found.push_back(finding("orphaned_skill", name, name + " has no source in the log",
+                            "look where it comes from: boyd skills show", line));
+  if (s->uses.empty())
+    return {};
+  const auto& last = s->uses.back();
+  if (const auto failed = s->failures_of_newest(); failed >= 3)
+    found.push_back(finding("decayed_skill", name,
+                            name + " failed in " + std::to_string(failed) + " of its last " +
+                                std::to_string(std::min(s->uses.size(), newest_uses)) + " uses",
+                            "mend it, roll it back, or disable it", last.place));
+  else if (in.now - last.fact.timestamp > 30 * 24h)
+    found.push_back(finding("decayed_skill", name,
+                            name + " was last followed at " + time_text(last.fact.timestamp),
+                            "archive it if nobody needs it any more", last.place));
+  const auto agents = agents_of(in, *s);
+  if (!agents)
+    return fail(agents.error());
+  const auto& [good, bad] = *agents;
+  const bool fails_elsewhere =
+      std::ranges::any_of(bad, [&good = good](const std::string& a) { return !good.contains(a); });
+  if (good.size() == 1 && fails_elsewhere)
+    found.push_back(finding("overfitted_skill", name,
+                            name + " helped agent " + *good.begin() + " alone, and failed others",
+                            "say in its description for whom it is", last.place));
+  return {};
+}
+
+result<void> look_at_items(const inspection& in, json& found) {
+  constexpr std::int64_t least_injected = 10;
+  constexpr double least_share = 0.1;
+  std::vector<std::pair<std::string, learned_item>> noisy;
+  auto read = in.source.each_item([&](const std::string& id, const learned_item& item) {
+    const auto& c = item.counts;
+    if (c.injected >= least_injected &&
+        static_cast<double>(c.use_count) < least_share * static_cast<double>(c.injected))
+      noisy.emplace_back(id, item);
+  });
+  if (!read)
+    return read;
+  for (const auto& [id, item] : noisy) {
+    const auto newest = in.source.facts_of(id, 1);
+    if (!newest)
+      return fail(newest.error());
+    found.push_back(finding("noisy_context", id,
+                            item.path + " was given to " + std::to_string(item.counts.injected) +
+                                " runs, and " + std::to_string(item.counts.use_count) + " used it",
+                            "take it out of `context:`, or name the lines that matter",
+                            newest->empty() ? std::string() : newest->front().place));
+  }
+  return {};
+}
+
+} // namespace
+
+result<std::string> lineage(const inspection& in, const std::string& skill) {
+  const auto name = skill.starts_with("skill_") ? skill : "skill_" + skill;
+  const auto s = facts_of_skill(in, name);
+  if (!s)
+    return fail(s.error());
+  if (s->all.empty())
+    return fail(errc::not_found, "the log of facts knows no such skill", skill,
+                "list skills: boyd skills ls");
+  std::vector<step> story;
+  json sources = json::array();
+  json candidates = json::array();
+  json executions = json::array();
+  json uses = json::array();
+  json decisions = json::array();
+  for (const auto& f : s->all) {
+    if (auto text = words_of(f, name); !text.empty())
+      story.push_back({f, std::move(text)});
+    const auto meta = meta_of(f);
+    if (f.fact.type == "validated_by")
+      uses.push_back(
+          {{"execution", f.fact.from}, {"success", flag_in(meta, "success")}, {"line", f.place}});
+    if (f.fact.type == "managed_by")
+      decisions.push_back({{"action", text_in(meta, "action")},
+                           {"reason", text_in(meta, "reason")},
+                           {"line", f.place}});
+  }
+  for (const auto& source : s->sources) {
+    const auto path = path_of(in, source);
+    if (!path)
+      return fail(path.error());
+    const auto from = std::ranges::find_if(s->all, [&](const cited_fact& f) {
+      return f.fact.type == "derived_from" && f.fact.to == source;
+    });
+    sources.push_back({{"id", source}, {"path", *path}, {"line", from->place}});
+    if (auto told = tell_source(in, source, *path, story, candidates, executions); !told)
+      return fail(std::move(told.error()));
+  }
+  std::ranges::stable_sort(story, {}, [](const step& one) { return one.fact.line; });
+  json told = json::array();
+  for (const auto& one : story)
+    told.push_back(
+        {{"at", time_text(one.fact.fact.timestamp)}, {"text", one.text}, {"line", one.fact.place}});
+  json answer{{"skill", name},
+              {"sources", std::move(sources)},
+              {"candidates", std::move(candidates)},
+              {"executions", std::move(executions)},
+              {"uses", std::move(uses)},
+              {"decisions", std::move(decisions)},
+              {"story", std::move(told)}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+result<std::string> findings(const inspection& in) {
+  json found = json::array();
+  if (auto looked = look_at_items(in, found); !looked)
+    return fail(std::move(looked.error()));
+  const auto skills = all_skills(in);
+  if (!skills)
+    return fail(skills.error());
+  for (const auto& name : *skills)
+    if (auto looked = look_at_skill(in, name, found); !looked)
+      return fail(std::move(looked.error()));
+  json answer{{"findings", std::move(found)}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+result<std::string> learned_since(const inspection& in, utc_time since) {
+  struct window {
+    std::int64_t good = 0;
+    std::int64_t bad = 0;
+    std::int64_t silent = 0; ///< that taught nothing
+    std::string newest_end;
+    std::map<std::string, std::pair<std::int64_t, std::string>> uses; ///< and the newest line
+    std::vector<cited_fact> rare;
+  } w;
+  std::uint64_t looked_at = 0;
+  const auto read = in.source.backwards([&](const cited_fact& f) {
+    if (f.fact.timestamp + 24h < since)
+      return false;
+    if (f.fact.timestamp < since)
+      return true;
+    if (f.fact.type == "resulted_in") {
+      const auto what = credit_of(f.fact.meta_json);
+      ++(what == credit::success ? w.good : what == credit::failure ? w.bad : w.silent);
+      if (w.newest_end.empty())
+        w.newest_end = f.place;
+    } else if (f.fact.type == "used_in") {
+      if (const auto meta = meta_of(f); flag_in(meta, "cited") || flag_in(meta, "used"))
+        ++w.uses.try_emplace(f.fact.from, 0, f.place).first->second.first;
+    } else if (is_rare(f.fact.type) && w.rare.size() < most_facts) {
+      w.rare.push_back(f);
+    }
+    return ++looked_at < most_lines_looked_at;
+  });
+  if (!read)
+    return fail(read.error());
+  json statements = json::array();
+  const auto say = [&](const std::string& text, const std::string& line) {
+    statements.push_back({{"text", text}, {"line", line}});
+  };
+  if (const auto runs = w.good + w.bad + w.silent; runs > 0)
+    say(std::to_string(runs) + " runs ended: " + std::to_string(w.good) + " count as success, " +
+            std::to_string(w.bad) + " as failure, " + std::to_string(w.silent) +
+            " teach nothing (a provider, the machine or a policy stopped them, or their citations "
+            "were not in order)",
+        w.newest_end);
+  std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> most_used(
+      w.uses.begin(), w.uses.end());
+  std::ranges::stable_sort(most_used, std::greater{}, [](const auto& u) { return u.second.first; });
+  most_used.resize(std::min(most_used.size(), most_told));
+  for (const auto& [id, use] : most_used) {
+    const auto item = in.source.item(id);
+    if (!item)
+      return fail(item.error());
+    if (!*item)
+      continue;
+    const auto& c = (*item)->counts;
+    say((*item)->path + " was used by " + std::to_string(use.first) + " runs; in all it helped " +
+            std::to_string(c.verified_useful) + " times and did not " +
+            std::to_string(c.verified_not_useful) + " times; stage: " + in.stage(c),
+        use.second);
+  }
+  for (auto f = w.rare.rbegin(); f != w.rare.rend(); ++f) {
+    const auto meta = meta_of(*f);
+    const auto from = path_of(in, f->fact.from);
+    if (!from)
+      return fail(from.error());
+    if (f->fact.type == "promoted_to")
+      say(*from + (f->fact.to.starts_with("skill_") ? " became the skill " : " became ") +
+              f->fact.to,
+          f->place);
+    else if (f->fact.type == "managed_by")
+      say(*from + ": " + text_in(meta, "action") +
+              (text_in(meta, "reason").empty() ? "" : ", because: " + text_in(meta, "reason")),
+          f->place);
+  }
+  json answer{{"since", time_text(since)}, {"statements", std::move(statements)}};
+  tell_left_out(in, answer);
+  return dump(answer);
+}
+
+} // namespace boyd::graph

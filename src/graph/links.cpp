@@ -1,0 +1,57 @@
+#include "boyd/graph/links.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::graph {
+
+std::uint64_t node_hash(std::string_view id) noexcept {
+  constexpr std::uint64_t basis = 14695981039346656037U;
+  constexpr std::uint64_t prime = 1099511628211U;
+  auto hash = basis;
+  for (const char c : id)
+    hash = (hash ^ static_cast<unsigned char>(c)) * prime;
+  return hash;
+}
+
+bool is_rare(std::string_view type) noexcept {
+  return type != "used_in" && type != "resulted_in" && type != "decided_by";
+}
+
+std::string type_node(std::string_view type) {
+  return "type:" + std::string(type);
+}
+
+void link_collector::resume(std::vector<fact_link> fresh) {
+  block_ = std::move(fresh);
+  known_ = block_.size();
+  marks_.clear();
+}
+
+void link_collector::begin_line(const line_mark& at) {
+  if (at.begins_segment || at.line % lines_between_marks == 1)
+    marks_.push_back(at);
+}
+
+void link_collector::take(const edge& fact, std::uint64_t line) {
+  block_.push_back({node_hash(fact.from), line});
+  if (fact.to != fact.from)
+    block_.push_back({node_hash(fact.to), line});
+  if (is_rare(fact.type))
+    block_.push_back({node_hash(type_node(fact.type)), line});
+}
+
+link_changes link_collector::take_changes(std::uint64_t lines) {
+  link_changes changes;
+  changes.marks = std::exchange(marks_, {});
+  if (lines > 0 && is_full(lines)) {
+    std::ranges::sort(block_);
+    changes.full = std::exchange(block_, {});
+  } else {
+    changes.fresh.assign(block_.begin() + static_cast<std::ptrdiff_t>(known_), block_.end());
+  }
+  known_ = block_.size();
+  return changes;
+}
+
+} // namespace boyd::graph

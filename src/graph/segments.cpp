@@ -1,0 +1,303 @@
+#include "boyd/graph/segments.hpp"
+
+#include "boyd/core/home_layout.hpp"
+#include "boyd/core/sha256.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace boyd::graph {
+
+namespace {
+
+constexpr std::string_view first_name = "graph.jsonl";
+constexpr std::string_view stem = "graph-";
+constexpr std::string_view ending = ".jsonl";
+constexpr std::string_view packed_ending = ".zst";
+constexpr std::size_t number_digits = 6;
+/// A segment that was made before logs had segments may be so large.
+constexpr std::size_t largest_unpacked = std::size_t{1} << 30;
+constexpr std::size_t read_at_once = std::size_t{4} << 20;
+
+/// Nothing: it is no segment's.
+std::optional<segment> segment_named(std::string_view name) {
+  segment s;
+  if (name.ends_with(packed_ending)) {
+    s.compressed = true;
+    name.remove_suffix(packed_ending.size());
+  }
+  if (name == first_name)
+    return s;
+  if (!name.starts_with(stem) || !name.ends_with(ending))
+    return std::nullopt;
+  const auto digits = name.substr(stem.size(), name.size() - stem.size() - ending.size());
+  const auto* const end = digits.data() + digits.size();
+  if (digits.size() < number_digits || std::from_chars(digits.data(), end, s.number).ptr != end ||
+      s.number < 2)
+    return std::nullopt;
+  return s.name() == name ? std::optional(s) : std::nullopt;
+}
+
+std::size_t lines_in(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+/// Lines of a segment before `end`, for the numbers of those behind it.
+result<std::size_t> count_lines(segment_files& files, const segment& which, std::uint64_t end) {
+  std::size_t lines = 0;
+  for (std::uint64_t at = 0; at < end;) {
+    const auto bytes = files.read(
+        which, at, static_cast<std::size_t>(std::min<std::uint64_t>(read_at_once, end - at)));
+    if (!bytes)
+      return fail(bytes.error());
+    if (bytes->empty())
+      return fail(errc::conflict, "the log has become shorter", files.path(which));
+    lines += lines_in(*bytes);
+    at += bytes->size();
+  }
+  return lines;
+}
+
+/// Calls `take(line, complete)` for each line of a segment. Of one that is longer than any fact
+/// only the beginning is kept.
+template <class F>
+result<void> each_line(segment_files& files, const segment& which, F take) {
+  std::string rest;
+  for (std::uint64_t at = 0;;) {
+    const auto bytes = files.read(which, at, read_at_once);
+    if (!bytes)
+      return fail(bytes.error());
+    if (bytes->empty())
+      break;
+    at += bytes->size();
+    rest += *bytes;
+    std::string_view left = rest;
+    for (auto end = left.find('\n'); end != left.npos; end = left.find('\n')) {
+      take(left.substr(0, end), true);
+      left.remove_prefix(end + 1);
+    }
+    rest.erase(0, rest.size() - left.size());
+    rest.resize(std::min(rest.size(), max_line_bytes + 1));
+  }
+  if (!rest.empty())
+    take(std::string_view(rest), false);
+  return {};
+}
+
+} // namespace
+
+std::string segment::name() const {
+  if (number == 1)
+    return std::string(first_name);
+  const auto digits = std::to_string(number);
+  return std::string(stem) +
+         std::string(number_digits - std::min(number_digits, digits.size()), '0') + digits +
+         std::string(ending);
+}
+
+std::string segment::file() const {
+  return name() + (compressed ? std::string(packed_ending) : std::string());
+}
+
+std::vector<segment> segments_among(const std::vector<std::string>& names) {
+  std::vector<segment> all;
+  for (const auto& name : names)
+    if (const auto s = segment_named(name))
+      all.push_back(*s);
+  std::ranges::sort(all, [](const segment& a, const segment& b) {
+    return std::pair(a.number, a.compressed) < std::pair(b.number, b.compressed);
+  });
+  const auto same = [](const segment& a, const segment& b) { return a.number == b.number; };
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  return all;
+}
+
+segment_files::segment_files(file_system& files, std::string home, unpack_function unpack)
+    : files_(&files), home_(std::move(home)), unpack_(std::move(unpack)) {}
+
+result<std::vector<segment>> segment_files::list() const {
+  const auto folder = home_layout(home_).knowledge();
+  const auto info = files_->stat(folder);
+  if (!info)
+    return fail(info.error());
+  if (info->kind == file_kind::missing)
+    return std::vector<segment>{};
+  const auto names = files_->list(folder);
+  if (!names)
+    return fail(names.error());
+  return segments_among(*names);
+}
+
+std::string segment_files::path(const segment& which) const {
+  return home_layout(home_).knowledge() + "/" + which.file();
+}
+
+result<std::uint64_t> segment_files::size(const segment& which) {
+  if (which.compressed) {
+    if (auto done = unpack(which); !done)
+      return fail(std::move(done.error()));
+    return bytes_.size();
+  }
+  const auto info = files_->stat(path(which));
+  if (!info)
+    return fail(info.error());
+  return info->kind == file_kind::missing ? 0 : info->size;
+}
+
+result<std::string> segment_files::read(const segment& which, std::uint64_t offset,
+                                        std::size_t most) {
+  if (!which.compressed)
+    return files_->read_part(path(which), offset, most);
+  if (auto done = unpack(which); !done)
+    return fail(std::move(done.error()));
+  return offset >= bytes_.size() ? std::string() : bytes_.substr(offset, most);
+}
+
+result<void> segment_files::unpack(const segment& which) {
+  if (unpacked_ == which)
+    return {};
+  const auto where = path(which);
+  if (!unpack_)
+    return fail(errc::refused, "compressed segments cannot be read here", where,
+                "unpack it: zstd -d " + which.file());
+  const auto packed = files_->read(where, largest_unpacked);
+  if (!packed)
+    return fail(packed.error());
+  auto bytes = unpack_(*packed, largest_unpacked);
+  if (!bytes)
+    return fail(errc::corrupt, "the segment cannot be unpacked: " + bytes.error().what, where,
+                "put back a sound copy from a backup");
+  unpacked_ = which;
+  bytes_ = std::move(*bytes);
+  return {};
+}
+
+result<log_tail> read_tail(segment_files& files, const std::vector<segment>& segments,
+                           std::size_t bytes) {
+  log_tail tail;
+  std::vector<std::pair<log_tail::part, std::string>> found; // the newest one first
+  std::size_t have = 0;
+  for (auto s = segments.rbegin(); s != segments.rend() && have < bytes; ++s) {
+    const auto size = files.size(*s);
+    if (!size)
+      return fail(size.error());
+    const auto wanted = bytes - have;
+    // One byte more: whether the part begins with a whole line.
+    const auto begin = *size > wanted ? *size - wanted - 1 : 0;
+    auto text = files.read(*s, begin, wanted + 1);
+    if (!text)
+      return fail(std::move(text.error()));
+    const auto cut = begin == 0 ? 0 : std::min(text->find('\n'), text->size() - 1) + 1;
+    tail.is_whole = begin == 0;
+    text->erase(0, cut);
+    if (s != segments.rbegin() && !text->empty() && text->back() != '\n')
+      *text += '\n';
+    have += text->size();
+    found.emplace_back(log_tail::part{*s, begin + cut, 0}, std::move(*text));
+    if (begin > 0)
+      break;
+  }
+  tail.is_whole = tail.is_whole && found.size() == segments.size();
+  for (auto f = found.rbegin(); f != found.rend(); ++f) {
+    f->first.begin = tail.text.size();
+    tail.text += f->second;
+    tail.parts.push_back(f->first);
+  }
+  return tail;
+}
+
+result<std::string> place_in_tail(segment_files& files, const log_tail& tail, std::size_t line) {
+  for (std::size_t i = 0; i < tail.parts.size(); ++i) {
+    const auto& p = tail.parts[i];
+    const bool is_last = i + 1 == tail.parts.size();
+    const auto end = is_last ? tail.text.size() : tail.parts[i + 1].begin;
+    const auto lines = lines_in(std::string_view(tail.text).substr(p.begin, end - p.begin));
+    if (line > lines && !is_last) {
+      line -= lines;
+      continue;
+    }
+    const auto before = count_lines(files, p.which, p.offset);
+    if (!before)
+      return fail(before.error());
+    return p.which.name() + ":" + std::to_string(*before + line);
+  }
+  return segment{}.name() + ":" + std::to_string(line);
+}
+
+namespace {
+
+/// Which segment the lines of a whole log stand in.
+class line_places {
+ public:
+  void begin(const segment& s, std::size_t lines_before) {
+    begins_.emplace_back(lines_before, s.name());
+  }
+  /// `line`: from 1, of the whole log.
+  std::string place(std::size_t line) const {
+    for (auto b = begins_.rbegin(); b != begins_.rend(); ++b)
+      if (line > b->first)
+        return b->second + ":" + std::to_string(line - b->first);
+    return segment{}.name() + ":" + std::to_string(line);
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, std::string>> begins_;
+};
+
+} // namespace
+
+result<log_report> verify_log(segment_files& files,
+                              const std::optional<std::string>& anchored_head) {
+  const auto segments = files.list();
+  if (!segments)
+    return fail(segments.error());
+  log_report report;
+  report.segments = segments->size();
+  chain_verifier walk(anchored_head);
+  line_places places;
+  std::uint32_t next = 1;
+  for (const auto& s : *segments) {
+    for (; next < s.number; ++next)
+      report.problems.push_back(
+          {segment{next}.name(), chain_problem_kind::removed, "the segment is missing"});
+    next = s.number + 1;
+    places.begin(s, walk.lines());
+    const bool is_last = s == segments->back();
+    const auto read = each_line(files, s, [&](std::string_view line, bool complete) {
+      if (!complete && is_last)
+        report.ends_within_line = true;
+      else
+        walk.take(line, complete);
+    });
+    if (!read && read.error().code != errc::corrupt)
+      return fail(read.error());
+    if (!read)
+      report.problems.push_back({s.file(), chain_problem_kind::malformed, read.error().what});
+  }
+  auto chain = walk.finish();
+  report.facts = chain.chained + chain.older;
+  report.last_sequence = chain.last_sequence;
+  for (auto& p : chain.problems)
+    report.problems.push_back({places.place(p.line), p.kind, std::move(p.detail)});
+  return report;
+}
+
+result<bool> log_has_line(segment_files& files, const std::string& head) {
+  if (head == genesis)
+    return true;
+  const auto segments = files.list();
+  if (!segments)
+    return fail(segments.error());
+  bool found = false;
+  for (auto s = segments->rbegin(); s != segments->rend() && !found; ++s) {
+    const auto read = each_line(files, *s, [&](std::string_view line, bool complete) {
+      found = found || (complete && sha256_hex(line) == head);
+    });
+    if (!read)
+      return fail(read.error());
+  }
+  return found;
+}
+
+} // namespace boyd::graph

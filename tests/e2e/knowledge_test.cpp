@@ -1,0 +1,173 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+// Questions about the log of facts: boyd kg, boyd graph.
+
+namespace boyd::knowledge_test {
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+/// Two agents that read a file; one of them names it in its answer.
+std::string yaml(const std::string& workspace) {
+  return "version: 1\n"
+         "kernels:\n"
+         "  - kernel_id: default\n"
+         "    schedule: \"0 0 1 1 *\"\n"
+         "    agents:\n"
+         "      - agent_id: reader\n"
+         "        prompt: Say what the guide says.\n"
+         "        context: [\"@guide.md\", \"@other.md\"]\n"
+         "        executor: {type: command, cwd: " +
+         workspace +
+         ", argv: [\"sh\", \"-c\", \"cat >/dev/null; echo '[Reference] file: guide.md "
+         "(guide.md)'\"]}\n"
+         "      - agent_id: plain\n"
+         "        prompt: Do it.\n"
+         "        executor: {type: command, argv: [\"true\"]}\n";
+}
+
+struct knowing_home {
+  temp_dir workspace;
+  home_of_boyd home{yaml(workspace.path())};
+
+  knowing_home() {
+    write_file(workspace.file("guide.md"), "Ring the bell twice before you open the gate.\n");
+    write_file(workspace.file("other.md"), "Nothing of interest.\n");
+    for (int i = 0; i < 2; ++i)
+      REQUIRE(home.run({"cycle"}).code == 0);
+  }
+  json kg(std::vector<std::string> args) const {
+    args.insert(args.begin(), "kg");
+    args.emplace_back("--json");
+    const auto ran = home.run(args);
+    INFO(ran.out << ran.err);
+    REQUIRE(ran.code == 0);
+    return ran.json();
+  }
+  /// The line of the log that an answer cites.
+  json cited(const json& row) const {
+    const auto place = row.at("line").get<std::string>();
+    const auto colon = place.find(':');
+    const auto text = read_file(home.file("knowledge/" + place.substr(0, colon)));
+    std::size_t at = 0;
+    for (auto n = std::stoul(place.substr(colon + 1)); n > 1; --n)
+      at = text.find('\n', at) + 1;
+    return json::parse(text.substr(at, text.find('\n', at) - at));
+  }
+};
+
+} // namespace
+
+TEST_CASE("kg: every statement cites its line, with a node and without", "[knowledge]") {
+  const knowing_home f;
+  const auto trace = f.kg({"trace", "reader"});
+  REQUIRE(trace.at("contexts").size() == 2);
+  for (const auto& c : trace.at("contexts")) {
+    const auto fact = f.cited(c);
+    CHECK(fact.at("type") == "used_in");
+    CHECK(fact.at("from") == c.at("id"));
+    CHECK(fact.at("to") == trace.at("execution"));
+    CHECK(c.at("cited") == (c.at("path") == "guide.md"));
+  }
+  CHECK(f.cited(trace.at("outcome")).at("type") == "resulted_in");
+  CHECK(trace.at("skills").empty());
+  CHECK(trace.at("promotions").empty());
+
+  const auto stats = f.kg({"stats"});
+  REQUIRE(stats.at("items").size() == 2);
+  CHECK(stats["items"][0]["path"] == "guide.md");
+  CHECK(stats["items"][0]["used"] == 2);
+  CHECK(stats["items"][0]["validated"] == 2);
+  CHECK(stats["items"][0]["stage"] == "context");
+  CHECK(stats["items"][1]["used"] == 0);
+  CHECK(stats["items"][1]["last_used"].is_null());
+
+  CHECK_THAT(f.home.run({"kg", "why", "reader"}).out,
+             Contains("guide.md") && Contains("graph.jsonl:") &&
+                 Contains("It was given 1 more items, which it did not use."));
+  CHECK_THAT(f.home.run({"kg"}).out, Contains("4 runs ended: 4 count as success"));
+  CHECK(f.kg({"query", "--type", "decided_by"}).at("facts").size() == 4);
+  CHECK_THAT(f.home.run({"kg", "findings"}).out, Contains("nothing deserves a look"));
+  const auto unknown = f.home.run({"kg", "why", "nobody"});
+  CHECK(unknown.code == 1);
+  CHECK_THAT(unknown.err, Contains("nobody") && Contains("next: "));
+
+  program node(f.home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(f.kg({"trace", "reader"}) == trace);
+  CHECK(f.kg({"stats"}) == stats);
+  CHECK(f.kg({"verify"}).at("ok") == true);
+}
+
+TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge]") {
+  const knowing_home f;
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  const auto sound = read_file(log);
+  const auto whole = f.kg({"verify"});
+  CHECK(whole.at("ok") == true);
+  CHECK(whole.at("segments") == 1);
+  CHECK(whole.at("facts") == std::count(sound.begin(), sound.end(), '\n'));
+  CHECK_THAT(f.home.run({"kg", "verify"}).out, Contains("nothing was changed or removed, as the "
+                                                        "newest commit proves"));
+  const auto fails_with = [&](const std::string& text, const std::string& words) {
+    write_file(log, text);
+    const auto ran = f.home.run({"kg", "verify"});
+    INFO(ran.out << ran.err);
+    CHECK(ran.code == 1);
+    CHECK_THAT(ran.out, Contains(words));
+  };
+  auto changed = sound;
+  changed.replace(changed.find("guide.md"), 8, "other.md");
+  fails_with(changed, "graph.jsonl:");
+  fails_with(sound.substr(0, sound.rfind('\n', sound.size() - 2) + 1), "head_missing");
+  fails_with(sound.substr(sound.find('\n') + 1), "graph.jsonl:1: removed");
+  std::filesystem::remove(log);
+  CHECK(f.home.run({"kg", "verify"}).code == 1);
+}
+
+TEST_CASE("kg: a log in several segments, one of them compressed, answers the same",
+          "[knowledge]") {
+  const knowing_home f;
+  const auto before = f.kg({"stats"});
+  const auto log = f.home.file("knowledge/graph.jsonl");
+  const auto text = read_file(log);
+  const auto half = text.find('\n', text.size() / 2) + 1;
+  write_file(log, text.substr(0, half));
+  write_file(f.home.file("knowledge/graph-000002.jsonl"), text.substr(half));
+  REQUIRE(std::system(("zstd -q --rm '" + log + "'").c_str()) == 0);
+  CHECK(f.kg({"stats"}) == before);
+  CHECK(f.kg({"verify"}).at("segments") == 2);
+  CHECK(f.kg({"verify"}).at("ok") == true);
+  REQUIRE(f.home.run({"cycle"}).code == 0);
+  CHECK(f.kg({"verify"}).at("ok") == true);
+  CHECK(f.kg({"stats"}).at("items")[0]["used"] == 3);
+  CHECK(f.cited(f.kg({"trace", "last"}).at("outcome")).at("type") == "resulted_in");
+  CHECK_FALSE(std::filesystem::exists(log));
+}
+
+TEST_CASE("graph: pictures of the facts", "[knowledge]") {
+  const knowing_home f;
+  const auto execution = f.kg({"trace", "reader"}).at("execution").get<std::string>();
+  const auto picture =
+      f.home.run({"graph", "--around", execution, "--depth", "1", "--json"}).json();
+  CHECK(picture.at("nodes").size() == 5); // itself, two contexts, decision, outcome
+  CHECK(picture.at("edges").size() == 4);
+  CHECK_THAT(f.home.run({"graph", "--mermaid"}).out,
+             Contains("graph TD\n") && Contains("guide.md"));
+  CHECK_THAT(f.home.run({"graph", "--dot"}).out, Contains("rankdir=LR") && Contains("shape=box"));
+  CHECK_THAT(f.home.run({"graph"}).out, Contains("[Nodes]\n") && Contains("[Edges]\n"));
+  CHECK(f.home.run({"graph", "--around", "ctx_unknown"}).code == 1);
+  CHECK(f.home.run({"graph", "--dot", "--mermaid"}).code == 2);
+}
+
+} // namespace boyd::knowledge_test

@@ -1,0 +1,304 @@
+#include "boyd/graph/inspector.hpp"
+
+#include "boyd/graph/links.hpp"
+#include "support/pch.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace boyd::inspector_test {
+
+using namespace boyd;
+using namespace boyd::graph;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+const utc_time t0 = *parse_rfc3339("2026-02-01T00:00:00Z");
+
+/// A log in memory, with the fold over it.
+struct log_in_memory final : fact_source {
+  std::vector<cited_fact> facts;
+  std::map<std::string, std::string> items;
+  learner fold{{}, [this](index_area area, const std::string& key) {
+                 const auto it = area == index_area::items ? items.find(key) : items.end();
+                 return result<std::optional<std::string>>(
+                     it == items.end() ? std::nullopt : std::optional(it->second));
+               }};
+
+  void add(const edge& e) {
+    const auto line = facts.size() + 1;
+    facts.push_back({e, line, "graph.jsonl:" + std::to_string(line)});
+    REQUIRE(fold.take(e, line));
+    for (const auto& c : fold.take_changes())
+      if (c.area == index_area::items && c.value)
+        items[c.key] = *c.value;
+  }
+  /// A run of `agent` that was given `item`, and cited it or did not.
+  void run(const std::string& id, const std::string& agent, const std::string& item, bool cited,
+           bool good, int day) {
+    const auto at = t0 + day * 24h;
+    add({"ctx_" + item, "exec_" + id, "used_in", at,
+         json{{"path", item + ".md"},
+              {"cited", cited},
+              {"used", cited},
+              {"fence", 1},
+              {"type", "file"},
+              {"from", "declared"},
+              {"section", "high"},
+              {"as", "full"}}
+             .dump()});
+    add({"exec_" + id, "outcome_" + id, "resulted_in", at,
+         json{{"agent", agent},
+              {"status", good ? "done" : "failed"},
+              {"class", good ? "none" : "deterministic"},
+              {"execution", good ? "succeeded" : "failed"},
+              {"claim", "none"},
+              {"verification", "none"},
+              {"fence", 1}}
+             .dump()});
+  }
+
+  result<std::vector<cited_fact>> facts_of(const std::string& node, std::size_t most) override {
+    std::vector<cited_fact> found;
+    for (auto f = facts.rbegin(); f != facts.rend() && found.size() < most; ++f)
+      if (f->fact.from == node || f->fact.to == node ||
+          (is_rare(f->fact.type) && type_node(f->fact.type) == node))
+        found.push_back(*f);
+    return found;
+  }
+  result<void> backwards(const std::function<bool(const cited_fact&)>& take) override {
+    for (auto f = facts.rbegin(); f != facts.rend(); ++f)
+      if (!take(*f))
+        break;
+    return {};
+  }
+  result<std::optional<learned_item>> item(const std::string& id) override {
+    const auto it = items.find(id);
+    return it == items.end() ? std::nullopt : read_learned_item(it->second);
+  }
+  result<void> each_item(
+      const std::function<void(const std::string& id, const learned_item& item)>& f) override {
+    for (const auto& [id, text] : items)
+      f(id, *read_learned_item(text));
+    return {};
+  }
+  std::uint64_t left_out() const override { return 2; }
+  std::uint64_t lines() const override { return facts.size() + 2; }
+
+  inspection asked(int day = 10) {
+    return {*this, t0 + day * 24h, [](const context::item_statistics& s) {
+              return std::string(s.referenced > 2 ? "bank" : "context");
+            }};
+  }
+};
+
+/// An item on its way to a skill that later fails.
+void tell_a_story(log_in_memory& log) {
+  for (int day = 0; day < 3; ++day)
+    log.run("r" + std::to_string(day), "writer", "guide", true, true, day);
+  log.add({"ctx_guide", "candidate_guide", "promoted_to", t0 + 72h, R"({"confidence":0.85})"});
+  log.add({"ctx_guide", "skill_release-notes", "promoted_to", t0 + 73h, R"({"by":"a person"})"});
+  log.add({"skill_release-notes", "ctx_guide", "derived_from", t0 + 73h, R"({"weight":1})"});
+  for (int day = 4; day < 8; ++day) {
+    const auto id = "s" + std::to_string(day);
+    log.run(id, day == 4 ? "writer" : "reader", "other", false, day == 4, day);
+    log.add({"exec_" + id, "skill_release-notes", "validated_by", t0 + day * 24h,
+             day == 4 ? R"({"success":true})" : R"({"success":false})"});
+  }
+  log.add({"skill_release-notes", "decision_1", "managed_by", t0 + 8 * 24h,
+           R"({"action":"degrade","reason":"3 failures among the last 4 uses"})"});
+}
+
+json answer_of(const result<std::string>& answer) {
+  REQUIRE(answer);
+  return json::parse(*answer);
+}
+
+/// The line that an answer cites holds what it says.
+const edge& line(const log_in_memory& log, const json& row) {
+  const auto place = row.at("line").get<std::string>();
+  return log.facts.at(std::stoul(place.substr(place.find(':') + 1)) - 1).fact;
+}
+
+} // namespace
+
+TEST_CASE("inspector: a run is found by `last`, its agent, its id or a part of it", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  CHECK(find_execution(log.asked(), "last").value() == "exec_s7");
+  CHECK(find_execution(log.asked(), "writer").value() == "exec_s4");
+  CHECK(find_execution(log.asked(), "r1").value() == "exec_r1");
+  CHECK(find_execution(log.asked(), "exec_r1").value() == "exec_r1");
+  CHECK(find_execution(log.asked(), "nobody").error().code == errc::not_found);
+  log.run("0198-aaaa-1", "x", "guide", true, true, 9);
+  log.run("0198-aaaa-2", "x", "guide", true, true, 9);
+  CHECK(find_execution(log.asked(), "aaaa-2").value() == "exec_0198-aaaa-2");
+  const auto both = find_execution(log.asked(), "0198-aaaa");
+  CHECK(both.error().code == errc::conflict);
+  CHECK_THAT(both.error().next, Contains("0198-aaaa-1") && Contains("0198-aaaa-2"));
+}
+
+TEST_CASE("inspector: trace tells of the run's own contexts alone, and cites lines",
+          "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto t = answer_of(trace(log.asked(), "exec_r1"));
+  REQUIRE(t.at("contexts").size() == 1);
+  CHECK(t["contexts"][0]["id"] == "ctx_guide");
+  CHECK(t["contexts"][0]["path"] == "guide.md");
+  CHECK(line(log, t["contexts"][0]).to == "exec_r1");
+  CHECK(line(log, t["outcome"]).type == "resulted_in");
+  REQUIRE(t.at("promotions").size() == 2);
+  CHECK(line(log, t["promotions"][1]).to == "skill_release-notes");
+  CHECK(t.at("left_out") == 2);
+  const auto s = answer_of(trace(log.asked(), "exec_s5"));
+  CHECK(s.at("promotions").empty());
+  REQUIRE(s.at("skills").size() == 1);
+  CHECK(s["skills"][0]["success"] == false);
+  CHECK(trace(log.asked(), "exec_unknown").error().code == errc::not_found);
+}
+
+TEST_CASE("inspector: stats has the last used item first, with its promotion", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  log.run("late", "writer", "late", true, false, 9);
+  const auto s = answer_of(stats(log.asked(), 10));
+  REQUIRE(s.at("items").size() == 3);
+  CHECK(s["items"][0]["path"] == "late.md");
+  CHECK(s["items"][0]["failed"] == 1);
+  CHECK(s["items"][1]["path"] == "guide.md");
+  CHECK(s["items"][1]["used"] == 3);
+  CHECK(s["items"][1]["validated"] == 3);
+  CHECK(s["items"][1]["promoted"] == "skill_release-notes");
+  CHECK(s["items"][1]["stage"] == "bank");
+  CHECK(s["items"][2]["last_used"].is_null());
+  CHECK(answer_of(stats(log.asked(), 1)).at("items").size() == 1);
+}
+
+TEST_CASE("inspector: lineage tells a skill's story in its order", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto l = answer_of(lineage(log.asked(), "release-notes"));
+  CHECK(l.at("sources")[0]["path"] == "guide.md");
+  CHECK(l.at("candidates")[0]["candidate"] == "candidate_guide");
+  CHECK(l.at("executions").size() == 3);
+  CHECK(l.at("uses").size() == 4);
+  CHECK(l.at("decisions")[0]["action"] == "degrade");
+  std::vector<std::string> texts;
+  for (const auto& s : l.at("story"))
+    texts.push_back(s.at("text"));
+  REQUIRE(texts.size() == 8);
+  CHECK(texts[0] == "guide.md was first given to a run");
+  CHECK(texts[1] == "guide.md became a candidate");
+  CHECK(texts[2] == "It was approved by a person");
+  CHECK(texts[3] == "A run followed it, with success");
+  CHECK(texts[7] == "Decision: degrade, because: 3 failures among the last 4 uses");
+  CHECK(lineage(log.asked(), "unknown").error().code == errc::not_found);
+}
+
+TEST_CASE("inspector: why names what the answer cited, and what it was given in vain",
+          "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto w = answer_of(why(log.asked(), "exec_r1"));
+  REQUIRE(w.at("contexts").size() == 1);
+  CHECK(w["contexts"][0].contains("importance"));
+  CHECK(w.at("statements")[1]["text"] == "It cited and used guide.md");
+  CHECK(w.at("given_and_not_used") == 0);
+  const auto s = answer_of(why(log.asked(), "exec_s5"));
+  CHECK(s.at("contexts").empty());
+  CHECK(s.at("given_and_not_used") == 1);
+  CHECK(s.at("statements")[1]["text"] ==
+        "It followed the skill skill_release-notes, without success");
+}
+
+TEST_CASE("inspector: findings name noise, decay and over-fitting, each with a suggestion",
+          "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  for (int i = 0; i < 12; ++i)
+    log.run("n" + std::to_string(i), "writer", "noise", false, true, 9);
+  log.add({"ctx_guide", "skill_lonely", "promoted_to", t0, "{}"});
+  const auto all = answer_of(findings(log.asked())).at("findings");
+  std::map<std::string, json> by_kind;
+  for (const auto& f : all) {
+    CHECK_FALSE(f.at("suggestion").get<std::string>().empty());
+    CHECK_FALSE(f.at("line").get<std::string>().empty());
+    by_kind[f.at("kind")] = f;
+  }
+  CHECK(by_kind.at("noisy_context").at("subject") == "ctx_noise");
+  CHECK(by_kind.at("decayed_skill").at("subject") == "skill_release-notes");
+  CHECK(by_kind.at("overfitted_skill").at("subject") == "skill_release-notes");
+  CHECK(by_kind.at("orphaned_skill").at("subject") == "skill_lonely");
+  log_in_memory calm;
+  calm.run("1", "writer", "guide", true, true, 1);
+  CHECK(answer_of(findings(calm.asked())).at("findings").empty());
+}
+
+TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto all = answer_of(learned_since(log.asked(), t0)).at("statements");
+  CHECK_THAT(all[0]["text"].get<std::string>(),
+             Contains("7 runs ended: 4 count as success, 3 as failure"));
+  CHECK_THAT(all[1]["text"].get<std::string>(), Contains("guide.md was used by 3 runs"));
+  CHECK(all.back()["text"] ==
+        "skill_release-notes: degrade, because: 3 failures among the last 4 uses");
+  const auto late = answer_of(learned_since(log.asked(), t0 + 8 * 24h)).at("statements");
+  REQUIRE(late.size() == 1);
+  CHECK(line(log, late[0]).type == "managed_by");
+  CHECK(answer_of(learned_since(log.asked(), t0 + 30 * 24h)).at("statements").empty());
+}
+
+TEST_CASE("inspector: query finds facts by their ends, type and time", "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto count = [&](const fact_filter& f) {
+    return answer_of(query(log.asked(), f)).at("facts").size();
+  };
+  CHECK(count({"ctx_guide", {}, {}, {}, 100}) == 5);
+  CHECK(count({"ctx_guide", {}, "promoted_to", {}, 100}) == 2);
+  CHECK(count({{}, "skill_release-notes", {}, {}, 100}) == 5);
+  CHECK(count({{}, {}, "promoted_to", {}, 100}) == 2);
+  CHECK(count({{}, {}, "resulted_in", {}, 100}) == 7);
+  CHECK(count({{}, {}, {}, t0 + 8 * 24h, 100}) == 1);
+  const auto some = answer_of(query(log.asked(), {{}, {}, {}, {}, 3}));
+  CHECK(some.at("facts").size() == 3);
+  CHECK(some.at("more") == true);
+  CHECK(line(log, some["facts"][0]).type == "managed_by");
+  CHECK(answer_of(query(log.asked(), {"ctx_guide", {}, {}, {}, 5})).at("more") == false);
+}
+
+TEST_CASE("inspector: a picture around a node grows by its depth, and says when it is cut",
+          "[inspector]") {
+  log_in_memory log;
+  tell_a_story(log);
+  const auto nodes = [&](const std::string& around, int depth, std::size_t most) {
+    return answer_of(neighbourhood(log.asked(), around, depth, most));
+  };
+  CHECK(nodes("skill_release-notes", 0, 100).at("nodes").size() == 1);
+  const auto one = nodes("skill_release-notes", 1, 100);
+  CHECK(one.at("nodes").size() == 7); // itself, its source, four runs, a decision
+  CHECK(nodes("skill_release-notes", 2, 100).at("nodes").size() > one.at("nodes").size());
+  const auto cut = nodes("skill_release-notes", 2, 3);
+  CHECK(cut.at("nodes").size() == 3);
+  CHECK(cut.at("cut") == true);
+  CHECK(nodes("", 1, 5).at("nodes").size() == 5);
+  CHECK(neighbourhood(log.asked(), "ctx_unknown", 1, 5).error().code == errc::not_found);
+  // Every edge is between nodes of the picture.
+  std::vector<std::string> ids;
+  for (const auto& n : one.at("nodes"))
+    ids.push_back(n.at("id"));
+  for (const auto& e : one.at("edges")) {
+    CHECK(std::ranges::find(ids, e.at("from").get<std::string>()) != ids.end());
+    CHECK(std::ranges::find(ids, e.at("to").get<std::string>()) != ids.end());
+  }
+}
+
+} // namespace boyd::inspector_test

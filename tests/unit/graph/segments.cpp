@@ -1,0 +1,214 @@
+#include "boyd/graph/segments.hpp"
+
+#include "src/adapters/zstd/unpack.hpp"
+#include "support/pch.hpp"
+#include "support/sim/disk.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd::segments_test {
+
+using namespace boyd;
+using namespace boyd::graph;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* folder = "/home/knowledge/";
+
+/// Three segments of ten facts each on a simulated disk.
+struct three_segments {
+  sim::sim_disk disk;
+  edge_chain chain;
+  std::vector<std::vector<std::string>> lines;
+
+  three_segments() {
+    REQUIRE(disk.make_directories("/home/knowledge"));
+    for (std::uint32_t s = 1; s <= 3; ++s) {
+      auto& mine = lines.emplace_back();
+      for (int i = 0; i < 10; ++i)
+        mine.push_back(chain
+                           .append({"ctx_" + std::to_string(i), "exec_" + std::to_string(s),
+                                    "used_in", utc_time{milliseconds{i}}, R"({"path":"a"})"})
+                           .value());
+    }
+    write();
+  }
+
+  static std::string text_of(const std::vector<std::string>& some) {
+    std::string text;
+    for (const auto& line : some)
+      text += line + "\n";
+    return text;
+  }
+  std::string path(std::size_t s) const {
+    return folder + segment{static_cast<std::uint32_t>(s + 1), false}.name();
+  }
+  void write() {
+    for (std::size_t s = 0; s < lines.size(); ++s)
+      disk.put(path(s), text_of(lines[s]));
+  }
+  segment_files files() { return {disk, "/home", adapters::unpack_zstd}; }
+  log_report verify() {
+    auto all = files();
+    const auto report = verify_log(all, chain.head());
+    REQUIRE(report);
+    return *report;
+  }
+};
+
+} // namespace
+
+TEST_CASE("segments: the first is graph.jsonl, and names are read back", "[segments]") {
+  CHECK(segment{1, false}.name() == "graph.jsonl");
+  CHECK(segment{2, true}.file() == "graph-000002.jsonl.zst");
+  CHECK(segment{2, true}.name() == "graph-000002.jsonl");
+  CHECK(segment{1234567, false}.file() == "graph-1234567.jsonl");
+  const auto found = segments_among(
+      {"graph-000003.jsonl", "graph.jsonl", "graph-000002.jsonl.zst", "graph-000002.jsonl",
+       "graph-1234567.jsonl", "index.db", "graph.jsonl.lost", "graph.jsonl.torn", "graph-2.jsonl",
+       "graph-000001.jsonl", "graph-0000003.jsonl", "graph-00000x.jsonl", "graph-.jsonl"});
+  CHECK(found == std::vector<segment>{{1, false}, {2, false}, {3, false}, {1234567, false}});
+}
+
+TEST_CASE("segments: the chain is checked across them", "[segments]") {
+  three_segments f;
+  const auto report = f.verify();
+  CHECK(report.intact());
+  CHECK(report.segments == 3);
+  CHECK(report.facts == 30);
+  CHECK(report.last_sequence == 30);
+  auto files = f.files();
+  CHECK(log_has_line(files, f.chain.head()).value());
+  CHECK_FALSE(log_has_line(files, std::string(64, 'a')).value());
+}
+
+TEST_CASE("segments: the tail spans them, and its lines have their places", "[segments]") {
+  three_segments f;
+  auto files = f.files();
+  const auto segments = files.list().value();
+  const auto last = three_segments::text_of(f.lines[2]);
+  const auto tail = read_tail(files, segments, last.size() + 500).value();
+  CHECK_FALSE(tail.is_whole);
+  REQUIRE(tail.parts.size() == 2);
+  CHECK(tail.text.ends_with(last));
+  CHECK(verify_end(tail.text, 0).intact());
+  const auto before =
+      static_cast<std::size_t>(std::ranges::count(tail.text.substr(0, tail.parts[1].begin), '\n'));
+  CHECK(before >= 1);
+  CHECK(place_in_tail(files, tail, before).value() == "graph-000002.jsonl:10");
+  CHECK(place_in_tail(files, tail, before + 3).value() == "graph-000003.jsonl:3");
+  const auto whole = read_tail(files, segments, std::size_t{1} << 20).value();
+  CHECK(whole.is_whole);
+  CHECK(verify(whole.text).intact());
+  CHECK(place_in_tail(files, whole, 1).value() == "graph.jsonl:1");
+}
+
+TEST_CASE("segments: a torn end of an older one is told, and merges with nothing", "[segments]") {
+  three_segments f;
+  auto torn = three_segments::text_of(f.lines[0]);
+  torn.resize(torn.size() - 20);
+  f.disk.put(f.path(0), torn);
+  const auto report = f.verify();
+  REQUIRE_FALSE(report.intact());
+  CHECK(report.problems.front().place == "graph.jsonl:10");
+  CHECK(report.facts == 29);
+}
+
+TEST_CASE("segments: a missing one is named", "[segments]") {
+  three_segments f;
+  REQUIRE(f.disk.unlink(f.path(1)));
+  const auto report = f.verify();
+  REQUIRE_FALSE(report.intact());
+  CHECK(report.problems.front().place == "graph-000002.jsonl");
+  CHECK(report.problems.front().kind == chain_problem_kind::removed);
+}
+
+TEST_CASE("segments: what zstd has compressed is read the same", "[segments]") {
+  // printf 'first\nsecond\n' | zstd -c
+  constexpr std::array<unsigned char, 26> packed{
+      0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x69, 0x00, 0x00, 0x66, 0x69, 0x72, 0x73,
+      0x74, 0x0a, 0x73, 0x65, 0x63, 0x6f, 0x6e, 0x64, 0x0a, 0x61, 0xfc, 0xbd, 0xfe};
+  const std::string bytes(packed.begin(), packed.end());
+  CHECK(adapters::unpack_zstd(bytes, 1000).value() == "first\nsecond\n");
+  CHECK(adapters::unpack_zstd(bytes, 5).error().code == errc::limit_exceeded);
+  for (std::size_t size = 1; size < bytes.size(); ++size)
+    CHECK(adapters::unpack_zstd(bytes.substr(0, size), 1000).error().code == errc::corrupt);
+  CHECK_FALSE(adapters::unpack_zstd("no frame at all", 1000));
+
+  sim::sim_disk disk;
+  REQUIRE(disk.make_directories("/home/knowledge"));
+  disk.put(std::string(folder) + "graph.jsonl.zst", bytes);
+  segment_files files(disk, "/home", adapters::unpack_zstd);
+  const auto all = files.list().value();
+  REQUIRE(all == std::vector<segment>{{1, true}});
+  CHECK(files.size(all.front()).value() == 13);
+  CHECK(files.read(all.front(), 6, 6).value() == "second");
+  CHECK(files.read(all.front(), 13, 6).value().empty());
+  segment_files without(disk, "/home", nullptr);
+  CHECK(without.read(all.front(), 0, 6).error().code == errc::refused);
+}
+
+// SPEC §15: given the newest commit, nothing is changed, removed, swapped or cut unseen.
+TEST_CASE("segments: 1,000 random tamperings, none missed", "[segments]") {
+  const three_segments sound;
+  std::mt19937 chance(20260213); // NOLINT: the same ones every time
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(chance);
+  };
+  for (int round = 0; round < 1000; ++round) {
+    three_segments f;
+    const auto s = below(3);
+    auto& lines = f.lines[s];
+    const auto i = below(lines.size());
+    auto text = std::string();
+    std::string what;
+    switch (below(6)) {
+    case 0: {
+      const auto at = below(lines[i].size());
+      lines[i][at] = static_cast<char>(lines[i][at] ^ static_cast<char>(1U << below(7)));
+      what = "a bit flips";
+      break;
+    }
+    case 1:
+      lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));
+      what = "a line is removed";
+      break;
+    case 2: {
+      const auto other = below(lines.size());
+      if (other == i)
+        continue;
+      std::swap(lines[i], lines[other]);
+      what = "two lines are swapped";
+      break;
+    }
+    case 3: {
+      const auto t = below(3);
+      const auto j = below(f.lines[t].size());
+      if (t == s)
+        continue;
+      std::swap(lines[i], f.lines[t][j]);
+      what = "lines of two segments are swapped";
+      break;
+    }
+    case 4:
+      lines.resize(i);
+      what = "a segment is cut";
+      break;
+    default:
+      lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(i), lines[below(lines.size())]);
+      what = "a line is repeated";
+      break;
+    }
+    f.write();
+    INFO(round << ": " << what << " in segment " << s + 1 << ", line " << i + 1);
+    CHECK_FALSE(f.verify().intact());
+  }
+}
+
+} // namespace boyd::segments_test
