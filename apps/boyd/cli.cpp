@@ -3,6 +3,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
 #include "cli_errors.hpp"
+#include "cli_explain.hpp"
 #include "cli_store.hpp"
 #include "option_checks.hpp"
 
@@ -132,6 +133,7 @@ command_line::command_line() {
   add_question_verbs();
   add_tool_verbs();
   add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
+  add_explain_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }
 

@@ -22,6 +22,8 @@ int run_memory(const arguments& args);     ///< status, append, recall, import, 
 int run_context(const arguments& args);    ///< ls, add, rm, clear, cat, resolve
 int run_cleanup(const arguments& args);
 int run_why(const arguments& args);
+int run_explain(const arguments& args);
+int run_replay(const arguments& args);
 int run_plan(const arguments& args);
 int run_cost(const arguments& args);
 int run_pause(const arguments& args);

@@ -70,6 +70,8 @@ int run(const arguments& args) {
       {"memory", run_memory},
       {"cleanup", run_cleanup},
       {"why", run_why},
+      {"explain", run_explain},
+      {"replay", run_replay},
       {"plan", run_plan},
       {"cost", run_cost},
       {"pause", run_pause},
