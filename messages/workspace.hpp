@@ -5,6 +5,8 @@
 #include "boyd/core/result.hpp"
 #include "boyd/ports/file_system.hpp"
 #include "boyd/record/execution.hpp"
+#include "boyd/record/explain.hpp"
+#include "boyd/record/replay.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/file_prints.hpp"
 #include "boyd/tools/perform.hpp"
@@ -109,7 +111,8 @@ struct read_items {
 };
 
 /// Puts an attempt on record before it begins: its contents by their hash, then
-/// executions/<dispatch_id>/record.json (record::begin_attempt). Durable when it answers.
+/// executions/<dispatch_id>/record.json (record::begin_attempt). Durable when it answers, or
+/// without `durable` safe from everything but a power cut.
 struct begin_record {
   std::string dispatch_id;
   std::string kernel_id;
@@ -117,6 +120,7 @@ struct begin_record {
   std::string agent_id;
   record::attempt begun;
   std::vector<std::string> contents;
+  bool durable = true;
 };
 
 /// Puts its turns so far on record, with the contents that they name (record::go_on).
@@ -125,16 +129,27 @@ struct update_record {
   std::int64_t fence = 0;
   std::vector<record::turn> turns;
   std::vector<std::string> contents;
+  bool durable = true;
 };
 
-/// Puts its end on record (record::end_attempt), and contents that its turns name. Durable when it
-/// answers.
+/// Puts its end on record (record::end_attempt), contents that its turns name, and beside a durable
+/// one its explanation. An attempt that is not on record yet is begun as `begun` says.
 struct end_record {
-  std::string dispatch_id;
-  std::string kernel_id;
-  std::string agent_id;
+  begin_record begun;
   record::attempt_end end;
   std::vector<std::string> contents;
+};
+
+/// The explanation of an execution (record::explain), and its record as it stands. Done by the
+/// workers of run_tool, as are replays: long ones hold up no run.
+struct explain_execution {
+  std::string dispatch_id;
+  record::explain_options options;
+};
+
+/// What becomes of an execution when it is put together again from what is kept (record::replay).
+struct replay_execution {
+  std::string dispatch_id;
 };
 
 /// Which executions have left something that nobody has changed since `before`: their ids, in
@@ -171,7 +186,8 @@ struct workspace_request : message {
   std::variant<write_private_file, write_durable_file, remove_file, inspect_files, read_text_file,
                hash_inputs, append_record, run_tool, look_at_workspace, keep_result,
                read_configuration, read_items, begin_record, update_record, end_record,
-               list_executions, remove_executions, named_contents, sweep_contents>
+               explain_execution, replay_execution, list_executions, remove_executions,
+               named_contents, sweep_contents>
       what;
   request_end until = request_end::max();
 };
@@ -181,12 +197,14 @@ struct workspace_reply {
   std::string text;            ///< content or hash
   tools::tool_outcome outcome; ///< of run_tool and keep_result
   std::vector<tools::file_print> prints;
-  std::optional<tools::tree_print> tree;      ///< of look_at_workspace, when it was asked for
-  std::vector<context::offered_item> items;   ///< of read_items
-  std::vector<context::candidate_fate> fates; ///< of read_items with a text
-  std::vector<std::string> names;             ///< ids, or hashes
-  std::uint64_t removed = 0;                  ///< files; of sweep_contents with `dry_run`, would be
-  std::uint64_t bytes = 0;                    ///< of them
+  std::optional<tools::tree_print> tree;       ///< of look_at_workspace, when it was asked for
+  std::vector<context::offered_item> items;    ///< of read_items
+  std::vector<context::candidate_fate> fates;  ///< of read_items with a text
+  std::vector<std::string> names;              ///< ids, or hashes
+  std::string record;                          ///< of explain_execution and replay_execution
+  std::optional<record::replay_report> replay; ///< of replay_execution
+  std::uint64_t removed = 0; ///< files; of sweep_contents with `dry_run`, would be
+  std::uint64_t bytes = 0;   ///< of them
   /// Of read_configuration: valid, or why it is not. The reply itself is an error only when the
   /// file cannot be read.
   result<std::shared_ptr<const config::configuration>> configuration = nullptr;

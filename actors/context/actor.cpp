@@ -164,7 +164,7 @@ void rate_items(self_pointer self) {
     for (auto* text : {&i.path, &i.failure})
       *text = config::redact_text(std::move(*text), self->state.task.secrets);
   }
-  const auto done = [self](const std::map<std::string, context::item_statistics>& known) {
+  const auto done = [self](std::map<std::string, context::item_statistics> known) {
     auto& items = self->state.items;
     context::rate(
         items,
@@ -173,7 +173,7 @@ void rate_items(self_pointer self) {
           return it == known.end() ? std::nullopt : std::optional(it->second);
         },
         self->state.task.context->ports.clock->now());
-    finish(self, context_items{{}, std::move(items)});
+    finish(self, context_items{{}, std::move(items), std::move(known)});
   };
   if (ids.empty() || !self->state.task.knowledge)
     return done({});

@@ -10,6 +10,7 @@
 #include <caf/fwd.hpp>
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct stop_reading : message {};
 /// (context::rate); what could not be read says so.
 struct context_items : message {
   std::vector<context::offered_item> items;
+  /// What the log of facts says of them, by their ids; nothing of those that it does not name.
+  std::map<std::string, context::item_statistics> known{};
 };
 
 /// Reads what one run refers to.

@@ -86,6 +86,18 @@ void note(self_pointer self, const std::string& json) {
   s.record += record_line(*s.order.context, json, s.secrets);
 }
 
+void talk(self_pointer self, const dialogue_event& event);
+
+/// In the place of the tool.
+void answer_tool(self_pointer self, const exec::effect::run_tool& wanted) {
+  const auto [text, is_error] = self->state.order.answer_tool(wanted.call);
+  talk(self, [&](exec::dialogue& d) {
+    auto* loop = dynamic_cast<exec::chat_loop*>(&d);
+    return loop == nullptr ? exec::chat_effects{}
+                           : loop->on_tool_result(wanted.step, text, is_error);
+  });
+}
+
 /// Hands an event to the dialogue and carries out what comes of it.
 void talk(self_pointer self, const dialogue_event& event) {
   auto& s = self->state;
@@ -101,6 +113,9 @@ void talk(self_pointer self, const dialogue_event& event) {
       note(self, n->json);
     else if (const auto* warning = std::get_if<exec::effect::warn>(&any))
       spdlog::warn("{}: {}", s.order.caller, warning->text);
+    else if (const auto* tool = std::get_if<exec::effect::run_tool>(&any);
+             tool != nullptr && s.order.answer_tool)
+      answer_tool(self, *tool);
     else if (std::holds_alternative<exec::effect::talk_over>(any))
       finish(self, std::nullopt);
   }

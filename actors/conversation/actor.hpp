@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace boyd {
@@ -47,6 +48,9 @@ struct conversation_order {
   bool uses_findings = true;
   /// Makes the dialogue once the targets have their keys; called on the actor's thread.
   std::function<std::shared_ptr<exec::dialogue>(std::vector<exec::chat_target>)> make;
+  /// Answers a call of a tool in the place of the tool, with whether that is an error; called on
+  /// the actor's thread. Without it a dialogue must want none.
+  std::function<std::pair<std::string, bool>(const model::tool_call&)> answer_tool{};
   std::string caller;    ///< KERNEL/AGENT: at the governor, and in the log
   std::string record;    ///< the file to which what was said is appended, at the end; empty: none
   milliseconds limit{0}; ///< for all of it, repetitions included
@@ -56,7 +60,7 @@ struct conversation_order {
   caf::actor_addr asker; ///< when it ends, so does the conversation, and the call with it
 };
 
-/// Starts a conversation: event-driven, no thread of its own. The dialogue runs no tools.
+/// Starts a conversation: event-driven, no thread of its own. No tool is run in it.
 conversation_actor spawn_conversation(caf::actor_system& system, conversation_order order);
 
 } // namespace boyd

@@ -406,12 +406,16 @@ void begin_script(self_pointer self, const config::script_executor& script) {
 
 void begin_work(self_pointer self) {
   const auto& run = self->state.order.agent->run;
-  if (const auto* command = std::get_if<config::command_executor>(&run))
-    begin_command(self, *command);
-  else if (const auto* chat = std::get_if<config::chat_executor>(&run))
-    begin_chat(self, *chat);
-  else
-    begin_script(self, std::get<config::script_executor>(run));
+  // What a model is told is known later.
+  if (const auto* chat = std::get_if<config::chat_executor>(&run))
+    return begin_chat(self, *chat);
+  begin_recording(self, {}, [self] {
+    const auto& what = self->state.order.agent->run;
+    if (const auto* command = std::get_if<config::command_executor>(&what))
+      begin_command(self, *command);
+    else
+      begin_script(self, std::get<config::script_executor>(what));
+  });
 }
 
 executor_impl::behavior_type executor_behavior(self_pointer self, run_order order) {

@@ -199,7 +199,7 @@ void read_and_start(self_pointer self) {
   const auto& s = self->state;
   const bool in_tree = s.tree && s.order.agent->reads.workspace.empty();
   gather_items(self, in_tree ? s.tree->order.path : reading_root_of(self),
-               [self] { start_program(self); });
+               [self] { begin_recording(self, {}, [self] { start_program(self); }); });
 }
 
 void prepare(self_pointer self) {

@@ -32,6 +32,7 @@ struct preparation {
   conversing::targets_ptr targets;
   std::string soul;
   std::string goal;
+  exec::conversation talk; ///< as it begins
 };
 
 using preparation_ptr = std::shared_ptr<preparation>;
@@ -122,7 +123,7 @@ void look_at_workspace(self_pointer self, const preparation_ptr& p) {
 
 /// The system's part stays as it is from run to run, and what is read stands behind it in the
 /// user's: the prompt caches of providers hold.
-std::vector<model::message_json> messages_of(self_pointer self, const preparation& p) {
+std::string system_message_of(self_pointer self, const preparation& p) {
   const auto& order = self->state.order;
   const auto* kernel = order.configuration->find_kernel(order.work->row.kernel_id);
   plan::system_prompt_parts parts;
@@ -131,28 +132,25 @@ std::vector<model::message_json> messages_of(self_pointer self, const preparatio
     parts.instructions += (parts.instructions.empty() ? "" : "\n\n") + kernel->system_prompt;
   parts.identity = p.soul;
   parts.goal = p.goal;
-  std::vector<model::message_json> messages;
-  auto system = plan::make_system_prompt(parts).text;
-  if (!system.empty())
-    messages.push_back(model::system_message(system));
-  if (auto& record = self->state.record)
-    record->system = std::move(system);
-  messages.push_back(model::user_message(prompt_of(self)));
-  return messages;
+  return plan::make_system_prompt(parts).text;
 }
+
+void begin_recorded(self_pointer self, const preparation_ptr& p);
 
 void begin_prepared(self_pointer self, const preparation_ptr& p) {
   auto& s = self->state;
   const auto& order = s.order;
-  const auto& row = order.work->row;
   if (const auto why = unfit(*order.agent, p->targets->front()))
     return finish_unstarted(self, *why, failure_class::environment);
-  const auto level = exec::level_for(row.attempts_json);
-  exec::conversation c;
+  const auto& row = order.work->row;
   for (const auto& t : *p->targets)
     s.secrets = config::with_secrets(std::move(s.secrets), {t.key});
+  auto& c = p->talk;
   c.targets = std::move(*p->targets);
-  c.messages = messages_of(self, *p);
+  auto system = system_message_of(self, *p);
+  if (!system.empty())
+    c.messages.push_back(model::system_message(system));
+  c.messages.push_back(model::user_message(prompt_of(self)));
   c.schema_json = p->chat->schema_json;
   c.temperature = p->chat->temperature;
   c.max_output_tokens = p->chat->max_output_tokens;
@@ -164,16 +162,21 @@ void begin_prepared(self_pointer self, const preparation_ptr& p) {
   c.kernel_id = row.kernel_id;
   c.agent_id = row.agent_id;
   c.fence = row.fence;
-  c.context_level = exec::name_of(level);
+  c.context_level = exec::name_of(exec::level_for(row.attempts_json));
   c.unit = [random = order.context->ports.random] { return random->unit(); };
   c.correct = [self](const std::string& answer) { return correction_for(self, answer); };
   give_tools(self, c);
-  auto options = options_for(*order.context, *order.agent, row);
+  begin_recording(self, {std::move(system), c.tools_json}, [self, p] { begin_recorded(self, p); });
+}
+
+void begin_recorded(self_pointer self, const preparation_ptr& p) {
+  const auto& order = self->state.order;
+  auto options = options_for(*order.context, *order.agent, order.work->row);
   options.output_bytes = p->chat->output_bytes;
   options.wall_budget = order.agent->budget.run.wall;
   if (!p->chat->workspace.empty())
     options.base_directory = p->chat->workspace;
-  options.work = std::move(c);
+  options.work = std::move(p->talk);
   begin_attempt(self, std::move(options));
   tell_server_notes(self);
 }

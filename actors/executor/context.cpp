@@ -64,18 +64,18 @@ void take_items(self_pointer self, result<context_items> r, const std::function<
   if (!r)
     return finish_unstarted(self, r.error(), failure_class::transient);
   s.items = std::move(r->items);
+  s.known = std::move(r->known);
   fill_block(self);
-  if (const auto missing = missing_items(s.items); !missing.empty())
-    return begin_recording(self, [self, missing] {
-      const auto& agent_id = self->state.order.work->row.agent_id;
-      finish_unstarted(self,
-                       {errc::not_found, "required context cannot be read: " + missing,
-                        "agent " + agent_id, "boyd plan " + agent_id + " shows what it reads"},
-                       failure_class::environment);
-    });
+  if (const auto missing = missing_items(s.items); !missing.empty()) {
+    const auto& agent_id = s.order.work->row.agent_id;
+    return finish_unstarted(self,
+                            {errc::not_found, "required context cannot be read: " + missing,
+                             "agent " + agent_id, "boyd plan " + agent_id + " shows what it reads"},
+                            failure_class::environment);
+  }
   if (s.items.empty())
     return then(); // words that named nothing
-  summarize_items(self, [self, then] { begin_recording(self, then); });
+  summarize_items(self, then);
 }
 
 } // namespace

@@ -139,8 +139,11 @@ struct run_record {
   std::vector<std::string> paths;           ///< that actions read, wrote or named
   std::vector<std::string> contents;        ///< of tools' results, not on the disk yet
   bool has_news = false;                    ///< the record does not know all turns
-  std::string system;                       ///< a chat's system message
-  std::string said;                         ///< the latest answer of a model, whole
+  bool is_begun = false;                    ///< its beginning is on the disk
+  utc_time began{};
+  std::string system; ///< a chat's system message
+  std::string tools;  ///< JSON of those that it is offered
+  std::string said;   ///< the latest answer of a model, whole
 };
 
 struct executor_state;
@@ -162,10 +165,11 @@ struct executor_state {
   std::string session_id;
   context_reader_actor context_reader; ///< while it reads
   std::vector<context::offered_item> items;
-  std::string question;             ///< by which entries of memory were found
-  bool has_gathered = false;        ///< its items are read, and its record has begun
+  std::map<std::string, context::item_statistics> known; ///< what the log says of them, by id
+  std::string question;                                  ///< by which entries of memory were found
+  bool has_gathered = false;                             ///< its items are read
   context::context_block block;     ///< what the attempt's prompt shows of them
-  std::optional<run_record> record; ///< of a run with context
+  std::optional<run_record> record; ///< nothing: it has not begun
   std::optional<cancel_cause> cancelled_early;
   conversing::line calls; ///< of a model
   std::optional<tool_command> command;
@@ -263,9 +267,14 @@ void stop_gathering(self_pointer self);
 /// The prompt of the attempt, with its context.
 std::string prompt_of(self_pointer self);
 
-// record.cpp: executions/<dispatch_id>/record.json, of runs with context
-/// Puts on record what the run reads, durably, then goes on; without it the run ends.
-void begin_recording(self_pointer self, std::function<void()> then);
+// record.cpp: executions/<dispatch_id>/record.json
+/// What a model is told beside its prompt.
+struct told_besides {
+  std::string system;
+  std::string tools; ///< JSON of what it may use
+};
+/// Puts on record what the run is told and reads, then goes on; without it the run ends.
+void begin_recording(self_pointer self, told_besides told, std::function<void()> then);
 /// What a chat is told of the citations in its final answer, once and where they are enforced;
 /// empty: nothing.
 std::string correction_for(self_pointer self, const std::string& answer);
@@ -273,7 +282,8 @@ std::string correction_for(self_pointer self, const std::string& answer);
 void keep_turns(self_pointer self);
 /// A line of the turn record (turn_record.cpp).
 void note_for_record(self_pointer self, const std::string& line);
-/// Puts the end on record and what was read into its usage, then goes on, whatever came of it.
+/// Puts the end on record and what was read into its usage, then goes on, whatever came of it. Of a
+/// run that could not begin the whole.
 void end_recording(self_pointer self, run_outcome& outcome, std::function<void()> then);
 
 // chat.cpp: conversations with models

@@ -12,9 +12,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
-/// What a run with context read, did and cited: executions/<dispatch_id>/record.json.
+/// What a run was told, read, did and cited: executions/<dispatch_id>/record.json.
 namespace boyd::executing {
 
 using nlohmann::json;
@@ -47,14 +49,95 @@ bool is_enforced(const config::agent& agent) {
          (agent.reads.contract == contract::by_executor && is_model);
 }
 
-json outcome_json(const run_outcome& o) {
-  return {{"execution", name_of(o.execution)},
-          {"claim", name_of(o.claim)},
-          {"verification", name_of(o.verification)},
-          {"failure", name_of(o.failure)},
+/// A requirement in words.
+std::string text_of(const config::requirement& r) {
+  constexpr std::array<std::string_view, 6> names{"exit_zero",   "artifact", "tool_action",
+                                                  "no_question", "command",  "schema"};
+  auto text = std::string(names.at(static_cast<std::size_t>(r.kind)));
+  if (!r.argument.empty())
+    text += " " + r.argument;
+  for (const auto& word : r.argv)
+    text += " " + word;
+  return text;
+}
+
+std::string_view name_of(context::order strategy) {
+  return strategy == context::order::all      ? "all"
+         : strategy == context::order::recent ? "recent"
+                                              : "ranked";
+}
+
+/// What each requirement's check found.
+json requirements_json(const executor_state& s) {
+  json all = json::array();
+  const auto& wanted = s.order.agent->require;
+  std::vector<exec::check_result> found;
+  if (s.attempt) {
+    const std::lock_guard lock(s.attempt->mutex);
+    found = s.attempt->core.findings();
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const bool looked = i < found.size();
+    all.push_back({{"requirement", config::redact_text(text_of(wanted[i]), s.secrets)},
+                   {"looked_at", looked},
+                   {"passed", looked && found[i].passed},
+                   {"found", looked ? config::redact_text(found[i].text, s.secrets) : ""}});
+  }
+  return all;
+}
+
+json usage_json(const run_usage& u) {
+  json all = json::object();
+  const auto add = [&](const char* key, const usage_figure& figure) {
+    if (figure)
+      all[key] = *figure;
+  };
+  add("calls", u.calls);
+  add("turns", u.turns);
+  add("tool_calls", u.tool_calls);
+  add("denied", u.denied);
+  add("input_tokens", u.input_tokens);
+  add("output_tokens", u.output_tokens);
+  add("cost_microusd", u.cost_microusd);
+  return all;
+}
+
+json outcome_json(const executor_state& s, const run_outcome& o) {
+  return {{"execution", boyd::name_of(o.execution)},
+          {"claim", boyd::name_of(o.claim)},
+          {"verification", boyd::name_of(o.verification)},
+          {"failure", boyd::name_of(o.failure)},
           {"exit_code", o.exit_code},
           {"summary", o.summary},
-          {"error", o.error}};
+          {"error", o.error},
+          {"requirements", requirements_json(s)},
+          {"usage", usage_json(o.usage)}};
+}
+
+/// What runs it, and by which rules.
+json executor_json(const executor_state& s) {
+  const auto& agent = *s.order.agent;
+  json all{{"kind", config::name_of(agent.run)},
+           {"contract", is_enforced(agent) ? "enforce" : "observe"},
+           {"strategy", name_of(agent.reads.strategy)},
+           {"budget_tokens", agent.reads.budget_tokens}};
+  if (const auto* chat = std::get_if<config::chat_executor>(&agent.run)) {
+    all["max_turns"] = chat->max_turns;
+    all["max_output_tokens"] = chat->max_output_tokens;
+    if (chat->temperature)
+      all["temperature"] = *chat->temperature;
+    if (!chat->schema_json.empty())
+      all["schema"] = json::parse(chat->schema_json, nullptr, false);
+    const auto* provider = config::find_provider(*s.order.configuration, chat->provider_id);
+    all["provider"] = chat->provider_id;
+    all["model"] = !chat->model.empty()  ? chat->model
+                   : provider != nullptr ? provider->model
+                                         : std::string();
+  } else if (const auto* cli = std::get_if<config::agent_cli_executor>(&agent.run)) {
+    all["provider"] = cli->adapter.name;
+    all["model"] = cli->model;
+  }
+  return all;
 }
 
 /// The calls of tools that an answer of a model holds, by their ids: "tool arguments".
@@ -163,8 +246,10 @@ std::vector<record::turn> turns_of(const executor_state& s, const run_outcome& o
   if (!turns.empty())
     return turns;
   record::turn only;
+  if (!s.attempt) // it could not begin
+    return {std::move(only)};
   only.action = dump({{"kind", kind_of(s.order.agent->run)}});
-  only.result = dump({{"execution", name_of(outcome.execution)},
+  only.result = dump({{"execution", boyd::name_of(outcome.execution)},
                       {"exit_code", outcome.exit_code},
                       {"output_sha256", sha256_hex(outcome.output)},
                       {"output_cut", outcome.output_cut}});
@@ -231,33 +316,96 @@ reading_report reading_of(const executor_state& s, const record::citations& cite
   return report;
 }
 
-} // namespace
+/// What of an item stands in the prompt.
+std::vector<record::kept_content> shown_contents(const executor_state& s) {
+  std::vector<record::kept_content> all;
+  for (const auto& p : s.block.placed)
+    if (p.as == context::shown_as::full)
+      all.push_back({s.items[p.offered].content_hash, s.items[p.offered].content});
+    else if (p.as == context::shown_as::summary)
+      all.push_back({sha256_hex(p.summary), p.summary});
+  return all;
+}
 
-void begin_recording(self_pointer self, std::function<void()> then) {
-  auto& s = self->state;
+/// The database has what commands and scripts print.
+bool says_more_than_a_program(const executor_state& s) {
+  const auto& run = s.order.agent->run;
+  return s.attempt && (std::holds_alternative<config::chat_executor>(run) ||
+                       std::holds_alternative<config::agent_cli_executor>(run));
+}
+
+/// Of a run that reads nothing the record is written without waiting for the disk: what it was told
+/// and what came of it stand in the database, too.
+bool is_durable(const executor_state& s) {
+  return !s.items.empty();
+}
+
+/// The attempt without what it is told.
+begin_record header_of(const executor_state& s) {
   const auto& row = s.order.work->row;
-  s.record.emplace();
-  s.record->present = context::snapshot_of(s.items, s.block);
   begin_record what{row.dispatch_id, row.kernel_id, row.cycle_id, row.agent_id, {}, {}};
-  what.begun.fence = row.fence;
-  what.begun.number = row.attempt;
-  what.begun.level = exec::name_of(exec::level_for(row.attempts_json));
-  what.begun.started_at = s.order.context->ports.clock->now();
+  what.durable = is_durable(s);
+  auto& a = what.begun;
+  a.fence = row.fence;
+  a.number = row.attempt;
+  a.level = exec::name_of(exec::level_for(row.attempts_json));
+  a.version = s.order.context->version;
+  a.executor = dump(executor_json(s));
+  a.started_at = s.record->began;
   record::turn first;
   first.snapshot = s.record->present;
-  what.begun.turns.push_back(std::move(first));
+  a.turns.push_back(std::move(first));
+  return what;
+}
+
+/// The attempt as it begins.
+begin_record beginning_of(self_pointer self) {
+  const auto& s = self->state;
+  auto what = header_of(s);
   for (const auto& i : s.items)
     if (i.failure.empty())
       what.contents.push_back(i.content);
   for (const auto& p : s.block.placed)
     if (!p.summary.empty())
       what.contents.push_back(p.summary);
-  ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
+  const auto kept = [&](const std::string& text, const std::vector<record::kept_content>& parts) {
+    return record::take_apart(config::redact_text(text, s.secrets), parts, what.contents);
+  };
+  auto& a = what.begun;
+  if (!s.record->system.empty())
+    a.system = kept(s.record->system, {});
+  if (!s.record->tools.empty())
+    a.tools = kept(s.record->tools, {});
+  a.prompt = kept(prompt_of(self), shown_contents(s));
+  for (const auto& i : s.items)
+    if (const auto it = s.known.find(i.id); it != s.known.end())
+      a.known.push_back({i.id, it->second, i.frozen});
+  return what;
+}
+
+void open_record(executor_state& s, told_besides told) {
+  s.record.emplace();
+  s.record->system = std::move(told.system);
+  s.record->tools = std::move(told.tools);
+  s.record->present = context::snapshot_of(s.items, s.block);
+  s.record->began = s.order.context->ports.clock->now();
+}
+
+} // namespace
+
+void begin_recording(self_pointer self, told_besides told, std::function<void()> then) {
+  auto& s = self->state;
+  open_record(s, std::move(told));
+  ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, beginning_of(self)},
                        [self, then = std::move(then)](const result<workspace_reply>& r) {
+                         self->state.record->is_begun = r.has_value();
                          if (r || self->state.cancelled_early)
                            return then();
-                         self->state.record.reset();
-                         finish_unstarted(self, r.error(), failure_class::transient);
+                         auto why = r.error();
+                         why.what = "what the run is told cannot be put on record: " + why.what;
+                         finish_unstarted(self, why,
+                                          conversing::is_silence(why) ? failure_class::transient
+                                                                      : failure_class::environment);
                        });
 }
 
@@ -267,7 +415,7 @@ void keep_turns(self_pointer self) {
     return;
   const auto& row = s.order.work->row;
   update_record what{row.dispatch_id, row.fence, model_turns(s),
-                     std::exchange(s.record->contents, {})};
+                     std::exchange(s.record->contents, {}), is_durable(s)};
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
                        [self](const result<workspace_reply>& r) {
                          if (!r)
@@ -279,7 +427,7 @@ void keep_turns(self_pointer self) {
 
 std::string correction_for(self_pointer self, const std::string& answer) {
   const auto& s = self->state;
-  if (!s.record || !is_enforced(*s.order.agent))
+  if (!s.record || s.items.empty() || !is_enforced(*s.order.agent))
     return {};
   const auto items = citables_now(s);
   const auto used = context::find_used(answer, prompt_without_items(s), items, s.record->paths);
@@ -308,16 +456,22 @@ void note_for_record(self_pointer self, const std::string& line) {
 void end_recording(self_pointer self, run_outcome& outcome, std::function<void()> then) {
   auto& s = self->state;
   if (!s.record)
-    return then();
+    open_record(s, {});
   const auto& row = s.order.work->row;
-  end_record what{row.dispatch_id, row.kernel_id, row.agent_id, {}, std::move(s.record->contents)};
+  end_record what;
+  what.begun = s.record->is_begun ? header_of(s) : beginning_of(self);
+  what.contents = std::move(s.record->contents);
   what.end.fence = row.fence;
   what.end.at = s.order.context->ports.clock->now();
-  what.end.outcome = dump(outcome_json(outcome));
+  what.end.outcome = dump(outcome_json(s, outcome));
+  if (says_more_than_a_program(s))
+    what.end.answer = record::take_apart(outcome.output, {}, what.contents);
   what.end.turns = turns_of(s, outcome);
-  what.end.cited = record::judge(answer_of(s, outcome), prompt_without_items(s), citables_now(s),
-                                 s.record->paths, is_enforced(*s.order.agent));
-  outcome.usage.reading = reading_of(s, what.end.cited);
+  if (!s.items.empty()) {
+    what.end.cited = record::judge(answer_of(s, outcome), prompt_without_items(s), citables_now(s),
+                                   s.record->paths, is_enforced(*s.order.agent));
+    outcome.usage.reading = reading_of(s, *what.end.cited);
+  }
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},
                        [self, then = std::move(then)](const result<workspace_reply>& r) {
                          // Its beginning is there, and the row has the outcome.

@@ -117,6 +117,9 @@ void change_context(exchange_ptr x);                         // context.cpp
 void read_context_of(exchange_ptr x);                        // context.cpp
 void resolve_context(exchange_ptr x);                        // context.cpp
 void clean_up(exchange_ptr x);                               // cleanup.cpp
+void explain_run(exchange_ptr x, const std::string& id);     // explain.cpp
+void replay_run(exchange_ptr x, const std::string& id);      // explain.cpp
+void reevaluate(exchange_ptr x, const std::string& id);      // reevaluate.cpp
 void get_cost(exchange_ptr x);                               // cost.cpp
 void release_cost(exchange_ptr x);                           // reservations.cpp
 void list_providers(exchange_ptr x);                         // providers.cpp

@@ -126,8 +126,12 @@ void give_up(self_pointer self, tool_slot& slot, const std::string& workspace) {
   slot.under_way.clear();
 }
 
-/// The workspace of what the workers of the file tools do; empty for everything else.
+/// The workspace of what the workers of the file tools do, or a name for that of records; empty for
+/// everything else.
 std::string tool_workspace_of(const workspace_request& r) {
+  if (std::holds_alternative<explain_execution>(r.what) ||
+      std::holds_alternative<replay_execution>(r.what))
+    return "executions";
   if (const auto* tool = std::get_if<run_tool>(&r.what))
     return tool->workspace;
   if (const auto* items = std::get_if<read_items>(&r.what))

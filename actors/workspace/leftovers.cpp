@@ -39,15 +39,21 @@ folder_state state_of(file_system& files, const std::string& folder) {
   return state;
 }
 
-result<void> remove_folder(file_system& files, const std::string& folder) {
+/// With the folders in it, of which an execution has one: of long results of tools.
+result<void> remove_folder(file_system& files, const std::string& folder, bool is_top = true) {
   const auto names = files.list(folder);
   if (!names)
     return names.error().code == errc::not_found ? result<void>{} : fail(names.error());
   if (names->size() > most_files)
     return fail(errc::limit_exceeded, "too many files", folder, "remove it by hand");
-  for (const auto& name : *names)
-    if (auto gone = files.unlink(folder + "/" + name); !is_gone(gone))
+  for (const auto& name : *names) {
+    const auto path = folder + "/" + name;
+    const auto info = files.stat(path);
+    const bool is_folder = is_top && info && info->kind == file_kind::directory;
+    if (auto gone = is_folder ? remove_folder(files, path, false) : files.unlink(path);
+        !is_gone(gone))
       return gone;
+  }
   const auto gone = files.unlink(folder);
   return is_gone(gone) ? result<void>{} : gone;
 }

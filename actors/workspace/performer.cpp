@@ -161,10 +161,17 @@ result<workspace_reply> workspace_session::carry_out(const write_durable_file& w
 }
 
 result<void> workspace_session::write_durable(const std::string& path, std::string_view text) {
+  return replace(path, text, true);
+}
+
+result<void> workspace_session::replace(const std::string& path, std::string_view text,
+                                        bool durable) {
   auto& files = *context_->ports.files;
+  files::atomic_options options;
+  options.sync = options.sync_name = durable;
   result<void> outcome = files.make_directories(parent_of(path));
   if (outcome)
-    outcome = files::write_atomic(files, path, text);
+    outcome = files::write_atomic(files, path, text, options);
   note(outcome, path);
   return outcome;
 }

@@ -66,6 +66,9 @@ class workspace_session {
   result<workspace_reply> carry_out(const begin_record& what);
   result<workspace_reply> carry_out(const end_record& what);
   result<workspace_reply> carry_out(const update_record& what);
+  // explaining.cpp
+  result<workspace_reply> carry_out(const explain_execution& what);
+  result<workspace_reply> carry_out(const replay_execution& what);
   // leftovers.cpp
   result<workspace_reply> carry_out(const list_executions& what);
   result<workspace_reply> carry_out(const remove_executions& what);
@@ -74,13 +77,16 @@ class workspace_session {
 
   result<void> keep(const std::vector<std::string>& contents);
   result<record::execution> record_of(const std::string& dispatch_id);
-  result<void> write_record(const record::execution& e);
+  result<void> write_record(const record::execution& e, bool durable);
+  result<record::execution> begin(const begin_record& what);
   result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);
   void look_at_modes();
   /// A durable file, and what it says of the disk.
   std::optional<git_project> project_of(const std::string& absolute); // reading.cpp
   result<void> write_durable(const std::string& path, std::string_view text);
+  /// The same; without `durable` safe from everything but a power cut.
+  result<void> replace(const std::string& path, std::string_view text, bool durable);
   void note(const result<void>& written, const std::string& path);
 
   std::map<std::string, std::optional<git_project>> projects_; ///< by directory

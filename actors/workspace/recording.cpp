@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 /// Records of executions, and the contents that they name.
@@ -14,7 +15,8 @@ namespace boyd {
 /// know of this record yet.
 constexpr milliseconds content_age = std::chrono::minutes{30};
 
-/// Each once: a content that stands there is whole, for it came under its name at once.
+/// Each once: a content that stands there is whole, for it came under its name at once. Always
+/// durable: records that wait for the disk may name what another one has brought.
 result<void> workspace_session::keep(const std::vector<std::string>& contents) {
   const auto layout = context_->layout();
   for (const auto& text : contents) {
@@ -36,6 +38,9 @@ result<record::execution> workspace_session::record_of(const std::string& dispat
   if (!text)
     return text.error().code == errc::not_found ? result<record::execution>{}
                                                 : fail(std::move(text.error()));
+  // Power was lost before the disk had it.
+  if (text->empty())
+    return record::execution{};
   auto known = record::read_execution(*text);
   if (known)
     return known;
@@ -46,44 +51,72 @@ result<record::execution> workspace_session::record_of(const std::string& dispat
   return record::execution{};
 }
 
-result<void> workspace_session::write_record(const record::execution& e) {
-  return write_durable(context_->layout().record(e.dispatch_id), record::to_json(e));
+result<void> workspace_session::write_record(const record::execution& e, bool durable) {
+  return replace(context_->layout().record(e.dispatch_id), record::to_json(e), durable);
 }
 
-result<workspace_reply> workspace_session::carry_out(const begin_record& what) {
-  if (auto ok = keep(what.contents); !ok)
-    return fail(std::move(ok.error()));
+/// The record with the attempt, not written yet.
+result<record::execution> workspace_session::begin(const begin_record& what) {
   auto e = record_of(what.dispatch_id);
   if (!e)
-    return fail(std::move(e.error()));
+    return e;
   e->dispatch_id = what.dispatch_id;
   e->kernel_id = what.kernel_id;
   e->cycle_id = what.cycle_id;
   e->agent_id = what.agent_id;
   context::snapshot last;
-  if (const auto text = context_->ports.files->read(
-          context_->layout().last_snapshot(what.kernel_id, what.agent_id), most_record_bytes))
-    last = context::read_snapshot(*text);
+  const bool reads = !what.begun.turns.empty() && !what.begun.turns.front().snapshot.items.empty();
+  const bool is_first =
+      std::ranges::none_of(e->attempts, [&](const auto& a) { return a.fence != what.begun.fence; });
+  if (reads && is_first)
+    if (const auto text = context_->ports.files->read(
+            context_->layout().last_snapshot(what.kernel_id, what.agent_id), most_record_bytes))
+      last = context::read_snapshot(*text);
   record::begin_attempt(*e, what.begun, last);
-  if (auto ok = write_record(*e); !ok)
+  return e;
+}
+
+result<workspace_reply> workspace_session::carry_out(const begin_record& what) {
+  if (auto ok = keep(what.contents); !ok)
+    return fail(std::move(ok.error()));
+  const auto e = begin(what);
+  if (!e)
+    return fail(e.error());
+  if (auto ok = write_record(*e, what.durable); !ok)
     return fail(std::move(ok.error()));
   return workspace_reply{};
 }
 
 result<workspace_reply> workspace_session::carry_out(const end_record& what) {
+  const auto& begun = what.begun;
   if (auto ok = keep(what.contents); !ok)
     return fail(std::move(ok.error()));
-  auto e = record_of(what.dispatch_id);
+  auto e = record_of(begun.dispatch_id);
   if (!e)
     return fail(std::move(e.error()));
-  if (!record::end_attempt(*e, what.end))
-    return fail(errc::not_found, "the record has no such attempt",
-                context_->layout().record(what.dispatch_id));
-  if (auto ok = write_record(*e); !ok)
+  if (!record::end_attempt(*e, what.end)) {
+    // It had failed before it could be put on record, or the record was damaged since.
+    if (auto ok = keep(begun.contents); !ok)
+      return fail(std::move(ok.error()));
+    e = begin(begun);
+    if (!e)
+      return fail(std::move(e.error()));
+    (void)record::end_attempt(*e, what.end);
+  }
+  const auto explanation = record::explain(*e);
+  e->explanation = sha256_hex(explanation);
+  const auto layout = context_->layout();
+  if (begun.durable)
+    if (auto ok = replace(layout.explanation(begun.dispatch_id), explanation, false); !ok)
+      return fail(std::move(ok.error()));
+  if (auto ok = write_record(*e, begun.durable); !ok)
     return fail(std::move(ok.error()));
-  const auto last = context_->layout().last_snapshot(what.kernel_id, what.agent_id);
-  if (auto ok = write_durable(last, context::to_json(record::latest_snapshot(*e))); !ok)
-    return fail(std::move(ok.error()));
+  const auto latest = record::latest_snapshot(*e);
+  if (!latest.items.empty())
+    if (auto ok = write_durable(layout.last_snapshot(begun.kernel_id, begun.agent_id),
+                                context::to_json(latest));
+        !ok)
+      return fail(std::move(ok.error()));
   return workspace_reply{};
 }
 
@@ -96,7 +129,7 @@ result<workspace_reply> workspace_session::carry_out(const update_record& what) 
   if (!record::go_on(*e, what.fence, what.turns))
     return fail(errc::not_found, "the record has no such attempt",
                 context_->layout().record(what.dispatch_id));
-  if (auto ok = write_record(*e); !ok)
+  if (auto ok = write_record(*e, what.durable); !ok)
     return fail(std::move(ok.error()));
   return workspace_reply{};
 }

@@ -22,6 +22,19 @@ struct chaos_options {
   std::string seed; ///< empty: the node draws one
 };
 
+/// The options of `boyd explain` and `boyd replay`.
+struct record_options {
+  bool context = false;
+  bool lifecycle = false;
+  bool facts = true; ///< --kg
+  bool graph = false;
+  bool strict = false;
+  bool diff = false;
+  bool prompt = false;
+  bool reevaluate = false;
+  std::string executor; ///< a provider
+};
+
 /// The command line after parsing; an option that was not given is empty or zero.
 struct arguments {
   std::string verb; ///< "cycle", "dispatches show", …
@@ -86,6 +99,7 @@ struct arguments {
   std::size_t seconds = 20; ///< selftest --seconds
   std::string dir{};        ///< selftest --dir
   chaos_options chaos;
+  record_options record;
 };
 
 } // namespace boyd::app

@@ -238,6 +238,7 @@ attempt_effects attempt_core::next_check() {
     if (!pure && !check_failure_.empty()) {
       // The time is over; an answer that is still on its way must not meet another check.
       failed_checks_.push_back(check_failure_);
+      findings_.push_back({false, check_failure_});
       continue;
     }
     switch (wanted.kind) {
@@ -265,6 +266,7 @@ attempt_effects attempt_core::next_check() {
       r = check_tool_action();
       break;
     }
+    findings_.push_back(r);
     if (!r.passed)
       failed_checks_.push_back(r.text);
   }
@@ -279,6 +281,7 @@ check_result attempt_core::check_tool_action() const {
 }
 
 attempt_effects attempt_core::check_done(const check_result& r) {
+  findings_.push_back(r);
   if (!r.passed)
     failed_checks_.push_back(r.text);
   ++check_;

@@ -37,7 +37,7 @@ class temporary_file {
   ~temporary_file() { remove(); }
 
   /// Makes the file beside `target` and writes it; its bytes are on their way to the disk.
-  result<void> fill(const std::string& target, std::string_view bytes) {
+  result<void> fill(const std::string& target, std::string_view bytes, bool sync) {
     auto file = make(target);
     if (!file) {
       return fail(std::move(file.error()));
@@ -46,12 +46,17 @@ class temporary_file {
     if (auto written = write_all(*file_, bytes, path_); !written) {
       return written;
     }
-    file_->begin_sync();
+    if (sync)
+      file_->begin_sync();
     return {};
   }
 
   /// Waits until they are there.
-  result<void> settle(std::string_view bytes) {
+  result<void> settle(std::string_view bytes, bool sync) {
+    if (!sync) {
+      file_.reset();
+      return {};
+    }
     if (auto synced = file_->sync(); !synced) {
       return synced;
     }
@@ -158,19 +163,19 @@ result<void> write_atomic(file_system& fs, const std::string& path, std::string_
   temporary_file fresh_backup(fs);
   // Both copies are on the disk before either name changes: a full disk is met here.
   if (options.backup) {
-    if (auto filled = fresh_backup.fill(backup_path(path), bytes); !filled) {
+    if (auto filled = fresh_backup.fill(backup_path(path), bytes, options.sync); !filled) {
       return filled;
     }
   }
-  if (auto filled = fresh.fill(path, bytes); !filled) {
+  if (auto filled = fresh.fill(path, bytes, options.sync); !filled) {
     return filled;
   }
   if (options.backup) {
-    if (auto settled = fresh_backup.settle(bytes); !settled) {
+    if (auto settled = fresh_backup.settle(bytes, options.sync); !settled) {
       return settled;
     }
   }
-  if (auto settled = fresh.settle(bytes); !settled) {
+  if (auto settled = fresh.settle(bytes, options.sync); !settled) {
     return settled;
   }
   if (options.backup) {

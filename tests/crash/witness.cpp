@@ -206,6 +206,9 @@ void witness::judge_records(const disk_view& disk, std::vector<std::string>& out
       out.push_back("context/objects/" + hash + " has another content");
   std::set<std::string> ended;
   for (const auto& [id, text] : disk.records) {
+    // Of a run that reads nothing nobody waits for the disk.
+    if (text.empty())
+      continue;
     const auto said = json::parse(text, nullptr, false);
     if (!said.is_object()) {
       out.push_back("half a record: " + id);

@@ -114,7 +114,7 @@ inline std::vector<json> turns(const home_of_boyd& home, const std::string& disp
                                const std::string& event) {
   std::vector<json> lines;
   for (const auto& entry : fs::directory_iterator(home.file("executions/" + dispatch))) {
-    if (!entry.is_regular_file())
+    if (entry.path().extension() != ".jsonl")
       continue;
     std::istringstream in(read_file(entry.path()));
     for (std::string line; std::getline(in, line);)

@@ -115,19 +115,20 @@ TEST_CASE("case 53 wrong-charset: an answer in another encoding is a paid answer
 
 TEST_CASE("chat: what cannot be recorded is not done", "[e2e][chat]") {
   model_endpoint endpoint;
-  endpoint
-      .then(chat_stream()
-                .role()
-                .tool_call(0, "a", "run_command", R"({"argv":["touch","effect"]})")
-                .finish("tool_calls")
-                .done())
-      .then(stream_answer("done"));
   const home_of_boyd home(
       yaml_of(endpoint, "        tools: [run_command]\n"
                         "        policy: {rules: [{tool: run_command, command: \"touch *\", "
                         "decision: allow}]}\n"));
-  fs::remove_all(home.file("executions"));
-  write_file(home.file("executions"), "in the way\n");
+  // The record has begun by the time that the model is asked.
+  endpoint.handle_with([&](const model_request&) {
+    fs::remove_all(home.file("executions"));
+    write_file(home.file("executions"), "in the way\n");
+    return chat_stream()
+        .role()
+        .tool_call(0, "a", "run_command", R"({"argv":["touch","effect"]})")
+        .finish("tool_calls")
+        .done();
+  });
   const auto cycle = home.run({"cycle"});
   INFO(cycle.err);
   CHECK(cycle.code != 0);

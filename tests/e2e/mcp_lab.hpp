@@ -101,7 +101,7 @@ inline std::vector<nlohmann::json> record(const home_of_boyd& home, const std::s
       home.file("executions/" + last_dispatch(home)["dispatch_id"].get<std::string>());
   std::vector<nlohmann::json> all;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.is_regular_file())
+    if (entry.path().extension() == ".jsonl")
       for (auto& line : lines_of(entry.path()))
         if (line.value("event", "") == event)
           all.push_back(std::move(line));

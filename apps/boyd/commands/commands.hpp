@@ -24,6 +24,8 @@ int run_cleanup(const arguments& args);
 int run_kg(const arguments& args); ///< trace, why, stats, lineage, findings, learned, query, verify
 int run_graph(const arguments& args);
 int run_why(const arguments& args);
+int run_explain(const arguments& args);
+int run_replay(const arguments& args);
 int run_plan(const arguments& args);
 int run_cost(const arguments& args);
 int run_pause(const arguments& args);

@@ -72,6 +72,8 @@ int run(const arguments& args) {
       {"kg", run_kg},
       {"graph", run_graph},
       {"why", run_why},
+      {"explain", run_explain},
+      {"replay", run_replay},
       {"plan", run_plan},
       {"cost", run_cost},
       {"pause", run_pause},

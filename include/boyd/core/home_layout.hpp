@@ -36,6 +36,10 @@ class home_layout {
   std::string record(const std::string& dispatch_id) const {
     return execution(dispatch_id) + "/record.json";
   }
+  /// The record, told to a person.
+  std::string explanation(const std::string& dispatch_id) const {
+    return execution(dispatch_id) + "/explain.md";
+  }
   /// Contents that records name by their hash.
   std::string objects() const { return home_ + "/context/objects"; }
   std::string object(const std::string& hash) const {

@@ -197,6 +197,10 @@ class attempt_core {
   /// What an agent's own command line told so far; null for all else.
   const cli_report* events() const noexcept { return events_ ? &events_->report() : nullptr; }
 
+  /// What each requirement's check found, in their order; those that were not looked at are missing
+  /// at the end.
+  const std::vector<check_result>& findings() const noexcept { return findings_; }
+
   /// What the program asked to be remembered, once it has ended.
   const line_watch& said() const noexcept { return out_lines_; }
 
@@ -276,6 +280,7 @@ class attempt_core {
   std::string check_failure_; ///< why the running check was ended
   failure_class check_class_ = failure_class::deterministic;
   std::vector<std::string> failed_checks_;
+  std::vector<check_result> findings_;
   std::optional<chat_loop> chat_;
   std::optional<cli_reader> events_;
   bool events_ended_ = false;

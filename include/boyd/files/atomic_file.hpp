@@ -17,6 +17,9 @@ struct atomic_options {
   bool backup = false;
   /// Without: the caller syncs the directory. Until then a crash may bring the old bytes back.
   bool sync_name = true;
+  /// Without: a crash of the machine may leave an empty file, one of the process still leaves the
+  /// old bytes or the new ones. For what can be done without.
+  bool sync = true;
 };
 
 /// `<path>.bak`.

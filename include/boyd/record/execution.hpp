@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/context/citation.hpp"
+#include "boyd/context/item.hpp"
 #include "boyd/context/snapshot.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
@@ -12,8 +13,39 @@
 #include <string_view>
 #include <vector>
 
-/// What stays of an execution: executions/<dispatch_id>/record.json (SPEC §10.8, §11). Pure.
+/// What stays of an execution: executions/<dispatch_id>/record.json (SPEC §10.8, §11, §16). Pure.
 namespace boyd::record {
+
+/// A content of an item that stands in a text.
+struct text_place {
+  std::size_t at = 0; ///< offset in the frame, bytes
+  std::string hash;   ///< of the content, which stands in context/objects
+
+  bool operator==(const text_place&) const = default;
+};
+
+/// A text that a model or program was told, so that it can be put together again: the frame, with
+/// contents at its places.
+struct kept_text {
+  std::string hash; ///< SHA-256 of the whole text, hexadecimal; empty: it is not on record
+  std::int64_t bytes = 0;
+  std::string text;  ///< the frame, when it is short
+  std::string frame; ///< else its hash: it stands in context/objects; empty: `text` is the frame
+  std::vector<text_place> places; ///< in the order of their offsets
+
+  bool operator==(const kept_text&) const = default;
+};
+
+/// A content, and the hash under which it is kept.
+struct kept_content {
+  std::string hash;
+  std::string_view content;
+};
+
+/// Takes a text apart: each of the contents that stands in it, in their order, becomes a place. A
+/// long frame is added to `to_keep`.
+kept_text take_apart(std::string_view text, const std::vector<kept_content>& contents,
+                     std::vector<std::string>& to_keep);
 
 /// One model call, or one program.
 struct turn {
@@ -28,11 +60,27 @@ struct turn {
   bool operator==(const turn&) const = default;
 };
 
+/// What the log of facts said of an item when the run began.
+struct known_item {
+  std::string id;
+  context::item_statistics counts; ///< without `changed`
+  bool frozen = false;
+
+  bool operator==(const known_item&) const = default;
+};
+
 /// One attempt at the dispatch.
 struct attempt {
   std::int64_t fence = 0; ///< of its claim: no two attempts of a dispatch share one
   int number = 1;         ///< attempts that are given back count again
   std::string level;      ///< full, focused or minimal
+  std::string version;    ///< of the program that wrote it; empty: before prompts were on record
+  std::string executor;   ///< JSON value: kind, provider, model, contract, what was required
+  kept_text system;       ///< of a model; what it is told before the prompt
+  kept_text tools;        ///< of a model; JSON of those that it was offered
+  kept_text prompt;
+  kept_text answer;              ///< of a model or an agent's own program; what it said last
+  std::vector<known_item> known; ///< items that the log knew
   utc_time started_at{};
   std::optional<utc_time> ended_at; ///< nothing: it runs, or nobody saw its end
   std::string outcome;              ///< JSON value; empty: null
@@ -63,13 +111,46 @@ struct citations {
   bool operator==(const citations&) const = default;
 };
 
+/// A skill that a run was offered, or declared.
+struct named_skill {
+  std::string name;
+  std::string state; ///< offered, declared or validated
+
+  bool operator==(const named_skill&) const = default;
+};
+
+/// An item that moved from one stage to another with this execution.
+struct stage_change {
+  std::string id;
+  std::string path;
+  std::string from;
+  std::string to;
+  std::string reason;
+
+  bool operator==(const stage_change&) const = default;
+};
+
+/// A fact, and its line in the log when that is known.
+struct evidence_line {
+  std::string from;
+  std::string to;
+  std::string type;
+  std::string line; ///< "graph.jsonl:1042"
+
+  bool operator==(const evidence_line&) const = default;
+};
+
 struct execution {
   std::string dispatch_id;
   std::string kernel_id;
   std::string cycle_id;
   std::string agent_id;
   std::vector<attempt> attempts;
-  std::optional<citations> cited; ///< nothing: no attempt has ended yet
+  std::optional<citations> cited; ///< nothing: no attempt with items to cite has ended
+  std::vector<named_skill> skills;
+  std::vector<stage_change> stage_changes;
+  std::vector<evidence_line> evidence;
+  std::string explanation; ///< SHA-256 of its explanation; empty: an attempt is under way
 
   bool operator==(const execution&) const = default;
 };
@@ -81,8 +162,8 @@ result<execution> read_execution(std::string_view json);
 /// The latest snapshot of an execution; empty: there is none.
 context::snapshot latest_snapshot(const execution& e);
 
-/// Begins an attempt: its first turn's diff is to the latest turn of the dispatch, else to `last`,
-/// what the agent's last execution could read. An attempt of the same fence is begun anew.
+/// Begins an attempt: the diff of its first turn is to the latest turn of the dispatch, else to
+/// `last`, what the agent's last execution could read. An attempt of the same fence is begun anew.
 void begin_attempt(execution& e, attempt begun, const context::snapshot& last);
 
 /// Its turns so far stand for its first one (whose snapshot and diff stay), and those after it.
@@ -95,8 +176,9 @@ struct attempt_end {
   std::int64_t fence = 0;
   utc_time at{};
   std::string outcome;
+  kept_text answer;
   std::vector<turn> turns;
-  citations cited;
+  std::optional<citations> cited; ///< nothing: there was nothing to cite
 };
 bool end_attempt(execution& e, attempt_end end);
 

@@ -62,12 +62,18 @@ TEST_CASE("record: an attempt begins and ends, and is read as it was written", "
   two.number = 2;
   two.snapshot =
       context::with_result(snapshot_with("a.md"), "kernel:default", "read_file {}", "h", 3);
-  attempt_end end{
-      1,
-      from_unix_ms(1'800'000'001'000),
-      R"({"execution":"succeeded"})",
-      {one, two},
-      {"observe", {{"C1", "ctx_1", "a.md"}}, {"[C9]"}, {}, {{"C1", "ctx_1", "a.md"}}, 0.5, false}};
+  attempt_end end{1,
+                  from_unix_ms(1'800'000'001'000),
+                  R"({"execution":"succeeded"})",
+                  {},
+                  {one, two},
+                  citations{"observe",
+                            {{"C1", "ctx_1", "a.md"}},
+                            {"[C9]"},
+                            {},
+                            {{"C1", "ctx_1", "a.md"}},
+                            0.5,
+                            false}};
   REQUIRE(end_attempt(e, end));
   CHECK(e.attempts[0].turns[0].snapshot == snapshot_with("a.md"));
   CHECK(e.attempts[0].turns[1].diff.added == texts{"read_file {}"});

@@ -1,0 +1,178 @@
+#include "actors/gateway/explain.hpp"
+
+#include "actors/support/ask.hpp"
+#include "boyd/record/replay.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace boyd::gateway_impl {
+
+namespace {
+
+constexpr std::size_t whole_id = 36;
+/// Dispatches that are looked through for the newest one that has run.
+constexpr std::size_t looked_through = 50;
+/// A record of the largest size, with all that it names.
+constexpr milliseconds reading_time = 2min;
+
+constexpr const char* how_to_list = "list them with: boyd dispatches ls";
+
+bool is_agent(const exchange& x, const std::string& id) {
+  return std::ranges::any_of(x.configuration->kernels, [&](const config::kernel& k) {
+    return config::find_agent(k, id) != nullptr;
+  });
+}
+
+/// The newest dispatch that has run, of one agent or of all.
+void find_newest(const exchange_ptr& x, const std::string& agent_id, execution_reader then) {
+  store::list_dispatches op;
+  op.kernel_id = x->query("kernel");
+  op.agent_id = agent_id;
+  op.ended_only = true;
+  op.limit = looked_through;
+  ask_store(
+      x->self, x->self->state.parts.store, op,
+      [x, agent_id, then = std::move(then)](const result<std::vector<dispatch>>& rows) {
+        if (!rows)
+          return x->fail_with(rows.error());
+        const auto ran = std::ranges::find_if(*rows, [](const dispatch& d) { return d.fence > 0; });
+        if (ran == rows->end())
+          return x->fail_with(
+              {errc::not_found,
+               agent_id.empty() ? "nothing has run yet"
+                                : "the agent " + agent_id + " has not run yet",
+               {},
+               agent_id.empty() ? "run a cycle: boyd cycle" : "run it: boyd run " + agent_id});
+        then(ran->dispatch_id);
+      });
+}
+
+void find_by_id(const exchange_ptr& x, const std::string& id, execution_reader then) {
+  ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
+            [x, id, then = std::move(then)](const result<std::optional<dispatch>>& r) {
+              if (!r) {
+                auto e = r.error();
+                if (e.next.empty())
+                  e.next = how_to_list;
+                return x->fail_with(e);
+              }
+              if (*r)
+                return then((*r)->dispatch_id);
+              // Its record may outlive its row for a while.
+              if (id.size() == whole_id)
+                return then(id);
+              x->fail_with({errc::not_found,
+                            "no such execution, agent or beginning of an id: " + id,
+                            {},
+                            std::string(how_to_list) + "; `last` is the newest one"});
+            });
+}
+
+/// A parameter that is yes or no.
+bool flag(const exchange& x, const std::string& key, bool standard = false) {
+  const auto value = x.query(key);
+  return value.empty() ? standard : value == "yes";
+}
+
+void ask_workspace(const exchange_ptr& x, workspace_request request,
+                   std::function<void(workspace_reply&, const record::execution&)> then) {
+  ask<workspace_reply>(
+      x->self, x->self->state.parts.workspace, std::move(request),
+      [x, then = std::move(then)](result<workspace_reply> r) {
+        if (!r)
+          return x->fail_with(r.error());
+        const auto e = record::read_execution(r->record);
+        if (!e)
+          return x->fail_with(e.error());
+        then(*r, *e);
+      },
+      reading_time);
+}
+
+json advice_json(const record::execution& e) {
+  json all = json::array();
+  for (const auto& a : record::advise(e))
+    all.push_back({{"path", a.path},
+                   {"action", a.action},
+                   {"relevance", a.relevance},
+                   {"quality", a.quality},
+                   {"trend", a.trend},
+                   {"reason", a.reason}});
+  return all;
+}
+
+json texts_json(const record::replay_report& r, bool with_text) {
+  json all = json::array();
+  for (const auto& t : r.texts) {
+    json one{{"name", t.name},
+             {"fence", t.fence},
+             {"recorded", t.recorded},
+             {"same", t.same},
+             {"bytes", t.text.size()}};
+    if (with_text)
+      one["text"] = t.text;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+json problems_json(const record::replay_report& r) {
+  json all = json::array();
+  for (const auto& p : r.problems)
+    all.push_back({{"where", p.where}, {"what", p.what}, {"hash", p.hash}, {"detail", p.detail}});
+  return all;
+}
+
+} // namespace
+
+void find_execution(const exchange_ptr& x, const std::string& id, execution_reader then) {
+  if (id == "last")
+    return find_newest(x, {}, std::move(then));
+  if (is_agent(*x, id))
+    return find_newest(x, id, std::move(then));
+  find_by_id(x, id, std::move(then));
+}
+
+void explain_run(exchange_ptr x, const std::string& id) {
+  record::explain_options options{flag(*x, "context"), flag(*x, "lifecycle"),
+                                  flag(*x, "facts", true), flag(*x, "graph")};
+  find_execution(x, id, [x, options](const std::string& dispatch_id) {
+    workspace_request request;
+    request.what = explain_execution{dispatch_id, options};
+    ask_workspace(x, std::move(request), [x](workspace_reply& r, const record::execution& e) {
+      x->reply("explain", {{"dispatch_id", e.dispatch_id},
+                           {"kernel_id", e.kernel_id},
+                           {"cycle_id", e.cycle_id},
+                           {"agent_id", e.agent_id},
+                           {"fate", record::name_of(record::fate_of(e))},
+                           {"markdown", r.text},
+                           {"recommendations", advice_json(e)},
+                           {"record", json::parse(r.record, nullptr, false)}});
+    });
+  });
+}
+
+void replay_run(exchange_ptr x, const std::string& id) {
+  find_execution(x, id, [x](const std::string& dispatch_id) {
+    workspace_request request;
+    request.what = replay_execution{dispatch_id};
+    ask_workspace(x, std::move(request), [x](workspace_reply& r, const record::execution& e) {
+      const auto& again = *r.replay;
+      x->reply("replay", {{"dispatch_id", e.dispatch_id},
+                          {"agent_id", e.agent_id},
+                          {"holds", again.holds()},
+                          {"texts", texts_json(again, flag(*x, "texts"))},
+                          {"explanation",
+                           {{"recorded", again.explanation_recorded},
+                            {"same", again.explanation_same},
+                            {"bytes", again.explanation.size()}}},
+                          {"contents", again.contents},
+                          {"problems", problems_json(again)}});
+    });
+  });
+}
+
+} // namespace boyd::gateway_impl

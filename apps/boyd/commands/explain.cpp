@@ -1,0 +1,227 @@
+#include "../exit_codes.hpp"
+#include "asking.hpp"
+#include "boyd/core/text.hpp"
+#include "commands.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+
+/// What a run was, and whether it can be put together again: explain, replay.
+namespace boyd::app {
+
+namespace {
+
+std::string path_of(const arguments& args, const std::string& what) {
+  return "/api/v1/executions/" + args.id + "/" + what;
+}
+
+std::string yes_or_no(bool given) {
+  return given ? "yes" : "no";
+}
+
+/// One line of what was compared.
+void print_line(const terminal& t, const std::string& name, const std::string& size,
+                const std::string& state, bool good) {
+  constexpr std::size_t name_width = 32;
+  constexpr std::size_t size_width = 18;
+  const auto padded = [](std::string text, std::size_t width) {
+    text.resize(std::max(text.size(), width), ' ');
+    return text;
+  };
+  print("  " + padded(name, name_width) + padded(size, size_width) +
+        t.paint(good ? colour::good : colour::bad, state) + "\n");
+}
+
+void render_texts(const json& body, const terminal& t) {
+  std::map<std::string, int> attempts; // by fence
+  for (const auto& one : rows_of(body, "texts")) {
+    const auto number =
+        attempts.try_emplace(text_of(one, "fence"), static_cast<int>(attempts.size()) + 1)
+            .first->second;
+    const bool same = one.value("same", false);
+    print_line(t, text_of(one, "name") + " of attempt " + std::to_string(number),
+               text_of(one, "bytes") + " bytes",
+               same                           ? "the same"
+               : one.value("recorded", false) ? "differs"
+                                              : "not recorded",
+               same);
+  }
+}
+
+void render_problems(const json& body, const terminal& t, bool with_detail) {
+  for (const auto& p : rows_of(body, "problems")) {
+    print("  " + t.paint(colour::bad, text_of(p, "what")) + ": " + printable(text_of(p, "where")) +
+          "\n");
+    if (!with_detail)
+      continue;
+    if (const auto detail = text_of(p, "detail"); !detail.empty())
+      print("    " + printable(detail) + "\n");
+    if (const auto hash = text_of(p, "hash"); !hash.empty())
+      print("    " + t.paint(colour::faint, "sha256 " + hash) + "\n");
+  }
+}
+
+void render_replay(const json& body, const terminal& t, const arguments& args) {
+  print("execution " + text_of(body, "dispatch_id") + " of " +
+        printable(text_of(body, "agent_id")) + ", put together from its record and " +
+        text_of(body, "contents") + " kept contents\n");
+  render_texts(body, t);
+  const auto explanation = part_of(body, "explanation");
+  const bool recorded = explanation.value("recorded", false);
+  const bool same = explanation.value("same", false);
+  print_line(t, "explanation", text_of(explanation, "bytes") + " bytes",
+             !recorded ? "not recorded yet: the run has not ended"
+             : same    ? "the same"
+                       : "differs",
+             same);
+  const auto problems = rows_of(body, "problems");
+  if (problems.empty()) {
+    print(t.paint(colour::good, "it holds") + ": every byte is as it was\n");
+    return;
+  }
+  print(t.paint(colour::bad, "it does not hold") + ":\n");
+  render_problems(body, t, args.record.diff);
+  if (!args.record.diff)
+    print(t.paint(colour::faint,
+                  "where exactly: boyd replay " + text_of(body, "dispatch_id") + " --diff") +
+          "\n");
+}
+
+/// What the latest attempt was told.
+int print_prompt(const arguments& args, const json& body) {
+  std::string told;
+  bool found = false;
+  std::string fence;
+  for (const auto& one : rows_of(body, "texts"))
+    fence = text_of(one, "fence");
+  for (const auto& one : rows_of(body, "texts"))
+    if (text_of(one, "fence") == fence && one.value("same", false)) {
+      const auto text = text_of(one, "text");
+      if (found && !told.empty() && !told.ends_with('\n'))
+        told += '\n';
+      told += (found ? "\n" : "") + text;
+      found = true;
+    }
+  if (!found)
+    return report({errc::corrupt, "what the run was told cannot be put together again",
+                   text_of(body, "dispatch_id"),
+                   "see why: boyd replay " + text_of(body, "dispatch_id") + " --diff"},
+                  args.json);
+  const auto t = terminal_of_stdout(args);
+  print(t.is_tty ? printable(told) : told);
+  return exit_code::ok;
+}
+
+// -- asked again
+
+std::string share_of(const json& drift, const char* key) {
+  const auto it = drift.find(key);
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.2f",
+                it != drift.end() && it->is_number() ? it->get<double>() : 1.0);
+  return text.data();
+}
+
+std::string lines_of(const json& all) {
+  std::string lines;
+  for (const auto& one : all)
+    if (one.is_string())
+      lines += "      " + printable(one.get<std::string>()) + "\n";
+  return lines.empty() ? "      (none)\n" : lines;
+}
+
+void render_both(const json& body, const terminal& t) {
+  const auto recorded = part_of(body, "recorded");
+  const auto now = part_of(body, "now");
+  for (const auto* key : {"citations", "actions"})
+    print("  " + t.paint(colour::bold, key) + "\n    then:\n" + lines_of(rows_of(recorded, key)) +
+          "    now:\n" + lines_of(rows_of(now, key)));
+  print("  " + t.paint(colour::bold, "conclusion") + "\n    then:\n" +
+        with_line_break(printable(text_of(recorded, "conclusion"))) + "    now:\n" +
+        with_line_break(printable(text_of(now, "conclusion"))));
+}
+
+void render_reevaluation(const json& body, const terminal& t, bool with_texts) {
+  const auto drift = part_of(body, "drift");
+  print("execution " + text_of(body, "dispatch_id") + " of " +
+        printable(text_of(body, "agent_id")) + ", asked again: " +
+        printable(text_of(body, "model")) + " at provider " + text_of(body, "provider") + ", " +
+        text_of(body, "tokens") + " tokens, $" + text_of(body, "cost") + "\n");
+  print("  drift         " + share_of(drift, "whole") + "   0: the same, 1: nothing in common\n" +
+        "    citations   " + share_of(drift, "citations") + "   which texts the answer names\n" +
+        "    actions     " + share_of(drift, "actions") +
+        "   which tools it wanted to use, and how\n" + "    conclusion  " +
+        share_of(drift, "conclusion") + "   the words of the answer\n");
+  if (with_texts)
+    render_both(body, t);
+  if (const auto why = text_of(body, "unrecorded"); !why.empty())
+    print(t.paint(colour::bad, "not in the log of facts: ") + printable(why) + "\n");
+  else
+    print(t.paint(colour::faint, "in the log of facts: " + text_of(body, "fact")) + "\n");
+}
+
+int run_again(const arguments& args) {
+  constexpr milliseconds patience = std::chrono::minutes{11};
+  auto request = post(path_of(args, "reevaluate"),
+                      json{{"executor", args.record.executor}, {"model", args.model}}.dump(
+                          -1, ' ', false, json::error_handler_t::replace));
+  request.query = {{"wait", "1"}};
+  if (!args.kernel.empty())
+    request.query.emplace("kernel", args.kernel);
+  signal_watch signals;
+  auto c = open_client(args, node_mode::answering, signals);
+  if (!c)
+    return report(c.error(), args.json);
+  const auto answer = (*c)->call(request, patience);
+  (*c)->close();
+  const auto text = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  if (!text)
+    return report(text.error(), args.json);
+  const auto body = object_of(*text);
+  if (args.json)
+    print(*text + "\n");
+  else
+    render_reevaluation(body, terminal_of_stdout(args), args.record.diff);
+  const auto drift = part_of(body, "drift");
+  const bool same = drift.value("whole", 1.0) <= 0;
+  return args.record.strict && !same ? exit_code::failure : exit_code::ok;
+}
+
+} // namespace
+
+int run_explain(const arguments& args) {
+  const auto& o = args.record;
+  const auto request = get(path_of(args, "explain"), {{"kernel", args.kernel},
+                                                      {"context", yes_or_no(o.context)},
+                                                      {"lifecycle", yes_or_no(o.lifecycle)},
+                                                      {"facts", yes_or_no(o.facts)},
+                                                      {"graph", yes_or_no(o.graph)}});
+  return ask_and_print(args, request, [](const json& body, const terminal& t) {
+    const auto text = text_of(body, "markdown");
+    print(t.is_tty ? printable(text) : text);
+  });
+}
+
+int run_replay(const arguments& args) {
+  if (args.record.reevaluate)
+    return run_again(args);
+  const bool wants_texts = args.record.prompt || args.json;
+  auto answer = ask_once(args, get(path_of(args, "replay"),
+                                   {{"kernel", args.kernel}, {"texts", yes_or_no(wants_texts)}}));
+  if (!answer)
+    return report(answer.error(), args.json);
+  const auto body = object_of(*answer);
+  if (args.json)
+    print(*answer + "\n");
+  else if (args.record.prompt)
+    return print_prompt(args, body);
+  else
+    render_replay(body, terminal_of_stdout(args), args);
+  return args.record.strict && !body.value("holds", false) ? exit_code::failure : exit_code::ok;
+}
+
+} // namespace boyd::app

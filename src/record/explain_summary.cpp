@@ -1,0 +1,247 @@
+#include "boyd/core/money.hpp"
+#include "explain_internal.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+/// What ran, how it ended, and what it was judged by.
+namespace boyd::record::words {
+
+namespace {
+
+/// "12 ms", "7.3 s", "4 min 5 s".
+std::string took(milliseconds time) {
+  constexpr std::int64_t second = 1000;
+  constexpr std::int64_t tenth = 100;
+  constexpr std::int64_t tenths = 10;
+  constexpr std::int64_t minute = 60;
+  const auto ms = std::max<std::int64_t>(0, time.count());
+  if (ms < second)
+    return std::to_string(ms) + " ms";
+  if (ms < minute * second)
+    return std::to_string(ms / second) + "." + std::to_string(ms / tenth % tenths) + " s";
+  return std::to_string(ms / second / minute) + " min " + std::to_string(ms / second % minute) +
+         " s";
+}
+
+std::string who_ran(const attempt& a) {
+  const auto x = value(a.executor);
+  const auto kind = text_in(x, "kind");
+  const auto model = text_in(x, "model");
+  if (kind == "chat")
+    return "an AI model" + (model.empty() ? std::string() : ", " + code(model)) +
+           (text_in(x, "provider").empty() ? std::string()
+                                           : ", at the provider " + code(text_in(x, "provider")));
+  if (kind == "agent_cli")
+    return "an agent with a program of its own, " + code(text_in(x, "provider")) +
+           (model.empty() ? std::string() : ", with the model " + code(model));
+  if (kind == "script")
+    return "a script: answers that were written down beforehand, no program and no model";
+  return kind.empty() ? "not on record: it was written by an older version of Boyd" : "a program";
+}
+
+std::string how_it_ended(const attempt& a, const json& o) {
+  const auto execution = text_in(o, "execution");
+  const auto kind = text_in(value(a.executor), "kind");
+  const auto code_of_exit = part_of(o, "exit_code");
+  const bool program = kind != "chat" && kind != "script";
+  if (execution == "succeeded")
+    return program && code_of_exit.is_number_integer()
+               ? "it ended by itself, with exit code " + code_of_exit.dump()
+               : "it gave a final answer";
+  if (execution == "timed_out")
+    return "it took too long, and was ended";
+  if (execution == "stalled")
+    return "it said nothing for too long, and was ended";
+  if (execution == "cancelled")
+    return "it was ended from outside before it was through";
+  if (execution == "indeterminate")
+    return "nobody saw how it ended";
+  return "it ended badly";
+}
+
+std::string claim_of(const json& o) {
+  const auto claim = text_in(o, "claim");
+  return claim == "done"     ? "it reported that its work is done"
+         : claim == "failed" ? "it reported itself that it had failed"
+                             : "it reported neither success nor failure";
+}
+
+std::string checks_of(const json& o) {
+  const auto verdict = text_in(o, "verification");
+  const auto& all = part_of(o, "requirements");
+  if (verdict == "none" || verdict.empty())
+    return "nobody has asked for a check of its result";
+  if (!all.is_array() || all.empty())
+    return verdict == "passed" ? "the checks of its result passed"
+                               : "its result was not accepted by the checks";
+  std::size_t passed = 0;
+  for (const auto& one : all)
+    passed += part_of(one, "passed") == json(true) ? 1 : 0;
+  return "its result was checked: " + std::to_string(passed) + " of " +
+         counted(static_cast<std::int64_t>(all.size()), "check", "checks") + " passed";
+}
+
+/// A requirement, its first word being its kind.
+std::string requirement_in_words(const std::string& text) {
+  const auto blank = text.find(' ');
+  const auto kind = text.substr(0, blank);
+  const auto rest = blank == text.npos ? std::string() : text.substr(blank + 1);
+  if (kind == "exit_zero")
+    return "it had to end without an error";
+  if (kind == "tool_action")
+    return "it had to use a tool with success";
+  if (kind == "no_question")
+    return "its answer must not end with a question";
+  if (kind == "artifact")
+    return "it had to write the file " + code(rest);
+  if (kind == "command")
+    return "the command " + code(rest) + " had to succeed afterwards";
+  if (kind == "schema")
+    return "its answer had to have the form that " + code(rest) + " describes";
+  return code(text);
+}
+
+std::string requirement_lines(const json& o) {
+  std::string lines;
+  const auto& all = part_of(o, "requirements");
+  if (!all.is_array())
+    return lines;
+  for (const auto& one : all) {
+    const bool passed = part_of(one, "passed") == json(true);
+    const bool looked = part_of(one, "looked_at") != json(false);
+    lines += "  - " + requirement_in_words(text_in(one, "requirement")) + ": " +
+             (passed    ? "yes"
+              : !looked ? "not looked at, because the run had failed"
+                        : "no") +
+             (text_in(one, "found").empty() ? std::string() : ", " + code(text_in(one, "found"))) +
+             "\n";
+  }
+  return lines;
+}
+
+std::string class_in_words(const std::string& name) {
+  if (name == "transient")
+    return "something that may pass, so that another attempt can help";
+  if (name == "deterministic")
+    return "the work itself: the same input would fail in the same way";
+  if (name == "environment")
+    return "the surroundings: a program, a file or a permission was missing";
+  if (name == "policy")
+    return "a rule or budget forbade it";
+  if (name == "flaky")
+    return "chance: it passes when it is run again";
+  return {};
+}
+
+std::string usage_of(const json& o) {
+  const auto& u = part_of(o, "usage");
+  std::vector<std::string> parts;
+  if (const auto n = number_in(u, "calls"); n > 0)
+    parts.push_back(counted(n, "call of a model", "calls of a model"));
+  if (const auto n = number_in(u, "tool_calls"); n > 0)
+    parts.push_back(counted(n, "use of a tool", "uses of tools"));
+  if (const auto n = number_in(u, "input_tokens") + number_in(u, "output_tokens"); n > 0)
+    parts.push_back(std::to_string(n) + " tokens (pieces of words, by which models count)");
+  if (const auto n = number_in(u, "cost_microusd"); n > 0)
+    parts.push_back("$" + format_dollars(n));
+  return listed(parts);
+}
+
+std::string reading_line(const execution& e) {
+  const auto* s = first_snapshot(e);
+  std::int64_t shown = 0;
+  std::int64_t not_shown = 0;
+  if (s != nullptr)
+    for (const auto& i : s->items)
+      ++(i.key.empty() ? not_shown : shown);
+  if (shown + not_shown == 0)
+    return "- **What it was given to read:** nothing beside its instructions.\n";
+  auto line = "- **What it was given to read:** " + counted(shown, "text", "texts") +
+              " beside its instructions";
+  if (not_shown > 0)
+    line += "; " + std::to_string(not_shown) + " more could not be read, or did not fit";
+  if (e.cited)
+    line +=
+        ". Its answer named " + std::to_string(e.cited->valid.size()) + " of them as its source";
+  if (e.cited && e.cited->weak)
+    line += ", which is not all that it rests on: the answer is **weak** (see Citation "
+            "Retrospective)";
+  return line + ".\n";
+}
+
+std::string end_lines(const attempt& a) {
+  if (!a.ended_at)
+    return "- **How it ended:** nobody has seen its end. It still runs, or the node that ran it "
+           "was ended meanwhile.\n";
+  const auto o = value(a.outcome);
+  auto text = "- **How it ended:** " + how_it_ended(a, o) + "; " + claim_of(o) + "; " +
+              checks_of(o) + ".\n" + requirement_lines(o);
+  if (const auto why = text_in(o, "error"); !why.empty())
+    text += "- **What went wrong:** " + code(why) + "\n";
+  if (const auto of = class_in_words(text_in(o, "failure")); !of.empty())
+    text += "- **Where the fault lies:** " + of + ".\n";
+  if (const auto said = text_in(o, "summary"); !said.empty())
+    text += "- **In its own words:** " + code(said) + "\n";
+  if (const auto used = usage_of(o); !used.empty())
+    text += "- **What it used:** " + used + ".\n";
+  return text;
+}
+
+std::string attempts_line(const execution& e) {
+  if (e.attempts.size() < 2)
+    return {};
+  std::string lines = "- **Attempts:** " + std::to_string(e.attempts.size()) +
+                      "; what this page says without naming one is about the last.\n";
+  for (std::size_t i = 0; i + 1 < e.attempts.size(); ++i) {
+    const auto& a = e.attempts[i];
+    const auto o = value(a.outcome);
+    lines += "  - the one of " + moment(a.started_at) + ": " +
+             (a.ended_at ? how_it_ended(a, o) : "nobody saw its end") +
+             (text_in(o, "error").empty() ? std::string() : ", " + code(text_in(o, "error"))) +
+             "\n";
+  }
+  return lines;
+}
+
+std::string level_line(const attempt& a) {
+  if (a.level == "focused")
+    return "- **Less to read than usual:** an earlier attempt took too long or was too long, so "
+           "this one got half.\n";
+  if (a.level == "minimal")
+    return "- **Much less to read than usual:** two earlier attempts took too long or were too "
+           "long, so this one got a quarter.\n";
+  return {};
+}
+
+} // namespace
+
+std::string summary(const execution& e) {
+  std::string text = "## Summary\n\n";
+  const auto* a = last_of(e);
+  if (a == nullptr)
+    return text + "Nothing is on record of this run.\n\n";
+  const auto fate = fate_of(e);
+  text += "The agent " + code(e.agent_id) +
+          (fate == fate::done     ? " **did its work**"
+           : fate == fate::failed ? " **failed**"
+                                  : " **has not ended**") +
+          ". It began on " + moment(a->started_at);
+  if (a->ended_at)
+    text +=
+        " and took " + took(std::chrono::duration_cast<milliseconds>(*a->ended_at - a->started_at));
+  text += ".\n\n- **What ran:** " + who_ran(*a) + ".\n";
+  text += end_lines(*a) + attempts_line(e) + level_line(*a) + reading_line(e);
+  if (!a->prompt.hash.empty())
+    text += "- **Its instructions:** " + counted(a->prompt.bytes, "byte", "bytes") +
+            "; `boyd replay " + e.dispatch_id + " --prompt` shows them as they were.\n";
+  text += "- **Where it belongs:** execution " + code(e.dispatch_id) +
+          " (this run), in the cycle " + code(e.cycle_id) +
+          " (one round of agents) of the kernel " + code(e.kernel_id) +
+          " (a group of agents with one memory).\n\n";
+  return text;
+}
+
+} // namespace boyd::record::words

@@ -1,0 +1,118 @@
+#include "explain_internal.hpp"
+
+#include <utility>
+
+/// Each turn: what it could read, what it wanted, what was decided about that, what came of it.
+namespace boyd::record::words {
+
+namespace {
+
+std::string diff_line(const context::snapshot_diff& d, bool is_first) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* sign, const std::vector<std::string>& all) {
+    for (const auto& p : all)
+      parts.push_back(std::string(sign) + " " + code(p));
+  };
+  add("+", d.added);
+  add("~", d.changed);
+  add("−", d.removed);
+  const char* against = is_first ? " (against the agent's run before)" : "";
+  if (parts.empty())
+    return "- **Context diff:** none" + std::string(is_first ? against : "") + "\n";
+  std::string line = "- **Context diff:** ";
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    line += (i == 0 ? "" : ", ") + parts[i];
+  return line + against + "\n";
+}
+
+std::string action_line(const json& action) {
+  const auto kind = text_in(action, "kind");
+  if (kind != "model_call")
+    return "- **Action:** " +
+           std::string(kind.empty()       ? "it had not begun, or nobody saw what it did"
+                       : kind == "script" ? "the script's answer was taken"
+                                          : "the program was run") +
+           "\n";
+  std::string line = "- **Action:** the model " + code(text_in(action, "model")) + " was asked";
+  const auto& tools = part_of(action, "tools");
+  if (!tools.is_array() || tools.empty())
+    return line + ", and gave an answer\n";
+  line += ", and wanted to use " +
+          counted(static_cast<std::int64_t>(tools.size()), "tool", "tools") + ":\n";
+  for (const auto& t : tools)
+    line += "  - step " + part_of(t, "step").dump() + ": " + code(text_in(t, "call")) + "\n";
+  return line;
+}
+
+std::string governance_line(const json& decisions) {
+  if (!decisions.is_array() || decisions.empty())
+    return "- **Governance:** nothing had to be decided\n";
+  std::string line = "- **Governance:** what the agent's rules say\n";
+  for (const auto& d : decisions) {
+    const auto decision = text_in(d, "decision");
+    line +=
+        "  - step " + part_of(d, "step").dump() + ", " + code(text_in(d, "tool")) + ": " +
+        (decision == "allow"  ? "allowed"
+         : decision == "deny" ? "denied"
+                              : "a person was asked") +
+        (text_in(d, "reason").empty() ? std::string() : ", because " + code(text_in(d, "reason"))) +
+        "\n";
+  }
+  return line;
+}
+
+std::string result_line(const json& result, const json& outcome) {
+  if (result.is_null())
+    return "- **Result:** nobody saw it\n";
+  std::string line = "- **Result:** ";
+  if (const auto& stop = part_of(result, "stop"); stop.is_string()) {
+    const auto& used = part_of(result, "usage");
+    line += (stop == "stop"         ? std::string("a final answer")
+             : stop == "tool_calls" ? std::string("it was told what the tools had said")
+             : stop == "length"     ? std::string("the answer was cut off: it was too long")
+                                    : "the model stopped: " + code(stop.get<std::string>())) +
+            ", " +
+            std::to_string(number_in(used, "input_tokens") + number_in(used, "output_tokens")) +
+            " tokens\n";
+    const auto& tools = part_of(result, "tools");
+    if (tools.is_array())
+      for (const auto& t : tools)
+        line += "  - step " + part_of(t, "step").dump() + ": " +
+                (part_of(t, "ok") == json(true) ? "went well" : "was denied, or failed") + "\n";
+    return line;
+  }
+  const auto execution = text_in(result, "execution");
+  line += execution == "succeeded" ? "it ended by itself" : "it ended badly";
+  if (const auto& exit = part_of(result, "exit_code"); exit.is_number_integer() && exit != json(-1))
+    line += ", exit code " + exit.dump();
+  if (const auto why = text_in(outcome, "error"); !why.empty())
+    line += (execution == "succeeded" ? ", but was not accepted: " : ": ") + code(why);
+  if (const auto cut = number_in(result, "output_cut"); cut > 0)
+    line += "; " + std::to_string(cut) + " bytes of its output were not kept";
+  return line + "\n";
+}
+
+} // namespace
+
+std::string turn_by_turn(const execution& e) {
+  std::string text =
+      "## Turn by Turn\n\n"
+      "A turn is one call of a model, or one run of a program. **Context diff** is the change of "
+      "what it could read (+ new,\n~ changed, − gone); **Governance** is what the agent's rules "
+      "decided about each thing that a model wanted to do, before\nit was done.\n\n";
+  std::size_t number = 0;
+  for (const auto& a : e.attempts) {
+    ++number;
+    const auto outcome = value(a.outcome);
+    bool is_first = true;
+    for (const auto& t : a.turns) {
+      text += "### Attempt " + std::to_string(number) + ", turn " + std::to_string(t.number) +
+              "\n\n" + diff_line(t.diff, is_first && number == 1) + action_line(value(t.action)) +
+              governance_line(value(t.governance)) + result_line(value(t.result), outcome) + "\n";
+      is_first = false;
+    }
+  }
+  return number == 0 ? text + "- (none)\n\n" : text;
+}
+
+} // namespace boyd::record::words

@@ -1,0 +1,157 @@
+#include "boyd/core/sha256.hpp"
+#include "boyd/record/explain.hpp"
+#include "boyd/record/replay.hpp"
+#include "support/pch.hpp"
+
+#include <rapidcheck.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace boyd::replay_test {
+
+using namespace boyd::record;
+
+namespace {
+
+/// What is kept, by its hash.
+struct store {
+  std::map<std::string, std::string> contents;
+
+  void keep(const std::string& text) { contents[sha256_hex(text)] = text; }
+  content_source source() const {
+    return [this](const std::string& hash) -> result<std::string> {
+      const auto it = contents.find(hash);
+      if (it == contents.end())
+        return fail(errc::not_found, "no such file", hash);
+      return it->second;
+    };
+  }
+};
+
+std::string long_text(const std::string& word) {
+  std::string text;
+  while (text.size() < 9000)
+    text += word + " ";
+  return text;
+}
+
+/// A run that read one long file.
+struct told {
+  store kept;
+  execution e;
+  std::string file = long_text("lighthouse");
+  std::string prompt = long_text("task") + "\n```\n" + file + "```\nAnswer.";
+
+  told() {
+    e.dispatch_id = "d1";
+    e.agent_id = "keeper";
+    attempt a;
+    a.fence = 3;
+    a.version = "0.1.0";
+    std::vector<std::string> contents{file};
+    a.prompt = take_apart(prompt, {{sha256_hex(file), file}}, contents);
+    turn t;
+    context::snapshot_item i;
+    i.key = "C1";
+    i.id = "ctx_1";
+    i.path = "light.md";
+    i.hash = sha256_hex(file);
+    t.snapshot.items.push_back(i);
+    a.turns.push_back(t);
+    for (const auto& text : contents)
+      kept.keep(text);
+    begin_attempt(e, std::move(a), {});
+    REQUIRE(end_attempt(e, {3, from_unix_ms(1), R"({"execution":"succeeded"})", {}, {}, {}}));
+    e.explanation = sha256_hex(explain(e));
+  }
+};
+
+} // namespace
+
+TEST_CASE("replay: what a run was told is put together again, byte for byte", "[replay]") {
+  const told t;
+  // The file stands once, and the long frame beside it.
+  CHECK(t.kept.contents.size() == 2);
+  const auto written = read_execution(to_json(t.e));
+  REQUIRE(written);
+  CHECK(*written == t.e);
+  const auto r = replay(*written, t.kept.source(), explain(t.e));
+  CHECK(r.holds());
+  REQUIRE(r.texts.size() == 1);
+  CHECK(r.texts[0].text == t.prompt);
+  CHECK(r.explanation == explain(t.e));
+  CHECK(r.contents == 2);
+}
+
+TEST_CASE("replay: missing and damaged contents are named", "[replay]") {
+  told t;
+  const auto hash = sha256_hex(t.file);
+  t.kept.contents.erase(hash);
+  auto r = replay(t.e, t.kept.source(), {});
+  CHECK_FALSE(r.holds());
+  REQUIRE(r.problems.size() == 2);
+  CHECK(r.problems[0].where == "light.md");
+  CHECK(r.problems[0].what == "missing");
+  CHECK(r.problems[0].hash == hash);
+  CHECK(r.problems[1].where == "the prompt of attempt 1");
+  CHECK(r.problems[1].what == "differs");
+
+  t.kept.contents[hash] = t.file;
+  t.kept.contents[hash][17] ^= 1;
+  r = replay(t.e, t.kept.source(), {});
+  REQUIRE(r.problems.size() == 2);
+  CHECK(r.problems[0].what == "damaged");
+  CHECK_FALSE(r.texts[0].same);
+}
+
+TEST_CASE("replay: an explanation that was changed is found, with its place", "[replay]") {
+  told t;
+  auto stored = explain(t.e);
+  stored.replace(stored.find("did its work"), 12, "did nothing ");
+  auto r = replay(t.e, t.kept.source(), stored);
+  REQUIRE(r.problems.size() == 1);
+  CHECK(r.problems[0].where == "explain.md");
+  CHECK_THAT(r.problems[0].detail,
+             Catch::Matchers::Contains("did nothing") && Catch::Matchers::Contains("now: "));
+  t.e.agent_id = "somebody else";
+  r = replay(t.e, t.kept.source(), {});
+  REQUIRE(r.problems.size() == 1);
+  CHECK(r.problems[0].where == "explanation");
+  CHECK_FALSE(r.explanation_same);
+}
+
+TEST_CASE("replay: places that a damaged record names are no reason to read beyond the frame",
+          "[replay]") {
+  told t;
+  t.e.attempts[0].prompt.places[0].at = 1'000'000;
+  CHECK_FALSE(replay(t.e, t.kept.source(), {}).holds());
+  t.e.attempts[0].version.clear(); // of an older record
+  const auto r = replay(t.e, t.kept.source(), {});
+  CHECK(r.problems.front().what == "not recorded");
+}
+
+TEST_CASE("replay: any text comes back, whatever contents stand in it", "[replay]") {
+  REQUIRE(rc::check([](const std::string& head, const std::string& tail) {
+    const auto file = long_text("x") + head;
+    const auto other = long_text("y");
+    const auto text = head + file + tail + other + head;
+    std::vector<std::string> contents{file, other};
+    execution e;
+    attempt a;
+    a.version = "1";
+    a.prompt = take_apart(text, {{sha256_hex(file), file}, {sha256_hex(other), other}}, contents);
+    begin_attempt(e, std::move(a), {});
+    store kept;
+    for (const auto& c : contents)
+      kept.keep(c);
+    const auto back = read_execution(to_json(e));
+    RC_ASSERT(back);
+    const auto r = replay(*back, kept.source(), {});
+    RC_ASSERT(r.holds());
+    RC_ASSERT(r.texts.at(0).text == text);
+  }));
+}
+
+} // namespace boyd::replay_test
