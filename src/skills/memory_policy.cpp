@@ -66,11 +66,12 @@ std::pair<memory_action, std::string> first_rule(const policy_item& i, double im
 bool is_done(const graph::learned_item& item, memory_action action) {
   switch (action) {
   case memory_action::reinforce:
-    return item.pinned;
+    return item.counts.policy == context::standing::pinned;
   case memory_action::forget:
+    return item.counts.policy == context::standing::forgotten;
   case memory_action::archive:
   case memory_action::summarize:
-    return item.managed == name_of(action);
+    return item.counts.policy == context::standing::shortened;
   case memory_action::keep:
   case memory_action::promote_to_skill:
     break;
