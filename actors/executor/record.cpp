@@ -133,6 +133,11 @@ json executor_json(const executor_state& s) {
     all["model"] = !chat->model.empty()  ? chat->model
                    : provider != nullptr ? provider->model
                                          : std::string();
+  } else if (const auto* command = std::get_if<config::command_executor>(&agent.run)) {
+    auto line = command->shell;
+    for (const auto& word : command->argv)
+      line += (line.empty() ? "" : " ") + word;
+    all["command"] = config::redact_text(std::move(line), s.secrets);
   } else if (const auto* cli = std::get_if<config::agent_cli_executor>(&agent.run)) {
     all["provider"] = cli->adapter.name;
     all["model"] = cli->model;

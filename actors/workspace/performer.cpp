@@ -169,9 +169,15 @@ result<void> workspace_session::replace(const std::string& path, std::string_vie
   auto& files = *context_->ports.files;
   files::atomic_options options;
   options.sync = options.sync_name = durable;
-  result<void> outcome = files.make_directories(parent_of(path));
+  // The directory is there but for the first time: what waits for no disk saves the look.
+  result<void> outcome = durable ? files.make_directories(parent_of(path)) : result<void>{};
   if (outcome)
     outcome = files::write_atomic(files, path, text, options);
+  if (!durable && !outcome && outcome.error().code == errc::not_found) {
+    outcome = files.make_directories(parent_of(path));
+    if (outcome)
+      outcome = files::write_atomic(files, path, text, options);
+  }
   note(outcome, path);
   return outcome;
 }

@@ -25,6 +25,9 @@ inline constexpr std::size_t hashed_depth = 64;
 /// Larger files are no records of ours.
 inline constexpr std::size_t most_record_bytes = std::size_t{64} << 20;
 
+/// Records of runs under way that a worker keeps at hand.
+inline constexpr std::size_t most_open_records = 4096;
+
 /// Workers for the tools of agents.
 inline constexpr std::size_t tool_workers = 4;
 /// The worker that serves a workspace: always the same, so that one whose disk hangs takes one
@@ -78,6 +81,7 @@ class workspace_session {
   result<void> keep(const std::vector<std::string>& contents);
   result<record::execution> record_of(const std::string& dispatch_id);
   result<void> write_record(const record::execution& e, bool durable);
+  void keep_open(record::execution e);
   result<record::execution> begin(const begin_record& what);
   result<void> append(const std::string& path, const std::string& text);
   result<void> write_new(const std::string& path, const std::string& text);
@@ -90,6 +94,9 @@ class workspace_session {
   void note(const result<void>& written, const std::string& path);
 
   std::map<std::string, std::optional<git_project>> projects_; ///< by directory
+  /// Records of runs under way that wait for no disk, to be ended without being read again; at most
+  /// most_open_records.
+  std::map<std::string, record::execution> open_records_;
   node_context_ptr context_;
   part_health health_;
   std::string failed_in_; ///< the directory that was not written to while it is not well

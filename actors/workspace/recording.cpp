@@ -33,6 +33,8 @@ result<void> workspace_session::keep(const std::vector<std::string>& contents) {
 
 /// A damaged record is put aside, and a new one begins.
 result<record::execution> workspace_session::record_of(const std::string& dispatch_id) {
+  if (auto open = open_records_.extract(dispatch_id))
+    return std::move(open.mapped());
   const auto path = context_->layout().record(dispatch_id);
   auto text = context_->ports.files->read(path, most_record_bytes);
   if (!text)
@@ -53,6 +55,14 @@ result<record::execution> workspace_session::record_of(const std::string& dispat
 
 result<void> workspace_session::write_record(const record::execution& e, bool durable) {
   return replace(context_->layout().record(e.dispatch_id), record::to_json(e), durable);
+}
+
+void workspace_session::keep_open(record::execution e) {
+  // Those that nobody ended must not fill it for ever.
+  if (open_records_.size() >= most_open_records)
+    open_records_.clear();
+  auto id = e.dispatch_id;
+  open_records_.insert_or_assign(std::move(id), std::move(e));
 }
 
 /// The record with the attempt, not written yet.
@@ -79,11 +89,13 @@ result<record::execution> workspace_session::begin(const begin_record& what) {
 result<workspace_reply> workspace_session::carry_out(const begin_record& what) {
   if (auto ok = keep(what.contents); !ok)
     return fail(std::move(ok.error()));
-  const auto e = begin(what);
+  auto e = begin(what);
   if (!e)
-    return fail(e.error());
+    return fail(std::move(e.error()));
   if (auto ok = write_record(*e, what.durable); !ok)
     return fail(std::move(ok.error()));
+  if (!what.durable)
+    keep_open(std::move(*e));
   return workspace_reply{};
 }
 
@@ -131,6 +143,8 @@ result<workspace_reply> workspace_session::carry_out(const update_record& what) 
                 context_->layout().record(what.dispatch_id));
   if (auto ok = write_record(*e, what.durable); !ok)
     return fail(std::move(ok.error()));
+  if (!what.durable)
+    keep_open(std::move(*e));
   return workspace_reply{};
 }
 

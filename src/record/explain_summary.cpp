@@ -1,4 +1,5 @@
 #include "boyd/core/money.hpp"
+#include "boyd/core/text.hpp"
 #include "explain_internal.hpp"
 
 #include <algorithm>
@@ -39,7 +40,10 @@ std::string who_ran(const attempt& a) {
            (model.empty() ? std::string() : ", with the model " + code(model));
   if (kind == "script")
     return "a script: answers that were written down beforehand, no program and no model";
-  return kind.empty() ? "not on record: it was written by an older version of Boyd" : "a program";
+  if (kind.empty())
+    return "not on record: it was written by an older version of Boyd";
+  const auto command = text_in(x, "command");
+  return "a program" + (command.empty() ? std::string() : ", " + code(command));
 }
 
 std::string how_it_ended(const attempt& a, const json& o) {
@@ -206,6 +210,19 @@ std::string attempts_line(const execution& e) {
   return lines;
 }
 
+std::string instructions_line(const attempt& a, const std::string& dispatch_id) {
+  if (a.prompt.hash.empty())
+    return {};
+  if (a.prompt.bytes == 0)
+    return "- **Its instructions:** none.\n";
+  auto line = "- **Its instructions:** " + counted(a.prompt.bytes, "byte", "bytes");
+  const auto& frame = a.prompt.text;
+  const bool begins_with_it = a.prompt.places.empty() || a.prompt.places.front().at > 0;
+  if (begins_with_it && !trim(frame).empty())
+    line += ", beginning with " + code(split(trim(frame), '\n').front());
+  return line + "; `boyd replay " + dispatch_id + " --prompt` shows them as they were.\n";
+}
+
 std::string level_line(const attempt& a) {
   if (a.level == "focused")
     return "- **Less to read than usual:** an earlier attempt took too long or was too long, so "
@@ -234,9 +251,7 @@ std::string summary(const execution& e) {
         " and took " + took(std::chrono::duration_cast<milliseconds>(*a->ended_at - a->started_at));
   text += ".\n\n- **What ran:** " + who_ran(*a) + ".\n";
   text += end_lines(*a) + attempts_line(e) + level_line(*a) + reading_line(e);
-  if (!a->prompt.hash.empty())
-    text += "- **Its instructions:** " + counted(a->prompt.bytes, "byte", "bytes") +
-            "; `boyd replay " + e.dispatch_id + " --prompt` shows them as they were.\n";
+  text += instructions_line(*a, e.dispatch_id);
   text += "- **Where it belongs:** execution " + code(e.dispatch_id) +
           " (this run), in the cycle " + code(e.cycle_id) +
           " (one round of agents) of the kernel " + code(e.kernel_id) +

@@ -7,7 +7,10 @@ namespace boyd::record::words {
 
 namespace {
 
-std::string diff_line(const context::snapshot_diff& d, bool is_first) {
+std::string diff_line(const turn& t, bool is_first) {
+  const auto& d = t.diff;
+  if (t.snapshot.items.empty())
+    return "- **Context diff:** none, for it was given nothing to read\n";
   std::vector<std::string> parts;
   const auto add = [&](const char* sign, const std::vector<std::string>& all) {
     for (const auto& p : all)
@@ -107,7 +110,7 @@ std::string turn_by_turn(const execution& e) {
     bool is_first = true;
     for (const auto& t : a.turns) {
       text += "### Attempt " + std::to_string(number) + ", turn " + std::to_string(t.number) +
-              "\n\n" + diff_line(t.diff, is_first && number == 1) + action_line(value(t.action)) +
+              "\n\n" + diff_line(t, is_first && number == 1) + action_line(value(t.action)) +
               governance_line(value(t.governance)) + result_line(value(t.result), outcome) + "\n";
       is_first = false;
     }
