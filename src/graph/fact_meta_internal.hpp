@@ -16,6 +16,7 @@ class fact_meta {
   /// Empty: there is none, or it is no text.
   std::string text(std::string_view key) const;
   bool flag(std::string_view key) const;
+  bool has(std::string_view key) const { return raw(key) != nullptr; }
   std::optional<double> number(std::string_view key) const;
 
  private:

@@ -1,65 +1,31 @@
 #include "boyd/graph/learned.hpp"
 
 #include "fact_meta_internal.hpp"
-
-#include <nlohmann/json.hpp>
+#include "learned_json_internal.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <utility>
 
 namespace boyd::graph {
 
 namespace {
 
-using json = nlohmann::json;
+using detail::dump;
+using detail::flag_in;
+using detail::json;
+using detail::text_in;
 
 /// Items that are kept at hand; beyond them the index is asked again.
 constexpr std::size_t most_items = 100'000;
 constexpr std::size_t number_digits = 20;
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+/// Executions that are named as evidence, the latest ones.
+constexpr std::size_t most_evidence = 10;
 
 /// Keys sort as the numbers do.
 std::string number_key(std::uint64_t n) {
   auto digits = std::to_string(n);
   return std::string(number_digits - digits.size(), '0') + digits;
 }
-
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-bool flag_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
-}
-
-std::int64_t number_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
-
-std::optional<utc_time> time_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer()
-             ? std::optional(from_unix_ms(it->get<std::int64_t>()))
-             : std::nullopt;
-}
-
-constexpr std::array<std::pair<const char*, std::int64_t context::item_statistics::*>, 7> counters{{
-    {"injected", &context::item_statistics::injected},
-    {"used", &context::item_statistics::use_count},
-    {"referenced", &context::item_statistics::referenced},
-    {"success", &context::item_statistics::success_count},
-    {"failure", &context::item_statistics::failure_count},
-    {"useful", &context::item_statistics::verified_useful},
-    {"not_useful", &context::item_statistics::verified_not_useful},
-}};
 
 context::item_type type_named(std::string_view name) {
   using context::item_type;
@@ -75,27 +41,19 @@ std::string run_key(const std::string& execution, const fact_meta& meta) {
          (fence ? std::to_string(static_cast<std::int64_t>(*fence)) : std::string());
 }
 
-/// Within 0 and 1, and free of what sums of tenths leave behind.
-double stepped(double confidence, double step) {
-  constexpr double steps = 1e9;
-  return std::clamp(std::round((confidence + step) * steps) / steps, 0.0, 1.0);
-}
-
 } // namespace
 
 std::string to_text(const learned_item& item) {
-  const auto& c = item.counts;
-  json j{{"path", item.path},
-         {"type", context::name_of(item.type)},
-         {"hash", item.hash},
-         {"confidence", c.confidence},
-         {"created", to_unix_ms(c.created)}};
-  for (const auto& [name, member] : counters)
-    j[name] = c.*member;
-  if (c.last_used)
-    j["last_used"] = to_unix_ms(*c.last_used);
-  if (c.changed)
-    j["changed"] = to_unix_ms(*c.changed);
+  json j{{"path", item.path}, {"type", context::name_of(item.type)}, {"hash", item.hash}};
+  detail::put_statistics(j, item.counts);
+  const auto put = [&j](const char* key, const auto& value) {
+    if (!value.empty())
+      j[key] = value;
+  };
+  put("scope", item.scope);
+  put("kernels", item.kernels);
+  put("referenced_by", item.referenced_by);
+  put("stage", item.stage);
   if (item.frozen)
     j["frozen"] = true;
   return dump(j);
@@ -110,13 +68,11 @@ std::optional<learned_item> read_learned_item(std::string_view text) {
   item.type = type_named(text_in(j, "type"));
   item.hash = text_in(j, "hash");
   item.frozen = flag_in(j, "frozen");
-  for (const auto& [name, member] : counters)
-    item.counts.*member = number_in(j, name);
-  if (const auto c = j.find("confidence"); c != j.end() && c->is_number())
-    item.counts.confidence = c->get<double>();
-  item.counts.created = time_in(j, "created").value_or(utc_time{});
-  item.counts.last_used = time_in(j, "last_used");
-  item.counts.changed = time_in(j, "changed");
+  item.scope = text_in(j, "scope");
+  item.kernels = detail::texts_in(j, "kernels");
+  item.referenced_by = detail::texts_in(j, "referenced_by");
+  item.stage = text_in(j, "stage");
+  item.counts = detail::statistics_in(j);
   return item;
 }
 
@@ -181,7 +137,11 @@ result<void> learner::take(const edge& fact, std::uint64_t line) {
     return take_use(fact, line);
   if (fact.type == "resulted_in")
     return take_outcome(fact, line);
-  return {};
+  if (fact.type == "supports")
+    return take_support(fact);
+  if (fact.type == "managed_by" && fact.from.starts_with("ctx_"))
+    return take_stage(fact);
+  return skills_.take(fact);
 }
 
 result<void> learner::take_use(const edge& fact, std::uint64_t line) {
@@ -206,12 +166,22 @@ result<void> learner::take_use(const edge& fact, std::uint64_t line) {
   if (auto path = meta.text("path"); !path.empty())
     it.path = std::move(path);
   it.frozen = meta.flag("frozen");
+  if (auto scope = meta.text("scope"); !scope.empty())
+    it.scope = std::move(scope);
+  if (auto kernel = meta.text("kernel");
+      !kernel.empty() && std::ranges::find(it.kernels, kernel) == it.kernels.end())
+    it.kernels.push_back(std::move(kernel));
   ++c.injected;
   const bool cited = meta.flag("cited");
   if (!cited && !meta.flag("used"))
     return {};
   ++c.use_count;
   c.referenced += cited ? 1 : 0;
+  if (cited) {
+    it.referenced_by.push_back(fact.to);
+    if (it.referenced_by.size() > most_evidence)
+      it.referenced_by.erase(it.referenced_by.begin());
+  }
   c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
   const bool counts =
       !meta.flag("enforced") || meta.number("accuracy").value_or(1) >= rules_.least_accuracy;
@@ -247,9 +217,7 @@ result<void> learner::take_outcome(const edge& fact, std::uint64_t line) {
       return fail(std::move(found.error()));
     auto& c = (*found)->counts;
     changed_items_.insert(used.id);
-    ++(good ? c.success_count : c.failure_count);
-    ++(good ? c.verified_useful : c.verified_not_useful);
-    c.confidence = stepped(c.confidence, good ? rules_.success_step : -rules_.failure_step);
+    detail::count_outcome(c, good, good ? rules_.success_step : -rules_.failure_step);
     if (good && used.cited && (*found)->type == context::item_type::generated)
       served.items.push_back(used.id);
   }
@@ -257,6 +225,41 @@ result<void> learner::take_outcome(const edge& fact, std::uint64_t line) {
     changes_.push_back({index_area::questions, number_key(line), to_text(served)});
     fresh_.push_back(std::move(served));
   }
+  return {};
+}
+
+/// What a skill's uses mean for an item that it comes from.
+result<void> learner::take_support(const edge& fact) {
+  if (!names_in_skill_id(fact.from) || !fact.to.starts_with("ctx_"))
+    return {};
+  const fact_meta meta(fact.meta_json);
+  auto found = item(fact.to);
+  if (!found)
+    return fail(std::move(found.error()));
+  auto& c = (*found)->counts;
+  changed_items_.insert(fact.to);
+  c.last_used = std::max(c.last_used.value_or(fact.timestamp), fact.timestamp);
+  const auto count = [&](std::string_view key, bool good, double step) {
+    constexpr double most = 10'000; // runs of one cycle
+    const auto times = std::clamp(meta.number(key).value_or(0), 0.0, most);
+    for (int i = 0; i < static_cast<int>(times); ++i)
+      detail::count_outcome(c, good, step);
+  };
+  count("successes", true, rules_.success_step);
+  count("failures", false, -rules_.failure_step);
+  return {};
+}
+
+/// Where the log was told that the item stands.
+result<void> learner::take_stage(const edge& fact) {
+  const fact_meta meta(fact.meta_json);
+  if (meta.text("action") != "stage")
+    return {};
+  auto found = item(fact.from);
+  if (!found)
+    return fail(std::move(found.error()));
+  (*found)->stage = meta.text("to");
+  changed_items_.insert(fact.from);
   return {};
 }
 
@@ -277,6 +280,7 @@ std::vector<index_change> learner::take_changes() {
     auto value = to_text(items_.at(id));
     all.push_back({index_area::items, std::move(id), std::move(value)});
   }
+  skills_.add_changes(all);
   changed_items_.clear();
   for (auto& [name, run] : runs_) {
     if (!std::exchange(run.changed, false))

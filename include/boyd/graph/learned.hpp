@@ -3,6 +3,7 @@
 #include "boyd/context/item.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/learned_skills.hpp"
 #include "boyd/ports/knowledge_index.hpp"
 
 #include <cstddef>
@@ -37,8 +38,12 @@ struct learned_item {
   context::item_statistics counts;
   std::string path;
   context::item_type type = context::item_type::file;
-  std::string hash;    ///< of its content, the latest time
-  bool frozen = false; ///< the latest time
+  std::string hash;                         ///< of its content, the latest time
+  bool frozen = false;                      ///< the latest time
+  std::string scope{};                      ///< that its path begins at; empty: not told
+  std::vector<std::string> kernels{};       ///< whose runs were shown it
+  std::vector<std::string> referenced_by{}; ///< the latest executions that cited it
+  std::string stage{};                      ///< that the log was told of last; empty: none was
 
   bool operator==(const learned_item&) const = default;
 };
@@ -77,7 +82,9 @@ class learner {
   using look_up =
       std::function<result<std::optional<std::string>>(index_area area, const std::string& key)>;
 
-  learner(learning_rules rules, look_up look) : rules_(rules), look_(std::move(look)) {}
+  learner(learning_rules rules, look_up look)
+      : rules_(rules), look_(std::move(look)),
+        skills_({.success_step = rules.success_step, .failure_step = rules.failure_step}, look_) {}
 
   /// One value of index_area::open_runs, before the first fact; in the order of their keys.
   void resume_run(std::string_view key, std::string_view value);
@@ -105,11 +112,14 @@ class learner {
 
   result<void> take_use(const edge& fact, std::uint64_t line);
   result<void> take_outcome(const edge& fact, std::uint64_t line);
+  result<void> take_support(const edge& fact);
+  result<void> take_stage(const edge& fact);
   result<learned_item*> item(const std::string& id);
   void drop_oldest();
 
   learning_rules rules_;
   look_up look_;
+  skill_fold skills_;
   std::unordered_map<std::string, learned_item> items_;
   std::unordered_set<std::string> changed_items_;
   std::unordered_map<std::string, open_run> runs_; ///< by execution and fence

@@ -49,6 +49,8 @@ enum class index_area : std::uint8_t {
   items,     ///< of contexts, by id
   open_runs, ///< what runs used whose outcome has not been told
   questions, ///< that entries of memory have answered well
+  skills,     ///< by id
+  candidates, ///< for skills, by id
 };
 
 /// One value of an area: set, or removed.

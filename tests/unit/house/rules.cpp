@@ -19,7 +19,7 @@ using namespace std::string_view_literals;
 constexpr std::array rooms{"core"sv,     "faults"sv,   "files"sv,  "memory"sv, "context"sv,
                            "record"sv,   "config"sv,   "model"sv,  "tools"sv,  "mcp"sv,
                            "state"sv,    "plan"sv,     "queue"sv,  "exec"sv,   "graph"sv,
-                           "adapters"sv, "messages"sv, "actors"sv, "apps"sv};
+                           "skills"sv,   "adapters"sv, "messages"sv, "actors"sv, "apps"sv};
 
 constexpr std::size_t most_lines = 800;
 

@@ -1,0 +1,109 @@
+#pragma once
+
+#include "boyd/context/item.hpp"
+#include "boyd/core/time.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Private to src/graph: values of the index as JSON. What is missing or of another type is empty.
+namespace boyd::graph::detail {
+
+using json = nlohmann::json;
+
+inline std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+inline std::string text_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+inline bool flag_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
+inline std::int64_t number_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
+}
+
+inline double share_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number() ? it->get<double>() : 0;
+}
+
+inline std::optional<utc_time> time_in(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer()
+             ? std::optional(from_unix_ms(it->get<std::int64_t>()))
+             : std::nullopt;
+}
+
+inline std::vector<std::string> texts_in(const json& object, const char* key) {
+  std::vector<std::string> all;
+  const auto it = object.find(key);
+  if (it != object.end() && it->is_array())
+    for (const auto& one : *it)
+      if (one.is_string())
+        all.push_back(one.get<std::string>());
+  return all;
+}
+
+inline constexpr std::array<std::pair<const char*, std::int64_t context::item_statistics::*>, 7>
+    counters{{
+        {"injected", &context::item_statistics::injected},
+        {"used", &context::item_statistics::use_count},
+        {"referenced", &context::item_statistics::referenced},
+        {"success", &context::item_statistics::success_count},
+        {"failure", &context::item_statistics::failure_count},
+        {"useful", &context::item_statistics::verified_useful},
+        {"not_useful", &context::item_statistics::verified_not_useful},
+    }};
+
+inline void put_statistics(json& j, const context::item_statistics& c) {
+  j["confidence"] = c.confidence;
+  j["created"] = to_unix_ms(c.created);
+  for (const auto& [name, member] : counters)
+    j[name] = c.*member;
+  if (c.last_used)
+    j["last_used"] = to_unix_ms(*c.last_used);
+  if (c.changed)
+    j["changed"] = to_unix_ms(*c.changed);
+}
+
+inline context::item_statistics statistics_in(const json& j) {
+  context::item_statistics c;
+  for (const auto& [name, member] : counters)
+    c.*member = number_in(j, name);
+  c.confidence = share_in(j, "confidence");
+  c.created = time_in(j, "created").value_or(utc_time{});
+  c.last_used = time_in(j, "last_used");
+  c.changed = time_in(j, "changed");
+  return c;
+}
+
+/// Within 0 and 1, and free of what sums of tenths leave behind.
+inline double stepped(double confidence, double step) {
+  constexpr double steps = 1e9;
+  return std::clamp(std::round((confidence + step) * steps) / steps, 0.0, 1.0);
+}
+
+/// One run with it that was verified.
+inline void count_outcome(context::item_statistics& c, bool good, double step) {
+  ++(good ? c.success_count : c.failure_count);
+  ++(good ? c.verified_useful : c.verified_not_useful);
+  c.confidence = stepped(c.confidence, step);
+}
+
+} // namespace boyd::graph::detail
