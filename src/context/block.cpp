@@ -115,14 +115,25 @@ std::int64_t sum_of(const std::vector<work_item>& all) {
                          [](auto sum, const work_item& w) { return sum + w.placed.tokens; });
 }
 
-void shorten(work_item& w, const std::string& over) {
+void shorten(work_item& w, const std::string& why) {
   const auto target = summary_tokens(w.placed.whole);
   const auto& given = w.item->summary;
   w.placed.summary = !given.empty() && estimate_tokens(given) <= 2 * target
                          ? given
                          : summarize(w.item->content, w.item->about, target);
   w.show(w.placed.summary, shown_as::summary);
-  w.placed.reason = "summarized to fit " + over;
+  w.placed.reason = "summarized " + why;
+}
+
+/// What a memory policy says of the item (SPEC §14).
+void apply_policy(work_item& w) {
+  const auto& i = *w.item;
+  if (i.policy == standing::pinned)
+    w.placed.where = section::high;
+  if (i.policy == standing::forgotten && (i.from == origin::buffer || i.from == origin::bank))
+    w.hide(shown_as::left_out, "left out: a memory policy has it forgotten");
+  else if (i.policy == standing::shortened && summary_tokens(w.placed.whole) > 0)
+    shorten(w, "by a memory policy");
 }
 
 /// Shows again what was left out, whole or as a summary, where `room` has place for it; the tokens
@@ -132,6 +143,7 @@ std::int64_t come_back(work_item& w, std::int64_t room, const std::string& over)
   again.show(again.item->content, shown_as::full);
   again.placed.reason.clear();
   again.placed.summary.clear();
+  apply_policy(again);
   if (again.placed.tokens > room && summary_tokens(again.placed.whole) > 0)
     shorten(again, over);
   if (again.placed.tokens > room)
@@ -141,7 +153,7 @@ std::int64_t come_back(work_item& w, std::int64_t room, const std::string& over)
 }
 
 void fit(std::vector<work_item>& all, std::int64_t budget, order strategy) {
-  const auto over = "the budget of " + std::to_string(budget) + " tokens";
+  const auto over = "to fit the budget of " + std::to_string(budget) + " tokens";
   auto sum = sum_of(all);
   const auto sacrifice = by_sacrifice(all, strategy);
   for (auto* w : sacrifice) {
@@ -158,7 +170,7 @@ void fit(std::vector<work_item>& all, std::int64_t budget, order strategy) {
     if (sum <= budget)
       break;
     sum -= w->placed.tokens;
-    w->hide(shown_as::left_out, "left out to fit " + over);
+    w->hide(shown_as::left_out, "left out " + over);
     left.push_back(w);
   }
   // A large one that went last may have made room for small ones before it.
@@ -188,10 +200,12 @@ std::vector<work_item> begin(const std::vector<offered_item>& offered) {
     w.placed.offered = i;
     w.placed.where = section_of(offered[i].importance);
     w.placed.whole = estimate_tokens(offered[i].content);
-    if (offered[i].failure.empty())
+    if (offered[i].failure.empty()) {
       w.show(offered[i].content, shown_as::full);
-    else
+      apply_policy(w);
+    } else {
       w.hide(shown_as::failed, offered[i].failure);
+    }
   }
   return all;
 }
@@ -331,6 +345,7 @@ void rate(std::vector<offered_item>& items, const statistics_of& known, utc_time
       found->created = now;
     }
     i.importance = importance(*found, now);
+    i.policy = i.frozen ? standing::open : found->policy;
     if (i.from != origin::memory && i.from != origin::bank)
       i.score = declared_score(*found, now);
   }

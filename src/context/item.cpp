@@ -133,6 +133,20 @@ std::string item_id(std::string_view scope, item_type type, std::string_view pat
   return "ctx_" + sha256_hex(all).substr(0, digits);
 }
 
+std::string_view name_of(standing s) noexcept {
+  switch (s) {
+  case standing::open:
+    return "open";
+  case standing::pinned:
+    return "pinned";
+  case standing::shortened:
+    return "shortened";
+  case standing::forgotten:
+    return "forgotten";
+  }
+  return "open";
+}
+
 double first_confidence(item_type type, bool declared) noexcept {
   constexpr double chosen = 0.7;
   constexpr double found = 0.5;

@@ -18,6 +18,8 @@ using detail::text_in;
 /// Items that are kept at hand; beyond them the index is asked again.
 constexpr std::size_t most_items = 100'000;
 constexpr std::size_t number_digits = 20;
+/// Facts of one decision.
+constexpr double most_parts = 10'000;
 /// Executions that are named as evidence, the latest ones.
 constexpr std::size_t most_evidence = 10;
 
@@ -33,6 +35,27 @@ context::item_type type_named(std::string_view name) {
     if (name == context::name_of(t))
       return t;
   return item_type::file;
+}
+
+std::string to_text(const std::vector<edge>& facts) {
+  auto all = json::array();
+  for (const auto& f : facts)
+    all.push_back({{"from", f.from},
+                   {"to", f.to},
+                   {"type", f.type},
+                   {"at", to_unix_ms(f.timestamp)},
+                   {"meta", f.meta_json}});
+  return dump(all);
+}
+
+std::vector<edge> read_facts(std::string_view text) {
+  std::vector<edge> facts;
+  const auto all = json::parse(text, nullptr, false);
+  for (const auto& f : all.is_array() ? all : json::array())
+    if (f.is_object())
+      facts.push_back({text_in(f, "from"), text_in(f, "to"), text_in(f, "type"),
+                       detail::time_in(f, "at").value_or(utc_time{}), text_in(f, "meta")});
+  return facts;
 }
 
 std::string run_key(const std::string& execution, const fact_meta& meta) {
@@ -137,11 +160,42 @@ result<void> learner::take(const edge& fact, std::uint64_t line) {
     return take_use(fact, line);
   if (fact.type == "resulted_in")
     return take_outcome(fact, line);
+  if (fact.type == "managed_by" || fact.type == "reinforces" || fact.type == "promoted_to") {
+    const fact_meta meta(fact.meta_json);
+    const auto parts = meta.number("of").value_or(1);
+    auto decision = meta.text("decision");
+    if (parts > 1 && parts <= most_parts && !decision.empty())
+      return hold(fact, decision, static_cast<std::size_t>(parts));
+  }
+  return take_one(fact);
+}
+
+result<void> learner::take_one(const edge& fact) {
   if (fact.type == "supports")
     return take_support(fact);
-  if (fact.type == "managed_by" && fact.from.starts_with("ctx_"))
-    return take_stage(fact);
+  if ((fact.type == "managed_by" || fact.type == "reinforces") && fact.from.starts_with("ctx_"))
+    return take_decision(fact);
   return skills_.take(fact);
+}
+
+/// Facts of one decision count once all of them have come: a crash may have cut it.
+result<void> learner::hold(const edge& fact, const std::string& decision, std::size_t parts) {
+  auto known = held_.find(decision);
+  if (known == held_.end()) {
+    const auto text = look_(index_area::held, decision);
+    if (!text)
+      return fail(text.error());
+    known = held_.emplace(decision, *text ? read_facts(**text) : std::vector<edge>{}).first;
+  }
+  known->second.push_back(fact);
+  changed_held_.insert(decision);
+  if (known->second.size() < parts)
+    return {};
+  const auto all = std::exchange(known->second, {});
+  for (const auto& one : all)
+    if (auto taken = take_one(one); !taken)
+      return taken;
+  return {};
 }
 
 result<void> learner::take_use(const edge& fact, std::uint64_t line) {
@@ -250,16 +304,23 @@ result<void> learner::take_support(const edge& fact) {
   return {};
 }
 
-/// Where the log was told that the item stands.
-result<void> learner::take_stage(const edge& fact) {
+result<void> learner::take_decision(const edge& fact) {
+  using context::standing;
   const fact_meta meta(fact.meta_json);
-  if (meta.text("action") != "stage")
+  const auto action = meta.text("action");
+  const bool shortens = action == "archive" || action == "summarize";
+  if (action != "stage" && action != "forget" && action != "reinforce" && !shortens)
     return {};
   auto found = item(fact.from);
   if (!found)
     return fail(std::move(found.error()));
-  (*found)->stage = meta.text("to");
   changed_items_.insert(fact.from);
+  if (action == "stage")
+    (*found)->stage = meta.text("to");
+  else
+    (*found)->counts.policy = shortens             ? standing::shortened
+                              : action == "forget" ? standing::forgotten
+                                                   : standing::pinned;
   return {};
 }
 
@@ -281,6 +342,13 @@ std::vector<index_change> learner::take_changes() {
     all.push_back({index_area::items, std::move(id), std::move(value)});
   }
   skills_.add_changes(all);
+  for (const auto& decision : changed_held_) {
+    const auto& facts = held_.at(decision);
+    all.push_back(
+        {index_area::held, decision, facts.empty() ? std::nullopt : std::optional(to_text(facts))});
+  }
+  changed_held_.clear();
+  held_.clear();
   changed_items_.clear();
   for (auto& [name, run] : runs_) {
     if (!std::exchange(run.changed, false))

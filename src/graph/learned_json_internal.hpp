@@ -80,6 +80,17 @@ inline void put_statistics(json& j, const context::item_statistics& c) {
     j["last_used"] = to_unix_ms(*c.last_used);
   if (c.changed)
     j["changed"] = to_unix_ms(*c.changed);
+  if (c.policy != context::standing::open)
+    j["policy"] = context::name_of(c.policy);
+}
+
+inline context::standing standing_in(const json& j) {
+  const auto name = text_in(j, "policy");
+  for (const auto s :
+       {context::standing::pinned, context::standing::shortened, context::standing::forgotten})
+    if (name == context::name_of(s))
+      return s;
+  return context::standing::open;
 }
 
 inline context::item_statistics statistics_in(const json& j) {
@@ -90,6 +101,7 @@ inline context::item_statistics statistics_in(const json& j) {
   c.created = time_in(j, "created").value_or(utc_time{});
   c.last_used = time_in(j, "last_used");
   c.changed = time_in(j, "changed");
+  c.policy = standing_in(j);
   return c;
 }
 

@@ -44,9 +44,9 @@ std::pair<memory_action, std::string> first_rule(const policy_item& i, double im
   const auto& c = i.item.counts;
   if (c.referenced >= rules.promote_referenced && c.verified_useful >= rules.promote_useful &&
       importance > rules.promote_importance && !i.has_candidate)
-    return {memory_action::promote_to_skill,
-            "cited " + counted(c.referenced, "time", "times") + ", useful " +
-                counted(c.verified_useful, "time", "times")};
+    return {memory_action::promote_to_skill, "cited " + counted(c.referenced, "time", "times") +
+                                                 ", useful " +
+                                                 counted(c.verified_useful, "time", "times")};
   if (c.verified_not_useful >= rules.forget_not_useful && importance < rules.forget_importance &&
       idle_of(c, now) > rules.forget_idle)
     return {memory_action::forget, "not useful " + counted(c.verified_not_useful, "time", "times") +
@@ -138,9 +138,9 @@ std::vector<graph::edge> facts_of(const std::vector<policy_decision>& decisions,
   for (const auto& d : decisions) {
     if (!acts(d))
       continue;
-    json meta{{"action", name_of(d.action)}, {"reason", d.reason},     {"by", by},
-              {"confidence", d.confidence},  {"kernel", kernel_id},    {"path", d.path},
-              {"part", facts.size() + 1},    {"of", count},            {"decision", decision_id}};
+    json meta{{"action", name_of(d.action)}, {"reason", d.reason},  {"by", by},
+              {"confidence", d.confidence},  {"kernel", kernel_id}, {"path", d.path},
+              {"part", facts.size() + 1},    {"of", count},         {"decision", decision_id}};
     auto to = decision_id;
     const char* type = "managed_by";
     if (d.action == memory_action::reinforce) {
@@ -155,8 +155,8 @@ std::vector<graph::edge> facts_of(const std::vector<policy_decision>& decisions,
       meta["use_count"] = i->item.counts.use_count;
       meta["referenced"] = i->item.counts.referenced;
     }
-    facts.push_back({d.id, to, type, at,
-                     meta.dump(-1, ' ', false, json::error_handler_t::replace)});
+    facts.push_back(
+        {d.id, to, type, at, meta.dump(-1, ' ', false, json::error_handler_t::replace)});
   }
   return facts;
 }

@@ -65,8 +65,7 @@ const std::vector<named_number>& known_numbers() {
       {"memory", "forget_not_useful", false,
        [](p& n, double v) { n.memory.forget_not_useful = whole(v); }},
       {"memory", "forget_importance", true, [](p& n, double v) { n.memory.forget_importance = v; }},
-      {"memory", "forget_idle_days", false,
-       [](p& n, double v) { n.memory.forget_idle = days(v); }},
+      {"memory", "forget_idle_days", false, [](p& n, double v) { n.memory.forget_idle = days(v); }},
       {"memory", "archive_importance", true,
        [](p& n, double v) { n.memory.archive_importance = v; }},
       {"memory", "noisy_injected", false,
@@ -104,8 +103,8 @@ result<double> number_of(const config::tree& value, const named_number& n,
   const auto most = n.is_share ? 1.0 : most_number;
   if (!is_number || v < 0 || v > most || (!n.is_share && v != std::floor(v)))
     return fail(wrong(path, value.at,
-                      std::string(n.name) + (n.is_share ? " is not a number from 0 to 1"
-                                                        : " is not a whole number"),
+                      std::string(n.name) +
+                          (n.is_share ? " is not a number from 0 to 1" : " is not a whole number"),
                       n.is_share ? "write for example 0.7" : "write for example 5"));
   return v;
 }
@@ -202,8 +201,8 @@ void policy_replay::heed_changes(std::optional<utc_time> at) {
       values.erase(c.key);
       continue;
     }
-    if (const auto item = c.area == index_area::items && at ? graph::read_learned_item(*c.value)
-                                                            : std::nullopt) {
+    if (const auto item =
+            c.area == index_area::items && at ? graph::read_learned_item(*c.value) : std::nullopt) {
       auto& o = outcomes_[c.key];
       const auto where = stage_of(item->counts, *at, numbers_.stages).where;
       if (!item->frozen && where >= stage::bank && !o.banked)

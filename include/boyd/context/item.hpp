@@ -31,6 +31,14 @@ bool is_frozen_name(std::string_view path);
 /// "ctx_" and 16 hexadecimal digits: the same thing keeps its id when its content changes.
 std::string item_id(std::string_view scope, item_type type, std::string_view path);
 
+/// What a memory policy has decided about an item (SPEC §14).
+enum class standing : std::uint8_t {
+  open,      ///< nothing
+  pinned,    ///< it belongs to the first section
+  shortened, ///< it is shown as a summary alone
+  forgotten, ///< it is read neither from the bank nor from the buffer
+};
+
 /// What the log of facts says about an item.
 struct item_statistics {
   std::int64_t injected = 0;
@@ -44,9 +52,12 @@ struct item_statistics {
   utc_time created{};
   std::optional<utc_time> last_used;
   std::optional<utc_time> changed; ///< its content, the last time
+  standing policy = standing::open;
 
   bool operator==(const item_statistics&) const = default;
 };
+
+std::string_view name_of(standing s) noexcept;
 
 /// Of a new item: the more it was chosen by a person, the more.
 double first_confidence(item_type type, bool declared) noexcept;

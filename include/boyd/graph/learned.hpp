@@ -113,7 +113,10 @@ class learner {
   result<void> take_use(const edge& fact, std::uint64_t line);
   result<void> take_outcome(const edge& fact, std::uint64_t line);
   result<void> take_support(const edge& fact);
-  result<void> take_stage(const edge& fact);
+  result<void> take_one(const edge& fact);
+  result<void> hold(const edge& fact, const std::string& decision, std::size_t parts);
+  /// What rules and people have decided about an item.
+  result<void> take_decision(const edge& fact);
   result<learned_item*> item(const std::string& id);
   void drop_oldest();
 
@@ -124,7 +127,9 @@ class learner {
   std::unordered_set<std::string> changed_items_;
   std::unordered_map<std::string, open_run> runs_; ///< by execution and fence
   std::map<std::string, std::string> ages_;        ///< open_run::number to its key
-  std::vector<index_change> changes_;              ///< besides those of items and open runs
+  std::map<std::string, std::vector<edge>> held_;  ///< by decision; those that were looked up
+  std::unordered_set<std::string> changed_held_;
+  std::vector<index_change> changes_; ///< besides those of items and open runs
   std::vector<learned_question> fresh_;
 };
 

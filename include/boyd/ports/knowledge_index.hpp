@@ -45,12 +45,13 @@ struct memory_file {
 
 /// What the log of facts teaches, in parts with keys of their own.
 enum class index_area : std::uint8_t {
-  position,  ///< how far the log has been read
-  items,     ///< of contexts, by id
-  open_runs, ///< what runs used whose outcome has not been told
-  questions, ///< that entries of memory have answered well
+  position,   ///< how far the log has been read
+  items,      ///< of contexts, by id
+  open_runs,  ///< what runs used whose outcome has not been told
+  questions,  ///< that entries of memory have answered well
   skills,     ///< by id
   candidates, ///< for skills, by id
+  held,       ///< facts of a decision whose others have not come yet, by its id
 };
 
 /// One value of an area: set, or removed.

@@ -34,9 +34,9 @@ struct memory_rules {
   milliseconds forget_idle = std::chrono::hours{24 * 30};
   double archive_importance = 0.4; ///< below
   std::int64_t noisy_injected = 10;
-  double noisy_share = 0.1;             ///< uses by injections, below
+  double noisy_share = 0.1;              ///< uses by injections, below
   std::int64_t reinforce_referenced = 5; ///< above
-  double reinforce_importance = 0.8;    ///< above
+  double reinforce_importance = 0.8;     ///< above
 
   bool operator==(const memory_rules&) const = default;
 };

@@ -157,7 +157,9 @@ TEST_CASE("SKILL.md: the scan names what a person would not see or should not ru
     CHECK_THAT(scan(command), Contains("fetches something and runs it"));
   }
   CHECK_THAT(scan("password is hunter2-hunter2\n"), Contains("looks like a secret"));
-  CHECK_THAT(scan("token gh" "p_0123456789abcdefghij" "ABCDEFGHIJ012345\n"),
+  CHECK_THAT(scan("token gh"
+                  "p_0123456789abcdefghij"
+                  "ABCDEFGHIJ012345\n"),
              Contains("line 1: what looks like a secret"));
 }
 

@@ -190,7 +190,8 @@ TEST_CASE("lessons: a skill degrades after failures, comes back after successes,
   CHECK(state_of(l.skill(), t0) == skill_state::degraded);
   l.take({use(6, true, t0)});
   CHECK(state_of(l.skill(), t0) == skill_state::enabled);
-  CHECK(actions_in(lessons_of(l.lessons("c2", t0 + day, 2, 0))) == texts{"stage", "supports", "recover"});
+  CHECK(actions_in(lessons_of(l.lessons("c2", t0 + day, 2, 0))) ==
+        texts{"stage", "supports", "recover"});
 }
 
 TEST_CASE("skills: what teaches nothing changes no state, and bytes that nobody approved have none",

@@ -1,7 +1,6 @@
-#include "boyd/skills/memory_policy.hpp"
-
 #include "boyd/context/item.hpp"
 #include "boyd/graph/learned.hpp"
+#include "boyd/skills/memory_policy.hpp"
 #include "support/pch.hpp"
 
 #include <nlohmann/json.hpp>
@@ -80,7 +79,7 @@ TEST_CASE("memory policy: what was done is not done again", "[memory_policy]") {
 
 TEST_CASE("memory policy: total, and a better history never leads to forgetting",
           "[memory_policy]") {
-  rc::prop("any statistics have one decision", [] {
+  CHECK(rc::check("any statistics have one decision", [] {
     policy_item i;
     auto& c = i.item.counts;
     const auto count = [] { return *rc::gen::inRange<std::int64_t>(0, 50); };
@@ -104,7 +103,7 @@ TEST_CASE("memory policy: total, and a better history never leads to forgetting"
     if (d.action != memory_action::forget)
       RC_ASSERT(decide(better, now).action != memory_action::forget);
     RC_ASSERT(decide(better, now).action != memory_action::forget);
-  });
+  }));
 }
 
 TEST_CASE("memory policy: its facts count together, or not at all", "[memory_policy]") {
@@ -115,7 +114,8 @@ TEST_CASE("memory policy: its facts count together, or not at all", "[memory_pol
     i.item.path = "file" + std::to_string(n);
     items.push_back(std::move(i));
   }
-  const auto facts = facts_of(decide_all(items, now), items, "decision_1", "default", "a person", now);
+  const auto facts =
+      facts_of(decide_all(items, now), items, "decision_1", "default", "a person", now);
   REQUIRE(facts.size() == 4);
   graph::edge_chain chain;
   for (const auto& f : facts)
@@ -140,8 +140,8 @@ TEST_CASE("memory policy: its facts count together, or not at all", "[memory_pol
     }
     const auto forgotten = index.find({index_area::items, "ctx_1"});
     const bool is_done =
-        forgotten != index.end() && graph::read_learned_item(forgotten->second)->counts.policy ==
-                                        context::standing::forgotten;
+        forgotten != index.end() &&
+        graph::read_learned_item(forgotten->second)->counts.policy == context::standing::forgotten;
     INFO(seen << " of " << facts.size());
     CHECK(is_done == (seen == facts.size()));
     bool any = false;

@@ -1,5 +1,4 @@
 #include "boyd/skills/policy_replay.hpp"
-
 #include "src/adapters/yaml/yaml.hpp"
 #include "support/pch.hpp"
 
@@ -27,14 +26,21 @@ std::vector<graph::edge> days(const std::string& item, const std::string& outcom
     const auto run = item + "-" + std::to_string(first) + "-" + std::to_string(i);
     const bool good = outcomes[i] == '+';
     facts.push_back({"ctx_" + item, "exec_" + run, "used_in", at,
-                     json{{"path", item}, {"cited", true}, {"used", true}, {"fence", 1},
-                          {"type", "file"}, {"from", "declared"}}
+                     json{{"path", item},
+                          {"cited", true},
+                          {"used", true},
+                          {"fence", 1},
+                          {"type", "file"},
+                          {"from", "declared"}}
                          .dump()});
     facts.push_back({"exec_" + run, "outcome_" + run, "resulted_in", at,
-                     json{{"agent", "a"}, {"status", good ? "done" : "failed"},
+                     json{{"agent", "a"},
+                          {"status", good ? "done" : "failed"},
                           {"class", good ? "none" : "deterministic"},
-                          {"execution", good ? "succeeded" : "failed"}, {"claim", "none"},
-                          {"verification", "none"}, {"fence", 1}}
+                          {"execution", good ? "succeeded" : "failed"},
+                          {"claim", "none"},
+                          {"verification", "none"},
+                          {"fence", 1}}
                          .dump()});
   }
   return facts;
@@ -111,7 +117,8 @@ TEST_CASE("policy replay: a file of numbers is read, and a slip is named", "[pol
   const auto slip = [](const std::string& text) { return to_string(read(text).error()); };
   CHECK_THAT(slip("stages:\n  bank_refrenced: 4\n"),
              Contains("policy.yaml:2:3") && Contains("bank_referenced"));
-  CHECK_THAT(slip("stage:\n  bank_referenced: 4\n"), Contains("policy.yaml:1:1") && Contains("stages"));
+  CHECK_THAT(slip("stage:\n  bank_referenced: 4\n"),
+             Contains("policy.yaml:1:1") && Contains("stages"));
   CHECK_THAT(slip("stages:\n  bank_confidence: 2\n"), Contains("0 to 1"));
   CHECK_THAT(slip("stages:\n  bank_referenced: 1.5\n"), Contains("whole number"));
   CHECK_THAT(slip("stages: 4\n"), Contains("not a map"));
