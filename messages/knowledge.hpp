@@ -3,6 +3,8 @@
 #include "boyd/context/item.hpp"
 #include "boyd/core/time.hpp"
 #include "boyd/ports/knowledge_index.hpp"
+#include "boyd/skills/memory_policy.hpp"
+#include "boyd/skills/policy_replay.hpp"
 #include "messages/message.hpp"
 
 #include <cstddef>
@@ -49,9 +51,22 @@ struct inspect_graph {
   int depth = 1;                 ///< of a picture
 };
 
+/// What the memory policy says of a kernel's items (SPEC §14).
+struct judge_memory {
+  std::string kernel_id;
+};
+
+/// What the items would be under other numbers (SPEC §16).
+struct replay_policy {
+  skills::policy_numbers numbers;
+  std::optional<utc_time> since; ///< nothing: from the beginning
+};
+
 /// All of them look first whether the files, or the log, have changed.
 struct knowledge_request : message {
-  std::variant<recall_memory, describe_memory, know_items, inspect_graph> what;
+  std::variant<recall_memory, describe_memory, know_items, inspect_graph, judge_memory,
+               replay_policy>
+      what;
   request_end until = request_end::max();
 };
 
@@ -86,6 +101,10 @@ struct knowledge_reply {
   memory_description description;                 ///< of describe_memory
   std::map<std::string, context::item_statistics> items; ///< of know_items
   std::string inspected;                                 ///< of inspect_graph: a JSON object
+  std::vector<skills::policy_decision> decisions;        ///< of judge_memory, by path
+  std::vector<skills::policy_item> judged;               ///< of judge_memory
+  std::vector<skills::policy_difference> differences;    ///< of replay_policy
+  std::size_t facts = 0;                                 ///< of replay_policy: that were looked at
 };
 
 } // namespace boyd

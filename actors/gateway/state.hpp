@@ -141,6 +141,9 @@ void append_to_memory(exchange_ptr x);                       // memory.cpp
 void import_to_memory(exchange_ptr x);                       // memory.cpp
 void compact_memory_files(exchange_ptr x);                   // memory.cpp
 void get_knowledge(exchange_ptr x);                          // knowledge.cpp
+void judge_memory_items(exchange_ptr x);                     // memory_policy.cpp
+void apply_memory_policy(exchange_ptr x);                    // memory_policy.cpp
+void replay_with_policy(exchange_ptr x);                     // memory_policy.cpp
 void get_actors(exchange_ptr x);                             // status.cpp
 void restart_actor(exchange_ptr x, const std::string& name); // actors.cpp
 void unpark_actor(exchange_ptr x, const std::string& name);  // actors.cpp

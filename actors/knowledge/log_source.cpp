@@ -149,6 +149,39 @@ result<void> log_source::backwards(const std::function<bool(const graph::cited_f
   return {};
 }
 
+result<void>
+log_source::forwards(const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take) {
+  constexpr std::size_t read_at_once = std::size_t{4} << 20;
+  const auto segments = files_.list();
+  if (!segments)
+    return fail(segments.error());
+  std::uint64_t line = 0;
+  for (const auto& s : *segments) {
+    std::string rest;
+    for (std::uint64_t at = 0; s.number <= position_.segment;) {
+      const auto bytes = files_.read(s, at, read_at_once);
+      if (!bytes)
+        return fail(bytes.error());
+      if (bytes->empty())
+        break;
+      at += bytes->size();
+      rest += *bytes;
+      std::string_view left = rest;
+      for (auto end = left.find('\n'); end != left.npos && line < position_.lines;
+           end = left.find('\n')) {
+        const auto text = left.substr(0, end);
+        left.remove_prefix(end + 1);
+        ++line;
+        const auto read = graph::parse_edge(text);
+        if (read && graph::is_as_written(text, *read) && !take(read->fact, line))
+          return {};
+      }
+      rest.erase(0, rest.size() - left.size());
+    }
+  }
+  return {};
+}
+
 result<std::optional<graph::learned_item>> log_source::item(const std::string& id) {
   const auto text = index_.value(index_area::items, id);
   if (!text)

@@ -28,6 +28,9 @@ class log_source final : public graph::fact_source {
   result<void>
   each_item(const std::function<void(const std::string& id, const graph::learned_item& item)>& f)
       override;
+  /// The oldest first, until `take` answers false. Without places: quick.
+  result<void>
+  forwards(const std::function<bool(const graph::edge& fact, std::uint64_t line)>& take);
   std::uint64_t left_out() const override;
   std::uint64_t lines() const override;
 

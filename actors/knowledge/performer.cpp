@@ -9,6 +9,7 @@
 #include "boyd/memory/document.hpp"
 #include "boyd/memory/entry.hpp"
 #include "boyd/ports/clock.hpp"
+#include "boyd/skills/skill.hpp"
 #include "boyd/skills/stage.hpp"
 
 #include <spdlog/spdlog.h>
@@ -109,6 +110,10 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   }
   if (const auto* about = std::get_if<inspect_graph>(&request.what))
     return inspect(*about);
+  if (const auto* kernel = std::get_if<judge_memory>(&request.what))
+    return judge(*kernel);
+  if (const auto* policy = std::get_if<replay_policy>(&request.what))
+    return replay(*policy);
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
       return fail(errc::invalid_argument, "not a kernel's name", what.kernel_id);
@@ -158,6 +163,46 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
     return fail(answered.error());
   knowledge_reply reply;
   reply.inspected = *answered;
+  return reply;
+}
+
+result<knowledge_reply> knowledge_session::judge(const judge_memory& what) {
+  knowledge_reply reply;
+  log_source source(*index_, facts_.files(), facts_.position());
+  auto read = source.each_item([&](const std::string& id, const graph::learned_item& item) {
+    if (item.kernels.empty() ||
+        std::ranges::find(item.kernels, what.kernel_id) != item.kernels.end())
+      reply.judged.push_back({id, item, false});
+  });
+  if (!read)
+    return fail(std::move(read.error()));
+  for (auto& i : reply.judged) {
+    auto candidate = index_->value(index_area::candidates, skills::candidate_id(i.id));
+    if (!candidate)
+      return fail(std::move(candidate.error()));
+    i.has_candidate = candidate->has_value();
+  }
+  reply.decisions = skills::decide_all(reply.judged, context_->ports.clock->now());
+  return reply;
+}
+
+result<knowledge_reply> knowledge_session::replay(const replay_policy& what) {
+  knowledge_reply reply;
+  log_source source(*index_, facts_.files(), facts_.position());
+  skills::policy_replay now({}, {});
+  skills::policy_replay then(what.numbers, what.since);
+  result<void> taken;
+  auto read = source.forwards([&](const graph::edge& fact, std::uint64_t line) {
+    ++reply.facts;
+    taken = now.take(fact, line);
+    if (taken)
+      taken = then.take(fact, line);
+    return taken.has_value();
+  });
+  if (!read || !taken)
+    return fail(read ? taken.error() : read.error());
+  const auto at = context_->ports.clock->now();
+  reply.differences = skills::differences(now.finish(at), then.finish(at));
   return reply;
 }
 

@@ -79,6 +79,8 @@ struct arguments {
   std::string since{};   ///< kg learned --since, kg query --since
   std::string around{};  ///< graph --around
   std::size_t depth = 2; ///< graph --depth
+  std::string policy{};  ///< replay --policy
+  bool forget = false;   ///< memory apply --force-forget
   std::string format{};  ///< graph: mermaid, dot or text
   std::string schedule;  ///< init --schedule
   std::size_t limit = 0;

@@ -3,8 +3,8 @@
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
 #include "cli_errors.hpp"
-#include "cli_knowledge.hpp"
 #include "cli_explain.hpp"
+#include "cli_knowledge.hpp"
 #include "cli_store.hpp"
 #include "option_checks.hpp"
 
@@ -382,6 +382,13 @@ void command_line::add_memory_verbs() {
            "Say what MEMORY.md and SOUL.md hold beyond their caps; with --yes move it to "
            "archive/.",
            "boyd memory compact --yes");
+  auto* apply =
+      verb(*m, "apply",
+           "Do what the memory policy says of the texts that runs were given: boyd memory "
+           "status shows it.",
+           "boyd memory apply");
+  apply->add_flag("--yes", args.yes, "Do not ask; nothing is forgotten without being asked");
+  apply->add_flag("--force-forget", args.forget, "Forget without being asked, too");
   compact->add_flag("--yes", args.yes, "Move it");
   for (auto* a : {status, append, recall, from_file, compact})
     kernel_option(a);

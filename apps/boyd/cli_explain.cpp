@@ -33,14 +33,25 @@ void add_explain_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
       ->needs(again)
       ->check(not_empty)
       ->type_name("NAME");
+  auto* policy = replay->add_option("--policy", args.policy,
+                                    "Instead of a run: the history under the numbers of this file; "
+                                    "what would be another stage, candidate or action");
+  policy->check(not_empty)->type_name("FILE");
+  replay->add_option("--since", args.since, "With --policy: what happened before stays as it was")
+      ->needs(policy)
+      ->check(not_empty)
+      ->type_name("TIME");
   replay->footer("With --reevaluate --strict exits with 1 when anything is not as it was then. The "
                  "call counts towards the\nbudgets; nothing is learned from it.");
   for (auto* v : {explain, replay}) {
-    v->add_option("id", args.id,
-                  "The run: its id or the beginning of it, an agent (its newest run), or last")
-        ->required()
-        ->check(not_empty)
-        ->type_name("ID");
+    auto* id = v->add_option("id", args.id,
+                             "The run: its id or the beginning of it, an agent (its newest run), "
+                             "or last");
+    id->check(not_empty)->type_name("ID");
+    if (v == explain)
+      id->required();
+    else
+      id->excludes(policy);
     v->add_option("--kernel", args.kernel, "With last or an agent: only of this kernel")
         ->type_name("ID");
   }

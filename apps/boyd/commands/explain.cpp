@@ -1,11 +1,17 @@
 #include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "adapters/yaml/yaml.hpp"
 #include "asking.hpp"
+#include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/skills/policy_replay.hpp"
 #include "commands.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -191,6 +197,54 @@ int run_again(const arguments& args) {
   return args.record.strict && !same ? exit_code::failure : exit_code::ok;
 }
 
+// -- the history under other numbers
+// ---------------------------------------------------------------
+
+json json_of(const config::tree& t) {
+  if (t.kind != config::tree::kind_t::map)
+    return t.plain ? json::parse(t.text, nullptr, false) : json(t.text);
+  auto object = json::object();
+  for (std::size_t i = 0; i < t.keys.size(); ++i)
+    object[t.keys[i].text] = json_of(t.items[i]);
+  return object;
+}
+
+/// The file's numbers; what is wrong with them is named by its line.
+result<json> numbers_of(const std::string& path) {
+  const auto text = local_ports().files->read(path, limits::config_bytes);
+  if (!text)
+    return fail(text.error());
+  const auto parsed = adapters::parse_yaml(path, *text);
+  if (!parsed.findings.empty()) {
+    const auto& f = parsed.findings.front();
+    return fail(errc::invalid_configuration, f.problem, f.where(), f.expected);
+  }
+  if (!parsed.value)
+    return fail(errc::invalid_configuration, "the file is empty", path,
+                "begin it with one of: learning, stages, memory");
+  if (auto numbers = skills::read_policy_numbers(*parsed.value, path); !numbers)
+    return fail(std::move(numbers.error()));
+  return json_of(*parsed.value);
+}
+
+int replay_policy(const arguments& args) {
+  const auto path = std::filesystem::absolute(args.policy).string();
+  const auto numbers = numbers_of(path);
+  if (!numbers)
+    return report(numbers.error(), args.json);
+  const json body{{"policy", *numbers}, {"since", args.since}};
+  return ask_and_print(args, post("/api/v1/memory/policy/replay", body.dump()),
+                       [](const json& b, const terminal& t) {
+                         table rows({"TEXT", "WHAT", "NOW", "WITH THE FILE"});
+                         for (const auto& d : rows_of(b, "differences"))
+                           rows.add({one_line(text_of(d, "path"), 40), text_of(d, "what"),
+                                     text_of(d, "now"), text_of(d, "then")});
+                         print(rows.rows() > 0
+                                   ? rows.render(t)
+                                   : "no difference in " + text_of(b, "facts") + " facts\n");
+                       });
+}
+
 } // namespace
 
 int run_explain(const arguments& args) {
@@ -207,6 +261,12 @@ int run_explain(const arguments& args) {
 }
 
 int run_replay(const arguments& args) {
+  if (!args.policy.empty())
+    return replay_policy(args);
+  if (args.id.empty())
+    return report({errc::invalid_argument, "no run is named", "replay",
+                   "boyd replay last, or boyd replay --policy FILE"},
+                  args.json);
   if (args.record.reevaluate)
     return run_again(args);
   const bool wants_texts = args.record.prompt || args.json;

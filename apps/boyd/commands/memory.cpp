@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "asking.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/memory/entry.hpp"
@@ -12,6 +13,7 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -159,6 +161,91 @@ void show_status(const json& body, const terminal& t) {
   for (const auto& p : rows_of(body, "problems"))
     if (p.is_string())
       print(t.paint(colour::warn, "  ! " + printable(p.get<std::string>())) + "\n");
+}
+
+// -- the memory policy ----------------------------------------------------------------------------
+
+void show_decisions(const json& body, const terminal& t) {
+  table rows({"TEXT", "ACTION", "REASON"});
+  std::size_t kept = 0;
+  for (const auto& i : rows_of(body, "items"))
+    if (text_of(i, "action") == "keep")
+      ++kept;
+    else
+      rows.add({one_line(text_of(i, "path"), 40), text_of(i, "action"), text_of(i, "reason")});
+  if (rows.rows() + kept == 0)
+    return;
+  print("\nThe memory policy would keep " + std::to_string(kept) + " texts" +
+        (rows.rows() == 0 ? ".\n" : ", and (boyd memory apply):\n" + rows.render(t)));
+}
+
+int show_whole_status(const arguments& args) {
+  conversation c(args);
+  auto body = c.ask(get(base, {{"kernel", args.kernel}}));
+  const auto policy = body ? c.ask(get(std::string(base) + "/policy", {{"kernel", args.kernel}}))
+                           : result<json>(json::object());
+  if (!body || !policy)
+    return report(body ? policy.error() : body.error(), args.json);
+  (*body)["items"] = rows_of(*policy, "items");
+  const auto t = terminal_of_stdout(args);
+  if (args.json) {
+    print(dumped(*body) + "\n");
+  } else {
+    show_status(*body, t);
+    show_decisions(*body, t);
+  }
+  return exit_code::ok;
+}
+
+/// What the policy would do, in words: so many of each kind.
+std::string question_about(const json& items) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& i : items)
+    if (const auto action = text_of(i, "action"); action != "keep")
+      ++counts[action];
+  std::string all;
+  for (const auto& [action, n] : counts)
+    all += (all.empty() ? "" : ", ") + action + " " + std::to_string(n);
+  return all.empty() ? all : "the memory policy will: " + all + " (boyd memory status lists them)";
+}
+
+int apply_policy(const arguments& args) {
+  conversation c(args);
+  const auto judged = c.ask(get(std::string(base) + "/policy", {{"kernel", args.kernel}}));
+  if (!judged)
+    return report(judged.error(), args.json);
+  const auto items = rows_of(*judged, "items");
+  const auto forgets =
+      std::ranges::count_if(items, [](const json& i) { return text_of(i, "action") == "forget"; });
+  if (const auto question = question_about(items); !question.empty())
+    if (auto agreed = agree(args, question); !agreed)
+      return report(agreed.error(), args.json);
+  bool forget = args.forget;
+  if (forgets > 0 && !forget) {
+    auto asked = args;
+    asked.yes = false;
+    forget = agree(asked, "forget " + std::to_string(forgets) +
+                              " of them: they leave the bank and the buffer")
+                 .has_value();
+  }
+  const auto done = c.ask(post(std::string(base) + "/policy",
+                               dumped({{"kernel", args.kernel}, {"forget", forget ? "yes" : ""}})));
+  if (!done)
+    return report(done.error(), args.json);
+  if (args.json) {
+    print(dumped(*done) + "\n");
+    return exit_code::ok;
+  }
+  const auto rows = rows_of(*done, "items");
+  for (const auto& i : rows)
+    print(text_of(i, "action") + " " + printable(text_of(i, "path")) + ": " +
+          printable(text_of(i, "reason")) + "\n");
+  if (rows.empty())
+    print("nothing to do\n");
+  if (forgets > 0 && !forget)
+    print(std::to_string(forgets) + " were not forgotten; to do it: boyd memory apply "
+                                    "--force-forget\n");
+  return exit_code::ok;
 }
 
 int append(const arguments& args) {
@@ -351,7 +438,9 @@ int run_memory(const arguments& args) {
     return import_file(args);
   if (args.verb == "memory compact")
     return compact(args);
-  return ask_and_show(args, get(base, {{"kernel", args.kernel}}), show_status);
+  if (args.verb == "memory apply")
+    return apply_policy(args);
+  return show_whole_status(args);
 }
 
 } // namespace boyd::app

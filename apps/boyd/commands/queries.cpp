@@ -7,7 +7,9 @@
 #include "commands.hpp"
 
 #include <algorithm>
+#include <iostream>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -248,6 +250,21 @@ std::string target_of(const json& body) {
 }
 
 } // namespace
+
+result<void> agree(const arguments& args, const std::string& question) {
+  if (args.yes)
+    return {};
+  if (args.json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)
+    return fail(errc::invalid_argument, "not done without --yes: " + question, {},
+                "add --yes to agree");
+  std::cerr << question << " [y/N]: " << std::flush;
+  std::string line;
+  std::getline(std::cin, line);
+  const auto answer = trim(line);
+  if (answer == "y" || answer == "yes")
+    return {};
+  return fail(errc::cancelled, "nothing was changed");
+}
 
 int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {
   auto body = ask_once(args, request);

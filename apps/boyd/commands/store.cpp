@@ -3,36 +3,18 @@
 #include "../json_view.hpp"
 #include "../serving.hpp"
 #include "../terminal.hpp"
-#include "boyd/core/text.hpp"
+#include "asking.hpp"
 #include "boyd/ports/clock.hpp"
 #include "commands.hpp"
 #include "store_place.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <iostream>
-#include <unistd.h>
 #include <utility>
 
 namespace boyd::app {
 
 namespace {
-
-/// Whether a person, or --yes, agrees.
-result<void> agree(const arguments& args, const std::string& question) {
-  if (args.yes)
-    return {};
-  if (args.json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)
-    return fail(errc::invalid_argument, "not done without --yes: " + question, {},
-                "add --yes to agree");
-  std::cerr << question << " [y/N]: " << std::flush;
-  std::string line;
-  std::getline(std::cin, line);
-  const auto answer = trim(line);
-  if (answer == "y" || answer == "yes")
-    return {};
-  return fail(errc::cancelled, "nothing was changed");
-}
 
 /// Records in the store, and in the home, that they belong together from now on.
 result<void> begin_with(const store_place& at, opened_store& it,

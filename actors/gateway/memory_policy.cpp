@@ -1,0 +1,178 @@
+#include "boyd/skills/memory_policy.hpp"
+
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/config/tree.hpp"
+#include "boyd/core/ids.hpp"
+#include "boyd/ports/clock.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/skills/policy_replay.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+/// The memory policy (SPEC §14), and the history under other numbers (SPEC §16).
+namespace boyd::gateway_impl {
+
+namespace {
+
+using skills::memory_action;
+
+json to_json(const skills::policy_decision& d) {
+  return {{"id", d.id},
+          {"path", d.path},
+          {"action", skills::name_of(d.action)},
+          {"reason", d.reason},
+          {"confidence", d.confidence}};
+}
+
+json items_json(const std::vector<skills::policy_decision>& decisions) {
+  json items = json::array();
+  for (const auto& d : decisions)
+    items.push_back(to_json(d));
+  return items;
+}
+
+template <class What>
+void ask_knowledge(const exchange_ptr& x, What what, std::function<void(knowledge_reply&)> then) {
+  knowledge_request request;
+  request.what = std::move(what);
+  ask<knowledge_reply>(x->self, x->self->state.parts.knowledge, std::move(request),
+                       [x, then = std::move(then)](result<knowledge_reply> r) {
+                         if (!r)
+                           return x->fail_with(r.error());
+                         then(*r);
+                       });
+}
+
+/// What is done, and the answer about it.
+struct applying {
+  exchange_ptr x;
+  const config::kernel* kernel = nullptr;
+  std::vector<skills::policy_decision> done;
+  std::string decision_id;
+};
+
+using applying_ptr = std::shared_ptr<applying>;
+
+/// One commit has all that it changed.
+void commit(const applying_ptr& a, const std::string& head) {
+  repository_request request;
+  request.what = commit_boundary{a->kernel->kernel_id,
+                                 "memory policy: " + std::to_string(a->done.size()) +
+                                     (a->done.size() == 1 ? " action" : " actions"),
+                                 {{"Boyd-Cycle", a->decision_id},
+                                  {"Boyd-Node", a->x->self->state.parts.context->node_id},
+                                  {"Boyd-Graph-Head", head}}};
+  ask<repository_reply>(
+      a->x->self, a->x->self->state.parts.git_committer, std::move(request),
+      [a](const result<repository_reply>& r) {
+        // It is done: the next cycle's commit has what this one could not.
+        a->x->reply("memory_policy", {{"kernel_id", a->kernel->kernel_id},
+                                      {"decision", a->decision_id},
+                                      {"applied", true},
+                                      {"commit", r && r->commit ? json(*r->commit) : json(nullptr)},
+                                      {"items", items_json(a->done)}});
+      });
+}
+
+void record_facts(const applying_ptr& a, std::vector<graph::edge> facts) {
+  ask<graph_reply>(a->x->self, a->x->self->state.parts.graph_recorder,
+                   graph_request{{}, std::move(facts)}, [a](const result<graph_reply>& r) {
+                     if (!r)
+                       return a->x->fail_with(r.error());
+                     commit(a, r->head);
+                   });
+}
+
+/// A number of a policy as it came, in the form that the file has.
+config::tree tree_of(const json& value) {
+  config::tree t;
+  if (value.is_object()) {
+    t.kind = config::tree::kind_t::map;
+    for (const auto& [key, member] : value.items()) {
+      t.keys.push_back({key, {}});
+      t.items.push_back(tree_of(member));
+    }
+  } else {
+    t.text = value.is_string() ? value.get<std::string>() : value.dump();
+    t.plain = !value.is_string();
+  }
+  return t;
+}
+
+} // namespace
+
+void judge_memory_items(exchange_ptr x) {
+  const auto* kernel = x->kernel();
+  if (kernel == nullptr)
+    return;
+  ask_knowledge(x, judge_memory{kernel->kernel_id}, [x, kernel](knowledge_reply& r) {
+    x->reply(
+        "memory_policy",
+        {{"kernel_id", kernel->kernel_id}, {"applied", false}, {"items", items_json(r.decisions)}});
+  });
+}
+
+void apply_memory_policy(exchange_ptr x) {
+  if (!may_decide(*x))
+    return x->fail_with(not_a_person(*x, "memory policy"));
+  const auto body = x->body();
+  if (!body)
+    return;
+  const auto* kernel = x->kernel(body->value("kernel", ""));
+  if (kernel == nullptr)
+    return;
+  const bool forgets = body->value("forget", "") == "yes";
+  ask_knowledge(x, judge_memory{kernel->kernel_id}, [x, kernel, forgets](knowledge_reply& r) {
+    auto a = std::make_shared<applying>();
+    a->x = x;
+    a->kernel = kernel;
+    for (auto& d : r.decisions)
+      if (d.action != memory_action::keep && (forgets || d.action != memory_action::forget))
+        a->done.push_back(std::move(d));
+    if (a->done.empty())
+      return x->reply("memory_policy", {{"kernel_id", kernel->kernel_id},
+                                        {"applied", true},
+                                        {"commit", nullptr},
+                                        {"items", json::array()}});
+    const auto& ports = x->self->state.parts.context->ports;
+    const auto now = ports.clock->now();
+    const auto id = make_uuid_v7(now, *ports.random);
+    a->decision_id = id;
+    record_facts(a, skills::facts_of(a->done, r.judged, "decision_" + id, kernel->kernel_id,
+                                     x->request.caller->name, now));
+  });
+}
+
+void replay_with_policy(exchange_ptr x) {
+  const auto body = x->body();
+  if (!body)
+    return;
+  const auto policy = body->find("policy");
+  const auto numbers = skills::read_policy_numbers(
+      tree_of(policy == body->end() ? json::object() : *policy), "policy");
+  if (!numbers)
+    return x->fail_with(numbers.error());
+  std::optional<utc_time> since;
+  if (const auto text = body->value("since", ""); !text.empty()) {
+    const auto time = parse_rfc3339(text);
+    if (!time)
+      return x->fail_with({errc::invalid_argument, "since cannot be read: " + text, "since",
+                           "write it as in RFC 3339: 2026-02-13T10:00:00Z"});
+    since = *time;
+  }
+  ask_knowledge(x, replay_policy{*numbers, since}, [x](knowledge_reply& r) {
+    json rows = json::array();
+    for (const auto& d : r.differences)
+      rows.push_back(
+          {{"id", d.id}, {"path", d.path}, {"what", d.what}, {"now", d.now}, {"then", d.then}});
+    x->reply("policy_replay", {{"facts", r.facts}, {"differences", std::move(rows)}});
+  });
+}
+
+} // namespace boyd::gateway_impl
