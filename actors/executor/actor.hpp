@@ -41,9 +41,12 @@ class present_agent {
 
   /// Of all attempts of the agent together.
   action_rate& actions() const { return actions_; }
+  /// The same of records that the database has anyway.
+  action_rate& records() const { return records_; }
 
  private:
   mutable action_rate actions_;
+  mutable action_rate records_;
   mutable std::mutex mutex_;
   configuration_ptr configuration_;
   const config::agent* agent_;

@@ -170,6 +170,7 @@ struct executor_state {
   bool has_gathered = false;                             ///< its items are read
   context::context_block block;     ///< what the attempt's prompt shows of them
   std::optional<run_record> record; ///< nothing: it has not begun
+  bool is_of_flood = false;         ///< the database alone has it: no record is written
   std::optional<cancel_cause> cancelled_early;
   conversing::line calls; ///< of a model
   std::optional<tool_command> command;

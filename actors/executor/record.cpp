@@ -388,6 +388,23 @@ begin_record beginning_of(self_pointer self) {
   return what;
 }
 
+/// Records of runs that read nothing and ask no model, of one agent in a minute. Beyond them the
+/// row, which is there before the run and with its end, is the record (queue::execution_of): two
+/// files for each would take more time than the rest of a small run.
+constexpr int records_in_a_minute = 60;
+
+bool is_of_flood(const executor_state& s) {
+  const auto& run = s.order.agent->run;
+  const bool is_small = std::holds_alternative<config::command_executor>(run) ||
+                        std::holds_alternative<config::script_executor>(run);
+  // A run that is tried again has a record already, or gets one: it is no flood.
+  constexpr std::size_t no_attempts = 2; // "[]"
+  const bool is_first = s.order.work->row.attempts_json.size() <= no_attempts;
+  return is_small && is_first && s.items.empty() && s.order.present &&
+         !s.order.present->records().admits(records_in_a_minute,
+                                            s.order.context->ports.clock->steady());
+}
+
 void open_record(executor_state& s, told_besides told) {
   s.record.emplace();
   s.record->system = std::move(told.system);
@@ -400,6 +417,9 @@ void open_record(executor_state& s, told_besides told) {
 
 void begin_recording(self_pointer self, told_besides told, std::function<void()> then) {
   auto& s = self->state;
+  s.is_of_flood = is_of_flood(s);
+  if (s.is_of_flood)
+    return then();
   open_record(s, std::move(told));
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, beginning_of(self)},
                        [self, then = std::move(then)](const result<workspace_reply>& r) {
@@ -460,6 +480,8 @@ void note_for_record(self_pointer self, const std::string& line) {
 
 void end_recording(self_pointer self, run_outcome& outcome, std::function<void()> then) {
   auto& s = self->state;
+  if (s.is_of_flood)
+    return then();
   if (!s.record)
     open_record(s, {});
   const auto& row = s.order.work->row;

@@ -1,6 +1,7 @@
 #include "actors/gateway/explain.hpp"
 
 #include "actors/support/ask.hpp"
+#include "boyd/queue/row_record.hpp"
 #include "boyd/record/replay.hpp"
 
 #include <algorithm>
@@ -77,11 +78,35 @@ bool flag(const exchange& x, const std::string& key, bool standard = false) {
   return value.empty() ? standard : value == "yes";
 }
 
-void ask_workspace(const exchange_ptr& x, workspace_request request,
-                   std::function<void(workspace_reply&, const record::execution&)> then) {
+using record_reader = std::function<void(workspace_reply&, const record::execution&)>;
+
+/// What the database knows takes the place of a record that is not there.
+void read_row(const exchange_ptr& x, const std::string& dispatch_id, const error& why,
+              record_reader then, const record::explain_options& options) {
+  ask_store(x->self, x->self->state.parts.store, store::find_dispatch{dispatch_id},
+            [x, why, options, then = std::move(then)](const result<std::optional<dispatch>>& r) {
+              if (!r || !*r || (*r)->fence == 0)
+                return x->fail_with(why);
+              const auto e = queue::execution_of(**r);
+              workspace_reply reply;
+              reply.text = record::explain(e, options);
+              reply.record = record::to_json(e);
+              reply.replay = record::replay(e,
+                                            [](const std::string& hash) -> result<std::string> {
+                                              return fail(errc::not_found, "no content", hash);
+                                            },
+                                            {});
+              then(reply, e);
+            });
+}
+
+void ask_workspace(const exchange_ptr& x, const std::string& dispatch_id, workspace_request request,
+                   record_reader then, const record::explain_options& options = {}) {
   ask<workspace_reply>(
       x->self, x->self->state.parts.workspace, std::move(request),
-      [x, then = std::move(then)](result<workspace_reply> r) {
+      [x, dispatch_id, options, then = std::move(then)](result<workspace_reply> r) {
+        if (!r && r.error().code == errc::not_found)
+          return read_row(x, dispatch_id, r.error(), then, options);
         if (!r)
           return x->fail_with(r.error());
         const auto e = record::read_execution(r->record);
@@ -142,7 +167,7 @@ void explain_run(exchange_ptr x, const std::string& id) {
   find_execution(x, id, [x, options](const std::string& dispatch_id) {
     workspace_request request;
     request.what = explain_execution{dispatch_id, options};
-    ask_workspace(x, std::move(request), [x](workspace_reply& r, const record::execution& e) {
+    const auto tell = [x](workspace_reply& r, const record::execution& e) {
       x->reply("explain", {{"dispatch_id", e.dispatch_id},
                            {"kernel_id", e.kernel_id},
                            {"cycle_id", e.cycle_id},
@@ -151,7 +176,8 @@ void explain_run(exchange_ptr x, const std::string& id) {
                            {"markdown", r.text},
                            {"recommendations", advice_json(e)},
                            {"record", json::parse(r.record, nullptr, false)}});
-    });
+    };
+    ask_workspace(x, dispatch_id, std::move(request), tell, options);
   });
 }
 
@@ -159,7 +185,7 @@ void replay_run(exchange_ptr x, const std::string& id) {
   find_execution(x, id, [x](const std::string& dispatch_id) {
     workspace_request request;
     request.what = replay_execution{dispatch_id};
-    ask_workspace(x, std::move(request), [x](workspace_reply& r, const record::execution& e) {
+    const auto tell = [x](workspace_reply& r, const record::execution& e) {
       const auto& again = *r.replay;
       x->reply("replay", {{"dispatch_id", e.dispatch_id},
                           {"agent_id", e.agent_id},
@@ -171,7 +197,8 @@ void replay_run(exchange_ptr x, const std::string& id) {
                             {"bytes", again.explanation.size()}}},
                           {"contents", again.contents},
                           {"problems", problems_json(again)}});
-    });
+    };
+    ask_workspace(x, dispatch_id, std::move(request), tell);
   });
 }
 

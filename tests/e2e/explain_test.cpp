@@ -272,6 +272,26 @@ TEST_CASE("replay: what is damaged or missing is named, and --strict says 1", "[
   CHECK_THAT(r.err, Contains("record.json") && Contains("boyd dispatches show"));
 }
 
+TEST_CASE("explain and replay: the database stands for a record that was never written",
+          "[e2e][explain]") {
+  const every_kind k;
+  (void)k.home.run({"cycle"});
+  for (const auto* agent : {"bare", "fixed", "broken"}) {
+    INFO(agent);
+    const auto id = k.id_of(agent);
+    const auto told = k.home.run({"replay", id, "--prompt"}).out;
+    fs::remove_all(k.home.file("executions/" + id));
+    const auto page = k.explained(id);
+    CHECK_THAT(page, Contains("## Turn by Turn") && Contains(id));
+    CHECK_THAT(page, Contains(std::string(agent) == "broken" ? "**failed**" : "**did its work**"));
+    CHECK(k.home.run({"replay", id, "--strict"}).code == 0);
+    CHECK(k.home.run({"replay", id, "--prompt"}).out == told);
+    CHECK_FALSE(fs::exists(k.home.file("executions/" + id)));
+  }
+  CHECK_THAT(k.explained("bare"), Contains("a program"));
+  CHECK_THAT(k.explained("fixed"), Contains("a script"));
+}
+
 TEST_CASE("record: a run whose beginning cannot be put on record does not begin",
           "[e2e][explain][record]") {
   const home_of_boyd home("version: 1\nkernels:\n  - kernel_id: default\n"
