@@ -1,0 +1,156 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+// What becomes of the texts that runs were given: boyd memory status, boyd memory apply, boyd
+// replay --policy.
+
+namespace boyd::memory_policy_test {
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::int64_t day = 86'400'000;
+constexpr std::int64_t begin = 1'767'225'600'000; // 2026-01-01
+
+/// A log of an older version, whose lines have no place in a chain.
+struct written_log {
+  std::string text;
+  int runs = 0;
+
+  void run(const std::string& path, bool cited, bool good, std::int64_t at) {
+    const auto id = std::to_string(++runs);
+    text += json{{"from", "ctx_" + path},
+                 {"to", "exec_" + id},
+                 {"type", "used_in"},
+                 {"timestamp", at},
+                 {"meta",
+                  {{"path", path},
+                   {"cited", cited},
+                   {"used", cited},
+                   {"fence", 1},
+                   {"type", "file"},
+                   {"from", "declared"},
+                   {"scope", "repo:1"},
+                   {"kernel", "default"}}}}
+                .dump() +
+            "\n";
+    text += json{{"from", "exec_" + id},
+                 {"to", "outcome_" + id},
+                 {"type", "resulted_in"},
+                 {"timestamp", at + 1},
+                 {"meta",
+                  {{"agent", "a"},
+                   {"status", good ? "done" : "failed"},
+                   {"class", good ? "none" : "deterministic"},
+                   {"execution", good ? "succeeded" : "failed"},
+                   {"claim", "none"},
+                   {"verification", "none"},
+                   {"fence", 1}}}}
+                .dump() +
+            "\n";
+  }
+};
+
+/// A node that has learned about four texts.
+struct learned_home {
+  home_of_boyd home;
+
+  learned_home() {
+    written_log log;
+    for (int i = 0; i < 8; ++i)
+      log.run("bad.md", true, false, begin + i * day);
+    for (int i = 0; i < 30; ++i)
+      log.run("good.md", true, true, begin + (i + 10) * day);
+    std::filesystem::create_directories(home.file("knowledge"));
+    write_file(home.file("knowledge/graph.jsonl"), log.text);
+  }
+  json run(std::vector<std::string> args) const {
+    args.emplace_back("--json");
+    const auto ran = home.run(args);
+    INFO(ran.out << ran.err);
+    REQUIRE(ran.code == 0);
+    return ran.json();
+  }
+  std::map<std::string, std::string> actions() const {
+    std::map<std::string, std::string> all;
+    const auto status = run({"memory", "status"});
+    for (const auto& i : status.at("items")) {
+      CHECK_FALSE(i.at("reason").get<std::string>().empty());
+      CHECK(i.at("confidence").is_number());
+      all[i.at("path")] = i.at("action");
+    }
+    return all;
+  }
+};
+
+} // namespace
+
+TEST_CASE("memory policy: status says what would be done, apply does it once, in one commit",
+          "[memory_policy]") {
+  const learned_home f;
+  auto actions = f.actions();
+  REQUIRE(actions.size() == 2);
+  CHECK(actions.at("bad.md") == "forget");
+  CHECK(actions.at("good.md") == "promote_to_skill");
+  CHECK_THAT(f.home.run({"memory", "status"}).out,
+             Contains("not useful 8 times") && Contains("boyd memory apply"));
+
+  // Nobody agreed.
+  const auto asked = f.home.run({"memory", "apply"});
+  CHECK(asked.code != 0);
+  CHECK_THAT(asked.err, Contains("forget 1") && Contains("--yes"));
+  CHECK(f.actions() == actions);
+
+  // Forgetting is asked for apart.
+  const auto most = f.run({"memory", "apply", "--yes"});
+  REQUIRE(most.at("items").size() == 1);
+  CHECK(most["items"][0]["action"] == "promote_to_skill");
+  CHECK(most.at("commit").is_string());
+  CHECK(f.actions().at("bad.md") == "forget");
+  CHECK(f.actions().at("good.md") != "promote_to_skill");
+  const auto rest = f.run({"memory", "apply", "--yes", "--force-forget"});
+  CHECK(f.actions().at("bad.md") == "keep");
+  CHECK_THAT(f.home.run({"memory", "apply", "--yes"}).out, Contains("nothing to do"));
+
+  const auto facts = f.run({"kg", "query", "--from", "ctx_bad.md", "--type", "managed_by"});
+  REQUIRE(facts.at("facts").size() == 1);
+  CHECK(facts["facts"][0]["meta"]["action"] == "forget");
+  CHECK(f.run({"kg", "query", "--type", "promoted_to"}).at("facts").size() == 1);
+  const auto log = f.home.run({"state", "log"});
+  CHECK_THAT(log.out, Contains("memory policy: "));
+  CHECK(f.run({"kg", "verify"}).at("ok") == true);
+}
+
+TEST_CASE("replay --policy: other numbers over the history, told as differences",
+          "[memory_policy]") {
+  const learned_home f;
+  const auto policy = f.home.file("policy.yaml");
+  write_file(policy, "{}\n");
+  CHECK(f.run({"replay", "--policy", policy}).at("differences").empty());
+  CHECK_THAT(f.home.run({"replay", "--policy", policy}).out, Contains("no difference in 76 facts"));
+  write_file(policy, "stages:\n  bank_referenced: 20\n  candidate_referenced: 25\n");
+  const auto other = f.run({"replay", "--policy", policy}).at("differences");
+  std::map<std::string, json> by_what;
+  for (const auto& d : other) {
+    CHECK(d.at("path") == "good.md");
+    by_what[d.at("what")] = d;
+  }
+  CHECK(by_what.at("bank").at("now") == "2026-01-13T00:00:00Z");
+  CHECK(by_what.at("bank").at("then") == "2026-01-30T00:00:00Z");
+  CHECK(by_what.at("candidate").at("then") == "2026-02-04T00:00:00Z");
+  write_file(policy, "stages:\n  bank_refrenced: 20\n");
+  const auto slip = f.home.run({"replay", "--policy", policy});
+  CHECK(slip.code != 0);
+  CHECK_THAT(slip.err, Contains("policy.yaml:2:3") && Contains("bank_referenced"));
+  CHECK(f.home.run({"replay"}).code != 0);
+}
+
+} // namespace boyd::memory_policy_test
