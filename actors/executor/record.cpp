@@ -191,7 +191,7 @@ std::string prompt_without_items(const executor_state& s) {
   return s.record->system + "\n" +
          exec::make_attempt_prompt(row.prompt, row.metadata_json,
                                    exec::level_for(row.attempts_json)) +
-         "\n" + frame;
+         "\n" + s.skills + "\n" + frame;
 }
 
 /// What the model, or the program, said: of an answer by a schema also what stood beside it.
@@ -224,6 +224,7 @@ reading_report reading_of(const executor_state& s, const record::citations& cite
     read.cited = names(cited.valid, i.id);
     read.used = names(cited.used, i.id);
     read.frozen = i.frozen;
+    read.scope = i.scope;
     if (i.from == context::origin::memory)
       report.question = config::redact_text(s.question, s.secrets);
     report.items.push_back(std::move(read));

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +34,13 @@ class fact_reader {
 
   /// What questions and outcomes have taught about entries of memory.
   const memory::recall_feedback& feedback() const { return feedback_; }
+
+  /// Hears of every item when it is read or has changed: `begin` before all of them come anew.
+  struct item_watcher {
+    std::function<void()> begin;
+    std::function<void(std::string_view id, const graph::learned_item& item)> item;
+  };
+  void watch_items(item_watcher watcher) { watcher_ = std::move(watcher); }
 
   /// The index is another one now.
   void forget() { learner_.reset(); }
@@ -65,6 +73,7 @@ class fact_reader {
   std::unique_ptr<graph::learner> learner_; ///< null: the index has to be read first
   knowledge_index* index_ = nullptr;        ///< while it catches up
   memory::recall_feedback feedback_;
+  item_watcher watcher_;
 };
 
 } // namespace boyd

@@ -45,6 +45,7 @@ struct offered_item {
   utc_time time{};          ///< of its content
   bool required = false;    ///< a run does not begin without it
   bool frozen = false;      ///< never banked, promoted or changed by rules
+  std::string scope{};      ///< that its path begins at; empty: not known
 
   bool operator==(const offered_item&) const = default;
 };
