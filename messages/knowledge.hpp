@@ -2,6 +2,9 @@
 
 #include "boyd/context/item.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/effects/effect.hpp"
+#include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/learned.hpp"
 #include "boyd/ports/knowledge_index.hpp"
 #include "boyd/skills/memory_policy.hpp"
 #include "boyd/skills/policy_replay.hpp"
@@ -62,10 +65,33 @@ struct replay_policy {
   std::optional<utc_time> since; ///< nothing: from the beginning
 };
 
+/// What a run is given of what its kernel has learned: the items of the bank that fit a question
+/// best, and the approved skills.
+struct offer_learned {
+  std::string kernel_id;
+  std::string question;
+};
+
+/// A kernel's skills and candidates as they are, for people; `name`: this skill alone.
+struct look_at_skills {
+  std::string kernel_id;
+  std::string name{};
+  bool candidates = false; ///< those, too, with the texts that they would become
+  bool bank = false;       ///< what the bank holds, and nothing else
+};
+
+/// What follows from a recorded cycle whose facts are in the log (skills::lessons_of).
+struct draw_lessons {
+  std::string kernel_id;
+  std::string cycle_id;
+  utc_time at{};
+  effects::lessons_about about;
+};
+
 /// All of them look first whether the files, or the log, have changed.
 struct knowledge_request : message {
   std::variant<recall_memory, describe_memory, know_items, inspect_graph, judge_memory,
-               replay_policy>
+               replay_policy, offer_learned, look_at_skills, draw_lessons>
       what;
   request_end until = request_end::max();
 };
@@ -96,6 +122,44 @@ struct memory_description {
   std::vector<std::string> problems; ///< files and lines that could not be read
 };
 
+/// An item of the bank.
+struct banked_item {
+  std::string id;
+  graph::learned_item item;
+  double score = 0; ///< of the question
+};
+
+/// A skill of a kernel's home.
+struct skill_view {
+  std::string name;
+  std::string id;
+  std::string description;
+  /// skills::skill_state, or: not approved, missing, unreadable.
+  std::string state;
+  std::string hash;                    ///< of the bytes that are there; empty: there are none
+  std::string text;                    ///< these bytes
+  std::int64_t version = 0;            ///< of them; 0: nobody has approved them
+  std::vector<std::string> problems{}; ///< of them
+  bool is_sound = false;               ///< they are a SKILL.md
+  graph::learned_skill known{};
+  double score = 0;
+};
+
+/// A candidate, and the SKILL.md that an approval would make.
+struct candidate_view {
+  std::string id;
+  graph::learned_candidate known;
+  graph::candidate_status status = graph::candidate_status::pending; ///< now
+  graph::learned_item item;
+  std::string name; ///< of the skill
+  std::string description;
+  std::string text;
+  std::string hash;                    ///< of `text`
+  bool drafted = false;                ///< somebody has written it
+  std::vector<std::string> problems{}; ///< why it cannot be approved; what a person should see
+  bool is_sound = false;               ///< it can be
+};
+
 struct knowledge_reply {
   std::vector<std::vector<recalled_row>> answers; ///< of recall_memory, in the questions' order
   memory_description description;                 ///< of describe_memory
@@ -104,7 +168,14 @@ struct knowledge_reply {
   std::vector<skills::policy_decision> decisions;        ///< of judge_memory, by path
   std::vector<skills::policy_item> judged;               ///< of judge_memory
   std::vector<skills::policy_difference> differences;    ///< of replay_policy
-  std::size_t facts = 0;                                 ///< of replay_policy: that were looked at
+  std::size_t looked_at = 0;                             ///< of replay_policy: facts
+  std::vector<banked_item> bank;  ///< of offer_learned, the best first; of look_at_skills, by id
+  std::vector<skill_view> skills; ///< of look_at_skills
+  std::vector<candidate_view> candidates;   ///< of look_at_skills
+  std::string section;                      ///< of offer_learned: `# Skills`; empty: there are none
+  std::vector<std::string> names;           ///< of offer_learned: skills that a run may declare
+  std::vector<graph::edge> facts;           ///< of draw_lessons
+  std::map<std::string, std::string> files; ///< of draw_lessons: of the kernel's home, by name
 };
 
 } // namespace boyd

@@ -57,6 +57,23 @@ struct write_kernel_files {
   std::map<std::string, std::string> files;
 };
 
+/// Writes whole files that are derived from what the node knows (the bank) and that the cycle's
+/// commits, which must follow, take with them: no snapshot goes first. Equal ones are left alone.
+struct write_derived_files {
+  std::string kernel_id;
+  std::map<std::string, std::string> files;
+};
+
+/// Writes the SKILL.md of a skill that a person is about to approve, and commits it (with whatever
+/// else differs from HEAD): each version is found in the history. One that is there already is
+/// committed.
+struct write_skill {
+  std::string kernel_id;
+  std::string file; ///< below the kernel's home
+  std::string text;
+  std::string subject; ///< of the commit
+};
+
 /// Adds an entry to a section of the kernel's memory (state::memory_files::append).
 struct append_memory {
   std::string kernel_id;
@@ -86,7 +103,8 @@ struct change_buffer {
 
 struct state_request : message {
   std::variant<init_kernel_home, read_state, read_kernel_files, render_cycle, write_runtime_block,
-               write_kernel_files, append_memory, import_memory, compact_memory, change_buffer>
+               write_kernel_files, write_derived_files, write_skill, append_memory, import_memory,
+               compact_memory, change_buffer>
       what;
   request_end until = request_end::max();
 };

@@ -10,6 +10,7 @@
 #include "boyd/exec/sandbox.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
+#include "boyd/skills/bank.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -46,6 +47,9 @@ struct reader_state {
   reader_promise promise;
   std::vector<context::offered_item> items;
   std::vector<context_command> commands;
+  std::vector<banked_item> bank; ///< that may be of the run's scope
+  std::string skills;
+  std::vector<std::string> skill_names;
   std::size_t next = 0;             ///< of the commands
   std::unique_ptr<program> running; ///< the command before it; killed with this object
   std::string scratch;              ///< its temporary directory
@@ -173,7 +177,11 @@ void rate_items(self_pointer self) {
           return it == known.end() ? std::nullopt : std::optional(it->second);
         },
         self->state.task.context->ports.clock->now());
-    finish(self, context_items{{}, std::move(items), std::move(known)});
+    auto& s = self->state;
+    finish(
+        self,
+        context_items{
+            {}, std::move(items), std::move(known), std::move(s.skills), std::move(s.skill_names)});
   };
   if (ids.empty() || !self->state.task.knowledge)
     return done({});
@@ -267,6 +275,39 @@ void run_next(self_pointer self) {
   recall_entries(self);
 }
 
+/// The references that read items of the bank again.
+void add_banked(reading_task& task, const std::vector<banked_item>& bank) {
+  for (const auto& b : bank)
+    if (auto what = skills::reference_of(b.item))
+      task.references.push_back({std::move(*what), context::origin::bank, false, false, false});
+}
+
+void read_files(self_pointer self);
+
+/// What the kernel has learned. It helps where it is; a run goes on without it.
+void find_learned(self_pointer self) {
+  auto& task = self->state.task;
+  if (!task.learning || task.question.empty() || !task.knowledge)
+    return read_files(self);
+  ask<knowledge_reply>(self, task.knowledge,
+                       knowledge_request{{}, offer_learned{task.who.kernel_id, task.question}},
+                       [self](result<knowledge_reply> r) {
+                         auto& s = self->state;
+                         if (s.over)
+                           return;
+                         if (r) {
+                           s.bank = std::move(r->bank);
+                           s.skills = config::redact_text(std::move(r->section), s.task.secrets);
+                           s.skill_names = std::move(r->names);
+                           add_banked(s.task, s.bank);
+                         } else {
+                           spdlog::warn("context of {}: without the bank and without skills: {}",
+                                        s.task.who.agent_id, to_string(r.error()));
+                         }
+                         read_files(self);
+                       });
+}
+
 void read_files(self_pointer self) {
   auto& s = self->state;
   if (s.over)
@@ -292,6 +333,7 @@ void read_files(self_pointer self) {
         if (!r)
           return finish(self, fail(std::move(r.error())));
         state.items = std::move(r->items);
+        keep_banked(state.items, state.bank, state.task.learning);
         state.commands =
             commands_to_run(state.items, state.task.references, *state.task.agent, state.task.root);
         run_next(self);
@@ -311,7 +353,7 @@ reader_impl::behavior_type reader_behavior(self_pointer self, reading_task task)
         s.promise = self->make_response_promise<result<context_items>>();
         auto promise = s.promise;
         s.began = now_of(self);
-        read_files(self);
+        find_learned(self);
         return promise;
       },
       [self](stop_reading&) { finish(self, fail(errc::cancelled, "nobody waits for the items")); },

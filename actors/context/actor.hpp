@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,14 @@ struct read_context : message {};
 /// Nobody waits for the items any more: the answer comes now.
 struct stop_reading : message {};
 
-/// What the references are, in their order, then what was found in memory, all rated
-/// (context::rate); what could not be read says so.
+/// What the references are, in their order, then what was found in the bank and in memory, all
+/// rated (context::rate); what could not be read says so.
 struct context_items : message {
   std::vector<context::offered_item> items;
   /// What the log of facts says of them, by their ids; nothing of those that it does not name.
   std::map<std::string, context::item_statistics> known{};
+  std::string skills{};                   ///< the section `# Skills`; empty: there are none
+  std::vector<std::string> skill_names{}; ///< that the run may declare
 };
 
 /// Reads what one run refers to.
@@ -50,6 +53,8 @@ struct reading_task {
   /// By which entries of memory are found, at most `recall`; empty, or 0: none are.
   std::string question;
   std::size_t recall = 0;
+  /// By the question, too: what the kernel has learned (offer_learned). Nothing: none of it.
+  std::optional<config::learning_settings> learning{};
   workspace_actor workspace;
   knowledge_actor knowledge; ///< null: nothing is found, and every item counts as new
   caf::actor_addr asker;     ///< when it ends, so does the reader

@@ -1,6 +1,7 @@
 #include "actors/context/core.hpp"
 
 #include "boyd/context/reading.hpp"
+#include "boyd/memory/tokens.hpp"
 #include "boyd/plan/agent_prompt.hpp"
 #include "boyd/tools/call.hpp"
 #include "boyd/tools/policy.hpp"
@@ -99,6 +100,34 @@ std::size_t recalled_entries(const config::configuration& configuration,
   return kernel == nullptr || std::holds_alternative<config::script_executor>(agent.run)
              ? 0
              : kernel->memory.recall;
+}
+
+std::optional<config::learning_settings> learning_of(const config::configuration& configuration,
+                                                     const std::string& kernel_id,
+                                                     const config::agent& agent) {
+  const auto* kernel = configuration.find_kernel(kernel_id);
+  if (kernel == nullptr || std::holds_alternative<config::script_executor>(agent.run) ||
+      (kernel->learning.bank == 0 && kernel->learning.skills == 0))
+    return std::nullopt;
+  return kernel->learning;
+}
+
+void keep_banked(std::vector<context::offered_item>& items, const std::vector<banked_item>& bank,
+                 const std::optional<config::learning_settings>& settings) {
+  const auto most = settings ? settings->bank : 0;
+  const auto tokens = settings ? settings->bank_item_tokens : 0;
+  std::size_t kept = 0;
+  std::erase_if(items, [&](context::offered_item& i) {
+    if (i.from != context::origin::bank)
+      return false;
+    const auto known = std::ranges::find(bank, i.id, &banked_item::id);
+    if (known == bank.end() || !i.failure.empty() || i.frozen || kept == most ||
+        memory::estimate_tokens(i.content) > tokens)
+      return true;
+    i.score = known->score;
+    ++kept;
+    return false;
+  });
 }
 
 std::vector<context_command> commands_to_run(std::vector<context::offered_item>& items,

@@ -4,8 +4,10 @@
 #include "boyd/context/block.hpp"
 #include "boyd/context/wanted.hpp"
 #include "boyd/core/time.hpp"
+#include "messages/knowledge.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,17 @@ std::string question_of_run(const config::agent& agent, std::string_view metadat
 /// How many entries of memory a run of the agent gets at most; a script reads nothing.
 std::size_t recalled_entries(const config::configuration& configuration,
                              const std::string& kernel_id, const config::agent& agent);
+
+/// What a run of the agent is given of what its kernel has learned; nothing: none of it.
+std::optional<config::learning_settings> learning_of(const config::configuration& configuration,
+                                                     const std::string& kernel_id,
+                                                     const config::agent& agent);
+
+/// Leaves of the items with the origin `bank` those that are the banked ones (the bank knows other
+/// projects, too), that could be read, are not larger and not more than the settings say; they get
+/// the scores with which they were found.
+void keep_banked(std::vector<context::offered_item>& items, const std::vector<banked_item>& bank,
+                 const std::optional<config::learning_settings>& settings);
 
 /// A command whose output becomes an item.
 struct context_command {

@@ -76,6 +76,7 @@ void finish(self_pointer self, run_outcome outcome) {
     outcome.session_id = s.session_id;
   outcome = exec::without_secrets(std::move(outcome), s.secrets);
   tell_sandbox(self, outcome);
+  tell_skills(s, outcome);
   leave_turns(self);
   end_approvals(self);
   s.over = true;

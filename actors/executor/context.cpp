@@ -65,6 +65,8 @@ void take_items(self_pointer self, result<context_items> r, const std::function<
     return finish_unstarted(self, r.error(), failure_class::transient);
   s.items = std::move(r->items);
   s.known = std::move(r->known);
+  s.skills = std::move(r->skills);
+  s.skill_names = std::move(r->skill_names);
   fill_block(self);
   if (const auto missing = missing_items(s.items); !missing.empty()) {
     const auto& agent_id = s.order.work->row.agent_id;
@@ -97,10 +99,12 @@ void gather_items(self_pointer self, std::string root, std::function<void()> go_
   const auto& row = s.order.work->row;
   auto wanted = references_of_run(s.order.agent->reads, row.metadata_json);
   const auto recall = recalled_entries(*s.order.configuration, row.kernel_id, *s.order.agent);
-  if (wanted.empty() && recall == 0)
+  auto learning = learning_of(*s.order.configuration, row.kernel_id, *s.order.agent);
+  if (wanted.empty() && recall == 0 && !learning)
     return then();
   auto task = task_of(self, std::move(root), std::move(wanted));
   task.recall = recall;
+  task.learning = std::move(learning);
   if (task.references.empty() && task.question.empty())
     return then();
   s.question = task.recall == 0 ? std::string() : task.question;
@@ -120,7 +124,7 @@ std::string prompt_of(self_pointer self) {
   const auto& s = self->state;
   const auto& row = s.order.work->row;
   return exec::make_attempt_prompt(row.prompt, row.metadata_json,
-                                   exec::level_for(row.attempts_json), s.block.text);
+                                   exec::level_for(row.attempts_json), s.block.text, s.skills);
 }
 
 } // namespace boyd::executing

@@ -167,10 +167,12 @@ struct executor_state {
   std::vector<context::offered_item> items;
   std::map<std::string, context::item_statistics> known; ///< what the log says of them, by id
   std::string question;                                  ///< by which entries of memory were found
-  bool has_gathered = false;                             ///< its items are read
-  context::context_block block;     ///< what the attempt's prompt shows of them
-  std::optional<run_record> record; ///< nothing: it has not begun
-  bool is_of_flood = false;         ///< the database alone has it: no record is written
+  std::string skills;                   ///< the section `# Skills`; empty: it is told of none
+  std::vector<std::string> skill_names; ///< that it may declare
+  bool has_gathered = false;            ///< its items are read
+  context::context_block block;         ///< what the attempt's prompt shows of them
+  std::optional<run_record> record;     ///< nothing: it has not begun
+  bool is_of_flood = false;             ///< the database alone has it: no record is written
   std::optional<cancel_cause> cancelled_early;
   conversing::line calls; ///< of a model
   std::optional<tool_command> command;
@@ -320,6 +322,13 @@ void remember(self_pointer self, const tools::remember_call& call,
               std::function<void(std::string, bool)> done);
 void recall(self_pointer self, const tools::recall_call& call,
             std::function<void(std::string, bool)> done);
+
+// skills.cpp: approved ways of doing things
+/// `done`: what the model is to read, and whether it is an error.
+void read_skill(self_pointer self, const tools::read_skill_call& call,
+                std::function<void(std::string, bool)> done);
+/// Of the skills that an answer declares, those that the run may: into its usage.
+void tell_skills(const executor_state& s, run_outcome& outcome);
 
 // sandbox.cpp: what programs of a run may reach
 /// The agent as it is configured now.

@@ -281,7 +281,7 @@ std::string prompt_without_items(const executor_state& s) {
   return s.record->system + "\n" +
          exec::make_attempt_prompt(row.prompt, row.metadata_json,
                                    exec::level_for(row.attempts_json)) +
-         "\n" + frame;
+         "\n" + s.skills + "\n" + frame;
 }
 
 /// What the model, or the program, said: of an answer by a schema also what stood beside it.
@@ -314,6 +314,7 @@ reading_report reading_of(const executor_state& s, const record::citations& cite
     read.cited = names(cited.valid, i.id);
     read.used = names(cited.used, i.id);
     read.frozen = i.frozen;
+    read.scope = i.scope;
     if (i.from == context::origin::memory)
       report.question = config::redact_text(s.question, s.secrets);
     report.items.push_back(std::move(read));
@@ -400,7 +401,7 @@ bool is_of_flood(const executor_state& s) {
   // A run that is tried again has a record already, or gets one: it is no flood.
   constexpr std::size_t no_attempts = 2; // "[]"
   const bool is_first = s.order.work->row.attempts_json.size() <= no_attempts;
-  return is_small && is_first && s.items.empty() && s.order.present &&
+  return is_small && is_first && s.items.empty() && s.skills.empty() && s.order.present &&
          !s.order.present->records().admits(records_in_a_minute,
                                             s.order.context->ports.clock->steady());
 }
@@ -494,6 +495,10 @@ void end_recording(self_pointer self, run_outcome& outcome, std::function<void()
   if (says_more_than_a_program(s))
     what.end.answer = record::take_apart(outcome.output, {}, what.contents);
   what.end.turns = turns_of(s, outcome);
+  const auto& declared = outcome.usage.skills;
+  for (const auto& name : s.skill_names)
+    what.end.skills.push_back(
+        {name, std::ranges::find(declared, name) == declared.end() ? "offered" : "declared"});
   if (!s.items.empty()) {
     what.end.cited = record::judge(answer_of(s, outcome), prompt_without_items(s), citables_now(s),
                                    s.record->paths, is_enforced(*s.order.agent));

@@ -114,6 +114,8 @@ void run_tool(self_pointer self, const exec::effect::run_tool& e) {
     return remember(self, *entry, tell);
   if (const auto* question = std::get_if<tools::recall_call>(&*call))
     return recall(self, *question, tell);
+  if (const auto* skill = std::get_if<tools::read_skill_call>(&*call))
+    return read_skill(self, *skill, tell);
   if (const auto* command = std::get_if<tools::run_command_call>(&*call);
       command != nullptr && self->state.bound && self->state.bound->step == e.step)
     return check_bound(self, e.step, e.call,

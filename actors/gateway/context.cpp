@@ -168,7 +168,7 @@ std::optional<reader_identity> reader_of(const exchange_ptr& x, const config::ke
 void read_items_for(const exchange_ptr& x, const reader_identity& who,
                     std::vector<context::wanted> references, memory_wish wish,
                     std::function<void(result<context_items>)> done) {
-  if (references.empty() && wish.most == 0)
+  if (references.empty() && wish.most == 0 && !wish.learning)
     return done(context_items{});
   auto& parts = x->self->state.parts;
   reading_task task;
@@ -187,6 +187,7 @@ void read_items_for(const exchange_ptr& x, const reader_identity& who,
   task.secrets = x->configuration->secrets;
   task.question = std::move(wish.question);
   task.recall = wish.most;
+  task.learning = std::move(wish.learning);
   task.workspace = parts.workspace;
   task.knowledge = parts.knowledge;
   task.asker = x->self->address();

@@ -31,6 +31,8 @@ std::optional<reader_identity> reader_of(const exchange_ptr& x, const config::ke
 struct memory_wish {
   std::string question;
   std::size_t most = 0; ///< 0: none
+  /// What the kernel has learned besides; nothing: none of it.
+  std::optional<config::learning_settings> learning{};
 };
 
 /// Reads items, commands included, and finds entries of memory; `done` is called once.

@@ -71,17 +71,19 @@ void reply_plan(const dry_run_ptr& run, const plan::plan_output& output, json ag
 
 /// The prompt of a first attempt, whole.
 json agent_json_of(const dry_run& run, const plan::agent_prompt& prompt,
-                   std::vector<context::offered_item> items) {
+                   const context_items& read) {
+  const auto& items = read.items;
   const auto& agent = *run.reader->agent;
   const auto block = context::make_block(items, {agent.reads.budget_tokens, agent.reads.strategy});
   const auto whole = exec::make_attempt_prompt(prompt.text, prompt.metadata_json,
-                                               exec::context_level::full, block.text);
+                                               exec::context_level::full, block.text, read.skills);
   const auto missing = missing_items(items);
   return {{"agent_id", agent.agent_id},
           {"workspace", run.reader->root},
           {"prompt", whole},
           {"prompt_tokens", memory::estimate_tokens(whole)},
           {"problem", missing.empty() ? "" : "required context cannot be read: " + missing},
+          {"skills", read.skill_names},
           {"context", context_json(items, block)}};
 }
 
@@ -92,13 +94,13 @@ void show_agent(const dry_run_ptr& run, const plan::plan_output& output) {
   if (!prompt)
     return run->x->fail_with(prompt.error());
   memory_wish wish{question_of_run(agent, prompt->metadata_json),
-                   recalled_entries(*run->x->configuration, run->reader->kernel->kernel_id, agent)};
+                   recalled_entries(*run->x->configuration, run->reader->kernel->kernel_id, agent),
+                   learning_of(*run->x->configuration, run->reader->kernel->kernel_id, agent)};
   read_items_for(run->x, *run->reader, references_of_run(agent.reads, prompt->metadata_json),
                  std::move(wish), [run, output, prompt = *prompt](result<context_items> r) {
                    if (!r)
                      return run->x->fail_with(r.error());
-                   reply_plan(run, output,
-                              json::array({agent_json_of(*run, prompt, std::move(r->items))}));
+                   reply_plan(run, output, json::array({agent_json_of(*run, prompt, *r)}));
                  });
 }
 

@@ -144,6 +144,17 @@ void get_knowledge(exchange_ptr x);                          // knowledge.cpp
 void judge_memory_items(exchange_ptr x);                     // memory_policy.cpp
 void apply_memory_policy(exchange_ptr x);                    // memory_policy.cpp
 void replay_with_policy(exchange_ptr x);                     // memory_policy.cpp
+void list_skills(exchange_ptr x);                            // skills.cpp
+void show_skill(exchange_ptr x, const std::string& id);      // skills.cpp
+void approve_skill(exchange_ptr x, const std::string& id);   // skills.cpp
+void reject_skill(exchange_ptr x, const std::string& id);    // skills.cpp
+void defer_skill(exchange_ptr x, const std::string& id);     // skills.cpp
+void enable_skill(exchange_ptr x, const std::string& id);    // skills.cpp
+void disable_skill(exchange_ptr x, const std::string& id);   // skills.cpp
+void import_skill(exchange_ptr x);                           // skill_texts.cpp
+void draft_skill(exchange_ptr x, const std::string& id);     // skill_texts.cpp
+void list_bank(exchange_ptr x);                              // skill_texts.cpp
+void roll_back_skill(exchange_ptr x, const std::string& id); // skills.cpp
 void get_actors(exchange_ptr x);                             // status.cpp
 void restart_actor(exchange_ptr x, const std::string& name); // actors.cpp
 void unpark_actor(exchange_ptr x, const std::string& name);  // actors.cpp

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "actors/support/node_context.hpp"
+#include "actors/support/role.hpp"
 #include "messages/interfaces.hpp"
 
 #include <caf/fwd.hpp>
 
+#include <memory>
 #include <string>
 
 namespace boyd {
@@ -21,6 +23,8 @@ struct kernel_parts {
   librarian_actor librarian;
   planner_actor planner;
   dispatcher_pool_actor dispatchers;
+  /// Null: nothing is learned beyond the facts. The kernel goes on when that part is started anew.
+  std::shared_ptr<const role<knowledge_actor>> knowledge{};
 };
 
 /// Starts the actor that drives one kernel's cycles. It rebuilds what it knows from the store: open

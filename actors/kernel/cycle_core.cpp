@@ -521,17 +521,25 @@ void cycle_core::followed() {
 
 std::vector<effects::effect> cycle_core::effects() const {
   std::vector<effects::effect> all;
-  for (auto& part : effects::in_parts(edges())) {
+  auto facts = edges();
+  auto about = effects::about_of(facts);
+  const auto ended = record_.finished_at.value_or(record_.started_at);
+  for (auto& part : effects::in_parts(std::move(facts))) {
     auto& e = all.emplace_back();
     e.kind = effects::effect_kind::edges;
     e.cycle_id = record_.cycle_id;
     e.edges = std::move(part);
   }
+  if (!about.empty())
+    all.push_back({.kind = effects::effect_kind::lessons,
+                   .cycle_id = record_.cycle_id,
+                   .ended = ended,
+                   .about = std::move(about)});
   auto& e = all.emplace_back();
   e.kind = effects::effect_kind::history;
   e.cycle_id = record_.cycle_id;
   e.status = record_.status;
-  e.ended = record_.finished_at.value_or(record_.started_at);
+  e.ended = ended;
   if (form_ != record_form::bare)
     e.outcomes = outcomes();
   return all;

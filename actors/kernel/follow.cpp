@@ -23,8 +23,8 @@ constexpr std::size_t most_carried = 20;
 /// One commit, with the wait for somebody else's lock.
 constexpr milliseconds commit_limit = 2 * limits::repository_lock_wait;
 
-/// One try of all that is open, the oldest first: edges one after the other, and beside them the
-/// renderings with their commits.
+/// One try of all that is open, the oldest first: edges one after the other, then their lessons,
+/// and beside them the renderings with their commits.
 struct pass {
   steady_time until{};
   std::string fresh;                        ///< the cycle that was just recorded; empty: none
@@ -62,11 +62,13 @@ bool is_refused_for_good(const error& e) {
   return e.code == errc::invalid_argument || e.code == errc::limit_exceeded;
 }
 
+void draw_lessons_of(self_pointer self, const pass_ptr& p);
+
 void record_edges(self_pointer self, const pass_ptr& p) {
   auto& s = self->state;
   const auto* e = s.effects.first(effect_kind::edges);
   if (e == nullptr)
-    return edges_done(p);
+    return draw_lessons_of(self, p);
   ask<graph_reply>(self, s.parts.graph_recorder, graph_request{{}, e->edges},
                    [self, p, e = *e](const result<graph_reply>& r) {
                      auto& st = self->state;
@@ -82,6 +84,74 @@ void record_edges(self_pointer self, const pass_ptr& p) {
                      st.effects.done(e.number);
                      record_edges(self, p);
                    });
+}
+
+// -- what the facts mean for items and skills -----------------------------------------------------
+
+void lessons_drawn(self_pointer self, const pass_ptr& p, const effect& e) {
+  self->state.effects.done(e.number);
+  draw_lessons_of(self, p);
+}
+
+/// The rest comes with the next try: the same lessons, drawn once more, add nothing.
+void stop_lessons(self_pointer self, const pass_ptr& p, const effect& e, const char* where,
+                  const error& why) {
+  note_failure(self, e, where, why);
+  edges_done(p);
+}
+
+void record_lessons(self_pointer self, const pass_ptr& p, const effect& e,
+                    std::vector<graph::edge> facts) {
+  if (facts.empty())
+    return lessons_drawn(self, p, e);
+  ask<graph_reply>(self, self->state.parts.graph_recorder, graph_request{{}, std::move(facts)},
+                   [self, p, e](const result<graph_reply>& r) {
+                     if (!r && !is_refused_for_good(r.error()))
+                       return stop_lessons(self, p, e, "graph recorder", r.error());
+                     if (r)
+                       p->heads[e.cycle_id] = r->head;
+                     else
+                       spdlog::error("kernel {}: the lessons of cycle {} are not recorded: {}",
+                                     self->state.settings->kernel_id, e.cycle_id,
+                                     to_string(r.error()));
+                     lessons_drawn(self, p, e);
+                   });
+}
+
+/// Files first: a skill that a fact approves is then there.
+void take_lessons(self_pointer self, const pass_ptr& p, const effect& e, knowledge_reply drawn) {
+  if (drawn.files.empty())
+    return record_lessons(self, p, e, std::move(drawn.facts));
+  auto& s = self->state;
+  ask<state_reply>(
+      self, s.parts.state_writer,
+      state_request{{}, write_derived_files{s.settings->kernel_id, std::move(drawn.files)}},
+      [self, p, e, facts = std::move(drawn.facts)](const result<state_reply>& r) {
+        if (r)
+          return record_lessons(self, p, e, facts);
+        stop_lessons(self, p, e, "state writer", r.error());
+      });
+}
+
+void draw_lessons_of(self_pointer self, const pass_ptr& p) {
+  auto& s = self->state;
+  const auto* first = s.effects.first(effect_kind::lessons);
+  if (first == nullptr)
+    return edges_done(p);
+  const auto e = *first;
+  // A node without an index learns nothing.
+  if (!s.parts.knowledge)
+    return lessons_drawn(self, p, e);
+  ask<knowledge_reply>(
+      self, s.parts.knowledge->player(),
+      knowledge_request{{}, draw_lessons{s.settings->kernel_id, e.cycle_id, e.ended, e.about}},
+      [self, p, e](result<knowledge_reply> r) {
+        if (r)
+          return take_lessons(self, p, e, std::move(*r));
+        if (r.error().code == errc::refused || is_refused_for_good(r.error()))
+          return lessons_drawn(self, p, e);
+        stop_lessons(self, p, e, "knowledge", r.error());
+      });
 }
 
 // -- STATE.md and the commits --------------------------------------------------------------------

@@ -58,6 +58,8 @@ result<void> fact_reader::load(knowledge_index& index) {
   if (!fresh)
     return fail(std::move(fresh.error()));
   links_.resume(std::move(*fresh));
+  if (watcher_.begin)
+    watcher_.begin();
   learner_ = std::make_unique<graph::learner>(
       graph::learning_rules{},
       [this](index_area area, const std::string& key) { return index_->value(area, key); });
@@ -91,6 +93,8 @@ result<void> fact_reader::load(knowledge_index& index) {
 /// Of an entry of memory that runs have used.
 void fact_reader::weigh(std::string_view id, std::string_view value) {
   const auto item = graph::read_learned_item(value);
+  if (item && watcher_.item)
+    watcher_.item(id, *item);
   if (item && item->type == context::item_type::generated &&
       item->counts.success_count + item->counts.failure_count > 0)
     feedback_.weigh(std::string(id), weight_of(item->counts));

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,12 @@ class fact_reader {
 
   const log_position& position() const { return at_; }
   graph::segment_files& files() { return files_; }
+  /// Hears of every item when it is read or has changed: `begin` before all of them come anew.
+  struct item_watcher {
+    std::function<void()> begin;
+    std::function<void(std::string_view id, const graph::learned_item& item)> item;
+  };
+  void watch_items(item_watcher watcher) { watcher_ = std::move(watcher); }
 
   /// The index is another one now.
   void forget() { learner_.reset(); }
@@ -83,6 +90,7 @@ class fact_reader {
   graph::link_collector links_;
   knowledge_index* index_ = nullptr; ///< while it catches up
   memory::recall_feedback feedback_;
+  item_watcher watcher_;
 };
 
 } // namespace boyd

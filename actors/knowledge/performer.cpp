@@ -40,7 +40,12 @@ struct knowledge_session::file_changes {
 };
 
 knowledge_session::knowledge_session(node_context_ptr context, configuration_ptr configuration)
-    : context_(std::move(context)), configuration_(std::move(configuration)), facts_(context_) {}
+    : context_(std::move(context)), configuration_(std::move(configuration)), facts_(context_),
+      skills_(context_, configuration_) {
+  facts_.watch_items(
+      {[this] { skills_.forget(); },
+       [this](std::string_view id, const graph::learned_item& item) { skills_.note(id, item); }});
+}
 
 memory_row knowledge_session::row_of(memory::filed_entry e, const std::string& file) const {
   static const std::vector<std::string> none;
@@ -114,6 +119,8 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
     return judge(*kernel);
   if (const auto* policy = std::get_if<replay_policy>(&request.what))
     return replay(*policy);
+  if (auto known = skills_.answer(*index_, request))
+    return std::move(*known);
   const auto in_memory = [this](const auto& what) -> result<knowledge_reply> {
     if (!is_valid_name(what.kernel_id))
       return fail(errc::invalid_argument, "not a kernel's name", what.kernel_id);
@@ -193,7 +200,7 @@ result<knowledge_reply> knowledge_session::replay(const replay_policy& what) {
   skills::policy_replay then(what.numbers, what.since);
   result<void> taken;
   auto read = source.forwards([&](const graph::edge& fact, std::uint64_t line) {
-    ++reply.facts;
+    ++reply.looked_at;
     taken = now.take(fact, line);
     if (taken)
       taken = then.take(fact, line);

@@ -2,6 +2,7 @@
 
 #include "actors/keeper/core.hpp"
 #include "actors/knowledge/fact_reader.hpp"
+#include "actors/knowledge/skill_keeper.hpp"
 #include "actors/support/node_context.hpp"
 #include "boyd/memory/entry.hpp"
 #include "boyd/memory/recall.hpp"
@@ -85,6 +86,7 @@ class knowledge_session {
   configuration_ptr configuration_;
   std::unique_ptr<knowledge_index> index_; ///< null until the first request
   fact_reader facts_;
+  skill_keeper skills_;
   bool has_read_facts_ = false; ///< in this batch
   std::map<std::string, kernel_memory> kernels_;
   std::set<std::string> looked_at_; ///< kernels, in this batch

@@ -142,7 +142,8 @@ kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
           child<graph_recorder_actor>(self, "graph_recorder"),
           child<librarian_actor>(self, "librarian"),
           child<planner_actor>(self, "planner"),
-          child<dispatcher_pool_actor>(self, "dispatchers")};
+          child<dispatcher_pool_actor>(self, "dispatchers"),
+          s.knowledge};
 }
 
 } // namespace

@@ -355,6 +355,28 @@ result<state_reply> state_session::carry_out(home& h, const write_kernel_files& 
   return state_reply{};
 }
 
+result<state_reply> state_session::carry_out(home& h, const write_derived_files& what) {
+  for (const auto& file : what.files) {
+    const auto whole = [&file](std::string_view) -> result<std::string> { return file.second; };
+    if (auto ok = written(h, h.files->update(file.first, whole,
+                                             state::versioned_store::snapshot_first::no,
+                                             state::versioned_store::staging::with_commit));
+        !ok)
+      return ok;
+  }
+  return state_reply{};
+}
+
+result<state_reply> state_session::carry_out(home& h, const write_skill& what) {
+  const auto whole = [&what](std::string_view) -> result<std::string> { return what.text; };
+  if (auto ok = written(h, h.files->update(what.file, whole)); !ok)
+    return ok;
+  state::commit_trailers trailers;
+  trailers.node = context_->node_id;
+  auto made = h.files->commit_all(what.subject, trailers);
+  return made ? result<state_reply>(state_reply{}) : fail(std::move(made.error()));
+}
+
 result<state_reply> state_session::carry_out(home& h, const append_memory& what) {
   auto edit = h.memory->append(what.file, what.section, what.text, context_->ports.clock->now());
   auto reply = written(h, edit ? result<void>{} : fail(edit.error()));

@@ -59,6 +59,8 @@ class state_session {
   result<state_reply> carry_out(home& h, const render_cycle& what);
   result<state_reply> carry_out(home& h, const write_runtime_block& what);
   result<state_reply> carry_out(home& h, const write_kernel_files& what);
+  result<state_reply> carry_out(home& h, const write_derived_files& what);
+  result<state_reply> carry_out(home& h, const write_skill& what);
   result<state_reply> carry_out(home& h, const append_memory& what);
   result<state_reply> carry_out(home& h, const import_memory& what);
   result<state_reply> carry_out(home& h, const compact_memory& what);

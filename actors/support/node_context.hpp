@@ -2,6 +2,7 @@
 
 #include "boyd/config/configuration.hpp"
 #include "boyd/config/load.hpp"
+#include "boyd/config/tree.hpp"
 #include "boyd/core/home_layout.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/pulse.hpp"
@@ -59,6 +60,9 @@ struct node_context {
   std::function<result<std::shared_ptr<const config::configuration>>(const std::string& path,
                                                                      const std::string& text)>
       parse_configuration;
+  /// The parser of text that the configuration is read with, for the front matter of skills. Empty
+  /// in tests that have none.
+  config::tree_parser parse_tree;
   /// Workers get a thread of their own; false in simulation, where they run inline.
   bool detached_workers = true;
   /// Kernels follow their schedules; false for one cycle in the foreground.

@@ -5,6 +5,7 @@
 #include "cli_errors.hpp"
 #include "cli_explain.hpp"
 #include "cli_knowledge.hpp"
+#include "cli_skills.hpp"
 #include "cli_store.hpp"
 #include "option_checks.hpp"
 
@@ -136,6 +137,7 @@ command_line::command_line() {
   add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_knowledge_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_explain_verbs(app, args, std::bind_front(&command_line::verb, this));
+  add_skill_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }
 
@@ -411,7 +413,9 @@ void command_line::add_context_verbs() {
   auto* resolve =
       verb(*c, "resolve", "What counts as a reference in a text, and why the rest does not.",
            "boyd context resolve 'read @README.md, mail me@example.org'");
-  for (auto* v : {list, add, rm, clear, cat, resolve})
+  auto* bank =
+      verb(*c, "bank", "What proved useful, and joins runs that it fits.", "boyd context bank");
+  for (auto* v : {list, add, rm, clear, cat, resolve, bank})
     kernel_option(v);
   for (auto* v : {cat, resolve})
     v->add_option("--agent", args.agent,
@@ -614,10 +618,9 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
 /// The verb that a family answers to when none is given.
 std::string standard_verb(const std::string& verb) {
   static const std::map<std::string, std::string> standard{
-      {"actors", "actors ls"},       {"dispatches", "dispatches ls"},
-      {"state", "state show"},       {"memory", "memory status"},
-      {"config", "config validate"}, {"context", "context ls"},
-      {"chaos", "chaos status"},     {"kg", "kg learned"}};
+      {"actors", "actors ls"},     {"dispatches", "dispatches ls"}, {"state", "state show"},
+      {"memory", "memory status"}, {"skills", "skills ls"},         {"config", "config validate"},
+      {"context", "context ls"},   {"chaos", "chaos status"},       {"kg", "kg learned"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
 }

@@ -12,6 +12,7 @@
 #include "adapters/posix/open_files.hpp"
 #include "adapters/posix/process_runner.hpp"
 #include "adapters/sqlite/knowledge_index.hpp"
+#include "adapters/yaml/yaml.hpp"
 #include "boyd/core/signal_stack.hpp"
 #include "boyd/faults/points.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -279,6 +280,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
   // What the lock tells those whom it refuses is what status tells.
   context->started_at = p->lock->started_at();
   context->environment = environment();
+  context->parse_tree = adapters::parse_yaml;
   context->scheduled = mode == node_mode::service;
   context->passive = asks;
   context->housekeeping.heartbeat = heartbeat;

@@ -249,6 +249,27 @@ class converter {
     return out;
   }
 
+  static learning_settings learning_of(const tree& t) {
+    learning_settings out;
+    out.bank = number<std::size_t>(t, "bank");
+    out.skills = number<std::size_t>(t, "skills");
+    out.skill_tokens = number<std::int64_t>(t, "skill_tokens");
+    out.bank_item_tokens = number<std::int64_t>(t, "bank_item_tokens");
+    out.types.clear();
+    for (const auto& name : texts(t, "types")) {
+      for (const auto type : {context::item_type::file, context::item_type::directory}) {
+        if (name == context::name_of(type)) {
+          out.types.push_back(type);
+        }
+      }
+    }
+    if (const auto* policy = t.find("approve_when")) {
+      out.approves = {number<double>(*policy, "confidence"),
+                      number<double>(*policy, "success_rate")};
+    }
+    return out;
+  }
+
   kernel kernel_of(const tree& t) const {
     kernel out;
     out.kernel_id = text(t, "kernel_id");
@@ -279,6 +300,7 @@ class converter {
                             size(item, "output_bytes")});
     }
     out.memory = memory_of(get(t, "memory"));
+    out.learning = learning_of(get(t, "learning"));
     for (const auto& item : get(t, "agents").items) {
       out.agents.push_back(agent_of(item, out.when.tz, metadata));
     }

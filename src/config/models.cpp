@@ -13,8 +13,9 @@
 namespace boyd::config {
 namespace {
 
-constexpr std::array<std::string_view, 7> built_in_tools{
-    "read_file", "write_file", "list_dir", "search_text", "run_command", "remember", "recall"};
+constexpr std::array<std::string_view, 8> built_in_tools{"read_file",   "write_file",  "list_dir",
+                                                         "search_text", "run_command", "remember",
+                                                         "recall",      "read_skill"};
 constexpr std::string_view foreign_tool = "mcp__";
 /// The goal changes by write_file alone: a tool of this name would be taken for another way.
 constexpr std::string_view forbidden_tool = "kernel_goal";

@@ -8,7 +8,7 @@ namespace boyd::config {
 namespace {
 
 auto home_settings(const kernel& k) {
-  return std::tie(k.name, k.author_name, k.author_email, k.auto_commit, k.memory);
+  return std::tie(k.name, k.author_name, k.author_email, k.auto_commit, k.memory, k.learning);
 }
 
 } // namespace

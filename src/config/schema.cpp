@@ -123,10 +123,11 @@ std::string describe_text(const schema_json_t& rule, const std::string& kind) {
       {"dollars", "dollars such as 2.50, with at most six digits after the point"},
       {"word", "a text without spaces"},
       {"header_value", "a text of one line"},
-      {"tool", "read_file, write_file, list_dir, search_text, run_command, remember, recall or "
-               "mcp__SERVER__TOOL"},
+      {"tool",
+       "read_file, write_file, list_dir, search_text, run_command, remember, recall, read_skill or "
+       "mcp__SERVER__TOOL"},
       {"tool_pattern", "*, or a tool: read_file, write_file, list_dir, search_text, run_command, "
-                       "remember, recall or mcp__SERVER__TOOL"},
+                       "remember, recall, read_skill or mcp__SERVER__TOOL"},
       {"store", "sqlite or postgres://user@host/db"},
       {"env_name", "the name of an environment variable"},
       {"requirement", "exit_zero, no_question, tool_action, or one of artifact: PATH, command: "

@@ -181,6 +181,7 @@ class reader {
     item.required = w.required;
     item.frozen = type == item_type::runtime || is_frozen_name(path);
     item.about = semantic_of(path, {});
+    item.scope = scope_;
     return &item;
   }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -14,6 +15,10 @@ namespace {
 using json = nlohmann::json;
 
 constexpr std::size_t key_digits = 20;
+constexpr std::array<std::pair<std::string_view, effect_kind>, 3> kinds{
+    {{"edges", effect_kind::edges},
+     {"lessons", effect_kind::lessons},
+     {"history", effect_kind::history}}};
 
 json to_json(const graph::edge& e) {
   return {{"from", e.from},
@@ -44,6 +49,21 @@ const json& list_at(const json& object, const char* name) {
   return it != object.end() && it->is_array() ? *it : none;
 }
 
+std::int64_t count_at(const json& object, const char* name) {
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
+}
+
+lessons_about about_in(const json& value) {
+  lessons_about all;
+  for (const auto& id : list_at(value, "items"))
+    if (id.is_string())
+      all.items.push_back(id.get<std::string>());
+  for (const auto& s : list_at(value, "skills"))
+    all.skills.push_back({text_at(s, "id"), count_at(s, "successes"), count_at(s, "failures")});
+  return all;
+}
+
 std::optional<effect> read_effect(const std::string& key, const std::string& text) {
   effect e;
   const auto* const end = key.data() + key.size();
@@ -54,10 +74,16 @@ std::optional<effect> read_effect(const std::string& key, const std::string& tex
     return std::nullopt;
   const auto kind = text_at(value, "kind");
   e.cycle_id = text_at(value, "cycle");
-  if (e.cycle_id.empty() || (kind != "edges" && kind != "history"))
+  const auto known = std::ranges::find(kinds, kind, [](const auto& k) { return k.first; });
+  if (e.cycle_id.empty() || known == kinds.end())
     return std::nullopt;
   e.behind = text_at(value, "behind");
-  e.kind = kind == "edges" ? effect_kind::edges : effect_kind::history;
+  e.kind = known->second;
+  e.ended = time_at(value, "ended");
+  if (e.kind == effect_kind::lessons) {
+    e.about = about_in(value);
+    return e;
+  }
   if (e.kind == effect_kind::edges) {
     for (const auto& edge : list_at(value, "edges"))
       e.edges.push_back({text_at(edge, "from"), text_at(edge, "to"), text_at(edge, "type"),
@@ -65,7 +91,6 @@ std::optional<effect> read_effect(const std::string& key, const std::string& tex
     return e;
   }
   e.status = cycle_status_from(text_at(value, "status")).value_or(cycle_status::error);
-  e.ended = time_at(value, "ended");
   for (const auto& line : list_at(value, "outcomes"))
     e.outcomes.push_back({time_at(line, "at"), text_at(line, "agent"), text_at(line, "text"),
                           text_at(line, "status")});
@@ -93,6 +118,13 @@ std::string text_of(const effect& e) {
     for (const auto& edge : e.edges)
       list.push_back(to_json(edge));
     value["edges"] = std::move(list);
+  } else if (e.kind == effect_kind::lessons) {
+    value["kind"] = "lessons";
+    value["ended"] = to_unix_ms(e.ended);
+    value["items"] = e.about.items;
+    for (const auto& s : e.about.skills)
+      list.push_back({{"id", s.id}, {"successes", s.successes}, {"failures", s.failures}});
+    value["skills"] = std::move(list);
   } else {
     value["kind"] = "history";
     value["status"] = name_of(e.status);

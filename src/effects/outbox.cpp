@@ -58,7 +58,7 @@ void outbox::again(std::vector<effect> lost) {
   if (lost.empty())
     return;
   const auto others = std::stable_partition(
-      open_.begin(), open_.end(), [](const effect& e) { return e.kind == effect_kind::edges; });
+      open_.begin(), open_.end(), [](const effect& e) { return e.kind != effect_kind::history; });
   std::vector<effect> later(std::make_move_iterator(others), std::make_move_iterator(open_.end()));
   open_.erase(others, open_.end());
   for (const auto& e : later)

@@ -1,8 +1,12 @@
 #include "boyd/effects/run_facts.hpp"
 
+#include "boyd/graph/learned.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace boyd::effects {
@@ -30,7 +34,10 @@ graph::edge used_in(const dispatch& d, const read_item& item, const reading_repo
                     utc_time at) {
   json meta{{"as", item.as},           {"cited", item.cited}, {"fence", d.fence},
             {"from", item.from},       {"hash", item.hash},   {"path", item.path},
-            {"section", item.section}, {"type", item.type},   {"used", item.used}};
+            {"section", item.section}, {"type", item.type},   {"used", item.used},
+            {"kernel", d.kernel_id}};
+  if (!item.scope.empty())
+    meta["scope"] = item.scope;
   if (item.frozen)
     meta["frozen"] = true;
   if (reading.accuracy)
@@ -63,6 +70,16 @@ std::string meta_of(const dispatch& d) {
   return dump(meta);
 }
 
+/// A declared skill, and whether the run speaks for it.
+graph::edge validated_by(const dispatch& d, const std::string& skill, graph::credit credit,
+                         utc_time at) {
+  json meta{{"agent", d.agent_id}, {"fence", d.fence}};
+  if (credit != graph::credit::none)
+    meta["success"] = credit == graph::credit::success;
+  return {"exec_" + d.dispatch_id, graph::skill_id(d.kernel_id, skill), "validated_by", at,
+          dump(meta)};
+}
+
 } // namespace
 
 graph::edge decision_of(const dispatch& d, const std::string& cycle_id, std::string_view planner,
@@ -76,8 +93,33 @@ std::vector<graph::edge> facts_of(const dispatch& d, utc_time at) {
   if (const auto& reading = d.outcome.usage.reading)
     for (const auto& item : reading->items)
       all.push_back(used_in(d, item, *reading, at));
+  auto meta = meta_of(d);
+  const auto credit = graph::credit_of(meta);
   all.push_back(
-      {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, meta_of(d)});
+      {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, std::move(meta)});
+  for (const auto& skill : d.outcome.usage.skills)
+    all.push_back(validated_by(d, skill, credit, at));
+  return all;
+}
+
+lessons_about about_of(const std::vector<graph::edge>& facts) {
+  lessons_about all;
+  std::set<std::string> items;
+  std::map<std::string, used_skill> skills;
+  for (const auto& f : facts) {
+    if (f.type == "used_in")
+      items.insert(f.from);
+    if (f.type != "validated_by")
+      continue;
+    auto& s = skills[f.to];
+    s.id = f.to;
+    const auto meta = json::parse(f.meta_json, nullptr, false);
+    if (const auto good = meta.find("success"); good != meta.end() && good->is_boolean())
+      ++(good->get<bool>() ? s.successes : s.failures);
+  }
+  all.items.assign(items.begin(), items.end());
+  for (auto& [id, s] : skills)
+    all.skills.push_back(std::move(s));
   return all;
 }
 

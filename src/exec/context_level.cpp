@@ -19,6 +19,7 @@ using namespace std::string_view_literals;
 
 constexpr std::array beside_the_core{"MEMORY"sv, "SKILLS"sv, "SENSES"sv};
 constexpr auto context_place = "CONTEXT"sv;
+constexpr auto skills_place = "SKILLS"sv;
 
 bool is_left_out(std::string_view section, context_level level) {
   if (level == context_level::full)
@@ -86,27 +87,33 @@ std::vector<place> places_in(const std::string& prompt, std::string_view metadat
 } // namespace
 
 std::string make_attempt_prompt(const std::string& prompt, std::string_view metadata_json,
-                                context_level level, std::string_view context) {
-  if (level == context_level::full && context.empty())
+                                context_level level, std::string_view context,
+                                std::string_view skills) {
+  if (level == context_level::full && context.empty() && skills.empty())
     return prompt;
+  // What goes to a place of its own, or behind the prompt.
+  std::array<std::pair<std::string_view, std::string_view>, 2> parts{
+      {{context_place, context},
+       {skills_place, level == context_level::full ? skills : std::string_view{}}}};
   std::string out;
   std::size_t from = 0;
-  bool is_placed = context.empty();
   for (const auto& p : places_in(prompt, metadata_json)) {
-    const bool is_context = p.name == context_place && !is_placed;
-    if (!is_context && !is_left_out(p.name, level))
+    const auto part = std::ranges::find(parts, p.name, [](const auto& one) { return one.first; });
+    const bool is_filled = part != parts.end() && !part->second.empty();
+    const bool is_hidden = is_left_out(p.name, level) && (p.size > 0 || !skills.empty());
+    if (!is_filled && !is_hidden)
       continue;
     out.append(prompt, from, p.at - from);
-    if (is_context)
-      out += context;
+    if (is_filled)
+      out += std::exchange(part->second, {});
     else
       out += "[" + p.name + " is left out: an earlier attempt was too long or took too long]";
-    is_placed = is_placed || is_context;
     from = p.at + p.size;
   }
   out.append(prompt, from, std::string::npos);
-  if (!is_placed)
-    out.append(out.empty() ? "" : out.ends_with('\n') ? "\n" : "\n\n").append(context);
+  for (const auto& [name, text] : parts)
+    if (!text.empty())
+      out.append(out.empty() ? "" : out.ends_with('\n') ? "\n" : "\n\n").append(text);
   return out;
 }
 

@@ -38,7 +38,7 @@ result<std::string> expand(std::string_view text, const placeholder_values& valu
         if (text.starts_with(name)) {
           piece = values.*value;
           taken = name.size();
-          const bool is_place = name == "{CONTEXT}";
+          const bool is_place = name == "{CONTEXT}" || name == "{SKILLS}";
           if (sections != nullptr && (is_place || !piece.empty()))
             sections->push_back({name.substr(1, name.size() - 2), out.size(), piece.size()});
         }

@@ -59,8 +59,10 @@ bool end_attempt(execution& e, attempt_end end) {
   it->answer = std::move(end.answer);
   const bool is_newest = std::ranges::none_of(
       e.attempts, [&](const attempt& a) { return a.fence > end.fence && a.ended_at; });
-  if (is_newest)
+  if (is_newest) {
     e.cited = std::move(end.cited);
+    e.skills = std::move(end.skills);
+  }
   return true;
 }
 

@@ -209,6 +209,14 @@ recall_call recall(arguments& in) {
   return call;
 }
 
+read_skill_call read_skill(arguments& in) {
+  read_skill_call call;
+  call.name = std::string(trim(in.required_text("name", skill_name_bytes)));
+  if (call.name.empty())
+    in.complain("name is empty");
+  return call;
+}
+
 result<json> parse(std::string_view tool, std::string_view text) {
   const auto bad = [&](const std::string& why) {
     return fail(errc::invalid_argument, std::string(tool) + ": the arguments " + why);
@@ -290,6 +298,9 @@ struct as_action {
   result<action> operator()(const recall_call&) const {
     return action{std::string(recall_name), {}, {}, false, {}};
   }
+  result<action> operator()(const read_skill_call&) const {
+    return action{std::string(read_skill_name), {}, {}, false, {}};
+  }
   result<action> operator()(const run_command_call& call) const {
     // The directory is checked and not part of the action: a rule about paths must not allow
     // commands.
@@ -346,6 +357,8 @@ result<tool_call> read_call(std::string_view tool, std::string_view arguments_js
     call = remember(in);
   else if (tool == recall_name)
     call = recall(in);
+  else if (tool == read_skill_name)
+    call = read_skill(in);
   else
     call = run_command(in);
   in.no_others();

@@ -128,11 +128,19 @@ definition recall() {
                                                   most_recall_tokens)}})};
 }
 
+definition read_skill() {
+  return {std::string(read_skill_name),
+          "Returns the whole text of a skill: an approved way of doing something. The prompt names "
+          "the skills. When you follow one, say so in your answer on a line of its own: [Skill] "
+          "NAME.",
+          object({"name"}, {{"name", text("Its name, as the prompt has it")}})};
+}
+
 } // namespace
 
 const std::vector<definition>& built_in() {
   static const std::vector<definition> all{read_file(),   write_file(), list_dir(), search_text(),
-                                           run_command(), remember(),   recall()};
+                                           run_command(), remember(),   recall(),   read_skill()};
   return all;
 }
 

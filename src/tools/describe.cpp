@@ -116,6 +116,10 @@ std::string words_of(const recall_call& c) {
   return "question: " + quoted(c.query) + "\ntokens: " + std::to_string(c.budget_tokens) + "\n";
 }
 
+std::string words_of(const read_skill_call& c) {
+  return "skill: " + quoted(c.name) + "\n";
+}
+
 std::string words_of(const run_command_call& c) {
   std::string out =
       "directory: " + quoted(c.cwd) + "\nat most: " + std::to_string(c.timeout_seconds) + " s\n";

@@ -107,6 +107,47 @@ TEST_CASE("the example of reading shows, gives and records what its agents read"
   CHECK(record["citations"]["weak"] == false);
 }
 
+TEST_CASE("the example of learning walks from a document to a skill that is rolled back",
+          "[e2e][examples][skills]") {
+  const example_home home("learning.yaml", {{"BOYD_DEMO_REPO", source_directory()}});
+  const auto cycles = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      const auto ran = home.run({"cycle"});
+      INFO(ran.out << ran.err);
+      REQUIRE((ran.code == 0 || ran.code == 1));
+    }
+  };
+  const auto skill = [&] {
+    const auto all = home.run({"skills", "--json"}).json()["skills"];
+    INFO(all.dump(1));
+    REQUIRE(all.size() == 1);
+    return all[0];
+  };
+  cycles(3);
+  const auto banked = home.run({"context", "bank", "--json"}).json()["items"];
+  REQUIRE(banked.size() == 1);
+  CHECK(banked[0]["stage"] == "bank");
+  CHECK(banked[0]["reason"] == "stable repeated usage");
+  cycles(2);
+  CHECK_THAT(home.run({"skills", "review"}).out,
+             Contains("Sound the horn twice") && Contains("5 references"));
+  REQUIRE(home.run({"skills", "approve", "release"}).code == 0);
+  cycles(1);
+  CHECK(skill()["state"] == "enabled");
+  CHECK(skill()["successes"] == 1);
+  const auto path = home.file("kernel/default/skills/release/SKILL.md");
+  write_file(path, read_file(path) + "4. Sail in any storm.\n");
+  REQUIRE(home.run({"skills", "approve", "release"}).code == 0);
+  write_file(home.file("kernel/default/storm"), "");
+  cycles(3);
+  CHECK(skill()["state"] == "degraded");
+  CHECK(skill()["version"] == 2);
+  REQUIRE(home.run({"skills", "rollback", "release", "--to", "1"}).code == 0);
+  CHECK(skill()["state"] == "enabled");
+  CHECK(skill()["version"] == 3);
+  CHECK_THAT(read_file(path), !Contains("storm"));
+}
+
 TEST_CASE("the example of Ollama keeps its page", "[e2e][examples]") {
   model_endpoint endpoint;
   endpoint

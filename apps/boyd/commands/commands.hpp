@@ -19,6 +19,7 @@ int run_mcp(const arguments& args);        ///< serves until its standard input 
 int run_store(const arguments& args);      ///< show, begin, migrate
 int run_state(const arguments& args);      ///< show, log, diff
 int run_memory(const arguments& args);     ///< status, append, recall, import, compact
+int run_skills(const arguments& args);     ///< ls, show, review, approve, reject, defer, …
 int run_context(const arguments& args);    ///< ls, add, rm, clear, cat, resolve
 int run_cleanup(const arguments& args);
 int run_kg(const arguments& args); ///< trace, why, stats, lineage, findings, learned, query, verify

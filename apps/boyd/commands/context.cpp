@@ -137,6 +137,15 @@ std::string body_text(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+void render_bank(const json& body, const terminal& t) {
+  table rows({"ID", "STAGE", "USES", "CONFIDENCE", "LAST USED", "PATH"});
+  for (const auto& i : rows_of(body, "items"))
+    rows.add({text_of(i, "id"), text_of(i, "stage"), text_of(i, "use_count"),
+              text_of(i, "confidence"), moment_of(i, "last_used"), text_of(i, "path")});
+  print(rows.rows() == 0 ? "the bank is empty: nothing has proved useful often enough yet\n"
+                         : rows.render(t));
+}
+
 int change_buffer(const arguments& args, json change) {
   change["kernel"] = args.kernel;
   return ask_and_print(args, post("/api/v1/context", body_text(change)), render_change);
@@ -164,6 +173,8 @@ int run_context(const arguments& args) {
     return change_buffer(args, {{"remove", args.references}});
   if (args.verb == "context clear")
     return change_buffer(args, {{"clear", true}});
+  if (args.verb == "context bank")
+    return ask_and_print(args, get("/api/v1/context/bank", {{"kernel", args.kernel}}), render_bank);
   json body{{"kernel", args.kernel}, {"agent", args.agent}};
   if (args.verb == "context cat") {
     body["references"] = args.references;

@@ -68,6 +68,7 @@ int run(const arguments& args) {
       {"context", run_context},
       {"store", run_store},
       {"memory", run_memory},
+      {"skills", run_skills},
       {"cleanup", run_cleanup},
       {"kg", run_kg},
       {"graph", run_graph},

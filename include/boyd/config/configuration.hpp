@@ -213,6 +213,26 @@ struct memory_settings {
   bool operator==(const memory_settings&) const = default;
 };
 
+/// What becomes of context that proves useful (SPEC §13).
+struct learning_settings {
+  std::size_t bank = 5;                 ///< items of the bank that a run is given, at most
+  std::size_t skills = 3;               ///< skills whose whole text a run is given, at most
+  std::int64_t skill_tokens = 1500;     ///< of these texts together
+  std::int64_t bank_item_tokens = 2000; ///< an item of the bank with more is not given
+  std::vector<context::item_type> types{context::item_type::file,
+                                        context::item_type::directory}; ///< that are banked
+  /// A candidate that is better than both becomes a skill by itself.
+  struct policy {
+    double confidence = 0.9;
+    double success_rate = 0.8;
+
+    bool operator==(const policy&) const = default;
+  };
+  std::optional<policy> approves{}; ///< nothing: a person decides about each
+
+  bool operator==(const learning_settings&) const = default;
+};
+
 struct kernel {
   std::string kernel_id = "default";
   std::string name; ///< for the seeded STATE.md; kernel_id when empty
@@ -234,6 +254,7 @@ struct kernel {
   std::string heartbeat_url; ///< called after each cycle; empty: nobody is
   std::vector<sense> senses;
   memory_settings memory;
+  learning_settings learning;
   std::vector<agent> agents;
 
   bool operator==(const kernel&) const = default;

@@ -46,6 +46,7 @@ struct offered_item {
   bool required = false;    ///< a run does not begin without it
   bool frozen = false;      ///< never banked, promoted or changed by rules
   standing policy = standing::open; ///< what a memory policy says of it
+  std::string scope{};              ///< that its path begins at; empty: not known
 
   bool operator==(const offered_item&) const = default;
 };

@@ -46,6 +46,7 @@ struct read_item {
   bool cited = false;
   bool used = false;   ///< whatever was cited
   bool frozen = false; ///< never banked or promoted by rules
+  std::string scope{}; ///< that its path begins at; empty: not told
 
   bool operator==(const read_item&) const = default;
 };
@@ -82,6 +83,7 @@ struct run_usage {
   std::optional<worktree_report> worktree{};
   std::optional<sandbox_report> sandbox{};
   std::optional<reading_report> reading{}; ///< of a run with context
+  std::vector<std::string> skills{};       ///< approved ones that the answer declares, by name
 
   bool operator==(const run_usage&) const = default;
 };
@@ -92,7 +94,8 @@ void each_member(Report& u, F f) {
   using type = std::remove_const_t<Report>;
   if constexpr (std::is_same_v<type, read_item>) {
     f("as", u.as), f("cited", u.cited), f("from", u.from), f("frozen", u.frozen);
-    f("hash", u.hash), f("id", u.id), f("path", u.path), f("section", u.section);
+    f("hash", u.hash), f("id", u.id), f("path", u.path), f("scope", u.scope);
+    f("section", u.section);
     f("tokens", u.tokens), f("type", u.type), f("used", u.used);
   } else if constexpr (std::is_same_v<type, reading_report>) {
     f("accuracy", u.accuracy), f("enforced", u.enforced), f("items", u.items);
@@ -111,7 +114,7 @@ void each_member(Report& u, F f) {
     f("output_tokens", u.output_tokens), f("provider", u.provider);
     f("reading", u.reading), f("reasoning_tokens", u.reasoning_tokens);
     f("retry_after_ms", u.retry_after_ms), f("sandbox", u.sandbox), f("session_id", u.session_id),
-        f("system_ms", u.system_ms);
+        f("skills", u.skills), f("system_ms", u.system_ms);
     f("too_long", u.too_long), f("too_long_lines", u.too_long_lines);
     f("tool_calls", u.tool_calls), f("turns", u.turns), f("user_ms", u.user_ms);
     f("wall_ms", u.wall_ms), f("worktree", u.worktree);

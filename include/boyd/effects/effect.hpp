@@ -17,7 +17,26 @@ namespace boyd::effects {
 
 enum class effect_kind : std::uint8_t {
   edges,   ///< facts for the knowledge graph
+  lessons, ///< what these facts mean for items and skills: more facts, and the bank's files
   history, ///< the cycle's rendering in STATE.md, and its two commits (docs/adr/0012)
+};
+
+/// A skill that runs of a cycle declared, and how many of them spoke for and against it.
+struct used_skill {
+  std::string id;
+  std::int64_t successes = 0;
+  std::int64_t failures = 0;
+
+  bool operator==(const used_skill&) const = default;
+};
+
+/// What there is to learn about.
+struct lessons_about {
+  std::vector<std::string> items{}; ///< ids of contexts
+  std::vector<used_skill> skills{};
+
+  bool empty() const { return items.empty() && skills.empty(); }
+  bool operator==(const lessons_about&) const = default;
 };
 
 struct effect {
@@ -28,11 +47,14 @@ struct effect {
 
   // Of `history`:
   cycle_status status = cycle_status::running; ///< as the row has it
-  utc_time ended{};                            ///< of the row; milliseconds
+  utc_time ended{};                            ///< of the row; milliseconds; also of `lessons`
   std::vector<state::action_line> outcomes{};  ///< for `## recent_actions`
 
   // Of `edges`:
   std::vector<graph::edge> edges{};
+
+  // Of `lessons`:
+  lessons_about about{};
 
   bool operator==(const effect&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include "boyd/core/dispatch.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/effects/effect.hpp"
 #include "boyd/graph/edge_log.hpp"
 
 #include <string>
@@ -19,8 +20,11 @@ graph::edge decision_of(const dispatch& d, const std::string& cycle_id, std::str
                         utc_time at);
 
 /// Of a dispatch that has ended: `used_in` for each item that its prompt showed, then
-/// `resulted_in`.
+/// `resulted_in`, then `validated_by` for each skill that it declared.
 std::vector<graph::edge> facts_of(const dispatch& d, utc_time at);
+
+/// The items and skills that the facts are about, each once.
+lessons_about about_of(const std::vector<graph::edge>& facts);
 
 /// In their order, in parts that one request of the recorder takes.
 std::vector<std::vector<graph::edge>> in_parts(std::vector<graph::edge> facts);

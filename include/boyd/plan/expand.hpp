@@ -17,10 +17,10 @@ struct placeholder_values {
   std::string recent_results; ///< {RECENT_RESULTS}: render_recent_results
   std::string time;           ///< {TIME}: RFC 3339, UTC; the planner fills it in when empty
   std::string memory;         ///< {MEMORY}: MEMORY.md
-  std::string skills;         ///< {SKILLS}
   std::string senses;         ///< {SENSES}: output of the senses
-  /// {CONTEXT}: left empty, as an attempt fills it in (exec/context_level.hpp).
+  /// {CONTEXT} and {SKILLS}: left empty, as an attempt fills them in (exec/context_level.hpp).
   std::string context{};
+  std::string skills{};
 };
 
 /// Where a placeholder's value stands in the expanded text.
@@ -35,7 +35,8 @@ struct section {
 /// Replaces the placeholders of `text` in one pass: what arrives through one is never looked at
 /// again. Unknown {WORDS} and lone braces stay as they are; there is no escape. Error
 /// `limit_exceeded` when the outcome would be longer than `max_bytes`. `sections`, when asked for,
-/// gets the places of what was filled in, in order, but for empty values other than {CONTEXT}.
+/// gets the places of what was filled in, in order, but for empty values other than {CONTEXT} and
+/// {SKILLS}.
 result<std::string> expand(std::string_view text, const placeholder_values& values,
                            std::size_t max_bytes = limits::prompt_bytes,
                            std::vector<section>* sections = nullptr);

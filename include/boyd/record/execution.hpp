@@ -179,6 +179,7 @@ struct attempt_end {
   kept_text answer;
   std::vector<turn> turns;
   std::optional<citations> cited; ///< nothing: there was nothing to cite
+  std::vector<named_skill> skills{};
 };
 bool end_attempt(execution& e, attempt_end end);
 

@@ -21,6 +21,7 @@ inline constexpr std::uint64_t most_command_seconds = 3600;
 inline constexpr std::size_t query_bytes = 1000;
 inline constexpr std::size_t pattern_bytes = 200;
 inline constexpr std::size_t section_bytes = 500;
+inline constexpr std::size_t skill_name_bytes = 64;
 inline constexpr std::size_t entry_bytes = 16u << 10;
 inline constexpr std::uint64_t most_recall_tokens = 16'000;
 inline constexpr std::size_t command_arguments = 1000;
@@ -88,11 +89,19 @@ struct recall_call {
   bool operator==(const recall_call&) const = default;
 };
 
+/// The whole text of a skill.
+struct read_skill_call {
+  std::string name;
+
+  bool operator==(const read_skill_call&) const = default;
+};
+
 /// A call that touches files alone; `perform` does it.
 using file_call = std::variant<read_file_call, write_file_call, list_dir_call, search_text_call>;
 
 /// A call of a built-in tool, read and checked.
-using tool_call = std::variant<file_call, run_command_call, remember_call, recall_call>;
+using tool_call =
+    std::variant<file_call, run_command_call, remember_call, recall_call, read_skill_call>;
 
 /// Whether an answer is a call of a tool that was written as text: a model's own mark of one, or
 /// one JSON object with a name and arguments. Any bytes.

@@ -14,6 +14,7 @@ inline constexpr std::string_view search_text_name = "search_text";
 inline constexpr std::string_view run_command_name = "run_command";
 inline constexpr std::string_view remember_name = "remember";
 inline constexpr std::string_view recall_name = "recall";
+inline constexpr std::string_view read_skill_name = "read_skill";
 
 /// A tool as a model is told of it.
 struct definition {

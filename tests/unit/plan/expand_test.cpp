@@ -27,7 +27,7 @@ rc::Gen<std::string> arbitrary_text() {
 } // namespace
 
 TEST_CASE("every placeholder is replaced, everything else stays") {
-  const plan::placeholder_values v{"s", "g", "r", "t", "m", "k", "e"};
+  const plan::placeholder_values v{"s", "g", "r", "t", "m", "e", "", "k"};
   CHECK(*expand("{STATE}{GOAL}{RECENT_RESULTS}{TIME}{MEMORY}{SKILLS}{SENSES}", v) == "sgrtmke");
   CHECK(*expand("{UNKNOWN} {state} { STATE} {STATE", v) == "{UNKNOWN} {state} { STATE} {STATE");
   CHECK(*expand("{{STATE}} {STATE}}", v) == "{s} s}");

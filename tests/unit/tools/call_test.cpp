@@ -40,10 +40,11 @@ TEST_CASE("the built-in tools, in their fixed order, and no goal tool", "[tools]
     names.push_back(d.name);
   // Another order would cost every agent its prompt cache.
   CHECK(names == std::vector<std::string>{"read_file", "write_file", "list_dir", "search_text",
-                                          "run_command", "remember", "recall"});
+                                          "run_command", "remember", "recall", "read_skill"});
   CHECK(find_built_in("kernel_goal") == nullptr);
   for (const auto& d : built_in()) {
     CHECK(d.name != "kernel_goal");
+    CHECK_FALSE(mentions(d.name, "approve"));
     CHECK_FALSE(mentions(d.name, "goal"));
     const auto schema = nlohmann::json::parse(d.parameters_json);
     CHECK(schema["type"] == "object");

@@ -1,0 +1,334 @@
+#include "../client.hpp"
+#include "../exit_codes.hpp"
+#include "../json_view.hpp"
+#include "../skill_files.hpp"
+#include "../terminal.hpp"
+#include "commands.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr const char* base = "/api/v1/skills";
+/// Of a candidate's id in the table, behind its kind.
+constexpr std::size_t shown_digits = 8;
+
+std::string dumped(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string short_id(const std::string& id) {
+  return id.substr(id.find('_') + 1).substr(0, shown_digits);
+}
+
+/// "0.85", or "-" where there is none.
+std::string share_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number())
+    return "-";
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", it->get<double>());
+  return text.data();
+}
+
+colour colour_of_state(const std::string& state) {
+  if (state == "enabled")
+    return colour::good;
+  return state == "disabled" || state == "archived" ? colour::faint : colour::warn;
+}
+
+bool waits(const json& candidate) {
+  const auto status = text_of(candidate, "status");
+  return status == "pending" || status == "deferred";
+}
+
+void show_list(const json& body, const terminal& t) {
+  const auto skills = rows_of(body, "skills");
+  table rows({"SKILL", "STATE", "VERSION", "SCORE", "USES", "SUCCESS", "DESCRIPTION"});
+  for (const auto& s : skills) {
+    const auto state = text_of(s, "state");
+    rows.add_cells({text_of(s, "name"),
+                    {state, colour_of_state(state)},
+                    s.value("approved", false) ? text_of(s, "version") : "-",
+                    share_of(s, "score"),
+                    text_of(s, "uses"),
+                    share_of(s, "success_rate"),
+                    text_of(s, "description")});
+  }
+  print(skills.empty() ? "no skills yet\n" : rows.render(t));
+  table waiting({"CANDIDATE", "STATUS", "CONFIDENCE", "USES", "SUCCESS", "PATH"});
+  for (const auto& c : rows_of(body, "candidates"))
+    if (text_of(c, "status") != "approved")
+      waiting.add({short_id(text_of(c, "id")), text_of(c, "status"), share_of(c, "confidence"),
+                   text_of(c, "usage"), share_of(c, "success_rate"),
+                   rows_of(c, "paths").empty() ? std::string()
+                                               : rows_of(c, "paths").front().get<std::string>()});
+  if (waiting.rows() > 0)
+    print("\n" + waiting.render(t) + "look at them: boyd skills review\n");
+}
+
+std::string line_of(const char* name, const std::string& text) {
+  constexpr std::size_t width = 13;
+  std::string head(name);
+  head.resize(width, ' ');
+  return text.empty() ? std::string() : head + printable(text) + "\n";
+}
+
+std::string joined(const json& list) {
+  std::string all;
+  for (const auto& one : list)
+    if (one.is_string())
+      all += (all.empty() ? "" : ", ") + one.get<std::string>();
+  return all;
+}
+
+std::string body_text(const json& what) {
+  std::string out;
+  for (const auto& p : rows_of(what, "problems"))
+    if (p.is_string())
+      out += "  ! " + printable(p.get<std::string>()) + "\n";
+  auto text = printable(text_of(what, "text"));
+  if (text.empty())
+    return out;
+  if (text.back() != '\n')
+    text += '\n';
+  return out + "--- SKILL.md ---\n" + text + "--- end ---\n";
+}
+
+std::string candidate_text(const json& c) {
+  std::string out = line_of("candidate", text_of(c, "id"));
+  out += line_of("status", text_of(c, "status"));
+  out += line_of("of", joined(rows_of(c, "paths")) + " (" + text_of(c, "scope") + ")");
+  out += line_of("skill", text_of(c, "suggested_name"));
+  out += line_of("evidence", text_of(c, "referenced") + " references, success rate " +
+                                 share_of(c, "success_rate") + ", confidence " +
+                                 share_of(c, "confidence"));
+  out += line_of("cited by", joined(rows_of(c, "evidence")));
+  out += line_of("decided by", text_of(c, "decided_by"));
+  out += line_of("reason", text_of(c, "reason"));
+  out += line_of("hash", text_of(c, "hash"));
+  return out + body_text(c);
+}
+
+std::string skill_text(const json& s) {
+  std::string out = line_of("skill", text_of(s, "name"));
+  out += line_of("state", text_of(s, "state"));
+  out += line_of("version", s.value("approved", false) ? text_of(s, "version") : "not approved");
+  out += line_of("score", share_of(s, "score") + ", confidence " + share_of(s, "confidence"));
+  out += line_of("uses", text_of(s, "uses") + ", success rate " + share_of(s, "success_rate"));
+  out += line_of("latest", text_of(s, "recent"));
+  out += line_of("from", joined(rows_of(s, "sources")));
+  for (const auto& v : rows_of(s, "versions"))
+    out +=
+        line_of("approved", "version " + text_of(v, "version") + ", " + moment_of(v, "at") +
+                                ", by " + text_of(v, "by") +
+                                (text_of(v, "reason").empty() ? "" : ": " + text_of(v, "reason")));
+  out += line_of("hash", text_of(s, "hash"));
+  return out + body_text(s);
+}
+
+/// The skill or the candidate of an answer.
+json shown_in(const json& body) {
+  const auto skill = part_of(body, "skill");
+  return skill.empty() ? part_of(body, "candidate") : skill;
+}
+
+std::string text_of_shown(const json& body) {
+  const auto skill = part_of(body, "skill");
+  return skill.empty() ? candidate_text(part_of(body, "candidate")) : skill_text(skill);
+}
+
+int show(const arguments& args) {
+  const auto body =
+      ask_once(args, get(std::string(base) + "/" + args.id, {{"kernel", args.kernel}}));
+  if (!body)
+    return report(body.error(), args.json);
+  print(args.json ? *body + "\n" : text_of_shown(object_of(*body)));
+  return exit_code::ok;
+}
+
+int review(const arguments& args) {
+  const auto body = ask_once(args, get(base, {{"kernel", args.kernel}, {"texts", "yes"}}));
+  if (!body)
+    return report(body.error(), args.json);
+  auto all = object_of(*body);
+  json waiting = json::array();
+  for (const auto& c : rows_of(all, "candidates"))
+    if (waits(c))
+      waiting.push_back(c);
+  if (args.json) {
+    print(dumped({{"schema", "boyd.skills_review/1"},
+                  {"kernel_id", all.value("kernel_id", "")},
+                  {"candidates", std::move(waiting)}}) +
+          "\n");
+    return exit_code::ok;
+  }
+  for (const auto& c : waiting) {
+    const auto id = short_id(text_of(c, "id"));
+    print(candidate_text(c) + "decide: boyd skills approve " + id + ", or reject, or defer\n\n");
+  }
+  if (waiting.empty())
+    print("no candidate waits for a person\n");
+  return exit_code::ok;
+}
+
+int decide(const arguments& args) {
+  const auto action = args.verb.substr(args.verb.find(' ') + 1);
+  json body{{"kernel", args.kernel}, {"reason", args.reason}};
+  if (action == "rollback")
+    body["version"] = args.to;
+  if (action == "approve") {
+    const auto seen =
+        ask_once(args, get(std::string(base) + "/" + args.id, {{"kernel", args.kernel}}));
+    if (!seen)
+      return report(seen.error(), args.json);
+    const auto shown = object_of(*seen);
+    if (!args.json)
+      print(text_of_shown(shown));
+    // What was shown a moment ago, or what the caller says to have seen.
+    body["hash"] = args.hash.empty() ? text_of(shown_in(shown), "hash") : args.hash;
+  }
+  const auto done =
+      ask_once(args, post(std::string(base) + "/" + args.id + "/" + action, dumped(body)));
+  if (!done)
+    return report(done.error(), args.json);
+  if (args.json) {
+    print(*done + "\n");
+    return exit_code::ok;
+  }
+  const auto answer = object_of(*done);
+  const auto skill = text_of(answer, "skill");
+  print(action + ": " + text_of(answer, "id") +
+        (skill.empty() ? "" : ", skill " + skill + " version " + text_of(answer, "version")) +
+        "\n");
+  return exit_code::ok;
+}
+
+int post_text(const arguments& args, const std::string& path, const std::string& text) {
+  const auto done = ask_once(args, post(path, dumped({{"kernel", args.kernel}, {"text", text}})));
+  if (!done)
+    return report(done.error(), args.json);
+  if (args.json) {
+    print(*done + "\n");
+    return exit_code::ok;
+  }
+  const auto answer = object_of(*done);
+  for (const auto& p : rows_of(answer, "problems"))
+    if (p.is_string())
+      print("  ! " + printable(p.get<std::string>()) + "\n");
+  const bool is_draft = text_of(answer, "action") == "draft";
+  const auto next = is_draft ? args.id : text_of(answer, "skill");
+  print((is_draft ? "drafted: " : "imported, not approved: ") + text_of(answer, "skill") +
+        "\nto approve it: boyd skills approve " + next + "\n");
+  return exit_code::ok;
+}
+
+int draft(const arguments& args) {
+  const auto text = read_skill_text(args.path);
+  if (!text)
+    return report(text.error(), args.json);
+  return post_text(args, std::string(base) + "/" + args.id + "/draft", *text);
+}
+
+int import_one(const arguments& args) {
+  const auto found = skill_files(args.path);
+  if (!found)
+    return report(found.error(), args.json);
+  if (found->size() != 1)
+    return report({errc::invalid_argument, "there are " + std::to_string(found->size()) + " skills",
+                   args.path, "import one after the other: each is to be looked at"},
+                  args.json);
+  const auto text = read_skill_text(found->front());
+  if (!text)
+    return report(text.error(), args.json);
+  return post_text(args, base, *text);
+}
+
+int export_one(const arguments& args) {
+  const auto body =
+      ask_once(args, get(std::string(base) + "/" + args.id, {{"kernel", args.kernel}}));
+  if (!body)
+    return report(body.error(), args.json);
+  const auto skill = part_of(object_of(*body), "skill");
+  const auto text = text_of(skill, "text");
+  if (text.empty())
+    return report({errc::not_found,
+                   "there is no text to export: " + args.id,
+                   {},
+                   "list skills with: boyd skills ls"},
+                  args.json);
+  const auto written = write_skill(args.dir, text_of(skill, "name"), text);
+  if (!written)
+    return report(written.error(), args.json);
+  print(args.json ? dumped({{"schema", "boyd.skills_export/1"}, {"path", *written}}) + "\n"
+                  : *written + "\n");
+  return exit_code::ok;
+}
+
+/// `skills validate` and `skills scan`.
+int look_at_files(const arguments& args) {
+  const auto found = skill_files(args.path);
+  if (!found)
+    return report(found.error(), args.json);
+  const bool scans = args.verb == "skills scan";
+  json files = json::array();
+  bool is_good = true;
+  for (const auto& path : *found) {
+    const auto looked = scans ? scan_file(path) : validate_file(path);
+    if (!looked)
+      return report(looked.error(), args.json);
+    json findings = json::array();
+    for (const auto& f : *looked) {
+      is_good = is_good && !f.is_error;
+      findings.push_back(
+          {{"line", f.line}, {"problem", f.problem}, {"next", f.next}, {"error", f.is_error}});
+      if (!args.json)
+        print(printable(path + ":" + std::to_string(f.line) + ": " + f.problem +
+                        (f.next.empty() ? "" : "; " + f.next)) +
+              "\n");
+    }
+    if (!args.json && looked->empty())
+      print(printable(path) + ": " + (scans ? "nothing found" : "valid") + "\n");
+    files.push_back({{"path", path}, {"findings", std::move(findings)}});
+  }
+  if (args.json)
+    print(dumped({{"schema", scans ? "boyd.skills_scan/1" : "boyd.skills_validate/1"},
+                  {"ok", is_good},
+                  {"files", std::move(files)}}) +
+          "\n");
+  return is_good ? exit_code::ok : exit_code::failure;
+}
+
+} // namespace
+
+int run_skills(const arguments& args) {
+  if (args.verb == "skills draft")
+    return draft(args);
+  if (args.verb == "skills import")
+    return import_one(args);
+  if (args.verb == "skills export")
+    return export_one(args);
+  if (args.verb == "skills validate" || args.verb == "skills scan")
+    return look_at_files(args);
+  if (args.verb == "skills show")
+    return show(args);
+  if (args.verb == "skills review")
+    return review(args);
+  if (args.verb != "skills ls" && args.verb != "skills")
+    return decide(args);
+  const auto body = ask_once(args, get(base, {{"kernel", args.kernel}}));
+  if (!body)
+    return report(body.error(), args.json);
+  if (args.json)
+    print(*body + "\n");
+  else
+    show_list(object_of(*body), terminal_of_stdout(args));
+  return exit_code::ok;
+}
+
+} // namespace boyd::app

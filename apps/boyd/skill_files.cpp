@@ -1,0 +1,100 @@
+#include "skill_files.hpp"
+
+#include "adapters/yaml/yaml.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <system_error>
+
+namespace boyd::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* skill_file = "SKILL.md";
+
+/// A file that stands alone may have any folder around it.
+std::string folder_of(const std::string& path) {
+  const auto absolute = fs::absolute(path).lexically_normal();
+  return absolute.filename() == skill_file ? absolute.parent_path().filename().string()
+                                           : std::string();
+}
+
+} // namespace
+
+result<std::vector<std::string>> skill_files(const std::string& path) {
+  std::error_code trouble;
+  if (!fs::is_directory(path, trouble))
+    return std::vector{path};
+  if (const auto own = fs::path(path) / skill_file; fs::exists(own, trouble))
+    return std::vector{own.string()};
+  std::vector<std::string> all;
+  for (const auto& entry : fs::directory_iterator(path, trouble))
+    if (const auto file = entry.path() / skill_file; fs::exists(file, trouble))
+      all.push_back(file.string());
+  std::ranges::sort(all);
+  if (all.empty())
+    return fail(errc::not_found, "there is no SKILL.md, and no folder with one", path,
+                "name a skill's folder");
+  return all;
+}
+
+result<std::string> read_skill_text(const std::string& path) {
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file)
+      return fail(errc::not_found, "the file cannot be opened", path,
+                  "check its name and permissions");
+  }
+  std::istream& in = path == "-" ? std::cin : file;
+  std::string text;
+  for (auto at = std::istreambuf_iterator<char>(in);
+       at != std::istreambuf_iterator<char>() && text.size() <= skills::most_document_bytes; ++at)
+    text += *at;
+  if (in.bad())
+    return fail(errc::io_error, "the file cannot be read", path, "check the disk");
+  if (text.size() > skills::most_document_bytes)
+    return fail(errc::limit_exceeded,
+                "it has more than " + std::to_string(skills::most_document_bytes) + " bytes", path,
+                "shorten it; what is long goes into files beside it");
+  return text;
+}
+
+result<std::vector<skills::finding>> validate_file(const std::string& path) {
+  const auto text = read_skill_text(path);
+  if (!text)
+    return fail(text.error());
+  return skills::parse_document(*text, adapters::parse_yaml, folder_of(path)).findings;
+}
+
+result<std::vector<skills::finding>> scan_file(const std::string& path) {
+  const auto text = read_skill_text(path);
+  if (!text)
+    return fail(text.error());
+  return skills::scan_document(*text, {});
+}
+
+result<std::string> write_skill(const std::string& dir, const std::string& name,
+                                const std::string& text) {
+  const auto folder = (dir.empty() ? fs::path(".") : fs::path(dir)) / name;
+  const auto path = folder / skill_file;
+  std::error_code trouble;
+  if (fs::exists(path, trouble))
+    return fail(errc::conflict, "it is there already", path.string(),
+                "remove it, or name another --dir");
+  fs::create_directories(folder, trouble);
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file)
+    return fail(errc::io_error, "it cannot be written", path.string(),
+                "check the disk and the folder's permissions");
+  return path.string();
+}
+
+} // namespace boyd::app
