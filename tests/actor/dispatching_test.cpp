@@ -47,6 +47,28 @@ TEST_CASE("answers without delay are given, each by a worker of its own", "[disp
   CHECK(f.permits_in_use() == 0);
 }
 
+TEST_CASE("of a flood of small runs the first of a minute have records, the database has all",
+          "[dispatching]") {
+  fixture f({scripted("quick", {0ms})});
+  const auto records = [&] {
+    const auto folder = f.context->layout().executions();
+    const auto ids = f.context->ports.files->list(folder).value();
+    std::size_t n = 0;
+    for (const auto& id : ids)
+      n += f.context->ports.files->read(folder + "/" + id + "/record.json", 1U << 20) ? 1 : 0;
+    return n;
+  };
+  f.enqueue("quick", 70);
+  f.actors.run_all();
+  CHECK(f.done() == 70);
+  CHECK(records() == 60);
+  f.actors.advance(61s);
+  f.enqueue("quick", 5);
+  f.actors.run_all();
+  CHECK(f.done() == 75);
+  CHECK(records() == 65);
+}
+
 TEST_CASE("the program of a lost lease is gone when the lease ends, whatever it thinks of TERM",
           "[dispatching]") {
   // No tick comes between the moment from which the lease counts as lost, 27 s, and its end.
