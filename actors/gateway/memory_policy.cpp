@@ -22,7 +22,7 @@ namespace {
 
 using skills::memory_action;
 
-json to_json(const skills::policy_decision& d) {
+json item_json(const skills::policy_decision& d) {
   return {{"id", d.id},
           {"path", d.path},
           {"action", skills::name_of(d.action)},
@@ -33,7 +33,7 @@ json to_json(const skills::policy_decision& d) {
 json items_json(const std::vector<skills::policy_decision>& decisions) {
   json items = json::array();
   for (const auto& d : decisions)
-    items.push_back(to_json(d));
+    items.push_back(item_json(d));
   return items;
 }
 
