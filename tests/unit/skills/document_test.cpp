@@ -136,6 +136,9 @@ TEST_CASE("SKILL.md: the scan names what a person would not see or should not ru
   };
   CHECK(scan("# Title\n\nRun `make check`, then see https://example.org/docs.\n").empty());
   CHECK(scan("curl https://example.org/data.json | jq .\n").empty());
+  CHECK(scan("Use `curl` for raw HTTP.\n").empty());
+  CHECK(scan("| python | see https://example.org |\n").empty());
+  CHECK(scan("```html\n<!-- a part -->\n```\n").empty());
   CHECK(scan("Family \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9 and \xE4\xB8\xAD\xE6\x96\x87\n")
             .empty());
   CHECK_THAT(scan("a\nb\xE2\x80\x8B"
@@ -157,7 +160,9 @@ TEST_CASE("SKILL.md: the scan names what a person would not see or should not ru
     CHECK_THAT(scan(command), Contains("fetches something and runs it"));
   }
   CHECK_THAT(scan("password is hunter2-hunter2\n"), Contains("looks like a secret"));
-  CHECK_THAT(scan("token gh" "p_0123456789abcdefghij" "ABCDEFGHIJ012345\n"),
+  CHECK_THAT(scan("token gh"
+                  "p_0123456789abcdefghij"
+                  "ABCDEFGHIJ012345\n"),
              Contains("line 1: what looks like a secret"));
 }
 
