@@ -24,8 +24,8 @@ constexpr std::array fetchers{
 constexpr std::array interpreters{"sh"sv,     "bash"sv, "zsh"sv,  "dash"sv, "ksh"sv,
                                   "python"sv, "perl"sv, "ruby"sv, "node"sv, "sudo"sv,
                                   "iex"sv,    "php"sv,  "env"sv,  "eval"sv, "source"sv};
-constexpr std::array substitutions{"<(curl"sv, "<(wget"sv, "$(curl"sv,  "$(wget"sv,
-                                   "`curl"sv,  "`wget"sv,  "<( curl"sv, "$( curl"sv};
+constexpr std::array substitutions{"<(curl"sv,     "<(wget"sv,     "$(curl"sv,  "$(wget"sv,
+                                   "eval `curl"sv, "eval `wget"sv, "<( curl"sv, "$( curl"sv};
 constexpr std::array installers{"pip install http"sv, "pip install git+"sv, "pip3 install http"sv,
                                 "npm install http"sv, "npx http"sv,         "npx -y http"sv};
 
@@ -105,6 +105,9 @@ bool hands_to_interpreter(std::string_view line, char separator) {
 
 bool fetches_and_runs(std::string_view given) {
   const auto line = small(given);
+  // A row of a table.
+  if (line.starts_with('|'))
+    return false;
   if (holds_any(line, substitutions) || holds_any(line, installers))
     return true;
   return holds_any(line, fetchers) &&
@@ -127,12 +130,16 @@ std::vector<finding> scan_document(std::string_view text, const std::vector<std:
     tell(1, "the file holds what looks like a secret of several lines",
          "take it out, and change it if it is one");
   std::string whole; ///< a command that goes on in the next line
+  bool in_fence = false;
   int number = 0;
   for (const auto line : lines) {
     ++number;
     if (auto hidden = hidden_in(line); !hidden.empty())
       tell(number, std::move(hidden), "take it out: a person cannot see what it says");
-    if (line.find("<!--") != line.npos)
+    if (const auto mark = trim(line); mark.starts_with("```") || mark.starts_with("~~~"))
+      in_fence = !in_fence;
+    // In a fence it is shown as it stands.
+    if (!in_fence && line.find("<!--") != line.npos)
       tell(number, "an HTML comment, which a rendered page does not show",
            "write it as text, or take it out");
     const auto index = static_cast<std::size_t>(number) - 1;

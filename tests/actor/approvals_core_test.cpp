@@ -70,7 +70,7 @@ struct room_of_one {
   }
 };
 
-approval_answer told(const effects& all) {
+approval_answer told(const approving::effects& all) {
   REQUIRE(all.size() == 1);
   return std::get<effect::tell>(all.front()).answer;
 }

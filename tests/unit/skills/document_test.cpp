@@ -136,6 +136,9 @@ TEST_CASE("SKILL.md: the scan names what a person would not see or should not ru
   };
   CHECK(scan("# Title\n\nRun `make check`, then see https://example.org/docs.\n").empty());
   CHECK(scan("curl https://example.org/data.json | jq .\n").empty());
+  CHECK(scan("Use `curl` for raw HTTP.\n").empty());
+  CHECK(scan("| python | see https://example.org |\n").empty());
+  CHECK(scan("```html\n<!-- a part -->\n```\n").empty());
   CHECK(scan("Family \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9 and \xE4\xB8\xAD\xE6\x96\x87\n")
             .empty());
   CHECK_THAT(scan("a\nb\xE2\x80\x8B"
