@@ -22,6 +22,21 @@ struct chaos_options {
   std::string seed; ///< empty: the node draws one
 };
 
+/// The options of `boyd improve`.
+struct improve_options {
+  std::string repo = "."; ///< --repo
+  std::string approved;   ///< --approved
+  std::string interval = "300s";
+  std::size_t max_cycles = 0; ///< --max-cycles; 0: without end
+  bool dry_run = false;
+  bool apply = false;
+  bool once = false;
+  bool loop = false;
+  bool resume = false;
+  bool approve = false;
+  bool auto_commit = false;
+};
+
 /// The command line after parsing; an option that was not given is empty or zero.
 struct arguments {
   std::string verb; ///< "cycle", "dispatches show", …
@@ -81,6 +96,7 @@ struct arguments {
   std::size_t seconds = 20; ///< selftest --seconds
   std::string dir{};        ///< selftest --dir
   chaos_options chaos;
+  improve_options improve;
 };
 
 } // namespace boyd::app

@@ -3,6 +3,7 @@
 #include "boyd/core/text.hpp"
 #include "boyd_version.hpp"
 #include "cli_errors.hpp"
+#include "cli_improve.hpp"
 #include "cli_store.hpp"
 #include "option_checks.hpp"
 
@@ -131,6 +132,7 @@ command_line::command_line() {
   add_context_verbs();
   add_question_verbs();
   add_tool_verbs();
+  add_improve_verb(app, args, std::bind_front(&command_line::verb, this));
   add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }

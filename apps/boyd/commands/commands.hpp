@@ -20,6 +20,7 @@ int run_store(const arguments& args);      ///< show, begin, migrate
 int run_state(const arguments& args);      ///< show, log, diff
 int run_memory(const arguments& args);     ///< status, append, recall, import, compact
 int run_context(const arguments& args);    ///< ls, add, rm, clear, cat, resolve
+int run_improve(const arguments& args);    ///< a cycle on a repository, or several; report
 int run_cleanup(const arguments& args);
 int run_why(const arguments& args);
 int run_plan(const arguments& args);

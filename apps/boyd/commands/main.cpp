@@ -68,6 +68,7 @@ int run(const arguments& args) {
       {"context", run_context},
       {"store", run_store},
       {"memory", run_memory},
+      {"improve", run_improve},
       {"cleanup", run_cleanup},
       {"why", run_why},
       {"plan", run_plan},
