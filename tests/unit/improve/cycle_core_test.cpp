@@ -202,7 +202,7 @@ TEST_CASE("a thousand seeds: one task a cycle, all of a patch or nothing, three 
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     INFO("seed " << seed);
     world w(seed);
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < 6; ++n) {
       const auto before = w.disk.value_or(cycle_state{});
       const auto s = w.cycle();
       ++ends[std::string(name_of(s.status))];
