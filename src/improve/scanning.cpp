@@ -352,7 +352,9 @@ check_end scanning::guard_once(const cycle_state& before) {
     return {true, failure_kind::none, {}};
   auto now = scan();
   const auto was = counted(before);
-  for (const auto& [place, count] : counted(now.findings)) {
+  for (const auto& one : counted(now.findings)) {
+    const auto& place = one.first; // a binding cannot be captured by Clang 14
+    const auto count = one.second;
     const auto it = was.find(place);
     if (count <= (it == was.end() ? 0 : it->second))
       continue;

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace boyd::improve {
@@ -286,15 +285,15 @@ result<undo_end> undo_log::roll_back(const std::string& cycle_id) {
   if (!j)
     return fail(j.error());
   undo_end end;
-  for (const auto& s : std::ranges::reverse_view(j->steps)) {
-    const auto back = take_back(*j, s);
+  for (auto s = j->steps.rbegin(); s != j->steps.rend(); ++s) {
+    const auto back = take_back(*j, *s);
     if (!back)
       return fail(back.error());
     if (!*back)
-      end.kept.push_back(s.path);
+      end.kept.push_back(s->path);
   }
-  for (const auto& d : std::ranges::reverse_view(j->directories))
-    if (auto done = tree_.remove_directory(root_, d); !done)
+  for (auto d = j->directories.rbegin(); d != j->directories.rend(); ++d)
+    if (auto done = tree_.remove_directory(root_, *d); !done)
       return fail(std::move(done.error()));
   if (auto done = sync(*j); !done)
     return fail(std::move(done.error()));

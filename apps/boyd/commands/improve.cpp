@@ -222,10 +222,8 @@ class improvement {
       return print(report_json(s));
     const auto t = terminal_of_stdout(args_);
     table rows({"TASK", "PRIO", "WHAT", "NOTE"});
-    std::size_t passed_over = 0;
     for (const auto& c : s.candidates) {
       const auto why = why_passed_over(c, s);
-      passed_over += why.empty() ? 0 : 1;
       if (rows.rows() < shown_candidates)
         rows.add_cells({c.task_id,
                         std::to_string(c.priority),
