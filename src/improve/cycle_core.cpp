@@ -31,12 +31,21 @@ std::string joined(const std::vector<std::string>& words) {
   return all;
 }
 
+/// An id names a second: of several cycles in one, the later ones take the seconds behind it.
+std::string free_id(const std::string& earlier, utc_time now) {
+  constexpr int most = 60; // an earlier cycle further ahead had another clock
+  auto id = cycle_id_of(now);
+  for (int i = 1; i <= most && id <= earlier; ++i)
+    id = cycle_id_of(now + i * 1s);
+  return id <= earlier ? cycle_id_of(now) : id;
+}
+
 } // namespace
 
 cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& options,
                              utc_time now) {
   cycle_state s;
-  s.cycle_id = cycle_id_of(now);
+  s.cycle_id = free_id(earlier.cycle_id, now);
   s.started_at = now;
   s.applies = options.apply;
   s.wants_approval = options.approve;
