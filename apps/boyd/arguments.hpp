@@ -35,6 +35,21 @@ struct record_options {
   std::string executor; ///< a provider
 };
 
+/// The options of `boyd improve`.
+struct improve_options {
+  std::string repo = "."; ///< --repo
+  std::string approved;   ///< --approved
+  std::string interval = "300s";
+  std::size_t max_cycles = 0; ///< --max-cycles; 0: without end
+  bool dry_run = false;
+  bool apply = false;
+  bool once = false;
+  bool loop = false;
+  bool resume = false;
+  bool approve = false;
+  bool auto_commit = false;
+};
+
 /// The command line after parsing; an option that was not given is empty or zero.
 struct arguments {
   std::string verb; ///< "cycle", "dispatches show", …
@@ -102,6 +117,7 @@ struct arguments {
   std::string dir{};        ///< selftest --dir
   chaos_options chaos;
   record_options record;
+  improve_options improve;
 };
 
 } // namespace boyd::app

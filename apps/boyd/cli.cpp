@@ -4,6 +4,7 @@
 #include "boyd_version.hpp"
 #include "cli_errors.hpp"
 #include "cli_explain.hpp"
+#include "cli_improve.hpp"
 #include "cli_knowledge.hpp"
 #include "cli_skills.hpp"
 #include "cli_store.hpp"
@@ -134,6 +135,7 @@ command_line::command_line() {
   add_context_verbs();
   add_question_verbs();
   add_tool_verbs();
+  add_improve_verb(app, args, std::bind_front(&command_line::verb, this));
   add_store_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_knowledge_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_explain_verbs(app, args, std::bind_front(&command_line::verb, this));

@@ -56,6 +56,10 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"wake", "wake"},
     {"after", "after"},
     {"fault", "faults[]"},
+    {"improve", "improve"},
+    {"improve_scanner", "improve.scanners[]"},
+    {"improve_hygiene", "improve.hygiene"},
+    {"improve_executor", "improve.executor"},
 });
 
 /// A table cell: a bar would end it, and its text is one line.

@@ -1,7 +1,7 @@
+#include "boyd/context/ignore.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/core/workspace_path.hpp"
 #include "directory_internal.hpp"
-#include "ignore_internal.hpp"
 
 #include <algorithm>
 #include <utility>

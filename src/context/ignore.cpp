@@ -1,5 +1,6 @@
+#include "boyd/context/ignore.hpp"
+
 #include "boyd/core/text.hpp"
-#include "ignore_internal.hpp"
 
 #include <algorithm>
 #include <optional>

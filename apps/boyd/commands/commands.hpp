@@ -21,6 +21,7 @@ int run_state(const arguments& args);      ///< show, log, diff
 int run_memory(const arguments& args);     ///< status, append, recall, import, compact
 int run_skills(const arguments& args);     ///< ls, show, review, approve, reject, defer, …
 int run_context(const arguments& args);    ///< ls, add, rm, clear, cat, resolve
+int run_improve(const arguments& args);    ///< a cycle on a repository, or several; report
 int run_cleanup(const arguments& args);
 int run_kg(const arguments& args); ///< trace, why, stats, lineage, findings, learned, query, verify
 int run_graph(const arguments& args);

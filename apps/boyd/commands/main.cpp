@@ -69,6 +69,7 @@ int run(const arguments& args) {
       {"store", run_store},
       {"memory", run_memory},
       {"skills", run_skills},
+      {"improve", run_improve},
       {"cleanup", run_cleanup},
       {"kg", run_kg},
       {"graph", run_graph},

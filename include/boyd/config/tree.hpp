@@ -68,4 +68,14 @@ load_result build(const std::string& path, parsed source, const environment_look
 /// The same half of `load_answers`.
 result<std::vector<script_executor::answer>> build_answers(const std::string& path, parsed source);
 
+/// The part `improve` of a configuration file, checked with the file as a whole, with its defaults.
+/// A file for it alone needs no `kernels`. Error `invalid_configuration`: the findings, a line
+/// each.
+result<tree> build_improve(const std::string& path, parsed source,
+                           const environment_lookup& environment, const time_zones& zones);
+
+/// The same of a text. Defined with the YAML adapter: link boyd_adapters_yaml.
+result<tree> load_improve(const std::string& path, std::string_view text,
+                          const environment_lookup& environment, const time_zones& zones);
+
 } // namespace boyd::config

@@ -294,6 +294,10 @@ bool is_network_file_system(long type) noexcept {
          magic == CODA_SUPER_MAGIC;
 }
 
+std::uint64_t own_start_ticks() {
+  return start_ticks_of(::getpid());
+}
+
 bool is_alive(const lock_owner& owner) {
   if (owner.pid <= 0 || (::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) ||
       is_zombie(owner.pid)) {

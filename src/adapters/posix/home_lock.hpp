@@ -26,6 +26,9 @@ struct lock_owner {
   bool operator==(const lock_owner&) const = default;
 };
 
+/// `start_ticks` of this process.
+std::uint64_t own_start_ticks();
+
 /// True while the very process that `owner` describes runs.
 bool is_alive(const lock_owner& owner);
 

@@ -17,4 +17,9 @@ result<std::vector<script_executor::answer>> load_answers(const std::string& pat
   return build_answers(path, adapters::parse_yaml(path, text));
 }
 
+result<tree> load_improve(const std::string& path, std::string_view text,
+                          const environment_lookup& environment, const time_zones& zones) {
+  return build_improve(path, adapters::parse_yaml(path, text), environment, zones);
+}
+
 } // namespace boyd::config

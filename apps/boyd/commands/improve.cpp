@@ -1,0 +1,321 @@
+#include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "../signals.hpp"
+#include "../terminal.hpp"
+#include "adapters/posix/confined_files.hpp"
+#include "adapters/posix/home_lock.hpp"
+#include "adapters/posix/work_tree.hpp"
+#include "boyd/config/tree.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/exec/command_line.hpp"
+#include "boyd/exec/script.hpp"
+#include "boyd/improve/performer.hpp"
+#include "boyd/ports/entropy.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "boyd/ports/repository.hpp"
+#include "commands.hpp"
+#include "waiting_runner.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace boyd::app {
+
+namespace {
+
+using namespace boyd::improve;
+
+constexpr std::size_t shown_candidates = 20;
+constexpr std::size_t nonce_bytes = 8;
+
+result<std::string> root_of(const std::string& repo) {
+  std::error_code failed;
+  const auto path = std::filesystem::canonical(repo, failed);
+  if (failed || !std::filesystem::is_directory(path, failed))
+    return fail(errc::invalid_argument, "there is no such directory", repo,
+                "name the top of a repository: --repo DIR");
+  return path.string();
+}
+
+/// Of --config, else of the repository's own file, else the defaults.
+result<improve_settings> settings_of(const arguments& args, const std::string& root,
+                                     const ports& p) {
+  auto path = args.config.empty() ? root + "/" + std::string(settings_file)
+                                  : std::filesystem::absolute(args.config).string();
+  auto text = p.files->read(path, limits::config_bytes);
+  const bool none = !text && text.error().code == errc::not_found && args.config.empty();
+  if (!text && !none)
+    return fail(errc::invalid_configuration,
+                "the configuration cannot be read: " + text.error().what, path,
+                "check its name and permissions");
+  const auto tree =
+      config::load_improve(path, none ? "version: 1\n" : *text, environment(), *p.zones);
+  if (!tree)
+    return fail(tree.error());
+  auto settings = read_settings(*tree, path);
+  if (settings && none)
+    settings->file.clear();
+  return settings;
+}
+
+/// What the commands of a cycle get: as agents' programs, and no bytecode beside the sources.
+result<std::vector<std::pair<std::string, std::string>>>
+command_environment(const std::string& root) {
+  exec::run_identity who;
+  who.home = who.kernel_home = root;
+  who.kernel_id = who.cycle_id = who.agent_id = who.dispatch_id = who.session_id = "improve";
+  config::command_executor none;
+  none.env.emplace_back("PYTHONDONTWRITEBYTECODE", "1");
+  return exec::build_environment(none, who, environment());
+}
+
+failure_kind kind_of(const std::string& failure) {
+  if (failure.empty())
+    return failure_kind::none;
+  for (const auto k : {failure_kind::transient, failure_kind::environment, failure_kind::flaky,
+                       failure_kind::policy}) {
+    std::string name;
+    for (const char c : name_of(k))
+      name += static_cast<char>(c - 'A' + 'a');
+    if (name == failure)
+      return k;
+  }
+  return failure_kind::deterministic;
+}
+
+/// Everything that stays the same from cycle to cycle.
+class improvement {
+ public:
+  improvement(const arguments& args, std::string root) : args_(args), root_(std::move(root)) {}
+
+  int run() {
+    local_ = local_ports();
+    auto settings = settings_of(args_, root_, local_);
+    if (!settings)
+      return report(settings.error(), args_.json);
+    settings_ = std::move(*settings);
+    if (args_.verb == "improve report")
+      return tell_report();
+    if (auto ready = make_ready(); !ready)
+      return report(ready.error(), args_.json);
+    const auto interval = parse_duration(args_.improve.interval);
+    if (!interval)
+      return report(
+          {errc::invalid_argument, "--interval: " + interval.error().what, {}, "write 30s, 5m, 1h"},
+          args_.json);
+    // An id of a cycle is its second.
+    return cycles(std::max<milliseconds>(*interval, 1s));
+  }
+
+ private:
+  result<void> make_ready() {
+    inside_ = adapters::make_confined_files({});
+    tree_ = adapters::make_work_tree();
+    auto runner = waiting_runner::make();
+    if (!runner)
+      return fail(std::move(runner.error()));
+    runner_ = std::move(*runner);
+    auto environment = command_environment(root_);
+    if (!environment)
+      return fail(std::move(environment.error()));
+    runner_->set_environment(std::move(*environment));
+    return read_answers();
+  }
+
+  result<void> read_answers() {
+    if (settings_.executor.kind != executor_settings::kind_t::script)
+      return {};
+    const auto text = local_.files->read(settings_.executor.file, exec::max_script_bytes);
+    if (!text)
+      return fail(errc::invalid_configuration, "the answers cannot be read: " + text.error().what,
+                  settings_.executor.file, "check improve.executor.file");
+    auto answers = config::load_answers(settings_.executor.file, *text);
+    if (!answers)
+      return fail(std::move(answers.error()));
+    answers_ = std::move(*answers);
+    return {};
+  }
+
+  improve_ports world() {
+    lock_holder self{::getpid(), adapters::own_start_ticks(), nonce()};
+    return {*local_.clock,
+            *local_.files,
+            *inside_,
+            *tree_,
+            *local_.repositories,
+            [this](const command_order& o) { return runner_->run(o, signals_); },
+            [this](std::int64_t n) { return scripted(n); },
+            std::move(self),
+            [](const lock_holder& h) {
+              return adapters::is_alive({h.pid, {}, {}, h.start_ticks});
+            },
+            [this](const std::string& text) {
+              if (!args_.json)
+                print_note(text);
+            },
+            [this] { return signals_.interrupted(); }};
+  }
+
+  std::string nonce() {
+    std::string text;
+    constexpr const char* digits = "0123456789abcdef";
+    for (std::size_t i = 0; i < nonce_bytes; ++i)
+      text += digits[local_.random->next() & 15U];
+    return text;
+  }
+
+  result<answer_end> scripted(std::int64_t n) {
+    const auto* a = exec::pick_answer(answers_, static_cast<std::uint64_t>(n));
+    if (a == nullptr)
+      return fail(errc::not_found, "the script has no answers", settings_.executor.file);
+    return answer_end{a->output, kind_of(a->fail), a->fail.empty() ? "" : a->output};
+  }
+
+  int cycles(milliseconds interval) {
+    const auto& o = args_.improve;
+    improve_order order{
+        root_, settings_, {o.apply, o.approve, o.auto_commit, o.approved}, o.resume};
+    for (std::size_t n = 1;; ++n) {
+      const auto ports = world();
+      const auto state = run_cycle(order, ports);
+      if (!state)
+        return report(state.error(), args_.json);
+      show(*state);
+      const bool last = !o.loop || (o.max_cycles > 0 && n >= o.max_cycles) ||
+                        state->status == improve_status::paused || !state->selected;
+      if (last || !wait(interval))
+        return exit_of(*state);
+      order.resume = false;
+      order.options.approved.clear();
+    }
+  }
+
+  /// False: a signal came.
+  bool wait(milliseconds interval) {
+    const auto end = local_.clock->steady() + interval;
+    while (!signals_.interrupted()) {
+      const auto left = end - local_.clock->steady();
+      if (left <= 0ms)
+        return true;
+      ::pollfd fd{signals_.descriptor(), POLLIN, 0};
+      constexpr milliseconds longest = 1h;
+      ::poll(&fd, 1, static_cast<int>(std::min<milliseconds>(left, longest).count()));
+    }
+    return false;
+  }
+
+  static int exit_of(const cycle_state& s) {
+    if (s.status == improve_status::failed)
+      return exit_code::failure;
+    return s.status == improve_status::paused && s.applies ? exit_code::partial : exit_code::ok;
+  }
+
+  void show(const cycle_state& s) {
+    if (args_.json)
+      return print(report_json(s));
+    const auto t = terminal_of_stdout(args_);
+    table rows({"TASK", "PRIO", "WHAT", "NOTE"});
+    for (const auto& c : s.candidates) {
+      const auto why = why_passed_over(c, s);
+      if (rows.rows() < shown_candidates)
+        rows.add_cells({c.task_id,
+                        std::to_string(c.priority),
+                        {c.title, why.empty() ? colour::none : colour::faint},
+                        why.empty() ? one_line(c.what.message, t.width) : why});
+    }
+    if (rows.rows() > 0)
+      print(rows.render(t));
+    if (s.candidates.size() > rows.rows())
+      print("and " + std::to_string(s.candidates.size() - rows.rows()) + " more in " +
+            settings_.outputs + "\n");
+    show_scanners(s, t);
+    if (s.selected)
+      print(t.paint(colour::bold, "selected: ") + s.selected->task_id + " " +
+            printable(s.selected->title) + "\n");
+    for (const auto& r : s.execution.refusals)
+      print("refused: " + printable(r) + "\n");
+    const bool good = s.status == improve_status::completed;
+    print(t.paint(good ? colour::good : colour::warn, std::string(name_of(s.status))) + " " +
+          s.cycle_id + ": " + printable(s.reason) +
+          (s.commit.empty() ? "" : " (commit " + s.commit.substr(0, 10) + ")") + "\n");
+  }
+
+  static void show_scanners(const cycle_state& s, const terminal& t) {
+    for (const auto& r : s.results.scanners)
+      if (!r.problem.empty())
+        print(t.paint(colour::warn, r.name + ": ") + printable(r.problem) + "\n");
+    for (const auto& a : s.results.advice)
+      print(t.paint(colour::warn, "next: ") + printable(a) + "\n");
+  }
+
+  int tell_report() {
+    const auto s = latest_state(root_, settings_, *local_.files);
+    if (!s && s.error().code == errc::not_found)
+      return report({errc::not_found, "no cycle has run here", root_, "boyd improve --repo DIR"},
+                    args_.json);
+    if (!s)
+      return report(s.error(), args_.json);
+    show(*s);
+    if (args_.json)
+      return exit_code::ok;
+    const auto t = terminal_of_stdout(args_);
+    table failures({"CYCLE", "TASK", "CLASS", "REASON"});
+    for (const auto& f : s->failure_log)
+      failures.add({f.cycle_id, f.task_id, std::string(name_of(f.kind)), f.reason});
+    if (failures.rows() > 0)
+      print("failed\n" + failures.render(t, "  "));
+    table successes({"CYCLE", "TASK", "KIND", "APPROACH"});
+    for (const auto& e : s->successes)
+      successes.add({e.cycle_id, e.task_id, e.kind, e.approach});
+    if (successes.rows() > 0)
+      print("done\n" + successes.render(t, "  "));
+    return exit_code::ok;
+  }
+
+  const arguments& args_;
+  std::string root_;
+  signal_watch signals_;
+  ports local_;
+  improve_settings settings_;
+  std::shared_ptr<confined_files> inside_;
+  std::shared_ptr<work_tree> tree_;
+  std::unique_ptr<waiting_runner> runner_;
+  std::vector<config::script_executor::answer> answers_;
+};
+
+} // namespace
+
+int run_improve(const arguments& args) {
+  const auto& o = args.improve;
+  if (!o.approved.empty() && !o.resume)
+    return report({errc::invalid_argument,
+                   "--approved needs --resume",
+                   {},
+                   "boyd improve --apply --resume --approved DIGEST"},
+                  args.json);
+  if (o.resume && o.dry_run)
+    return report({errc::invalid_argument,
+                   "--resume goes on with a cycle as it was begun",
+                   {},
+                   "leave --dry-run out"},
+                  args.json);
+  if ((o.approve || o.auto_commit) && !o.apply)
+    return report({errc::invalid_argument,
+                   "--approve and --auto-commit need --apply",
+                   {},
+                   "a dry run changes nothing"},
+                  args.json);
+  auto root = root_of(o.repo);
+  if (!root)
+    return report(root.error(), args.json);
+  return improvement(args, std::move(*root)).run();
+}
+
+} // namespace boyd::app

@@ -1,0 +1,135 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/improve/cycle_state.hpp"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace boyd::improve {
+
+struct cycle_options {
+  bool apply = false;   ///< otherwise a dry run
+  bool approve = false; ///< stop before applying
+  bool auto_commit = false;
+  std::string approved; ///< with a resume: the digest of the patch that a person approved
+};
+
+/// What is so before anything is done.
+struct preflight {
+  std::string head;      ///< commit; empty: none
+  std::string dirty;     ///< why nothing may be changed now: edits of a person; empty: none
+  std::string hindrance; ///< what the environment lacks for it; empty: nothing
+};
+
+/// How an executor answered.
+struct answer_end {
+  std::string text;
+  failure_kind failure = failure_kind::none;
+  std::string reason; ///< of a failure
+};
+
+/// How a check of a changed tree ended.
+struct check_end {
+  bool passed = false;
+  failure_kind failure = failure_kind::none; ///< when it did not
+  std::string detail;
+};
+
+namespace effect {
+struct save {
+  cycle_state state;
+};              ///< state.json; nothing comes back
+struct look {}; ///< preflight → on_look
+struct scan {}; ///< → on_scan
+struct recheck {
+  candidate task;
+}; ///< is it still so? → on_recheck
+struct ask {
+  candidate task;
+  std::string prompt;
+}; ///< the executor → on_answer
+struct judge {
+  std::string answer;
+}; ///< the gate → on_judged
+struct apply {
+  accepted_patch patch;
+};                 ///< → on_applied
+struct compare {}; ///< does the patch stand as made? → on_compared
+struct prove {
+  candidate task;
+};                   ///< → on_proved
+struct guard {};     ///< the gate's commands → on_guarded
+struct roll_back {}; ///< → on_rolled_back
+struct commit {
+  std::string message;
+  std::vector<planned_change> changes;
+};                ///< → on_committed
+struct forget {}; ///< the undo journal → on_forgotten
+struct report {}; ///< what people read; nothing comes back
+} // namespace effect
+
+using cycle_effect =
+    std::variant<effect::save, effect::look, effect::scan, effect::recheck, effect::ask,
+                 effect::judge, effect::apply, effect::compare, effect::prove, effect::guard,
+                 effect::roll_back, effect::commit, effect::forget, effect::report>;
+using cycle_effects = std::vector<cycle_effect>;
+
+/// Answers that an executor is asked for, and repeats after a failure that passes.
+inline constexpr int most_tries = 3;
+
+/// One improvement cycle as a state machine: (event, now) → effects; no clock, no I/O. Each effect
+/// but `save` and `report` is answered by exactly one event before the next effects come; without
+/// any the cycle is over. One task a cycle: what is selected is never exchanged, also not by a
+/// resume. Not thread-safe.
+class cycle_core {
+ public:
+  /// `earlier`: the state of the cycle before, of which only what outlives it counts.
+  static cycle_core fresh(const cycle_state& earlier, const cycle_options& options, utc_time now);
+  /// Goes on with an interrupted or an approved cycle. `refused`: there is nothing to go on with,
+  /// or what waits for approval is not what was approved.
+  static result<cycle_core> resumed(cycle_state open, const cycle_options& options);
+
+  cycle_effects begin(utc_time now);
+  cycle_effects on_look(const preflight& p, utc_time now);
+  cycle_effects on_scan(const std::vector<finding>& findings, scan_results results, utc_time now);
+  cycle_effects on_recheck(const check_end& still_fails, utc_time now);
+  cycle_effects on_answer(answer_end a, utc_time now);
+  cycle_effects on_judged(result<accepted_patch> patch, utc_time now);
+  cycle_effects on_applied(const result<void>& done, utc_time now);
+  cycle_effects on_compared(const result<bool>& stands, utc_time now);
+  cycle_effects on_proved(const check_end& c, utc_time now);
+  cycle_effects on_guarded(const check_end& c, utc_time now);
+  /// `kept`: files that somebody changed meanwhile.
+  cycle_effects on_rolled_back(const result<std::vector<std::string>>& kept, utc_time now);
+  cycle_effects on_committed(const result<std::string>& hash, utc_time now);
+  cycle_effects on_forgotten(const result<void>& done, utc_time now);
+
+  const cycle_state& state() const noexcept { return state_; }
+
+ private:
+  explicit cycle_core(cycle_state s) : state_(std::move(s)) {}
+  void complete(phase done, phase next);
+  cycle_effects select(utc_time now);
+  cycle_effects ask_again();
+  cycle_effects fail_task(failure_kind kind, std::string reason, utc_time now);
+  cycle_effects after_failure(utc_time now);
+  cycle_effects learn(utc_time now);
+  cycle_effects checkpoint(utc_time now);
+  cycle_effects stop(improve_status status, std::string reason, utc_time now);
+  effect::save saved() const { return {state_}; }
+
+  cycle_state state_;
+  preflight preflight_;
+  int passing_failures_ = 0; ///< of the executor, in a row
+  bool has_looked_ = false;
+  bool restarts_ = false; ///< a rollback comes before EXECUTE runs again
+};
+
+/// What an executor is told (SPEC §17): the task, what was refused and what failed before, what
+/// worked for its kind, and the form of the answer. Pure.
+std::string task_prompt(const cycle_state& s);
+
+} // namespace boyd::improve

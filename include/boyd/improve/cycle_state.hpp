@@ -1,0 +1,179 @@
+#pragma once
+
+#include "boyd/core/result.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/improve/finding.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boyd::improve {
+
+enum class phase : std::uint8_t { boot, scan, sense, select, execute, verify, learn, checkpoint };
+enum class improve_status : std::uint8_t { running, completed, failed, paused };
+/// Why an attempt at a task came to nothing (SPEC §17).
+enum class failure_kind : std::uint8_t {
+  none,
+  transient,
+  deterministic,
+  environment,
+  flaky,
+  policy
+};
+
+std::string_view name_of(phase p) noexcept;          ///< "BOOT"
+std::string_view name_of(improve_status s) noexcept; ///< "RUNNING"
+std::string_view name_of(failure_kind k) noexcept;   ///< "TRANSIENT"; "" for none
+
+/// Something to do.
+struct candidate {
+  std::string task_id; ///< stays the same for the same finding
+  finding what;
+  int priority = 0; ///< 1 lint error, 2 test failure, 3 hygiene, 4 lint warning
+  std::string title;
+  std::string description;
+  std::string effort;  ///< small, medium
+  std::string blocked; ///< why no change can settle it; empty: one can
+  int failures = 0;    ///< earlier attempts that failed
+};
+
+/// What became of one run of a scanner.
+struct scanner_result {
+  std::string name;
+  std::size_t errors = 0;
+  std::size_t failures = 0;
+  std::size_t passed = 0;
+  std::string problem;  ///< why its report is not whole; empty: it is
+  bool blocked = false; ///< it could not run at all: an environment blocker
+};
+
+struct scan_results {
+  std::vector<scanner_result> scanners;
+  std::size_t lint_errors = 0;
+  std::size_t test_failures = 0;
+  std::size_t hygiene_issues = 0;
+  std::size_t total_issues = 0;
+  std::vector<std::string> advice;
+};
+
+/// One file of an accepted patch.
+struct planned_change {
+  enum class action_t : std::uint8_t { create, modify, remove };
+  std::string path;
+  action_t action = action_t::modify;
+  std::string before_hash; ///< SHA-256 of what it was made for; empty: nothing was there
+  unsigned mode = 0644;    ///< of the new content
+  std::string after;       ///< the new content
+
+  bool operator==(const planned_change&) const = default;
+};
+
+std::string_view name_of(planned_change::action_t a) noexcept; ///< create, modify, delete
+
+/// A patch that passed the gate.
+struct accepted_patch {
+  std::string summary;
+  std::vector<planned_change> changes;
+  std::size_t diff_lines = 0;
+  std::string digest; ///< SHA-256 over all of it: an approval names it
+
+  bool operator==(const accepted_patch&) const = default;
+};
+
+struct execution_result {
+  int tries = 0; ///< answers that were asked for
+  std::optional<accepted_patch> patch;
+  bool applied = false;
+  std::vector<std::string> refusals; ///< of the gate, in order
+};
+
+struct verification_result {
+  bool proof_passed = false;
+  bool gate_passed = false;
+  std::string detail;
+};
+
+struct failure_entry {
+  std::string cycle_id;
+  std::string task_id;
+  failure_kind kind = failure_kind::none;
+  std::string at_phase;
+  std::string reason;
+  std::string approach; ///< summary of the patch that failed; may be empty
+};
+
+/// What worked for a kind of task.
+struct success_entry {
+  std::string cycle_id;
+  std::string task_id;
+  std::string kind; ///< source and rule
+  std::string approach;
+};
+
+/// state.json. What comes behind `// --` outlives its cycle.
+struct cycle_state {
+  std::string cycle_id; ///< YYYYMMDD_HHMMSS, UTC
+  phase at = phase::boot;
+  std::optional<phase> last_completed;
+  improve_status status = improve_status::running;
+  utc_time started_at{};
+  std::optional<utc_time> completed_at;
+  bool applies = false; ///< --apply
+  bool wants_approval = false;
+  bool commits = false; ///< --auto-commit
+  std::string approved; ///< digest that a person approved
+  std::string base;     ///< HEAD when it began; empty: no commit
+  std::string reason;   ///< one sentence about its end
+  failure_kind failure = failure_kind::none;
+  std::string outcome; ///< SUCCESS, FAILURE, PARTIAL; empty: nothing was tried
+  scan_results results;
+  std::vector<candidate> candidates;
+  std::optional<candidate> selected;
+  execution_result execution;
+  verification_result verification;
+  std::string commit;
+  // --
+  std::vector<failure_entry> failure_log;
+  std::vector<success_entry> successes;
+  std::map<std::string, int> strikes; ///< by task, counted failures
+  std::vector<std::string> paused_tasks;
+  std::vector<std::string> quarantined; ///< flaky
+  std::int64_t answers = 0;             ///< of the executor, in all cycles
+
+  /// A crash happened inside `at`.
+  bool is_open() const { return status == improve_status::running; }
+};
+
+inline constexpr std::size_t state_bytes = std::size_t{32} << 20;
+inline constexpr std::size_t kept_failures = 200;
+inline constexpr std::size_t kept_successes = 200;
+inline constexpr int strikes_that_pause = 3;
+
+std::string state_json(const cycle_state& s);
+/// `parse_error` or `corrupt`, with what is wrong.
+result<cycle_state> read_state(std::string_view json);
+/// Empty: it can be read. For files::read_checked.
+std::string why_unreadable(std::string_view json);
+
+std::string candidates_json(const cycle_state& s);
+/// report.json.
+std::string report_json(const cycle_state& s);
+
+/// "20260213_100000".
+std::string cycle_id_of(utc_time t);
+
+/// The candidates of these findings, best first: by priority, then fewer failed attempts, then by
+/// path and line. Blocked, paused and quarantined ones are in it.
+std::vector<candidate> candidates_of(const std::vector<finding>& findings, const cycle_state& s);
+
+/// The one to do; null: none is left.
+const candidate* choose(const cycle_state& s);
+/// Why it is not chosen, for people: blocked, paused, quarantined; empty: it may be.
+std::string why_passed_over(const candidate& c, const cycle_state& s);
+
+} // namespace boyd::improve

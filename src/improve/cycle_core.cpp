@@ -1,0 +1,389 @@
+#include "boyd/improve/cycle_core.hpp"
+
+#include "boyd/improve/patch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace boyd::improve {
+
+namespace {
+
+std::string kind_of(const candidate& c) {
+  return std::string(name_of(c.what.from)) + (c.what.rule.empty() ? "" : ":" + c.what.rule);
+}
+
+bool counts_as_strike(failure_kind k) {
+  return k == failure_kind::deterministic || k == failure_kind::transient ||
+         k == failure_kind::policy;
+}
+
+template <class T>
+void keep_newest(std::vector<T>& list, std::size_t most) {
+  if (list.size() > most)
+    list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(most));
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const auto& w : words)
+    all += (all.empty() ? "" : ", ") + w;
+  return all;
+}
+
+/// An id names a second: of several cycles in one, the later ones take the seconds behind it.
+std::string free_id(const std::string& earlier, utc_time now) {
+  constexpr int most = 60; // an earlier cycle further ahead had another clock
+  auto id = cycle_id_of(now);
+  for (int i = 1; i <= most && id <= earlier; ++i)
+    id = cycle_id_of(now + i * 1s);
+  return id <= earlier ? cycle_id_of(now) : id;
+}
+
+} // namespace
+
+cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& options,
+                             utc_time now) {
+  cycle_state s;
+  s.cycle_id = free_id(earlier.cycle_id, now);
+  s.started_at = now;
+  s.applies = options.apply;
+  s.wants_approval = options.approve;
+  s.commits = options.auto_commit;
+  s.failure_log = earlier.failure_log;
+  s.successes = earlier.successes;
+  s.strikes = earlier.strikes;
+  s.paused_tasks = earlier.paused_tasks;
+  s.quarantined = earlier.quarantined;
+  s.answers = earlier.answers;
+  return cycle_core(std::move(s));
+}
+
+result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& options) {
+  const bool waits = open.status == improve_status::paused && open.at == phase::execute &&
+                     open.execution.patch && open.wants_approval;
+  if (waits) {
+    if (digest_of(open.execution.patch->changes) != options.approved)
+      return fail(errc::refused,
+                  options.approved.empty()
+                      ? "cycle " + open.cycle_id + " waits for the approval of its patch"
+                      : "what waits for approval is not what was approved",
+                  {},
+                  "look at the patch, then give its digest: --resume --approved " +
+                      open.execution.patch->digest);
+    open.status = improve_status::running;
+    open.approved = options.approved;
+    open.completed_at.reset();
+    return cycle_core(std::move(open));
+  }
+  if (!open.is_open())
+    return fail(errc::refused,
+                "no cycle is interrupted: the last one, " + open.cycle_id + ", is " +
+                    std::string(name_of(open.status)),
+                {}, "begin another one without --resume");
+  return cycle_core(std::move(open));
+}
+
+void cycle_core::complete(phase done, phase next) {
+  state_.last_completed = done;
+  state_.at = next;
+}
+
+cycle_effects cycle_core::begin(utc_time now) {
+  switch (state_.at) {
+  case phase::boot:
+    return {saved(), effect::look{}};
+  case phase::scan:
+  case phase::sense: // the findings are gone
+    return {effect::scan{}};
+  case phase::select:
+    return {effect::look{}}; // what was so before the crash may not be so now
+  case phase::execute:
+    restarts_ = state_.outcome.empty();
+    return {saved(), effect::roll_back{}};
+  case phase::verify:
+    if (!state_.outcome.empty())
+      return {effect::roll_back{}}; // it had failed already
+    return {effect::compare{}};
+  case phase::learn:
+    return learn(now);
+  case phase::checkpoint:
+    break;
+  }
+  return checkpoint(now);
+}
+
+cycle_effects cycle_core::on_look(const preflight& p, utc_time now) {
+  preflight_ = p;
+  has_looked_ = true;
+  state_.base = p.head;
+  if (state_.at != phase::boot)
+    return select(now);
+  complete(phase::boot, phase::scan);
+  return {saved(), effect::scan{}};
+}
+
+cycle_effects cycle_core::on_scan(const std::vector<finding>& findings, scan_results results,
+                                  utc_time now) {
+  state_.results = std::move(results);
+  complete(phase::scan, phase::sense);
+  cycle_effects effects{saved()};
+  // SENSE: what happened to these tasks before decides about their order.
+  state_.candidates = candidates_of(findings, state_);
+  complete(phase::sense, phase::select);
+  effects.emplace_back(saved());
+  if (!has_looked_) {
+    effects.emplace_back(effect::look{}); // resumed behind BOOT
+    return effects;
+  }
+  for (auto& e : select(now))
+    effects.push_back(std::move(e));
+  return effects;
+}
+
+cycle_effects cycle_core::select(utc_time now) {
+  const auto* chosen = choose(state_);
+  const auto blocked =
+      std::ranges::find_if(state_.results.scanners, [](const auto& s) { return s.blocked; });
+  if (chosen == nullptr) {
+    if (!state_.candidates.empty())
+      return stop(improve_status::paused,
+                  "nothing is left to do: all " + std::to_string(state_.candidates.size()) +
+                      " candidates are blocked, paused or quarantined",
+                  now);
+    if (blocked != state_.results.scanners.end())
+      return stop(improve_status::paused, blocked->name + " could not run: " + blocked->problem,
+                  now);
+    return stop(improve_status::completed, "nothing was found", now);
+  }
+  state_.selected = *chosen;
+  if (!state_.applies)
+    return stop(improve_status::completed, "a dry run: nothing was changed", now);
+  if (!preflight_.hindrance.empty() || !preflight_.dirty.empty())
+    return stop(improve_status::paused,
+                preflight_.hindrance.empty() ? preflight_.dirty : preflight_.hindrance, now);
+  complete(phase::select, phase::execute);
+  cycle_effects effects{saved()};
+  if (chosen->what.from == finding_source::test)
+    effects.emplace_back(effect::recheck{*state_.selected});
+  else
+    effects.emplace_back(effect::ask{*state_.selected, task_prompt(state_)});
+  return effects;
+}
+
+cycle_effects cycle_core::on_recheck(const check_end& c, utc_time now) {
+  if (!c.passed)
+    return {effect::ask{*state_.selected, task_prompt(state_)}};
+  state_.quarantined.push_back(state_.selected->task_id);
+  return fail_task(failure_kind::flaky, "it passed when it was run again", now);
+}
+
+cycle_effects cycle_core::ask_again() {
+  return {saved(), effect::ask{*state_.selected, task_prompt(state_)}};
+}
+
+cycle_effects cycle_core::on_answer(answer_end a, utc_time now) {
+  ++state_.answers;
+  if (a.failure == failure_kind::transient && ++passing_failures_ < most_tries)
+    return ask_again();
+  if (a.failure != failure_kind::none)
+    return fail_task(a.failure, "the executor failed: " + a.reason, now);
+  passing_failures_ = 0;
+  ++state_.execution.tries;
+  return {effect::judge{std::move(a.text)}};
+}
+
+cycle_effects cycle_core::on_judged(result<accepted_patch> patch, utc_time now) {
+  if (!patch) {
+    state_.execution.refusals.push_back(to_string(patch.error()));
+    if (state_.execution.tries < most_tries)
+      return ask_again();
+    return fail_task(patch.error().code == errc::refused ? failure_kind::policy
+                                                         : failure_kind::deterministic,
+                     "no usable patch in " + std::to_string(most_tries) +
+                         " tries; the last one: " + to_string(patch.error()),
+                     now);
+  }
+  state_.execution.patch = std::move(*patch);
+  if (state_.execution.patch->summary.empty())
+    state_.execution.patch->summary = "mends: " + state_.selected->title;
+  if (state_.wants_approval)
+    return stop(improve_status::paused,
+                "the patch waits for a person; to apply it: --apply --resume --approved " +
+                    state_.execution.patch->digest,
+                now);
+  return {saved(), effect::apply{*state_.execution.patch}};
+}
+
+cycle_effects cycle_core::on_applied(const result<void>& done, utc_time now) {
+  if (!done)
+    return fail_task(failure_kind::environment,
+                     "the patch could not be applied: " + to_string(done.error()), now);
+  state_.execution.applied = true;
+  complete(phase::execute, phase::verify);
+  return {saved(), effect::prove{*state_.selected}};
+}
+
+cycle_effects cycle_core::on_compared(const result<bool>& stands, utc_time now) {
+  if (stands && *stands)
+    return {effect::prove{*state_.selected}};
+  return fail_task(failure_kind::environment,
+                   stands ? "the changed files were changed again before they were verified"
+                          : to_string(stands.error()),
+                   now);
+}
+
+cycle_effects cycle_core::on_proved(const check_end& c, utc_time now) {
+  state_.verification.proof_passed = c.passed;
+  state_.verification.detail = c.detail;
+  if (c.passed)
+    return {effect::guard{}};
+  return fail_task(c.failure, "the proof failed: " + c.detail, now);
+}
+
+cycle_effects cycle_core::on_guarded(const check_end& c, utc_time now) {
+  state_.verification.gate_passed = c.passed;
+  state_.verification.detail = c.detail;
+  if (!c.passed)
+    return fail_task(c.failure, "the gate failed: " + c.detail, now);
+  state_.outcome = "SUCCESS";
+  state_.reason = state_.execution.patch->summary;
+  complete(phase::verify, phase::learn);
+  cycle_effects effects{saved()};
+  for (auto& e : learn(now))
+    effects.push_back(std::move(e));
+  return effects;
+}
+
+cycle_effects cycle_core::fail_task(failure_kind kind, std::string reason, utc_time now) {
+  state_.failure = kind;
+  state_.reason = std::move(reason);
+  state_.outcome = kind == failure_kind::flaky && !state_.execution.applied ? "PARTIAL" : "FAILURE";
+  if (!state_.execution.patch)
+    return after_failure(now);
+  return {saved(), effect::roll_back{}};
+}
+
+cycle_effects cycle_core::on_rolled_back(const result<std::vector<std::string>>& kept,
+                                         utc_time now) {
+  if (!kept)
+    return {}; // it stays open: a resume tries again
+  if (restarts_) {
+    restarts_ = false;
+    if (state_.execution.patch) // it passed the gate, and what it was made for is compared again
+      return {effect::apply{*state_.execution.patch}};
+    state_.execution = {};
+    cycle_effects effects{saved()};
+    effects.emplace_back(effect::recheck{*state_.selected});
+    if (state_.selected->what.from != finding_source::test)
+      effects.back() = effect::ask{*state_.selected, task_prompt(state_)};
+    return effects;
+  }
+  state_.execution.applied = false;
+  if (!kept->empty())
+    state_.reason += "; changed by somebody meanwhile and left alone: " + joined(*kept);
+  return after_failure(now);
+}
+
+cycle_effects cycle_core::after_failure(utc_time now) {
+  complete(state_.at, phase::learn);
+  cycle_effects effects{saved()};
+  for (auto& e : learn(now))
+    effects.push_back(std::move(e));
+  return effects;
+}
+
+cycle_effects cycle_core::learn(utc_time now) {
+  const auto& task = *state_.selected;
+  const auto approach = state_.execution.patch ? state_.execution.patch->summary : std::string();
+  if (state_.outcome == "SUCCESS") {
+    state_.successes.push_back({state_.cycle_id, task.task_id, kind_of(task), approach});
+    state_.strikes.erase(task.task_id);
+    keep_newest(state_.successes, kept_successes);
+  } else {
+    state_.failure_log.push_back({state_.cycle_id, task.task_id, state_.failure,
+                                  std::string(name_of(*state_.last_completed)), state_.reason,
+                                  approach});
+    keep_newest(state_.failure_log, kept_failures);
+    if (state_.failure == failure_kind::flaky &&
+        std::ranges::find(state_.quarantined, task.task_id) == state_.quarantined.end())
+      state_.quarantined.push_back(task.task_id);
+    if (counts_as_strike(state_.failure) && ++state_.strikes[task.task_id] == strikes_that_pause)
+      state_.paused_tasks.push_back(task.task_id);
+  }
+  complete(phase::learn, phase::checkpoint);
+  cycle_effects effects{saved()};
+  for (auto& e : checkpoint(now))
+    effects.push_back(std::move(e));
+  return effects;
+}
+
+cycle_effects cycle_core::checkpoint(utc_time now) {
+  if (state_.outcome != "SUCCESS") {
+    const bool pauses = state_.failure == failure_kind::environment;
+    return stop(pauses                        ? improve_status::paused
+                : state_.outcome == "PARTIAL" ? improve_status::completed
+                                              : improve_status::failed,
+                state_.reason, now);
+  }
+  if (!state_.commits)
+    return {effect::forget{}};
+  const auto& patch = *state_.execution.patch;
+  return {effect::commit{patch.summary + "\n\nTask: " + state_.selected->task_id +
+                             "\nCycle: " + state_.cycle_id + "\n",
+                         patch.changes}};
+}
+
+cycle_effects cycle_core::on_committed(const result<std::string>& hash, utc_time) {
+  if (hash)
+    state_.commit = *hash;
+  else
+    state_.reason += "; it is verified, but could not be committed: " + to_string(hash.error());
+  return {saved(), effect::forget{}};
+}
+
+cycle_effects cycle_core::on_forgotten(const result<void>& done, utc_time now) {
+  if (!done)
+    return {}; // it stays open: a resume tries again
+  return stop(improve_status::completed, state_.reason, now);
+}
+
+cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_time now) {
+  state_.status = status;
+  state_.reason = std::move(reason);
+  state_.completed_at = now;
+  const bool waits =
+      status == improve_status::paused && state_.at == phase::execute && state_.execution.patch;
+  if (!waits) {
+    state_.at = phase::checkpoint;
+    state_.last_completed = phase::checkpoint;
+  }
+  // A crash between the two writes the report once more.
+  return {effect::report{}, saved()};
+}
+
+std::string task_prompt(const cycle_state& s) {
+  const auto& task = *s.selected;
+  std::string text = "One task in this repository is to be done, and nothing else.\n\nTask " +
+                     task.task_id + ": " + task.title + "\n" + task.description + "\n";
+  if (!task.what.text.empty() && task.what.from == finding_source::lint)
+    text += "The line: " + task.what.text + "\n";
+  for (const auto& r : s.execution.refusals)
+    text += "\nYour patch was refused: " + r + "\n";
+  for (const auto& f : s.failure_log)
+    if (f.task_id == task.task_id)
+      text += "\nFailed before (" + std::string(name_of(f.kind)) +
+              "): " + (f.approach.empty() ? "" : f.approach + ": ") + f.reason + "\n";
+  for (const auto& e : s.successes)
+    if (e.kind == kind_of(task) && !e.approach.empty())
+      text += "\nWorked for a task of this kind: " + e.approach + "\n";
+  return text +
+         "\nAnswer with one JSON object: {\"summary\": \"one line\", \"files\": [{\"path\": "
+         "\"relative/path\", \"action\": \"create|modify|delete\", \"content\": \"the whole new "
+         "content\"}]}, or with \"diff\" (hunks of a unified diff) instead of \"content\", or with "
+         "a unified diff alone. At most " +
+         std::to_string(most_patch_files) + " files and " + std::to_string(most_diff_lines) +
+         " changed lines. Tests and linters decide whether it counts, not the answer.\n";
+}
+
+} // namespace boyd::improve

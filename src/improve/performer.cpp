@@ -1,0 +1,410 @@
+#include "boyd/improve/performer.hpp"
+
+#include "boyd/config/secret_shapes.hpp"
+#include "boyd/core/sha256.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/improve/patch.hpp"
+#include "boyd/improve/undo.hpp"
+#include "lock_internal.hpp"
+#include "scanning_internal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+#include <utility>
+
+namespace boyd::improve {
+
+namespace {
+
+constexpr std::size_t excerpt_bytes = std::size_t{64} << 10;
+constexpr std::size_t named_changes = 5;
+constexpr std::size_t day_characters = 8;
+
+bool lies_in(const std::string& path, const std::string& place) {
+  return path == place || path.starts_with(place + "/");
+}
+
+/// Words of programs for what passes by itself.
+bool sounds_passing(const command_end& end) {
+  constexpr std::array<std::string_view, 6> words{"rate limit", "Too Many Requests",
+                                                  "overloaded", "Connection refused",
+                                                  "timed out",  "Temporary failure"};
+  return std::ranges::any_of(words, [&](auto w) {
+    return end.err.find(w) != std::string::npos || end.out.find(w) != std::string::npos;
+  });
+}
+
+answer_end answer_of(const command_end& end) {
+  if (auto why = why_not_run(end); !why.empty())
+    return {{}, failure_kind::environment, std::move(why)};
+  if (end.timed_out)
+    return {{}, failure_kind::transient, "it took too long"};
+  if (end.cut > 0)
+    return {{}, failure_kind::deterministic, "its answer is too long"};
+  if (end.exit_code == 0)
+    return {end.out, failure_kind::none, {}};
+  const auto told = first_line(end.err.empty() ? end.out : end.err);
+  return {
+      {},
+      sounds_passing(end) ? failure_kind::transient : failure_kind::deterministic,
+      config::redact_shapes("code " + std::to_string(end.exit_code) + ": " + sanitize_utf8(told))};
+}
+
+/// One cycle being carried out.
+class performer {
+ public:
+  performer(const improve_order& order, const improve_ports& ports)
+      : order_(order), ports_(ports), outputs_(order.root + "/" + order.settings.outputs),
+        lock_(outputs_ + "/lock", ports), scanning_(order, ports),
+        undo_(order.root, outputs_, ports.files, ports.tree) {}
+
+  result<cycle_state> run() {
+    if (auto done = prepare(); !done)
+      return fail(std::move(done.error()));
+    auto core = start();
+    if (!core)
+      return fail(std::move(core.error()));
+    core_.emplace(std::move(*core));
+    take(core_->begin(ports_.clock.now()));
+    while (!waiting_.empty() && !broken_) {
+      auto next = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (ports_.interrupted && ports_.interrupted())
+        return fail(errc::cancelled, "interrupted in " + std::string(name_of(core_->state().at)),
+                    {}, "go on with: boyd improve --resume");
+      std::visit([this](const auto& e) { perform(e); }, next);
+    }
+    if (broken_)
+      return fail(std::move(*broken_));
+    return core_->state();
+  }
+
+ private:
+  result<void> prepare() {
+    for (const auto& directory : {outputs_, order_.root + "/" + order_.settings.logs}) {
+      if (auto done = ports_.files.make_directories(directory); !done)
+        return done;
+      // What stands here is no part of the repository, whatever its .gitignore says.
+      const auto marker = directory + "/.gitignore";
+      const auto there = ports_.files.stat(marker);
+      if (there && there->kind == file_kind::missing)
+        if (auto done = files::write_atomic(ports_.files, marker, "*\n"); !done)
+          return done;
+    }
+    if (auto done = lock_.acquire(); !done)
+      return done;
+    const auto removed = files::remove_leftover_temporaries(ports_.files, outputs_);
+    return removed ? result<void>() : fail(removed.error());
+  }
+
+  /// The state of the cycle before, or an empty one.
+  result<cycle_state> earlier() {
+    auto s = latest_state(order_.root, order_.settings, ports_.files);
+    if (s || s.error().code != errc::not_found)
+      return s;
+    cycle_state none;
+    none.status = improve_status::completed;
+    return none;
+  }
+
+  result<cycle_core> start() {
+    auto s = earlier();
+    if (!s)
+      return fail(std::move(s.error()));
+    if (order_.resume && !s->cycle_id.empty())
+      return cycle_core::resumed(std::move(*s), order_.options);
+    if (order_.resume)
+      return fail(errc::refused, "no cycle has run here", order_.root,
+                  "begin one without --resume");
+    if (s->is_open() && s->applies && s->at >= phase::execute)
+      return fail(errc::conflict,
+                  "cycle " + s->cycle_id + " was interrupted in " + std::string(name_of(s->at)),
+                  outputs_ + "/state.json", "go on with it: boyd improve --repo DIR --resume");
+    // Without a state that tells of it: somebody moved state.json away.
+    const auto open = undo_.open_cycles();
+    if (!open)
+      return fail(open.error());
+    for (const auto& cycle : *open)
+      if (const auto back = undo_.roll_back(cycle); !back)
+        return fail(back.error());
+    auto core = cycle_core::fresh(*s, order_.options, ports_.clock.now());
+    if (core.state().cycle_id == s->cycle_id)
+      return fail(errc::conflict, "another cycle began in this second", {}, "try again");
+    return core;
+  }
+
+  void take(cycle_effects effects) {
+    for (auto& e : effects)
+      waiting_.push_back(std::move(e));
+  }
+
+  void tell(const std::string& text) {
+    if (ports_.tell)
+      ports_.tell(text);
+    log(text);
+  }
+
+  /// A log that cannot be written stops nothing.
+  void log(const std::string& text) {
+    const auto& s = core_->state();
+    const auto directory =
+        order_.root + "/" + order_.settings.logs + "/" + s.cycle_id.substr(0, day_characters);
+    if (!ports_.files.make_directories(directory))
+      return;
+    auto file = ports_.files.open(directory + "/" + s.cycle_id + ".log", open_mode::append);
+    if (file)
+      (*file)->write(format_rfc3339(ports_.clock.now(), true) + " " + std::string(name_of(s.at)) +
+                     " " + config::redact_shapes(text) + "\n");
+  }
+
+  /// False: the cycle cannot go on.
+  bool still_mine() {
+    auto kept = lock_.keep();
+    if (!kept)
+      broken_ = std::move(kept.error());
+    return kept.has_value();
+  }
+
+  void write(const std::string& path, const std::string& text, bool backup = false) {
+    if (broken_)
+      return;
+    auto done = files::write_atomic(ports_.files, path, text, {.backup = backup});
+    if (!done)
+      broken_ = std::move(done.error());
+  }
+
+  void perform(const effect::save& e) {
+    if (still_mine())
+      write(outputs_ + "/state.json", state_json(e.state), true);
+  }
+
+  void perform(const effect::look&) {
+    preflight p;
+    if (core_->state().applies)
+      p = look();
+    take(core_->on_look(p, ports_.clock.now()));
+  }
+
+  preflight look() {
+    preflight p;
+    if (order_.settings.executor.kind == executor_settings::kind_t::none)
+      p.hindrance = "no executor is configured: write improve.executor into the configuration";
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository) {
+      p.hindrance = to_string(repository.error());
+      return p;
+    }
+    const auto head = (*repository)->head();
+    if (!head || !*head) {
+      p.hindrance = head ? "the repository has no commit" : to_string(head.error());
+      return p;
+    }
+    p.head = **head;
+    const auto changes = (*repository)->changes();
+    if (!changes) {
+      p.hindrance = to_string(changes.error());
+      return p;
+    }
+    std::size_t more = 0;
+    std::string named;
+    for (const auto& c : *changes) {
+      // Files that git does not know are in nobody's way: no patch can replace them.
+      if (c.kind == change_kind::added || lies_in(c.path, order_.settings.outputs) ||
+          lies_in(c.path, order_.settings.logs))
+        continue;
+      if (++more <= named_changes)
+        named += (named.empty() ? "" : ", ") + c.path;
+    }
+    if (more > 0)
+      p.dirty = "the work tree has changes that are not committed (" + named +
+                (more > named_changes ? ", …" : "") + "): commit or stash them";
+    return p;
+  }
+
+  void perform(const effect::scan&) {
+    auto seen = scanning_.scan();
+    log(std::to_string(seen.findings.size()) + " findings");
+    take(core_->on_scan(seen.findings, std::move(seen.results), ports_.clock.now()));
+  }
+
+  void perform(const effect::recheck& e) {
+    tell("checking again: " + e.task.title);
+    take(core_->on_recheck(scanning_.prove(e.task, core_->state()), ports_.clock.now()));
+  }
+
+  void perform(const effect::ask& e) {
+    tell("asking for a patch: " + e.task.title);
+    const auto& x = order_.settings.executor;
+    answer_end a;
+    if (x.kind == executor_settings::kind_t::script) {
+      auto scripted = ports_.scripted(core_->state().answers);
+      a = scripted ? std::move(*scripted)
+                   : answer_end{{}, failure_kind::environment, to_string(scripted.error())};
+    } else {
+      a = answer_of(ports_.run({x.argv, order_.root, e.prompt + excerpt(e.task), x.timeout}));
+      if (auto p = look(); !p.dirty.empty())
+        a = {{}, failure_kind::policy, "it changed files itself instead of answering: " + p.dirty};
+    }
+    take(core_->on_answer(std::move(a), ports_.clock.now()));
+  }
+
+  std::string excerpt(const candidate& task) {
+    if (task.what.path.empty())
+      return {};
+    const auto part = ports_.inside.read(order_.root, task.what.path, 0, excerpt_bytes);
+    if (!part)
+      return {};
+    return "\nThe file " + task.what.path +
+           (part->size > part->text.size() ? " (its beginning)" : "") + ":\n" + part->text;
+  }
+
+  void perform(const effect::judge& e) {
+    take(core_->on_judged(judge(e.answer), ports_.clock.now()));
+  }
+
+  result<accepted_patch> judge(const std::string& answer) {
+    auto p = read_proposal(answer);
+    if (!p) {
+      log("refused: " + to_string(p.error()));
+      return fail(std::move(p.error()));
+    }
+    gate_rules rules{
+        order_.root, {order_.settings.outputs, order_.settings.logs}, order_.settings.protect};
+    if (order_.settings.file.starts_with(order_.root + "/"))
+      rules.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
+    auto patch = judge_patch(*p, rules, ports_.tree, ports_.inside);
+    if (!patch)
+      log("refused: " + to_string(patch.error()));
+    return patch;
+  }
+
+  void perform(const effect::apply& e) {
+    if (!still_mine())
+      return;
+    tell("applying the patch");
+    take(core_->on_applied(undo_.apply(core_->state().cycle_id, e.patch), ports_.clock.now()));
+  }
+
+  void perform(const effect::compare&) {
+    take(core_->on_compared(undo_.stands(core_->state().cycle_id), ports_.clock.now()));
+  }
+
+  void perform(const effect::prove& e) {
+    tell("verifying: " + e.task.title);
+    take(core_->on_proved(scanning_.prove(e.task, core_->state()), ports_.clock.now()));
+  }
+
+  void perform(const effect::guard&) {
+    tell("verifying: the gate");
+    take(core_->on_guarded(scanning_.guard(core_->state()), ports_.clock.now()));
+  }
+
+  void perform(const effect::roll_back&) {
+    if (!still_mine())
+      return;
+    auto end = undo_.roll_back(core_->state().cycle_id);
+    result<std::vector<std::string>> kept;
+    if (end) {
+      if (!end->kept.empty())
+        tell("left alone, because somebody changed them: what was there before is in " +
+             end->originals);
+      kept = std::move(end->kept);
+    } else {
+      broken_ = end.error();
+      kept = fail(std::move(end.error()));
+    }
+    take(core_->on_rolled_back(kept, ports_.clock.now()));
+  }
+
+  void perform(const effect::commit& e) {
+    if (still_mine())
+      take(core_->on_committed(commit(e), ports_.clock.now()));
+  }
+
+  result<std::string> commit(const effect::commit& e) {
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository)
+      return fail(std::move(repository.error()));
+    std::vector<path_change> paths;
+    for (const auto& c : e.changes)
+      paths.push_back({c.path, c.action == planned_change::action_t::create ? change_kind::added
+                               : c.action == planned_change::action_t::remove
+                                   ? change_kind::deleted
+                                   : change_kind::modified});
+    auto made = (*repository)->commit(paths, e.message, ports_.clock.now());
+    if (!made)
+      return fail(std::move(made.error()));
+    if (*made)
+      return **made;
+    // Nothing differs from HEAD: a crash came between the commit and its record.
+    const auto head = (*repository)->head();
+    return head ? result<std::string>(head->value_or(std::string())) : fail(head.error());
+  }
+
+  void perform(const effect::forget&) {
+    auto done = undo_.forget(core_->state().cycle_id);
+    if (!done)
+      broken_ = done.error();
+    take(core_->on_forgotten(done, ports_.clock.now()));
+  }
+
+  void perform(const effect::report&) {
+    const auto& s = core_->state();
+    const auto day = outputs_ + "/" + s.cycle_id.substr(0, day_characters);
+    const auto directory = day + "/" + s.cycle_id;
+    if (auto done = ports_.files.make_directories(directory); !done) {
+      broken_ = std::move(done.error());
+      return;
+    }
+    if (s.execution.patch)
+      write(directory + "/patch.diff", patch_text(*s.execution.patch));
+    for (const auto& place : {directory + "/", day + "/latest_"}) {
+      write(place + "candidates.json", candidates_json(s));
+      write(place + "report.json", report_json(s));
+    }
+    tell(std::string(name_of(s.status)) + ": " + s.reason);
+  }
+
+  /// What the patch changes, for people: as it stands now, while it waits for approval.
+  std::string patch_text(const accepted_patch& p) {
+    std::string text = "# " + p.summary + "\n# digest " + p.digest + "\n";
+    for (const auto& c : p.changes) {
+      const auto there = ports_.tree.look(order_.root, c.path, patched_file_bytes);
+      const auto before =
+          there && sha256_hex(there->content) == c.before_hash ? there->content : std::string();
+      text += "# " + std::string(name_of(c.action)) + " " + c.path + "\n" +
+              render_diff(c.path, before, c.after);
+    }
+    return text;
+  }
+
+  const improve_order& order_;
+  const improve_ports& ports_;
+  std::string outputs_;
+  repository_lock lock_;
+  scanning scanning_;
+  undo_log undo_;
+  std::optional<cycle_core> core_;
+  std::deque<cycle_effect> waiting_;
+  std::optional<error> broken_;
+};
+
+} // namespace
+
+result<cycle_state> latest_state(const std::string& root, const improve_settings& settings,
+                                 file_system& files) {
+  const auto path = root + "/" + settings.outputs + "/state.json";
+  auto content = files::read_checked(files, path, state_bytes, why_unreadable);
+  if (!content)
+    return fail(std::move(content.error()));
+  return read_state(content->bytes);
+}
+
+result<cycle_state> run_cycle(const improve_order& order, const improve_ports& ports) {
+  return performer(order, ports).run();
+}
+
+} // namespace boyd::improve

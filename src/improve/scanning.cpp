@@ -1,0 +1,390 @@
+#include "boyd/config/secret_shapes.hpp"
+#include "boyd/core/text.hpp"
+#include "scanning_internal.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace boyd::improve {
+
+namespace {
+
+constexpr std::size_t text_file_bytes = std::size_t{1} << 20;
+constexpr std::size_t told_characters = 400;
+constexpr int shell_cannot_run = 126;
+constexpr int shell_cannot_find = 127;
+/// pytest: no test was collected.
+constexpr int nothing_collected = 5;
+
+std::string last_line(std::string_view text) {
+  const auto lines = split(text, '\n');
+  for (auto it = lines.rbegin(); it != lines.rend(); ++it)
+    if (const auto line = trim(*it); !line.empty())
+      return config::redact_shapes(
+          std::string(cut_characters(sanitize_utf8(line), told_characters)));
+  return {};
+}
+
+std::string words_of(const command_end& end) {
+  const auto err = last_line(end.err);
+  return err.empty() ? last_line(end.out) : err;
+}
+
+/// Regular expressions of CTest take these for themselves.
+std::string literal(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("^$.*+?()[]|\\").find(c) != std::string_view::npos)
+      out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string replaced(std::string text, const std::string& word, const std::string& by) {
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + by.size()))
+    text.replace(at, word.size(), by);
+  return text;
+}
+
+/// The proof's argv for a task; the scanner's own where a value would be read as an option.
+std::vector<std::string> proof_of(const scanner_settings& s, const finding& f) {
+  if (s.proof.empty())
+    return s.argv;
+  std::vector<std::string> argv;
+  for (const auto& a : s.proof) {
+    const auto test = s.parser == report_format::ctest ? literal(f.test) : f.test;
+    auto word = replaced(replaced(replaced(a, "{test}", test), "{path}", f.path), "{rule}", f.rule);
+    if (word != a && (word.empty() || word.starts_with('-')))
+      return s.argv;
+    argv.push_back(std::move(word));
+  }
+  return argv;
+}
+
+bool names_passed(report_format f) {
+  return f == report_format::junit || f == report_format::ctest || f == report_format::pytest ||
+         f == report_format::tap || f == report_format::go_test || f == report_format::cargo;
+}
+
+/// What findings are counted by where lines and texts may have moved.
+using place_t = std::tuple<std::string, std::string, std::string, std::string>;
+
+place_t place_of(const finding& f) {
+  return {f.scanner, f.rule, f.from == finding_source::test ? std::string() : f.path, f.test};
+}
+
+std::map<place_t, std::size_t> counted(const std::vector<finding>& findings) {
+  std::map<place_t, std::size_t> all;
+  for (const auto& f : findings)
+    ++all[place_of(f)];
+  return all;
+}
+
+std::map<place_t, std::size_t> counted(const cycle_state& s) {
+  std::map<place_t, std::size_t> all;
+  for (const auto& c : s.candidates)
+    ++all[place_of(c.what)];
+  return all;
+}
+
+/// A report of an earlier run is not this one's.
+bool is_same(const result<file_info>& a, const result<file_info>& b) {
+  return a && b && a->kind == b->kind && a->inode == b->inode && a->modified == b->modified &&
+         a->size == b->size;
+}
+
+const scanner_result* named(const scan_results& r, const std::string& name) {
+  const auto it = std::ranges::find(r.scanners, name, &scanner_result::name);
+  return it == r.scanners.end() ? nullptr : &*it;
+}
+
+std::string said(const finding& f) {
+  return (f.test.empty() ? f.rule + " in " + f.path : f.test) + ": " +
+         std::string(cut_characters(f.message, told_characters));
+}
+
+} // namespace
+
+std::string why_not_run(const command_end& end) {
+  if (!end.started)
+    return end.start_error;
+  if (end.exit_code == shell_cannot_find || end.exit_code == shell_cannot_run)
+    return words_of(end);
+  for (const auto* words : {"No module named pytest", "command not found"})
+    if (end.exit_code != 0 &&
+        (end.err.find(words) != std::string::npos || end.out.find(words) != std::string::npos))
+      return words_of(end);
+  return {};
+}
+
+void scanning::judge_end(const scanner_settings& s, const command_end& end, seen& into) const {
+  auto& told = into.told;
+  if (auto why = why_not_run(end); !why.empty()) {
+    told.problem = std::move(why);
+    told.blocked = true;
+    into.failure = failure_kind::environment;
+    return;
+  }
+  if (end.timed_out) {
+    told.problem =
+        "it took longer than " + format_duration(s.timeout) + "; what it had told by then counts";
+    into.failure = failure_kind::transient;
+    return;
+  }
+  const bool failed = end.exit_code != 0;
+  if (s.parser == report_format::exit && failed) {
+    finding f;
+    f.from = s.source;
+    f.scanner = s.name;
+    f.test = s.source == finding_source::test ? s.name : std::string();
+    f.rule = s.source == finding_source::test ? std::string() : s.name;
+    f.message = words_of(end);
+    into.report.findings.push_back(std::move(f));
+  }
+  const bool none = s.parser == report_format::pytest && end.exit_code == nothing_collected;
+  if (failed && !none && into.report.findings.empty()) {
+    told.problem = "it ended with code " + std::to_string(end.exit_code) +
+                   " and told of no finding: " + words_of(end);
+    told.blocked = true;
+    into.failure = failure_kind::deterministic;
+  }
+}
+
+scanning::seen scanning::run(const scanner_settings& s, const std::vector<std::string>& argv) {
+  seen r;
+  r.told.name = s.name;
+  const auto report_path = order_.root + "/" + s.report;
+  const auto earlier =
+      s.report.empty() ? result<file_info>(file_info{}) : ports_.files.stat(report_path);
+  const auto end = ports_.run({argv, order_.root, {}, s.timeout});
+  std::string text = end.out;
+  if (s.parser == report_format::lines)
+    text += "\n" + end.err;
+  if (!s.report.empty() && end.started) {
+    auto file = ports_.files.read_below(order_.root, s.report, report_bytes);
+    text = file ? std::move(*file) : std::string();
+    if (!file)
+      r.told.problem = "its report cannot be read: " + file.error().what;
+    else if (is_same(earlier, ports_.files.stat(report_path)))
+      r.told.problem = "it did not write its report " + s.report;
+  }
+  const bool readable = end.started && why_not_run(end).empty() && r.told.problem.empty();
+  if (readable) {
+    auto report = read_report(s.parser, s.source, s.name, order_.root, text);
+    if (report)
+      r.report = std::move(*report);
+    else if (!end.timed_out)
+      r.told.problem = to_string(report.error());
+  }
+  if (!r.told.problem.empty()) {
+    r.told.blocked = true;
+    r.failure = failure_kind::deterministic;
+    return r;
+  }
+  if (end.cut > 0)
+    r.told.problem = std::to_string(end.cut) + " bytes of its output were not kept";
+  judge_end(s, end, r);
+  add_texts(r.report.findings);
+  r.told.passed = r.report.passed.size();
+  for (const auto& f : r.report.findings)
+    ++(f.from == finding_source::test ? r.told.failures : r.told.errors);
+  if (r.report.more > 0)
+    r.told.problem = std::to_string(r.report.more) + " more findings were counted, not kept";
+  return r;
+}
+
+void scanning::add_texts(std::vector<finding>& findings) {
+  std::map<std::string, std::vector<std::string>> lines;
+  for (auto& f : findings) {
+    if (f.line == 0 || f.path.empty() || !f.text.empty())
+      continue;
+    auto [it, is_new] = lines.try_emplace(f.path);
+    if (is_new)
+      if (const auto file = ports_.inside.read(order_.root, f.path, 0, text_file_bytes))
+        for (const auto line : split(file->text, '\n'))
+          it->second.push_back(config::redact_shapes(sanitize_utf8(trim(line))));
+    const auto at = static_cast<std::size_t>(f.line);
+    if (at <= it->second.size())
+      f.text = it->second[at - 1];
+  }
+}
+
+result<scan_report> scanning::hygiene() {
+  scan_report report;
+  if (!order_.settings.hygiene.enabled)
+    return report;
+  auto files =
+      list_files(ports_.inside, order_.root, {order_.settings.outputs, order_.settings.logs});
+  if (!files)
+    return fail(std::move(files.error()));
+  hygiene_scan look(order_.settings.hygiene, *files);
+  for (const auto& f : *files)
+    if (look.wants(f))
+      if (const auto text = ports_.inside.read(order_.root, f.path, 0, f.size))
+        look.take(f.path, text->text);
+  report.findings = look.findings();
+  if (report.findings.size() > most_findings) {
+    report.more = report.findings.size() - most_findings;
+    report.findings.resize(most_findings);
+  }
+  return report;
+}
+
+std::vector<scanner_settings> scanning::scanners(scan_results& results) {
+  if (!order_.settings.scanners.empty())
+    return order_.settings.scanners;
+  const auto has = [&](const std::string& path) {
+    return ports_.inside.find(order_.root, path).has_value();
+  };
+  const auto text_of = [&](const std::string& path) {
+    auto part = ports_.inside.read(order_.root, path, 0, text_file_bytes);
+    return part ? std::move(part->text) : std::string();
+  };
+  std::vector<std::string> builds{"build"};
+  if (const auto below = ports_.inside.list(order_.root, "build", most_findings))
+    for (const auto& e : below->entries)
+      if (e.kind == file_kind::directory)
+        builds.push_back("build/" + e.name);
+  const auto files = list_files(ports_.inside, order_.root, {});
+  auto found = detect_scanners(has, text_of, files.value_or(std::vector<listed_file>{}), builds);
+  results.advice = std::move(found.advice);
+  return std::move(found.scanners);
+}
+
+whole_scan scanning::scan() {
+  whole_scan all;
+  for (const auto& s : scanners(all.results)) {
+    if (ports_.tell)
+      ports_.tell("scanning: " + s.name);
+    auto r = run(s, s.argv);
+    all.results.lint_errors += r.told.errors;
+    all.results.test_failures += r.told.failures;
+    all.results.scanners.push_back(std::move(r.told));
+    std::ranges::move(r.report.findings, std::back_inserter(all.findings));
+  }
+  if (ports_.tell && order_.settings.hygiene.enabled)
+    ports_.tell("scanning: hygiene");
+  scanner_result told;
+  told.name = "hygiene";
+  auto report = hygiene();
+  if (report) {
+    told.errors = report->findings.size();
+    if (report->more > 0)
+      told.problem = std::to_string(report->more) + " more findings were counted, not kept";
+    all.results.hygiene_issues = report->findings.size();
+    std::ranges::move(report->findings, std::back_inserter(all.findings));
+  } else {
+    told.problem = to_string(report.error());
+    told.blocked = true;
+  }
+  all.results.scanners.push_back(std::move(told));
+  all.results.total_issues = all.findings.size();
+  return all;
+}
+
+check_end scanning::prove_once(const candidate& task, const cycle_state& before) {
+  const auto& f = task.what;
+  scan_report report;
+  report_format form = report_format::lines;
+  if (f.from == finding_source::hygiene) {
+    auto looked = hygiene();
+    if (!looked)
+      return {false, failure_kind::environment, to_string(looked.error())};
+    report = std::move(*looked);
+  } else {
+    scan_results ignored;
+    const auto all = scanners(ignored);
+    const auto s = std::ranges::find(all, f.scanner, &scanner_settings::name);
+    if (s == all.end())
+      return {false, failure_kind::environment,
+              "the scanner " + f.scanner + " is not there any more"};
+    form = s->parser;
+    auto r = run(*s, proof_of(*s, f));
+    if (r.failure != failure_kind::none)
+      return {false, r.failure, s->name + ": " + r.told.problem};
+    report = std::move(r.report);
+  }
+  const auto place = place_of(f);
+  const auto now = counted(report.findings);
+  const auto was = counted(before);
+  const auto left = now.contains(place) ? now.at(place) : 0;
+  const auto had = was.contains(place) ? was.at(place) : 1;
+  if (left >= had) {
+    const auto it = std::ranges::find_if(report.findings,
+                                         [&](const finding& g) { return place_of(g) == place; });
+    return {false, failure_kind::deterministic,
+            it == report.findings.end() ? "it is still found" : said(*it)};
+  }
+  if (f.from == finding_source::test && names_passed(form) && f.test != "build" &&
+      std::ranges::find(report.passed, f.test) == report.passed.end())
+    return {false, failure_kind::deterministic,
+            f.test + " is not among the tests that passed: a test that is gone proves nothing"};
+  return {true, failure_kind::none, {}};
+}
+
+check_end scanning::prove(const candidate& task, const cycle_state& before) {
+  auto end = prove_once(task, before);
+  for (int i = 1; i < most_tries && end.failure == failure_kind::transient; ++i)
+    end = prove_once(task, before);
+  if (end.passed || end.failure != failure_kind::deterministic ||
+      task.what.from != finding_source::test)
+    return end;
+  if (prove_once(task, before).passed)
+    return {false, failure_kind::flaky, "it failed, then passed without a change: " + end.detail};
+  return end;
+}
+
+check_end scanning::guard_once(const cycle_state& before) {
+  for (const auto& argv : order_.settings.gate) {
+    const auto end = ports_.run({argv, order_.root, {}, order_.settings.gate_timeout});
+    if (auto why = why_not_run(end); !why.empty())
+      return {false, failure_kind::environment, argv.front() + ": " + why};
+    if (end.timed_out)
+      return {false, failure_kind::transient, argv.front() + " took too long"};
+    if (end.exit_code != 0)
+      return {false, failure_kind::deterministic, argv.front() + ": " + words_of(end)};
+  }
+  if (!order_.settings.gate.empty())
+    return {true, failure_kind::none, {}};
+  auto now = scan();
+  const auto was = counted(before);
+  for (const auto& one : counted(now.findings)) {
+    const auto& place = one.first; // a binding cannot be captured by Clang 14
+    const auto count = one.second;
+    const auto it = was.find(place);
+    if (count <= (it == was.end() ? 0 : it->second))
+      continue;
+    const auto f =
+        std::ranges::find_if(now.findings, [&](const finding& g) { return place_of(g) == place; });
+    return {false, failure_kind::deterministic, "something new is found: " + said(*f)};
+  }
+  for (const auto& s : now.results.scanners) {
+    const auto* earlier = named(before.results, s.name);
+    if (!s.problem.empty() && (earlier == nullptr || earlier->problem.empty()))
+      return {false, failure_kind::deterministic, s.name + ": " + s.problem};
+    if (earlier != nullptr && s.passed + s.failures < earlier->passed + earlier->failures)
+      return {false, failure_kind::deterministic,
+              s.name + ": fewer tests ran than before (" + std::to_string(s.passed + s.failures) +
+                  " instead of " + std::to_string(earlier->passed + earlier->failures) + ")"};
+  }
+  return {true, failure_kind::none, {}};
+}
+
+check_end scanning::guard(const cycle_state& before) {
+  auto end = guard_once(before);
+  for (int i = 1; i < most_tries && end.failure == failure_kind::transient; ++i)
+    end = guard_once(before);
+  if (end.passed || end.failure != failure_kind::deterministic)
+    return end;
+  // What fails only sometimes is not this change's fault.
+  auto again = guard_once(before);
+  if (again.passed)
+    again.detail = "passed when it was run again; before: " + end.detail;
+  return again;
+}
+
+} // namespace boyd::improve

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "boyd/improve/performer.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace boyd::improve {
+
+/// All that the scanners and Boyd's own eyes see.
+struct whole_scan {
+  std::vector<finding> findings;
+  scan_results results;
+};
+
+/// Files of the repository, without git's own, without what .gitignore files name, without `skip`
+/// and what lies below; sorted. `limit_exceeded` for more than can be looked at.
+result<std::vector<listed_file>> list_files(confined_files& inside, const std::string& root,
+                                            const std::vector<std::string>& skip);
+
+/// Runs scanners and checks. Blocking.
+class scanning {
+ public:
+  scanning(const improve_order& order, const improve_ports& ports) : order_(order), ports_(ports) {}
+
+  whole_scan scan();
+  /// Whether the task's finding is gone, as `before` counts it. `passed`: it is.
+  check_end prove(const candidate& task, const cycle_state& before);
+  /// The configured gate, or every scanner again: nothing new may be found.
+  check_end guard(const cycle_state& before);
+
+ private:
+  struct seen {
+    scan_report report;
+    scanner_result told;
+    failure_kind failure = failure_kind::none;
+  };
+  std::vector<scanner_settings> scanners(scan_results& results);
+  seen run(const scanner_settings& s, const std::vector<std::string>& argv);
+  void judge_end(const scanner_settings& s, const command_end& end, seen& into) const;
+  result<scan_report> hygiene();
+  void add_texts(std::vector<finding>& findings);
+  check_end prove_once(const candidate& task, const cycle_state& before);
+  check_end guard_once(const cycle_state& before);
+
+  const improve_order& order_;
+  const improve_ports& ports_;
+};
+
+/// Why the program did not do its work, of which nobody is at fault but the machine; empty: it did.
+std::string why_not_run(const command_end& end);
+
+} // namespace boyd::improve
