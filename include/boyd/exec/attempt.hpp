@@ -197,6 +197,13 @@ class attempt_core {
   /// What an agent's own command line told so far; null for all else.
   const cli_report* events() const noexcept { return events_ ? &events_->report() : nullptr; }
 
+  /// What is kept of what the program wrote, from byte `offset` of the stream on; see
+  /// output_keeper::since.
+  output_keeper::piece written(output_stream stream, std::uint64_t offset,
+                               std::size_t limit) const {
+    return (stream == output_stream::out ? out_ : err_).since(offset, limit);
+  }
+
   /// What the program asked to be remembered, once it has ended.
   const line_watch& said() const noexcept { return out_lines_; }
 
