@@ -32,6 +32,7 @@ struct arguments {
   bool json = false;
   bool no_color = false;
   bool verbose = false;
+  bool utc = false; ///< --utc: times for people in UTC
 
   // of single verbs
   std::string id;                     ///< of a dispatch, an approval or a call
@@ -63,7 +64,11 @@ struct arguments {
   std::string model;    ///< doctor --model
   std::string name;     ///< init --name
   std::string schedule; ///< init --schedule
+  std::string since{};  ///< dispatches ls --since
+  std::string file{};   ///< backup, restore FILE
   std::size_t limit = 0;
+  bool follow = false; ///< logs -f
+  bool turns = false;  ///< logs --turns
   bool no_input = false;
   bool dry_run = false; ///< cleanup --dry-run
   bool yes = false;     ///< store begin --yes
