@@ -8,6 +8,7 @@
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/faults/points.hpp"
+#include "boyd/queue/end_in_words.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -135,6 +136,9 @@ void settle(self_pointer self, std::vector<settlement> items) {
                                         "a stale owner and was refused",
                                         name_of(self->state.parts), items[i].dispatch_id,
                                         items[i].fence);
+                         else if ((*done)[i] != settle_result::not_found)
+                           spdlog::info("agent {}: dispatch {} {}", name_of(self->state.parts),
+                                        items[i].dispatch_id, queue::end_in_words(items[i]));
                        step(self);
                      }
                    });

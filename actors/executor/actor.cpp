@@ -82,6 +82,7 @@ void finish(self_pointer self, run_outcome outcome) {
   s.over = true;
   *s.no_more_tools = true;
   show_output(self, true);
+  s.announced.reset();
   auto told = std::make_shared<run_outcome>(std::move(outcome));
   end_recording(self, *told, [self, told] {
     const auto& order = self->state.order;
@@ -289,12 +290,30 @@ exec::cancel_reason reason_of(cancel_cause cause) {
 
 } // namespace
 
+namespace {
+
+/// What the run writes can be asked for from now on, until its end.
+void announce_output(self_pointer self) {
+  auto& s = self->state;
+  const auto& row = s.order.work->row;
+  const auto read = [shared = s.attempt](output_stream stream, std::uint64_t offset,
+                                         std::size_t limit) {
+    const std::lock_guard lock(shared->mutex);
+    return shared->core.written(stream, offset, limit);
+  };
+  s.announced = s.order.context->outputs->add(row.dispatch_id, {row.fence, s.secrets, read});
+}
+
+} // namespace
+
 void begin_attempt(self_pointer self, exec::attempt_options options) {
   auto& s = self->state;
   const bool talks = std::holds_alternative<exec::conversation>(options.work);
   s.attempt = std::make_shared<shared_attempt>(std::move(options));
   if (talks)
     open_line(self);
+  if (s.live)
+    announce_output(self);
   // Nothing is started that nobody wants any more: its lease may be lost.
   if (s.cancelled_early)
     return step(self, [&](exec::attempt_core& core, steady_time now) {

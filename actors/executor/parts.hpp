@@ -158,6 +158,7 @@ struct executor_state {
   std::map<exec::timer_kind, steady_time> timers;
   std::optional<steady_time> tick_at;      ///< the next one; what comes before it is void
   std::shared_ptr<exec::live_output> live; ///< null: what the run writes is not shown
+  std::shared_ptr<const void> announced;   ///< to running_outputs, of what is shown
   bool over = false;
   /// run_tool::over of its calls.
   std::shared_ptr<std::atomic<bool>> no_more_tools = std::make_shared<std::atomic<bool>>(false);

@@ -54,6 +54,7 @@ void post_reload(exchange_ptr x) {
     if (!loaded)
       return x->fail_with(loaded.error());
     const json body{{"reloaded", true},
+                    {"changes", config::changes(*parts.configuration, **loaded)},
                     {"restart_needed", config::waiting_for_restart(*parts.started_with, **loaded)}};
     // This gateway may be one of the parts that are started anew: who does that answers.
     x->answered = true;
@@ -72,8 +73,9 @@ constexpr route routes[] = {
     {"GET", "/readyz", get_ready},
     {"GET", "/api/v1/status", get_status},
     {"GET", "/api/v1/agents", get_agents, "kernel"},
+    {"GET", "/api/v1/next", get_next, "kernel agent limit"},
     {"GET", "/api/v1/actors", get_actors},
-    {"GET", "/api/v1/dispatches", list_dispatches, "kernel cycle agent status limit before"},
+    {"GET", "/api/v1/dispatches", list_dispatches, "kernel cycle agent status since limit before"},
     {"GET", "/api/v1/cycles", list_cycles, "kernel limit"},
     {"POST", "/api/v1/cycles", trigger, "", "kernel trigger"},
     {"GET", "/api/v1/events", get_events},
@@ -143,8 +145,9 @@ struct item_route {
 };
 
 constexpr item_route item_routes[] = {
-    {"POST", "/api/v1/dispatches/", "/retry", retry_dispatch},
-    {"POST", "/api/v1/dispatches/", "/cancel", cancel_dispatch},
+    {"POST", "/api/v1/dispatches/", "/retry", retry_dispatch, "kernel"},
+    {"POST", "/api/v1/dispatches/", "/cancel", cancel_dispatch, "kernel"},
+    {"GET", "/api/v1/dispatches/", "/logs", show_logs, "kernel out err turns run"},
     {"POST", "/api/v1/agents/", "/run", run_agent, "", "kernel message"},
     {"POST", "/api/v1/actors/", "/restart", restart_actor},
     {"POST", "/api/v1/actors/", "/unpark", unpark_actor},
@@ -163,7 +166,7 @@ constexpr item_route item_routes[] = {
     {"POST", "/api/v1/skills/", "/rollback", roll_back_skill, "", "kernel version reason"},
     {"GET", "/api/v1/skills/", "", show_skill, "kernel"},
     {"GET", "/api/v1/approvals/", "", show_approval},
-    {"GET", "/api/v1/dispatches/", "", show_dispatch},
+    {"GET", "/api/v1/dispatches/", "", show_dispatch, "kernel"},
     {"GET", "/api/v1/cycles/", "", show_cycle, "kernel wait"},
 };
 

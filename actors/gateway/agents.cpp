@@ -51,6 +51,8 @@ json detailed_agent(const listing& l, const config::agent& a) {
   auto out = agent_json(l.all, *l.kernel, a);
   out["timeout_ms"] = a.timeout.count();
   out["cooldown_ms"] = a.cooldown.count();
+  out["max_attempts"] = a.retry.max_attempts;
+  out["tools"] = a.tools;
   out["schedule"] = a.when ? schedule_json(*l.x, *a.when) : json(nullptr);
   out["next_run"] = to_json(next_run_of(l, a));
   out["last_decision"] = nullptr;

@@ -93,10 +93,6 @@ void find_cycle(const exchange_ptr& x, const std::string& kernel, const std::str
             });
 }
 
-error no_such_agent(const std::string& id, const std::string& kernel_id) {
-  return {errc::not_found, "no such agent: " + id, kernel_id, "list them with: boyd agents"};
-}
-
 /// Kernel and agent of a pause, checked against the configuration.
 std::optional<pause_record> target_of(const exchange_ptr& x) {
   // Else a paused agent would end its own pause, or one agent stop the others.
@@ -115,7 +111,7 @@ std::optional<pause_record> target_of(const exchange_ptr& x) {
   p.agent_id = text_in(*body, "agent");
   p.reason = text_in(*body, "reason");
   if (!p.agent_id.empty() && config::find_agent(*kernel, p.agent_id) == nullptr) {
-    x->fail_with(no_such_agent(p.agent_id, kernel->kernel_id));
+    x->fail_with(no_such_agent(*x, kernel->kernel_id, p.agent_id));
     return std::nullopt;
   }
   return p;
@@ -282,7 +278,7 @@ void run_agent(exchange_ptr x, const std::string& id) {
   if (kernel == nullptr)
     return;
   if (config::find_agent(*kernel, id) == nullptr)
-    return x->fail_with(no_such_agent(id, kernel->kernel_id));
+    return x->fail_with(no_such_agent(*x, kernel->kernel_id, id));
   const auto message = text_in(*body, "message");
   if (message.size() > limits::prompt_bytes)
     return x->fail_with(
@@ -330,8 +326,7 @@ void get_why(exchange_ptr x) {
   in->now = context.ports.clock->now();
   const auto* agent = in->agent_id.empty() ? nullptr : config::find_agent(*kernel, in->agent_id);
   if (!in->agent_id.empty() && agent == nullptr)
-    return x->fail_with({errc::not_found, "no such agent: " + in->agent_id, kernel->kernel_id,
-                         "list them with: boyd agents"});
+    return x->fail_with(no_such_agent(*x, kernel->kernel_id, in->agent_id));
   if (const auto at = x->query("at"); !at.empty()) {
     auto t = plan::end_of_moment(at);
     if (!t)

@@ -18,25 +18,6 @@ constexpr std::size_t rows_at_a_time = 16;
 /// An operator who was told that a run is ended must not wait for its time-out instead.
 constexpr milliseconds cancel_repeat = 2s;
 
-/// The row that an id or unique prefix names; what is wrong is answered.
-void find(const exchange_ptr& x, const std::string& id, std::function<void(dispatch&)> then) {
-  ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
-            [x, id, then](result<std::optional<dispatch>> r) {
-              if (!r) {
-                auto e = r.error();
-                if (e.next.empty())
-                  e.next = "list them with: boyd dispatches ls";
-                return x->fail_with(e);
-              }
-              if (!*r)
-                return x->fail_with({errc::not_found,
-                                     "no such dispatch: " + id,
-                                     {},
-                                     "list them with: boyd dispatches ls"});
-              then(**r);
-            });
-}
-
 void reply_transition(const exchange_ptr& x, const std::string& verb, const std::string& id,
                       settle_result outcome, dispatch_status was) {
   x->reply(verb, {{"dispatch_id", id}, {"result", name_of(outcome)}, {"was", name_of(was)}});
@@ -47,11 +28,15 @@ struct page {
   store::list_dispatches next; ///< `limit`: how many items are still wanted
   json items = json::array();
   std::size_t prompt_bytes = 0;
+  std::optional<utc_time> since{}; ///< created at or after it
 };
 
 using page_ptr = std::shared_ptr<page>;
 
 void reply_page(const exchange_ptr& x, const page_ptr& p, bool more) {
+  // A slip in a name looks like a quiet queue.
+  if (const auto slip = p->items.empty() ? unknown_filter(*x) : std::nullopt)
+    return x->fail_with(*slip);
   json kernels = json::array();
   for (const auto& k : x->configuration->kernels)
     kernels.push_back(k.kernel_id);
@@ -79,9 +64,12 @@ void read_page(const exchange_ptr& x, const page_ptr& p) {
             [x, p, asked = op.limit](result<std::vector<dispatch>> rows) {
               if (!rows)
                 return x->fail_with(rows.error());
-              for (const auto& d : *rows)
+              for (const auto& d : *rows) {
+                if (p->since && d.created_at < *p->since)
+                  return reply_page(x, p, false);
                 if (!take_row(*p, d))
                   return reply_page(x, p, true);
+              }
               if (rows->size() < asked)
                 return reply_page(x, p, false);
               if (p->next.limit == 0)
@@ -106,6 +94,12 @@ void list_dispatches(exchange_ptr x) {
       return x->fail_with({errc::invalid_argument, "no such status: " + status, "status",
                            "one of pending, running, done, failed, cancelled"});
   }
+  if (const auto since = x->query("since"); !since.empty()) {
+    const auto t = parse_rfc3339(since);
+    if (!t)
+      return x->fail_with({errc::invalid_argument, t.error().what, "since", t.error().next});
+    p->since = *t;
+  }
   const auto limit = x->limit(standard_page, largest_page);
   if (!limit)
     return;
@@ -114,11 +108,13 @@ void list_dispatches(exchange_ptr x) {
 }
 
 void show_dispatch(exchange_ptr x, const std::string& id) {
-  find(x, id, [x](dispatch& d) { x->reply("dispatch", {{"dispatch", to_json(d, true)}}); });
+  find_dispatch(x, id, [x](const dispatch& d) {
+    x->reply("dispatch", {{"dispatch", to_json(d, true)}});
+  });
 }
 
 void retry_dispatch(exchange_ptr x, const std::string& id) {
-  find(x, id, [x](dispatch& d) {
+  find_dispatch(x, id, [x](const dispatch& d) {
     ask_store(x->self, x->self->state.parts.store, store::retry_dispatch{d.dispatch_id},
               [x, id = d.dispatch_id](result<store::retry_dispatch::reply> r) {
                 if (!r)
@@ -132,7 +128,7 @@ void retry_dispatch(exchange_ptr x, const std::string& id) {
 }
 
 void cancel_dispatch(exchange_ptr x, const std::string& id) {
-  find(x, id, [x](dispatch& d) {
+  find_dispatch(x, id, [x](const dispatch& d) {
     ask_store(x->self, x->self->state.parts.store, store::cancel_dispatch{d.dispatch_id},
               [x, id = d.dispatch_id, fence = d.fence](result<store::cancel_dispatch::reply> r) {
                 if (!r)

@@ -88,6 +88,20 @@ struct exchange {
 
 using exchange_ptr = std::shared_ptr<exchange>;
 
+/// `not_found`, with the nearest name that there is; of any kernel when `kernel_id` is empty.
+/// naming.cpp
+error no_such_agent(const exchange& x, const std::string& kernel_id, const std::string& name);
+/// What is wrong with `kernel` and `agent` of the query, when one of them names nothing that is
+/// configured. naming.cpp
+std::optional<error> unknown_filter(const exchange& x);
+
+using dispatch_reader = std::function<void(const dispatch&)>;
+
+/// The dispatch that a person names: by its id or a part of it (queue/dispatch_ids.hpp), by `last`,
+/// or by an agent, whose newest one it then is; `kernel` of the query narrows the last two. What is
+/// wrong is answered. naming.cpp
+void find_dispatch(const exchange_ptr& x, const std::string& name, const dispatch_reader& then);
+
 json to_json(const std::optional<utc_time>& t);
 json to_json(const cycle_record& c);
 json to_json(const dispatch& d, bool with_bodies);
@@ -99,6 +113,8 @@ json error_body(const error& e);
 // routes, by file
 void get_status(exchange_ptr x);                             // status.cpp
 void get_agents(exchange_ptr x);                             // agents.cpp
+void get_next(exchange_ptr x);                               // next.cpp
+void show_logs(exchange_ptr x, const std::string& id);       // logs.cpp
 void get_ready(exchange_ptr x);                              // status.cpp
 void list_dispatches(exchange_ptr x);                        // queue.cpp
 void show_dispatch(exchange_ptr x, const std::string& id);   // queue.cpp

@@ -8,6 +8,7 @@
 #include "boyd/core/pulse.hpp"
 #include "boyd/core/restart_log.hpp"
 #include "boyd/core/worker_roll.hpp"
+#include "boyd/exec/running_outputs.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/ports/ports.hpp"
@@ -80,6 +81,8 @@ struct node_context {
   /// Set by the supervisor of dispatchers when what an earlier process of this node left running
   /// has been taken back: what is found running from then on is this one's.
   std::shared_ptr<std::atomic<bool>> own_rows_recovered = std::make_shared<std::atomic<bool>>();
+  /// What programs of runs under way have written so far.
+  std::shared_ptr<exec::running_outputs> outputs = std::make_shared<exec::running_outputs>();
   /// The keepers' workers that live.
   std::shared_ptr<worker_roll> workers = std::make_shared<worker_roll>();
 

@@ -60,6 +60,7 @@ struct arguments {
   bool json = false;
   bool no_color = false;
   bool verbose = false;
+  bool utc = false; ///< --utc: times for people in UTC
 
   // of single verbs
   std::string id;                     ///< of a dispatch, an approval or a call
@@ -98,7 +99,10 @@ struct arguments {
   bool forget = false;   ///< memory apply --force-forget
   std::string format{};  ///< graph: mermaid, dot or text
   std::string schedule;  ///< init --schedule
+  std::string file{};    ///< backup, restore FILE
   std::size_t limit = 0;
+  bool follow = false; ///< logs -f
+  bool turns = false;  ///< logs --turns
   bool no_input = false;
   bool dry_run = false; ///< cleanup --dry-run
   bool yes = false;     ///< store begin --yes

@@ -1,6 +1,7 @@
 #include "cli.hpp"
 
 #include "boyd/core/text.hpp"
+#include "boyd/plan/human_time.hpp"
 #include "boyd_version.hpp"
 #include "cli_errors.hpp"
 #include "cli_explain.hpp"
@@ -8,7 +9,9 @@
 #include "cli_knowledge.hpp"
 #include "cli_skills.hpp"
 #include "cli_store.hpp"
+#include "cli_week.hpp"
 #include "option_checks.hpp"
+#include "terminal.hpp"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -27,6 +30,8 @@ namespace boyd::app {
 
 namespace {
 
+/// Columns that every terminal has.
+constexpr std::size_t help_width = 80;
 constexpr std::size_t largest_limit = 1000;
 /// Tokens of one recall.
 constexpr std::size_t largest_budget = 1'000'000;
@@ -121,6 +126,7 @@ command_line::command_line() {
       ->check(not_empty)
       ->type_name("FILE");
   app.add_flag("--json", args.json, "Print one JSON object on standard output");
+  app.add_flag("--utc", args.utc, "Show times in UTC (default: your time zone, TZ)");
   app.add_flag("--no-color", args.no_color, "No colours, as with NO_COLOR");
   app.add_flag("-v,--verbose", args.verbose, "Say more on standard error");
   app.footer("Exit codes: 0 ok, 1 failure, 2 usage, 3 partial success, 4 configuration, "
@@ -140,6 +146,7 @@ command_line::command_line() {
   add_knowledge_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_explain_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_skill_verbs(app, args, std::bind_front(&command_line::verb, this));
+  add_week_verbs(app, args, std::bind_front(&command_line::verb, this));
   add_chaos_verbs();
 }
 
@@ -193,8 +200,14 @@ void command_line::add_service_verbs() {
   auto* status = verb(app, "status", "The node at a glance; what needs attention comes first.",
                       "boyd status --watch");
   status->add_flag("--watch", args.watch, "Keep showing it until interrupted");
-  kernel_option(verb(app, "agents", "The agents: executor, limits, last result, next time.",
-                     "boyd agents --kernel default"));
+  auto* agents = verb(app, "agents", "The agents; without a verb: ls.", "boyd agents");
+  kernel_option(agents);
+  kernel_option(verb(*agents, "ls", "The agents: executor, limits, last result, next time.",
+                     "boyd agents ls --kernel default"));
+  auto* agent = verb(*agents, "show", "One agent: schedule, limits, tools and its latest runs.",
+                     "boyd agents show daily-report");
+  agent->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
+  kernel_option(agent);
 }
 
 void command_line::add_actor_verbs() {
@@ -223,15 +236,19 @@ void command_line::add_dispatch_verbs() {
     a->add_option("--cycle", args.cycle, "Only of this cycle")->type_name("ID");
     one_of(a->add_option("--status", args.status, "Only in this state"),
            {"pending", "running", "done", "failed", "cancelled"});
+    a->add_option("--since", args.since,
+                  std::string("Only created since then: ") + plan::human_time_forms)
+        ->type_name("TIME");
     limit_option(a);
     a->add_option("--before", args.before, "The page after this dispatch")->type_name("ID");
   };
   list_options(verb(*d, "ls", "List dispatches, newest first.",
                     "boyd dispatches ls --status failed --limit 5"));
   const auto id = [this](CLI::App* a) {
-    a->add_option("id", args.id, "The dispatch, or the beginning of its id")
+    a->add_option("id", args.id, "A dispatch (its id or part of it), an agent, or last")
         ->required()
         ->type_name("ID");
+    kernel_option(a, "Kernel of the agent (default: any)");
   };
   auto* show = verb(*d, "show", "One dispatch with its prompt, its output and its earlier runs.",
                     "boyd dispatches show 01956c2e-4f1a-7c35");
@@ -367,7 +384,8 @@ void command_line::add_memory_verbs() {
       ->check(CLI::Range(std::size_t{1}, largest_budget))
       ->type_name("N");
   recall
-      ->add_option("--at", args.at, "As if it were this time (RFC 3339): later entries are unknown")
+      ->add_option("--at", args.at,
+                   "As of this time (10:00, 2026-11-28, …): later entries are unknown")
       ->type_name("TIME");
   limit_option(recall);
   auto* from_file =
@@ -458,11 +476,11 @@ void command_line::add_release(CLI::App& cost) {
 
 void command_line::add_question_verbs() {
   auto* why = verb(app, "why", "Why did it run, or why not, and when is the next time?",
-                   "boyd why daily-report --at 2026-02-13T10:00:00Z");
+                   "boyd why daily-report --at \"yesterday 10:00\"");
   why->add_option("agent", args.agent, "About this agent; else about the kernel")
       ->type_name("AGENT");
   why->add_option("--at", args.at,
-                  "The slot at this time (RFC 3339), the latest one of a whole second")
+                  std::string("The scheduled run at this time: ") + plan::human_time_forms)
       ->type_name("TIME");
   auto* plan =
       verb(app, "plan",
@@ -620,9 +638,10 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
 /// The verb that a family answers to when none is given.
 std::string standard_verb(const std::string& verb) {
   static const std::map<std::string, std::string> standard{
-      {"actors", "actors ls"},     {"dispatches", "dispatches ls"}, {"state", "state show"},
-      {"memory", "memory status"}, {"skills", "skills ls"},         {"config", "config validate"},
-      {"context", "context ls"},   {"chaos", "chaos status"},       {"kg", "kg learned"}};
+      {"actors", "actors ls"},       {"agents", "agents ls"},     {"dispatches", "dispatches ls"},
+      {"state", "state show"},       {"memory", "memory status"}, {"skills", "skills ls"},
+      {"config", "config validate"}, {"context", "context ls"},   {"chaos", "chaos status"},
+      {"kg", "kg learned"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
 }
@@ -651,11 +670,11 @@ result<cli_outcome> parse_command_line(int given_count, const char* const* given
     line.app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     out.kind = cli_outcome::kind_t::print;
-    out.text = line.app.help();
+    out.text = fitted(line.app.help(), help_width);
     return out;
   } catch (const CLI::CallForAllHelp&) {
     out.kind = cli_outcome::kind_t::print;
-    out.text = line.app.help("", CLI::AppFormatMode::All);
+    out.text = fitted(line.app.help("", CLI::AppFormatMode::All), help_width);
     return out;
   } catch (const CLI::CallForVersion& e) {
     out.kind = cli_outcome::kind_t::print;

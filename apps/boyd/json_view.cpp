@@ -2,14 +2,6 @@
 
 namespace boyd::app {
 
-namespace {
-
-/// "2026-02-13T10:00:00": the part of an RFC 3339 time that people read.
-constexpr std::size_t readable_time = 19;
-constexpr std::size_t place_of_t = 10;
-
-} // namespace
-
 json object_of(const std::string& body) {
   auto parsed = json::parse(body, nullptr, false);
   return parsed.is_object() ? parsed : json::object();
@@ -36,16 +28,6 @@ json rows_of(const json& object, const char* key) {
 json part_of(const json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_object() ? *it : json::object();
-}
-
-std::string moment_of(const json& object, const char* key) {
-  auto text = text_of(object, key);
-  if (text.size() < readable_time)
-    return "-";
-  text.resize(readable_time);
-  text[place_of_t] = ' ';
-  text += 'Z';
-  return text;
 }
 
 } // namespace boyd::app

@@ -25,7 +25,4 @@ json rows_of(const json& object, const char* key);
 /// A member that is an object, or an empty one.
 json part_of(const json& object, const char* key);
 
-/// "2026-02-13 10:00:00Z" of an RFC 3339 time; "-" when there is none.
-std::string moment_of(const json& object, const char* key);
-
 } // namespace boyd::app

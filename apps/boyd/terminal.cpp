@@ -131,6 +131,10 @@ colour colour_of_status(std::string_view status) noexcept {
   return status == "running" ? colour::none : colour::warn;
 }
 
+bool terminal::has_width() const noexcept {
+  return width < pipe_width;
+}
+
 std::string terminal::paint(colour c, std::string_view text) const {
   if (!colours || c == colour::none)
     return std::string(text);
@@ -159,13 +163,44 @@ void table::add_cells(std::vector<cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string table::render(const terminal& t, std::string_view indent) const {
-  std::vector<std::size_t> widths;
+void table::drop_when_narrow(std::vector<std::string> heads, std::size_t room) {
+  droppable_ = std::move(heads);
+  room_ = room;
+}
+
+std::vector<std::size_t> table::widths() const {
+  std::vector<std::size_t> all;
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths.resize(std::max(widths.size(), i + 1));
-      widths[i] = std::max(widths[i], count_characters(row[i].text));
+      all.resize(std::max(all.size(), i + 1));
+      all[i] = std::max(all[i], count_characters(row[i].text));
     }
+  return all;
+}
+
+table table::narrowed(const terminal& t, std::size_t indent) const {
+  auto fitting = *this;
+  fitting.droppable_.clear();
+  for (const auto& head : droppable_) {
+    const auto all = fitting.widths();
+    std::size_t used = indent;
+    for (std::size_t i = 0; i + 1 < all.size(); ++i)
+      used += all[i] + gap;
+    if (used + std::min(room_, all.back()) <= t.width)
+      break;
+    const auto& heads = fitting.rows_.front();
+    const auto at = std::ranges::find(heads, head, &cell::text) - heads.begin();
+    for (auto& row : fitting.rows_)
+      if (at < static_cast<std::ptrdiff_t>(row.size()))
+        row.erase(row.begin() + at);
+  }
+  return fitting;
+}
+
+std::string table::render(const terminal& t, std::string_view indent) const {
+  if (!droppable_.empty())
+    return narrowed(t, indent.size()).render(t, indent);
+  const auto widths = this->widths();
   std::string out;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const auto& row = rows_[r];
@@ -215,6 +250,34 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
     used += size + (first ? 0 : 1);
     first = false;
   }
+  return out;
+}
+
+namespace {
+
+/// Where the text of a line of help begins: behind the name of an option or a verb, if there is
+/// one.
+std::size_t text_column(std::string_view line) {
+  const auto begin = std::min(line.find_first_not_of(' '), line.size());
+  const auto gap_at = line.find("  ", begin);
+  if (begin == 0 || gap_at == std::string_view::npos)
+    return begin;
+  return std::min(line.find_first_not_of(' ', gap_at), line.size());
+}
+
+} // namespace
+
+std::string fitted(std::string_view help, std::size_t width) {
+  constexpr std::size_t least_room = 30;
+  std::string out;
+  for (const auto line : split(help, '\n')) {
+    const auto column = text_column(line);
+    out += (count_characters(line) <= width
+                ? std::string(line)
+                : wrapped(line, width, column + least_room > width ? 4 : column)) +
+           "\n";
+  }
+  out.pop_back(); // one part more than line breaks
   return out;
 }
 

@@ -21,6 +21,9 @@ struct terminal {
   bool colours = false;
   std::size_t width = 80; ///< columns: COLUMNS, else the terminal's, else 80 (a pipe: no limit)
 
+  /// False for a pipe, whose rows may be of any length.
+  bool has_width() const noexcept;
+
   /// `text` in that colour, when this terminal shows colours.
   std::string paint(colour c, std::string_view text) const;
 };
@@ -46,13 +49,22 @@ class table {
 
   void add(std::vector<std::string> texts);
   void add_cells(std::vector<cell> cells);
+  /// Columns that are left out, the first one first, while the last column would have less than
+  /// `room` characters on the screen.
+  void drop_when_narrow(std::vector<std::string> heads, std::size_t room = 24);
   std::size_t rows() const { return rows_.size() - 1; }
 
   /// The whole table, each line ended; heads are faint.
   std::string render(const terminal& t, std::string_view indent = "") const;
 
  private:
+  std::vector<std::size_t> widths() const;
+  /// The table without what does not fit.
+  table narrowed(const terminal& t, std::size_t indent) const;
+
   std::vector<std::vector<cell>> rows_;
+  std::vector<std::string> droppable_;
+  std::size_t room_ = 0;
 };
 
 /// One line without control characters (agents' text must not move the cursor), at most
@@ -62,6 +74,10 @@ std::string one_line(std::string_view text, std::size_t characters);
 /// `text`, one line, broken between words so that no line is wider than `width` characters where
 /// words allow it; further lines begin with `indent` blanks.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+/// Help as the parser of the command line writes it, no line wider than `width` where words allow
+/// it. What goes on stands under the text that it belongs to.
+std::string fitted(std::string_view help, std::size_t width);
 
 /// `text` safe for a terminal: control characters but line breaks and tabs are taken out.
 std::string printable(std::string_view text);

@@ -112,6 +112,7 @@ load_result build(const std::string& path, parsed source, const environment_look
   p.files = files;
   p.parse = parse;
   expand(p, root, environment, unset);
+  read_prompt_files(p, root);
   write_after_out(root);
   apply_presets(p, root, environment);
   validate(p, root);

@@ -34,6 +34,9 @@ struct pass {
 /// Replaces ${VAR}, ${VAR:-default} and $${ in every scalar, once, and marks what is secret.
 void expand(pass& p, tree& root, const environment_lookup& environment, unset_variables unset);
 
+/// Puts what an agent's `prompt_file` says in its place, as `prompt`; ${…} in it is not expanded.
+void read_prompt_files(pass& p, tree& root);
+
 /// Writes what a provider's preset says where the file says nothing.
 void apply_presets(pass& p, tree& root, const environment_lookup& environment);
 

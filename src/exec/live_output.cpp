@@ -18,6 +18,15 @@ constexpr std::string_view key_end = "-----END ";
 
 } // namespace
 
+std::size_t showable(std::string_view written) {
+  const auto end = written.rfind('\n') + 1;
+  const auto begin = written.substr(0, end).rfind(key_begin);
+  if (begin == std::string_view::npos ||
+      written.find(key_end, begin) < std::min(end, written.size()))
+    return end;
+  return begin == 0 ? 0 : written.rfind('\n', begin - 1) + 1;
+}
+
 bool live_output::add(output_stream stream, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   auto& to = channels_[static_cast<std::size_t>(stream)];
@@ -31,13 +40,7 @@ bool live_output::add(output_stream stream, std::string_view bytes) {
 
 std::string live_output::ready(channel& from, bool at_end) {
   const bool is_full = from.left_out > 0;
-  auto end = at_end || is_full ? from.waiting.size() : from.waiting.rfind('\n') + 1;
-  if (!at_end && !is_full) {
-    const auto begin = from.waiting.substr(0, end).rfind(key_begin);
-    if (begin != std::string::npos &&
-        from.waiting.find(key_end, begin) >= std::min(end, from.waiting.size()))
-      end = from.waiting.rfind('\n', begin) + 1;
-  }
+  const auto end = at_end || is_full ? from.waiting.size() : showable(from.waiting);
   auto text = from.waiting.substr(0, end);
   from.waiting.erase(0, end);
   return text;

@@ -85,6 +85,24 @@ output_keeper::view output_keeper::render(std::size_t limit) const {
   return v;
 }
 
+output_keeper::piece output_keeper::since(std::uint64_t offset, std::size_t limit) const {
+  const auto tail_begin = total_ - tail_.size();
+  const auto of_tail = [&](std::uint64_t from, std::size_t most) {
+    return tail_.substr(static_cast<std::size_t>(from - tail_begin), most);
+  };
+  if (offset >= head_.size()) {
+    const auto begin = std::min(std::max<std::uint64_t>(offset, tail_begin), total_);
+    return {begin, of_tail(begin, limit), false};
+  }
+  piece p{offset, head_.substr(static_cast<std::size_t>(offset), limit), false};
+  const auto end = offset + p.bytes.size();
+  if (end == head_.size() && tail_begin == end)
+    p.bytes += of_tail(end, limit - p.bytes.size());
+  else if (end == head_.size())
+    p.is_cut_behind = end < total_;
+  return p;
+}
+
 output_keeper::cut_mark output_keeper::find_cut(std::string_view text) noexcept {
   for (auto at = text.find(cut_opening); at != std::string_view::npos;
        at = text.find(cut_opening, at + 1)) {

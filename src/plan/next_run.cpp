@@ -32,4 +32,36 @@ std::optional<utc_time> next_run(const config::kernel& kernel, const config::age
   return std::nullopt;
 }
 
+std::vector<utc_time> fire_times(const config::kernel& kernel, const config::agent* agent,
+                                 const schedule_rule& cycles, const schedule_rule* own,
+                                 utc_time now, std::size_t count) {
+  std::vector<utc_time> times;
+  const auto start_of = [&](utc_time slot) { return cycles.due_at(kernel.kernel_id, slot); };
+  // What was due since the last cycle runs in the next one.
+  auto last = cycles.latest_at_or_before(now);
+  if (last && start_of(*last) > now)
+    last = cycles.latest_at_or_before(*last - milliseconds{1});
+  auto slot = last ? cycles.next_after(*last) : cycles.next_after(now);
+  auto since = last.value_or(now);
+  for (int looked_at = 0; slot && times.size() < count && looked_at < slots_looked_at;
+       ++looked_at) {
+    if (own != nullptr) {
+      const auto wanted = own->next_after(since);
+      if (!wanted)
+        break;
+      const auto due = own->due_at(kernel.kernel_id + "/" + agent->agent_id, *wanted);
+      // The slot at that very moment will do.
+      slot = std::max(*slot, cycles.latest_at_or_before(due).value_or(*slot));
+      while (slot && start_of(*slot) < due)
+        slot = cycles.next_after(*slot);
+      if (!slot)
+        break;
+    }
+    times.push_back(start_of(*slot));
+    since = *slot;
+    slot = cycles.next_after(*slot);
+  }
+  return times;
+}
+
 } // namespace boyd::plan

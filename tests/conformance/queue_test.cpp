@@ -382,6 +382,18 @@ TEST_CASE("a dispatch is found by its id or a prefix that only it has") {
   REQUIRE(refusal(s, store::find_dispatch{"123456"}) == errc::invalid_argument);
   REQUIRE(refusal(s, store::find_dispatch{"12345"}) == errc::invalid_argument);
   REQUIRE(!ask(s, store::find_dispatch{"123456%"}));
+  // The last group, which is what listings show.
+  auto named = spec(7, "c");
+  named.dispatch_id = "019c56e2-1f40-7d35-8b0e-6a2f9d41c7e0";
+  auto other = spec(8, "d");
+  other.dispatch_id = "019c56e2-1f40-7d36-8b0e-6a2f9d41c7e1";
+  enqueue(s, {named, other});
+  REQUIRE(row(s, "6a2f9d41c7e1").agent_id == "d");
+  REQUIRE(refusal(s, store::find_dispatch{"6a2f9d41"}) == errc::invalid_argument);
+  REQUIRE(refusal(s, store::find_dispatch{"019c56e2"}) == errc::invalid_argument);
+  REQUIRE(!ask(s, store::find_dispatch{"6a2f9d42"}));
+  REQUIRE(!ask(s, store::find_dispatch{"a2f9d41c7e"}));
+  REQUIRE(row(s, "019c56e2-1f40-7d36").agent_id == "d");
 }
 
 TEST_CASE("earlier attempts are remembered") {

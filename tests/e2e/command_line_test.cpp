@@ -206,8 +206,14 @@ TEST_CASE("an empty or wrong path is not taken for the standard one", "[e2e]") {
 
 TEST_CASE("questions that find nothing say so", "[e2e]") {
   const home_of_boyd home;
-  CHECK(home.run({"dispatches"}).out == "no dispatches; run a cycle: boyd cycle\n");
-  CHECK(home.run({"dispatches", "ls", "--agent", "nobody"}).out == "no dispatches like these\n");
+  CHECK(home.run({"dispatches"}).out == "No dispatches yet; run a cycle: boyd cycle\n");
+  CHECK(home.run({"dispatches", "ls", "--status", "failed"}).out == "No matching dispatches.\n");
+  // A slip in a filter is not taken for an empty queue.
+  const auto slip = home.run({"dispatches", "ls", "--agent", "nobody"});
+  CHECK(slip.code == 1);
+  CHECK_THAT(slip.err, Contains("no such agent: nobody"));
+  CHECK_THAT(home.run({"dispatches", "ls", "--kernel", "defautl"}).err,
+             Contains("no such kernel: defautl") && Contains("did you mean default?"));
   CHECK(home.run({"dispatches", "ls", "--json"}).json()["items"].empty());
   CHECK(home.run({"state", "log", "--path", "nothing.md"}).out == "no commits\n");
   const auto file = home.run({"state", "show", "--path", "nothing.md"});
@@ -215,7 +221,7 @@ TEST_CASE("questions that find nothing say so", "[e2e]") {
   CHECK_THAT(file.err, Contains("no such file: nothing.md (" + home.file("kernel/default")));
   CHECK_THAT(home.run({"dispatches", "show", "abc"}).err, Contains("next: list them with"));
   CHECK_THAT(home.run({"state", "show", "--at", "2020-01-01T00:00:00Z"}).err, Contains("next: "));
-  CHECK(home.run({"why", "--at", "yesterday"}).code == 2);
+  CHECK(home.run({"why", "--at", "someday"}).code == 2);
   CHECK_THAT(home.run({"config"}).out, Contains("1 kernel, 2 agents"));
 }
 

@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "commands.hpp"
 
 #include <string>

@@ -10,7 +10,12 @@ int run_node(const arguments& args);
 int run_cycle(const arguments& args);
 int run_agent(const arguments& args); ///< run AGENT [MESSAGE…]
 int run_status(const arguments& args);
-int run_agents(const arguments& args);
+int run_agents(const arguments& args); ///< ls, show
+int run_logs(const arguments& args);
+int run_next(const arguments& args);
+int run_reload(const arguments& args);
+int run_backup(const arguments& args);
+int run_restore(const arguments& args);
 int run_actors(const arguments& args);     ///< ls, restart, unpark
 int run_dispatches(const arguments& args); ///< ls, show, retry, cancel
 int run_approvals(const arguments& args);  ///< ls, show, approve, reject

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"

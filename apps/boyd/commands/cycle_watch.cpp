@@ -1,6 +1,7 @@
 #include "cycle_watch.hpp"
 
 #include "../exit_codes.hpp"
+#include "../time_view.hpp"
 #include "boyd/core/text.hpp"
 
 #include <chrono>
@@ -76,9 +77,8 @@ void progress::show(const json& event) {
                   text_of(event, "text")});
     return;
   }
-  const auto at = text_of(event, "at");
   const auto agent = text_of(event, "agent_id");
-  std::string text = terminal_.paint(colour::faint, at.size() >= 19 ? at.substr(11, 8) + "Z" : at);
+  auto text = terminal_.paint(colour::faint, clock_of(event, "at"));
   text += " " + terminal_.paint(colour::bold, phase);
   if (!agent.empty())
     text += " " + one_line(agent, 64);

@@ -32,7 +32,7 @@ std::string took(const json& check) {
   return text.substr(0, text.find('.') + 3) + " s";
 }
 
-void render(const json& probe, const terminal& t) {
+void render_probe(const json& probe, const terminal& t) {
   print(t.paint(colour::bold, text_of(probe, "provider_id")) + ": " +
         printable(text_of(probe, "model") + " at " + text_of(probe, "base_url")) + "\n");
   table rows({"CHECK", "STATE", "TOOK", "WHAT"});
@@ -98,7 +98,7 @@ result<bool> probe_all(client& c, const arguments& args) {
       return fail(std::move(probe.error()));
     ok = ok && probe->value("ok", false);
     if (!args.json)
-      render(*probe, t);
+      render_probe(*probe, t);
     all.push_back(std::move(*probe));
   }
   if (args.json)

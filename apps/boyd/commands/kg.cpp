@@ -1,5 +1,6 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
+#include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/graph/lost_end.hpp"
 #include "boyd/graph/picture.hpp"
@@ -26,8 +27,8 @@ std::string line_of(const json& row) {
 /// "  text  graph.jsonl:17"
 void print_statements(const json& body, const char* key, const terminal& t) {
   for (const auto& s : rows_of(body, key)) {
-    const auto at = text_of(s, "at");
-    print((at.empty() ? std::string() : at + "  ") + printable(text_of(s, "text")) +
+    const auto at = text_of(s, "at").empty() ? std::string() : moment_of(s, "at") + "  ";
+    print(at + printable(text_of(s, "text")) +
           t.paint(colour::faint, line_of(s)) + "\n");
   }
 }

@@ -3,6 +3,7 @@
 #include "../live_node.hpp"
 #include "../signals.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "boyd/config/secret_shapes.hpp"
 #include "commands.hpp"
 
@@ -58,6 +59,11 @@ int run(const arguments& args) {
       {"cycle", run_cycle},
       {"run", run_agent},
       {"status", run_status},
+      {"logs", run_logs},
+      {"next", run_next},
+      {"reload", run_reload},
+      {"backup", run_backup},
+      {"restore", run_restore},
       {"agents", run_agents},
       {"actors", run_actors},
       {"dispatches", run_dispatches},
@@ -113,7 +119,9 @@ int main(int argc, char** argv) try {
     code = exit_code::ok;
   } else {
     set_up_log(parsed->args);
-    code = run(parsed->args);
+    choose_time_view(parsed->args);
+    const auto args = with_times_read(parsed->args);
+    code = args ? run(*args) : report(args.error(), parsed->args.json);
   }
   if (!output_was_written() && code == exit_code::ok)
     code = exit_code::failure;

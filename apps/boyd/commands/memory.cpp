@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"

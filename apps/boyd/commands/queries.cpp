@@ -1,7 +1,9 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
+#include "../run_view.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
@@ -13,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-/// Verbs that ask once and print: agents, dispatches, state, why, pause, resume.
+/// Verbs that ask once and print: dispatches, state, why, pause, resume.
 namespace boyd::app {
 
 namespace {
@@ -22,30 +24,6 @@ constexpr std::size_t id_shown = 13;
 
 std::string limit_text(const arguments& args) {
   return args.limit == 0 ? std::string{} : std::to_string(args.limit);
-}
-
-void render_agents(const json& body, const terminal& t) {
-  table rows({"AGENT", "EXECUTOR", "PRIO", "RUN", "LAST", "FINISHED", "NEXT", "NOTE"});
-  for (const auto& a : rows_of(body, "items")) {
-    auto note = text_of(a, "paused");
-    if (!note.empty())
-      note = "paused: " + note;
-    if (!a.value("enabled", true))
-      note = "disabled";
-    if (note.empty())
-      note = text_of(a, "last_status") == "failed" ? text_of(a, "last_error")
-                                                   : text_of(a, "last_summary");
-    const auto last = text_of(a, "last_status");
-    rows.add_cells({text_of(a, "agent_id"),
-                    text_of(a, "executor"),
-                    text_of(a, "priority"),
-                    text_of(a, "running") + "/" + text_of(a, "limit"),
-                    {last.empty() ? "-" : last, colour_of_status(last)},
-                    moment_of(a, "last_finished_at"),
-                    moment_of(a, "next_run"),
-                    note});
-  }
-  print(rows.render(t));
 }
 
 /// The same question about the next page, to be typed as it is.
@@ -62,6 +40,7 @@ std::string next_page(const arguments& args, const std::string& before) {
   add("--agent", args.agent);
   add("--cycle", args.cycle);
   add("--status", args.status);
+  add("--since", args.since);
   add("--limit", limit_text(args));
   add("--before", before);
   return line;
@@ -80,28 +59,29 @@ bool has_several_kernels(const json& body) {
 
 void render_dispatches(const json& body, const terminal& t, const arguments& args) {
   const bool filtered =
-      !(args.kernel + args.agent + args.cycle + args.status + args.before).empty();
+      !(args.kernel + args.agent + args.cycle + args.status + args.since + args.before).empty();
   const bool several = has_several_kernels(body);
   std::vector<std::string> heads{"DISPATCH", "AGENT", "STATUS", "TRY", "CREATED", "SUMMARY"};
   if (several)
     heads.insert(heads.begin() + 1, "KERNEL");
   table rows(std::move(heads));
+  rows.drop_when_narrow({"TRY", "KERNEL"});
   for (const auto& d : rows_of(body, "items")) {
     const auto status = text_of(d, "status");
     const auto failed = status == "failed" && !text_of(d, "error").empty();
-    std::vector<table::cell> cells{text_of(d, "dispatch_id"),
+    const auto id = text_of(d, "dispatch_id");
+    std::vector<table::cell> cells{t.has_width() ? short_id(id) : id,
                                    text_of(d, "agent_id"),
                                    {status, colour_of_status(status)},
                                    text_of(d, "attempt") + "/" + text_of(d, "max_attempts"),
-                                   moment_of(d, "created_at"),
+                                   brief_moment_of(d, "created_at", t),
                                    failed ? text_of(d, "error") : text_of(d, "summary")};
     if (several)
       cells.insert(cells.begin() + 1, text_of(d, "kernel_id"));
     rows.add_cells(std::move(cells));
   }
   if (rows.rows() == 0)
-    print("no dispatches" + std::string(filtered ? " like these" : "; run a cycle: boyd cycle") +
-          "\n");
+    print(filtered ? "No matching dispatches.\n" : "No dispatches yet; run a cycle: boyd cycle\n");
   else
     print(rows.render(t));
   if (auto next = text_of(body, "next_before"); !next.empty())
@@ -164,7 +144,7 @@ int print_run(const arguments& args, const json& d, const terminal& t) {
 
 /// `boyd dispatches show ID --run N`.
 int show_run(const arguments& args, const std::string& base) {
-  auto body = ask_once(args, get(base + "/" + args.id));
+  auto body = ask_once(args, get(base + "/" + args.id, {{"kernel", args.kernel}}));
   if (!body)
     return report(body.error(), args.json);
   return print_run(args, part_of(object_of(*body), "dispatch"), terminal_of_stdout(args));
@@ -187,11 +167,12 @@ void render_dispatch(const json& body, const terminal& t) {
   line("created   ", moment_of(d, "created_at"));
   line("started   ", moment_of(d, "started_at"));
   line("finished  ", moment_of(d, "finished_at"));
+  line("took      ", time_between(d, "started_at", "finished_at"));
+  line("used      ", figures_of(d));
   line("lease     ", text_of(d, "lease_owner"));
   line("exit code ", text_of(d, "exit_code"));
   line("summary   ", text_of(d, "summary"));
   line("error     ", text_of(d, "error"));
-  line("usage     ", text_of(d, "usage"));
   line("metadata  ", text_of(d, "metadata"));
   print("\n" + t.paint(colour::bold, "prompt") + "\n" +
         with_line_break(printable(text_of(d, "prompt"))));
@@ -240,7 +221,7 @@ void render_diff(const json& body, const terminal& t) {
 void render_why(const json& body, const terminal&) {
   for (const auto& s : rows_of(body, "sentences"))
     if (s.is_string())
-      print(printable(s.get<std::string>()) + "\n");
+      print(printable(in_user_zone(s.get<std::string>())) + "\n");
 }
 
 std::string target_of(const json& body) {
@@ -277,26 +258,35 @@ int ask_and_print(const arguments& args, const api_request& request, const rende
   return exit_code::ok;
 }
 
-int run_agents(const arguments& args) {
-  return ask_and_print(args, get("/api/v1/agents", {{"kernel", args.kernel}}), render_agents);
+namespace {
+
+api_request on_dispatch(const arguments& args, const std::string& verb) {
+  auto request = post("/api/v1/dispatches/" + args.id + "/" + verb);
+  if (!args.kernel.empty())
+    request.query["kernel"] = args.kernel;
+  return request;
 }
+
+} // namespace
 
 int run_dispatches(const arguments& args) {
   const std::string base = "/api/v1/dispatches";
   if (args.verb == "dispatches show" && !args.run.empty())
     return show_run(args, base);
   if (args.verb == "dispatches show")
-    return ask_and_print(args, get(base + "/" + args.id), render_dispatch);
+    return ask_and_print(args, get(base + "/" + args.id, {{"kernel", args.kernel}}),
+                         render_dispatch);
   if (args.verb == "dispatches retry")
-    return ask_and_print(args, post(base + "/" + args.id + "/retry"), render_transition);
+    return ask_and_print(args, on_dispatch(args, "retry"), render_transition);
   if (args.verb == "dispatches cancel")
-    return ask_and_print(args, post(base + "/" + args.id + "/cancel"), render_transition);
+    return ask_and_print(args, on_dispatch(args, "cancel"), render_transition);
   return ask_and_print(
       args,
       get(base, {{"kernel", args.kernel},
                  {"agent", args.agent},
                  {"cycle", args.cycle},
                  {"status", args.status},
+                 {"since", args.since},
                  {"limit", limit_text(args)},
                  {"before", args.before}}),
       [&](const json& body, const terminal& t) { render_dispatches(body, t, args); });

@@ -3,6 +3,7 @@
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "boyd/ports/clock.hpp"
 #include "commands.hpp"
 
@@ -269,7 +270,7 @@ std::string render(const json& body, const terminal& t) {
   else
     out += t.paint(colour::warn, "needs attention") + "\n";
   for (const auto& line : lines)
-    out += wrapped(std::string(bullet) + line, t.width, bullet.size()) + "\n";
+    out += wrapped(std::string(bullet) + in_user_zone(line), t.width, bullet.size()) + "\n";
   out += "\n" + t.paint(colour::bold, "kernels") + "\n" + kernels_table(body, t);
   out += "\n" + t.paint(colour::bold, "agents") + "\n" + agents_table(body, t);
   if (const auto budgets = budgets_table(body, t) + reservations_line(body); !budgets.empty())

@@ -200,6 +200,12 @@ class attempt_core {
   /// What each requirement's check found, in their order; those that were not looked at are missing
   /// at the end.
   const std::vector<check_result>& findings() const noexcept { return findings_; }
+  /// What is kept of what the program wrote, from byte `offset` of the stream on; see
+  /// output_keeper::since.
+  output_keeper::piece written(output_stream stream, std::uint64_t offset,
+                               std::size_t limit) const {
+    return (stream == output_stream::out ? out_ : err_).since(offset, limit);
+  }
 
   /// What the program asked to be remembered, once it has ended.
   const line_watch& said() const noexcept { return out_lines_; }

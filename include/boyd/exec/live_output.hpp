@@ -12,6 +12,10 @@
 
 namespace boyd::exec {
 
+/// How much of `written`, the newest bytes of a stream that goes on, can be shown: whole lines, and
+/// nothing of a private key (PEM) whose last line is not there yet.
+std::size_t showable(std::string_view written);
+
 /// The output of a program on its way to those who watch its run: in whole lines, without secrets,
 /// and bounded, however fast the program writes. What is kept of the run is another matter
 /// (output_keeper). Threads: any.

@@ -27,6 +27,15 @@ class output_keeper {
   };
   view render(std::size_t limit) const;
 
+  /// Kept bytes, of which the first one was byte `begin` of the stream.
+  struct piece {
+    std::uint64_t begin = 0;
+    std::string bytes;
+    bool is_cut_behind = false; ///< the byte behind them is not kept
+  };
+  /// The first kept bytes from byte `offset` on, at most `limit`. Empty: there are none.
+  piece since(std::uint64_t offset, std::size_t limit) const;
+
   /// The line that says how many bytes are missing, with its line breaks.
   struct cut_mark {
     std::size_t begin = std::string_view::npos; ///< npos: there is none

@@ -6,6 +6,7 @@
 #include "boyd/plan/schedule.hpp"
 #include "boyd/plan/static_planner.hpp"
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -20,5 +21,12 @@ std::optional<utc_time> next_run(const config::kernel& kernel, const config::age
                                  const plan_input& in, const schedule_rule& cycles,
                                  const std::vector<quiet_rule>& quiet,
                                  std::optional<utc_time> wake_due_at);
+
+/// The first `count` starts of cycles after `now` in which the agent is due by the schedules alone:
+/// neither its pauses nor its cooldown nor what it did last count. `own`: the agent's own schedule;
+/// null, with the agent: every cycle of the kernel. With jitter. Pure.
+std::vector<utc_time> fire_times(const config::kernel& kernel, const config::agent* agent,
+                                 const schedule_rule& cycles, const schedule_rule* own,
+                                 utc_time now, std::size_t count);
 
 } // namespace boyd::plan

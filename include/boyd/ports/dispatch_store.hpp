@@ -209,7 +209,7 @@ struct cancel_dispatch {
 
 struct find_dispatch {
   using reply = std::optional<dispatch>;
-  std::string dispatch_id; ///< whole, or a prefix of at least 6 characters that only one row has
+  std::string dispatch_id; ///< whole, or a prefix that only one row has (queue/dispatch_ids.hpp)
 };
 
 /// Newest first (dispatch_id descending). Empty filters match all.

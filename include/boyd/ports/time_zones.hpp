@@ -28,6 +28,9 @@ class time_zone {
     std::chrono::sys_seconds second{};
   };
   virtual mapping to_utc(local_seconds local) const = 0;
+
+  /// What people call the zone at `t`, such as "CET"; empty when that is not known.
+  virtual std::string abbreviation(std::chrono::sys_seconds /*t*/) const { return {}; }
 };
 
 class time_zones {

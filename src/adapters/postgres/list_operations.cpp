@@ -1,3 +1,4 @@
+#include "boyd/queue/dispatch_ids.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -156,17 +157,23 @@ class id_query {
 } // namespace
 
 question operations::ask(const find_dispatch& op) {
-  static const auto sql = select_rows("SELECT dispatch_id AS id FROM dispatch_requests WHERE "
-                                      "dispatch_id >= $1 AND dispatch_id < $1 || '~' ORDER BY "
-                                      "dispatch_id LIMIT 2",
-                                      true);
+  const auto select = [](const std::string& more) {
+    return select_rows("SELECT dispatch_id AS id FROM dispatch_requests WHERE dispatch_id >= $1 "
+                       "AND dispatch_id < $1 || '~' " +
+                           more + "ORDER BY dispatch_id LIMIT 2",
+                       true);
+  };
+  static const auto by_beginning = select({});
+  // Only for what a person types: it looks at all ids.
+  static const auto by_random_part = select("OR left(right(dispatch_id, 12), length($1)) = $1 ");
+  const auto& sql = queue::may_be_random_part(op.dispatch_id) ? by_random_part : by_beginning;
   return {{sql, parameters{}.add(op.dispatch_id)}, [this, &op](const answer& a) -> any_reply {
             std::optional<dispatch> found;
             if (a.rows() > 0) // the newest is the first: the exact one is the last
               found = shown(a, a.rows() - 1, true, names_);
             if (a.rows() > 1 && found->dispatch_id != op.dispatch_id)
               return error{errc::invalid_argument,
-                           "several dispatches begin with " + op.dispatch_id, "store",
+                           "several dispatches have an id with " + op.dispatch_id, "store",
                            "give more characters of the id"};
             return found;
           }};

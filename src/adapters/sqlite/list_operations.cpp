@@ -1,4 +1,5 @@
 #include "boyd/queue/cycle_json.hpp"
+#include "boyd/queue/dispatch_ids.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -152,18 +153,21 @@ std::string select_ids(const list_dispatches& op, list_by way) {
 } // namespace
 
 any_reply operations::run(const find_dispatch& op) {
-  static const std::string sql = select_rows(true) + " FROM dispatch_requests d" +
-                                 std::string{row_joins} +
-                                 " WHERE d.dispatch_id >= ?1 AND d.dispatch_id < ?1 || '~' "
-                                 "ORDER BY d.dispatch_id LIMIT 2";
-  auto s = db_.prepare(sql);
+  static const std::string begin = select_rows(true) + " FROM dispatch_requests d" +
+                                   std::string{row_joins} +
+                                   " WHERE d.dispatch_id >= ?1 AND d.dispatch_id < ?1 || '~' ";
+  static const std::string end = "ORDER BY d.dispatch_id LIMIT 2";
+  // Only for what a person types: it looks at all ids.
+  static const std::string by_random_part = "OR substr(d.dispatch_id, -12, length(?1)) = ?1 ";
+  auto s = db_.prepare(
+      begin + (queue::may_be_random_part(op.dispatch_id) ? by_random_part : std::string{}) + end);
   s.bind(op.dispatch_id);
   std::optional<dispatch> found;
   if (s.step())
     found = with_bodies(s, names_);
   if (found && found->dispatch_id != op.dispatch_id && s.step())
-    return error{errc::invalid_argument, "several dispatches begin with " + op.dispatch_id, "store",
-                 "give more characters of the id"};
+    return error{errc::invalid_argument, "several dispatches have an id with " + op.dispatch_id,
+                 "store", "give more characters of the id"};
   return found;
 }
 

@@ -20,6 +20,7 @@ class utc_zone final : public time_zone {
     const std::chrono::sys_seconds t{local.time_since_epoch()};
     return {mapping::unique, t, t};
   }
+  std::string abbreviation(std::chrono::sys_seconds /*t*/) const override { return "UTC"; }
 };
 
 /// A zone of the system's database, which lives as long as the process.
@@ -45,6 +46,12 @@ class system_zone final : public time_zone {
     default:
       return {mapping::unique, at(info.first), at(info.first)};
     }
+  }
+
+  std::string abbreviation(std::chrono::sys_seconds t) const override {
+    auto name = zone_.get_info(t).abbrev;
+    // Zones without a name of their own have their offset there: "+03".
+    return name.empty() || name.front() == '+' || name.front() == '-' ? std::string{} : name;
   }
 
  private:

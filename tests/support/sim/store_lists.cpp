@@ -1,3 +1,4 @@
+#include "boyd/queue/dispatch_ids.hpp"
 #include "support/sim/store_transaction.hpp"
 
 #include <algorithm>
@@ -33,16 +34,25 @@ bool matches(const list_dispatches& op, const dispatch& d) {
 } // namespace
 
 any_reply sim_transaction::run(const find_dispatch& op) {
+  const auto& wanted = op.dispatch_id;
   std::optional<dispatch> found;
-  auto it = data_.dispatches.lower_bound(op.dispatch_id);
-  if (it == data_.dispatches.end() || it->first.rfind(op.dispatch_id, 0) != 0)
-    return found;
-  found = shown(it->second, true);
-  const bool exact = it->first == op.dispatch_id;
-  ++it;
-  if (!exact && it != data_.dispatches.end() && it->first.rfind(op.dispatch_id, 0) == 0)
-    return error{errc::invalid_argument, "several dispatches begin with " + op.dispatch_id, "store",
-                 "give more characters of the id"};
+  const bool by_random_part = queue::may_be_random_part(wanted);
+  auto it = by_random_part ? data_.dispatches.begin() : data_.dispatches.lower_bound(wanted);
+  for (; it != data_.dispatches.end(); ++it) {
+    const auto& id = it->first;
+    if (!id.starts_with(wanted) &&
+        !(by_random_part && queue::random_part_of(id).starts_with(wanted))) {
+      if (!by_random_part)
+        break;
+      continue;
+    }
+    if (found)
+      return error{errc::invalid_argument, "several dispatches have an id with " + wanted, "store",
+                   "give more characters of the id"};
+    found = shown(it->second, true);
+    if (id == wanted)
+      break;
+  }
   return found;
 }
 

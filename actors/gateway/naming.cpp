@@ -1,0 +1,139 @@
+#include "actors/gateway/state.hpp"
+#include "actors/support/ask.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/queue/transitions.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+/// How people name a dispatch: its id or a part of it, `last`, an agent.
+namespace boyd::gateway_impl {
+
+namespace {
+
+constexpr const char* newest_run = "last";
+constexpr const char* advice = "list them with: boyd dispatches ls";
+
+/// An agent as a person writes it.
+struct agent_name {
+  std::string kernel_id; ///< empty: of any kernel
+  std::string agent_id;
+};
+
+/// "KERNEL/AGENT", or the agent alone.
+agent_name read_agent(const exchange& x, const std::string& name) {
+  const auto slash = name.find('/');
+  if (slash == std::string::npos)
+    return {x.query("kernel"), name};
+  return {name.substr(0, slash), name.substr(slash + 1)};
+}
+
+bool is_configured(const exchange& x, const agent_name& who) {
+  return std::ranges::any_of(x.configuration->kernels, [&](const config::kernel& k) {
+    return (who.kernel_id.empty() || who.kernel_id == k.kernel_id) &&
+           config::find_agent(k, who.agent_id) != nullptr;
+  });
+}
+
+std::vector<std::string_view> agent_ids(const exchange& x, const std::string& kernel_id) {
+  std::vector<std::string_view> all;
+  for (const auto& k : x.configuration->kernels)
+    if (kernel_id.empty() || kernel_id == k.kernel_id)
+      for (const auto& a : k.agents)
+        all.emplace_back(a.agent_id);
+  return all;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string_view>& known,
+                         const std::string& otherwise) {
+  const auto close = nearest(name, known);
+  return close.empty() ? otherwise : "did you mean " + std::string(close) + "?";
+}
+
+error not_found(const exchange& x, const std::string& name) {
+  auto known = agent_ids(x, {});
+  known.emplace_back(newest_run);
+  return {errc::not_found,
+          "no dispatch or agent has this name: " + name,
+          {},
+          did_you_mean(name, known, advice)};
+}
+
+/// The newest one of the agent, or of all; `otherwise` is called where there is none.
+void find_newest(const exchange_ptr& x, const agent_name& who, const dispatch_reader& then,
+                 std::function<void()> otherwise) {
+  store::list_dispatches op;
+  op.kernel_id = who.kernel_id;
+  op.agent_id = who.agent_id;
+  op.limit = 1;
+  op.with_bodies = true;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, then, otherwise = std::move(otherwise)](result<std::vector<dispatch>> rows) {
+              if (!rows)
+                return x->fail_with(rows.error());
+              if (rows->empty())
+                return otherwise();
+              then(rows->front());
+            });
+}
+
+void find_by_id(const exchange_ptr& x, const std::string& id, const dispatch_reader& then) {
+  ask_store(x->self, x->self->state.parts.store, store::find_dispatch{id},
+            [x, id, then](result<std::optional<dispatch>> r) {
+              if (r && *r)
+                return then(**r);
+              // The agent may have been taken out of the configuration.
+              const bool is_name = r || id.size() < queue::min_id_prefix;
+              const auto why = is_name ? not_found(*x, id) : r.error();
+              if (!r && r.error().code != errc::invalid_argument)
+                return x->fail_with(why);
+              find_newest(x, read_agent(*x, id), then, [x, why] {
+                auto e = why;
+                if (e.next.empty())
+                  e.next = advice;
+                x->fail_with(e);
+              });
+            });
+}
+
+} // namespace
+
+error no_such_agent(const exchange& x, const std::string& kernel_id, const std::string& name) {
+  return {errc::not_found, "no such agent: " + name,
+          kernel_id.empty() ? x.configuration->path : kernel_id,
+          did_you_mean(name, agent_ids(x, kernel_id), "list them with: boyd agents")};
+}
+
+std::optional<error> unknown_filter(const exchange& x) {
+  const auto kernel = x.query("kernel");
+  if (!kernel.empty() && x.configuration->find_kernel(kernel) == nullptr) {
+    std::vector<std::string_view> known;
+    for (const auto& k : x.configuration->kernels)
+      known.emplace_back(k.kernel_id);
+    return error{errc::not_found, "no such kernel: " + kernel, x.configuration->path,
+                 did_you_mean(kernel, known, "list them with: boyd status")};
+  }
+  const auto agent = x.query("agent");
+  if (agent.empty() || is_configured(x, {kernel, agent}))
+    return std::nullopt;
+  return no_such_agent(x, kernel, agent);
+}
+
+void find_dispatch(const exchange_ptr& x, const std::string& name, const dispatch_reader& then) {
+  if (name == newest_run)
+    return find_newest(x, {x->query("kernel"), {}}, then, [x] {
+      x->fail_with({errc::not_found, "nothing has run yet", {}, "run a cycle: boyd cycle"});
+    });
+  const auto who = read_agent(*x, name);
+  if (!is_configured(*x, who))
+    return find_by_id(x, name, then);
+  find_newest(x, who, then, [x, who] {
+    x->fail_with({errc::not_found,
+                  "agent " + who.agent_id + " has not run yet",
+                  {},
+                  "run it now: boyd run " + who.agent_id + "; or see: boyd why " + who.agent_id});
+  });
+}
+
+} // namespace boyd::gateway_impl

@@ -1,0 +1,122 @@
+#include "actors/gateway/state.hpp"
+#include "boyd/plan/next_run.hpp"
+#include "boyd/plan/quiet.hpp"
+#include "boyd/ports/time_zones.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+/// When agents are due, by their schedules alone.
+namespace boyd::gateway_impl {
+
+namespace {
+
+constexpr std::size_t standard_times = 5;
+constexpr std::size_t most_times = 100;
+
+/// A cycle that is to come.
+struct fire {
+  utc_time at{};
+  const config::kernel* kernel = nullptr;
+  std::vector<std::string> agents{};
+  std::string quiet{}; ///< why nothing runs then after all
+};
+
+/// An agent that is in none of the rows.
+struct absent {
+  const config::kernel* kernel = nullptr;
+  const config::agent* agent = nullptr;
+  std::optional<utc_time> at{}; ///< nothing: its schedule is over, or it is disabled
+};
+
+struct timetable {
+  std::vector<fire> rows;
+  std::vector<absent> others;
+};
+
+fire& row_at(std::vector<fire>& rows, const config::kernel& k, utc_time at) {
+  const auto it =
+      std::ranges::find_if(rows, [&](const fire& f) { return f.at == at && f.kernel == &k; });
+  return it != rows.end() ? *it : rows.emplace_back(fire{at, &k});
+}
+
+/// The times of one kernel: of `only` this agent, or of all with the kernel's own.
+void add_kernel(timetable& to, const config::kernel& k, const std::string& only, utc_time now,
+                std::size_t count, const time_zones& zones) {
+  const auto cycles = plan::schedule_rule::make(k.when, zones);
+  if (!cycles)
+    return;
+  const auto quiet = plan::make_quiet_rules(k.quiet, zones);
+  const auto every = plan::fire_times(k, nullptr, *cycles, nullptr, now, count);
+  std::vector<fire> rows;
+  for (const auto t : only.empty() ? every : std::vector<utc_time>{})
+    row_at(rows, k, t);
+  for (const auto& a : k.agents) {
+    if (!only.empty() && a.agent_id != only)
+      continue;
+    const auto own = a.when ? plan::schedule_rule::make(*a.when, zones) : cycles;
+    std::vector<utc_time> times;
+    if (a.enabled && own)
+      times = a.when ? plan::fire_times(k, &a, *cycles, &*own, now, count) : every;
+    if (times.empty() || (only.empty() && (every.empty() || times.front() > every.back())))
+      to.others.push_back({&k, &a, times.empty() ? std::nullopt : std::optional(times.front())});
+    for (const auto t : times)
+      if (!only.empty() || (!every.empty() && t <= every.back()))
+        row_at(rows, k, t).agents.push_back(a.agent_id);
+  }
+  for (auto& row : rows)
+    if (const auto hours = quiet ? plan::is_quiet(*quiet, row.at) : std::nullopt)
+      row.quiet = hours->reason;
+  std::ranges::move(rows, std::back_inserter(to.rows));
+}
+
+void reply_next(const exchange_ptr& x, timetable& all, std::size_t count) {
+  std::ranges::stable_sort(all.rows, {}, &fire::at);
+  json items = json::array();
+  for (const auto& f : all.rows) {
+    if (items.size() == count)
+      break;
+    items.push_back({{"at", to_json(std::optional(f.at))},
+                     {"kernel_id", f.kernel->kernel_id},
+                     {"agents", f.agents},
+                     {"quiet", f.quiet.empty() ? json(nullptr) : json(f.quiet)}});
+  }
+  json others = json::array();
+  for (const auto& a : all.others)
+    others.push_back({{"kernel_id", a.kernel->kernel_id},
+                      {"agent_id", a.agent->agent_id},
+                      {"enabled", a.agent->enabled},
+                      {"at", to_json(a.at)}});
+  x->reply("next", {{"items", std::move(items)},
+                    {"others", std::move(others)},
+                    {"kernels", x->configuration->kernels.size()}});
+}
+
+} // namespace
+
+void get_next(exchange_ptr x) {
+  const auto count = x->limit(standard_times, most_times);
+  if (!count)
+    return;
+  const auto& ports = x->self->state.parts.context->ports;
+  const auto named = x->query("kernel");
+  if (!named.empty() && x->kernel() == nullptr)
+    return;
+  const auto only = x->query("agent");
+  timetable all;
+  bool is_known = only.empty();
+  for (const auto& k : x->configuration->kernels) {
+    if (!named.empty() && k.kernel_id != named)
+      continue;
+    if (!only.empty() && config::find_agent(k, only) == nullptr)
+      continue;
+    is_known = true;
+    add_kernel(all, k, only, ports.clock->now(), *count, *ports.zones);
+  }
+  if (!is_known)
+    return x->fail_with(no_such_agent(*x, named, only));
+  reply_next(x, all, *count);
+}
+
+} // namespace boyd::gateway_impl

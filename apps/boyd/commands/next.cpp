@@ -1,0 +1,62 @@
+#include "../json_view.hpp"
+#include "../run_view.hpp"
+#include "../terminal.hpp"
+#include "../time_view.hpp"
+#include "asking.hpp"
+#include "commands.hpp"
+
+#include <string>
+
+/// `boyd next`: when agents are due, by their schedules alone.
+namespace boyd::app {
+
+namespace {
+
+std::string names_in(const json& names) {
+  std::string text;
+  for (const auto& n : names)
+    if (n.is_string())
+      text += (text.empty() ? "" : ", ") + n.get<std::string>();
+  return text;
+}
+
+void render_next(const json& body, const terminal& t) {
+  const bool several = number_of(body, "kernels") > 1;
+  table rows(several ? std::vector<std::string>{"TIME", "WHEN", "KERNEL", "AGENTS"}
+                     : std::vector<std::string>{"TIME", "WHEN", "AGENTS"});
+  for (const auto& f : rows_of(body, "items")) {
+    const auto quiet = text_of(f, "quiet");
+    auto agents = names_in(rows_of(f, "agents"));
+    if (agents.empty())
+      agents = "(no agent is due)";
+    if (!quiet.empty())
+      agents = "nothing runs: " + quiet + " (" + agents + ")";
+    std::vector<table::cell> cells{moment_of(f, "at"),
+                                   distance_of(f, "at"),
+                                   {agents, quiet.empty() ? colour::none : colour::warn}};
+    if (several)
+      cells.insert(cells.begin() + 2, text_of(f, "kernel_id"));
+    rows.add_cells(std::move(cells));
+  }
+  print(rows.rows() == 0 ? "Nothing is scheduled.\n" : rows.render(t));
+  for (const auto& a : rows_of(body, "others")) {
+    const auto when = moment_of(a, "at");
+    const auto why = !a.value("enabled", true) ? "disabled"
+                     : when == "-"             ? "never again by its schedule"
+                                               : "later: " + when;
+    print(t.paint(colour::faint, agent_of(a) + ": " + why) + "\n");
+  }
+}
+
+} // namespace
+
+int run_next(const arguments& args) {
+  return ask_and_print(
+      args,
+      get("/api/v1/next", {{"kernel", args.kernel},
+                           {"agent", args.agent},
+                           {"limit", args.limit == 0 ? "" : std::to_string(args.limit)}}),
+      render_next);
+}
+
+} // namespace boyd::app

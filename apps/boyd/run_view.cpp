@@ -1,0 +1,89 @@
+#include "run_view.hpp"
+
+#include "boyd/queue/dispatch_ids.hpp"
+#include "terminal.hpp"
+#include "time_view.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr std::size_t reason_characters = 300;
+constexpr double microdollars = 1e6;
+
+void append(std::string& line, const std::string& part) {
+  if (!part.empty())
+    line += (line.empty() ? "" : ", ") + part;
+}
+
+std::string amount(std::int64_t n, const char* one, const char* many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
+
+} // namespace
+
+std::string short_id(std::string_view id) {
+  constexpr std::size_t uuid_characters = 36;
+  if (id.size() != uuid_characters)
+    return std::string(id);
+  return std::string(queue::random_part_of(id).substr(0, queue::min_random_part));
+}
+
+std::string short_id_of(const json& dispatch) {
+  return short_id(text_of(dispatch, "dispatch_id"));
+}
+
+std::string agent_of(const json& dispatch) {
+  return text_of(dispatch, "kernel_id") + "/" + text_of(dispatch, "agent_id");
+}
+
+std::string headline_of(const json& dispatch) {
+  auto line = "dispatch " + short_id_of(dispatch) + " of " + agent_of(dispatch) + ": " +
+              text_of(dispatch, "status");
+  if (text_of(dispatch, "status") == "running")
+    line += " for " + time_between(dispatch, "started_at", "finished_at");
+  else if (const auto when = moment_of(dispatch, "started_at"); when != "-")
+    line += ", started " + when;
+  return line + ", attempt " + text_of(dispatch, "attempt") + " of " +
+         text_of(dispatch, "max_attempts");
+}
+
+std::string ending_of(const json& dispatch) {
+  auto line = text_of(dispatch, "status");
+  if (const auto took = time_between(dispatch, "started_at", "finished_at"); !took.empty())
+    line += " after " + took;
+  const auto why = text_of(dispatch, "error");
+  return why.empty() ? line : line + ": " + one_line(why, reason_characters);
+}
+
+std::string figures_of(const json& dispatch) {
+  const auto usage = part_of(dispatch, "usage");
+  std::string line;
+  if (const auto turns = number_of(usage, "turns"); turns > 0)
+    append(line, amount(turns, "turn", "turns"));
+  if (const auto calls = number_of(usage, "tool_calls"); calls > 0)
+    append(line, amount(calls, "tool call", "tool calls"));
+  if (const auto denied = number_of(usage, "denied"); denied > 0) {
+    std::string names;
+    for (const auto& name : rows_of(usage, "denials"))
+      if (name.is_string())
+        append(names, name.get<std::string>());
+    append(line, std::to_string(denied) + " denied" + (names.empty() ? "" : " (" + names + ")"));
+  }
+  const auto input = number_of(usage, "input_tokens");
+  const auto output = number_of(usage, "output_tokens");
+  if (input + output > 0)
+    append(line, std::to_string(input) + " tokens in, " + std::to_string(output) + " out");
+  if (const auto cost = number_of(usage, "cost_microusd"); cost > 0) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "$%.4f", static_cast<double>(cost) / microdollars);
+    append(line, text.data());
+  }
+  append(line, text_of(usage, "model"));
+  return line;
+}
+
+} // namespace boyd::app

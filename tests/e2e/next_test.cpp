@@ -1,0 +1,133 @@
+#include "program.hpp"
+#include "support/pch.hpp"
+
+#include <csignal>
+
+// `boyd next`, `boyd agents show`, `boyd reload`, and times in the user's zone.
+
+namespace boyd::next_test {
+
+using namespace boyd::test;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+const char* agents = R"(version: 1
+kernels:
+  - kernel_id: default
+    schedule: "0 0 1 1 *"
+    agents:
+      - agent_id: yearly
+        prompt: none
+        timeout: 90s
+        executor: {type: command, argv: [echo, said]}
+      - agent_id: rare
+        prompt: none
+        schedule: "0 0 2 1 *"
+        executor: {type: command, argv: ["true"]}
+      - agent_id: off
+        prompt: none
+        enabled: false
+        executor: {type: command, argv: ["true"]}
+)";
+
+finished run_in(const home_of_boyd& home, const char* zone, std::vector<std::string> args,
+                const char* columns = "") {
+  args.insert(args.begin(), {"--home", home.path()});
+  return boyd_run(args, {{"TZ", zone}, {"COLUMNS", columns}});
+}
+
+void check_next(const home_of_boyd& home) {
+  const auto body = home.run({"next", "-n", "3", "--json"}).json();
+  CHECK(body.at("schema") == "boyd.next/1");
+  REQUIRE(body.at("items").size() == 3);
+  CHECK_THAT(body.at("items")[0].at("at").get<std::string>(), Contains("-01-01T00:00:00.000Z"));
+  CHECK(body.at("items")[0].at("agents")[0] == "yearly");
+  // Its slot of the second of January is looked at by the cycle of a year later.
+  CHECK(body.at("items")[1].at("agents").size() == 2);
+  const auto berlin = run_in(home, "Europe/Berlin", {"next", "rare", "-n", "1"});
+  INFO(berlin.err);
+  CHECK_THAT(berlin.out, Contains("-01-01 01:00:00 CET") && Contains("rare"));
+  CHECK_THAT(run_in(home, "Europe/Berlin", {"next", "--utc"}).out, Contains("-01-01 00:00:00Z"));
+  CHECK_THAT(home.run({"next"}).out, Contains("default/off: disabled"));
+  const auto slip = home.run({"next", "yearyl"});
+  CHECK(slip.code == 1);
+  CHECK_THAT(slip.err, Contains("no such agent: yearyl") && Contains("did you mean yearly?"));
+  CHECK(home.run({"next", "-n", "0"}).code == 2);
+}
+
+void check_show(const home_of_boyd& home) {
+  const auto shown = run_in(home, "Europe/Berlin", {"agents", "show", "yearly"});
+  CHECK(shown.code == 0);
+  CHECK_THAT(shown.out, Contains("default/yearly") && Contains("0 0 1 1 * (UTC), the kernel's") &&
+                            Contains("timeout 1 min 30 s") && Contains("01:00:00 CET") &&
+                            Contains("latest runs") && Contains("said"));
+  const auto body = home.run({"agents", "show", "yearly", "--json"}).json();
+  CHECK(body.at("schema") == "boyd.agent/1");
+  CHECK(body.at("runs").at(0).at("status") == "done");
+  const auto slip = home.run({"agents", "show", "yearl"});
+  CHECK(slip.code == 1);
+  CHECK_THAT(slip.err, Contains("did you mean yearly?"));
+  // On a screen of 80 columns no row is longer, and the summary has room.
+  for (const auto& args : std::vector<std::vector<std::string>>{
+           {"agents"}, {"agents", "show", "yearly"}, {"dispatches"}, {"next"}}) {
+    const auto screen = run_in(home, "Europe/Berlin", args, "80");
+    std::istringstream lines(screen.out);
+    for (std::string line; std::getline(lines, line);) {
+      INFO(line);
+      CHECK(line.size() <= 80 + 4); // an ellipsis has three bytes
+    }
+  }
+  CHECK_THAT(run_in(home, "Europe/Berlin", {"dispatches"}, "80").out,
+             Contains("s ago") && Contains("said"));
+}
+
+} // namespace
+
+TEST_CASE("next and agents show: the same with a node and without", "[e2e][next]") {
+  const home_of_boyd home(agents);
+  CHECK_THAT(home.run({"agents", "show", "rare"}).out, Contains("boyd run rare"));
+  REQUIRE(home.run({"run", "yearly"}).code == 0);
+  check_next(home);
+  check_show(home);
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  check_next(home);
+  check_show(home);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("reload: what changed is told, and a file with errors changes nothing", "[e2e][reload]") {
+  const home_of_boyd home(agents);
+  const auto nobody = home.run({"reload"});
+  CHECK(nobody.code == 1);
+  CHECK_THAT(nobody.err, Contains("no node to reload"));
+  program node(home.node());
+  REQUIRE(node.wait_for_stderr("ready"));
+  CHECK(home.run({"reload"}).out == "Reloaded; nothing changed.\n");
+  std::string text = agents;
+  text.replace(text.find("timeout: 90s"), 12, "timeout: 95s");
+  home.write_configuration("node: {chaos: true}\n" + text +
+                           "      - agent_id: fresh\n"
+                           "        prompt: none\n"
+                           "        executor: {type: command, argv: [\"true\"]}\n");
+  const auto told = home.run({"reload"});
+  INFO(told.err);
+  CHECK(told.code == 0);
+  CHECK_THAT(told.out, StartsWith("Reloaded:\n") && Contains("  agent default/fresh added\n") &&
+                           Contains("  agent default/yearly changed: timeout\n") &&
+                           Contains("next start of the node: node.chaos"));
+  CHECK(home.run({"run", "fresh"}).code == 0);
+  text.replace(text.find("timeout: 95s"), 12, "timeuot: 95s");
+  home.write_configuration(text);
+  const auto refused = home.run({"reload"});
+  CHECK(refused.code == 4);
+  CHECK_THAT(refused.err, Contains("boyd.yaml:8:") && Contains("did you mean timeout?"));
+  CHECK(home.run({"run", "fresh"}).code == 0);
+  node.signal(SIGTERM);
+  CHECK(node.finish().code == 0);
+}
+
+} // namespace boyd::next_test
