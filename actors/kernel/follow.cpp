@@ -106,7 +106,8 @@ void record_lessons(self_pointer self, const pass_ptr& p, const effect& e,
     return lessons_drawn(self, p, e);
   ask<graph_reply>(self, self->state.parts.graph_recorder, graph_request{{}, std::move(facts)},
                    [self, p, e](const result<graph_reply>& r) {
-                     if (!r && !is_refused_for_good(r.error()))
+                     const bool is_refused = !r && is_refused_for_good(r.error());
+                     if (!r && !is_refused)
                        return stop_lessons(self, p, e, "graph recorder", r.error());
                      if (r)
                        p->heads[e.cycle_id] = r->head;

@@ -42,6 +42,13 @@ result<skill_facts> facts_of_skill(const inspection& in, const std::string& skil
   return s;
 }
 
+/// What a `validated_by` says; a run whose outcome is nobody's fault says nothing.
+std::string success_in_words(const json& meta) {
+  if (!meta.contains("success"))
+    return "; its outcome says nothing of it";
+  return flag_in(meta, "success") ? ", with success" : ", without success";
+}
+
 /// A step in the story of a skill.
 struct step {
   cited_fact fact;
@@ -56,8 +63,7 @@ std::string words_of(const cited_fact& f, const std::string& skill) {
     return "It was approved" + (by.empty() ? std::string() : " by " + by);
   }
   if (f.fact.type == "validated_by")
-    return std::string("A run followed it, ") +
-           (flag_in(meta, "success") ? "with success" : "without success");
+    return "A run followed it" + success_in_words(meta);
   if (f.fact.type == "managed_by") {
     const auto reason = text_in(meta, "reason");
     return "Decision: " + text_in(meta, "action") + (reason.empty() ? "" : ", because: " + reason);
@@ -73,12 +79,15 @@ result<void> tell_source(const inspection& in, const std::string& source, const 
     return fail(std::move(facts.error()));
   std::vector<cited_fact> uses;
   for (auto& f : *facts) {
+    const auto meta = meta_of(f);
     if (f.fact.type == "used_in" && f.fact.from == source)
       uses.push_back(f);
-    if (f.fact.type != "promoted_to" || !f.fact.to.starts_with("candidate_"))
-      continue;
-    candidates.push_back({{"candidate", f.fact.to}, {"context", source}, {"line", f.place}});
-    story.push_back({f, path + " became a candidate"});
+    if (f.fact.type == "managed_by" && text_in(meta, "action") == "stage")
+      story.push_back({f, path + ": " + text_in(meta, "from") + " → " + text_in(meta, "to")});
+    if (f.fact.type == "promoted_to" && f.fact.to.starts_with("candidate_")) {
+      candidates.push_back({{"candidate", f.fact.to}, {"context", source}, {"line", f.place}});
+      story.push_back({f, path + " became a candidate"});
+    }
   }
   if (uses.empty())
     return {};
@@ -111,6 +120,26 @@ result<std::set<std::string>> all_skills(const inspection& in) {
     if (p.fact.to.starts_with("skill_"))
       skills.insert(p.fact.to);
   return skills;
+}
+
+/// An id, or the name that one kernel's skill has.
+result<std::string> find_skill(const inspection& in, const std::string& text) {
+  const auto skills = all_skills(in);
+  if (!skills)
+    return fail(skills.error());
+  std::vector<std::string> fits;
+  for (const auto& id : *skills) {
+    const auto names = names_in_skill_id(id);
+    if (id == text || id == "skill_" + text || (names && names->second == text))
+      fits.push_back(id);
+  }
+  if (fits.empty())
+    return fail(errc::not_found, "the log of facts knows no such skill", text,
+                "list skills: boyd skills ls");
+  if (fits.size() > 1)
+    return fail(errc::conflict, "several kernels have a skill of this name", text,
+                "write its id: " + fits.front() + " or " + fits.back());
+  return fits.front();
 }
 
 /// The agents whose runs followed a skill, with success or without.
@@ -191,13 +220,13 @@ result<void> look_at_items(const inspection& in, json& found) {
 } // namespace
 
 result<std::string> lineage(const inspection& in, const std::string& skill) {
-  const auto name = skill.starts_with("skill_") ? skill : "skill_" + skill;
+  const auto found = find_skill(in, skill);
+  if (!found)
+    return fail(found.error());
+  const auto& name = *found;
   const auto s = facts_of_skill(in, name);
   if (!s)
     return fail(s.error());
-  if (s->all.empty())
-    return fail(errc::not_found, "the log of facts knows no such skill", skill,
-                "list skills: boyd skills ls");
   std::vector<step> story;
   json sources = json::array();
   json candidates = json::array();
@@ -322,6 +351,10 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (f->fact.type == "promoted_to")
       say(*from + (f->fact.to.starts_with("skill_") ? " became the skill " : " became ") +
               f->fact.to,
+          f->place);
+    else if (f->fact.type == "managed_by" && text_in(meta, "action") == "stage")
+      say(*from + ": " + text_in(meta, "from") + " → " + text_in(meta, "to") +
+              ", because: " + text_in(meta, "reason"),
           f->place);
     else if (f->fact.type == "managed_by")
       say(*from + ": " + text_in(meta, "action") +

@@ -3,6 +3,7 @@
 #include "../json_view.hpp"
 #include "../skill_files.hpp"
 #include "../terminal.hpp"
+#include "../time_view.hpp"
 #include "commands.hpp"
 
 #include <array>

@@ -200,6 +200,11 @@ TEST_CASE("inspector: lineage tells a skill's story in its order", "[inspector]"
   CHECK(texts[3] == "A run followed it, with success");
   CHECK(texts[7] == "Decision: degrade, because: 3 failures among the last 4 uses");
   CHECK(lineage(log.asked(), "unknown").error().code == errc::not_found);
+  log.add({"ctx_guide", "skill_default/greeting", "promoted_to", t0 + 80h, "{}"});
+  CHECK(answer_of(lineage(log.asked(), "greeting")).at("skill") == "skill_default/greeting");
+  log.add({"ctx_guide", "skill_other/greeting", "promoted_to", t0 + 81h, "{}"});
+  CHECK(lineage(log.asked(), "greeting").error().code == errc::conflict);
+  CHECK(answer_of(lineage(log.asked(), "other/greeting")).at("skill") == "skill_other/greeting");
 }
 
 TEST_CASE("inspector: why names what the answer cited, and what it was given in vain",

@@ -1,6 +1,8 @@
 #include "boyd/queue/transitions.hpp"
 #include "support/pch.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace boyd::transitions_test {
 
 using namespace boyd;
