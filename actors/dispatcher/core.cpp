@@ -13,8 +13,8 @@ namespace {
 
 /// A full claim of more than this means that there may be as many more and again as many, whatever
 /// the last count said; the first short one ends the series. Of fewer the count is believed, if it
-/// was one and not the most that is counted, for whatever comes is told of: a claim for nothing would stand in the way of what the one before it
-/// brought.
+/// was one and not the most that is counted, for whatever comes is told of: a claim for nothing
+/// would stand in the way of what the one before it brought.
 constexpr std::size_t counted_claim = 16;
 /// Cancels of unknown ids kept during one claim; the pool tells every dispatcher of every cancel.
 constexpr std::size_t most_early_cancels = 256;

@@ -125,7 +125,7 @@ class dispatcher_core {
   std::vector<settlement> to_settle_;
   std::multiset<std::pair<std::string, std::int64_t>> settling_; ///< with the store, not answered
   std::uint64_t due_ = 0;
-  bool counted_ = true; ///< due_ is a count, and not the most that is counted
+  bool counted_ = true;      ///< due_ is a count, and not the most that is counted
   std::uint64_t unseen_ = 0; ///< of due_: told of by others while a claim was under way
   int priority_ = 0;
   int permits_ = 0;      ///< in hand for the claim that is under way or comes next

@@ -116,7 +116,8 @@ void kill_everywhere(bool good, std::uint64_t points) {
 
 } // namespace
 
-TEST_CASE("case 49 an improvement cycle that is killed at every write ends with all of its patch") {
+TEST_CASE("case 49 patch-half-applied: an improvement cycle that is killed at every write ends "
+          "with all of its patch") {
   kill_everywhere(true, 40);
 }
 

@@ -216,7 +216,8 @@ TEST_CASE("a patch waits for a person, who approves these bytes and no others") 
   CHECK(lab.get("add.hpp") == good_cpp);
 }
 
-TEST_CASE("case 49 killed while it verifies: it is not forgotten, and a resume ends it") {
+TEST_CASE(
+    "case 49 patch-half-applied: a kill while it verifies is not forgotten, and a resume ends it") {
   const repository_lab lab(cpp_files(), cpp_improve);
   const auto gate = waiting_gate(lab);
   lab.answers({patch_json("add.hpp", "modify", good_cpp)});

@@ -28,8 +28,7 @@ std::string line_of(const json& row) {
 void print_statements(const json& body, const char* key, const terminal& t) {
   for (const auto& s : rows_of(body, key)) {
     const auto at = text_of(s, "at").empty() ? std::string() : moment_of(s, "at") + "  ";
-    print(at + printable(text_of(s, "text")) +
-          t.paint(colour::faint, line_of(s)) + "\n");
+    print(at + printable(text_of(s, "text")) + t.paint(colour::faint, line_of(s)) + "\n");
   }
 }
 

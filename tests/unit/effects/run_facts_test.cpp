@@ -58,7 +58,7 @@ TEST_CASE("facts of a run: each item that its prompt showed, then how it ended")
                                                 {"fence", 5},
                                                 {"from", "declared"},
                                                 {"hash", "0a"},
-                                                {"kernel", "default"}, {"kernel", "default"},
+                                                {"kernel", "default"},
                                                 {"path", "a.md"},
                                                 {"section", "high"},
                                                 {"type", "file"},

@@ -93,7 +93,8 @@ TEST_CASE("answers in every form are read") {
   }
 }
 
-TEST_CASE("case 48 hostile patches are refused with a reason, and nothing is written") {
+TEST_CASE(
+    "case 48 patch-dotgit: hostile patches are refused with a reason, and nothing is written") {
   const std::string key = std::string("AKIA") + "IOSFODNN7EXAMPLQ";
   const auto many = [] {
     json files = json::array();
@@ -255,7 +256,8 @@ TEST_CASE("what a person changed meanwhile is left alone, and what was there is 
   CHECK(originals.contains("bye\n"));
 }
 
-TEST_CASE("case 50 a file that changed after the gate is not touched, nor is any other") {
+TEST_CASE("case 50 patch-base-moved: a file that changed after the gate is not touched, nor is any "
+          "other") {
   tree_lab lab;
   lab.put("a", "old\n");
   lab.put("b", "old\n");
