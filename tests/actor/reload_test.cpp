@@ -184,7 +184,10 @@ TEST_CASE("a reload that renews the gateway is answered when everything runs ane
   REQUIRE(asked.ok());
   CHECK(asked.value().status == 200);
   CHECK(json::parse(asked.value().body) ==
-        json{{"schema", "boyd.reload/1"}, {"reloaded", true}, {"restart_needed", json::array()}});
+        json{{"schema", "boyd.reload/1"},
+             {"reloaded", true},
+             {"changes", {"kernel default changed: author", "kernel second added"}},
+             {"restart_needed", json::array()}});
 }
 
 TEST_CASE("a reload waits for the end of what it removes", "[reload]") {
