@@ -72,7 +72,7 @@ TEST_CASE("cost: who used up what, as a table, JSON and values separated by comm
   CHECK(days["items"].size() == 2);
   CHECK(home.run({"cost", "--to", "2026-01-31", "--json"}).json()["total"]["calls"] == 1);
   CHECK(home.run({"cost", "--kernel", "other", "--json"}).json()["items"].empty());
-  CHECK_THAT(home.run({"cost", "--from", "31.1."}).err, Contains("is no day"));
+  CHECK_THAT(home.run({"cost", "--from", "31.1."}).err, Contains("not a date"));
   CHECK_THAT(home.run({"cost", "--from", "2026-02-01", "--to", "2026-01-31"}).err,
              Contains("is after"));
   CHECK(home.run({"cost", "--json", "--csv"}).code != 0);
