@@ -79,11 +79,7 @@ std::string changes_of_stages(const execution& e) {
 } // namespace
 
 std::string skill_suggestions(const execution& e) {
-  std::string text =
-      "## Skill Suggestions\n\n"
-      "A skill is a text that tells agents how to do something. One comes about when a text has "
-      "proved useful in many\nruns and a person approves it; nothing becomes a skill by "
-      "itself.\n\n";
+  std::string text = "## Skill Suggestions\n\n";
   std::string lines;
   for (const auto& c : e.stage_changes)
     if (c.to == "skill_candidate")
@@ -92,22 +88,29 @@ std::string skill_suggestions(const execution& e) {
                ". `boyd skills review` shows it.\n";
   for (const auto& s : e.skills)
     if (s.state != "offered")
-      lines += "- The run said that it used the skill " + code(s.name) + ".\n";
-  return text + (lines.empty() ? "- (none)\n" : lines) + "\n";
+      lines += "- The run said that it followed the skill " + code(s.name) + ".\n";
+  if (lines.empty())
+    return text + "- (none)\n\n";
+  return text +
+         "A skill is a text that tells agents how to do something. One comes about when a text has "
+         "proved useful in many\nruns and a person approves it; nothing becomes a skill by "
+         "itself.\n\n" +
+         lines + "\n";
 }
 
 std::string bank_usage(const execution& e) {
   const auto& s = reading_of(e);
-  std::string text =
-      "## Context Bank Usage\n\n"
-      "Beside its instructions a run is given texts to read: files, output of commands, memory. "
-      "The bank keeps those that\nwere useful in earlier runs. Importance (high, medium, low) "
-      "comes from how runs went that used the text.\n\n";
-  const auto banked =
-      std::ranges::count(s.items, context::origin::bank, &context::snapshot_item::from);
-  text += "From the bank: " + counted(banked, "text", "texts") + ".\n\n";
+  std::string text = "## Context Bank Usage\n\n";
   if (s.items.empty())
     return text + "- (none): the run was given nothing to read.\n\n";
+  const auto banked =
+      std::ranges::count(s.items, context::origin::bank, &context::snapshot_item::from);
+  text +=
+      "Beside its instructions a run is given texts to read: files, output of commands, memory, "
+      "and from the *bank* those\nthat were useful in earlier runs (here: " +
+      std::to_string(banked) +
+      "). Importance (high, medium, low) comes from how earlier runs went\nthat used the text; "
+      "the tokens (pieces of words) are those of what was shown.\n\n";
   text += "| Key | Text | Importance | Tokens | Shown | In the answer | Why it was there |\n"
           "|---|---|---|---|---|---|---|\n";
   for (const auto& i : s.items)
@@ -120,15 +123,15 @@ std::string bank_usage(const execution& e) {
 }
 
 std::string evolution(const execution& e) {
-  std::string text = "## Context Evolution\n\n"
-                     "How the texts differ from those of the agent's run before, and what became "
-                     "of their standing: *context* is an\nordinary text, *bank* one that was "
-                     "useful and is offered again, *skill_candidate* one that could become a "
-                     "skill,\n*archived* one that is not offered any more.\n\n";
+  std::string text = "## Context Evolution\n\n";
   const auto* a = last_of(e);
   const auto& s = reading_of(e);
   if (a == nullptr || s.items.empty())
     return text + changes_of_stages(e) + "- (none): the run was given nothing to read.\n\n";
+  text += "How the texts differ from those of the agent's run before, and what became "
+          "of their standing: *context* is an\nordinary text, *bank* one that was "
+          "useful and is offered again, *skill_candidate* one that could become a "
+          "skill,\n*archived* one that is not offered any more.\n\n";
   const auto& d = a->turns.front().diff;
   if (!d.added.empty())
     text += "- new: " + paths(d.added) + "\n";
@@ -154,25 +157,26 @@ std::string lesson_of(const execution& e) {
   if (e.cited->weak)
     return "The answer is weak (above), so its texts earn nothing, whatever the run achieved.";
   if (fate_of(e) == fate::done)
-    return "The run went well, so the texts that it used count as a little more useful from now "
-           "on.";
-  return "The run went badly, so the texts that it used count as a little less useful from now "
+    return "The run counts as a success, so the texts that it used count as a little more useful "
+           "from now on.";
+  return "The run counts as a failure, so the texts that it used count as a little less useful "
+         "from now "
          "on.";
 }
 
 } // namespace
 
 std::string retrospective(const execution& e) {
-  std::string text =
-      "## Citation Retrospective\n\n"
-      "An answer is to name the texts that it rests on, by their keys. Whether it did is checked: "
-      "a named text must have been\ngiven, and a text counts as used when the answer repeats "
-      "several of its phrases or an action names it.\n\n";
+  std::string text = "## Citation Retrospective\n\n";
   if (!e.cited)
     return text + "- (none): " +
            (reading_of(e).items.empty() ? "there was nothing to name."
                                         : "no attempt has ended yet.") +
            "\n\n";
+  text += "An answer is to name the texts that it rests on, by a key ([C2]) or by name. Whether it "
+          "did is checked: a named text\nmust have been given, and a text counts as used when the "
+          "answer repeats several of its phrases or an action names it.\nWhether the answer is "
+          "right is not looked at here.\n\n";
   const auto& c = *e.cited;
   const auto list = [&](const std::string& what, const std::string& lines) {
     text += "- **" + what + ":**" + (lines.empty() ? " (none)\n" : "\n" + lines);
@@ -190,27 +194,27 @@ std::string retrospective(const execution& e) {
               ? "- **Rule:** naming sources was required, and " +
                     std::string(c.weak ? "the answer broke the rule: it is **weak**.\n"
                                        : "the answer kept to it.\n")
-              : "- **Rule:** naming sources was only watched; an answer without sources is no "
-                "fault.\n";
+              : "- **Rule:** the agent need not name its sources; whether it did was only "
+                "noted.\n";
   return text + "- **What was learned:** " + lesson_of(e) + "\n\n";
 }
 
 std::string recommendations(const execution& e) {
-  std::string text =
-      "## Lifecycle Recommendations\n\n"
-      "What could be done with each text, by this run and those before it. These are suggestions; "
-      "nothing happens by itself.\n\n";
+  std::string text = "## Lifecycle Recommendations\n\n";
   const auto all = advise(e);
   if (all.empty())
     return text + "- (none): the run was given nothing to read.\n\n";
-  text += "- **keep:** leave it as it is\n"
-          "- **enhance:** it helps; make it shorter, clearer or easier to name\n"
-          "- **archive:** stop giving it to the agent, but keep it\n"
-          "- **remove:** take it out\n\n"
-          "Relevance is about this run, quality about how checked runs ended that used the text, "
-          "the trend about how often runs\nuse it.\n\n"
-          "| Text | Suggestion | Relevance | Quality | Trend of use | Why |\n"
-          "|---|---|---|---|---|---|\n";
+  text +=
+      "What a person could do with each text, judged by this run and those before it. Nothing of "
+      "it is done by itself.\n\n"
+      "- **keep:** leave it as it is\n"
+      "- **enhance:** it helps; make it shorter, clearer or easier to name\n"
+      "- **archive:** stop giving it to the agent, but keep it\n"
+      "- **remove:** take it out\n\n"
+      "Relevance is about this run, quality about how checked runs ended that used the text, "
+      "the trend about how often runs\nuse it.\n\n"
+      "| Text | Suggestion | Relevance | Quality | Trend of use | Why |\n"
+      "|---|---|---|---|---|---|\n";
   for (const auto& a : all)
     text += "| " + cell(a.path) + " | **" + a.action + "** | " + a.relevance + " | " + a.quality +
             " | " + a.trend + " | " + a.reason + " |\n";
@@ -260,7 +264,7 @@ std::pair<std::string, std::string> action_for(const context::snapshot_item& i,
                                                const context::item_statistics& s, bool cited,
                                                bool used, bool judged) {
   if (i.hash.empty())
-    return {"remove", "it could not be read; mend the reference, or take it out"};
+    return {"remove", "it could not be read; correct its path, or take it out"};
   if (quality_of(s) == "poor" && s.verified_not_useful >= enough_verified)
     return {"remove", "runs that used it failed more often than not"};
   if (!cited && !used && s.injected >= enough_shown && share_of(s) < noise)

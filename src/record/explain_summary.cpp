@@ -77,7 +77,7 @@ std::string checks_of(const json& o) {
   const auto verdict = text_in(o, "verification");
   const auto& all = part_of(o, "requirements");
   if (verdict == "none" || verdict.empty())
-    return "nobody has asked for a check of its result";
+    return "its result was not checked, for the agent asks for no check (`require`)";
   if (!all.is_array() || all.empty())
     return verdict == "passed" ? "the checks of its result passed"
                                : "its result was not accepted by the checks";
@@ -130,7 +130,7 @@ std::string class_in_words(const std::string& name) {
   if (name == "transient")
     return "something that may pass, so that another attempt can help";
   if (name == "deterministic")
-    return "the work itself: the same input would fail in the same way";
+    return "the work itself: another attempt with the same input would most likely fail, too";
   if (name == "environment")
     return "the surroundings: a program, a file or a permission was missing";
   if (name == "policy")
@@ -171,9 +171,28 @@ std::string reading_line(const execution& e) {
     line +=
         ". Its answer named " + std::to_string(e.cited->valid.size()) + " of them as its source";
   if (e.cited && e.cited->weak)
-    line += ", which is not all that it rests on: the answer is **weak** (see Citation "
-            "Retrospective)";
+    line += "; what it says of its sources is not in order (**weak**, see Citation Retrospective)";
   return line + ".\n";
+}
+
+/// What deserves a look before all else: actions that were denied, sources that were never given.
+std::string warning_lines(const execution& e, const attempt& a) {
+  std::string text;
+  std::vector<std::string> denied;
+  for (const auto& t : a.turns)
+    if (const auto decisions = value(t.governance); decisions.is_array())
+      for (const auto& d : decisions)
+        if (text_in(d, "decision") == "deny")
+          denied.push_back(code(text_in(d, "tool")));
+  if (!denied.empty())
+    text += "- **It was not allowed to:** use " + listed(denied) + " (see Turn by Turn).\n";
+  std::vector<std::string> invented;
+  if (e.cited)
+    for (const auto& i : e.cited->invented)
+      invented.push_back(code(i));
+  if (!invented.empty())
+    text += "- **It named sources that it was never given:** " + listed(invented) + ".\n";
+  return text;
 }
 
 std::string end_lines(const attempt& a) {
@@ -223,13 +242,30 @@ std::string instructions_line(const attempt& a, const std::string& dispatch_id) 
   return line + "; `boyd replay " + dispatch_id + " --prompt` shows them as they were.\n";
 }
 
+/// No more than what somebody has seen.
+std::string verdict_on(const attempt& a, fate how) {
+  if (how == fate::failed)
+    return "**failed**";
+  if (how == fate::unfinished)
+    return "**has not ended**";
+  const auto o = value(a.outcome);
+  if (text_in(o, "verification") == "passed")
+    return "**did its work**, as far as its checks can tell";
+  return text_in(o, "claim") == "done" ? "**says that it did its work**; nobody checked it"
+                                       : "**ended without an error**; nobody checked its result";
+}
+
 std::string level_line(const attempt& a) {
+  if (a.turns.empty() || a.turns.front().snapshot.items.empty())
+    return {};
   if (a.level == "focused")
-    return "- **Less to read than usual:** an earlier attempt took too long or was too long, so "
-           "this one got half.\n";
+    return "- **Less to read than usual:** an earlier attempt ran out of time, or of what its "
+           "model can "
+           "read at once, so this one got half.\n";
   if (a.level == "minimal")
-    return "- **Much less to read than usual:** two earlier attempts took too long or were too "
-           "long, so this one got a quarter.\n";
+    return "- **Much less to read than usual:** two earlier attempts ran out of time, or of what "
+           "their "
+           "model can read at once, so this one got a quarter.\n";
   return {};
 }
 
@@ -241,16 +277,15 @@ std::string summary(const execution& e) {
   if (a == nullptr)
     return text + "Nothing is on record of this run.\n\n";
   const auto fate = fate_of(e);
-  text += "The agent " + code(e.agent_id) +
-          (fate == fate::done     ? " **did its work**"
-           : fate == fate::failed ? " **failed**"
-                                  : " **has not ended**") +
-          ". It began on " + moment(a->started_at);
+  text += "The agent " + code(e.agent_id) + " " + verdict_on(*a, fate) +
+          (e.attempts.size() > 1 ? ". Its last attempt began on " : ". It began on ") +
+          moment(a->started_at);
   if (a->ended_at)
     text +=
         " and took " + took(std::chrono::duration_cast<milliseconds>(*a->ended_at - a->started_at));
   text += ".\n\n- **What ran:** " + who_ran(*a) + ".\n";
-  text += end_lines(*a) + attempts_line(e) + level_line(*a) + reading_line(e);
+  text +=
+      end_lines(*a) + warning_lines(e, *a) + attempts_line(e) + level_line(*a) + reading_line(e);
   text += instructions_line(*a, e.dispatch_id);
   text += "- **Where it belongs:** execution " + code(e.dispatch_id) +
           " (this run), in the cycle " + code(e.cycle_id) +

@@ -49,7 +49,7 @@ std::string action_line(const json& action) {
 
 std::string governance_line(const json& decisions) {
   if (!decisions.is_array() || decisions.empty())
-    return "- **Governance:** nothing had to be decided\n";
+    return "- **Governance:** there was no action that rules decide about\n";
   std::string line = "- **Governance:** what the agent's rules say\n";
   for (const auto& d : decisions) {
     const auto decision = text_in(d, "decision");
@@ -81,7 +81,7 @@ std::string result_line(const json& result, const json& outcome) {
     if (tools.is_array())
       for (const auto& t : tools)
         line += "  - step " + part_of(t, "step").dump() + ": " +
-                (part_of(t, "ok") == json(true) ? "went well" : "was denied, or failed") + "\n";
+                (part_of(t, "ok") == json(true) ? "went well" : "did not succeed") + "\n";
     return line;
   }
   const auto execution = text_in(result, "execution");
@@ -89,7 +89,7 @@ std::string result_line(const json& result, const json& outcome) {
   if (const auto& exit = part_of(result, "exit_code"); exit.is_number_integer() && exit != json(-1))
     line += ", exit code " + exit.dump();
   if (const auto why = text_in(outcome, "error"); !why.empty())
-    line += (execution == "succeeded" ? ", but was not accepted: " : ": ") + code(why);
+    line += (execution == "succeeded" ? ", but its result failed the checks: " : ": ") + code(why);
   if (const auto cut = number_in(result, "output_cut"); cut > 0)
     line += "; " + std::to_string(cut) + " bytes of its output were not kept";
   return line + "\n";

@@ -176,7 +176,7 @@ TEST_CASE("explain: what the page says of each kind of run", "[e2e][explain]") {
   const every_kind k;
   (void)k.home.run({"cycle"});
   CHECK_THAT(k.explained("bare"),
-             Contains("The agent `bare` **did its work**") && Contains("a program") &&
+             Contains("The agent `bare` **ended without an error**") && Contains("a program") &&
                  Contains("nothing beside its instructions") && Contains("exit code 0"));
   const auto reader = k.explained("reader");
   CHECK_THAT(reader, Contains("its result was checked: 1 of 1 check passed") &&
@@ -190,7 +190,7 @@ TEST_CASE("explain: what the page says of each kind of run", "[e2e][explain]") {
                          Contains("`read_file`: allowed") &&
                          Contains("naming sources was required"));
   CHECK_THAT(k.explained("broken"),
-             Contains("**failed**") && Contains("no oil") && Contains("the same input would fail"));
+             Contains("**failed**") && Contains("no oil") && Contains("the same input would most likely fail"));
   CHECK_THAT(k.explained("coder"), Contains("an agent with a program of its own, `claude`"));
   // The system message and the prompt, as the model was told them.
   const auto told = k.home.run({"replay", "keeper", "--prompt"}).out;
@@ -283,7 +283,7 @@ TEST_CASE("explain and replay: the database stands for a record that was never w
     fs::remove_all(k.home.file("executions/" + id));
     const auto page = k.explained(id);
     CHECK_THAT(page, Contains("## Turn by Turn") && Contains(id));
-    CHECK_THAT(page, Contains(std::string(agent) == "broken" ? "**failed**" : "**did its work**"));
+    CHECK((page.find("**failed**") != page.npos) == (std::string(agent) == "broken"));
     CHECK(k.home.run({"replay", id, "--strict"}).code == 0);
     CHECK(k.home.run({"replay", id, "--prompt"}).out == told);
     CHECK_FALSE(fs::exists(k.home.file("executions/" + id)));
@@ -340,7 +340,7 @@ TEST_CASE("replay: what a killed node leaves holds, and so does what comes after
   CHECK(r.code == 0);
   CHECK_THAT(r.out, Contains("prompt of attempt 2"));
   CHECK_THAT(home.run({"explain", id}).out,
-             Contains("**did its work**") && Contains("**Attempts:** 2"));
+             Contains("**ended without an error**") && Contains("**Attempts:** 2"));
 }
 
 TEST_CASE("replay: a model asked again on what is on record, its tools answered from it",

@@ -51,7 +51,7 @@ class system_zone final : public time_zone {
   std::string abbreviation(std::chrono::sys_seconds t) const override {
     auto name = zone_.get_info(t).abbrev;
     // Zones without a name of their own have their offset there: "+03".
-    return name.empty() || name.front() == '+' || name.front() == '-' ? std::string{} : name;
+    return name.find_first_of("+-") == 0 ? std::string{} : name;
   }
 
  private:

@@ -109,7 +109,7 @@ TEST_CASE("replay: missing and damaged contents are named", "[replay]") {
 TEST_CASE("replay: an explanation that was changed is found, with its place", "[replay]") {
   told t;
   auto stored = explain(t.e);
-  stored.replace(stored.find("did its work"), 12, "did nothing ");
+  stored.replace(stored.find("Boyd runs agents"), 16, "Boyd did nothing");
   auto r = replay(t.e, t.kept.source(), stored);
   REQUIRE(r.problems.size() == 1);
   CHECK(r.problems[0].where == "explain.md");
