@@ -189,8 +189,8 @@ TEST_CASE("explain: what the page says of each kind of run", "[e2e][explain]") {
                          Contains("wanted to use 2 tools") && Contains("policy: not yours`") &&
                          Contains("`read_file`: allowed") &&
                          Contains("naming sources was required"));
-  CHECK_THAT(k.explained("broken"),
-             Contains("**failed**") && Contains("no oil") && Contains("the same input would most likely fail"));
+  CHECK_THAT(k.explained("broken"), Contains("**failed**") && Contains("no oil") &&
+                                        Contains("the same input would most likely fail"));
   CHECK_THAT(k.explained("coder"), Contains("an agent with a program of its own, `claude`"));
   // The system message and the prompt, as the model was told them.
   const auto told = k.home.run({"replay", "keeper", "--prompt"}).out;
