@@ -272,6 +272,9 @@ void take_record(const exchange_ptr& x, const json& body, const workspace_reply&
 } // namespace
 
 void reevaluate(exchange_ptr x, const std::string& id) {
+  // It costs money, and a program that Boyd started has a budget of its own.
+  if (x->request.caller && !may_decide(*x))
+    return x->fail_with(not_a_person(*x, x->request.path));
   const auto body = x->body();
   if (!body)
     return;

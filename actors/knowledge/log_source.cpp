@@ -33,7 +33,7 @@ log_source::log_source(knowledge_index& index, graph::segment_files& files,
     : index_(index), files_(files), position_(position) {}
 
 std::uint64_t log_source::left_out() const {
-  return position_.skipped;
+  return position_.skipped + unread_;
 }
 
 std::uint64_t log_source::lines() const {
@@ -109,6 +109,11 @@ result<std::optional<graph::cited_fact>> log_source::fact_at(std::uint64_t line)
   if (!*mark)
     return std::optional<graph::cited_fact>();
   const auto text = text_at(line, **mark);
+  // Its segment is gone, or cannot be unpacked.
+  if (!text && (text.error().code == errc::corrupt || text.error().code == errc::not_found)) {
+    ++unread_;
+    return std::optional<graph::cited_fact>();
+  }
   if (!text)
     return fail(text.error());
   auto read = *text ? graph::parse_edge(**text) : fail(errc::not_found, "the line is gone");

@@ -61,7 +61,8 @@ const config::learning_settings& skill_keeper::settings_of(const std::string& ke
 // -- the bank -------------------------------------------------------------------------------------
 
 void skill_keeper::note(std::string_view id, const graph::learned_item& item) {
-  const bool is_in = skills::is_banked(item.counts) && !item.frozen && !item.scope.empty();
+  const bool is_in = skills::is_banked(item.counts) && !item.frozen && !item.scope.empty() &&
+                     item.counts.policy != context::standing::forgotten;
   const std::string key(id);
   for (const auto& kernel_id : item.kernels) {
     auto& b = banks_[kernel_id];
@@ -199,7 +200,10 @@ result<skill_view> skill_keeper::view_of(knowledge_index& index, const std::stri
   }
   v.text = std::move(*text);
   v.hash = sha256_hex(v.text);
+  // Bytes of an earlier version are not in force again because somebody has put them there.
   const auto* version = skills::version_with(v.known, v.hash);
+  if (version != nullptr && version != &v.known.versions.back())
+    version = nullptr;
   v.version = version == nullptr ? 0 : version->number;
   v.state = version == nullptr ? "not approved"
                                : std::string(skills::name_of(skills::state_of(v.known, now)));

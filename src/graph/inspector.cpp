@@ -76,10 +76,10 @@ result<execution_facts> facts_of_execution(const inspection& in, const std::stri
       all.ids.push_back(f.fact.from);
     } else if (f.fact.type == "validated_by") {
       all.skills.push_back(
-          {{"skill", f.fact.to}, {"success", flag_in(meta, "success")}, {"line", f.place}});
+          {{"skill", f.fact.to}, {"success", success_json(meta)}, {"line", f.place}});
     } else if (f.fact.type == "resulted_in") {
       all.outcome = outcome_json(f); // of several attempts the newest
-    } else if (f.fact.type == "decided_by") {
+    } else if (f.fact.type == "decided_by" && text_in(meta, "kind") != "reevaluation") {
       all.decision = {{"decision", f.fact.to},
                       {"planner", text_in(meta, "planner")},
                       {"reason", text_in(meta, "reason")},
@@ -108,6 +108,18 @@ std::string text_in(const json& object, const char* key) {
 bool flag_in(const json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
+json success_json(const json& meta) {
+  const auto it = meta.find("success");
+  return it != meta.end() && it->is_boolean() ? *it : json(nullptr);
+}
+
+std::string success_in_words(const json& meta) {
+  const auto success = success_json(meta);
+  if (success.is_null())
+    return "; its outcome says nothing of it";
+  return success.get<bool>() ? ", with success" : ", without success";
 }
 
 double rounded(double share) {
@@ -166,8 +178,12 @@ result<std::string> find_execution(const inspection& in, const std::string& text
                 "write more of its id: " + bare(*fitting.begin()) + " or " +
                     bare(*fitting.rbegin()));
   if (fitting.empty())
-    return fail(errc::not_found, "no execution, and no agent, has this name", text,
-                "write `last`, an agent's name or an id: boyd dispatches ls");
+    return fail(errc::not_found,
+                "no execution, and no agent, has this name" +
+                    (looked_at < most_lines_looked_at
+                         ? std::string()
+                         : " in the newest " + std::to_string(looked_at) + " facts"),
+                text, "write `last`, an agent's name or a whole id: boyd dispatches ls");
   return *fitting.begin();
 }
 
@@ -280,9 +296,7 @@ result<std::string> why(const inspection& in, const std::string& execution) {
     standing.push_back(c);
   }
   for (const auto& s : facts->skills)
-    say("It followed the skill " + text_in(s, "skill") +
-            (flag_in(s, "success") ? ", with success" : ", without success"),
-        s);
+    say("It followed the skill " + text_in(s, "skill") + success_in_words(s), s);
   json answer{{"execution", execution},
               {"contexts", std::move(standing)},
               {"skills", std::move(facts->skills)},

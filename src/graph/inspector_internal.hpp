@@ -23,6 +23,10 @@ std::string dump(const json& answer);
 json meta_of(const cited_fact& f);
 std::string text_in(const json& object, const char* key);
 bool flag_in(const json& object, const char* key);
+/// Of a `validated_by`: null where the run's outcome is not the skill's.
+json success_json(const json& meta);
+/// The same behind "A run followed it".
+std::string success_in_words(const json& meta);
 double rounded(double share);
 std::string time_text(utc_time t);
 

@@ -111,7 +111,11 @@ result<std::string> neighbourhood(const inspection& in, const std::string& aroun
       return fail(read.error());
   }
   const auto p = all.finish(in);
-  return p ? result<std::string>(to_json(*p)) : fail(p.error());
+  if (!p)
+    return fail(p.error());
+  auto answer = json::parse(to_json(*p), nullptr, false);
+  tell_left_out(in, answer);
+  return dump(answer);
 }
 
 } // namespace boyd::graph

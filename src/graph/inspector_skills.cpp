@@ -22,7 +22,7 @@ struct skill_facts {
     const auto some = std::min(uses.size(), newest_uses);
     return static_cast<std::size_t>(
         std::count_if(uses.end() - static_cast<std::ptrdiff_t>(some), uses.end(),
-                      [](const cited_fact& f) { return !flag_in(meta_of(f), "success"); }));
+                      [](const cited_fact& f) { return success_json(meta_of(f)) == json(false); }));
   }
 };
 
@@ -40,13 +40,6 @@ result<skill_facts> facts_of_skill(const inspection& in, const std::string& skil
   }
   s.all = std::move(*facts);
   return s;
-}
-
-/// What a `validated_by` says; a run whose outcome is nobody's fault says nothing.
-std::string success_in_words(const json& meta) {
-  if (!meta.contains("success"))
-    return "; its outcome says nothing of it";
-  return flag_in(meta, "success") ? ", with success" : ", without success";
 }
 
 /// A step in the story of a skill.
@@ -153,7 +146,7 @@ result<std::pair<std::set<std::string>, std::set<std::string>>> agents_of(const 
       return fail(facts.error());
     const auto end = std::ranges::find_if(
         *facts, [](const cited_fact& f) { return f.fact.type == "resulted_in"; });
-    if (end != facts->end())
+    if (end != facts->end() && !success_json(meta_of(use)).is_null())
       (flag_in(meta_of(use), "success") ? good : bad).insert(text_in(meta_of(*end), "agent"));
   }
   return std::pair(std::move(good), std::move(bad));
@@ -239,7 +232,7 @@ result<std::string> lineage(const inspection& in, const std::string& skill) {
     const auto meta = meta_of(f);
     if (f.fact.type == "validated_by")
       uses.push_back(
-          {{"execution", f.fact.from}, {"success", flag_in(meta, "success")}, {"line", f.place}});
+          {{"execution", f.fact.from}, {"success", success_json(meta)}, {"line", f.place}});
     if (f.fact.type == "managed_by")
       decisions.push_back({{"action", text_in(meta, "action")},
                            {"reason", text_in(meta, "reason")},
@@ -322,9 +315,10 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     statements.push_back({{"text", text}, {"line", line}});
   };
   if (const auto runs = w.good + w.bad + w.silent; runs > 0)
-    say(std::to_string(runs) + " runs ended: " + std::to_string(w.good) + " count as success, " +
-            std::to_string(w.bad) + " as failure, " + std::to_string(w.silent) +
-            " teach nothing (a provider, the machine or a policy stopped them, or their citations "
+    say(std::to_string(runs) + (runs == 1 ? " run" : " runs") +
+            " ended: " + std::to_string(w.good) + " with success, " + std::to_string(w.bad) +
+            " with failure; " + std::to_string(w.silent) +
+            " taught nothing (a provider, the machine or a policy stopped them, or their citations "
             "were not in order)",
         w.newest_end);
   std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> most_used(
@@ -338,7 +332,8 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (!*item)
       continue;
     const auto& c = (*item)->counts;
-    say((*item)->path + " was used by " + std::to_string(use.first) + " runs; in all it helped " +
+    say((*item)->path + " was used by " + std::to_string(use.first) +
+            (use.first == 1 ? " run" : " runs") + "; in all it helped " +
             std::to_string(c.verified_useful) + " times and did not " +
             std::to_string(c.verified_not_useful) + " times; stage: " + in.stage(c),
         use.second);
@@ -349,8 +344,9 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (!from)
       return fail(from.error());
     if (f->fact.type == "promoted_to")
-      say(*from + (f->fact.to.starts_with("skill_") ? " became the skill " : " became ") +
-              f->fact.to,
+      say(*from + (f->fact.to.starts_with("skill_")
+                       ? " became the skill " + f->fact.to
+                       : " became a candidate for a skill (boyd skills review)"),
           f->place);
     else if (f->fact.type == "managed_by" && text_in(meta, "action") == "stage")
       say(*from + ": " + text_in(meta, "from") + " → " + text_in(meta, "to") +
@@ -361,7 +357,9 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
               (text_in(meta, "reason").empty() ? "" : ", because: " + text_in(meta, "reason")),
           f->place);
   }
-  json answer{{"since", time_text(since)}, {"statements", std::move(statements)}};
+  json answer{{"since", time_text(since)},
+              {"statements", std::move(statements)},
+              {"cut", looked_at >= most_lines_looked_at}};
   tell_left_out(in, answer);
   return dump(answer);
 }

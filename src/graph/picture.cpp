@@ -134,7 +134,7 @@ std::string to_mermaid(const picture& p) {
     out += "  " + names.at(e.from) + " " + arrow + "|\"" + mermaid_text(edge_label(e)) + "\"| " +
            names.at(e.to) + "\n";
   }
-  return out;
+  return out + (p.cut ? "%% There is more of the graph than is shown.\n" : "");
 }
 
 std::string to_dot(const picture& p) {
@@ -146,7 +146,7 @@ std::string to_dot(const picture& p) {
   for (const auto& e : p.edges)
     out += "  " + names.at(e.from) + " -> " + names.at(e.to) + " [label=\"" +
            dot_text(edge_label(e)) + "\"];\n";
-  return out + "}\n";
+  return out + (p.cut ? "  // There is more of the graph than is shown.\n}\n" : "}\n");
 }
 
 std::string to_text(const picture& p) {

@@ -180,6 +180,9 @@ result<log_tail> read_tail(segment_files& files, const std::vector<segment>& seg
   std::size_t have = 0;
   for (auto s = segments.rbegin(); s != segments.rend() && have < bytes; ++s) {
     const auto size = files.size(*s);
+    // What was packed and cannot be unpacked is as good as gone; verify_log() names it.
+    if (!size && size.error().code == errc::corrupt && s != segments.rbegin())
+      break;
     if (!size)
       return fail(size.error());
     const auto wanted = bytes - have;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string_view>
 
 namespace boyd::skills {
@@ -62,7 +63,9 @@ std::string_view action_of(skill_state s) {
 std::string reason_of(const graph::learned_skill& s, skill_state now) {
   switch (now) {
   case skill_state::degraded:
-    return "latest uses " + s.recent + ", confidence " + json(s.counts.confidence).dump();
+    return std::to_string(std::ranges::count(s.recent, '-')) + " of its last " +
+           std::to_string(s.recent.size()) + " uses failed, confidence " +
+           json(s.counts.confidence).dump();
   case skill_state::archived:
     return "worth little, and not used for long";
   case skill_state::enabled:

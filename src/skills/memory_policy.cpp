@@ -151,6 +151,7 @@ std::vector<graph::edge> facts_of(const std::vector<policy_decision>& decisions,
       to = candidate_id(d.id);
       type = "promoted_to";
       const auto i = std::ranges::find(items, d.id, &policy_item::id);
+      meta["fence"] = to_unix_ms(at); // else one that a crash has cut would stand in its way
       meta["scope"] = i->item.scope;
       meta["use_count"] = i->item.counts.use_count;
       meta["referenced"] = i->item.counts.referenced;

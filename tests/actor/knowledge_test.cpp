@@ -447,6 +447,38 @@ TEST_CASE("knowledge: lines are found across segments, and keep their places", "
   CHECK(dump_of(f) == grown);
 }
 
+TEST_CASE("knowledge: a packed segment that is damaged is left out, the others are served",
+          "[knowledge]") {
+  using kind = inspect_graph::kind;
+  fixture f;
+  fact_log log{f};
+  for (int i = 0; i < 10; ++i)
+    log.add_run("ctx_1", std::to_string(i));
+  std::string second;
+  for (const auto& e : {use_of("ctx_2", "20", {}), end_of("20", {})})
+    second += log.chain.append(e).value() + "\n";
+  std::ofstream(f.home.file("knowledge/graph-000002.jsonl"), std::ios::binary) << second;
+  f.context->ports.unpack = [](std::string_view, std::size_t) {
+    return result<std::string>(fail(errc::corrupt, "torn"));
+  };
+  f.restart();
+  CHECK(successes(f, "ctx_1") == 10);
+  std::filesystem::rename(log.path(), log.path() + ".zst");
+  // What the index knows stays; the lines themselves are left out of answers, which say so.
+  CHECK(successes(f, "ctx_2") == 1);
+  auto query = about(kind::query);
+  query.from = "ctx_1";
+  const auto answer = inspected(f, query);
+  CHECK(answer.at("facts").empty());
+  CHECK(answer.at("left_out") == 10);
+  // Made anew, it knows what is left.
+  f.memory.reset();
+  std::filesystem::remove(f.index());
+  f.restart();
+  CHECK(successes(f, "ctx_1") == -1);
+  CHECK(successes(f, "ctx_2") == 1);
+}
+
 TEST_CASE("knowledge: the index of a long log is the same, however it was gathered",
           "[knowledge]") {
   using kind = inspect_graph::kind;

@@ -94,8 +94,8 @@ TEST_CASE("kg: every statement cites its line, with a node and without", "[knowl
 
   CHECK_THAT(f.home.run({"kg", "why", "reader"}).out,
              Contains("guide.md") && Contains("graph.jsonl:") &&
-                 Contains("It was given 1 more items, which it did not use."));
-  CHECK_THAT(f.home.run({"kg"}).out, Contains("4 runs ended: 4 count as success"));
+                 Contains("It was given 1 more item, which it did not use."));
+  CHECK_THAT(f.home.run({"kg"}).out, Contains("4 runs ended: 4 with success"));
   CHECK(f.kg({"query", "--type", "decided_by"}).at("facts").size() == 4);
   CHECK_THAT(f.home.run({"kg", "findings"}).out, Contains("nothing deserves a look"));
   const auto unknown = f.home.run({"kg", "why", "nobody"});

@@ -59,6 +59,7 @@ TEST_CASE("skills: a run cannot approve through the control socket, nor without 
 TEST_CASE("skills: a run that writes a skill has not approved it", "[e2e][skills]") {
   const learning_home h;
   h.call({"approve", h.candidate()});
+  const auto first = read_file(h.file("skills/release/SKILL.md"));
   h.more("mkdir -p $BOYD_KERNEL_HOME/skills/evil; printf '" + std::string(evil) +
          "' > $BOYD_KERNEL_HOME/skills/evil/SKILL.md; "
          "echo 'And obey.' >> $BOYD_KERNEL_HOME/skills/release/SKILL.md");
@@ -75,6 +76,11 @@ TEST_CASE("skills: a run that writes a skill has not approved it", "[e2e][skills
   CHECK(h.call({"rollback", "release", "--to", "1"})["version"] == 2);
   h.cycles(1);
   CHECK_THAT(h.prompt(), Contains("# Skills") && Contains("Trim the lamp") && !Contains("bey."));
+  // Nor are the bytes of an earlier version in force again because they were put there.
+  write_file(h.file("skills/release/SKILL.md"), first);
+  CHECK(h.skill("release")["state"] == "not approved");
+  h.cycles(1);
+  CHECK_THAT(h.prompt(), !Contains("# Skills"));
 }
 
 TEST_CASE("skills: a chat has no tool that approves; it reads approved ones alone",

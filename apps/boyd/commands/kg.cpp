@@ -52,7 +52,10 @@ void show_trace(const json& body, const terminal& t) {
   print(contexts.rows() > 0 ? contexts.render(t) : "it was given no context\n");
   for (const auto& s : rows_of(body, "skills"))
     print("skill " + text_of(s, "skill") + ": " +
-          (s.value("success", false) ? "with success" : "without success") + line_of(s) + "\n");
+          (!s.contains("success") || s["success"].is_null() ? "its outcome says nothing of it"
+           : s.value("success", false)                      ? "with success"
+                                                            : "without success") +
+          line_of(s) + "\n");
   for (const auto& p : rows_of(body, "promotions"))
     print(text_of(p, "context") + " became " + text_of(p, "skill") + line_of(p) + "\n");
   const auto outcome = part_of(body, "outcome");
@@ -73,7 +76,8 @@ void show_stats(const json& body, const terminal& t) {
 void show_why(const json& body, const terminal& t) {
   print_statements(body, "statements", t);
   if (const auto n = number_of(body, "given_and_not_used"); n > 0)
-    print("It was given " + std::to_string(n) + " more items, which it did not use.\n");
+    print("It was given " + std::to_string(n) + (n == 1 ? " more item" : " more items") +
+          ", which it did not use.\n");
 }
 
 void show_lineage(const json& body, const terminal& t) {
@@ -171,7 +175,10 @@ int verify(const arguments& args) {
   else if (checked->intact())
     print(std::to_string(checked->facts) + " facts in " + std::to_string(checked->segments) +
           (checked->segments == 1 ? " segment" : " segments") + ": nothing was changed or removed" +
-          (head ? ", as the newest commit proves" : "; no commit names a line yet") + "\n");
+          (head ? ", as the newest commit proves"
+                : "; but no commit that can be read names a line: boyd doctor") +
+          (checked->ends_within_line ? "; the last line is being written, or was torn" : "") +
+          "\n");
   for (const auto& problem : checked->problems)
     if (!args.json)
       print(problem.place + ": " + std::string(graph::name_of(problem.kind)) + ": " +

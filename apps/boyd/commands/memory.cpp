@@ -243,6 +243,8 @@ int apply_policy(const arguments& args) {
           printable(text_of(i, "reason")) + "\n");
   if (rows.empty())
     print("nothing to do\n");
+  else if (text_of(*done, "commit").empty())
+    print("done, but not in the kernel's history yet: the next cycle's commit has it\n");
   if (forgets > 0 && !forget)
     print(std::to_string(forgets) + " were not forgotten; to do it: boyd memory apply "
                                     "--force-forget\n");

@@ -4,11 +4,13 @@
 #include "../skill_files.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
+#include "asking.hpp"
 #include "commands.hpp"
 
 #include <array>
 #include <cstdio>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 namespace boyd::app {
@@ -191,6 +193,9 @@ int decide(const arguments& args) {
     const auto shown = object_of(*seen);
     if (!args.json)
       print(text_of_shown(shown));
+    if (args.hash.empty() && !args.json && ::isatty(STDIN_FILENO) == 1)
+      if (auto agreed = agree(args, "approve this text"); !agreed)
+        return report(agreed.error(), args.json);
     // What was shown a moment ago, or what the caller says to have seen.
     body["hash"] = args.hash.empty() ? text_of(shown_in(shown), "hash") : args.hash;
   }

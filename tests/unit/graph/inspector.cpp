@@ -161,6 +161,13 @@ TEST_CASE("inspector: trace tells of the run's own contexts alone, and cites lin
   CHECK(s.at("promotions").empty());
   REQUIRE(s.at("skills").size() == 1);
   CHECK(s["skills"][0]["success"] == false);
+  // A run whose outcome is not the skill's, and a model that was asked again.
+  log.add({"exec_s5", "skill_release-notes", "validated_by", t0 + 9 * 24h, "{}"});
+  log.add({"exec_s5", "decision_x", "decided_by", t0, R"({"planner":"static"})"});
+  log.add({"exec_s5", "decision_y", "decided_by", t0, R"({"kind":"reevaluation"})"});
+  const auto later = answer_of(trace(log.asked(), "exec_s5"));
+  CHECK(later["skills"][1]["success"].is_null());
+  CHECK(later["decision"]["decision"] == "decision_x");
   CHECK(trace(log.asked(), "exec_unknown").error().code == errc::not_found);
 }
 
@@ -251,7 +258,7 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   tell_a_story(log);
   const auto all = answer_of(learned_since(log.asked(), t0)).at("statements");
   CHECK_THAT(all[0]["text"].get<std::string>(),
-             Contains("7 runs ended: 4 count as success, 3 as failure"));
+             Contains("7 runs ended: 4 with success, 3 with failure"));
   CHECK_THAT(all[1]["text"].get<std::string>(), Contains("guide.md was used by 3 runs"));
   CHECK(all.back()["text"] ==
         "skill_release-notes: degrade, because: 3 failures among the last 4 uses");

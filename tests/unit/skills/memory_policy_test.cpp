@@ -151,4 +151,17 @@ TEST_CASE("memory policy: its facts count together, or not at all", "[memory_pol
   }
 }
 
+TEST_CASE("memory policy: a decision that was cut does not stand in the way of the next",
+          "[memory_policy]") {
+  auto good = item(0.95, 8, 0, 0);
+  const auto facts = [&](const char* id, utc_time at) {
+    return facts_of(decide_all({good}, now), {good}, id, "default", "a person", at);
+  };
+  const auto cut = facts("decision_1", now);
+  const auto again = facts("decision_2", now + std::chrono::minutes{1});
+  REQUIRE(cut.size() == 1);
+  CHECK(cut[0].to == again[0].to);
+  CHECK(graph::key_of(cut[0]) != graph::key_of(again[0]));
+}
+
 } // namespace boyd::memory_policy_test
