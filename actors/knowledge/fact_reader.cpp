@@ -18,6 +18,8 @@ using nlohmann::json;
 
 constexpr const char* position_key = "graph.jsonl";
 constexpr std::size_t read_at_once = std::size_t{4} << 20;
+/// Blocks of the log that one transaction of the index takes.
+constexpr std::uint64_t blocks_of_save = 8;
 
 std::uint64_t number_in(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -203,9 +205,13 @@ result<void> fact_reader::take_lines(knowledge_index& index, std::string_view li
     at_.last_size = size;
     lines.remove_prefix(size);
     const bool is_full = graph::link_collector::is_full(at_.lines);
-    if (lines.empty() || is_full)
-      at_.last_hash = sha256_hex(whole);
     if (is_full)
+      links_.end_block();
+    // What has changed of items is written with each save: of a long log rarely.
+    const bool saves = is_full && at_.lines / lines_of_block % blocks_of_save == 0;
+    if (lines.empty() || saves)
+      at_.last_hash = sha256_hex(whole);
+    if (saves)
       if (auto saved = save(index); !saved)
         return saved;
   }
@@ -237,7 +243,7 @@ result<void> fact_reader::save(knowledge_index& index) {
                           {"last_size", at_.last_size},
                           {"last_hash", at_.last_hash}}
                          .dump()});
-  if (auto changed = index.change(changes, links_.take_changes(at_.lines)); !changed)
+  if (auto changed = index.change(changes, links_.take_changes()); !changed)
     return changed;
   for (const auto& c : changes)
     if (c.area == index_area::items && c.value)

@@ -26,6 +26,8 @@ void link_collector::resume(std::vector<fact_link> fresh) {
   block_ = std::move(fresh);
   known_ = block_.size();
   marks_.clear();
+  full_.clear();
+  has_full_ = false;
 }
 
 void link_collector::begin_line(const line_mark& at) {
@@ -41,15 +43,20 @@ void link_collector::take(const edge& fact, std::uint64_t line) {
     block_.push_back({node_hash(type_node(fact.type)), line});
 }
 
-link_changes link_collector::take_changes(std::uint64_t lines) {
+void link_collector::end_block() {
+  std::ranges::sort(block_);
+  full_.insert(full_.end(), block_.begin(), block_.end());
+  has_full_ = true;
+  block_.clear();
+  known_ = 0;
+}
+
+link_changes link_collector::take_changes() {
   link_changes changes;
   changes.marks = std::exchange(marks_, {});
-  if (lines > 0 && is_full(lines)) {
-    std::ranges::sort(block_);
-    changes.full = std::exchange(block_, {});
-  } else {
-    changes.fresh.assign(block_.begin() + static_cast<std::ptrdiff_t>(known_), block_.end());
-  }
+  if (std::exchange(has_full_, false))
+    changes.full = std::exchange(full_, {});
+  changes.fresh.assign(block_.begin() + static_cast<std::ptrdiff_t>(known_), block_.end());
   known_ = block_.size();
   return changes;
 }

@@ -1,6 +1,7 @@
 #include "actors/knowledge/performer.hpp"
 #include "actors/state_writer/performer.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/links.hpp"
 #include "boyd/ports/repository.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/libgit2/repository.hpp"
@@ -477,6 +478,41 @@ TEST_CASE("knowledge: a packed segment that is damaged is left out, the others a
   f.restart();
   CHECK(successes(f, "ctx_1") == -1);
   CHECK(successes(f, "ctx_2") == 1);
+}
+
+TEST_CASE("knowledge: blocks of links are the same, whether they came at once or one by one",
+          "[knowledge]") {
+  fixture f;
+  // As the reader hands them over; a few links a line are enough.
+  const auto dump_with = [&](std::uint64_t blocks_at_once) {
+    f.memory.reset();
+    std::filesystem::create_directories(f.home.file("knowledge"));
+    std::filesystem::remove(f.index());
+    {
+      auto index = adapters::make_sqlite_knowledge_index(f.index());
+      REQUIRE(index->open());
+      graph::link_collector links;
+      for (std::uint64_t line = 1; line <= 3 * lines_of_block + 100; ++line) {
+        links.begin_line({line, 1, line, line == 1});
+        if (line % 40 == 0)
+          links.take({"ctx_" + std::to_string(line % 7), "exec_1", "used_in", utc_time{}, "{}"},
+                     line);
+        if (!graph::link_collector::is_full(line))
+          continue;
+        links.end_block();
+        if (line / lines_of_block % blocks_at_once == 0)
+          REQUIRE(index->change({}, links.take_changes()));
+      }
+      REQUIRE(index->change({}, links.take_changes()));
+      const auto lines = index->lines_of(graph::node_hash("ctx_0"), 1'000'000, 10'000).value();
+      CHECK(lines.size() == (3 * lines_of_block + 100) / 280);
+      CHECK(lines.back() == 280);
+      CHECK(index->lines_of(graph::node_hash("exec_1"), 81, 100).value() ==
+            std::vector<std::uint64_t>{80, 40});
+    }
+    return dump_of(f);
+  };
+  CHECK(dump_with(1) == dump_with(8));
 }
 
 TEST_CASE("knowledge: the index of a long log is the same, however it was gathered",

@@ -35,13 +35,17 @@ class link_collector {
   void begin_line(const line_mark& at);
   /// It is this fact.
   void take(const edge& fact, std::uint64_t line);
-  /// Behind so many lines a block is full: changes are to be taken before the next line begins.
+  /// Behind so many lines a block is full.
   static bool is_full(std::uint64_t lines) noexcept { return lines % lines_of_block == 0; }
+  /// It is: before the next line begins.
+  void end_block();
 
-  /// Since they were taken last; `lines`: all that have begun.
-  link_changes take_changes(std::uint64_t lines);
+  /// Since they were taken last.
+  link_changes take_changes();
 
  private:
+  std::vector<fact_link> full_; ///< of blocks that are full and were not taken yet
+  bool has_full_ = false;
   std::vector<fact_link> block_;
   std::size_t known_ = 0; ///< of them, at the front: the index has them
   std::vector<line_mark> marks_;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace boyd::adapters::sqlite {
 
@@ -110,14 +111,22 @@ void put_fresh(connection& db, const std::vector<fact_link>& fresh) {
   }
 }
 
-void put_block(connection& db, std::span<const fact_link> all) {
+/// Of one full block, or of several one behind the other.
+void put_blocks(connection& db, std::span<const fact_link> all) {
   db.execute("DELETE FROM link_fresh");
   auto s = db.prepare("INSERT OR REPLACE INTO link_pages (block, node, page, links) "
                       "VALUES (?, ?, ?, ?)");
-  for (std::int64_t page = 0; !all.empty(); ++page) {
-    const auto some = all.first(std::min(all.size(), links_of_page));
+  std::int64_t page = 0;
+  for (auto before = all.empty() ? 0 : block_of(all.front().line); !all.empty(); ++page) {
+    const auto block = block_of(all.front().line);
+    if (std::exchange(before, block) != block)
+      page = 0; // the same pages, however many blocks came at once
+    const auto end =
+        std::ranges::find_if(all.first(std::min(all.size(), links_of_page)),
+                             [&](const fact_link& l) { return block_of(l.line) != block; });
+    const auto some = all.first(static_cast<std::size_t>(end - all.begin()));
     const auto packed = pack(some);
-    s.bind(static_cast<std::int64_t>(block_of(some.front().line)))
+    s.bind(static_cast<std::int64_t>(block))
         .bind(key_of(some.front().node))
         .bind(page)
         .bind(packed)
@@ -159,7 +168,7 @@ std::int64_t signed_of(std::uint64_t n) {
 void put_links(connection& db, const link_changes& links) {
   put_marks(db, links.marks);
   if (links.full)
-    put_block(db, *links.full);
+    put_blocks(db, *links.full);
   put_fresh(db, links.fresh);
 }
 

@@ -24,7 +24,11 @@ struct stored {
   void take(link_changes changes) {
     marks.insert(marks.end(), changes.marks.begin(), changes.marks.end());
     if (changes.full) {
-      blocks.push_back(std::move(*changes.full));
+      for (const auto& l : *changes.full) {
+        const auto block = (l.line - 1) / lines_of_block;
+        blocks.resize(std::max<std::size_t>(blocks.size(), block + 1));
+        blocks[block].push_back(l);
+      }
       fresh.clear();
     }
     fresh.insert(fresh.end(), changes.fresh.begin(), changes.fresh.end());
@@ -42,13 +46,15 @@ stored gathered(std::uint64_t lines, std::uint64_t batch) {
       links.take({"ctx_" + std::to_string(line % 7), "exec_" + std::to_string(line),
                   line % 11 == 0 ? "promoted_to" : "used_in", utc_time{}, "{}"},
                  line);
-    if (link_collector::is_full(line) || line % batch == 0) {
-      all.take(links.take_changes(line));
+    if (link_collector::is_full(line))
+      links.end_block();
+    if (line % batch == 0) {
+      all.take(links.take_changes());
       links = {};
       links.resume(all.fresh);
     }
   }
-  all.take(links.take_changes(lines));
+  all.take(links.take_changes());
   return all;
 }
 
@@ -68,7 +74,7 @@ TEST_CASE("links: a rare type is found by itself, as well as its nodes", "[links
   link_collector links;
   links.take({"ctx_1", "candidate_1", "promoted_to", utc_time{}, "{}"}, 1);
   links.take({"ctx_1", "exec_1", "used_in", utc_time{}, "{}"}, 2);
-  const auto fresh = links.take_changes(2).fresh;
+  const auto fresh = links.take_changes().fresh;
   const auto has = [&](const std::string& node, std::uint64_t line) {
     return std::ranges::find(fresh, fact_link{node_hash(node), line}) != fresh.end();
   };
