@@ -90,7 +90,9 @@ void talk(self_pointer self, const dialogue_event& event);
 
 /// In the place of the tool.
 void answer_tool(self_pointer self, const exec::effect::run_tool& wanted) {
-  const auto [text, is_error] = self->state.order.answer_tool(wanted.call);
+  const auto answer = self->state.order.answer_tool(wanted.call);
+  const auto& text = answer.first;
+  const bool is_error = answer.second;
   talk(self, [&](exec::dialogue& d) {
     auto* loop = dynamic_cast<exec::chat_loop*>(&d);
     return loop == nullptr ? exec::chat_effects{}
