@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t lock_bytes = 4096;
 constexpr int takeovers = 3;
+constexpr unsigned lock_mode = 0600;
 
 struct recorded {
   lock_holder holder;
@@ -57,16 +58,16 @@ std::string repository_lock::text() const {
          "\n";
 }
 
+/// It appears whole: an empty one, which a crash would leave, names nobody who could be gone.
 result<void> repository_lock::make() {
-  auto file = ports_.files.open(path_, open_mode::create_new);
-  if (!file)
-    return fail(std::move(file.error()));
-  const auto bytes = text();
-  const auto written = (*file)->write(bytes);
-  if (!written || *written != bytes.size()) {
-    ports_.files.unlink(path_);
-    return written ? fail(errc::no_space, "the lock could not be written", path_, "free some space")
-                   : fail(written.error());
+  const auto fresh = path_ + ".new-" + ports_.self.nonce;
+  if (auto staged = ports_.tree.stage(fresh, text(), lock_mode); !staged)
+    return staged;
+  const auto slash = path_.rfind('/');
+  auto moved = ports_.tree.move_in(path_.substr(0, slash), path_.substr(slash + 1), fresh);
+  if (!moved) {
+    ports_.files.unlink(fresh);
+    return moved;
   }
   held_ = true;
   return {};
@@ -84,7 +85,7 @@ result<void> repository_lock::acquire() {
       return fail(seen.error());
     const auto r = read(*seen);
     const auto now = ports_.clock.now();
-    // One that cannot be read was cut short by a crash, or is being written: its age decides.
+    // Of one that cannot be read the age decides.
     const auto info = ports_.files.stat(path_);
     const auto renewed = r ? r->renewed : info ? info->modified : now;
     const bool expired = now - renewed > lock_ttl || renewed - now > lock_ttl;
