@@ -3,6 +3,7 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/context/reading.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/memory/tokens.hpp"
 #include "boyd/ports/clock.hpp"
@@ -22,20 +23,6 @@ namespace boyd::executing {
 using nlohmann::json;
 
 namespace {
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string text_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-json part_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it == object.end() ? json(nullptr) : *it;
-}
 
 std::string_view kind_of(const config::executor& run) {
   return std::holds_alternative<config::chat_executor>(run) ? "model_call" : config::name_of(run);
@@ -148,11 +135,11 @@ json executor_json(const executor_state& s) {
 /// The calls of tools that an answer of a model holds, by their ids: "tool arguments".
 std::map<std::string, std::string> calls_in(const json& message) {
   std::map<std::string, std::string> calls;
-  const auto list = part_of(message, "tool_calls");
+  const auto list = part_in(message, "tool_calls");
   for (const auto& c : list) {
-    const auto function = c.is_object() ? part_of(c, "function") : json();
+    const auto function = c.is_object() ? part_in(c, "function") : json();
     if (function.is_object())
-      calls[text_of(c, "id")] = text_of(function, "name") + " " + text_of(function, "arguments");
+      calls[text_in(c, "id")] = text_in(function, "name") + " " + text_in(function, "arguments");
   }
   return calls;
 }
@@ -165,8 +152,8 @@ std::vector<std::string> names_in(const std::string& call) {
       blank == std::string::npos ? json() : json::parse(call.substr(blank + 1), nullptr, false);
   if (!arguments.is_object())
     return names;
-  names.push_back(text_of(arguments, "path"));
-  for (const auto& word : part_of(arguments, "argv"))
+  names.push_back(text_in(arguments, "path"));
+  for (const auto& word : part_in(arguments, "argv"))
     if (word.is_string())
       names.push_back(word.get<std::string>());
   return names;
@@ -191,46 +178,46 @@ recorded_turn& turn_of(executor_state& s, const json& event) {
 void note_answer(executor_state& s, const json& event) {
   auto& turn = turn_of(s, event);
   turn.action = {{"kind", "model_call"},
-                 {"provider", part_of(event, "provider")},
-                 {"model", part_of(event, "model")},
-                 {"completion", part_of(event, "completion")},
+                 {"provider", part_in(event, "provider")},
+                 {"model", part_in(event, "model")},
+                 {"completion", part_in(event, "completion")},
                  {"tools", json::array()}};
-  turn.result = {{"stop", part_of(event, "stop")},
-                 {"usage", part_of(event, "usage")},
-                 {"cost_microusd", part_of(event, "cost_microusd")},
+  turn.result = {{"stop", part_in(event, "stop")},
+                 {"usage", part_in(event, "usage")},
+                 {"cost_microusd", part_in(event, "cost_microusd")},
                  {"tools", json::array()}};
   turn.governance = json::array();
-  const auto message = part_of(event, "message");
+  const auto message = part_in(event, "message");
   s.record->calls = calls_in(message);
-  s.record->said = message.is_object() ? text_of(message, "content") : std::string();
+  s.record->said = message.is_object() ? text_in(message, "content") : std::string();
   s.record->has_news = true;
 }
 
 void note_action(executor_state& s, const json& event) {
   auto& turn = turn_of(s, event);
-  const auto call = config::redact_text(s.record->calls[text_of(event, "id")], s.secrets);
-  const auto step = part_of(event, "step");
+  const auto call = config::redact_text(s.record->calls[text_in(event, "id")], s.secrets);
+  const auto step = part_in(event, "step");
   s.record->steps[dump(step)] = call;
   // What was denied has not been done.
-  if (text_of(event, "decision") == "allow")
+  if (text_in(event, "decision") == "allow")
     for (auto& name : names_in(call))
       if (!name.empty())
         s.record->paths.push_back(below(workspace_of(s.order), std::move(name)));
   turn.action["tools"].push_back({{"step", step}, {"call", call}});
   turn.governance.push_back({{"step", step},
-                             {"tool", part_of(event, "tool")},
-                             {"decision", part_of(event, "decision")},
-                             {"reason", part_of(event, "reason")}});
+                             {"tool", part_in(event, "tool")},
+                             {"decision", part_in(event, "decision")},
+                             {"reason", part_in(event, "reason")}});
 }
 
 /// What a tool said is an item of the turns behind it.
 void note_result(self_pointer self, const json& event) {
   auto& s = self->state;
   auto& turn = turn_of(s, event);
-  const auto text = config::redact_text(text_of(event, "result"), s.secrets);
-  const auto step = part_of(event, "step");
+  const auto text = config::redact_text(text_in(event, "result"), s.secrets);
+  const auto step = part_in(event, "step");
   const auto hash = sha256_hex(text);
-  turn.result["tools"].push_back({{"step", step}, {"ok", part_of(event, "ok")}, {"hash", hash}});
+  turn.result["tools"].push_back({{"step", step}, {"ok", part_in(event, "ok")}, {"hash", hash}});
   const auto& row = s.order.work->row;
   s.record->present =
       context::with_result(s.record->present, context::scope_of_kernel(row.kernel_id),
@@ -468,7 +455,7 @@ void note_for_record(self_pointer self, const std::string& line) {
   const auto event = json::parse(config::redact_text(line, s.secrets), nullptr, false);
   if (!event.is_object())
     return;
-  const auto kind = text_of(event, "event");
+  const auto kind = text_in(event, "event");
   if (kind == "turn") {
     note_answer(s, event);
     turn_of(s, event).snapshot = s.record->present;

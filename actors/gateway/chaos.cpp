@@ -1,4 +1,5 @@
 #include "actors/gateway/state.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/faults/points.hpp"
 #include "boyd/ports/entropy.hpp"
@@ -76,7 +77,7 @@ result<faults::arming> read_arming(const std::string& text) {
     return fail(errc::invalid_argument, "no such key: " + key, body_place,
                 near.empty() ? std::string{} : "did you mean " + std::string(near) + "?");
   }
-  if (!body.value("point", json()).is_string() || !body.value("action", json()).is_string())
+  if (!part_in(body, "point").is_string() || !part_in(body, "action").is_string())
     return fail(wrong_type("point, or action,", "a text"));
   faults::arming a;
   a.by = faults::origin::command;

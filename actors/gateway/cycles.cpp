@@ -1,5 +1,6 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/effects/effect.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
@@ -17,11 +18,6 @@ constexpr std::size_t largest_page = 1000;
 constexpr std::size_t rows_of_a_cycle = 4096;
 /// Decisions of one cycle that `why` reads: one for each agent that there was.
 constexpr std::size_t why_decisions = 500;
-
-std::string text_in(const json& body, const char* key) {
-  auto it = body.find(key);
-  return it != body.end() && it->is_string() ? it->get<std::string>() : std::string{};
-}
 
 /// What the row could not tell, because it went wrong after the row was written.
 json problems_of(const cycle_record& c, result<store_reply>& r) {

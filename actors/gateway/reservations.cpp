@@ -1,5 +1,6 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
@@ -122,20 +123,26 @@ std::optional<store::spend_call> chosen(const exchange_ptr& x, const std::string
   return std::nullopt;
 }
 
+/// A member that may be a text, a number or a flag, as text; empty when it is missing or null.
+std::string word_in(const json& body, const char* key) {
+  const auto& value = part_in(body, key);
+  return value.is_string() || value.is_null() ? text_in(body, key) : dump(value);
+}
+
 /// Of the body: how much of it was used. An error is answered, and nothing returned.
 std::optional<store::release_spend> order_of(const exchange_ptr& x, const json& body) {
   store::release_spend op;
-  op.reason = body.value("reason", "");
+  op.reason = text_in(body, "reason");
   op.by = x->request.caller->name;
-  op.force = body.value("force", "") == "true";
-  const auto tokens = body.value("used_tokens", "");
+  op.force = word_in(body, "force") == "true";
+  const auto tokens = word_in(body, "used_tokens");
   const auto* const end = tokens.data() + tokens.size();
   if (!tokens.empty() && std::from_chars(tokens.data(), end, op.used_tokens).ptr != end) {
     x->fail_with({errc::invalid_argument, "not a number of tokens: \"" + tokens + "\"",
                   "used_tokens", "give a whole number, such as 1200"});
     return std::nullopt;
   }
-  const auto dollars = body.value("used_cost", "");
+  const auto dollars = word_in(body, "used_cost");
   const auto cost = dollars.empty() ? std::optional<std::int64_t>(0) : parse_dollars(dollars);
   if (!cost) {
     x->fail_with({errc::invalid_argument, "not an amount of dollars: \"" + dollars + "\"",

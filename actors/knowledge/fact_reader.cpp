@@ -1,5 +1,6 @@
 #include "actors/knowledge/fact_reader.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
@@ -24,11 +25,6 @@ constexpr std::uint64_t blocks_of_save = 8;
 std::uint64_t number_in(const json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-}
-
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 /// How much more an entry of memory counts than one without a history (SPEC §10.4).

@@ -1,5 +1,6 @@
 #include "actors/librarian/core.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
@@ -15,10 +16,6 @@ namespace {
 
 /// TERM, KILL, and what messages take on a busy machine.
 constexpr milliseconds probe_overhead = 4 * limits::term_grace;
-
-std::string text_of(const nlohmann::json& v, const char* key) {
-  return v.at(key).get<std::string>();
-}
 
 } // namespace
 
@@ -37,9 +34,9 @@ std::optional<sense_memory> read_sense_memory(std::string_view text) {
     sense_memory m;
     m.at = from_unix_ms(v.at("at").get<std::int64_t>());
     m.changed_at = from_unix_ms(v.at("changed_at").get<std::int64_t>());
-    m.hash = text_of(v, "hash");
-    m.output = text_of(v, "output");
-    m.problem = text_of(v, "problem");
+    m.hash = text_in(v, "hash");
+    m.output = text_in(v, "output");
+    m.problem = text_in(v, "problem");
     return m;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

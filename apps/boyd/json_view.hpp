@@ -1,5 +1,7 @@
 #pragma once
 
+#include "boyd/core/json_values.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "boyd/context/snapshot.hpp"
 
 #include "../core/enum_names.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 
 #include <nlohmann/json.hpp>
@@ -58,27 +59,22 @@ json items_json(const std::vector<snapshot_item>& items) {
   return all;
 }
 
-std::string member_text(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 snapshot_item read_item(const json& j) {
   snapshot_item i;
-  i.key = member_text(j, "key");
-  i.id = member_text(j, "id");
-  i.path = member_text(j, "path");
-  i.type = value_named(all_types, member_text(j, "type"));
-  i.hash = member_text(j, "hash");
+  i.key = text_in(j, "key");
+  i.id = text_in(j, "id");
+  i.path = text_in(j, "path");
+  i.type = value_named(all_types, text_in(j, "type"));
+  i.hash = text_in(j, "hash");
   if (const auto tokens = j.find("tokens"); tokens != j.end() && tokens->is_number_integer())
     i.tokens = tokens->get<std::int64_t>();
-  i.as = value_named(all_shown, member_text(j, "as"));
-  i.where = value_named(all_sections, member_text(j, "section"));
+  i.as = value_named(all_shown, text_in(j, "as"));
+  i.where = value_named(all_sections, text_in(j, "section"));
   if (const auto score = j.find("score"); score != j.end() && score->is_number())
     i.score = score->get<double>();
-  i.from = value_named(all_origins, member_text(j, "origin"));
-  i.reason = member_text(j, "reason");
-  i.shown = member_text(j, "shown");
+  i.from = value_named(all_origins, text_in(j, "origin"));
+  i.reason = text_in(j, "reason");
+  i.shown = text_in(j, "shown");
   return i;
 }
 
@@ -129,7 +125,7 @@ snapshot read_snapshot(std::string_view text) {
   const auto all = json::parse(text, nullptr, false);
   if (!all.is_object() || !all.contains("items") || !all["items"].is_array())
     return s;
-  s.id = member_text(all, "id");
+  s.id = text_in(all, "id");
   for (const auto& i : all["items"])
     if (i.is_object())
       s.items.push_back(read_item(i));

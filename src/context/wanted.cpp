@@ -1,6 +1,7 @@
 #include "boyd/context/wanted.hpp"
 
 #include "../core/enum_names.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/outside_json.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,20 +18,6 @@ namespace {
 
 constexpr std::array<std::string_view, 6> origin_names{"declared", "reference", "buffer",
                                                        "bank",     "memory",    "tool"};
-
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-bool flag_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
-}
-
-std::string dump(const json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
-}
 
 bool holds(const buffer& b, const reference& r) {
   return std::ranges::find(b.entries, r, &buffer::entry::what) != b.entries.end();

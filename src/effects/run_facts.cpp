@@ -1,5 +1,6 @@
 #include "boyd/effects/run_facts.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/graph/learned.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,10 +20,6 @@ using json = nlohmann::json;
 constexpr std::size_t part_bytes = std::size_t{1} << 20;
 /// What a line has besides its ids and meta.
 constexpr std::size_t line_bytes = 256;
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 /// So many digits as a reader sees.
 double rounded(double share) {

@@ -1,6 +1,7 @@
 #include "chat_record.hpp"
 
 #include "../core/enum_names.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 
 #include <array>
@@ -30,10 +31,6 @@ json value_of(const std::string& text) {
 }
 
 } // namespace
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::string beginning_json(const conversation& c) {
   json messages = json::array();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/exec/chat_loop.hpp"
 
 #include <nlohmann/json.hpp>
@@ -43,8 +44,5 @@ std::string trouble_json(const chat_target& target, std::uint64_t call, const mo
 
 /// A target that cannot serve this conversation.
 std::string left_out_json(const chat_target& target, const std::string& why);
-
-/// JSON text of a value that may hold bytes which are no UTF-8.
-std::string dump(const nlohmann::json& value);
 
 } // namespace boyd::exec

@@ -1,6 +1,7 @@
 #include "boyd/graph/edge_log.hpp"
 
 #include "boyd/core/crc32.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
@@ -66,10 +67,6 @@ result<json> parse_object(std::string_view text) {
     return fail(errc::parse_error, "not a JSON object");
   }
   return value;
-}
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::optional<std::string> text_member(const json& object, const char* key) {

@@ -1,5 +1,6 @@
 #include "boyd/graph/inspector.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/graph/links.hpp"
 #include "inspector_internal.hpp"
 
@@ -98,16 +99,6 @@ std::string dump(const json& answer) {
 json meta_of(const cited_fact& f) {
   auto meta = json::parse(f.fact.meta_json, nullptr, false);
   return meta.is_object() ? meta : json::object();
-}
-
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-bool flag_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
 }
 
 json success_json(const json& meta) {
@@ -259,7 +250,7 @@ result<std::string> why(const inspection& in, const std::string& execution) {
     return fail(std::move(facts.error()));
   json statements = json::array();
   const auto say = [&](const std::string& text, const json& of) {
-    statements.push_back({{"text", text}, {"line", of.value("line", "")}});
+    statements.push_back({{"text", text}, {"line", text_in(of, "line")}});
   };
   if (!facts->outcome.is_null()) {
     const auto what = text_in(facts->outcome, "class");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/context/item.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/graph/inspector.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,8 +22,6 @@ inline constexpr std::size_t most_facts = 10'000;
 std::string dump(const json& answer);
 /// A meta that cannot be read is empty.
 json meta_of(const cited_fact& f);
-std::string text_in(const json& object, const char* key);
-bool flag_in(const json& object, const char* key);
 /// Of a `validated_by`: null where the run's outcome is not the skill's.
 json success_json(const json& meta);
 /// The same behind "A run followed it".

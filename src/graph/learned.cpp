@@ -10,10 +10,7 @@ namespace boyd::graph {
 
 namespace {
 
-using detail::dump;
-using detail::flag_in;
 using detail::json;
-using detail::text_in;
 
 /// Items that are kept at hand; beyond them the index is asked again.
 constexpr std::size_t most_items = 100'000;
@@ -92,8 +89,8 @@ std::optional<learned_item> read_learned_item(std::string_view text) {
   item.hash = text_in(j, "hash");
   item.frozen = flag_in(j, "frozen");
   item.scope = text_in(j, "scope");
-  item.kernels = detail::texts_in(j, "kernels");
-  item.referenced_by = detail::texts_in(j, "referenced_by");
+  item.kernels = texts_in(j, "kernels");
+  item.referenced_by = texts_in(j, "referenced_by");
   item.stage = text_in(j, "stage");
   item.counts = detail::statistics_in(j);
   return item;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/context/item.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/time.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,45 +20,11 @@ namespace boyd::graph::detail {
 
 using json = nlohmann::json;
 
-inline std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-inline std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-inline bool flag_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
-}
-
-inline std::int64_t number_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
-
-inline double share_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number() ? it->get<double>() : 0;
-}
-
 inline std::optional<utc_time> time_in(const json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_number_integer()
              ? std::optional(from_unix_ms(it->get<std::int64_t>()))
              : std::nullopt;
-}
-
-inline std::vector<std::string> texts_in(const json& object, const char* key) {
-  std::vector<std::string> all;
-  const auto it = object.find(key);
-  if (it != object.end() && it->is_array())
-    for (const auto& one : *it)
-      if (one.is_string())
-        all.push_back(one.get<std::string>());
-  return all;
 }
 
 inline constexpr std::array<std::pair<const char*, std::int64_t context::item_statistics::*>, 7>

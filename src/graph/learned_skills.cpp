@@ -11,8 +11,6 @@ namespace boyd::graph {
 namespace {
 
 using detail::json;
-using detail::number_in;
-using detail::text_in;
 
 constexpr std::string_view skill_prefix = "skill_";
 constexpr std::string_view candidate_prefix = "candidate_";
@@ -109,7 +107,7 @@ std::string to_text(const learned_skill& s) {
                         {"reason", v.reason},
                         {"at", to_unix_ms(v.at)}});
   j["versions"] = std::move(versions);
-  return detail::dump(j);
+  return dump(j);
 }
 
 std::optional<learned_skill> read_learned_skill(std::string_view text) {
@@ -120,9 +118,9 @@ std::optional<learned_skill> read_learned_skill(std::string_view text) {
   s.counts = detail::statistics_in(j);
   s.recent = text_in(j, "recent");
   s.streak = number_in(j, "streak");
-  s.degraded = detail::flag_in(j, "degraded");
-  s.disabled = detail::flag_in(j, "disabled");
-  s.sources = detail::texts_in(j, "sources");
+  s.degraded = flag_in(j, "degraded");
+  s.disabled = flag_in(j, "disabled");
+  s.sources = texts_in(j, "sources");
   s.touched = detail::time_in(j, "touched").value_or(utc_time{});
   s.told = text_in(j, "told");
   if (const auto versions = j.find("versions"); versions != j.end() && versions->is_array())
@@ -134,7 +132,7 @@ std::optional<learned_skill> read_learned_skill(std::string_view text) {
 }
 
 std::string to_text(const learned_candidate& c) {
-  return detail::dump({{"context", c.context_id},
+  return dump({{"context", c.context_id},
                        {"kernel", c.kernel_id},
                        {"scope", c.scope},
                        {"path", c.path},
@@ -161,7 +159,7 @@ std::optional<learned_candidate> read_learned_candidate(std::string_view text) {
   c.skill = text_in(j, "skill");
   c.by = text_in(j, "by");
   c.reason = text_in(j, "reason");
-  c.confidence = detail::share_in(j, "confidence");
+  c.confidence = share_in(j, "confidence");
   c.created = detail::time_in(j, "created").value_or(utc_time{});
   return c;
 }

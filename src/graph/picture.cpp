@@ -1,5 +1,6 @@
 #include "boyd/graph/picture.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -79,11 +80,6 @@ std::string_view shape_of(std::string_view id) {
   return id.starts_with("skill_") ? "ellipse" : "plaintext";
 }
 
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 } // namespace
 
 std::string to_json(const picture& p) {
@@ -104,11 +100,11 @@ result<picture> read_picture(std::string_view text) {
     return fail(errc::parse_error, "it is no picture of the graph");
   picture p;
   for (const auto& n : j["nodes"])
-    p.nodes.push_back({text_in(n, "id"), text_in(n, "label"), n.value("score", 0.0)});
+    p.nodes.push_back({text_in(n, "id"), text_in(n, "label"), share_in(n, "score")});
   for (const auto& e : j["edges"])
-    p.edges.push_back(
-        {text_in(e, "from"), text_in(e, "to"), text_in(e, "type"), e.value("weight", 1)});
-  p.cut = j.value("cut", false);
+    p.edges.push_back({text_in(e, "from"), text_in(e, "to"), text_in(e, "type"),
+                       e.contains("weight") ? number_in(e, "weight") : 1});
+  p.cut = flag_in(j, "cut");
   return p;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/mcp/json_rpc.hpp"
 
@@ -31,12 +32,6 @@ inline const json& member(const json& object, const char* name) {
     return none;
   const auto found = object.find(name);
   return found == object.end() ? none : *found;
-}
-
-/// A member that is a text; empty for everything else.
-inline std::string text_in(const json& object, const char* name) {
-  const auto& value = member(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 /// An id as a message has it: a text or a whole number, also one that is written as 1.0.

@@ -2,6 +2,7 @@
 
 #include "advice_json.hpp"
 #include "boyd/core/json_depth.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"
@@ -18,11 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 11> reason_names{
     "none",         "timeout",  "refusal",  "bad_answer", "budget", "breaker_open",
     "rate_limited", "provider", "cooldown", "stopped",    "store"};
-
-std::int64_t number_in(const json& j, const char* key) {
-  const auto it = j.find(key);
-  return it != j.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
 
 /// What some readers take for the end of a line: U+0085, U+2028 and U+2029 in UTF-8.
 constexpr std::array<std::string_view, 3> line_ends{"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"};
@@ -92,17 +88,6 @@ json parse_answer(std::string_view text) {
     return json(json::value_t::discarded);
   const auto found = find_json(text);
   return found ? json::parse(found->text) : json(json::value_t::discarded);
-}
-
-std::string text_in(const json& j, const char* key) {
-  if (!j.is_object())
-    return {};
-  const auto it = j.find(key);
-  return it != j.end() && it->is_string() ? it->get<std::string>() : std::string{};
-}
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string one_line(std::string_view text, std::size_t characters) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/plan/advice.hpp"
 
 #include <nlohmann/json.hpp>
@@ -24,10 +25,6 @@ nlohmann::json parse_bounded(std::string_view text);
 nlohmann::json parse_answer(std::string_view text);
 
 /// A member that is a text, or "".
-std::string text_in(const nlohmann::json& j, const char* key);
-
-/// Texts may hold bytes that are no UTF-8.
-std::string dump(const nlohmann::json& value);
 
 /// One line of at most so many characters, without control characters and without what separates
 /// lines in Unicode.

@@ -1,5 +1,7 @@
 #include "boyd/queue/cycle_json.hpp"
 
+#include "boyd/core/json_values.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace boyd::queue {
@@ -7,15 +9,6 @@ namespace boyd::queue {
 namespace {
 
 using json = nlohmann::json;
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string text_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
-}
 
 } // namespace
 
@@ -49,7 +42,7 @@ std::vector<agent_result> agents_from_json(std::string_view text) {
   for (const auto& item : all)
     if (item.is_object())
       agents.push_back(
-          {text_of(item, "agent_id"), text_of(item, "status"), text_of(item, "summary")});
+          {text_in(item, "agent_id"), text_in(item, "status"), text_in(item, "summary")});
   return agents;
 }
 

@@ -1,5 +1,6 @@
 #include "boyd/queue/dispatch_json.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/queue/transitions.hpp"
@@ -15,10 +16,6 @@ namespace boyd::queue {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 json time_json(const std::optional<utc_time>& t) {
   return t ? json(format_rfc3339(*t, true)) : json();

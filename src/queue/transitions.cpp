@@ -1,5 +1,6 @@
 #include "boyd/queue/transitions.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "usage_object.hpp"
 
@@ -71,7 +72,7 @@ void remember_attempt(queue_row& row, std::string_view to, utc_time now) {
     all = json::array();
   // Given back time and again, it must not wash out what was attempted.
   if (to == name_of(settle_to::release) && !all.empty() && all.back().is_object() &&
-      all.back().value("to", "") == to && all.back().value("attempt", 0) == d.attempt)
+      text_in(all.back(), "to") == to && number_in(all.back(), "attempt") == d.attempt)
     all.erase(all.size() - 1);
   while (all.size() >= max_attempt_records)
     all.erase(all.begin());

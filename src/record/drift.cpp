@@ -125,7 +125,7 @@ std::vector<std::string> actions_of(const attempt& a) {
   std::vector<std::string> all;
   for (const auto& t : a.turns)
     for (const auto& tool : tools_in(t.action))
-      all.push_back(words::text_in(tool, "call"));
+      all.push_back(text_in(tool, "call"));
   return all;
 }
 
@@ -135,10 +135,10 @@ recorded_tools::recorded_tools(const attempt& a,
   for (const auto& t : a.turns) {
     for (const auto& tool : tools_in(t.action))
       if (tool.contains("step"))
-        calls[tool["step"].dump()] = plain_call(words::text_in(tool, "call"));
+        calls[tool["step"].dump()] = plain_call(text_in(tool, "call"));
     for (const auto& tool : tools_in(t.result)) {
       const auto call = calls.find(tool.contains("step") ? tool["step"].dump() : std::string());
-      const auto text = results.find(words::text_in(tool, "hash"));
+      const auto text = results.find(text_in(tool, "hash"));
       if (call == calls.end() || text == results.end())
         continue;
       const bool ok = tool.contains("ok") && tool["ok"] == true;

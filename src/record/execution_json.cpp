@@ -1,3 +1,4 @@
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/record/execution.hpp"
 
@@ -31,21 +32,6 @@ std::string text_of_value(const json& object, const char* key) {
              : it->dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-std::int64_t number_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? it->get<std::int64_t>() : 0;
-}
-
-bool flag_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
-}
-
 /// The objects of a list.
 std::vector<std::reference_wrapper<const json>> objects_in(const json& object, const char* key) {
   std::vector<std::reference_wrapper<const json>> all;
@@ -54,16 +40,6 @@ std::vector<std::reference_wrapper<const json>> objects_in(const json& object, c
     for (const auto& one : *it)
       if (one.is_object())
         all.emplace_back(one);
-  return all;
-}
-
-std::vector<std::string> texts_in(const json& object, const char* key) {
-  std::vector<std::string> all;
-  const auto it = object.find(key);
-  if (it != object.end() && it->is_array())
-    for (const auto& one : *it)
-      if (one.is_string())
-        all.push_back(one.get<std::string>());
   return all;
 }
 

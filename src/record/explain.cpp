@@ -1,5 +1,6 @@
 #include "boyd/record/explain.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "explain_internal.hpp"
 
@@ -91,22 +92,6 @@ json value(const std::string& text) {
   return v.is_discarded() ? json() : v;
 }
 
-const json& part_of(const json& object, const char* key) {
-  static const json none;
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() ? *it : none;
-}
-
-std::string text_in(const json& object, const char* key) {
-  const auto& v = part_of(object, key);
-  return v.is_string() ? v.get<std::string>() : std::string();
-}
-
-std::int64_t number_in(const json& object, const char* key) {
-  const auto& v = part_of(object, key);
-  return v.is_number_integer() ? v.get<std::int64_t>() : 0;
-}
-
 const attempt* last_of(const execution& e) {
   return e.attempts.empty() ? nullptr : &e.attempts.back();
 }
@@ -132,9 +117,9 @@ fate fate_of(const execution& e) {
   if (a == nullptr || !a->ended_at)
     return fate::unfinished;
   const auto o = words::value(a->outcome);
-  const bool good = words::text_in(o, "execution") == "succeeded" &&
-                    words::text_in(o, "claim") != "failed" &&
-                    words::text_in(o, "verification") != "failed";
+  const bool good = text_in(o, "execution") == "succeeded" &&
+                    text_in(o, "claim") != "failed" &&
+                    text_in(o, "verification") != "failed";
   return good ? fate::done : fate::failed;
 }
 

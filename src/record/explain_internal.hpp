@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/record/explain.hpp"
 
 #include <nlohmann/json.hpp>
@@ -26,10 +27,6 @@ std::string listed(const std::vector<std::string>& all);
 
 /// A JSON value of a record; null for none.
 json value(const std::string& text);
-std::string text_in(const json& object, const char* key);
-std::int64_t number_in(const json& object, const char* key);
-/// Null where it is missing.
-const json& part_of(const json& object, const char* key);
 
 /// The last attempt; null: there is none.
 const attempt* last_of(const execution& e);

@@ -49,7 +49,7 @@ std::string who_ran(const attempt& a) {
 std::string how_it_ended(const attempt& a, const json& o) {
   const auto execution = text_in(o, "execution");
   const auto kind = text_in(value(a.executor), "kind");
-  const auto code_of_exit = part_of(o, "exit_code");
+  const auto code_of_exit = part_in(o, "exit_code");
   const bool program = kind != "chat" && kind != "script";
   if (execution == "succeeded")
     return program && code_of_exit.is_number_integer()
@@ -75,7 +75,7 @@ std::string claim_of(const json& o) {
 
 std::string checks_of(const json& o) {
   const auto verdict = text_in(o, "verification");
-  const auto& all = part_of(o, "requirements");
+  const auto& all = part_in(o, "requirements");
   if (verdict == "none" || verdict.empty())
     return "its result was not checked, for the agent asks for no check (`require`)";
   if (!all.is_array() || all.empty())
@@ -83,7 +83,7 @@ std::string checks_of(const json& o) {
                                : "its result was not accepted by the checks";
   std::size_t passed = 0;
   for (const auto& one : all)
-    passed += part_of(one, "passed") == json(true) ? 1 : 0;
+    passed += part_in(one, "passed") == json(true) ? 1 : 0;
   return "its result was checked: " + std::to_string(passed) + " of " +
          counted(static_cast<std::int64_t>(all.size()), "check", "checks") + " passed";
 }
@@ -110,12 +110,12 @@ std::string requirement_in_words(const std::string& text) {
 
 std::string requirement_lines(const json& o) {
   std::string lines;
-  const auto& all = part_of(o, "requirements");
+  const auto& all = part_in(o, "requirements");
   if (!all.is_array())
     return lines;
   for (const auto& one : all) {
-    const bool passed = part_of(one, "passed") == json(true);
-    const bool looked = part_of(one, "looked_at") != json(false);
+    const bool passed = part_in(one, "passed") == json(true);
+    const bool looked = part_in(one, "looked_at") != json(false);
     lines += "  - " + requirement_in_words(text_in(one, "requirement")) + ": " +
              (passed    ? "yes"
               : !looked ? "not looked at, because the run had failed"
@@ -141,7 +141,7 @@ std::string class_in_words(const std::string& name) {
 }
 
 std::string usage_of(const json& o) {
-  const auto& u = part_of(o, "usage");
+  const auto& u = part_in(o, "usage");
   std::vector<std::string> parts;
   if (const auto n = number_in(u, "calls"); n > 0)
     parts.push_back(counted(n, "call of a model", "calls of a model"));

@@ -37,13 +37,13 @@ std::string action_line(const json& action) {
                                           : "the program was run") +
            "\n";
   std::string line = "- **Action:** the model " + code(text_in(action, "model")) + " was asked";
-  const auto& tools = part_of(action, "tools");
+  const auto& tools = part_in(action, "tools");
   if (!tools.is_array() || tools.empty())
     return line + ", and gave an answer\n";
   line += ", and wanted to use " +
           counted(static_cast<std::int64_t>(tools.size()), "tool", "tools") + ":\n";
   for (const auto& t : tools)
-    line += "  - step " + part_of(t, "step").dump() + ": " + code(text_in(t, "call")) + "\n";
+    line += "  - step " + part_in(t, "step").dump() + ": " + code(text_in(t, "call")) + "\n";
   return line;
 }
 
@@ -54,7 +54,7 @@ std::string governance_line(const json& decisions) {
   for (const auto& d : decisions) {
     const auto decision = text_in(d, "decision");
     line +=
-        "  - step " + part_of(d, "step").dump() + ", " + code(text_in(d, "tool")) + ": " +
+        "  - step " + part_in(d, "step").dump() + ", " + code(text_in(d, "tool")) + ": " +
         (decision == "allow"  ? "allowed"
          : decision == "deny" ? "denied"
                               : "a person was asked") +
@@ -68,8 +68,8 @@ std::string result_line(const json& result, const json& outcome) {
   if (result.is_null())
     return "- **Result:** nobody saw it\n";
   std::string line = "- **Result:** ";
-  if (const auto& stop = part_of(result, "stop"); stop.is_string()) {
-    const auto& used = part_of(result, "usage");
+  if (const auto& stop = part_in(result, "stop"); stop.is_string()) {
+    const auto& used = part_in(result, "usage");
     line += (stop == "stop"         ? std::string("a final answer")
              : stop == "tool_calls" ? std::string("it was told what the tools had said")
              : stop == "length"     ? std::string("the answer was cut off: it was too long")
@@ -77,16 +77,16 @@ std::string result_line(const json& result, const json& outcome) {
             ", " +
             std::to_string(number_in(used, "input_tokens") + number_in(used, "output_tokens")) +
             " tokens\n";
-    const auto& tools = part_of(result, "tools");
+    const auto& tools = part_in(result, "tools");
     if (tools.is_array())
       for (const auto& t : tools)
-        line += "  - step " + part_of(t, "step").dump() + ": " +
-                (part_of(t, "ok") == json(true) ? "went well" : "did not succeed") + "\n";
+        line += "  - step " + part_in(t, "step").dump() + ": " +
+                (part_in(t, "ok") == json(true) ? "went well" : "did not succeed") + "\n";
     return line;
   }
   const auto execution = text_in(result, "execution");
   line += execution == "succeeded" ? "it ended by itself" : "it ended badly";
-  if (const auto& exit = part_of(result, "exit_code"); exit.is_number_integer() && exit != json(-1))
+  if (const auto& exit = part_in(result, "exit_code"); exit.is_number_integer() && exit != json(-1))
     line += ", exit code " + exit.dump();
   if (const auto why = text_in(outcome, "error"); !why.empty())
     line += (execution == "succeeded" ? ", but its result failed the checks: " : ": ") + code(why);

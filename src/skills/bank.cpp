@@ -1,6 +1,7 @@
 #include "boyd/skills/bank.hpp"
 
 #include "boyd/context/block.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -22,26 +23,6 @@ constexpr std::size_t most_tags = 12;
 
 std::string dump(const ordered_json& value) {
   return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-std::string text_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-bool flag_in(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
-}
-
-std::vector<std::string> texts_in(const json& object, const char* key) {
-  std::vector<std::string> all;
-  const auto it = object.find(key);
-  if (it != object.end() && it->is_array())
-    for (const auto& one : *it)
-      if (one.is_string())
-        all.push_back(one.get<std::string>());
-  return all;
 }
 
 std::optional<utc_time> time_in(const json& object, const char* key) {

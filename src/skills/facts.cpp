@@ -1,5 +1,6 @@
 #include "boyd/skills/facts.hpp"
 
+#include "boyd/core/json_values.hpp"
 #include "boyd/graph/learned_skills.hpp"
 
 #include <nlohmann/json.hpp>
@@ -9,10 +10,6 @@ namespace boyd::skills {
 namespace {
 
 using json = nlohmann::json;
-
-std::string text_of(const json& meta) {
-  return meta.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 } // namespace
 
@@ -27,8 +24,8 @@ std::vector<graph::edge> facts_of(const approval& a, utc_time at) {
     meta["candidate"] = a.candidate;
   if (!a.reason.empty())
     meta["reason"] = a.reason;
-  return {{a.source, skill, "promoted_to", at, text_of(meta)},
-          {skill, a.source, "derived_from", at, text_of({{"fence", a.version}, {"weight", 1}})}};
+  return {{a.source, skill, "promoted_to", at, dump(meta)},
+          {skill, a.source, "derived_from", at, dump({{"fence", a.version}, {"weight", 1}})}};
 }
 
 graph::edge fact_of(const decided& d, utc_time at) {
@@ -37,7 +34,7 @@ graph::edge fact_of(const decided& d, utc_time at) {
     meta["reason"] = d.reason;
   if (d.evidence > 0)
     meta["evidence"] = d.evidence;
-  return {d.about, "decision_" + d.decision_id, "managed_by", at, text_of(meta)};
+  return {d.about, "decision_" + d.decision_id, "managed_by", at, dump(meta)};
 }
 
 } // namespace boyd::skills

@@ -1,5 +1,7 @@
 #include "boyd/skills/lessons.hpp"
 
+#include "boyd/core/json_values.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -10,10 +12,6 @@ namespace boyd::skills {
 namespace {
 
 using json = nlohmann::json;
-
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 void judge_item(const lesson_input& in, const lesson_item& i, std::vector<graph::edge>& facts) {
   const auto& it = i.item;

@@ -1,5 +1,7 @@
 #include "boyd/state/restarts.hpp"
 
+#include "boyd/core/json_values.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
@@ -11,11 +13,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::size_t cause_bytes = 1000;
-
-std::string text_of(const json& from, const char* key) {
-  const auto at = from.find(key);
-  return at != from.end() && at->is_string() ? at->get<std::string>() : std::string{};
-}
 
 } // namespace
 
@@ -38,13 +35,13 @@ std::vector<restart_event> parse_restarts(const std::map<std::string, std::strin
   std::vector<restart_event> all;
   for (auto it = facts.rbegin(); it != facts.rend(); ++it) {
     const auto kept = json::parse(it->second, nullptr, false);
-    if (!kept.is_object() || text_of(kept, "part").empty())
+    if (!kept.is_object() || text_in(kept, "part").empty())
       continue;
     const auto at = kept.find("at");
     if (at == kept.end() || !at->is_number_integer())
       continue;
     all.push_back(
-        {text_of(kept, "part"), text_of(kept, "cause"), from_unix_ms(at->get<std::int64_t>())});
+        {text_in(kept, "part"), text_in(kept, "cause"), from_unix_ms(at->get<std::int64_t>())});
   }
   return all;
 }

@@ -22,7 +22,7 @@ constexpr const char* newest_runs = "5";
 
 /// Why it does not run, else what it said last.
 std::string note_of(const json& a) {
-  if (!a.value("enabled", true))
+  if (!flag_in(a, "enabled", true))
     return "disabled";
   if (const auto paused = text_of(a, "paused"); !paused.empty())
     return "paused: " + paused;
@@ -85,7 +85,7 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
   const auto own = part_of(a, "schedule");
   const auto schedule = own.empty() ? part_of(kernel, "schedule") : own;
   s.line("agent", text_of(kernel, "kernel_id") + "/" + text_of(a, "agent_id"));
-  if (!a.value("enabled", true))
+  if (!flag_in(a, "enabled", true))
     s.line("state", "disabled");
   if (const auto paused = text_of(a, "paused"); !paused.empty())
     s.line("state",
@@ -104,7 +104,7 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
   if (const auto d = part_of(a, "last_decision"); !d.empty())
     s.line("last decision",
            moment_of(d, "at") + ": " +
-               (d.value("dispatched", false) ? "dispatched" : "not dispatched") + ", " +
+               (flag_in(d, "dispatched") ? "dispatched" : "not dispatched") + ", " +
                text_of(d, "reason") +
                (text_of(d, "detail").empty() ? "" : " (" + text_of(d, "detail") + ")"));
   table rows({"RUN", "STATUS", "STARTED", "TOOK", "SUMMARY"});

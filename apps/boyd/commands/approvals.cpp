@@ -40,7 +40,7 @@ void render_list(const json& body, const terminal& t, bool all) {
                     text_of(a, "reason")});
   }
   print(rows.render(t));
-  if (body.value("more", false))
+  if (flag_in(body, "more"))
     print("… and more than these " + std::to_string(items.size()) +
           (items.size() < largest_page
                ? ", newest first: --limit " + std::to_string(largest_page)
@@ -58,8 +58,8 @@ std::string line_of(const char* name, const std::string& text) {
 /// What would be done, and who asks.
 std::string request_text(const json& a) {
   std::string out = line_of("approval", text_of(a, "approval_id"));
-  out += line_of("state", text_of(a, "state") +
-                              (a.value("held", false) ? ", for the dispatch's next run" : ""));
+  out += line_of("state",
+                 text_of(a, "state") + (flag_in(a, "held") ? ", for the dispatch's next run" : ""));
   out += line_of("agent", text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"));
   out += line_of("dispatch", text_of(a, "dispatch_id"));
   out += line_of("why", text_of(a, "reason"));

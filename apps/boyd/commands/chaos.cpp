@@ -115,9 +115,9 @@ std::string triggers_of(const json& row) {
     text += ", after " + text_of(row, "after");
   if (number_of(row, "every") > 1)
     text += ", every " + text_of(row, "every") + ".";
-  if (row.value("probability", 1.0) < 1.0)
+  if (share_in(row, "probability", 1) < 1.0)
     text += ", probability " + text_of(row, "probability");
-  if (row.value("probability", 1.0) < 1.0 || text_of(row, "action") == "corrupt")
+  if (share_in(row, "probability", 1) < 1.0 || text_of(row, "action") == "corrupt")
     text += ", seed " + text_of(row, "seed");
   return text;
 }
@@ -131,7 +131,7 @@ void show(const json& body, const terminal& t) {
   table shown({"POINT", "ACTION", "STATE", "STRUCK", "PASSES", "WHEN", "BY"});
   for (const auto& row : rows)
     shown.add({text_of(row, "point"), text_of(row, "action"),
-               row.value("armed", false) ? "armed" : "over", text_of(row, "strikes"),
+               flag_in(row, "armed") ? "armed" : "over", text_of(row, "strikes"),
                text_of(row, "passes"), triggers_of(row), text_of(row, "by")});
   print(shown.render(t));
 }

@@ -19,12 +19,12 @@ std::string counted(const json& body, const char* key, const std::string& one,
 }
 
 void render_cleanup(const json& body) {
-  constexpr std::uint64_t kibibyte = 1024;
-  const bool applied = body.value("applied", false);
+  constexpr std::int64_t kibibyte = 1024;
+  const bool applied = flag_in(body, "applied");
   print(std::string(applied ? "removed: " : "would remove: ") +
         counted(body, "executions", "execution", "executions") + " whose dispatch is gone, " +
         counted(body, "contents", "content", "contents") + " that no record names (" +
-        std::to_string(body.value("content_bytes", std::uint64_t{0}) / kibibyte) + " KiB)\n");
+        std::to_string(number_of(body, "content_bytes") / kibibyte) + " KiB)\n");
 }
 
 } // namespace

@@ -16,7 +16,7 @@ void render_decisions(const json& body, const terminal& t) {
   table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
   for (const auto& d : rows_of(body, "decisions")) {
     const auto agent = text_of(d, "agent_id");
-    const bool runs = d.value("dispatched", false);
+    const bool runs = flag_in(d, "dispatched");
     std::string size;
     for (const auto& s : rows_of(body, "specs"))
       if (text_of(s, "agent_id") == agent)
@@ -30,8 +30,7 @@ void render_decisions(const json& body, const terminal& t) {
                     size});
   }
   print(rows.render(t));
-  if (const auto planner = body.value("planner", json::object());
-      text_of(planner, "type") == "llm") {
+  if (const auto planner = part_of(body, "planner"); text_of(planner, "type") == "llm") {
     const auto model = text_of(planner, "model");
     print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
           " which of these run, at most " + text_of(planner, "max_dispatches") +
@@ -41,7 +40,7 @@ void render_decisions(const json& body, const terminal& t) {
 
 /// What became of an item, in words.
 std::string fate_of(const json& item) {
-  return item.value("failed", false) ? "failed" : text_of(item, "as");
+  return flag_in(item, "failed") ? "failed" : text_of(item, "as");
 }
 
 void render_agent_context(const json& agent, const terminal& t) {
@@ -124,7 +123,7 @@ void render_content(const json& body, const terminal& t) {
 void render_references(const json& body, const terminal& t) {
   table rows({"TEXT", "REFERENCE", "KIND", "WHY"});
   for (const auto& r : rows_of(body, "references")) {
-    const bool counts = r.value("counts", false);
+    const bool counts = flag_in(r, "counts");
     rows.add_cells(
         {text_of(r, "text"),
          {counts ? text_of(r, "reference") : "no", counts ? colour::good : colour::faint},

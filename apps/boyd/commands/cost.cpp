@@ -69,7 +69,7 @@ void render_reservations(const json& body, const terminal& t) {
     rows.add({text_of(c, "key"), text_of(c, "kernel_id") + "/" + text_of(c, "agent_id"),
               moment_of(c, "since"), text_of(c, "tokens"), text_of(c, "cost"), text_of(c, "why")});
   print("\nopen reservations\n" + rows.render(t) +
-        (body.value("more_reservations", false) ? "… and more, older ones\n" : "") +
+        (flag_in(body, "more_reservations") ? "… and more, older ones\n" : "") +
         "Release one that used nothing: boyd cost release RESERVATION --reason TEXT\n");
 }
 
@@ -102,7 +102,7 @@ void render(const json& body, const terminal& t) {
   rows.add_cells(cells_of("total", total));
   print("used up " + period_of(body) + " (UTC)\n" +
         (each ? rows_of_calls(body).render(t) +
-                    (body.value("more", false) ? "… and more: give a shorter time\n" : "") + "\n"
+                    (flag_in(body, "more") ? "… and more: give a shorter time\n" : "") + "\n"
               : std::string()) +
         rows.render(t));
   if (const auto open = number_of(total, "open_calls"); open > 0)
@@ -165,7 +165,7 @@ void print_csv(const json& body) {
     out += "\r\n";
   }
   print(out);
-  if (body.value("more", false))
+  if (flag_in(body, "more"))
     std::cerr << "boyd: there are more calls than these; give a shorter time\n";
 }
 

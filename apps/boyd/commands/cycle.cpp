@@ -189,7 +189,7 @@ result<admission> trigger_behind_leftovers(client& c, const arguments& args, pro
     if (!answer)
       return fail(std::move(answer.error()));
     out.answer = std::move(*answer);
-    if (out.answer.value("admitted", false) || c.online() || tries >= most_left_over)
+    if (flag_in(out.answer, "admitted") || c.online() || tries >= most_left_over)
       return out;
     const auto running = text_of(out.answer, "cycle_id");
     if (running.empty() && text_of(out.answer, "reason") != about_to_begin)
@@ -256,7 +256,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);
-  if (!admitted->answer.value("admitted", false)) {
+  if (!admitted->flag_in(answer, "admitted")) {
     json begun;
     finish_others(c, args, shown, begun);
     return report_refusal(admitted->answer, args);

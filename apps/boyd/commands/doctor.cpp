@@ -396,7 +396,7 @@ class doctor {
                  "put it back; the node then goes on by itself");
     std::string reason;
     for (const auto& h : rows_of(status, "health"))
-      if (text_of(h, "name") == "store" && !h.value("ok", true))
+      if (text_of(h, "name") == "store" && !flag_in(h, "ok", true))
         reason = text_of(h, "reason");
     const auto queue = part_of(status, "queue");
     if (!queue.contains("pending"))

@@ -48,12 +48,12 @@ void render_texts(const json& body, const terminal& t) {
     const auto number =
         attempts.try_emplace(text_of(one, "fence"), static_cast<int>(attempts.size()) + 1)
             .first->second;
-    const bool same = one.value("same", false);
+    const bool same = flag_in(one, "same");
     print_line(t, text_of(one, "name") + " of attempt " + std::to_string(number),
                text_of(one, "bytes") + " bytes",
-               same                           ? "the same"
-               : one.value("recorded", false) ? "differs"
-                                              : "not recorded",
+               same                       ? "the same"
+               : flag_in(one, "recorded") ? "differs"
+                                          : "not recorded",
                same);
   }
 }
@@ -77,8 +77,8 @@ void render_replay(const json& body, const terminal& t, const arguments& args) {
         text_of(body, "contents") + " kept contents\n");
   render_texts(body, t);
   const auto explanation = part_of(body, "explanation");
-  const bool recorded = explanation.value("recorded", false);
-  const bool same = explanation.value("same", false);
+  const bool recorded = flag_in(explanation, "recorded");
+  const bool same = flag_in(explanation, "same");
   print_line(t, "explanation", text_of(explanation, "bytes") + " bytes",
              !recorded ? "not recorded yet: the run has not ended"
              : same    ? "the same"
@@ -105,7 +105,7 @@ int print_prompt(const arguments& args, const json& body) {
   for (const auto& one : rows_of(body, "texts"))
     fence = text_of(one, "fence");
   for (const auto& one : rows_of(body, "texts"))
-    if (text_of(one, "fence") == fence && one.value("same", false)) {
+    if (text_of(one, "fence") == fence && flag_in(one, "same")) {
       const auto text = text_of(one, "text");
       if (found && !told.empty() && !told.ends_with('\n'))
         told += '\n';
@@ -193,7 +193,7 @@ int run_again(const arguments& args) {
   else
     render_reevaluation(body, terminal_of_stdout(args), args.record.diff);
   const auto drift = part_of(body, "drift");
-  const bool same = drift.value("whole", 1.0) <= 0;
+  const bool same = share_in(drift, "whole", 1) <= 0;
   return args.record.strict && !same ? exit_code::failure : exit_code::ok;
 }
 
@@ -281,7 +281,7 @@ int run_replay(const arguments& args) {
     return print_prompt(args, body);
   else
     render_replay(body, terminal_of_stdout(args), args);
-  return args.record.strict && !body.value("holds", false) ? exit_code::failure : exit_code::ok;
+  return args.record.strict && !flag_in(body, "holds") ? exit_code::failure : exit_code::ok;
 }
 
 } // namespace boyd::app

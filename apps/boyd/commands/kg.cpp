@@ -53,7 +53,7 @@ void show_trace(const json& body, const terminal& t) {
   for (const auto& s : rows_of(body, "skills"))
     print("skill " + text_of(s, "skill") + ": " +
           (!s.contains("success") || s["success"].is_null() ? "its outcome says nothing of it"
-           : s.value("success", false)                      ? "with success"
+           : flag_in(s, "success")                          ? "with success"
                                                             : "without success") +
           line_of(s) + "\n");
   for (const auto& p : rows_of(body, "promotions"))
@@ -109,7 +109,7 @@ void show_facts(const json& body, const terminal& t) {
     facts.add({moment_of(f, "at"), one_line(text_of(f, "from"), shown_id), text_of(f, "type"),
                one_line(text_of(f, "to"), shown_id), text_of(f, "line")});
   print(facts.rows() > 0 ? facts.render(t) : "no such fact\n");
-  if (body.value("more", false))
+  if (flag_in(body, "more"))
     print("There are more; narrow the question, or raise --limit.\n");
 }
 

@@ -87,7 +87,7 @@ class log_reader {
     const auto status = text_of(d, "status");
     const bool is_over = status != "pending" && status != "running";
     begin(d);
-    has_more_ = turns.value("more", false);
+    has_more_ = flag_in(turns, "more");
     if (args_.json) {
       print_json(body, text);
     } else {

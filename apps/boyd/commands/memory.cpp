@@ -151,7 +151,7 @@ void show_status(const json& body, const terminal& t) {
       const auto cap = text_of(s, most);
       return text_of(s, key) + (cap.empty() ? "" : "/" + cap);
     };
-    const bool over = s.value("over", false);
+    const bool over = flag_in(s, "over");
     sections.add_cells({text_of(s, "file"),
                         {of("entries", "most_entries"), over ? colour::warn : colour::none},
                         of("longest", "most_characters"),
@@ -257,9 +257,9 @@ int append(const arguments& args) {
   return ask_and_show(args, post(std::string(base) + "/append", dumped(body)),
                       [](const json& done, const terminal&) {
                         const auto archived = number_of(done, "archived");
-                        print((done.value("changed", false) ? "remembered in " : "it stands in ") +
+                        print((flag_in(done, "changed") ? "remembered in " : "it stands in ") +
                               text_of(done, "file") + ", " + text_of(done, "section") +
-                              (done.value("changed", false) ? "" : " already") + "\n");
+                              (flag_in(done, "changed") ? "" : " already") + "\n");
                         if (archived > 0)
                           print("moved to archive/: " + std::to_string(archived) + "\n");
                         for (const auto& note : rows_of(done, "notes"))
@@ -274,7 +274,7 @@ int compact(const arguments& args) {
       [&](const json& done, const terminal&) {
         bool any = false;
         for (const auto& f : rows_of(done, "files")) {
-          if (!f.value("changed", false))
+          if (!flag_in(f, "changed"))
             continue;
           any = true;
           print(text_of(f, "file") + ": " + text_of(f, "archived") + " entries to archive/, " +
@@ -386,11 +386,11 @@ json question(const std::string& text, const std::string& at) {
 result<json> question_of_line(std::string_view line, const std::string& at) {
   const auto mended = mend_json(line);
   const auto object = mended ? json::parse(mended->text, nullptr, false) : json();
-  if (!object.is_object() || !object.value("query", json()).is_string())
+  if (!object.is_object() || !part_in(object, "query").is_string())
     return fail(
         errc::invalid_argument, "no question", {},
         "write one JSON object a line: {\"query\": \"…\", \"at\": \"2026-02-13T10:00:00Z\"}");
-  const auto own = object.value("at", json());
+  const auto own = part_in(object, "at");
   if (!own.is_null() && !own.is_string())
     return fail(errc::invalid_argument, "at is not a text", {}, "write it as in RFC 3339");
   const auto time = own.is_string() ? own.get<std::string>() : at;

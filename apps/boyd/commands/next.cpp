@@ -41,9 +41,9 @@ void render_next(const json& body, const terminal& t) {
   print(rows.rows() == 0 ? "Nothing is scheduled.\n" : rows.render(t));
   for (const auto& a : rows_of(body, "others")) {
     const auto when = moment_of(a, "at");
-    const auto why = !a.value("enabled", true) ? "disabled"
-                     : when == "-"             ? "never again by its schedule"
-                                               : "later: " + when;
+    const auto why = !flag_in(a, "enabled", true) ? "disabled"
+                     : when == "-"                ? "never again by its schedule"
+                                                  : "later: " + when;
     print(t.paint(colour::faint, agent_of(a) + ": " + why) + "\n");
   }
 }

@@ -337,7 +337,7 @@ int run_resume(const arguments& args) {
   return ask_and_print(
       args, post("/api/v1/resume", body.dump(-1, ' ', false, json::error_handler_t::replace)),
       [](const json& answer, const terminal&) {
-        const bool cleared = answer.value("cleared", false);
+        const bool cleared = flag_in(answer, "cleared");
         print((cleared ? "resumed: " : "was not paused: ") + target_of(answer) + "\n");
       });
 }

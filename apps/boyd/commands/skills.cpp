@@ -57,7 +57,7 @@ void show_list(const json& body, const terminal& t) {
     const auto state = text_of(s, "state");
     rows.add_cells({text_of(s, "name"),
                     {state, colour_of_state(state)},
-                    s.value("approved", false) ? text_of(s, "version") : "-",
+                    flag_in(s, "approved") ? text_of(s, "version") : "-",
                     share_of(s, "score"),
                     text_of(s, "uses"),
                     share_of(s, "success_rate"),
@@ -121,7 +121,7 @@ std::string candidate_text(const json& c) {
 std::string skill_text(const json& s) {
   std::string out = line_of("skill", text_of(s, "name"));
   out += line_of("state", text_of(s, "state"));
-  out += line_of("version", s.value("approved", false) ? text_of(s, "version") : "not approved");
+  out += line_of("version", flag_in(s, "approved") ? text_of(s, "version") : "not approved");
   out += line_of("score", share_of(s, "score") + ", confidence " + share_of(s, "confidence"));
   out += line_of("uses", text_of(s, "uses") + ", success rate " + share_of(s, "success_rate"));
   out += line_of("latest", text_of(s, "recent"));
@@ -166,7 +166,7 @@ int review(const arguments& args) {
       waiting.push_back(c);
   if (args.json) {
     print(dumped({{"schema", "boyd.skills_review/1"},
-                  {"kernel_id", all.value("kernel_id", "")},
+                  {"kernel_id", text_in(all, "kernel_id")},
                   {"candidates", std::move(waiting)}}) +
           "\n");
     return exit_code::ok;

@@ -36,7 +36,7 @@ constexpr const char* clear_screen = "\x1b[H\x1b[2J";
 
 std::string node_line(const json& body, const terminal& t) {
   const auto node = part_of(body, "node");
-  const bool running = node.value("running", false);
+  const bool running = flag_in(node, "running");
   const bool draining = text_of(node, "state") == "draining";
   std::string line = t.paint(colour::bold, "node ") + text_of(node, "node_id");
   line +=
@@ -77,7 +77,8 @@ void add_health(const json& body, std::vector<std::string>& lines) {
     const auto reason = text_of(h, "reason");
     if (auto notice = text_of(h, "notice"); !notice.empty())
       lines.push_back(one_line(name + ": " + notice, problem_characters));
-    if (h.value("ok", true) || is_absent(body, name) || (!reason.empty() && is_told(lines, reason)))
+    if (flag_in(h, "ok", true) || is_absent(body, name) ||
+        (!reason.empty() && is_told(lines, reason)))
       continue;
     const auto known = std::ranges::find(causes, reason, [](const auto& c) { return c.first; });
     if (known == causes.end())
@@ -102,7 +103,7 @@ std::vector<std::string> attention(const json& body) {
     if (key.is_string())
       add(key.get<std::string>() + " has changed, which takes effect after a restart of the node");
   for (const auto& f : rows_of(body, "faults"))
-    if (f.value("armed", false))
+    if (flag_in(f, "armed"))
       add("a fault is armed at " + text_of(f, "point") + ": " + text_of(f, "action") + ", struck " +
           text_of(f, "strikes") + " times, by " + text_of(f, "by") + "; boyd chaos clear ends it");
   add_health(body, lines);
@@ -164,7 +165,7 @@ std::string agents_table(const json& body, const terminal& t) {
     const auto last = text_of(a, "last_status");
     const bool failed = last == "failed" && !text_of(a, "last_error").empty();
     std::string said = failed ? text_of(a, "last_error") : text_of(a, "last_summary");
-    if (!a.value("enabled", true))
+    if (!flag_in(a, "enabled", true))
       said = "disabled";
     rows.add_cells({text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
                     text_of(a, "running") + "/" + text_of(a, "limit"),

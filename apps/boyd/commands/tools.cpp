@@ -78,8 +78,7 @@ std::string pins_text(const json& s) {
            ": " + pin + "\n";
     if (const auto why = text_of(tool, "withheld"); !why.empty())
       withheld += "--- not used: " + text_of(tool, "name") + " (" + why + ") ---\n" +
-                  text_of(tool, "description") + "\n" + tool.value("parameters", json()).dump() +
-                  "\n";
+                  text_of(tool, "description") + "\n" + part_in(tool, "parameters").dump() + "\n";
   }
   if (!withheld.empty())
     withheld = "\n" + printable(withheld) + "--- end ---\n";
@@ -173,7 +172,7 @@ int call(const arguments& args) {
     print(*done + "\n");
   else
     print(printable(text_of(answer, "text")) + "\n");
-  return answer.value("is_error", false) ? exit_code::failure : exit_code::ok;
+  return flag_in(answer, "is_error") ? exit_code::failure : exit_code::ok;
 }
 
 /// The hash of the one server of a workspace that is meant, after it was printed; empty when there

@@ -74,7 +74,7 @@ std::string answer(const json& item, const terminal& t) {
 }
 
 std::string tool_result(const json& item, const terminal& t) {
-  const bool ok = item.value("ok", true);
+  const bool ok = flag_in(item, "ok", true);
   return head(item, t,
               "<- " + one_line(text_of(item, "tool"), 64) +
                   (ok ? "" : t.paint(colour::bad, " failed"))) +
