@@ -5,6 +5,7 @@
 #include "boyd/core/home_layout.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/cli_command.hpp"
+#include "boyd/exec/patch_words.hpp"
 
 #include <caf/send.hpp>
 
@@ -44,19 +45,22 @@ std::string patch_name(const dispatch& row) {
   return "patch-" + std::to_string(row.fence) + ".diff";
 }
 
-worktree_order order_of(self_pointer self, const config::worktree_settings& settings) {
+run_tree tree_for(self_pointer self, const config::worktree_settings& settings) {
   const auto& row = self->state.order.work->row;
   // The fence, so that no two runs of a dispatch ever meet.
   const auto name = row.dispatch_id + "-" + std::to_string(row.fence);
   const auto layout = self->state.order.context->layout();
-  return {settings.repo,
-          settings.base,
-          layout.worktrees() + "/" + name,
-          "boyd/" + row.agent_id + "/" + name,
-          layout.execution(row.dispatch_id) + "/" + patch_name(row),
-          [secrets = self->state.secrets](const std::string& patch) {
-            return config::redact_text(patch, secrets) != patch;
-          }};
+  run_tree tree;
+  tree.order = {settings.repo,
+                settings.base,
+                layout.worktrees() + "/" + name,
+                "boyd/" + row.agent_id + "/" + name,
+                layout.execution(row.dispatch_id) + "/" + patch_name(row),
+                [secrets = self->state.secrets, changed = tree.changed](const std::string& patch) {
+                  *changed = exec::read_patch(patch);
+                  return config::redact_text(patch, secrets) != patch;
+                }};
+  return tree;
 }
 
 /// The repository itself, whose commits a worktree shares. Named by the configuration, not by a
@@ -175,7 +179,7 @@ void make_tree(self_pointer self, const config::worktree_settings& settings) {
   if (trees == nullptr)
     return finish_unstarted(self, {errc::refused, "this node makes no worktrees", {}, {}},
                             failure_class::environment);
-  s.tree = run_tree{order_of(self, settings), {}};
+  s.tree = tree_for(self, settings);
   past_faults(self, faults::point("worktrees.make"), [self, trees](const error* fault) {
     if (!self->state.tree)
       return; // given up meanwhile
@@ -308,6 +312,11 @@ void on_tree_closed(self_pointer self, tree_closed& m) {
   s.tree.reset();
   if (m.change) {
     tell_change(outcome, tree, *m.change, s.order.work->row);
+    if (s.record) { // what it changed shows what it read (SPEC §11)
+      s.record->paths.insert(s.record->paths.end(), tree.changed->paths.begin(),
+                             tree.changed->paths.end());
+      s.record->wrote = std::move(tree.changed->added);
+    }
   } else {
     // What it changed is its result.
     const auto why = "its changes could not be kept: " + to_string(m.change.error());

@@ -9,6 +9,7 @@
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/context_level.hpp"
 #include "boyd/exec/live_output.hpp"
+#include "boyd/exec/patch_words.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/process_runner.hpp"
 #include "boyd/ports/worktrees.hpp"
@@ -66,6 +67,8 @@ struct tree_closed : message {
 struct run_tree {
   worktree_order order;
   std::string base; ///< hash; empty until it stands
+  /// Of its patch; written before tree_closed comes.
+  std::shared_ptr<exec::patch_words> changed = std::make_shared<exec::patch_words>();
 };
 
 /// An action that waits for a person's word.
@@ -144,6 +147,7 @@ struct run_record {
   std::string system; ///< a chat's system message
   std::string tools;  ///< JSON of those that it is offered
   std::string said;   ///< the latest answer of a model, whole
+  std::string wrote;  ///< lines that it added to a worktree
 };
 
 struct executor_state;

@@ -487,8 +487,9 @@ void end_recording(self_pointer self, run_outcome& outcome, std::function<void()
     what.end.skills.push_back(
         {name, std::ranges::find(declared, name) == declared.end() ? "offered" : "declared"});
   if (!s.items.empty()) {
-    what.end.cited = record::judge(answer_of(s, outcome), prompt_without_items(s), citables_now(s),
-                                   s.record->paths, is_enforced(*s.order.agent));
+    what.end.cited = record::judge(
+        {answer_of(s, outcome), s.record->wrote, prompt_without_items(s), s.record->paths},
+        citables_now(s), is_enforced(*s.order.agent));
     outcome.usage.reading = reading_of(s, *what.end.cited);
   }
   ask<workspace_reply>(self, s.order.services.workspace, workspace_request{{}, std::move(what)},

@@ -178,7 +178,11 @@ std::optional<std::string> why_home_forbids(std::string_view relative, file_use 
   if (use == file_use::read) {
     constexpr std::array readable{"."sv,         "kernel"sv,  "executions"sv,
                                   "knowledge"sv, "context"sv, "skills"sv};
-    if (std::ranges::find(readable, parts.front()) != readable.end())
+    // Copies of somebody's repository, in which runs work.
+    constexpr std::size_t in_a_worktree = 3; // run/worktrees/<run>
+    const bool is_in_worktree =
+        parts.size() >= in_a_worktree && parts[0] == "run" && parts[1] == "worktrees";
+    if (is_in_worktree || std::ranges::find(readable, parts.front()) != readable.end())
       return std::nullopt;
     return "it is one of the node's own files, which may hold secrets";
   }

@@ -66,11 +66,10 @@ bool end_attempt(execution& e, attempt_end end) {
   return true;
 }
 
-citations judge(std::string_view answer, std::string_view rest_of_prompt,
-                const std::vector<context::citable>& items,
-                const std::vector<std::string>& paths_of_actions, bool enforced) {
-  const auto used = context::find_used(answer, rest_of_prompt, items, paths_of_actions);
-  const auto report = context::judge_citations(context::find_citations(answer, items), used);
+citations judge(const run_words& run, const std::vector<context::citable>& items, bool enforced) {
+  const auto used =
+      context::find_used(run.answer + "\n" + run.wrote, run.rest_of_prompt, items, run.paths);
+  const auto report = context::judge_citations(context::find_citations(run.answer, items), used);
   citations c;
   c.contract = enforced ? "enforce" : "observe";
   const auto named = [&](const std::vector<std::size_t>& indices) {

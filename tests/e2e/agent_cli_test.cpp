@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <sys/wait.h>
 
 namespace boyd::agent_cli_test {
@@ -242,6 +243,32 @@ TEST_CASE("agent CLI: a run in a worktree leaves a patch", "[e2e][agent_cli]") {
   CHECK(fs::is_empty(f.home.file("run/worktrees")));
   CHECK(git(repo, "branch --list 'boyd/*'").empty());
   CHECK_THAT(git(repo, "worktree list"), !Contains("run/worktrees"));
+}
+
+TEST_CASE("agent CLI: what a patch changes shows what the run has used", "[e2e][agent_cli]") {
+  const temp_dir other;
+  const auto repo = other.file("repo");
+  make_repository(repo);
+  write_file(repo + "/guide.md", "seven quick brown foxes jump over eleven lazy dogs at dawn\n");
+  write_file(repo + "/unread.md", "nobody has ever looked at these words of wisdom before\n");
+  git(repo, "add .");
+  git(repo, "commit -qm guide");
+  const fake f(
+      "claude",
+      "echo two >> a.txt\nhead -1 guide.md > copy.txt\ncat '" + data("claude_success") + "'",
+      "          worktree: {repo: " + repo + ", base: main}\n",
+      "        context: {items: [\"@a.txt\", \"@guide.md\", \"@unread.md\"], contract: observe}\n",
+      other.path());
+  const auto row = f.cycle();
+  INFO(row.dump(1));
+  CHECK(row["status"] == "done");
+  const auto record = nlohmann::json::parse(read_file(
+      f.home.file("executions/" + row["dispatch_id"].get<std::string>() + "/record.json")));
+  INFO(record.dump(1));
+  std::set<std::string> uncited; // used, though the answer does not say so
+  for (const auto& item : record["citations"]["uncited"])
+    uncited.insert(item["path"].get<std::string>());
+  CHECK(uncited == std::set<std::string>{"a.txt", "guide.md"});
 }
 
 TEST_CASE("case 56 secret-in-answer: a patch keeps the secret that a run wrote, and the run tells",

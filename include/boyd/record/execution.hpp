@@ -183,11 +183,17 @@ struct attempt_end {
 };
 bool end_attempt(execution& e, attempt_end end);
 
+/// What a run said and did, to find out what it has used.
+struct run_words {
+  std::string answer;             ///< what the model, or the program, said
+  std::string wrote;              ///< lines that it added to files; citations there are none
+  std::string rest_of_prompt;     ///< without the contents of items
+  std::vector<std::string> paths; ///< that actions read, wrote or named
+};
+
 /// The contract's outcome for an answer; `items` are what it could cite, `rest_of_prompt` the
 /// prompt without them.
-citations judge(std::string_view answer, std::string_view rest_of_prompt,
-                const std::vector<context::citable>& items,
-                const std::vector<std::string>& paths_of_actions, bool enforced);
+citations judge(const run_words& run, const std::vector<context::citable>& items, bool enforced);
 
 /// What a turn's prompt shows, for the contract: what was left out cannot be cited.
 std::vector<context::citable> citables_of(const std::vector<context::offered_item>& items,

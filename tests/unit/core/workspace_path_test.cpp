@@ -98,6 +98,11 @@ TEST_CASE("case 48 patch-gitattributes: files that make git run or fetch somethi
 TEST_CASE("in the node's home agents write what is theirs and read no secret", "[workspace_path]") {
   const auto written = [](const char* path) { return !why_home_forbids(path, file_use::write); };
   const auto read = [](const char* path) { return !why_home_forbids(path, file_use::read); };
+  // A run in a worktree reads there.
+  CHECK(read("run/worktrees/01-1/src/a.cpp"));
+  CHECK_FALSE(written("run/worktrees/01-1/src/a.cpp"));
+  CHECK_FALSE(read("run/worktrees"));
+  CHECK_FALSE(read("run/prompts/x"));
   for (const auto* path : {"kernel/default/GOAL.md", "kernel/default/SOUL.md",
                            "kernel/default/MEMORY.md", "kernel/default/notes/2026-01-01.md",
                            "kernel/default/research/x.md", "kernel/default/report/STATE.md"}) {

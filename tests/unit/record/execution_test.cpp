@@ -112,20 +112,24 @@ TEST_CASE("record: the contract is judged by what the prompt showed", "[record]"
   const std::vector<offered_item> items{item("leases.md", secret_words), item("b.md", "b")};
   const auto all = citables_of(items, context::make_block(items, {}));
   REQUIRE(all.size() == 2);
-  const auto good = judge("It ends [C2].", "prompt", all, {}, true);
+  const auto good = judge({"It ends [C2].", {}, "prompt", {}}, all, true);
   CHECK(good.valid.size() == 1);
   CHECK_FALSE(good.weak);
   CHECK(good.contract == "enforce");
-  const auto silent = judge("I know that " + secret_words + ".", "prompt", all, {}, true);
+  const auto silent = judge({"I know that " + secret_words + ".", {}, "prompt", {}}, all, true);
   CHECK(silent.uncited.size() == 1);
   CHECK(silent.weak);
   CHECK(std::abs(silent.accuracy.value()) < 1e-9);
-  const auto watched = judge("see [C9]", "prompt", all, {}, false);
+  const auto watched = judge({"see [C9]", {}, "prompt", {}}, all, false);
   CHECK(watched.invented == texts{"[C9]"});
   CHECK_FALSE(watched.weak);
   CHECK(watched.contract == "observe");
-  CHECK(judge("done", "prompt", all, {"b.md"}, true).uncited.at(0).path == "b.md");
-  CHECK_FALSE(judge("nothing", "prompt", all, {}, true).accuracy);
+  CHECK(judge({"done", {}, "prompt", {"b.md"}}, all, true).uncited.at(0).path == "b.md");
+  CHECK_FALSE(judge({"nothing", {}, "prompt", {}}, all, true).accuracy);
+  // What it wrote shows what it used; a key there is none.
+  const auto wrote = judge({"done", secret_words + " [C9]", "prompt", {}}, all, true);
+  CHECK(wrote.uncited.size() == 1);
+  CHECK(wrote.invented.empty());
 }
 
 } // namespace boyd::execution_test
