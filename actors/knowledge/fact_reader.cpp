@@ -52,6 +52,7 @@ result<void> fact_reader::load(knowledge_index& index) {
   at_ = {};
   seen_.reset();
   feedback_ = {};
+  newest_question_ = {};
   auto fresh = index.fresh_links();
   if (!fresh)
     return fail(std::move(fresh.error()));
@@ -84,8 +85,25 @@ result<void> fact_reader::load(knowledge_index& index) {
     return runs;
   return index.each(index_area::questions, [this](std::string_view, std::string_view value) {
     if (const auto q = graph::read_learned_question(value))
-      feedback_.learn(q->text, q->items);
+      learn(*q);
   });
+}
+
+void fact_reader::learn(const graph::learned_question& question) {
+  feedback_.learn(question.text, question.items);
+  newest_question_ = std::max(newest_question_, question.at);
+}
+
+result<memory::recall_feedback> fact_reader::feedback_at(knowledge_index& index,
+                                                         utc_time at) const {
+  memory::recall_feedback then;
+  auto read = index.each(index_area::questions, [&](std::string_view, std::string_view value) {
+    if (const auto q = graph::read_learned_question(value); q && q->at <= at)
+      then.learn(q->text, q->items);
+  });
+  if (!read)
+    return fail(std::move(read.error()));
+  return then;
 }
 
 /// Of an entry of memory that runs have used.
@@ -245,7 +263,7 @@ result<void> fact_reader::save(knowledge_index& index) {
     if (c.area == index_area::items && c.value)
       weigh(c.key, *c.value);
   for (const auto& q : learner_->take_questions())
-    feedback_.learn(q.text, q.items);
+    learn(q);
   return {};
 }
 

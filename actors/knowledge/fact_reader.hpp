@@ -48,6 +48,11 @@ class fact_reader {
 
   /// What questions and outcomes have taught about entries of memory.
   const memory::recall_feedback& feedback() const { return feedback_; }
+  /// The same as it was at an earlier time: the questions answered by then. Importance, which has
+  /// changed since, is left out where there is a later question.
+  result<memory::recall_feedback> feedback_at(knowledge_index& index, utc_time at) const;
+  /// Whether a question was answered later than that.
+  bool has_learned_since(utc_time at) const { return newest_question_ > at; }
 
   const log_position& position() const { return at_; }
   graph::segment_files& files() { return files_; }
@@ -80,6 +85,7 @@ class fact_reader {
   result<void> take_lines(knowledge_index& index, std::string_view lines);
   result<void> take_line(std::string_view line);
   result<void> save(knowledge_index& index);
+  void learn(const graph::learned_question& question);
   void weigh(std::string_view id, std::string_view value);
 
   node_context_ptr context_;
@@ -90,6 +96,7 @@ class fact_reader {
   graph::link_collector links_;
   knowledge_index* index_ = nullptr; ///< while it catches up
   memory::recall_feedback feedback_;
+  utc_time newest_question_{};
   item_watcher watcher_;
 };
 

@@ -50,8 +50,7 @@ result<std::vector<graph::cited_fact>> log_source::facts_of(const std::string& n
     auto f = fact_at(line);
     if (!f)
       return fail(std::move(f.error()));
-    if (*f && ((*f)->fact.from == node || (*f)->fact.to == node ||
-               graph::type_node((*f)->fact.type) == node))
+    if (*f && graph::is_found_by((*f)->fact, node))
       facts.push_back(std::move(**f));
   }
   return facts;
@@ -116,10 +115,15 @@ result<std::optional<graph::cited_fact>> log_source::fact_at(std::uint64_t line)
   }
   if (!text)
     return fail(text.error());
-  auto read = *text ? graph::parse_edge(**text) : fail(errc::not_found, "the line is gone");
-  if (!read || !graph::is_as_written(**text, *read))
+  return *text ? fact_in(**text, line, (*mark)->segment) : std::optional<graph::cited_fact>();
+}
+
+result<std::optional<graph::cited_fact>>
+log_source::fact_in(std::string_view text, std::uint64_t line, std::uint32_t segment) {
+  auto read = graph::parse_edge(text);
+  if (!read || !graph::is_as_written(text, *read))
     return std::optional<graph::cited_fact>();
-  auto place = place_of(line, (*mark)->segment);
+  auto place = place_of(line, segment);
   if (!place)
     return fail(std::move(place.error()));
   return std::optional(graph::cited_fact{std::move(read->fact), line, std::move(*place)});
@@ -127,8 +131,24 @@ result<std::optional<graph::cited_fact>> log_source::fact_at(std::uint64_t line)
 
 result<bool> log_source::take_back(const line_mark& from, std::uint64_t end,
                                    const std::function<bool(const graph::cited_fact&)>& take) {
-  for (auto line = end; line > from.line;) {
-    const auto f = fact_at(--line);
+  const auto last = text_at(end - 1, from); // with it the lines before it are at hand
+  if (!last && (last.error().code == errc::corrupt || last.error().code == errc::not_found)) {
+    unread_ += end - from.line;
+    return true;
+  }
+  if (!last)
+    return fail(last.error());
+  std::string_view rest = latest_->bytes;
+  std::vector<std::string_view> lines;
+  for (auto at = rest.find('\n'); at != rest.npos && lines.size() < end - from.line;
+       at = rest.find('\n')) {
+    lines.push_back(rest.substr(0, at));
+    rest.remove_prefix(at + 1);
+  }
+  while (!lines.empty()) {
+    const auto text = lines.back();
+    lines.pop_back();
+    const auto f = fact_in(text, from.line + lines.size(), from.segment);
     if (!f)
       return fail(f.error());
     if (*f && !take(**f))

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd {
@@ -42,6 +43,9 @@ class log_source final : public graph::fact_source {
   };
 
   result<std::optional<graph::cited_fact>> fact_at(std::uint64_t line);
+  /// What a line says; nothing: it must not be believed.
+  result<std::optional<graph::cited_fact>> fact_in(std::string_view text, std::uint64_t line,
+                                                   std::uint32_t segment);
   result<graph::segment> segment_numbered(std::uint32_t number);
   /// The text of a line; nothing: it is not there any more.
   result<std::optional<std::string>> text_at(std::uint64_t line, const line_mark& mark);

@@ -232,7 +232,15 @@ result<knowledge_reply> knowledge_session::carry_out(kernel_memory& m, const rec
     asked.at = q.at.value_or(now);
     asked.budget_tokens = what.budget_tokens;
     asked.limit = what.limit;
-    const auto best = m.index.recall(asked, facts_.feedback());
+    memory::recall_feedback then;
+    const bool is_past = facts_.has_learned_since(asked.at);
+    if (is_past) {
+      auto earlier = facts_.feedback_at(*index_, asked.at);
+      if (!earlier)
+        return fail(std::move(earlier.error()));
+      then = std::move(*earlier);
+    }
+    const auto best = m.index.recall(asked, is_past ? then : facts_.feedback());
     std::vector<std::string> ids;
     ids.reserve(best.size());
     for (const auto& r : best)

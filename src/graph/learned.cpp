@@ -97,19 +97,15 @@ std::optional<learned_item> read_learned_item(std::string_view text) {
 }
 
 std::string to_text(const learned_question& q) {
-  return dump({{"text", q.text}, {"items", q.items}});
+  return dump({{"text", q.text}, {"items", q.items}, {"at", to_unix_ms(q.at)}});
 }
 
 std::optional<learned_question> read_learned_question(std::string_view text) {
   const auto j = json::parse(text, nullptr, false);
   if (!j.is_object())
     return std::nullopt;
-  learned_question q{text_in(j, "text"), {}};
-  if (const auto items = j.find("items"); items != j.end() && items->is_array())
-    for (const auto& one : *items)
-      if (one.is_string())
-        q.items.push_back(one.get<std::string>());
-  return q;
+  return learned_question{text_in(j, "text"), texts_in(j, "items"),
+                          from_unix_ms(number_in(j, "at"))};
 }
 
 credit credit_of(std::string_view outcome_meta) {
@@ -259,7 +255,7 @@ result<void> learner::take_outcome(const edge& fact, std::uint64_t line) {
   if (what == credit::none)
     return {};
   const bool good = what == credit::success;
-  learned_question served{meta.text("question"), {}};
+  learned_question served{meta.text("question"), {}, fact.timestamp};
   for (const auto& used : run.items) {
     if (!used.counts)
       continue;

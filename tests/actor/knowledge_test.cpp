@@ -351,6 +351,12 @@ TEST_CASE("knowledge: what answered a question well is found first by the next s
   CHECK(f.recall("what about the pump?").front() == "the pump was painted");
   f.restart();
   CHECK(f.recall("what about the pump?").front() == "the pump was painted");
+  // Before that run ended nobody knew.
+  const auto score_at = [&](const char* time) {
+    recall_memory then{"default", {{"what about the pump?", *parse_rfc3339(time)}}, 1000, 1};
+    return f.ask(then)->answers.front().front().score;
+  };
+  CHECK(score_at("2026-05-02T00:00:01Z") > score_at("2026-05-02T00:00:00Z") + 0.1);
 }
 
 // -- questions about the log ----------------------------------------------------------------------

@@ -56,6 +56,7 @@ std::optional<learned_item> read_learned_item(std::string_view text);
 struct learned_question {
   std::string text;
   std::vector<std::string> items;
+  utc_time at{}; ///< end of the run
 
   bool operator==(const learned_question&) const = default;
 };

@@ -180,7 +180,7 @@ TEST_CASE("learned: a question is remembered with the entries that answered it",
   f.save();
   const auto learned = f.fold.take_questions();
   REQUIRE(learned.size() == 1);
-  CHECK(learned[0] == learned_question{"who had the pager?", {"ctx_m"}});
+  CHECK(learned[0] == learned_question{"who had the pager?", {"ctx_m"}, t0 + milliseconds{5}});
   CHECK(f.item("m").counts.confidence == 0.45);
   f.take(use_of("m", "2", memory));
   f.take(end_of("2", {{"question", "q"}, {"weak", true}}));
@@ -196,7 +196,7 @@ TEST_CASE("learned: values come back from their texts", "[graph]") {
   i.frozen = true;
   CHECK(read_learned_item(to_text(i)) == i);
   CHECK_FALSE(read_learned_item("[]").has_value());
-  const learned_question q{"a?", {"ctx_1", "ctx_2"}};
+  const learned_question q{"a?", {"ctx_1", "ctx_2"}, from_unix_ms(1737420000000)};
   CHECK(read_learned_question(to_text(q)) == q);
 }
 
