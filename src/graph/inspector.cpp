@@ -122,8 +122,14 @@ std::string time_text(utc_time t) {
   return format_rfc3339(t);
 }
 
-result<std::vector<cited_fact>> oldest_first(const inspection& in, const std::string& node) {
+result<std::vector<cited_fact>> newest_first(const inspection& in, const std::string& node) {
   auto facts = in.source.facts_of(node, most_facts);
+  in.older_left_out = in.older_left_out || (facts && facts->size() == most_facts);
+  return facts;
+}
+
+result<std::vector<cited_fact>> oldest_first(const inspection& in, const std::string& node) {
+  auto facts = newest_first(in, node);
   if (facts)
     std::ranges::reverse(*facts);
   return facts;
@@ -139,6 +145,7 @@ result<std::string> path_of(const inspection& in, const std::string& id) {
 void tell_left_out(const inspection& in, json& answer) {
   answer["lines"] = in.source.lines();
   answer["left_out"] = in.source.left_out();
+  answer["older_left_out"] = in.older_left_out;
 }
 
 result<std::string> find_execution(const inspection& in, const std::string& text) {
@@ -150,10 +157,24 @@ result<std::string> find_execution(const inspection& in, const std::string& text
     return whole;
   std::set<std::string> fitting;
   std::string found;
+  if (const auto runs = in.source.facts_of(agent_node(text), 1); !runs)
+    return fail(runs.error());
+  else if (!runs->empty())
+    return runs->front().fact.from;
+  if (const auto runs =
+          in.source.facts_of(short_node(text.substr(0, short_id_characters)), most_facts);
+      !runs)
+    return fail(runs.error());
+  else
+    for (const auto& f : *runs)
+      if (f.fact.from.find("-" + text) != f.fact.from.npos)
+        fitting.insert(f.fact.from);
+  if (fitting.size() == 1)
+    return *fitting.begin();
   std::uint64_t looked_at = 0;
   const auto read = in.source.backwards([&](const cited_fact& f) {
     if (f.fact.type == "resulted_in" && f.fact.from.starts_with(execution_prefix)) {
-      if (text == "last" || text_in(meta_of(f), "agent") == text)
+      if (text == "last")
         found = f.fact.from;
       else if (text.size() >= least_part_of_id && bare(f.fact.from).find(text) != text.npos)
         fitting.insert(f.fact.from);
@@ -200,7 +221,7 @@ result<std::string> trace(const inspection& in, const std::string& execution) {
 }
 
 result<std::string> stats(const inspection& in, std::size_t most) {
-  const auto promoted = in.source.facts_of(type_node("promoted_to"), most_facts);
+  const auto promoted = newest_first(in, type_node("promoted_to"));
   if (!promoted)
     return fail(promoted.error());
   std::map<std::string, std::string> promotions; // the newest of each context

@@ -29,13 +29,15 @@ std::string success_in_words(const json& meta);
 double rounded(double share);
 std::string time_text(utc_time t);
 
-/// The facts of a type, or of a node, of which there are few: the oldest first.
+/// The facts of a type, or of a node: the newest first, as far as they are looked at.
+result<std::vector<cited_fact>> newest_first(const inspection& in, const std::string& node);
+/// The same, the oldest first.
 result<std::vector<cited_fact>> oldest_first(const inspection& in, const std::string& node);
 
 /// What the log says of the latest path of an item; its id when it says none.
 result<std::string> path_of(const inspection& in, const std::string& id);
 
-/// The end of an answer: how much of the log could not be believed.
+/// The end of an answer: how much of the log could not be believed, or was not looked at.
 void tell_left_out(const inspection& in, json& answer);
 
 } // namespace boyd::graph

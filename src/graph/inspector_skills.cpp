@@ -105,7 +105,7 @@ json finding(const char* kind, const std::string& subject, const std::string& te
 
 /// The names of all skills that were ever approved.
 result<std::set<std::string>> all_skills(const inspection& in) {
-  const auto promoted = in.source.facts_of(type_node("promoted_to"), most_facts);
+  const auto promoted = newest_first(in, type_node("promoted_to"));
   if (!promoted)
     return fail(promoted.error());
   std::set<std::string> skills;
@@ -141,7 +141,7 @@ result<std::pair<std::set<std::string>, std::set<std::string>>> agents_of(const 
   std::set<std::string> good;
   std::set<std::string> bad;
   for (const auto& use : s.uses) {
-    const auto facts = in.source.facts_of(use.fact.from, most_facts);
+    const auto facts = newest_first(in, use.fact.from);
     if (!facts)
       return fail(facts.error());
     const auto end = std::ranges::find_if(

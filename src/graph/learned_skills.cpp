@@ -133,16 +133,16 @@ std::optional<learned_skill> read_learned_skill(std::string_view text) {
 
 std::string to_text(const learned_candidate& c) {
   return dump({{"context", c.context_id},
-                       {"kernel", c.kernel_id},
-                       {"scope", c.scope},
-                       {"path", c.path},
-                       {"status", name_of(c.status)},
-                       {"evidence", c.evidence},
-                       {"skill", c.skill},
-                       {"by", c.by},
-                       {"reason", c.reason},
-                       {"confidence", c.confidence},
-                       {"created", to_unix_ms(c.created)}});
+               {"kernel", c.kernel_id},
+               {"scope", c.scope},
+               {"path", c.path},
+               {"status", name_of(c.status)},
+               {"evidence", c.evidence},
+               {"skill", c.skill},
+               {"by", c.by},
+               {"reason", c.reason},
+               {"confidence", c.confidence},
+               {"created", to_unix_ms(c.created)}});
 }
 
 std::optional<learned_candidate> read_learned_candidate(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "boyd/graph/links.hpp"
 
+#include "fact_meta_internal.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -22,6 +24,35 @@ std::string type_node(std::string_view type) {
   return "type:" + std::string(type);
 }
 
+std::string agent_node(std::string_view agent) {
+  return "agent:" + std::string(agent);
+}
+
+std::string short_node(std::string_view characters) {
+  return "short:" + std::string(characters);
+}
+
+std::vector<std::string> further_nodes(const edge& fact) {
+  if (is_rare(fact.type))
+    return {type_node(fact.type)};
+  if (fact.type != "resulted_in")
+    return {};
+  std::vector<std::string> nodes;
+  if (const auto agent = fact_meta(fact.meta_json).text("agent"); !agent.empty())
+    nodes.push_back(agent_node(agent));
+  const auto group = std::string_view(fact.from).substr(fact.from.rfind('-') + 1);
+  if (group.size() >= short_id_characters && group.size() < fact.from.size())
+    nodes.push_back(short_node(group.substr(0, short_id_characters)));
+  return nodes;
+}
+
+bool is_found_by(const edge& fact, std::string_view node) {
+  if (fact.from == node || fact.to == node)
+    return true;
+  const auto further = further_nodes(fact);
+  return std::ranges::find(further, node) != further.end();
+}
+
 void link_collector::resume(std::vector<fact_link> fresh) {
   block_ = std::move(fresh);
   known_ = block_.size();
@@ -39,8 +70,8 @@ void link_collector::take(const edge& fact, std::uint64_t line) {
   block_.push_back({node_hash(fact.from), line});
   if (fact.to != fact.from)
     block_.push_back({node_hash(fact.to), line});
-  if (is_rare(fact.type))
-    block_.push_back({node_hash(type_node(fact.type)), line});
+  for (const auto& node : further_nodes(fact))
+    block_.push_back({node_hash(node), line});
 }
 
 void link_collector::end_block() {

@@ -117,8 +117,7 @@ fate fate_of(const execution& e) {
   if (a == nullptr || !a->ended_at)
     return fate::unfinished;
   const auto o = words::value(a->outcome);
-  const bool good = text_in(o, "execution") == "succeeded" &&
-                    text_in(o, "claim") != "failed" &&
+  const bool good = text_in(o, "execution") == "succeeded" && text_in(o, "claim") != "failed" &&
                     text_in(o, "verification") != "failed";
   return good ? fate::done : fate::failed;
 }

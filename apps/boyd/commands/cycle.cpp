@@ -256,7 +256,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
   auto admitted = trigger_behind_leftovers(c, args, shown);
   if (!admitted)
     return report(admitted.error(), args.json);
-  if (!admitted->flag_in(answer, "admitted")) {
+  if (!flag_in(admitted->answer, "admitted")) {
     json begun;
     finish_others(c, args, shown, begun);
     return report_refusal(admitted->answer, args);

@@ -37,6 +37,8 @@ void print_left_out(const json& body, const terminal& t) {
     print(t.paint(colour::warn, std::to_string(n) + " of " + text_of(body, "lines") +
                                     " lines cannot be believed and were left out: boyd kg verify") +
           "\n");
+  if (flag_in(body, "older_left_out"))
+    print("This answer counts only the newest 10,000 facts of each node.\n");
 }
 
 std::string yes(const json& row, const char* key) {

@@ -44,6 +44,7 @@ struct inspection {
   fact_source& source;
   utc_time now{};
   std::function<std::string(const context::item_statistics& s)> stage; ///< SPEC §13
+  mutable bool older_left_out = false; ///< a node had more facts than are looked at
 };
 
 /// Facts that `query` asks for; an empty text or nothing: any.

@@ -18,8 +18,17 @@ std::uint64_t node_hash(std::string_view id) noexcept;
 /// Whether facts of a type are found by it. Those that every run leaves are not: they are found by
 /// their nodes, or one after the other.
 bool is_rare(std::string_view type) noexcept;
-/// What takes the place of a node's id for a type: no node is called so.
+/// What takes the place of a node's id for a type, for the runs of an agent, and for runs by the
+/// first eight characters of their id's last group, as people see them: no node is called so.
 std::string type_node(std::string_view type);
+std::string agent_node(std::string_view agent);
+std::string short_node(std::string_view characters);
+inline constexpr std::size_t short_id_characters = 8;
+
+/// What a fact is found by, besides the nodes at its ends.
+std::vector<std::string> further_nodes(const edge& fact);
+/// Whether it is found by this node, or by what takes the place of one.
+bool is_found_by(const edge& fact, std::string_view node);
 
 /// Lines between two marks: so many are read to find one.
 inline constexpr std::uint64_t lines_between_marks = 64;

@@ -67,8 +67,7 @@ struct log_in_memory final : fact_source {
   result<std::vector<cited_fact>> facts_of(const std::string& node, std::size_t most) override {
     std::vector<cited_fact> found;
     for (auto f = facts.rbegin(); f != facts.rend() && found.size() < most; ++f)
-      if (f->fact.from == node || f->fact.to == node ||
-          (is_rare(f->fact.type) && type_node(f->fact.type) == node))
+      if (is_found_by(f->fact, node))
         found.push_back(*f);
     return found;
   }
@@ -136,6 +135,10 @@ TEST_CASE("inspector: a run is found by `last`, its agent, its id or a part of i
   CHECK(find_execution(log.asked(), "r1").value() == "exec_r1");
   CHECK(find_execution(log.asked(), "exec_r1").value() == "exec_r1");
   CHECK(find_execution(log.asked(), "nobody").error().code == errc::not_found);
+  log.run("0198-4f3a91c2b007", "x", "guide", true, true, 9);
+  CHECK(find_execution(log.asked(), "4f3a91c2").value() == "exec_0198-4f3a91c2b007");
+  CHECK(find_execution(log.asked(), "4f3a91c2b0").value() == "exec_0198-4f3a91c2b007");
+  CHECK(find_execution(log.asked(), "4f3a91c2b1").error().code == errc::not_found);
   log.run("0198-aaaa-1", "x", "guide", true, true, 9);
   log.run("0198-aaaa-2", "x", "guide", true, true, 9);
   CHECK(find_execution(log.asked(), "aaaa-2").value() == "exec_0198-aaaa-2");

@@ -87,4 +87,16 @@ TEST_CASE("links: a rare type is found by itself, as well as its nodes", "[links
   CHECK_FALSE(is_node_id(type_node("promoted_to")));
 }
 
+TEST_CASE("links: a run is found by its agent, and by the id that people see", "[links]") {
+  const edge end{"exec_0198d2a4-0000-7000-8000-4f3a91c2b007", "outcome_1", "resulted_in",
+                 utc_time{}, R"({"agent":"writer"})"};
+  CHECK(further_nodes(end) == std::vector{agent_node("writer"), short_node("4f3a91c2")});
+  CHECK(is_found_by(end, "outcome_1"));
+  CHECK(is_found_by(end, agent_node("writer")));
+  CHECK_FALSE(is_found_by(end, agent_node("reader")));
+  CHECK_FALSE(is_node_id(agent_node("writer")));
+  CHECK_FALSE(is_node_id(short_node("4f3a91c2")));
+  CHECK(further_nodes({"exec_short", "outcome_1", "resulted_in", utc_time{}, "{}"}).empty());
+}
+
 } // namespace boyd::links_test
