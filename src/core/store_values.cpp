@@ -18,15 +18,9 @@ any_reply& any_reply::operator=(const any_reply&) = default;
 any_reply& any_reply::operator=(any_reply&&) noexcept = default;
 
 bool is_question(const operation& op) {
-  return std::holds_alternative<list_occurrences>(op) || std::holds_alternative<list_cycles>(op) ||
-         std::holds_alternative<list_decisions>(op) || std::holds_alternative<find_dispatch>(op) ||
-         std::holds_alternative<list_dispatches>(op) ||
-         std::holds_alternative<latest_per_agent>(op) ||
-         std::holds_alternative<count_by_status>(op) || std::holds_alternative<due_agents>(op) ||
-         std::holds_alternative<list_pauses>(op) || std::holds_alternative<get_facts>(op) ||
-         std::holds_alternative<list_nodes>(op) || std::holds_alternative<sum_spend>(op) ||
-         std::holds_alternative<list_spend>(op) || std::holds_alternative<find_approval>(op) ||
-         std::holds_alternative<list_approvals>(op);
+#define BOYD_OR_IS(name) || std::holds_alternative<name>(op)
+  return false BOYD_STORE_QUESTIONS(BOYD_OR_IS) BOYD_STORE_STORIES(BOYD_OR_IS);
+#undef BOYD_OR_IS
 }
 
 } // namespace boyd::store

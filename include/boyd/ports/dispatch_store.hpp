@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -393,47 +394,66 @@ struct list_nodes {
 // -- the port
 // --------------------------------------------------------------------------------------
 
-#define BOYD_STORE_OPERATIONS(X)                                                                   \
-  X(open_occurrence)                                                                               \
-  X(close_occurrence)                                                                              \
+// Every operation stands in one of these lists. The variants below, the stores' declarations and
+// what is known of an operation by its list come from them.
+
+/// They change nothing: one look at rows.
+#define BOYD_STORE_QUESTIONS(X)                                                                    \
   X(list_occurrences)                                                                              \
-  X(begin_cycle)                                                                                   \
-  X(enqueue_cycle)                                                                                 \
-  X(finish_cycle)                                                                                  \
   X(list_cycles)                                                                                   \
   X(list_decisions)                                                                                \
-  X(claim)                                                                                         \
-  X(settle)                                                                                        \
-  X(renew_leases)                                                                                  \
-  X(take_back)                                                                                     \
-  X(rescue_expired)                                                                                \
-  X(retry_dispatch)                                                                                \
-  X(cancel_dispatch)                                                                               \
   X(find_dispatch)                                                                                 \
   X(list_dispatches)                                                                               \
   X(latest_per_agent)                                                                              \
   X(count_by_status)                                                                               \
   X(due_agents)                                                                                    \
+  X(list_pauses)                                                                                   \
+  X(get_facts)                                                                                     \
+  X(list_nodes)                                                                                    \
+  X(sum_spend)                                                                                     \
+  X(list_spend)
+
+/// They change nothing, and look at rows of several kinds.
+#define BOYD_STORE_STORIES(X)                                                                      \
+  X(find_approval)                                                                                 \
+  X(list_approvals)
+
+/// Many of one kind come in a batch: a store may carry them out together.
+#define BOYD_STORE_BULK(X)                                                                         \
+  X(enqueue_cycle)                                                                                 \
+  X(claim)                                                                                         \
+  X(settle)                                                                                        \
+  X(renew_leases)
+
+/// The others.
+#define BOYD_STORE_CHANGES(X)                                                                      \
+  X(open_occurrence)                                                                               \
+  X(close_occurrence)                                                                              \
+  X(begin_cycle)                                                                                   \
+  X(finish_cycle)                                                                                  \
+  X(take_back)                                                                                     \
+  X(rescue_expired)                                                                                \
+  X(retry_dispatch)                                                                                \
+  X(cancel_dispatch)                                                                               \
   X(remove_finished)                                                                               \
   X(set_pause)                                                                                     \
   X(clear_pause)                                                                                   \
-  X(list_pauses)                                                                                   \
   X(put_fact)                                                                                      \
-  X(get_facts)                                                                                     \
   X(beat)                                                                                          \
-  X(list_nodes)                                                                                    \
   X(reserve_spend)                                                                                 \
   X(settle_spend)                                                                                  \
-  X(sum_spend)                                                                                     \
-  X(list_spend)                                                                                    \
   X(release_spend)                                                                                 \
   X(ask_approval)                                                                                  \
   X(decide_approval)                                                                               \
   X(use_approval)                                                                                  \
   X(withdraw_approvals)                                                                            \
-  X(sweep_approvals)                                                                               \
-  X(find_approval)                                                                                 \
-  X(list_approvals)
+  X(sweep_approvals)
+
+#define BOYD_STORE_OPERATIONS(X)                                                                   \
+  BOYD_STORE_QUESTIONS(X)                                                                          \
+  BOYD_STORE_STORIES(X)                                                                            \
+  BOYD_STORE_BULK(X)                                                                               \
+  BOYD_STORE_CHANGES(X)
 
 namespace detail {
 template <class First, class... Operations>
@@ -443,10 +463,30 @@ struct variant_of {
 #define BOYD_COMMA_AND(name) , name
 using operations = variant_of<void BOYD_STORE_OPERATIONS(BOYD_COMMA_AND)>::type;
 #undef BOYD_COMMA_AND
+
+/// The variant with the types that it does not have yet.
+template <class Variant, class... Types>
+struct extended {
+  using type = Variant;
+};
+template <class... Known, class Next, class... More>
+struct extended<std::variant<Known...>, Next, More...>
+    : std::conditional_t<(std::is_same_v<Known, Next> || ...),
+                         extended<std::variant<Known...>, More...>,
+                         extended<std::variant<Known..., Next>, More...>> {};
+
+template <class Variant>
+struct replies_of;
+template <class... Operations>
+struct replies_of<std::variant<Operations...>>
+    : extended<std::variant<error>, typename Operations::reply...> {};
 } // namespace detail
 
 /// Every operation, in the order of BOYD_STORE_OPERATIONS.
 using operation_alternatives = detail::operations;
+
+/// An error, and each operation's reply once.
+using reply_alternatives = detail::replies_of<operation_alternatives>::type;
 
 /// One of them. Not the variant itself: its copies are compiled once, not wherever one is sent.
 struct operation : operation_alternatives {
@@ -461,17 +501,6 @@ struct operation : operation_alternatives {
 
 /// It changes nothing, and writes nothing to the disk.
 bool is_question(const operation& op);
-
-using reply_alternatives = std::variant<
-    error, ok, open_occurrence::reply, enqueue_cycle::reply, std::vector<claimed_dispatch>,
-    std::vector<settle_result>, renew_leases::reply, take_back::reply, rescue_expired::reply,
-    retry_dispatch::reply, cancel_dispatch::reply, std::optional<dispatch>, std::vector<dispatch>,
-    count_by_status::reply, due_agents::reply, remove_finished::reply, clear_pause::reply,
-    std::vector<occurrence>, std::vector<cycle_record>, std::vector<list_decisions::row>,
-    std::vector<pause_record>, get_facts::reply, std::vector<list_nodes::row>, reserve_spend::reply,
-    std::vector<sum_spend::row>, list_spend::reply, release_spend::reply, ask_approval::reply,
-    approval_change, withdraw_approvals::reply, sweep_approvals::reply, find_approval::reply,
-    list_approvals::reply>;
 
 /// The reply of one operation: its `reply` type, or an error of that operation alone (a malformed
 /// argument, an ambiguous prefix).

@@ -93,6 +93,10 @@ cycle_record read_cycle(const answer& a, int r) {
 
 } // namespace
 
+any_reply operations::run(const open_occurrence& op) {
+  return answer_to(ask(op));
+}
+
 question operations::ask(const open_occurrence& op) {
   const auto& o = op.slot;
   parameters p;

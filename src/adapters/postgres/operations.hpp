@@ -93,15 +93,14 @@ struct question {
 
 /// Operations that only ask, and in one statement: read committed, they see no more of each other
 /// inside a transaction than one after the other.
+#define BOYD_OR_IS(name) || std::is_same_v<T, store::name>
 template <class T>
-constexpr bool is_one_question =
-    std::is_same_v<T, store::due_agents> || std::is_same_v<T, store::count_by_status> ||
-    std::is_same_v<T, store::list_nodes> || std::is_same_v<T, store::list_pauses> ||
-    std::is_same_v<T, store::get_facts> || std::is_same_v<T, store::list_occurrences> ||
-    std::is_same_v<T, store::list_cycles> || std::is_same_v<T, store::list_decisions> ||
-    std::is_same_v<T, store::find_dispatch> || std::is_same_v<T, store::list_dispatches> ||
-    std::is_same_v<T, store::latest_per_agent> || std::is_same_v<T, store::sum_spend> ||
-    std::is_same_v<T, store::list_spend>;
+constexpr bool is_one_question = false BOYD_STORE_QUESTIONS(BOYD_OR_IS);
+
+/// Operations of which a batch's share their statements.
+template <class T>
+constexpr bool is_merged = false BOYD_STORE_BULK(BOYD_OR_IS);
+#undef BOYD_OR_IS
 
 template <class T>
 constexpr bool is_one_statement = is_one_question<T> || std::is_same_v<T, store::open_occurrence>;
@@ -114,48 +113,17 @@ class operations {
   operations(session& db, directory& names, bool careful)
       : db_(db), names_(names), careful_(careful) {}
 
-  store::any_reply run(const store::close_occurrence& op);
-  store::any_reply run(const store::begin_cycle& op);
-  store::any_reply run(const store::finish_cycle& op);
-  store::any_reply run(const store::take_back& op);
-  store::any_reply run(const store::rescue_expired& op);
-  store::any_reply run(const store::retry_dispatch& op);
-  store::any_reply run(const store::cancel_dispatch& op);
-  store::any_reply run(const store::remove_finished& op);
-  store::any_reply run(const store::set_pause& op);
-  store::any_reply run(const store::clear_pause& op);
-  store::any_reply run(const store::put_fact& op);
-  store::any_reply run(const store::beat& op);
-  store::any_reply run(const store::reserve_spend& op);
-  store::any_reply run(const store::settle_spend& op);
-  store::any_reply run(const store::release_spend& op);
-  store::any_reply run(const store::ask_approval& op);
-  store::any_reply run(const store::decide_approval& op);
-  store::any_reply run(const store::use_approval& op);
-  store::any_reply run(const store::withdraw_approvals& op);
-  store::any_reply run(const store::sweep_approvals& op);
-  store::any_reply run(const store::find_approval& op);
-  store::any_reply run(const store::list_approvals& op);
-
+#define BOYD_RUN(name) store::any_reply run(const store::name& op);
+  BOYD_STORE_STORIES(BOYD_RUN)
+  BOYD_STORE_CHANGES(BOYD_RUN)
+#undef BOYD_RUN
   question ask(const store::open_occurrence& op);
-  question ask(const store::list_occurrences& op);
-  question ask(const store::list_cycles& op);
-  question ask(const store::list_decisions& op);
-  question ask(const store::find_dispatch& op);
-  question ask(const store::list_dispatches& op);
-  question ask(const store::latest_per_agent& op);
-  question ask(const store::count_by_status& op);
-  question ask(const store::due_agents& op);
-  question ask(const store::list_pauses& op);
-  question ask(const store::get_facts& op);
-  question ask(const store::list_nodes& op);
-  question ask(const store::sum_spend& op);
-  question ask(const store::list_spend& op);
-
+#define BOYD_ASK(name) question ask(const store::name& op);
+  BOYD_STORE_QUESTIONS(BOYD_ASK)
+#undef BOYD_ASK
   template <class Op>
-  requires is_one_statement<Op> store::any_reply run(const Op& op) {
-    const auto q = ask(op);
-    return q.read(db_.run(q.ask.sql, q.ask.values));
+  requires is_one_question<Op> store::any_reply run(const Op& op) {
+    return answer_to(ask(op));
   }
 
   /// Locks the totals of all reservations and settlements of a batch; the first thing in it.
@@ -164,10 +132,10 @@ class operations {
   void write_totals();
 
   /// Consecutive operations of one kind share their statements; one reply each.
-  std::vector<store::any_reply> run(const std::vector<const store::enqueue_cycle*>& ops);
-  std::vector<store::any_reply> run(const std::vector<const store::claim*>& ops);
-  std::vector<store::any_reply> run(const std::vector<const store::settle*>& ops);
-  std::vector<store::any_reply> run(const std::vector<const store::renew_leases*>& ops);
+#define BOYD_RUN(name)                                                                             \
+  std::vector<store::any_reply> run(const std::vector<const store::name*>& ops);
+  BOYD_STORE_BULK(BOYD_RUN)
+#undef BOYD_RUN
 
   /// Writes the changes of dispatch_counts so far, and removes the claims that have `ended`; the
   /// last thing before the commit.
@@ -186,6 +154,9 @@ class operations {
 
   /// The time of this transaction by the database's clock.
   utc_time now();
+  store::any_reply answer_to(const question& q) {
+    return q.read(db_.run(q.ask.sql, q.ask.values));
+  }
 
   // enqueue_operations.cpp
   /// New pending rows, in the order of their ids: many to a row of dispatch_waiting. `from_now`:

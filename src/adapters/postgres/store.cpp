@@ -34,11 +34,6 @@ std::string encoding_problem(const std::string& encoding) {
          ", which refuses or garbles texts; Boyd needs UTF8";
 }
 
-template <class T>
-constexpr bool is_merged =
-    std::is_same_v<T, store::enqueue_cycle> || std::is_same_v<T, store::claim> ||
-    std::is_same_v<T, store::settle> || std::is_same_v<T, store::renew_leases>;
-
 class postgres_store final : public dispatch_store {
  public:
   explicit postgres_store(postgres_options options)

@@ -11,46 +11,9 @@ class sim_transaction {
   sim_transaction(sim_database& database, utc_time now)
       : data_(database.data_), settled_(database.settled_), audit_(database.audit), now_(now) {}
 
-  store::any_reply run(const store::open_occurrence& op);
-  store::any_reply run(const store::close_occurrence& op);
-  store::any_reply run(const store::list_occurrences& op);
-  store::any_reply run(const store::begin_cycle& op);
-  store::any_reply run(const store::enqueue_cycle& op);
-  store::any_reply run(const store::finish_cycle& op);
-  store::any_reply run(const store::list_cycles& op);
-  store::any_reply run(const store::list_decisions& op);
-  store::any_reply run(const store::claim& op);
-  store::any_reply run(const store::settle& op);
-  store::any_reply run(const store::renew_leases& op);
-  store::any_reply run(const store::take_back& op);
-  store::any_reply run(const store::rescue_expired& op);
-  store::any_reply run(const store::retry_dispatch& op);
-  store::any_reply run(const store::cancel_dispatch& op);
-  store::any_reply run(const store::find_dispatch& op);
-  store::any_reply run(const store::list_dispatches& op);
-  store::any_reply run(const store::latest_per_agent& op);
-  store::any_reply run(const store::count_by_status& op);
-  store::any_reply run(const store::due_agents& op);
-  store::any_reply run(const store::remove_finished& op);
-  store::any_reply run(const store::set_pause& op);
-  store::any_reply run(const store::clear_pause& op);
-  store::any_reply run(const store::list_pauses& op);
-  store::any_reply run(const store::put_fact& op);
-  store::any_reply run(const store::get_facts& op);
-  store::any_reply run(const store::beat& op);
-  store::any_reply run(const store::list_nodes& op);
-  store::any_reply run(const store::reserve_spend& op);
-  store::any_reply run(const store::settle_spend& op);
-  store::any_reply run(const store::sum_spend& op);
-  store::any_reply run(const store::list_spend& op);
-  store::any_reply run(const store::release_spend& op);
-  store::any_reply run(const store::ask_approval& op);
-  store::any_reply run(const store::decide_approval& op);
-  store::any_reply run(const store::use_approval& op);
-  store::any_reply run(const store::withdraw_approvals& op);
-  store::any_reply run(const store::sweep_approvals& op);
-  store::any_reply run(const store::find_approval& op);
-  store::any_reply run(const store::list_approvals& op);
+#define BOYD_RUN(name) store::any_reply run(const store::name& op);
+  BOYD_STORE_OPERATIONS(BOYD_RUN)
+#undef BOYD_RUN
 
  private:
   /// Keeps the pending and running indexes in step with a row.
