@@ -3,24 +3,88 @@
 #include "boyd/ports/dispatch_store.hpp"
 #include "messages/message.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace boyd {
+
+/// The replies to a store_request, one per operation. Who asked fetches each by the ticket that
+/// store_request::add gave; only the store's own parts see them in order
+/// (actors/store/replies.hpp).
+class store_reply {
+ public:
+  store_reply() = default;
+  explicit store_reply(std::vector<store::any_reply> values, bool asked_twice = false)
+      : repeated(asked_twice), values_(std::move(values)) {}
+
+  /// The error of the first operation that has one; null when all were carried out. Of replies that
+  /// were not fetched yet.
+  const error* failure() const {
+    for (const auto& any : values_)
+      if (const auto* e = std::get_if<error>(&any))
+        return e;
+    return nullptr;
+  }
+
+  /// It was asked for twice, and the first time may have been carried out: a claim then told of
+  /// other rows, which are ours as well.
+  bool repeated = false;
+
+ private:
+  template <class Operation>
+  friend class store_ticket;
+  friend struct store_replies;
+
+  std::vector<store::any_reply> values_;
+};
+
+/// Fetches the reply of one operation from the answer to the request that it was added to.
+template <class Operation>
+class store_ticket {
+ public:
+  using reply = typename Operation::reply;
+
+  /// The reply, which is moved out, or the operation's error.
+  result<reply> of(store_reply& answer) const {
+    if (place_ >= answer.values_.size())
+      return fail(errc::bug, "the store answered fewer operations than were asked");
+    auto& any = answer.values_[place_];
+    if (auto* e = std::get_if<error>(&any))
+      return fail(std::move(*e));
+    if (auto* r = std::get_if<reply>(&any))
+      return std::move(*r);
+    return fail(errc::bug, "the store answered with another operation's reply");
+  }
+
+  /// The same; the error of the whole request is the operation's, too.
+  result<reply> of(result<store_reply>& answer) const {
+    if (!answer)
+      return fail(answer.error());
+    return of(*answer);
+  }
+
+ private:
+  friend struct store_request;
+  explicit store_ticket(std::size_t place) : place_(place) {}
+
+  std::size_t place_;
+};
 
 /// Operations for one transaction; they may share it with other requests (group commit).
 struct store_request : message {
   std::vector<store::operation> operations;
   request_end until = request_end::max();
-};
 
-/// One reply per operation, in order. A type of its own keeps the names of actors readable.
-struct store_reply {
-  std::vector<store::any_reply> values;
-  /// It was asked for twice, and the first time may have been carried out: a claim then told of
-  /// other rows, which are ours as well.
-  bool repeated = false;
+  /// Adds an operation; the ticket fetches its reply.
+  template <class Operation>
+  store_ticket<Operation> add(Operation op) {
+    operations.emplace_back(std::move(op));
+    return store_ticket<Operation>(operations.size() - 1);
+  }
 };
 
 /// Work that has just been enqueued for one agent, due at once.

@@ -26,7 +26,7 @@ bool line::perform_plain(exec::chat_effect& any) {
     // Sent, not asked: the owner may be gone before the answer. What the store does not take stays
     // reserved, which counts the most that the call could have cost.
     store_request request;
-    request.operations.emplace_back(std::move(paid->what));
+    request.add(std::move(paid->what));
     caf::anon_send(parts_.store, std::move(request));
   } else if (auto* c = std::get_if<exec::effect::call_model>(&any)) {
     start(*c);

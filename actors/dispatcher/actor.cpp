@@ -76,7 +76,7 @@ struct dispatcher_state {
     // What was heard and waits for its step: whoever comes next would not know it.
     if (auto left = core ? core->unsettled() : std::vector<settlement>{}; !left.empty()) {
       store_request request;
-      request.operations.emplace_back(store::settle{parts.context->node_id, std::move(left)});
+      request.add(store::settle{parts.context->node_id, std::move(left)});
       caf::anon_send(parts.services.store, std::move(request));
     }
     for (auto& [address, w] : workers)
@@ -108,19 +108,19 @@ void settle(self_pointer self, std::vector<settlement> items) {
     return keep_ticking(self);
   }
   store_request request;
-  request.operations.emplace_back(store::settle{s.parts.context->node_id, items});
+  const auto results = request.add(store::settle{s.parts.context->node_id, items});
+  std::optional<store_ticket<store::put_fact>> count;
   // With the results that it counts, so that it costs no transaction of its own. A count that is
   // lost repeats an answer; nothing depends on it.
   if (s.counts_runs && s.runs_kept != s.runs) {
     s.runs_kept = s.runs;
-    request.operations.emplace_back(
+    count = request.add(
         store::put_fact{"runs:" + s.parts.kernel_id, s.parts.agent_id, std::to_string(s.runs)});
   }
   ask<store_reply>(self, s.parts.services.store, std::move(request),
-                   [self, items = std::move(items)](result<store_reply> r) {
+                   [self, results, count, items = std::move(items)](result<store_reply> r) {
                      auto& core = *self->state.core;
-                     auto done = r ? reply_of<store::settle>(r->values.front())
-                                   : result<store::settle::reply>(fail(r.error()));
+                     const auto done = results.of(r);
                      self->state.store_failed = !done;
                      if (!done) {
                        core.settle_failed(items);
@@ -128,7 +128,7 @@ void settle(self_pointer self, std::vector<settlement> items) {
                      } else {
                        core.settled(items);
                        // The results are in the spool, what counts them is not.
-                       if (r->values.size() > 1 && std::holds_alternative<error>(r->values[1]))
+                       if (count && !count->of(*r))
                          self->state.runs_kept = 0;
                        for (std::size_t i = 0; i < done->size() && i < items.size(); ++i)
                          if ((*done)[i] == settle_result::stale)
@@ -159,10 +159,10 @@ void claim(self_pointer self, std::size_t n) {
   }
   const auto started = now_of(self);
   store_request request;
-  request.operations.emplace_back(std::move(op));
-  ask<store_reply>(self, p.services.store, std::move(request), [self, started](auto reply) {
+  const auto rows = request.add(std::move(op));
+  ask<store_reply>(self, p.services.store, std::move(request), [self, started, rows](auto reply) {
     const bool repeated = reply && reply->repeated;
-    auto r = only_reply<store::claim>(std::move(reply));
+    auto r = rows.of(reply);
     self->state.store_failed = !r;
     if (r) {
       // Once more: what a failed commit had written comes back when the database is opened

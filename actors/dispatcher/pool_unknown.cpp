@@ -32,7 +32,7 @@ void cancel_rows(self_pointer self, const std::string& kernel, const std::vector
   for (const auto& row : rows) {
     spdlog::warn("dispatchers: {} is cancelled: {}/{} is not configured any more", row.dispatch_id,
                  row.kernel_id, row.agent_id);
-    cancels.operations.emplace_back(store::cancel_dispatch{row.dispatch_id});
+    cancels.add(store::cancel_dispatch{row.dispatch_id});
   }
   ask<store_reply>(self, self->state.services.store, std::move(cancels),
                    [kernel](result<store_reply> r) {

@@ -109,7 +109,7 @@ void reserve_run(self_pointer self, const config::agent_cli_executor& cli) {
               if (!r) { // no run without its reservation: the budgets fail closed
                 // It may stand all the same, or be made when the store is back.
                 store_request unused;
-                unused.operations.emplace_back(store::settle_spend{call_of(self, 1), {}});
+                unused.add(store::settle_spend{call_of(self, 1), {}});
                 send(self, std::move(unused));
                 return finish_unstarted(self, r.error(), failure_class::transient);
               }
@@ -138,7 +138,7 @@ void settle_run(self_pointer self) {
       end.model = std::string(cut_characters(report->model, exec::event_word_characters));
   }
   store_request request;
-  request.operations.emplace_back(std::move(end));
+  request.add(std::move(end));
   send(self, std::move(request));
 }
 

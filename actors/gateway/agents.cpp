@@ -87,13 +87,18 @@ void take_wake(listing& l, const store::get_facts::reply& memories,
   }
 }
 
-/// In the order that get_agents asks for.
-result<void> take_rows(listing& l, store_reply& r) {
-  auto decisions = reply_of<store::list_decisions>(r.values[0]);
-  const auto slots = reply_of<store::get_facts>(r.values[1]);
-  const auto kept = reply_of<store::get_facts>(r.values[2]);
-  const auto memories = reply_of<store::get_facts>(r.values[3]);
-  const auto seen = reply_of<store::get_facts>(r.values[4]);
+/// The questions of read_rows.
+struct asked_rows {
+  store_ticket<store::list_decisions> decisions;
+  store_ticket<store::get_facts> slots, since, wake, wake_seen;
+};
+
+result<void> take_rows(listing& l, const asked_rows& asked, store_reply& r) {
+  auto decisions = asked.decisions.of(r);
+  const auto slots = asked.slots.of(r);
+  const auto kept = asked.since.of(r);
+  const auto memories = asked.wake.of(r);
+  const auto seen = asked.wake_seen.of(r);
   if (!decisions)
     return fail(decisions.error());
   for (const auto* facts : {&slots, &kept, &memories, &seen})
@@ -135,14 +140,14 @@ void read_rows(const listing_ptr& l) {
   newest.kernel_id = id;
   newest.limit = std::max(l->kernel->agents.size() * 2, least_decisions);
   store_request request;
-  request.operations.emplace_back(std::move(newest));
-  for (const char* scope : {"slots:", "kernel:", "wake:", "wake_seen:"})
-    request.operations.emplace_back(store::get_facts{scope + id});
+  const auto facts = [&](const char* scope) { return request.add(store::get_facts{scope + id}); };
+  const asked_rows asked{request.add(std::move(newest)), facts("slots:"), facts("kernel:"),
+                         facts("wake:"), facts("wake_seen:")};
   ask<store_reply>(l->x->self, l->x->self->state.parts.store, std::move(request),
-                   [l](result<store_reply> r) {
+                   [l, asked](result<store_reply> r) {
                      if (!r)
                        return l->x->fail_with(r.error());
-                     if (auto taken = take_rows(*l, *r); !taken)
+                     if (auto taken = take_rows(*l, asked, *r); !taken)
                        return l->x->fail_with(taken.error());
                      reply_agents(*l);
                    });

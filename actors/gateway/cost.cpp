@@ -215,16 +215,17 @@ void get_cost(exchange_ptr x) {
   calls.open_only = by_of(*x) != by_call;
   calls.limit = (calls.open_only ? most_reservations : most_rows) + 1;
   store_request request;
-  request.operations.emplace_back(*q);
-  request.operations.emplace_back(days);
-  request.operations.emplace_back(calls);
+  const auto groups = request.add(*q);
+  const auto totals = request.add(days);
+  const auto list = request.add(calls);
   ask<store_reply>(
-      x->self, x->self->state.parts.store, std::move(request), [x, q](result<store_reply> r) {
+      x->self, x->self->state.parts.store, std::move(request),
+      [x, q, groups, totals, list](result<store_reply> r) {
         if (!r)
           return x->fail_with(r.error());
-        const auto rows = reply_of<sum_spend>(r->values[0]);
-        const auto all = reply_of<sum_spend>(r->values[1]);
-        auto listed = reply_of<store::list_spend>(r->values[2]);
+        const auto rows = groups.of(*r);
+        const auto all = totals.of(*r);
+        auto listed = list.of(*r);
         if (!rows || !all || !listed)
           return x->fail_with(!rows ? rows.error() : !all ? all.error() : listed.error());
         answer_cost(x, *q, *rows, total_of(*all), std::move(*listed));

@@ -20,8 +20,7 @@ constexpr std::size_t rows_of_a_cycle = 4096;
 constexpr std::size_t why_decisions = 500;
 
 /// What the row could not tell, because it went wrong after the row was written.
-json problems_of(const cycle_record& c, result<store_reply>& r) {
-  const auto facts = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
+json problems_of(const cycle_record& c, const result<store::get_facts::reply>& facts) {
   // Not to know is not to be well: whoever asked would take the record for complete.
   if (!facts)
     return json::array(
@@ -55,15 +54,14 @@ void reply_cycle(const exchange_ptr& x, const cycle_record& c,
   op.cycle_id = c.cycle_id;
   op.limit = rows_of_a_cycle;
   store_request request;
-  request.operations.emplace_back(std::move(op));
-  request.operations.emplace_back(
+  const auto dispatches = request.add(std::move(op));
+  const auto behind = request.add(
       store::get_facts{effects::scope_of(c.kernel_id, x->self->state.parts.context->node_id)});
   ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
-                   [x, c, known](result<store_reply> r) {
-                     const auto rows =
-                         r ? reply_of<store::list_dispatches>(r->values[0]) : fail(r.error());
+                   [x, c, known, dispatches, behind](result<store_reply> r) {
+                     const auto rows = dispatches.of(r);
                      auto body = cycle_json(c, rows ? *rows : std::vector<dispatch>{});
-                     auto problems = problems_of(c, r);
+                     auto problems = problems_of(c, behind.of(r));
                      for (const auto& each : known)
                        if (std::ranges::find(problems, json(each)) == problems.end())
                          problems.push_back(each);
@@ -145,16 +143,16 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
 /// The slot in question first: its decisions may be far behind the newest.
 void read_why(const exchange_ptr& x, const why_ptr& in) {
   store_request request;
-  request.operations.emplace_back(
-      store::list_occurrences{in->kernel_id, in->at.value_or(in->now), 1});
-  request.operations.emplace_back(store::list_pauses{in->kernel_id});
+  const auto slot =
+      request.add(store::list_occurrences{in->kernel_id, in->at.value_or(in->now), 1});
+  const auto pauses = request.add(store::list_pauses{in->kernel_id});
   ask<store_reply>(x->self, x->self->state.parts.store, std::move(request),
-                   [x, in](result<store_reply> r) {
+                   [x, in, slot, pauses](result<store_reply> r) {
                      if (!r)
                        return x->fail_with(r.error());
-                     if (auto rows = reply_of<store::list_occurrences>(r->values[0]))
+                     if (auto rows = slot.of(*r))
                        in->occurrences = std::move(*rows);
-                     if (auto rows = reply_of<store::list_pauses>(r->values[1]))
+                     if (auto rows = pauses.of(*r))
                        in->pauses = std::move(*rows);
                      read_why_decisions(x, in);
                    });

@@ -121,49 +121,47 @@ void decide(const dry_run_ptr& run) {
       });
 }
 
-/// In the order that read_rows asks for.
-void take_rows(dry_run& run, store_reply& r) {
-  if (auto rows = reply_of<store::latest_per_agent>(r.values[0]))
-    run.input.latest = std::move(*rows);
-  if (auto rows = reply_of<store::list_dispatches>(r.values[1]))
-    run.input.values.recent_results = plan::render_recent_results(*rows);
-  if (auto rows = reply_of<store::list_pauses>(r.values[2]))
-    run.input.pauses = std::move(*rows);
-  if (auto facts = reply_of<store::get_facts>(r.values[3]))
-    run.input.agent_slots = plan::read_agent_slots(*facts);
-  if (auto facts = reply_of<store::get_facts>(r.values[4]))
-    run.input.since = since_of(*facts, run.input.now);
-  if (auto facts = reply_of<store::get_facts>(r.values[5]))
-    run.input.values.senses = render_senses(run.kernel->senses, read_sense_memories(*facts));
-  const auto& p = run.x->self->state.parts;
-  if (r.values.size() > 6)
-    if (auto totals = reply_of<store::sum_spend>(r.values[6]))
-      run.input.spent =
-          queue::spent_agents(*p.configuration, *run.kernel, p.context->node_id, *totals);
-  for (const auto& d : run.input.latest)
-    run.input.last_dispatched_at[d.agent_id] = d.created_at;
-}
-
 void read_rows(const dry_run_ptr& run) {
   const auto& id = run->kernel->kernel_id;
-  store::list_dispatches recent;
-  recent.kernel_id = id;
-  recent.ended_only = true;
-  recent.limit = limits::recent_results;
+  store::list_dispatches newest;
+  newest.kernel_id = id;
+  newest.ended_only = true;
+  newest.limit = limits::recent_results;
   store_request request;
-  request.operations.emplace_back(store::latest_per_agent{id});
-  request.operations.emplace_back(recent);
-  request.operations.emplace_back(store::list_pauses{id});
-  request.operations.emplace_back(store::get_facts{"slots:" + id});
-  request.operations.emplace_back(store::get_facts{"kernel:" + id});
-  request.operations.emplace_back(store::get_facts{"sense:" + id});
+  const auto latest = request.add(store::latest_per_agent{id});
+  const auto recent = request.add(std::move(newest));
+  const auto pauses = request.add(store::list_pauses{id});
+  const auto slots = request.add(store::get_facts{"slots:" + id});
+  const auto since = request.add(store::get_facts{"kernel:" + id});
+  const auto senses = request.add(store::get_facts{"sense:" + id});
+  std::optional<store_ticket<store::sum_spend>> spent;
   if (queue::has_budgets(*run->kernel))
-    request.operations.emplace_back(queue::todays_totals());
+    spent = request.add(queue::todays_totals());
   ask<store_reply>(run->x->self, run->x->self->state.parts.store, std::move(request),
-                   [run](result<store_reply> r) {
+                   [=](result<store_reply> r) {
                      if (!r)
                        return run->x->fail_with(r.error());
-                     take_rows(*run, *r);
+                     auto& input = run->input;
+                     if (auto rows = latest.of(*r))
+                       input.latest = std::move(*rows);
+                     if (auto rows = recent.of(*r))
+                       input.values.recent_results = plan::render_recent_results(*rows);
+                     if (auto rows = pauses.of(*r))
+                       input.pauses = std::move(*rows);
+                     if (auto facts = slots.of(*r))
+                       input.agent_slots = plan::read_agent_slots(*facts);
+                     if (auto facts = since.of(*r))
+                       input.since = since_of(*facts, input.now);
+                     if (auto facts = senses.of(*r))
+                       input.values.senses =
+                           render_senses(run->kernel->senses, read_sense_memories(*facts));
+                     const auto& p = run->x->self->state.parts;
+                     if (spent)
+                       if (auto totals = spent->of(*r))
+                         input.spent = queue::spent_agents(*p.configuration, *run->kernel,
+                                                           p.context->node_id, *totals);
+                     for (const auto& d : input.latest)
+                       input.last_dispatched_at[d.agent_id] = d.created_at;
                      decide(run);
                    });
 }

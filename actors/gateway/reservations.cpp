@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace boyd::gateway_impl {
 
@@ -72,29 +74,34 @@ json call_json(const store::spend_call& c, const holder& h) {
   return out;
 }
 
-store::operation question_about(const store::spend_call& call) {
+/// The row of who holds a call: of a dispatch, or of the cycle itself.
+using holder_ticket =
+    std::variant<store_ticket<store::find_dispatch>, store_ticket<store::list_cycles>>;
+
+holder_ticket ask_about(store_request& request, const store::spend_call& call) {
   const auto who = queue::holder_of(call);
   if (who.cycle_id.empty())
-    return store::find_dispatch{who.dispatch_id};
+    return request.add(store::find_dispatch{who.dispatch_id});
   store::list_cycles one;
   one.kernel_id = call.kernel_id;
   one.include_running = true;
   one.cycle_id = who.cycle_id;
   one.limit = 1;
-  return one;
+  return request.add(std::move(one));
 }
 
-holder read_holder(const store::spend_call& call, store::any_reply& reply) {
-  const auto who = queue::holder_of(call);
+holder read_holder(const store::spend_call& call, const holder_ticket& asked, store_reply& reply) {
   holder h;
-  h.cycle = !who.cycle_id.empty();
-  if (h.cycle) {
-    if (const auto rows = reply_of<store::list_cycles>(reply); rows && !rows->empty()) {
+  if (const auto* cycle = std::get_if<store_ticket<store::list_cycles>>(&asked)) {
+    h.cycle = true;
+    if (const auto rows = cycle->of(reply); rows && !rows->empty()) {
       h.running = rows->front().status == cycle_status::running;
       h.status = name_of(rows->front().status);
     }
-  } else if (const auto row = reply_of<store::find_dispatch>(reply); row && *row) {
-    h.running = (*row)->status == dispatch_status::running && (*row)->fence == who.fence;
+  } else if (const auto row = std::get<store_ticket<store::find_dispatch>>(asked).of(reply);
+             row && *row) {
+    h.running =
+        (*row)->status == dispatch_status::running && (*row)->fence == queue::holder_of(call).fence;
     h.status = name_of((*row)->status);
   }
   return h;
@@ -192,16 +199,17 @@ void answer_release(const exchange_ptr& x, const store::release_spend& op,
 void describe_calls(const exchange_ptr& x, std::vector<store::spend_call> calls,
                     std::function<void(result<json>)> then) {
   store_request request;
+  std::vector<std::optional<holder_ticket>> asked;
   for (const auto& c : calls)
-    if (c.is_open())
-      request.operations.push_back(question_about(c));
-  auto told = [calls = std::move(calls), then = std::move(then)](result<store_reply> r) mutable {
+    asked.push_back(c.is_open() ? std::optional(ask_about(request, c)) : std::nullopt);
+  auto told = [calls = std::move(calls), asked = std::move(asked),
+               then = std::move(then)](result<store_reply> r) mutable {
     if (!r)
       return then(fail(std::move(r.error())));
     json rows = json::array();
-    std::size_t at = 0;
-    for (const auto& c : calls)
-      rows.push_back(call_json(c, c.is_open() ? read_holder(c, r->values[at++]) : holder{}));
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      rows.push_back(
+          call_json(calls[i], asked[i] ? read_holder(calls[i], *asked[i], *r) : holder{}));
     then(std::move(rows));
   };
   if (request.operations.empty())

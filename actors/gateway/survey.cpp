@@ -78,7 +78,7 @@ void ask_woken(const exchange_ptr& x, const survey_ptr& all, const std::string& 
 void ask_parts(const exchange_ptr& x, const survey_ptr& all) {
   const auto& p = x->self->state.parts;
   store_request nodes;
-  nodes.operations.emplace_back(store::list_nodes{});
+  nodes.add(store::list_nodes{});
   ask_woken<store_reply>(x, all, "store", p.store, std::move(nodes));
   ask_health(x, all, "permits", p.permits);
   ask_health(x, all, "governor", p.governor);
@@ -155,9 +155,6 @@ void ask_actors(const exchange_ptr& x, const survey_ptr& all) {
   }
 }
 
-/// What ask_rows asks the store: of all, and then of each kernel.
-constexpr std::size_t fixed_questions = 7;
-constexpr std::size_t questions_of_a_kernel = 4;
 /// Agents and nodes of which today's spending is read.
 constexpr std::size_t most_scopes = 20'000;
 /// Open reservations that are counted.
@@ -167,82 +164,114 @@ constexpr std::size_t most_approvals = 1000;
 /// Interrupted cycles are the newest ones; few can be under way at once.
 constexpr std::size_t cycles_searched = 16;
 
-void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
-  const auto& p = x->self->state.parts;
-  store_request request;
-  request.operations.emplace_back(store::count_by_status{});
-  request.operations.emplace_back(store::list_pauses{});
-  request.operations.emplace_back(store::list_nodes{});
-  request.operations.emplace_back(store::get_facts{state::restarts_scope(p.context->node_id)});
+/// What the store is asked about one kernel.
+struct kernel_questions {
+  std::string kernel_id;
+  store_ticket<store::latest_per_agent> latest;
+  store_ticket<store::list_cycles> newest, under_way;
+  store_ticket<store::get_facts> effects;
+};
+
+kernel_questions ask_about(store_request& request, const std::string& kernel,
+                           const std::string& node) {
+  store::list_cycles newest;
+  newest.kernel_id = kernel;
+  newest.limit = 1;
+  auto under_way = newest;
+  under_way.include_running = true;
+  under_way.limit = cycles_searched;
+  return {kernel, request.add(store::latest_per_agent{kernel}), request.add(std::move(newest)),
+          request.add(std::move(under_way)),
+          request.add(store::get_facts{effects::scope_of(kernel, node)})};
+}
+
+void take_rows(survey& all, const kernel_questions& asked, const std::string& node,
+               store_reply& r) {
+  if (auto rows = asked.latest.of(r))
+    std::ranges::move(*rows, std::back_inserter(all.latest));
+  else
+    all.store_problem = to_string(rows.error());
+  if (auto rows = asked.newest.of(r); rows && !rows->empty())
+    all.cycles.emplace(asked.kernel_id, std::move(rows->front()));
+  if (const auto facts = asked.effects.of(r))
+    all.effects[asked.kernel_id] = effects::read_effects(*facts);
+  if (const auto rows = asked.under_way.of(r))
+    std::ranges::copy_if(*rows, std::back_inserter(all.unfinished), [&](const auto& c) {
+      return c.status == cycle_status::running && c.node_id == node;
+    });
+}
+
+/// What the store is asked about all of them.
+struct common_questions {
+  store_ticket<store::count_by_status> queue;
+  store_ticket<store::list_pauses> pauses;
+  store_ticket<store::list_nodes> nodes;
+  store_ticket<store::get_facts> restarts;
+  store_ticket<store::sum_spend> spent;
+  store_ticket<store::list_approvals> approvals;
+  store_ticket<store::list_spend> reservations;
+};
+
+common_questions ask_about_all(store_request& request, const std::string& node) {
   store::sum_spend spent;
   spent.by = store::sum_spend::group::scope;
   spent.limit = most_scopes;
-  request.operations.emplace_back(std::move(spent));
   store::list_approvals open;
   open.open = true;
   open.limit = most_approvals;
-  request.operations.emplace_back(std::move(open));
   store::list_spend reserved;
   reserved.open_only = true;
   reserved.limit = most_open_calls;
-  request.operations.emplace_back(std::move(reserved));
-  for (const auto& k : p.configuration->kernels) {
-    request.operations.emplace_back(store::latest_per_agent{k.kernel_id});
-    store::list_cycles newest;
-    newest.kernel_id = k.kernel_id;
-    newest.limit = 1;
-    request.operations.emplace_back(newest);
-    request.operations.emplace_back(
-        store::get_facts{effects::scope_of(k.kernel_id, p.context->node_id)});
-    newest = {};
-    newest.kernel_id = k.kernel_id;
-    newest.include_running = true;
-    newest.limit = cycles_searched;
-    request.operations.emplace_back(std::move(newest));
-  }
+  return {request.add(store::count_by_status{}),
+          request.add(store::list_pauses{}),
+          request.add(store::list_nodes{}),
+          request.add(store::get_facts{state::restarts_scope(node)}),
+          request.add(std::move(spent)),
+          request.add(std::move(open)),
+          request.add(std::move(reserved))};
+}
+
+void take_rows(survey& all, const common_questions& asked, store_reply& r) {
+  if (auto q = asked.queue.of(r))
+    all.queue = std::move(*q);
+  else
+    all.store_problem = to_string(q.error());
+  if (auto q = asked.pauses.of(r))
+    all.pauses = std::move(*q);
+  if (auto q = asked.nodes.of(r))
+    all.nodes = std::move(*q);
+  if (const auto q = asked.restarts.of(r))
+    all.restarts = state::parse_restarts(*q);
+  if (auto q = asked.spent.of(r))
+    for (auto& row : *q)
+      all.spent.emplace(std::move(row.key), row.used);
+  else
+    all.store_problem = to_string(q.error());
+  if (auto q = asked.approvals.of(r))
+    all.open_approvals = std::move(*q);
+  if (auto q = asked.reservations.of(r))
+    all.reservations = std::move(*q);
+}
+
+void ask_rows(const exchange_ptr& x, const survey_ptr& all) {
+  const auto& p = x->self->state.parts;
+  const auto& node = p.context->node_id;
+  store_request request;
+  const auto common = ask_about_all(request, node);
+  std::vector<kernel_questions> kernels;
+  for (const auto& k : p.configuration->kernels)
+    kernels.push_back(ask_about(request, k.kernel_id, node));
   ++all->missing;
   ask<store_reply>(
       x->self, p.store, std::move(request),
-      [all, node = p.context->node_id, configuration = p.configuration](result<store_reply> r) {
+      [all, node, common, kernels = std::move(kernels)](result<store_reply> r) {
         if (!r) {
           all->store_problem = to_string(r.error());
           return all->one_less();
         }
-        if (auto q = reply_of<store::count_by_status>(r->values[0]))
-          all->queue = std::move(*q);
-        else
-          all->store_problem = to_string(q.error());
-        if (auto q = reply_of<store::list_pauses>(r->values[1]))
-          all->pauses = std::move(*q);
-        if (auto q = reply_of<store::list_nodes>(r->values[2]))
-          all->nodes = std::move(*q);
-        if (auto q = reply_of<store::get_facts>(r->values[3]))
-          all->restarts = state::parse_restarts(*q);
-        if (auto q = reply_of<store::sum_spend>(r->values[4]))
-          for (auto& row : *q)
-            all->spent.emplace(std::move(row.key), row.used);
-        else
-          all->store_problem = to_string(q.error());
-        if (auto q = reply_of<store::list_approvals>(r->values[5]))
-          all->open_approvals = std::move(*q);
-        if (auto q = reply_of<store::list_spend>(r->values[6]))
-          all->reservations = std::move(*q);
-        auto i = fixed_questions;
-        for (const auto& k : configuration->kernels) {
-          if (auto rows = reply_of<store::latest_per_agent>(r->values[i]))
-            all->latest.insert(all->latest.end(), rows->begin(), rows->end());
-          else
-            all->store_problem = to_string(rows.error());
-          if (auto rows = reply_of<store::list_cycles>(r->values[i + 1]); rows && !rows->empty())
-            all->cycles.emplace(k.kernel_id, rows->front());
-          if (auto facts = reply_of<store::get_facts>(r->values[i + 2]); facts)
-            all->effects[k.kernel_id] = effects::read_effects(*facts);
-          if (auto rows = reply_of<store::list_cycles>(r->values[i + 3]); rows)
-            std::ranges::copy_if(*rows, std::back_inserter(all->unfinished), [&](const auto& c) {
-              return c.status == cycle_status::running && c.node_id == node;
-            });
-          i += questions_of_a_kernel;
-        }
+        take_rows(*all, common, *r);
+        for (const auto& asked : kernels)
+          take_rows(*all, asked, node, *r);
         all->one_less();
       },
       part_limit * 2);

@@ -53,17 +53,19 @@ store::open_occurrence slot_request(self_pointer self, occurrence slot,
   return op;
 }
 
+using slot_ticket = store_ticket<store::open_occurrence>;
+
 /// Slots that the store has written, in order: what it accepted as open is to be run. Asked for
 /// twice before the first answer, as by a reload, a slot is ours both times, and run once. One that
 /// is not after the last may be ours as well: that one came from a clock that was wrong. True: one
 /// of them is news, ours or of another node, and the running cycle makes room for it.
 bool take_slots(self_pointer self, const std::vector<store::open_occurrence>& asked,
-                std::vector<store::any_reply>& values) {
+                const std::vector<slot_ticket>& tickets, store_reply& answer) {
   auto& s = self->state;
   bool news = false;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto& row = asked[i].slot;
-    const auto opened = reply_of<store::open_occurrence>(values[i]);
+    const auto opened = tickets.at(i).of(answer);
     if (!s.last_slot || row.scheduled_at > *s.last_slot) {
       s.last_slot = row.scheduled_at;
       news = true;
@@ -142,6 +144,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
     return look_at(self, decision.look_again);
   store_request request;
   std::vector<store::open_occurrence> asked;
+  std::vector<slot_ticket> tickets;
   for (auto& row : decision.rows) {
     row.node_id = s.parts.context->node_id;
     row.created_at = now_of(self);
@@ -149,11 +152,11 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
     auto op =
         is_last ? slot_request(self, row, new_cycle_id(self)) : store::open_occurrence{row, {}};
     asked.push_back(request_for(self, std::move(op)));
-    request.operations.emplace_back(asked.back());
+    tickets.push_back(request.add(asked.back()));
   }
   ++s.asking_slots;
   ask<store_reply>(self, s.parts.store, std::move(request),
-                   [self, decision, asked](result<store_reply> r) {
+                   [self, decision, asked, tickets](result<store_reply> r) {
                      auto& st = self->state;
                      --st.asking_slots;
                      if (!r) {
@@ -162,7 +165,7 @@ void open_rows(self_pointer self, plan::slot_decision decision) {
                          note_doubt(self, asked);
                      } else {
                        take_answered(self, asked);
-                       if (take_slots(self, asked, r->values) && decision.cancel_running)
+                       if (take_slots(self, asked, tickets, *r) && decision.cancel_running)
                          cancel_running_cycle(self);
                      }
                      if (st.asking_slots == 0)
@@ -293,18 +296,16 @@ void open_trigger(self_pointer self, const trigger_cycle& trigger, std::string r
   s.opening = s.opening || refusal.empty();
   a = admitted(op, std::move(a.cycle_id), trigger.only);
   store_request request;
-  request.operations.emplace_back(op);
+  const auto slot = request.add(op);
   if (refusal.empty() && trigger.only)
-    request.operations.emplace_back(
-        store::put_fact{single_scope(self), a.cycle_id, plan::text_of(*trigger.only)});
+    request.add(store::put_fact{single_scope(self), a.cycle_id, plan::text_of(*trigger.only)});
   ask<store_reply>(
       self, s.parts.store, std::move(request),
-      [self, a, op, trigger, refusal, promise,
+      [self, a, op, trigger, refusal, promise, slot,
        replaced = replaced_by_trigger(self, trigger)](result<store_reply> all) mutable {
         if (refusal.empty())
           self->state.opening = false;
-        const auto r =
-            all ? reply_of<store::open_occurrence>(all->values.front()) : fail(all.error());
+        const auto r = slot.of(all);
         if (!r)
           return not_opened(self, op, r.error(), promise, std::move(replaced), trigger.only);
         // Two triggers in the same millisecond: the ledger is the gate, the next one is free.
@@ -333,28 +334,26 @@ void begin_trigger(self_pointer self, const trigger_cycle& trigger, trigger_prom
   auto op = slot_request(self, a.slot, a.cycle_id);
   op.unless_paused = true;
   a = admitted(op, std::move(a.cycle_id));
-  auto request = orient_request(self);
-  request.operations.insert(request.operations.begin(), op);
+  store_request request;
+  const auto slot_asked = request.add(op);
+  const auto rows_asked = ask_orientation(self, request);
   s.opening = true;
-  ask<store_reply>(
-      self, s.parts.store, std::move(request),
-      [self, a, op, trigger, promise,
-       configuration = s.parts.configuration](result<store_reply> r) {
-        auto& st = self->state;
-        st.opening = false;
-        const auto slot = r ? reply_of<store::open_occurrence>(r->values.front()) : fail(r.error());
-        if (!slot)
-          return not_opened(self, op, slot.error(), promise);
-        r->values.erase(r->values.begin());
-        if (!slot->opened)
-          return not_begun(self, trigger, reply_of<store::list_pauses>(r->values[pauses_at]),
-                           promise);
-        answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
-        st.admitted.push_back(a);
-        st.rows_at_begin = begin_rows{configuration, std::move(*r)};
-        start_next(self);
-        st.rows_at_begin.reset(); // they were for now
-      });
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, a, op, trigger, promise, slot_asked, rows_asked,
+                    configuration = s.parts.configuration](result<store_reply> r) {
+                     auto& st = self->state;
+                     st.opening = false;
+                     const auto slot = slot_asked.of(r);
+                     if (!slot)
+                       return not_opened(self, op, slot.error(), promise);
+                     if (!slot->opened)
+                       return not_begun(self, trigger, rows_asked.pauses.of(*r), promise);
+                     answer<trigger_reply>(promise, trigger_reply{{}, true, a.cycle_id, {}});
+                     st.admitted.push_back(a);
+                     st.rows_at_begin = begin_rows{configuration, rows_asked, std::move(*r)};
+                     start_next(self);
+                     st.rows_at_begin.reset(); // they were for now
+                   });
 }
 
 /// Looks up how far the oldest left-over cycle got, and goes on from there.
@@ -364,42 +363,45 @@ void resume_next(self_pointer self) {
   s.to_resume.pop_front();
   s.resuming = left_over.row.cycle_id;
   store_request request;
-  request.operations.emplace_back(store::list_decisions{left_over.row.kernel_id,
-                                                        {},
-                                                        left_over.row.cycle_id,
-                                                        {},
-                                                        voices + s.settings->agents.size() + 1});
-  request.operations.emplace_back(store::get_facts{trouble_scope(self)});
-  ask<store_reply>(
-      self, s.parts.store, std::move(request), [self, left_over](result<store_reply> r) {
-        auto& st = self->state;
-        st.resuming.reset();
-        const auto& row = left_over.row;
-        auto decisions = r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
-        auto troubles = r ? reply_of<store::get_facts>(r->values[1]) : fail(r.error());
-        if (!decisions || !troubles) {
-          st.to_resume.push_front(left_over);
-          return retry_step(self, decisions ? troubles.error() : decisions.error());
-        }
-        spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
-        st.resumed = true;
-        st.becomes_latest = left_over.becomes_latest;
-        // What a model answered stands there before anything is enqueued.
-        std::set<std::string> decided;
-        for (const auto& each : *decisions)
-          if (!plan::is_kernel_voice(each.decision.agent_id))
-            decided.insert(each.decision.agent_id);
-        st.cycle = cycle_core::resume(*st.settings, row, decided, (*troubles)[row.cycle_id],
-                                      st.since, left_over.only);
-        st.cycle->set_by_hand(left_over.by_hand);
-        // Of an earlier process's time only the wall clock tells.
-        st.cycle_since = st.parts.context->ports.clock->steady() -
+  const auto decisions_asked =
+      request.add(store::list_decisions{left_over.row.kernel_id,
+                                        {},
+                                        left_over.row.cycle_id,
+                                        {},
+                                        voices + s.settings->agents.size() + 1});
+  const auto troubles_asked = request.add(store::get_facts{trouble_scope(self)});
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, left_over, decisions_asked, troubles_asked](result<store_reply> r) {
+                     auto& st = self->state;
+                     st.resuming.reset();
+                     const auto& row = left_over.row;
+                     auto decisions = decisions_asked.of(r);
+                     auto troubles = troubles_asked.of(r);
+                     if (!decisions || !troubles) {
+                       st.to_resume.push_front(left_over);
+                       return retry_step(self, decisions ? troubles.error() : decisions.error());
+                     }
+                     spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
+                     st.resumed = true;
+                     st.becomes_latest = left_over.becomes_latest;
+                     // What a model answered stands there before anything is enqueued.
+                     std::set<std::string> decided;
+                     for (const auto& each : *decisions)
+                       if (!plan::is_kernel_voice(each.decision.agent_id))
+                         decided.insert(each.decision.agent_id);
+                     st.cycle =
+                         cycle_core::resume(*st.settings, row, decided, (*troubles)[row.cycle_id],
+                                            st.since, left_over.only);
+                     st.cycle->set_by_hand(left_over.by_hand);
+                     // Of an earlier process's time only the wall clock tells.
+                     st.cycle_since =
+                         st.parts.context->ports.clock->steady() -
                          std::clamp<milliseconds>(now_of(self) - row.started_at, milliseconds{0},
                                                   st.settings->cycle_deadline);
-        st.progress = now_of(self);
-        st.cycle->carry(std::exchange(st.carried, {}));
-        run_step(self);
-      });
+                     st.progress = now_of(self);
+                     st.cycle->carry(std::exchange(st.carried, {}));
+                     run_step(self);
+                   });
 }
 
 } // namespace

@@ -18,26 +18,24 @@ namespace {
 
 /// More agents than this in one kernel are refused by the configuration.
 constexpr std::size_t rows_of_a_cycle = 4096;
-/// Where orient's request has the totals of budgets.
-constexpr std::size_t spend_at = 4;
 
 result<void> as_void(const result<store_reply>& r) {
   if (!r)
     return fail(r.error());
-  for (const auto& any : r->values)
-    if (const auto* e = std::get_if<error>(&any))
-      return fail(*e);
+  if (const auto* e = r->failure())
+    return fail(*e);
   return {};
 }
 
-void take_orientation(self_pointer self, result<store_reply> r);
+void take_orientation(self_pointer self, const orient_questions& asked, result<store_reply> r);
 
 /// Answers in any order.
 struct perception {
   result<std::string> state = fail(errc::timed_out, "no answer");
   result<gathered_context> context = fail(errc::timed_out, "no answer");
   result<void> begun;
-  std::optional<result<store_reply>> orientation; ///< where it was asked for at once
+  std::optional<orient_questions> asked; ///< where the rows were asked for at once
+  result<store_reply> rows;
   int missing = 2;
 };
 
@@ -53,8 +51,8 @@ void perceived(self_pointer self, perception& p) {
       std::exchange(s.waited_for_context, s.cycle->id()) != s.cycle->id())
     return retry_step(self, p.context.error());
   s.cycle->perceive(std::move(p.state), std::move(p.context));
-  if (p.orientation)
-    take_orientation(self, std::move(*p.orientation));
+  if (p.asked)
+    take_orientation(self, *p.asked, std::move(p.rows));
   else
     run_step(self);
 }
@@ -86,7 +84,7 @@ void perceive(self_pointer self) {
   if (s.cycle->step() == cycle_step::begin) {
     ++all->missing;
     store_request request;
-    request.operations.emplace_back(store::begin_cycle{s.cycle->record()});
+    request.add(store::begin_cycle{s.cycle->record()});
     ask<store_reply>(self, s.parts.store, std::move(request), [self, all](result<store_reply> r) {
       all->begun = as_void(r);
       self->state.cycle->begin(all->begun);
@@ -94,55 +92,51 @@ void perceive(self_pointer self) {
     });
   }
   read_files(self, all);
-  const auto known = std::exchange(s.rows_at_begin, std::nullopt);
+  auto known = std::exchange(s.rows_at_begin, std::nullopt);
   // Files are read at once: the rows are no older for it. Senses may take minutes.
   if (!s.settings->senses.empty())
     return;
   if (known && known->asked_under == s.parts.configuration) {
-    all->orientation = known->rows;
+    all->asked = known->asked;
+    all->rows = std::move(known->rows);
     return;
   }
   ++all->missing;
-  ask<store_reply>(self, s.parts.store, orient_request(self), [self, all](result<store_reply> r) {
-    all->orientation = std::move(r);
+  store_request request;
+  all->asked = ask_orientation(self, request);
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, all](result<store_reply> r) {
+    all->rows = std::move(r);
     perceived(self, *all);
   });
 }
 
-result<orientation> read_orientation(result<store_reply>& r) {
+/// With what today's budgets hold back. An error is one of the store, and the step is repeated.
+result<orientation> read_orientation(self_pointer self, const orient_questions& asked,
+                                     result<store_reply>& r) {
   if (!r)
     return fail(r.error());
-  auto latest = reply_of<store::latest_per_agent>(r->values[0]);
-  auto recent = reply_of<store::list_dispatches>(r->values[1]);
-  auto pauses = reply_of<store::list_pauses>(r->values[2]);
-  auto slots = reply_of<store::get_facts>(r->values[3]);
+  const auto& s = self->state;
+  auto latest = asked.latest.of(*r);
+  auto recent = asked.recent.of(*r);
+  auto pauses = asked.pauses.of(*r);
+  auto slots = asked.slots.of(*r);
+  auto spent = asked.spent ? asked.spent->of(*r) : store::sum_spend::reply{};
   for (const auto* e : {latest ? nullptr : &latest.error(), recent ? nullptr : &recent.error(),
-                        pauses ? nullptr : &pauses.error(), slots ? nullptr : &slots.error()})
+                        pauses ? nullptr : &pauses.error(), slots ? nullptr : &slots.error(),
+                        spent ? nullptr : &spent.error()})
     if (e != nullptr)
       return fail(*e);
-  return orientation{
+  orientation seen{
       std::move(*latest), std::move(*recent), std::move(*pauses), std::move(*slots), {}};
+  if (asked.spent)
+    seen.spent =
+        queue::spent_agents(*s.parts.configuration, *s.settings, s.parts.context->node_id, *spent);
+  return seen;
 }
 
-/// What today's budgets hold back. An error is one of the store, and the step is repeated.
-result<void> read_spent(self_pointer self, store_reply& r, orientation& into) {
+void take_orientation(self_pointer self, const orient_questions& asked, result<store_reply> r) {
   auto& s = self->state;
-  if (r.values.size() <= spend_at)
-    return {};
-  auto rows = reply_of<store::sum_spend>(r.values[spend_at]);
-  if (!rows)
-    return fail(rows.error());
-  into.spent =
-      queue::spent_agents(*s.parts.configuration, *s.settings, s.parts.context->node_id, *rows);
-  return {};
-}
-
-void take_orientation(self_pointer self, result<store_reply> r) {
-  auto& s = self->state;
-  auto seen = read_orientation(r);
-  if (seen)
-    if (auto spent = read_spent(self, *r, *seen); !spent)
-      seen = fail(spent.error());
+  auto seen = read_orientation(self, asked, r);
   const auto failed = seen ? std::optional<error>{} : seen.error();
   auto context = s.parts.context;
   s.cycle->orient(
@@ -154,24 +148,30 @@ void take_orientation(self_pointer self, result<store_reply> r) {
   run_step(self);
 }
 
+/// Asks for the rows; `then(asked, reply)`.
+template <class Then>
+void look_around(self_pointer self, Then then) {
+  store_request request;
+  const auto asked = ask_orientation(self, request);
+  ask<store_reply>(self, self->state.parts.store, std::move(request),
+                   [asked, then](result<store_reply> r) { then(asked, std::move(r)); });
+}
+
 /// Agents that waited for others of this cycle are planned by what stands now.
 void release(self_pointer self) {
-  ask<store_reply>(self, self->state.parts.store, orient_request(self),
-                   [self](result<store_reply> r) {
-                     auto seen = read_orientation(r);
-                     if (seen)
-                       if (auto spent = read_spent(self, *r, *seen); !spent)
-                         seen = fail(spent.error());
-                     if (!seen)
-                       return retry_step(self, seen.error());
-                     self->state.cycle->release(std::move(seen));
-                     run_step(self);
-                   });
+  look_around(self, [self](const orient_questions& asked, result<store_reply> r) {
+    auto seen = read_orientation(self, asked, r);
+    if (!seen)
+      return retry_step(self, seen.error());
+    self->state.cycle->release(std::move(seen));
+    run_step(self);
+  });
 }
 
 void orient(self_pointer self) {
-  ask<store_reply>(self, self->state.parts.store, orient_request(self),
-                   [self](result<store_reply> r) { take_orientation(self, std::move(r)); });
+  look_around(self, [self](const orient_questions& asked, result<store_reply> r) {
+    take_orientation(self, asked, std::move(r));
+  });
 }
 
 void wake(self_pointer self) {
@@ -232,14 +232,13 @@ void act(self_pointer self) {
     return;
   const auto& plan = s.cycle->plan();
   store_request request;
-  request.operations.emplace_back(
+  request.add(
       store::enqueue_cycle{s.settings->kernel_id, s.cycle->id(), plan.specs, plan.decisions});
   for (const auto& [agent, slot] : plan.agent_slots)
-    request.operations.emplace_back(
+    request.add(
         store::put_fact{"slots:" + s.settings->kernel_id, agent, std::to_string(to_unix_ms(slot))});
   if (auto trouble = s.cycle->trouble(); !trouble.empty())
-    request.operations.emplace_back(
-        store::put_fact{trouble_scope(self), s.cycle->id(), std::move(trouble)});
+    request.add(store::put_fact{trouble_scope(self), s.cycle->id(), std::move(trouble)});
   ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
     const auto done = as_void(r);
     auto& st = self->state;
@@ -275,20 +274,20 @@ void announce_ends(self_pointer self) {
 
 } // namespace
 
-store_request orient_request(self_pointer self) {
-  auto& s = self->state;
+orient_questions ask_orientation(self_pointer self, store_request& request) {
+  const auto& settings = *self->state.settings;
   store::list_dispatches recent;
-  recent.kernel_id = s.settings->kernel_id;
+  recent.kernel_id = settings.kernel_id;
   recent.ended_only = true;
   recent.limit = limits::recent_results;
-  store_request request;
-  request.operations.emplace_back(store::latest_per_agent{s.settings->kernel_id});
-  request.operations.emplace_back(recent);
-  request.operations.emplace_back(store::list_pauses{s.settings->kernel_id});
-  request.operations.emplace_back(store::get_facts{"slots:" + s.settings->kernel_id});
-  if (queue::has_budgets(*s.settings))
-    request.operations.emplace_back(queue::todays_totals());
-  return request;
+  orient_questions asked{request.add(store::latest_per_agent{settings.kernel_id}),
+                         request.add(std::move(recent)),
+                         request.add(store::list_pauses{settings.kernel_id}),
+                         request.add(store::get_facts{"slots:" + settings.kernel_id}),
+                         {}};
+  if (queue::has_budgets(settings))
+    asked.spent = request.add(queue::todays_totals());
+  return asked;
 }
 
 void announce(self_pointer self, const std::string& phase, const std::string& agent,

@@ -81,17 +81,17 @@ void settle_doubts(self_pointer self) {
   const auto& slot = doubt.asked.slot;
   store_request request;
   if (!doubt.only_look)
-    request.operations.emplace_back(kept_free(doubt.asked));
-  request.operations.emplace_back(store::list_occurrences{slot.kernel_id, slot.scheduled_at, 1});
-  ask<store_reply>(
-      self, s.parts.store, std::move(request), [self, slot = slot](result<store_reply> r) {
-        const auto rows = r ? reply_of<store::list_occurrences>(r->values.back()) : fail(r.error());
-        if (!rows)
-          return undecided(self, slot, rows.error());
-        self->state.deciding_doubt = false;
-        self->state.problem.clear();
-        decided(self, slot, stands(*rows, slot));
-      });
+    request.add(kept_free(doubt.asked));
+  const auto newest = request.add(store::list_occurrences{slot.kernel_id, slot.scheduled_at, 1});
+  ask<store_reply>(self, s.parts.store, std::move(request),
+                   [self, slot = slot, newest](result<store_reply> r) {
+                     const auto rows = newest.of(r);
+                     if (!rows)
+                       return undecided(self, slot, rows.error());
+                     self->state.deciding_doubt = false;
+                     self->state.problem.clear();
+                     decided(self, slot, stands(*rows, slot));
+                   });
 }
 
 } // namespace boyd::kernel_impl

@@ -352,7 +352,7 @@ void add_changes(self_pointer self, store_request& to,
                  const std::map<std::string, std::string>& changes) {
   const auto scope = effects_query(self).scope;
   for (const auto& [key, text] : changes)
-    to.operations.emplace_back(store::put_fact{scope, key, text});
+    to.add(store::put_fact{scope, key, text});
 }
 
 void save_effects(self_pointer self) {

@@ -265,25 +265,26 @@ void load(self_pointer self) {
     return load_later(self, passed.error());
   const auto& node_id = s.parts.context->node_id;
   store_request request;
-  request.operations.emplace_back(store::list_occurrences{s.settings->kernel_id, {}, ledger_rows});
-  request.operations.emplace_back(store::list_cycles{s.settings->kernel_id, true, cycle_rows});
-  request.operations.emplace_back(store::get_facts{fact_scope(self)});
-  request.operations.emplace_back(effects_query(self));
-  request.operations.emplace_back(
-      store::list_occurrences{s.settings->kernel_id, {}, ledger_rows, node_id});
-  request.operations.emplace_back(
-      store::list_cycles{s.settings->kernel_id, true, cycle_rows, {}, node_id});
-  request.operations.emplace_back(store::get_facts{single_scope(self)});
-  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+  const auto& kernel_id = s.settings->kernel_id;
+  const auto slots_asked = request.add(store::list_occurrences{kernel_id, {}, ledger_rows});
+  const auto cycles_asked = request.add(store::list_cycles{kernel_id, true, cycle_rows});
+  const auto facts_asked = request.add(store::get_facts{fact_scope(self)});
+  const auto effects_asked = request.add(effects_query(self));
+  const auto own_slots_asked =
+      request.add(store::list_occurrences{kernel_id, {}, ledger_rows, node_id});
+  const auto own_cycles_asked =
+      request.add(store::list_cycles{kernel_id, true, cycle_rows, {}, node_id});
+  const auto single_asked = request.add(store::get_facts{single_scope(self)});
+  ask<store_reply>(self, s.parts.store, std::move(request), [=](result<store_reply> r) {
     if (!r)
       return load_later(self, r.error());
-    auto rows = reply_of<store::list_occurrences>(r->values[0]);
-    auto cycles = reply_of<store::list_cycles>(r->values[1]);
-    auto facts = reply_of<store::get_facts>(r->values[2]);
-    auto open = reply_of<store::get_facts>(r->values[3]);
-    auto own_rows = reply_of<store::list_occurrences>(r->values[4]);
-    auto own_cycles = reply_of<store::list_cycles>(r->values[5]);
-    auto single = reply_of<store::get_facts>(r->values[6]);
+    auto rows = slots_asked.of(*r);
+    auto cycles = cycles_asked.of(*r);
+    auto facts = facts_asked.of(*r);
+    auto open = effects_asked.of(*r);
+    auto own_rows = own_slots_asked.of(*r);
+    auto own_cycles = own_cycles_asked.of(*r);
+    auto single = single_asked.of(*r);
     if (!rows || !cycles || !facts || !open || !own_rows || !own_cycles || !single)
       return load_later(self, {errc::store_unavailable, "the ledger cannot be read", {}, {}});
     take_since(self, *facts);

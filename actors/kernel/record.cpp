@@ -90,20 +90,20 @@ void gather(self_pointer self) {
   }
   const auto& kernel_id = s.settings->kernel_id;
   store_request request;
-  request.operations.emplace_back(
-      store::list_cycles{kernel_id, false, s.settings->max_cycle_history});
+  const auto cycles =
+      request.add(store::list_cycles{kernel_id, false, s.settings->max_cycle_history});
   store::list_dispatches late;
   late.kernel_id = kernel_id;
   late.finished_since = end_of_latest(self);
   late.not_cycle_id = s.cycle->id();
   late.limit = late_results + 1;
-  request.operations.emplace_back(std::move(late));
-  ask<store_reply>(self, s.parts.store, std::move(request), [self](result<store_reply> r) {
+  const auto ended = request.add(std::move(late));
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, cycles, ended](auto r) {
     if (!r)
       return retry_step(self, r.error());
     auto& st = self->state;
-    const auto history = reply_of<store::list_cycles>(r->values[0]);
-    auto rows = reply_of<store::list_dispatches>(r->values[1]);
+    const auto history = cycles.of(*r);
+    auto rows = ended.of(*r);
     std::vector<dispatch> found;
     const bool more = rows && rows->size() > late_results;
     if (rows) {
@@ -130,30 +130,26 @@ void record(self_pointer self) {
   auto fresh = s.cycle->effects();
   s.effects.number(fresh);
   store_request request;
-  request.operations.emplace_back(store::finish_cycle{record});
-  request.operations.emplace_back(
-      store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
+  request.add(store::finish_cycle{record});
+  const auto cycles =
+      request.add(store::list_cycles{record.kernel_id, false, s.settings->max_cycle_history});
   std::map<std::string, std::string> changes;
   // Where the database has refused all of it, the row goes alone, and what follows is tried now.
   if (s.cycle->form() == record_form::whole) {
-    request.operations.emplace_back(end_of_slot(record));
+    request.add(end_of_slot(record));
     if (s.cycle->trouble_is_kept())
-      request.operations.emplace_back(store::put_fact{trouble_scope(self), record.cycle_id, {}});
+      request.add(store::put_fact{trouble_scope(self), record.cycle_id, {}});
     if (s.cycle->input().only)
-      request.operations.emplace_back(store::put_fact{single_scope(self), record.cycle_id, {}});
+      request.add(store::put_fact{single_scope(self), record.cycle_id, {}});
     changes = s.effects.changes();
     for (const auto& e : fresh)
       changes[effects::key_of(e.number)] = effects::text_of(e);
     add_changes(self, request, changes);
   }
   ask<store_reply>(self, s.parts.store, std::move(request),
-                   [self, fresh = std::move(fresh), changes](result<store_reply> r) mutable {
+                   [self, fresh = std::move(fresh), changes, cycles](auto r) mutable {
                      auto& st = self->state;
-                     result<std::vector<cycle_record>> history = fail(errc::bug, "no answer");
-                     if (r)
-                       history = reply_of<store::list_cycles>(r->values[1]);
-                     else
-                       history = fail(r.error());
+                     auto history = cycles.of(r);
                      if (!history)
                        return retry_step(self, history.error());
                      st.effects.saved(changes);
@@ -441,11 +437,11 @@ void write_final_block(self_pointer self) {
     return finished(self);
   const auto running = s.cycle->snapshot(time_of_cycle(self));
   store_request request;
-  request.operations.emplace_back(store::begin_cycle{running});
-  request.operations.emplace_back(
-      store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history});
-  ask<store_reply>(self, s.parts.store, std::move(request), [self, running](result<store_reply> r) {
-    const auto history = r ? reply_of<store::list_cycles>(r->values.back()) : fail(r.error());
+  request.add(store::begin_cycle{running});
+  const auto earlier =
+      request.add(store::list_cycles{s.settings->kernel_id, false, s.settings->max_cycle_history});
+  ask<store_reply>(self, s.parts.store, std::move(request), [self, running, earlier](auto r) {
+    const auto history = earlier.of(r);
     if (!history) {
       // STATE.md stays: without the earlier rows it would forget what has been acknowledged.
       warn_unfinished(self, "its cycle's row and STATE.md do not say how far it got",

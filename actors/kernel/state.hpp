@@ -72,10 +72,20 @@ struct doubtful_slot {
   std::optional<plan::single_run> only{};
 };
 
+/// The questions about the rows that a cycle is judged by at its begin.
+struct orient_questions {
+  store_ticket<store::latest_per_agent> latest;
+  store_ticket<store::list_dispatches> recent;
+  store_ticket<store::list_pauses> pauses;
+  store_ticket<store::get_facts> slots;
+  std::optional<store_ticket<store::sum_spend>> spent; ///< where there are budgets
+};
+
 /// The rows that a cycle begins with, where they came with its slot.
 struct begin_rows {
   configuration_ptr asked_under;
-  store_reply rows; ///< answers to orient_request
+  orient_questions asked;
+  store_reply rows;
 };
 
 /// A trigger that came before the kernel knew where it stands.
@@ -181,10 +191,7 @@ bool is_doubt(const error& e);
 void settle_doubts(self_pointer self);
 
 // cycle.cpp: the steps of a running cycle
-/// The rows that a cycle is judged by at its begin.
-store_request orient_request(self_pointer self);
-/// Where orient_request has the pauses.
-inline constexpr std::size_t pauses_at = 2;
+orient_questions ask_orientation(self_pointer self, store_request& request);
 void run_step(self_pointer self);
 /// Agents begin, where they waited for what was written before their cycle to be committed.
 void release_act(self_pointer self);

@@ -106,16 +106,20 @@ void evaluate(pointer self, const wake_check_ptr& c, const std::string& agent_id
     hash_output(self, c, *agent);
 }
 
-void recall(wake_check& c, store_reply& replies) {
-  if (replies.values.size() != 3)
-    return;
-  if (auto memory = reply_of<store::get_facts>(replies.values[0]))
+/// What is remembered of the checks of a kernel's agents.
+struct remembered {
+  store_ticket<store::get_facts> memory, seen;
+  store_ticket<store::latest_per_agent> latest;
+};
+
+void recall(wake_check& c, const remembered& asked, store_reply& replies) {
+  if (const auto memory = asked.memory.of(replies))
     for (const auto& [agent, text] : *memory)
       if (auto m = plan::read_wake_memory(text))
         c.memory[agent] = *m;
-  if (auto seen = reply_of<store::get_facts>(replies.values[1]))
+  if (auto seen = asked.seen.of(replies))
     c.seen = std::move(*seen);
-  if (auto rows = reply_of<store::latest_per_agent>(replies.values[2]))
+  if (const auto rows = asked.latest.of(replies))
     for (const auto& row : *rows)
       c.latest[row.agent_id] = row.dispatch_id;
 }
@@ -142,12 +146,13 @@ wake_promise check(pointer self, const check_wake& request) {
     c->latest[id] = no_dispatch;
   const auto& id = request.kernel_id;
   store_request facts;
-  facts.operations = {store::get_facts{memory_scope(id)}, store::get_facts{seen_scope(id)},
-                      store::latest_per_agent{id}};
-  ask<store_reply>(self, s.store, std::move(facts), [self, c](result<store_reply> r) {
+  const remembered asked{facts.add(store::get_facts{memory_scope(id)}),
+                         facts.add(store::get_facts{seen_scope(id)}),
+                         facts.add(store::latest_per_agent{id})};
+  ask<store_reply>(self, s.store, std::move(facts), [self, c, asked](result<store_reply> r) {
     // Without memory every check counts as the first: agents run rather than sleep.
     if (r)
-      recall(*c, *r);
+      recall(*c, asked, *r);
     else
       self->state.last_problem = "memory of the wake checks: " + to_string(r.error());
     c->open = 1;

@@ -34,13 +34,13 @@ store_request writing(self_pointer self, const std::map<std::string, std::string
   store_request request;
   for (auto& e : s.unrecorded) {
     e.cause = config::redact_text(std::move(e.cause), s.configuration->secrets);
-    request.operations.emplace_back(
+    request.add(
         store::put_fact{scope, state::restart_key(e, ++s.restarts_seen), state::render_restart(e)});
   }
   const auto sum = known.size() + s.unrecorded.size();
   auto surplus = sum > state::kept_restarts ? sum - state::kept_restarts : 0;
   for (auto it = known.begin(); it != known.end() && surplus > 0; ++it, --surplus)
-    request.operations.emplace_back(store::put_fact{scope, it->first, {}});
+    request.add(store::put_fact{scope, it->first, {}});
   return request;
 }
 
@@ -61,12 +61,12 @@ void record_restarts(self_pointer self, std::function<void()> then) {
   if (s.unrecorded.empty() || s.context->passive)
     return recorded(self, nullptr);
   store_request reading;
-  reading.operations.emplace_back(store::get_facts{state::restarts_scope(s.context->node_id)});
+  const auto facts = reading.add(store::get_facts{state::restarts_scope(s.context->node_id)});
   const auto store = child<store_actor>(self, "store");
   ask_past_faults<store_reply>(
       self, store, std::move(reading),
-      [self, store](result<store_reply> r) {
-        auto known = r ? reply_of<store::get_facts>(r->values.front()) : fail(r.error());
+      [self, store, facts](result<store_reply> r) {
+        auto known = facts.of(r);
         if (!known)
           return recorded(self, &known.error());
         ask_past_faults<store_reply>(

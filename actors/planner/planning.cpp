@@ -105,17 +105,15 @@ void look_up(self_pointer self, const plan_question& q) {
   const auto& kernel = q.kernel->kernel_id;
   const std::string voice(plan::planner_voice);
   store_request request;
-  request.operations.emplace_back(store::list_decisions{kernel, voice, q.cycle_id, {}, 1});
-  request.operations.emplace_back(store::list_decisions{kernel, voice, {}, {}, 1});
+  const auto cycles = request.add(store::list_decisions{kernel, voice, q.cycle_id, {}, 1});
+  const auto any = request.add(store::list_decisions{kernel, voice, {}, {}, 1});
   ask<store_reply>(self, self->state.parts.store, std::move(request),
-                   [self, kernel, number = q.number](result<store_reply> r) {
+                   [self, kernel, number = q.number, cycles, any](result<store_reply> r) {
                      auto* found = find_question(self, number);
                      if (found == nullptr)
                        return;
-                     const auto of_cycle =
-                         r ? reply_of<store::list_decisions>(r->values[0]) : fail(r.error());
-                     const auto newest =
-                         r ? reply_of<store::list_decisions>(r->values[1]) : fail(r.error());
+                     const auto of_cycle = cycles.of(r);
+                     const auto newest = any.of(r);
                      if (!of_cycle || !newest)
                        return reply(self, kernel,
                                     fail(errc::store_unavailable,

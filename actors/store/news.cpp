@@ -1,5 +1,6 @@
 #include "actors/store/news.hpp"
 
+#include "actors/store/replies.hpp"
 #include "boyd/core/final_refusal.hpp"
 #include "boyd/queue/due_work.hpp"
 
@@ -73,9 +74,10 @@ void queue_news::collect(const job<store_request, store_reply>& j) {
         refused_.push_back({c->kernel_id, c->agent_id, j.reply.error()});
     return;
   }
-  for (std::size_t i = 0; i < j.request.operations.size() && i < j.reply->values.size(); ++i) {
+  const auto& values = store_replies::of(*j.reply);
+  for (std::size_t i = 0; i < j.request.operations.size() && i < values.size(); ++i) {
     const auto& op = j.request.operations[i];
-    const auto& value = j.reply->values[i];
+    const auto& value = values[i];
     if (const auto* s = std::get_if<store::settle>(&op))
       collect(*s, value);
     else if (const auto* c = std::get_if<store::cancel_dispatch>(&op))

@@ -311,7 +311,7 @@ void store_session::perform_apart(const some_jobs& batch) {
 void store_session::answer(const some_jobs& questions, const error& why) {
   if (questions.empty())
     return;
-  auto replies = open_ ? apply_joined(questions) : result<store_reply>(fail(why));
+  auto replies = open_ ? apply_joined(questions) : result<all_replies>(fail(why));
   if (replies)
     return distribute(questions, std::move(*replies));
   if (open_ && is_outage(replies.error()))
@@ -320,7 +320,7 @@ void store_session::answer(const some_jobs& questions, const error& why) {
     j->reply = fail(replies.error());
 }
 
-result<store_reply> store_session::apply_joined(const some_jobs& batch) {
+result<store_session::all_replies> store_session::apply_joined(const some_jobs& batch) {
   const joined_operations joined(batch);
   auto replies = apply(joined.all());
   // A disk without room has left nothing in doubt, and is full for another connection, too, which
@@ -341,34 +341,35 @@ result<store_reply> store_session::apply_joined(const some_jobs& batch) {
   return undecided ? std::move(replies) : std::move(again);
 }
 
-result<store_reply> store_session::apply(const std::vector<store::operation>& operations) {
+result<store_session::all_replies>
+store_session::apply(const std::vector<store::operation>& operations) {
   if (operations.empty())
-    return store_reply{};
+    return all_replies{};
   auto unheard = pass_points(operations);
   if (!unheard)
     return fail(std::move(unheard.error()));
   auto replies = store_->apply(operations);
   note_lock(replies);
   if (!replies)
-    return fail(std::move(replies.error()));
+    return replies;
   note_taken(operations);
   if (*unheard)
     return fail(errc::commit_in_doubt, "a fault point lost the answer");
-  return store_reply{std::move(*replies)};
+  return replies;
 }
 
-void store_session::distribute(const some_jobs& batch, store_reply replies) {
+void store_session::distribute(const some_jobs& batch, all_replies replies) {
   show_ended(replies);
   std::size_t next = 0;
   for (auto* j : batch) {
     const std::size_t n = j->request.operations.size();
-    if (next + n > replies.values.size()) {
+    if (next + n > replies.size()) {
       j->reply = fail(errc::bug, "the store answered fewer operations than were asked");
       continue;
     }
-    const auto first = replies.values.begin() + static_cast<std::ptrdiff_t>(next);
-    j->reply = store_reply{{std::make_move_iterator(first),
-                            std::make_move_iterator(first + static_cast<std::ptrdiff_t>(n))},
+    const auto first = replies.begin() + static_cast<std::ptrdiff_t>(next);
+    const auto last = first + static_cast<std::ptrdiff_t>(n);
+    j->reply = store_reply{{std::make_move_iterator(first), std::make_move_iterator(last)},
                            doubted_ || j->crashes > 0};
     next += n;
   }

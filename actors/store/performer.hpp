@@ -67,6 +67,7 @@ class store_session {
  private:
   using jobs = std::vector<job<store_request, store_reply>>;
   using some_jobs = std::vector<job<store_request, store_reply>*>;
+  using all_replies = std::vector<store::any_reply>;    ///< in the order of the operations
   using attempt = std::pair<std::string, std::int64_t>; ///< a dispatch and its fence
 
   result<void> ensure_open();
@@ -88,7 +89,7 @@ class store_session {
   void note_refusal(const store_request& request, const error& why);                // refused.cpp
   void note_taken(const std::vector<store::operation>& operations);                 // refused.cpp
   void show_refusals();                                                             // refused.cpp
-  void show_ended(store_reply& replies) const;                                      // refused.cpp
+  void show_ended(all_replies& replies) const;                                      // refused.cpp
   std::vector<std::string> refusals() const;                                        // refused.cpp
   void put_off(const queue::node_settlement& hindered, const error& why);           // spooled.cpp
   void record_late();                                                               // spooled.cpp
@@ -100,9 +101,9 @@ class store_session {
   void perform_apart(const some_jobs& batch);
   void take_refusal(const some_jobs& batch, const error& why);
   void answer(const some_jobs& questions, const error& why);
-  result<store_reply> apply_joined(const some_jobs& batch);
-  result<store_reply> apply(const std::vector<store::operation>& operations);
-  void distribute(const some_jobs& batch, store_reply replies);
+  result<all_replies> apply_joined(const some_jobs& batch);
+  result<all_replies> apply(const std::vector<store::operation>& operations);
+  void distribute(const some_jobs& batch, all_replies replies);
   bool works() const { return open_ && !write_failed_; }
   bool has_time() const;
   bool is_in_spool(const store_request& request) const;                        // spooled.cpp

@@ -54,13 +54,12 @@ bool store_session::takes_results(const std::string& node_id, const error& why, 
 /// Each result by itself: those that the store takes are recorded, the others are kept aside and
 /// their runs ended without them.
 result<store_reply> store_session::end_refused(const store_request& request) {
-  store_reply replies;
+  all_replies replies;
   for (const auto& op : request.operations) {
     const auto* settle = std::get_if<store::settle>(&op);
     if (settle == nullptr) {
       auto one = apply({op});
-      replies.values.push_back(one ? std::move(one->values.front())
-                                   : store::any_reply(one.error()));
+      replies.push_back(one ? std::move(one->front()) : store::any_reply(one.error()));
       continue;
     }
     std::vector<settle_result> results;
@@ -77,9 +76,9 @@ result<store_reply> store_session::end_refused(const store_request& request) {
         return fail(std::move(ended.error()));
       results.push_back(*ended);
     }
-    replies.values.emplace_back(std::move(results));
+    replies.emplace_back(std::move(results));
   }
-  return replies;
+  return store_reply{std::move(replies)};
 }
 
 result<settle_result> store_session::settle_alone(const queue::node_settlement& one) {
@@ -89,11 +88,11 @@ result<settle_result> store_session::settle_alone(const queue::node_settlement& 
     return settle_result::accepted;
   auto replies = apply({store::settle{one.node_id, {one.item}}});
   if (replies)
-    if (const auto* results = std::get_if<std::vector<settle_result>>(&replies->values.front()))
+    if (const auto* results = std::get_if<std::vector<settle_result>>(&replies->front()))
       return results->front();
   error why =
       replies ? error{errc::bug, "the store answered another question", {}, {}} : replies.error();
-  if (const auto* said = replies ? std::get_if<error>(&replies->values.front()) : nullptr)
+  if (const auto* said = replies ? std::get_if<error>(&replies->front()) : nullptr)
     why = *said;
   if (can_wait(why))
     return fail(std::move(why));
@@ -121,7 +120,7 @@ result<settle_result> store_session::end_in_place(const queue::node_settlement& 
     auto instead = queue::in_place_of(one.item, reason, usage);
     auto replies = apply({store::settle{one.node_id, {instead}}});
     const auto* results =
-        replies ? std::get_if<std::vector<settle_result>>(&replies->values.front()) : nullptr;
+        replies ? std::get_if<std::vector<settle_result>>(&replies->front()) : nullptr;
     if (results != nullptr) {
       unended_.erase({one.item.dispatch_id, one.item.fence});
       return results->front();
@@ -159,7 +158,7 @@ void store_session::end_unended() {
     auto replies = apply({store::settle{one.node_id, {one.item}}});
     if (!replies && can_wait(replies.error()))
       return;
-    if (replies && !std::holds_alternative<error>(replies->values.front())) {
+    if (replies && !std::holds_alternative<error>(replies->front())) {
       unended_.erase(key);
       spdlog::info("store: the run of {} has ended without its result", key.first);
     }
@@ -210,7 +209,7 @@ void store_session::show_refusals() {
     show();
 }
 
-void store_session::show_ended(store_reply& replies) const {
+void store_session::show_ended(all_replies& replies) const {
   if (unended_.empty())
     return;
   const auto look = [this](dispatch& row) {
@@ -218,7 +217,7 @@ void store_session::show_ended(store_reply& replies) const {
     if (known != unended_.end() && row.status == dispatch_status::running)
       end_row(row, known->second.item, clock_.now());
   };
-  for (auto& any : replies.values) {
+  for (auto& any : replies) {
     if (auto* rows = std::get_if<std::vector<dispatch>>(&any))
       std::ranges::for_each(*rows, look);
     else if (auto* row = std::get_if<std::optional<dispatch>>(&any); row && *row)

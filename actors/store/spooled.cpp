@@ -85,11 +85,11 @@ void store_session::answer_without(const some_jobs& batch, const error& why) {
 /// A fact or question that comes with results is refused by itself. Of two results of an attempt
 /// the first one counts.
 result<store_reply> store_session::spooled(const store_request& request, const error& why) {
-  store_reply replies;
+  all_replies replies;
   for (const auto& op : request.operations) {
     const auto* settle = std::get_if<store::settle>(&op);
     if (settle == nullptr) {
-      replies.values.emplace_back(why);
+      replies.emplace_back(why);
       continue;
     }
     std::vector<settlement> items;
@@ -100,8 +100,7 @@ result<store_reply> store_session::spooled(const store_request& request, const e
       return fail(std::move(kept.error()));
     for (const auto& item : items)
       kept_.emplace(item.dispatch_id, item.fence);
-    replies.values.emplace_back(
-        std::vector<settle_result>(settle->items.size(), settle_result::accepted));
+    replies.emplace_back(std::vector<settle_result>(settle->items.size(), settle_result::accepted));
   }
   if (works() && !std::exchange(works_off_, true)) {
     why_late_ = why;
@@ -109,7 +108,7 @@ result<store_reply> store_session::spooled(const store_request& request, const e
   }
   if (works())
     show();
-  return replies;
+  return store_reply{std::move(replies)};
 }
 
 bool store_session::is_in_spool(const store_request& request) const {
@@ -225,8 +224,8 @@ result<void> store_session::record_some(spooled_items some) {
     batch.emplace_back(store::settle{s.node_id, {s.item}});
   const auto replies = apply(batch);
   if (replies) {
-    for (std::size_t i = 0; i < replies->values.size(); ++i)
-      if (!is_taken(replies->values[i]))
+    for (std::size_t i = 0; i < replies->size(); ++i)
+      if (!is_taken((*replies)[i]))
         spdlog::warn("store: a spooled result came too late and was refused: {}",
                      some[i].item.dispatch_id);
     return {};

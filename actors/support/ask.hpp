@@ -16,7 +16,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace boyd {
 
@@ -150,35 +149,15 @@ class answers_if_it_throws {
   int before_ = std::uncaught_exceptions();
 };
 
-/// The reply of one store operation out of a batch's, or its error.
-template <class Operation>
-result<typename Operation::reply> reply_of(store::any_reply& any) {
-  if (auto* e = std::get_if<error>(&any))
-    return fail(std::move(*e));
-  if (auto* r = std::get_if<typename Operation::reply>(&any))
-    return std::move(*r);
-  return fail(errc::bug, "the store answered with another operation's reply");
-}
-
-/// The reply to a request of one operation.
-template <class Operation>
-result<typename Operation::reply> only_reply(result<store_reply> r) {
-  if (!r)
-    return fail(std::move(r.error()));
-  if (r->values.empty())
-    return fail(errc::bug, "the store answered nothing");
-  return reply_of<Operation>(r->values.front());
-}
-
 /// Asks the store for one operation; `done(result<Operation::reply>)`.
 template <class Operation, class Self, class Done>
 void ask_store(Self* self, const store_actor& to, Operation op, Done done,
                milliseconds limit = limits::request_timeout) {
   store_request request;
-  request.operations.emplace_back(std::move(op));
+  const auto ticket = request.add(std::move(op));
   ask<store_reply>(
       self, to, std::move(request),
-      [done](result<store_reply> r) mutable { done(only_reply<Operation>(std::move(r))); }, limit);
+      [ticket, done](result<store_reply> r) mutable { done(ticket.of(r)); }, limit);
 }
 
 } // namespace boyd

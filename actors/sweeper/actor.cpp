@@ -106,20 +106,20 @@ void remove(self_pointer self, std::vector<std::string> gone) {
        [self](const workspace_reply&) { next_executions(self); });
 }
 
-void look_up(self_pointer self, std::vector<std::string> ids) {
+void look_up(self_pointer self, const std::vector<std::string>& ids) {
   store_request request;
+  std::map<std::string, store_ticket<store::find_dispatch>> asked;
   for (const auto& id : ids)
-    request.operations.emplace_back(store::find_dispatch{id});
+    asked.emplace(id, request.add(store::find_dispatch{id}));
   ask<store_reply>(self, self->state.order.store, std::move(request),
-                   [self, ids = std::move(ids)](result<store_reply> r) {
+                   [self, asked = std::move(asked)](result<store_reply> r) {
                      if (!r)
                        return finish(self, r.error());
                      std::vector<std::string> gone;
-                     for (std::size_t i = 0; i < ids.size() && i < r->values.size(); ++i)
+                     for (const auto& [id, ticket] : asked)
                        // A question that the store refuses tells nothing: it stays.
-                       if (auto found = reply_of<store::find_dispatch>(r->values[i]);
-                           found && !*found)
-                         gone.push_back(ids[i]);
+                       if (const auto found = ticket.of(*r); found && !*found)
+                         gone.push_back(id);
                      remove(self, std::move(gone));
                    });
 }
@@ -134,7 +134,7 @@ void next_executions(self_pointer self) {
       return look_at_records(self);
     }
     state.last = r.names.back();
-    look_up(self, std::move(r.names));
+    look_up(self, r.names);
   });
 }
 

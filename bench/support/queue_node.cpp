@@ -223,9 +223,8 @@ struct queue_node::parts {
       failed = r.error();
       return;
     }
-    for (const auto& value : r->values)
-      if (const auto* e = std::get_if<error>(&value))
-        failed = *e;
+    if (const auto* e = r->failure())
+      failed = *e;
   }
 
   /// One operation alone.
@@ -233,14 +232,11 @@ struct queue_node::parts {
   result<typename Operation::reply> ask(Operation op) {
     result<typename Operation::reply> outcome = fail(errc::bug, "no answer");
     store_request request;
-    request.operations.emplace_back(std::move(op));
+    const auto ticket = request.add(std::move(op));
     (*me)
         ->request(store, longest_wait, std::move(request))
-        .receive(
-            [&](result<store_reply>& r) {
-              outcome = r ? reply_of<Operation>(r->values.at(0)) : fail(r.error());
-            },
-            [&](caf::error& e) { outcome = fail(errc::actor_down, text_of(e)); });
+        .receive([&](result<store_reply>& r) { outcome = ticket.of(r); },
+                 [&](caf::error& e) { outcome = fail(errc::actor_down, text_of(e)); });
     return outcome;
   }
 };

@@ -1,6 +1,7 @@
 #include "actors/approvals/actor.hpp"
 #include "actors/approvals/notices.hpp"
 #include "actors/store/actor.hpp"
+#include "actors/store/replies.hpp"
 #include "actors/support/ask.hpp"
 #include "actors/support/handlers.hpp"
 #include "boyd/core/ids.hpp"
@@ -84,7 +85,7 @@ struct fixture : simulated_node {
   typename Op::reply on_store(const Op& op) {
     const auto answer = actors.ask_now<store_reply>(store, store_request{{}, {op}});
     REQUIRE(answer.ok());
-    return std::get<typename Op::reply>(answer.value().values.front());
+    return std::get<typename Op::reply>(store_replies::of(answer.value()).front());
   }
 
   /// `waits`: who asks for the run; nobody: the run itself.

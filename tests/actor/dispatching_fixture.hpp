@@ -4,6 +4,7 @@
 #include "actors/governor/actor.hpp"
 #include "actors/permits/actor.hpp"
 #include "actors/store/actor.hpp"
+#include "actors/store/replies.hpp"
 #include "actors/workspace/actor.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/faults/points.hpp"
@@ -100,7 +101,7 @@ struct dispatching_fixture : simulated_node {
     op.limit = 1000;
     const auto answer = actors.ask_now<store_reply>(store, store_request{{}, {op}});
     REQUIRE(answer.ok());
-    return std::get<std::vector<dispatch>>(answer.value().values.front());
+    return std::get<std::vector<dispatch>>(store_replies::of(answer.value()).front());
   }
 
   std::size_t done() {

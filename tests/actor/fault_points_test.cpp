@@ -53,10 +53,9 @@ struct fixture : simulated_node {
 
   std::string kept() {
     store_request request;
-    request.operations.emplace_back(store::get_facts{"scope"});
-    auto facts = actors.ask_now<store_reply>(store, std::move(request));
-    auto map =
-        reply_of<store::get_facts>(const_cast<store::any_reply&>(facts.value().values.front()));
+    const auto facts = request.add(store::get_facts{"scope"});
+    auto answer = actors.ask_now<store_reply>(store, std::move(request)).value();
+    const auto map = facts.of(answer);
     return map && map->contains("key") ? map->at("key") : "";
   }
 };

@@ -1,4 +1,5 @@
 #include "actors/store/actor.hpp"
+#include "actors/store/replies.hpp"
 #include "boyd/core/ids.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/faults/points.hpp"
@@ -55,7 +56,7 @@ struct fixture : simulated_node {
     }
     now(op);
     store::claim all{.node_id = "n", .kernel_id = "default", .agent_id = {}, .limit = count};
-    return std::get<store::claim::reply>(now(all).values.front());
+    return std::get<store::claim::reply>(store_replies::of(now(all)).front());
   }
 };
 
@@ -91,11 +92,11 @@ TEST_CASE("case 6 mailbox-flood: beyond the queue questions are refused, results
   CHECK(refused > 0);
   for (const auto& a : settled) {
     REQUIRE(a.ok());
-    CHECK(std::get<store::settle::reply>(a.value().values.front()).front() ==
+    CHECK(std::get<store::settle::reply>(store_replies::of(a.value()).front()).front() ==
           settle_result::accepted);
   }
-  const auto counts =
-      std::get<store::count_by_status::reply>(f.now(store::count_by_status{}).values.front());
+  const auto counts = std::get<store::count_by_status::reply>(
+      store_replies::of(f.now(store::count_by_status{})).front());
   CHECK(counts == store::count_by_status::reply{{dispatch_status::done, results}});
 }
 
@@ -214,7 +215,8 @@ void settle_one(flood_pointer self) {
   what.operations.emplace_back(
       store::settle{"n", {{row.dispatch_id, row.fence, settle_to::done, 0ms, {}}}});
   const auto answered = [self](const result<store_reply>& r) {
-    if (r && std::get<store::settle::reply>(r->values.front()).front() == settle_result::accepted)
+    if (r && std::get<store::settle::reply>(store_replies::of(*r).front()).front() ==
+                 settle_result::accepted)
       ++self->state.seen->settled;
     --self->state.waiting;
     end_when_answered(self);
@@ -293,7 +295,7 @@ struct slow_store {
     what.operations.push_back(std::move(op));
     self->request(store, 1min, std::move(what))
         .receive([&](result<store_reply>& r) { reply = r.value(); }, [](caf::error&) {});
-    REQUIRE(reply.values.size() == 1);
+    REQUIRE(store_replies::of(reply).size() == 1);
     return reply;
   }
 
@@ -309,9 +311,8 @@ struct slow_store {
       spec.cycle_id = op.cycle_id;
     }
     now(op);
-    return std::get<store::claim::reply>(
-        now(store::claim{.node_id = "n", .kernel_id = "default", .agent_id = {}, .limit = count})
-            .values.front());
+    store::claim all{.node_id = "n", .kernel_id = "default", .agent_id = {}, .limit = count};
+    return std::get<store::claim::reply>(store_replies::of(now(std::move(all))).front());
   }
 
   std::shared_ptr<tally> flood_with(double per_second, std::vector<claimed_dispatch> rows = {}) {

@@ -2,6 +2,7 @@
 #include "actors/kernel/cycle_core.hpp"
 #include "actors/planner/actor.hpp"
 #include "actors/store/actor.hpp"
+#include "actors/store/replies.hpp"
 #include "actors/workspace/actor.hpp"
 #include "boyd/faults/points.hpp"
 #include "boyd/plan/llm_planner.hpp"
@@ -320,7 +321,8 @@ TEST_CASE("llm planner: whoever waits no longer takes the call with it", "[llm]"
   std::int64_t tokens = 0;
   const auto spent = f.actors.ask_now<store_reply>(
       f.store, store_request{{}, {store::operation(store::sum_spend{})}});
-  for (const auto& row : std::get<store::sum_spend::reply>(spent.value().values.front()))
+  for (const auto& row :
+       std::get<store::sum_spend::reply>(store_replies::of(spent.value()).front()))
     tokens += row.used.tokens();
   CHECK(tokens > 0);
 }

@@ -1,6 +1,7 @@
 #include "actors/git_committer/performer.hpp"
 #include "actors/state_writer/performer.hpp"
 #include "actors/store/performer.hpp"
+#include "actors/store/replies.hpp"
 #include "boyd/ports/repository.hpp"
 #include "node_fixture.hpp"
 #include "src/adapters/libgit2/repository.hpp"
@@ -178,7 +179,7 @@ TEST_CASE("case 35 enospc-wal: a database on a full disk is read, is degraded fo
     REQUIRE_FALSE(ask(store::put_fact{"s", "small", "two"}));
     const auto facts = ask(store::get_facts{"s"});
     REQUIRE(facts);
-    REQUIRE(std::get<store::get_facts::reply>(facts->values[0]) ==
+    REQUIRE(std::get<store::get_facts::reply>(store_replies::of(*facts)[0]) ==
             store::get_facts::reply{{"before", "one"}});
   }
   disk->make_room();
@@ -186,7 +187,9 @@ TEST_CASE("case 35 enospc-wal: a database on a full disk is read, is degraded fo
   session.probe();
   CHECK(session.health().ok);
   REQUIRE(ask(store::put_fact{"s", "small", "two"}));
-  CHECK(std::get<store::get_facts::reply>(ask(store::get_facts{"store:proof"})->values[0]).empty());
+  CHECK(
+      std::get<store::get_facts::reply>(store_replies::of(*ask(store::get_facts{"store:proof"}))[0])
+          .empty());
 }
 
 } // namespace boyd::real_adapters_test

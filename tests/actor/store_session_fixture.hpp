@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/store/performer.hpp"
+#include "actors/store/replies.hpp"
 #include "boyd/ports/clock.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "support/pch.hpp"

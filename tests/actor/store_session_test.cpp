@@ -57,7 +57,7 @@ TEST_CASE("field case 26: a refused result is kept whole, its run ends, and it i
     batch.emplace_back(request_of({"c"}));
     f.session.perform(batch);
     REQUIRE(batch[0].reply);
-    CHECK(std::get<std::vector<settle_result>>(batch[0].reply->values[0]).front() ==
+    CHECK(std::get<std::vector<settle_result>>(store_replies::of(*batch[0].reply)[0]).front() ==
           settle_result::accepted);
     CHECK(batch[1].reply);
   }
@@ -124,7 +124,7 @@ TEST_CASE("requests are joined into one batch and get their own replies", "[stor
   REQUIRE(f.plan->seen == calls{all_keys});
   for (const auto& j : batch) {
     REQUIRE(j.reply);
-    CHECK(j.reply->values.size() == j.request.operations.size());
+    CHECK(store_replies::of(*j.reply).size() == j.request.operations.size());
   }
   CHECK(is_whole(batch));
 }
@@ -214,7 +214,7 @@ TEST_CASE("results are spooled also when a count comes with them, which is refus
   batch.emplace_back(std::move(request));
   f.session.perform(batch);
   REQUIRE(batch[0].reply);
-  const auto& values = batch[0].reply->values;
+  const auto& values = store_replies::of(*batch[0].reply);
   REQUIRE(values.size() == 2);
   CHECK(std::get<std::vector<settle_result>>(values[0]) ==
         std::vector<settle_result>{settle_result::accepted});

@@ -1,4 +1,5 @@
 #include "actors/store/performer.hpp"
+#include "actors/store/replies.hpp"
 #include "src/adapters/posix/clock.hpp"
 #include "src/adapters/posix/file_system.hpp"
 #include "src/adapters/postgres/store.hpp"
@@ -64,7 +65,7 @@ struct fixture {
       REQUIRE(ask(store::enqueue_cycle{"k", "c", {s}, {}}));
       const auto claimed = ask(store::claim{"n1", "k", agent, 1, 1h});
       REQUIRE(claimed);
-      running.push_back(std::get<store::claim::reply>(claimed->values.front()).at(0));
+      running.push_back(std::get<store::claim::reply>(store_replies::of(*claimed).front()).at(0));
     }
   }
 
