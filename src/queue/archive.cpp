@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 
 namespace boyd::queue {
 
@@ -31,48 +33,35 @@ void settle_numbers(json& value) {
     value = static_cast<std::int64_t>(number);
 }
 
+template <class Column>
+store::archive_column archived(const Column& c, const char* name) {
+  if (c.form.json)
+    return {name, kind::json};
+  using value = typename Column::value;
+  const bool is_number = std::is_integral_v<value> || std::is_same_v<value, utc_time> ||
+                         std::is_same_v<value, std::optional<utc_time>>;
+  return {name, is_number ? kind::integer : kind::text};
+}
+
+std::vector<store::archive_column> columns_of_dispatches() {
+  std::vector<store::archive_column> all{{"dispatch_id"}, {"kernel_id"}, {"agent_id"}};
+  for_each_column(columns_of_request, [&](const auto& c) { all.push_back(archived(c, c.name)); });
+  all.push_back(archived(prompt_column, prompt_column.name));
+  all.insert(all.end(), {{"owner"},
+                         {"lease_expires_at", kind::integer},
+                         {"lease_started_at", kind::integer},
+                         {"lease_fence", kind::integer},
+                         {"lease_attempt", kind::integer}});
+  for_each_column(columns_of_result, [&](const auto& c) {
+    all.push_back(archived(c, c.form.as_requested ? "result_not_before" : c.name));
+  });
+  all.push_back(archived(output_column, output_column.name));
+  return all;
+}
+
 std::vector<store::archive_section> make_sections() {
   return {
-      {"dispatches",
-       1,
-       {{"dispatch_id"},
-        {"kernel_id"},
-        {"agent_id"},
-        {"cycle_id"},
-        {"priority", kind::integer},
-        {"max_attempts", kind::integer},
-        {"created_at", kind::integer},
-        {"not_before", kind::integer},
-        {"metadata", kind::json},
-        {"prompt"},
-        // the lease of a running one
-        {"owner"},
-        {"lease_expires_at", kind::integer},
-        {"lease_started_at", kind::integer},
-        {"lease_fence", kind::integer},
-        {"lease_attempt", kind::integer},
-        // the result of its latest ended attempt
-        {"status"},
-        {"attempt", kind::integer},
-        {"rescues", kind::integer},
-        {"fence", kind::integer},
-        {"settled_fence", kind::integer},
-        {"result_not_before", kind::integer},
-        {"last_owner"},
-        {"started_at", kind::integer},
-        {"finished_at", kind::integer},
-        {"execution"},
-        {"claim"},
-        {"verification"},
-        {"failure_class"},
-        {"exit_code", kind::integer},
-        {"output_cut", kind::integer},
-        {"session_id"},
-        {"summary"},
-        {"error"},
-        {"usage"},
-        {"attempts", kind::json},
-        {"output"}}},
+      {"dispatches", 1, columns_of_dispatches()},
       {"occurrences",
        2,
        {{"kernel_id"},

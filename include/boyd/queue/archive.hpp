@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/ports/store_archive.hpp"
+#include "boyd/queue/dispatch_columns.hpp"
 
 #include <string>
 #include <string_view>
@@ -15,9 +16,9 @@ const std::vector<store::archive_section>& archive_sections();
 /// The scope of facts that stay with their store.
 inline constexpr std::string_view own_facts = "store";
 
-/// How many columns of "dispatches" are of the request; those of the lease and of the result
-/// follow.
-inline constexpr std::size_t request_columns = 10;
+/// How many columns of "dispatches" are of the request (its ids, what was asked for, its prompt);
+/// those of the lease and of the result follow.
+inline constexpr std::size_t request_columns = 3 + request_column_count + 1;
 inline constexpr std::size_t lease_columns = 5;
 
 /// A column's value in the form of an archive, whatever a database did to its text: JSON in one

@@ -3,6 +3,7 @@
 #include "boyd/queue/archive.hpp"
 #include "boyd/queue/cycle_json.hpp"
 #include "directory.hpp"
+#include "operations.hpp"
 #include "schema.hpp"
 #include "session.hpp"
 
@@ -28,31 +29,37 @@ constexpr milliseconds longest_finish = 10min;
 
 /// "dispatches" in the order of archive_sections(): what says nothing is NULL in the table, and
 /// written out here.
-constexpr const char* read_dispatches =
-    "SELECT d.dispatch_id, k.kernel_id, a.agent_id, d.cycle_id, d.priority, d.max_attempts, "
-    "d.created_at, d.not_before, coalesce(d.metadata, '{}'), d.prompt, r.owner, "
-    "r.lease_expires_at, r.started_at, r.fence, r.attempt, s.status, s.attempt, s.rescues, "
-    "s.fence, s.settled_fence, s.not_before, s.last_owner, s.started_at, s.finished_at, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.execution, 'none') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.claim, 'none') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.verification, 'none') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.failure_class, 'none') END, s.exit_code, "
-    "s.output_cut, CASE WHEN s.status IS NOT NULL THEN coalesce(s.session_id, '') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.summary, '') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.error, '') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.usage, '') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.attempts, '[]') END, "
-    "CASE WHEN s.status IS NOT NULL THEN coalesce(s.output, '') END "
-    "FROM dispatch_requests d JOIN agents a ON a.no = d.agent_no JOIN kernels k "
-    "ON k.no = a.kernel_no LEFT JOIN (SELECT m.id, c.* FROM dispatch_running c, "
-    "unnest(c.members) AS m(id)) r ON r.id = d.dispatch_id LEFT JOIN dispatch_results s "
-    "ON s.dispatch_id = d.dispatch_id WHERE d.dispatch_id > $1::text COLLATE \"C\" "
-    "ORDER BY d.dispatch_id LIMIT $2::bigint";
+std::string read_dispatches() {
+  const auto of_request = [](const auto& c) {
+    const auto name = std::string("d.") + c.name;
+    return c.form.nothing == nullptr ? name : "coalesce(" + name + ", '" + c.form.nothing + "')";
+  };
+  const auto of_result = [](const auto& c) {
+    const auto name = std::string("s.") + c.name;
+    return c.form.nothing == nullptr ? name
+                                     : "CASE WHEN s.status IS NOT NULL THEN coalesce(" + name +
+                                           ", '" + c.form.nothing + "') END";
+  };
+  return "SELECT d.dispatch_id, k.kernel_id, a.agent_id, " +
+         queue::listed(queue::columns_of_request, of_request) +
+         ", d.prompt, r.owner, r.lease_expires_at, r.started_at, r.fence, r.attempt, " +
+         queue::listed(queue::columns_of_result, of_result) + ", " +
+         of_result(queue::output_column) +
+         " FROM dispatch_requests d JOIN agents a ON a.no = d.agent_no JOIN kernels k "
+         "ON k.no = a.kernel_no LEFT JOIN (SELECT m.id, c.* FROM dispatch_running c, "
+         "unnest(c.members) AS m(id)) r ON r.id = d.dispatch_id LEFT JOIN dispatch_results s "
+         "ON s.dispatch_id = d.dispatch_id WHERE d.dispatch_id > $1::text COLLATE \"C\" "
+         "ORDER BY d.dispatch_id LIMIT $2::bigint";
+}
 
-/// What the columns of "dispatches" are that a text does not stand for: see parts in
-/// migrations.cpp.
-const std::set<std::string_view> unsaid_none{"execution", "claim", "verification", "failure_class"};
-const std::set<std::string_view> unsaid_empty{"session_id", "summary", "error", "usage", "output"};
+/// The forms of the columns of a request, or of a result, as they follow each other in an archive.
+template <class Columns, class Last>
+std::vector<queue::column_form> forms_of(const Columns& columns, const Last& last) {
+  std::vector<queue::column_form> all;
+  queue::for_each_column(columns, [&](const auto& c) { all.push_back(c.form); });
+  all.push_back(last.form);
+  return all;
+}
 
 std::string names_of(std::span<const archive_column> columns) {
   std::string names;
@@ -71,7 +78,7 @@ std::string value_of(const archive_column& column) {
 std::string question_of(const archive_section& section, bool from_start) {
   const std::string name = section.name;
   if (name == "dispatches")
-    return read_dispatches;
+    return read_dispatches();
   std::string values;
   for (const auto& c : section.columns)
     values += (values.empty() ? "" : ",") + value_of(c);
@@ -229,13 +236,11 @@ constexpr auto result_at = queue::request_columns + queue::lease_columns;
 
 void add_result(copy_rows& to, const archive_row& row, const postgres::agent_entry& agent) {
   const auto& columns = queue::archive_sections().front().columns;
+  static const auto forms = forms_of(queue::columns_of_result, queue::output_column);
   to.add(*row[0]).add(agent.kernel_no);
   for (auto i = result_at; i < row.size(); ++i) {
-    const std::string_view name = columns[i].name;
-    const bool is_list = name == "attempts";
-    const bool is_verdict = unsaid_none.contains(name);
-    const auto* nothing = is_list ? "[]" : is_verdict ? "none" : "";
-    if ((is_list || is_verdict || unsaid_empty.contains(name)) && row[i] == nothing)
+    const auto* nothing = forms.at(i - result_at).nothing;
+    if (nothing != nullptr && row[i] == nothing)
       to.add_null();
     else
       add(to, columns[i], row[i]);
@@ -245,11 +250,17 @@ void add_result(copy_rows& to, const archive_row& row, const postgres::agent_ent
 
 /// Each waits, or runs, in a row of its own.
 void add_dispatch(dispatch_lines& to, const archive_row& row, const postgres::agent_entry& agent) {
-  constexpr std::size_t cycle_id = 3, priority = 4, created_at = 6, due = 7, metadata = 8;
-  constexpr std::size_t result_due = result_at + 5;
+  constexpr std::size_t asked_at = 3;
+  constexpr auto priority = asked_at + queue::place_of(queue::columns_of_request, "priority");
+  constexpr auto created_at = asked_at + queue::place_of(queue::columns_of_request, "created_at");
+  constexpr auto due = asked_at + queue::place_of(queue::columns_of_request, "not_before");
+  constexpr auto result_due = result_at + queue::place_of(queue::columns_of_result, "not_before");
+  static const auto forms = forms_of(queue::columns_of_request, queue::prompt_column);
   to.requests.add(*row[0]).add(agent.no);
-  for (auto i = cycle_id; i < lease_at; ++i)
-    i == metadata ? to.requests.add_unless("{}", *row[i]) : to.requests.add(*row[i]);
+  for (auto i = asked_at; i < lease_at; ++i) {
+    const auto* nothing = forms.at(i - asked_at).nothing;
+    nothing != nullptr ? to.requests.add_unless(nothing, *row[i]) : to.requests.add(*row[i]);
+  }
   to.requests.end_row();
   const bool attempted = row[result_at].has_value();
   if (attempted)
@@ -280,13 +291,10 @@ void postgres_archive::write_dispatches(const std::vector<archive_row>& rows) {
   for (const auto& row : rows)
     add_dispatch(lines, row, *names_->find(*row[1], *row[2]));
   db_->copy("dispatch_requests",
-            "dispatch_id,agent_no,cycle_id,priority,max_attempts,created_at,not_before,metadata,"
-            "prompt",
+            "dispatch_id,agent_no," + postgres::names_of(queue::columns_of_request) + ",prompt",
             lines.requests);
   db_->copy("dispatch_results",
-            "dispatch_id,kernel_no,status,attempt,rescues,fence,settled_fence,not_before,"
-            "last_owner,started_at,finished_at,execution,claim,verification,failure_class,"
-            "exit_code,output_cut,session_id,summary,error,usage,attempts,output",
+            "dispatch_id,kernel_no," + postgres::names_of(queue::columns_of_result) + ",output",
             lines.results);
   db_->copy("dispatch_running",
             "agent_no,owner,lease_expires_at,started_at,fence,attempt,attempted,members",

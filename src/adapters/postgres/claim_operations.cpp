@@ -154,19 +154,13 @@ void operations::load_requests(std::vector<stored*> rows) {
     return;
   array ids;
   const auto by_id = index_by_id(rows, ids);
-  const auto a = db_.run("SELECT dispatch_id, cycle_id, metadata, max_attempts, created_at, "
-                         "not_before, prompt FROM dispatch_requests WHERE dispatch_id = "
-                         "ANY($1::text[])",
-                         parameters{}.add(ids));
+  static const auto sql = "SELECT dispatch_id, " + names_of(queue::columns_of_request) +
+                          ", prompt FROM dispatch_requests WHERE dispatch_id = ANY($1::text[])";
+  const auto a = db_.run(sql, parameters{}.add(ids));
   for (int r = 0; r < a.rows(); ++r) {
-    auto& d = by_id.at(a.text(r, 0))->row.d;
-    d.cycle_id = std::string{a.text(r, 1)};
-    if (!a.is_null(r, 2))
-      d.metadata_json = std::string{a.text(r, 2)};
-    d.max_attempts = static_cast<int>(a.integer(r, 3));
-    d.created_at = a.time(r, 4);
-    d.not_before = a.time(r, 5);
-    d.prompt = std::string{a.text(r, 6)};
+    auto& row = by_id.at(a.text(r, 0))->row;
+    read_columns(a, r, 1, queue::columns_of_request, row);
+    row.d.prompt = text_of(a, r, 1 + queue::request_column_count);
   }
 }
 

@@ -125,52 +125,62 @@ void write_rows(session& db, const std::string& table, std::string_view columns,
     db.copy(table, columns, rows);
 }
 
+const std::string& request_columns() {
+  static const auto all =
+      "dispatch_id, agent_no, " + names_of(queue::columns_of_request) + ", prompt";
+  return all;
+}
+
+/// Its parameters are arrays of these columns, in their order. The time is the server's.
+std::string insert_of_requests() {
+  std::string values = "dispatch_id, agent_no";
+  std::string types = "$1::text[], $2::int[]";
+  int n = 2;
+  const auto add = [&](const auto& c) {
+    const std::string name = c.name;
+    values += ", " + (name == "created_at" ? "now_ms()" : name + (c.form.json ? "::jsonb" : ""));
+    types += ", $" + std::to_string(++n) + "::" + type_of(c) + "[]";
+  };
+  queue::for_each_column(queue::columns_of_request, add);
+  add(queue::prompt_column);
+  return "INSERT INTO dispatch_requests(" + request_columns() + ") SELECT " + values +
+         " FROM unnest(" + types + ") WITH ORDINALITY AS r(" + request_columns() +
+         ", place) ORDER BY place ON CONFLICT DO NOTHING RETURNING dispatch_id, cycle_id, agent_no";
+}
+
 /// The requests as rows, in one COPY: it fails when any stands already.
 std::vector<stored> copy_requests(session& db, const std::vector<request>& all, utc_time now) {
   std::vector<stored> out;
   copy_rows rows;
   for (const auto& r : first_of_each(all)) {
-    const auto& d = out.emplace_back(stored_of(r, now)).row.d;
-    rows.add(d.dispatch_id).add(r.agent->no).add(d.cycle_id).add(d.priority).add(d.max_attempts);
-    rows.add(to_unix_ms(d.created_at)).add(to_unix_ms(d.not_before));
-    rows.add_unless("{}", d.metadata_json).add(d.prompt).end_row();
+    const auto& row = out.emplace_back(stored_of(r, now)).row;
+    rows.add(row.d.dispatch_id).add(r.agent->no);
+    queue::for_each_column(queue::columns_of_request,
+                           [&](const auto& c) { add_value(rows, c, row); });
+    add_value(rows, queue::prompt_column, row);
+    rows.end_row();
   }
-  write_rows(db, "dispatch_requests",
-             "dispatch_id,agent_no,cycle_id,priority,max_attempts,created_at,not_before,metadata,"
-             "prompt",
-             rows, now == server_time);
+  write_rows(db, "dispatch_requests", request_columns(), rows, now == server_time);
   return out;
 }
 
 /// The requests that do not stand yet.
 std::vector<stored> insert_requests(session& db, const std::vector<request>& all, utc_time now) {
-  array ids, agents, cycles, priorities, attempts, times, metadata, prompts;
+  std::array<array, 2 + queue::request_column_count + 1> values;
   for (const auto& r : all) {
-    const auto d = stored_of(r, now).row.d;
-    ids.add(d.dispatch_id);
-    agents.add(r.agent->no);
-    cycles.add(d.cycle_id);
-    priorities.add(d.priority);
-    attempts.add(d.max_attempts);
-    times.add(to_unix_ms(d.not_before));
-    metadata.add_unless("{}", d.metadata_json);
-    prompts.add(d.prompt);
+    const auto row = stored_of(r, now).row;
+    auto next = values.begin();
+    (next++)->add(row.d.dispatch_id);
+    (next++)->add(r.agent->no);
+    queue::for_each_column(queue::columns_of_request,
+                           [&](const auto& c) { add_value(*next++, c, row); });
+    add_value(*next, queue::prompt_column, row);
   }
-  const auto a = db.run(
-      "INSERT INTO dispatch_requests(dispatch_id, agent_no, cycle_id, priority, max_attempts, "
-      "created_at, not_before, metadata, prompt) SELECT i, a, c, p, m, now_ms(), t, j::jsonb, x "
-      "FROM unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::int[], $6::bigint[], "
-      "$7::text[], $8::text[]) WITH ORDINALITY AS r(i, a, c, p, m, t, j, x, place) ORDER BY place "
-      "ON CONFLICT DO NOTHING RETURNING dispatch_id, cycle_id, agent_no",
-      parameters{}
-          .add(ids)
-          .add(agents)
-          .add(cycles)
-          .add(priorities)
-          .add(attempts)
-          .add(times)
-          .add(metadata)
-          .add(prompts));
+  parameters p;
+  for (const auto& v : values)
+    p.add(v);
+  static const auto sql = insert_of_requests();
+  const auto a = db.run(sql, p);
   std::set<std::tuple<std::string, std::string, std::int64_t>> inserted;
   for (int r = 0; r < a.rows(); ++r)
     inserted.insert({std::string{a.text(r, 0)}, std::string{a.text(r, 1)}, a.integer(r, 2)});

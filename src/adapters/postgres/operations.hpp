@@ -1,8 +1,10 @@
 #pragma once
 
 #include "boyd/ports/dispatch_store.hpp"
+#include "boyd/queue/dispatch_columns.hpp"
 #include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "directory.hpp"
 #include "session.hpp"
 #include "wakeup.hpp"
@@ -10,8 +12,10 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -256,10 +260,77 @@ std::string text_of(const answer& a, int row, int column); // rows.cpp
 std::int64_t sql_limit(std::size_t limit);                 // rows.cpp
 
 /// Columns of dispatch_requests d, dispatch_results s and the claim r of a member.
-std::string_view row_columns() noexcept;
+const std::string& row_columns();
 /// How many they are: further columns of a query start here.
-inline constexpr int row_column_count = 33;
+inline constexpr int row_column_count =
+    2 + queue::request_column_count + queue::result_column_count + 5;
 /// The dispatch from the first columns of a result.
 stored read_row(const answer& a, int row, directory& names);
+
+/// The names of columns for SQL.
+template <class Columns>
+std::string names_of(const Columns& columns) {
+  return queue::listed(columns, [](const auto& c) { return c.name; });
+}
+
+/// The type of a column in arrays.
+template <class Column>
+std::string type_of(const Column&) {
+  using type = typename Column::value;
+  if constexpr (std::is_same_v<type, int>)
+    return "int";
+  else if constexpr (std::is_integral_v<type> || std::is_same_v<type, utc_time> ||
+                     std::is_same_v<type, std::optional<utc_time>>)
+    return "bigint";
+  else
+    return "text";
+}
+
+/// Adds the value of a column to a row of a COPY, or to an array.
+template <class To, class Column>
+void add_value(To& to, const Column& c, const queue::queue_row& row) {
+  const auto text = [&](std::string_view value) {
+    if (c.form.nothing != nullptr)
+      to.add_unless(c.form.nothing, value);
+    else
+      to.add(value);
+  };
+  const auto& value = c.of(row);
+  using type = typename Column::value;
+  if constexpr (std::is_enum_v<type>)
+    text(name_of(value));
+  else if constexpr (std::is_same_v<type, run_usage>)
+    text(queue::usage_json(value));
+  else if constexpr (std::is_same_v<type, std::string>)
+    text(value);
+  else if constexpr (std::is_integral_v<type>)
+    to.add(static_cast<std::int64_t>(value));
+  else
+    to.add(std::optional<utc_time>(value));
+}
+
+/// Reads columns of an answer, from `at` on; NULL leaves what a new row has.
+template <class Columns>
+void read_columns(const answer& a, int r, int at, const Columns& columns, queue::queue_row& row) {
+  queue::for_each_column(columns,
+                         [&]<class Owner, class Value>(const queue::column<Owner, Value>& c) {
+                           const int here = at++;
+                           auto& to = c.of(row);
+                           if constexpr (std::is_same_v<Value, std::optional<utc_time>>)
+                             to = a.optional_time(r, here);
+                           else if (a.is_null(r, here))
+                             return;
+                           else if constexpr (std::is_enum_v<Value>)
+                             queue::read_enumerator(c, a.text(r, here), row);
+                           else if constexpr (std::is_same_v<Value, run_usage>)
+                             to = queue::usage_from(a.text(r, here));
+                           else if constexpr (std::is_same_v<Value, std::string>)
+                             to = text_of(a, r, here);
+                           else if constexpr (std::is_integral_v<Value>)
+                             to = static_cast<Value>(a.integer(r, here));
+                           else
+                             to = a.time(r, here);
+                         });
+}
 
 } // namespace boyd::adapters::postgres

@@ -1,4 +1,3 @@
-#include "boyd/queue/usage_json.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -16,94 +15,75 @@ std::int64_t sql_limit(std::size_t limit) {
 
 namespace {
 
-/// The columns of dispatch_results that a row has whose dispatch ended at its first attempt, and
-/// those that others have, too.
-#define FIRST_RESULT                                                                               \
-  "dispatch_id,kernel_no,status,attempt,fence,settled_fence,last_owner,started_at,finished_at,"    \
-  "execution,claim,verification,failure_class,exit_code,output_cut,session_id,summary,error,"      \
-  "usage,output"
-#define LATER_RESULT FIRST_RESULT ",rescues,not_before,attempts"
+constexpr int request_at = 2;
+constexpr int result_at = request_at + queue::request_column_count;
+constexpr int claim_at = result_at + queue::result_column_count;
 
-constexpr std::string_view nothing = "none";
+/// Calls `f` with each column of dispatch_results that every row has, or with those of dispatches
+/// that were attempted more than once.
+template <class F>
+void for_each_result(bool later, F f) {
+  queue::for_each_column(queue::columns_of_result, [&](const auto& c) {
+    if (c.form.later == later)
+      f(c);
+  });
+}
 
-/// Adds FIRST_RESULT of a row to `to`, value by value: a row of a COPY, or a list of arrays.
+/// In the order of add_first.
+const std::string& first_columns() {
+  static const auto names = [] {
+    std::string all = "dispatch_id,kernel_no,";
+    for_each_result(false, [&](const auto& c) { all += std::string(c.name) + ","; });
+    return all + "output";
+  }();
+  return names;
+}
+
+/// In the order of add_all.
+const std::string& all_columns() {
+  static const auto names = [] {
+    auto all = first_columns();
+    for_each_result(true, [&](const auto& c) { all += "," + std::string(c.name); });
+    return all;
+  }();
+  return names;
+}
+
+/// Adds a row's values, each to what `add` returns: a row of a COPY, or a list of arrays.
 template <class Add>
 void add_first(const stored& s, Add add) {
-  const auto& d = s.row.d;
-  const auto& o = d.outcome;
-  add().add(d.dispatch_id);
+  add().add(s.row.d.dispatch_id);
   add().add(s.agent->kernel_no);
-  add().add(name_of(d.status));
-  add().add(d.attempt);
-  add().add(d.fence);
-  add().add(s.row.settled_fence);
-  add().add(s.row.last_owner);
-  add().add(d.started_at);
-  add().add(d.finished_at);
-  add().add_unless(nothing, name_of(o.execution));
-  add().add_unless(nothing, name_of(o.claim));
-  add().add_unless(nothing, name_of(o.verification));
-  add().add_unless(nothing, name_of(o.failure));
-  add().add(o.exit_code);
-  add().add(static_cast<std::int64_t>(o.output_cut));
-  add().add_unless({}, o.session_id);
-  add().add_unless({}, o.summary);
-  add().add_unless({}, o.error);
-  add().add_unless({}, queue::usage_json(o.usage));
-  add().add_unless({}, o.output);
+  for_each_result(false, [&](const auto& c) { add_value(add(), c, s.row); });
+  add_value(add(), queue::output_column, s.row);
 }
 
 template <class Add>
-void add_later(const stored& s, Add add) {
+void add_all(const stored& s, Add add) {
   add_first(s, add);
-  add().add(s.row.d.rescues);
-  add().add(to_unix_ms(s.row.d.not_before));
-  add().add_unless("[]", s.row.d.attempts_json);
+  for_each_result(true, [&](const auto& c) { add_value(add(), c, s.row); });
 }
 
-/// From the columns of s on, beginning at `c`; NULLs leave what a row without a result has.
+/// From the columns of s on, beginning at `c`.
 void read_result(const answer& a, int r, int c, queue::queue_row& row) {
-  auto& d = row.d;
-  auto& o = d.outcome;
-  const auto status = dispatch_status_from(a.text(r, c));
-  d.status =
-      queue::read_word(row, "status", a.text(r, c), dispatch_status_from, dispatch_status::failed);
-  d.attempt = static_cast<int>(a.integer(r, c + 1));
-  d.rescues = static_cast<int>(a.integer(r, c + 2));
-  d.fence = a.integer(r, c + 3);
-  row.settled_fence = a.integer(r, c + 4);
-  if (!a.is_null(r, c + 5))
-    d.not_before = a.time(r, c + 5);
-  row.last_owner = text_of(a, r, c + 6);
-  d.started_at = a.optional_time(r, c + 7);
-  d.finished_at = a.optional_time(r, c + 8);
-  using queue::read_word;
-  o.execution = read_word(row, "execution", a.text(r, c + 9), execution_verdict_from, o.execution);
-  o.claim = read_word(row, "claim", a.text(r, c + 10), claim_verdict_from, o.claim);
-  o.verification =
-      read_word(row, "verification", a.text(r, c + 11), verification_verdict_from, o.verification);
-  o.failure = read_word(row, "failure_class", a.text(r, c + 12), failure_class_from, o.failure);
-  o.exit_code = static_cast<int>(a.integer(r, c + 13));
-  o.output_cut = static_cast<std::uint64_t>(a.integer(r, c + 14));
-  o.session_id = text_of(a, r, c + 15);
-  o.summary = text_of(a, r, c + 16);
-  o.error = status ? text_of(a, r, c + 17) : queue::unknown_status(a.text(r, c));
-  o.usage = queue::usage_from(text_of(a, r, c + 18));
-  if (!a.is_null(r, c + 19))
-    d.attempts_json = text_of(a, r, c + 19);
+  read_columns(a, r, c, queue::columns_of_result, row);
+  queue::read_status(a.text(r, c), row);
 }
 
-#define RESULT_COLUMNS                                                                             \
-  "s.status, s.attempt, s.rescues, s.fence, s.settled_fence, s.not_before, s.last_owner, "         \
-  "s.started_at, s.finished_at, s.execution, s.claim, s.verification, s.failure_class, "           \
-  "s.exit_code, s.output_cut, s.session_id, s.summary, s.error, s.usage, s.attempts"
+std::string result_names() {
+  return queue::listed(queue::columns_of_result,
+                       [](const auto& c) { return std::string("s.") + c.name; });
+}
 
 } // namespace
 
-std::string_view row_columns() noexcept {
-  return "d.dispatch_id, d.agent_no, d.cycle_id, d.priority, d.metadata, d.max_attempts, "
-         "d.created_at, d.not_before, " RESULT_COLUMNS
-         ", r.owner, r.lease_expires_at, r.started_at, r.fence, r.attempt";
+const std::string& row_columns() {
+  static const auto all = "d.dispatch_id, d.agent_no, " +
+                          queue::listed(queue::columns_of_request,
+                                        [](const auto& c) { return std::string("d.") + c.name; }) +
+                          ", " + result_names() +
+                          ", r.owner, r.lease_expires_at, r.started_at, r.fence, r.attempt";
+  return all;
 }
 
 stored read_row(const answer& a, int r, directory& names) {
@@ -113,27 +93,19 @@ stored read_row(const answer& a, int r, directory& names) {
   d.dispatch_id = text_of(a, r, 0);
   d.kernel_id = s.agent->kernel_id;
   d.agent_id = s.agent->agent_id;
-  d.cycle_id = text_of(a, r, 2);
-  d.priority = static_cast<int>(a.integer(r, 3));
-  if (!a.is_null(r, 4))
-    d.metadata_json = text_of(a, r, 4);
-  d.max_attempts = static_cast<int>(a.integer(r, 5));
-  d.created_at = a.time(r, 6);
-  d.not_before = a.time(r, 7);
-  constexpr int result_column = 8;
-  s.attempted = !a.is_null(r, result_column);
+  read_columns(a, r, request_at, queue::columns_of_request, s.row);
+  s.attempted = !a.is_null(r, result_at);
   if (s.attempted)
-    read_result(a, r, result_column, s.row);
-  constexpr int claim_column = 28;
-  if (a.is_null(r, claim_column))
+    read_result(a, r, result_at, s.row);
+  if (a.is_null(r, claim_at))
     return s;
   d.status = dispatch_status::running;
-  d.lease_owner = text_of(a, r, claim_column);
+  d.lease_owner = text_of(a, r, claim_at);
   s.row.last_owner = d.lease_owner;
-  d.lease_expires_at = a.time(r, claim_column + 1);
-  d.started_at = a.time(r, claim_column + 2);
-  d.fence = a.integer(r, claim_column + 3);
-  d.attempt = static_cast<int>(a.integer(r, claim_column + 4));
+  d.lease_expires_at = a.time(r, claim_at + 1);
+  d.started_at = a.time(r, claim_at + 2);
+  d.fence = a.integer(r, claim_at + 3);
+  d.attempt = static_cast<int>(a.integer(r, claim_at + 4));
   d.outcome = run_outcome{};
   return s;
 }
@@ -160,10 +132,11 @@ void operations::load_results(const std::vector<stored*>& rows) {
     return;
   array ids;
   const auto by_id = index_by_id(rows, ids);
-  const auto a = db_.run("SELECT " RESULT_COLUMNS ", s.output, s.dispatch_id FROM "
-                         "dispatch_results s WHERE s.dispatch_id = ANY($1::text[])",
-                         parameters{}.add(ids));
-  constexpr int output_column = 20;
+  static const auto sql = "SELECT " + result_names() +
+                          ", s.output, s.dispatch_id FROM dispatch_results s WHERE s.dispatch_id = "
+                          "ANY($1::text[])";
+  const auto a = db_.run(sql, parameters{}.add(ids));
+  constexpr int output_column = queue::result_column_count;
   for (int r = 0; r < a.rows(); ++r) {
     auto& s = *by_id.at(a.text(r, output_column + 1));
     s.attempted = true;
@@ -332,44 +305,55 @@ void operations::write_back(const std::vector<const stored*>& rows) {
       add_first(*s, [&]() -> copy_rows& { return first; });
       first.end_row();
     } else {
-      add_later(*s, [&]() -> copy_rows& { return fresh; });
+      add_all(*s, [&]() -> copy_rows& { return fresh; });
       fresh.end_row();
     }
     count(*s, d.status, 1);
     if (d.status == dispatch_status::pending)
       pending.push_back(s);
   }
-  db_.copy("dispatch_results", FIRST_RESULT, first);
-  db_.copy("dispatch_results", LATER_RESULT, fresh);
+  db_.copy("dispatch_results", first_columns(), first);
+  db_.copy("dispatch_results", all_columns(), fresh);
   update_results(older);
   put_in(pending);
 }
 
+namespace {
+
+/// Its parameters are arrays of the columns that add_all adds.
+std::string update_of_results() {
+  const auto set = [](const auto& c) {
+    return std::string(c.name) + "=i." + c.name + (c.form.json ? "::jsonb" : "");
+  };
+  std::string types = "$1::text[], $2::int[]";
+  int n = 2;
+  const auto add_type = [&](const auto& c) {
+    types += ", $" + std::to_string(++n) + "::" + type_of(c) + "[]";
+  };
+  for_each_result(false, add_type);
+  add_type(queue::output_column);
+  for_each_result(true, add_type);
+  return "UPDATE dispatch_results t SET " + queue::listed(queue::columns_of_result, set) + "," +
+         set(queue::output_column) + " FROM unnest(" + types + ") AS i(" + all_columns() +
+         ") WHERE t.dispatch_id = i.dispatch_id";
+}
+
+} // namespace
+
 void operations::update_results(const std::vector<const stored*>& rows) {
   if (rows.empty())
     return;
-  constexpr std::size_t columns = 23;
+  constexpr std::size_t columns = 2 + queue::result_column_count + 1;
   std::array<array, columns> values;
   for (const auto* s : rows) {
     std::size_t next = 0;
-    add_later(*s, [&]() -> array& { return values.at(next++); });
+    add_all(*s, [&]() -> array& { return values.at(next++); });
   }
   parameters p;
   for (const auto& v : values)
     p.add(v);
-  db_.later(
-      "UPDATE dispatch_results t SET status=i.c3, attempt=i.c4, fence=i.c5, "
-      "settled_fence=i.c6, last_owner=i.c7, started_at=i.c8, finished_at=i.c9, "
-      "execution=i.c10, claim=i.c11, verification=i.c12, failure_class=i.c13, "
-      "exit_code=i.c14, output_cut=i.c15, session_id=i.c16, summary=i.c17, error=i.c18, "
-      "usage=i.c19, output=i.c20, rescues=i.c21, not_before=i.c22, attempts=i.c23::jsonb FROM "
-      "unnest($1::text[], $2::int[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], "
-      "$7::text[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[], "
-      "$13::text[], $14::int[], $15::bigint[], $16::text[], $17::text[], $18::text[], "
-      "$19::text[], $20::text[], $21::int[], $22::bigint[], $23::text[]) AS i(c1, c2, c3, c4, "
-      "c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, c22, "
-      "c23) WHERE t.dispatch_id = i.c1",
-      p);
+  static const auto sql = update_of_results();
+  db_.later(sql, p);
 }
 
 void operations::put_in(const std::vector<const stored*>& rows) {

@@ -3,6 +3,7 @@
 #include "boyd/queue/archive.hpp"
 #include "connection.hpp"
 #include "directory.hpp"
+#include "operations.hpp"
 #include "schema.hpp"
 
 #include <sqlite3.h>
@@ -23,20 +24,29 @@ using store::archive_section;
 
 constexpr int busy_milliseconds = 5'000;
 
+/// Places in a row of "dispatches", whose first three columns are its ids.
+constexpr auto priority_at = 3 + queue::place_of(queue::columns_of_request, "priority");
+constexpr auto created_at = 3 + queue::place_of(queue::columns_of_request, "created_at");
+constexpr auto due_at = 3 + queue::place_of(queue::columns_of_request, "not_before");
+
 /// "dispatches" in the order of archive_sections(), with a condition on the key to come.
-constexpr const char* read_dispatches =
-    "SELECT d.dispatch_id, k.kernel_id, a.agent_id, d.cycle_id, d.priority, d.max_attempts, "
-    "d.created_at, d.not_before, d.metadata, d.prompt, n.node_id, r.lease_expires_at, "
-    "r.started_at, r.fence, r.attempt, s.status, s.attempt, s.rescues, s.fence, s.settled_fence, "
-    "s.not_before, CASE WHEN s.id IS NOT NULL THEN coalesce(l.node_id, '') END, s.started_at, "
-    "s.finished_at, s.execution, s.claim, s.verification, s.failure_class, s.exit_code, "
-    "s.output_cut, s.session_id, s.summary, s.error, s.usage, s.attempts, s.output "
-    "FROM dispatch_requests d JOIN agents a ON a.no = d.agent_no JOIN kernels k "
-    "ON k.no = a.kernel_no LEFT JOIN dispatch_running r ON r.first_id = (SELECT max(q.first_id) "
-    "FROM dispatch_running q WHERE q.first_id <= d.id) AND r.last_id >= d.id "
-    "LEFT JOIN node_names n ON n.no = r.owner_no LEFT JOIN dispatch_results s ON s.id = d.id "
-    "LEFT JOIN node_names l ON l.no = s.last_owner_no WHERE d.dispatch_id > ? "
-    "ORDER BY d.dispatch_id LIMIT ?";
+std::string read_dispatches() {
+  const auto of_request = [](const auto& c) { return std::string("d.") + c.name; };
+  const auto of_result = [](const auto& c) {
+    return c.form.node ? "CASE WHEN s.id IS NOT NULL THEN coalesce(l.node_id, '') END"
+                       : std::string("s.") + c.name;
+  };
+  return "SELECT d.dispatch_id, k.kernel_id, a.agent_id, " +
+         queue::listed(queue::columns_of_request, of_request) +
+         ", d.prompt, n.node_id, r.lease_expires_at, r.started_at, r.fence, r.attempt, " +
+         queue::listed(queue::columns_of_result, of_result) +
+         ", s.output FROM dispatch_requests d JOIN agents a ON a.no = d.agent_no JOIN kernels k "
+         "ON k.no = a.kernel_no LEFT JOIN dispatch_running r ON r.first_id = (SELECT "
+         "max(q.first_id) FROM dispatch_running q WHERE q.first_id <= d.id) AND r.last_id >= d.id "
+         "LEFT JOIN node_names n ON n.no = r.owner_no LEFT JOIN dispatch_results s ON s.id = d.id "
+         "LEFT JOIN node_names l ON l.no = s.last_owner_no WHERE d.dispatch_id > ? "
+         "ORDER BY d.dispatch_id LIMIT ?";
+}
 
 std::string names_of(std::span<const archive_column> columns) {
   std::string names;
@@ -55,7 +65,7 @@ std::string marks_of(std::size_t n) {
 std::string question_of(const archive_section& section, bool from_start) {
   const std::string name = section.name;
   if (name == "dispatches")
-    return read_dispatches;
+    return read_dispatches();
   const auto key = names_of(std::span(section.columns).first(section.key));
   std::string sql = "SELECT " + names_of(section.columns) + " FROM " + name + " WHERE 1=1";
   if (name == "facts")
@@ -211,17 +221,21 @@ void sqlite_archive::write_dispatch(const archive_row& row) {
   const auto ended = std::span(row).subspan(queue::request_columns + queue::lease_columns);
   const bool runs = lease[0].has_value();
   const bool attempted = ended[0].has_value();
-  auto request = db_->prepare("INSERT INTO dispatch_requests(dispatch_id, agent_no, cycle_id, "
-                              "priority, max_attempts, created_at, not_before, metadata, prompt) "
-                              "VALUES(?,?,?,?,?,?,?,?,?)");
+  auto request =
+      db_->prepare("INSERT INTO dispatch_requests(dispatch_id, agent_no, " +
+                   queue::listed(queue::columns_of_request, [](const auto& c) { return c.name; }) +
+                   ", prompt) VALUES(" + marks_of(queue::request_columns - 1) + ")");
   request.bind(*row[0]).bind(agent.no);
   for (std::size_t i = 3; i < queue::request_columns; ++i)
     bind(request, columns[i], row[i]);
   request.run();
   const auto id = db_->last_id();
   if (attempted) {
-    constexpr std::size_t last_owner = 6;
-    auto result = db_->prepare("INSERT INTO dispatch_results VALUES(" + marks_of(23) + ")");
+    constexpr auto last_owner = queue::place_of(queue::columns_of_result, "last_owner");
+    auto result = db_->prepare("INSERT INTO dispatch_results(id, kernel_no, " +
+                               queue::listed(queue::columns_of_result,
+                                             [](const auto& c) { return sqlite::column_name(c); }) +
+                               ", output) VALUES(" + marks_of(2 + ended.size()) + ")");
     result.bind(id).bind(agent.kernel_no);
     const auto first = queue::request_columns + queue::lease_columns;
     for (std::size_t i = 0; i < ended.size(); ++i)
@@ -230,7 +244,7 @@ void sqlite_archive::write_dispatch(const archive_row& row) {
       else
         bind(result, columns[first + i], ended[i]);
     result.run();
-    constexpr std::size_t finished_at = 8;
+    constexpr auto finished_at = queue::place_of(queue::columns_of_result, "finished_at");
     if (ended[finished_at])
       db_->prepare("INSERT INTO dispatch_ends VALUES(?,?,?,?)")
           .bind(agent.kernel_no)
@@ -253,14 +267,14 @@ void sqlite_archive::write_dispatch(const archive_row& row) {
         .bind(attempted ? 0 : 1)
         .run();
   else if (!attempted || *ended[0] == "pending") {
-    constexpr std::size_t not_before = 5;
-    const auto& due = attempted && ended[not_before] ? ended[not_before] : row[7];
+    constexpr auto not_before = queue::place_of(queue::columns_of_result, "not_before");
+    const auto& due = attempted && ended[not_before] ? ended[not_before] : row[due_at];
     db_->prepare("INSERT INTO dispatch_waiting(agent_no, priority, created_at, "
                  "first_dispatch_id, not_before, attempted, first_id, last_id) "
                  "VALUES(?,?,?,?,?,?,?,?)")
         .bind(agent.no)
-        .bind(number_of(*row[4]))
-        .bind(number_of(*row[6]))
+        .bind(number_of(*row[priority_at]))
+        .bind(number_of(*row[created_at]))
         .bind(*row[0])
         .bind(number_of(*due))
         .bind(attempted ? 1 : 0)

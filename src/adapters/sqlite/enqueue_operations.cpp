@@ -13,22 +13,28 @@ operations::new_dispatch operations::make(const wanted_dispatch& wanted) {
 }
 
 std::size_t operations::insert_requests(std::vector<new_dispatch>& rows, std::size_t from) {
-  constexpr std::size_t columns = 10;
+  constexpr std::size_t columns = 3 + queue::request_column_count + 1;
   auto& next_id = names_.next_id();
   auto& given = db_.rows().begin(columns);
   auto id = next_id;
   for (auto i = from; i < rows.size(); ++i) {
     auto& r = rows[i];
-    const auto& d = r.row.d;
     r.id = id++;
-    given.bind(r.id).bind(d.dispatch_id).bind(r.wanted->agent->no).bind(d.cycle_id);
-    given.bind(d.priority).bind(d.max_attempts).bind(d.created_at).bind(d.not_before);
-    given.bind(d.metadata_json).bind(d.prompt);
+    given.bind(r.id).bind(r.row.d.dispatch_id).bind(r.wanted->agent->no);
+    queue::for_each_column(queue::columns_of_request,
+                           [&](const auto& c) { give(given, names_, c, r.row); });
+    give(given, names_, queue::prompt_column, r.row);
   }
   // FAIL keeps the rows before the one that is refused, and needs no journal of the statement.
-  auto s = db_.fixed("INSERT OR FAIL INTO dispatch_requests(id, dispatch_id, agent_no, cycle_id, "
-                     "priority, max_attempts, created_at, not_before, metadata, prompt) SELECT "
-                     "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 FROM given_rows");
+  static const auto sql = [] {
+    std::string values = "c0";
+    for (std::size_t i = 1; i < columns; ++i)
+      values += ", c" + std::to_string(i);
+    return "INSERT OR FAIL INTO dispatch_requests(id, dispatch_id, agent_no, " +
+           queue::listed(queue::columns_of_request, [](const auto& c) { return c.name; }) +
+           ", prompt) SELECT " + values + " FROM given_rows";
+  }();
+  auto s = db_.fixed(sql.c_str());
   const auto made = s.run_unless_refused() ? given.size() : given.reached();
   next_id += static_cast<std::int64_t>(made);
   return made;

@@ -22,7 +22,7 @@ namespace boyd::adapters::sqlite {
 class given_rows {
  public:
   /// The most columns of a row.
-  static constexpr std::size_t most_columns = 24;
+  static constexpr std::size_t most_columns = 32;
 
   given_rows() = default;
   given_rows(const given_rows&) = delete;

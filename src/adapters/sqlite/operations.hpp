@@ -2,8 +2,10 @@
 
 #include "boyd/core/time.hpp"
 #include "boyd/ports/dispatch_store.hpp"
+#include "boyd/queue/dispatch_columns.hpp"
 #include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
+#include "boyd/queue/usage_json.hpp"
 #include "connection.hpp"
 #include "directory.hpp"
 
@@ -12,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 /// A row of dispatch_waiting that may be claimed; its parameter is the time. What asked for no
@@ -213,12 +216,13 @@ inline std::int64_t sql_limit(std::size_t limit) {
 inline constexpr std::size_t rows_at_once = 64;
 
 /// What read_row takes of dispatch_requests d, dispatch_running r and dispatch_results s.
-std::string_view row_columns() noexcept;
-/// The first of them, which are of dispatch_requests d alone, and how many.
-std::string_view request_columns() noexcept;
-inline constexpr int request_column_count = 9;
+const std::string& row_columns();
+/// The first of them, which are of dispatch_requests d alone, and how many: its numbers and what
+/// was asked for.
+const std::string& request_columns();
+inline constexpr int request_column_count = 3 + queue::request_column_count;
 /// How many they are: further columns of a query start here.
-inline constexpr int row_column_count = 34;
+inline constexpr int row_column_count = request_column_count + 5 + queue::result_column_count;
 /// Joins r to d: the range that its number runs in.
 #define BOYD_SQLITE_RUNNING_JOIN                                                                   \
   " LEFT JOIN dispatch_running r ON r.first_id = (SELECT max(q.first_id) FROM dispatch_running q " \
@@ -232,5 +236,28 @@ inline constexpr std::string_view row_joins =
 read_dispatch read_row(const statement& s, directory& names);
 /// The same of request_columns alone: as if it were new.
 read_dispatch read_request(const statement& s, directory& names);
+
+/// As the tables have it: nodes are numbers.
+template <class Column>
+std::string column_name(const Column& c) {
+  return std::string(c.name) + (c.form.node ? "_no" : "");
+}
+
+/// Gives the value of a column to the next statement.
+template <class Column>
+void give(given_rows& to, directory& names, const Column& c, const queue::queue_row& row) {
+  const auto& value = c.of(row);
+  using type = typename Column::value;
+  if constexpr (std::is_enum_v<type>)
+    to.bind(name_of(value));
+  else if constexpr (std::is_same_v<type, run_usage>)
+    to.bind(queue::usage_json(value));
+  else if constexpr (std::is_same_v<type, std::uint64_t>)
+    to.bind(static_cast<std::int64_t>(value));
+  else if constexpr (std::is_same_v<type, std::string>)
+    c.form.node ? to.bind(names.node_no(value)) : to.bind(value);
+  else
+    to.bind(value);
+}
 
 } // namespace boyd::adapters::sqlite

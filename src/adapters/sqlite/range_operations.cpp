@@ -116,7 +116,7 @@ std::vector<operations::waiting_range> operations::due_ranges(const claim& op) {
 
 void operations::take_due(std::span<const waiting_range> alike, std::size_t limit,
                           std::vector<read_dispatch>& claimed) {
-  static const std::string columns = "SELECT " + std::string{request_columns()} + ", d.prompt, ";
+  static const std::string columns = "SELECT " + request_columns() + ", d.prompt, ";
   static const std::string of_one =
       columns + "0 FROM dispatch_requests d WHERE d.id BETWEEN ? AND ? ORDER BY d.id LIMIT ?";
   static const std::string of_several =

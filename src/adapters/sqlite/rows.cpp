@@ -1,4 +1,3 @@
-#include "boyd/queue/usage_json.hpp"
 #include "operations.hpp"
 
 #include <algorithm>
@@ -9,105 +8,94 @@ namespace boyd::adapters::sqlite {
 
 namespace {
 
-#define REQUEST_COLUMNS                                                                            \
-  "d.dispatch_id, d.agent_no, d.cycle_id, d.priority, d.max_attempts, d.created_at, "              \
-  "d.not_before, d.metadata, d.id"
-#define RESULT_COLUMNS                                                                             \
-  "s.status, s.attempt, s.rescues, s.fence, s.settled_fence, s.not_before, s.last_owner_no, "      \
-  "s.started_at, s.finished_at, s.execution, s.claim, s.verification, s.failure_class, "           \
-  "s.exit_code, s.output_cut, s.session_id, s.summary, s.error, s.usage, s.attempts"
+constexpr int lease_at = request_column_count;
+constexpr int result_at = lease_at + 5;
+/// With the dispatch's number, its kernel's, and the output.
+constexpr std::size_t result_columns = 2 + queue::result_column_count + 1;
+static_assert(result_columns <= given_rows::most_columns);
 
-constexpr std::size_t result_columns = 23;
+template <class Column>
+void read_column(const statement& s, int at, directory& names, const Column& c,
+                 queue::queue_row& row) {
+  using type = typename Column::value;
+  auto& to = c.of(row);
+  if constexpr (std::is_enum_v<type>)
+    queue::read_enumerator(c, s.view(at), row);
+  else if constexpr (std::is_same_v<type, run_usage>)
+    to = queue::usage_from(s.view(at));
+  else if constexpr (std::is_same_v<type, std::string>)
+    to = c.form.node ? names.node_id(s.integer(at)) : s.text(at);
+  else if constexpr (std::is_same_v<type, std::optional<utc_time>>)
+    to = s.optional_time(at);
+  else if constexpr (std::is_integral_v<type>)
+    to = static_cast<type>(s.integer(at));
+  else if (!c.form.as_requested || !s.null(at))
+    to = s.time(at);
+}
 
-/// What its latest ended attempt left of a dispatch.
-void read_result(const statement& s, directory& names, queue::queue_row& row) {
-  auto& d = row.d;
-  const auto status = dispatch_status_from(s.view(14));
-  d.status =
-      queue::read_word(row, "status", s.view(14), dispatch_status_from, dispatch_status::failed);
-  d.attempt = static_cast<int>(s.integer(15));
-  d.rescues = static_cast<int>(s.integer(16));
-  d.fence = s.integer(17);
-  row.settled_fence = s.integer(18);
-  if (!s.null(19))
-    d.not_before = s.time(19);
-  row.last_owner = names.node_id(s.integer(20));
-  d.started_at = s.optional_time(21);
-  d.finished_at = s.optional_time(22);
-  auto& o = d.outcome;
-  using queue::read_word;
-  o.execution = read_word(row, "execution", s.view(23), execution_verdict_from, o.execution);
-  o.claim = read_word(row, "claim", s.view(24), claim_verdict_from, o.claim);
-  o.verification =
-      read_word(row, "verification", s.view(25), verification_verdict_from, o.verification);
-  o.failure = read_word(row, "failure_class", s.view(26), failure_class_from, o.failure);
-  o.exit_code = static_cast<int>(s.integer(27));
-  o.output_cut = static_cast<std::uint64_t>(s.integer(28));
-  o.session_id = s.text(29);
-  o.summary = s.text(30);
-  o.error = status ? s.text(31) : queue::unknown_status(s.view(14));
-  o.usage = queue::usage_from(s.view(32));
-  d.attempts_json = s.text(33);
+/// Columns of a result, from `at` on.
+template <class Columns>
+void read_columns(const statement& s, int at, directory& names, const Columns& columns,
+                  queue::queue_row& row) {
+  queue::for_each_column(columns, [&](const auto& c) { read_column(s, at++, names, c, row); });
 }
 
 /// The attempt under way; what the one before left is hidden by it (queue::claim_row).
 void read_lease(const statement& s, directory& names, queue::queue_row& row) {
   auto& d = row.d;
   d.status = dispatch_status::running;
-  d.fence = s.integer(9);
-  d.attempt = static_cast<int>(s.integer(10));
-  d.lease_owner = names.node_id(s.integer(11));
+  d.fence = s.integer(lease_at);
+  d.attempt = static_cast<int>(s.integer(lease_at + 1));
+  d.lease_owner = names.node_id(s.integer(lease_at + 2));
   row.last_owner = d.lease_owner;
-  d.lease_expires_at = s.time(12);
-  d.started_at = s.time(13);
+  d.lease_expires_at = s.time(lease_at + 3);
+  d.started_at = s.time(lease_at + 4);
   d.outcome = run_outcome{};
 }
 
 } // namespace
 
-std::string_view row_columns() noexcept {
-  return REQUEST_COLUMNS
-      ", r.fence, r.attempt, r.owner_no, r.lease_expires_at, r.started_at, " RESULT_COLUMNS;
+const std::string& row_columns() {
+  static const auto all =
+      request_columns() + ", r.fence, r.attempt, r.owner_no, r.lease_expires_at, r.started_at, " +
+      queue::listed(queue::columns_of_result, [](const auto& c) { return "s." + column_name(c); });
+  return all;
 }
 
-std::string_view request_columns() noexcept {
-  return REQUEST_COLUMNS;
+const std::string& request_columns() {
+  static const auto all =
+      "d.id, d.dispatch_id, d.agent_no, " +
+      queue::listed(queue::columns_of_request, [](const auto& c) { return "d." + column_name(c); });
+  return all;
 }
-
-#undef REQUEST_COLUMNS
-#undef RESULT_COLUMNS
 
 read_dispatch read_request(const statement& s, directory& names) {
   read_dispatch out;
+  out.id = s.integer(0);
   auto& d = out.row.d;
-  out.agent = &names.of(s.integer(1));
-  d.dispatch_id = s.text(0);
+  d.dispatch_id = s.text(1);
+  out.agent = &names.of(s.integer(2));
   d.kernel_id = out.agent->kernel_id;
   d.agent_id = out.agent->agent_id;
-  d.cycle_id = s.text(2);
-  d.priority = static_cast<int>(s.integer(3));
-  d.max_attempts = static_cast<int>(s.integer(4));
-  d.created_at = s.time(5);
-  d.not_before = s.time(6);
-  d.metadata_json = s.text(7);
-  out.id = s.integer(8);
+  read_columns(s, 3, names, queue::columns_of_request, out.row);
   return out;
 }
 
 read_dispatch read_row(const statement& s, directory& names) {
   auto out = read_request(s, names);
-  out.attempted = !s.null(14);
-  if (out.attempted)
-    read_result(s, names, out.row);
-  if (!s.null(9))
+  out.attempted = !s.null(result_at);
+  if (out.attempted) {
+    read_columns(s, result_at, names, queue::columns_of_result, out.row);
+    queue::read_status(s.view(result_at), out.row);
+  }
+  if (!s.null(lease_at))
     read_lease(s, names, out.row);
   return out;
 }
 
 operations::stored operations::load(const std::string& dispatch_id) {
-  static const std::string sql = "SELECT " + std::string{row_columns()} +
-                                 ", s.output FROM dispatch_requests d" + std::string{row_joins} +
-                                 " WHERE d.dispatch_id = ?";
+  static const std::string sql = "SELECT " + row_columns() + ", s.output FROM dispatch_requests d" +
+                                 std::string{row_joins} + " WHERE d.dispatch_id = ?";
   auto s = db_.fixed(sql.c_str());
   s.bind(dispatch_id);
   if (!s.step())
@@ -121,12 +109,19 @@ operations::stored operations::load(const std::string& dispatch_id) {
   return {found.id, found.agent, std::move(found.row), was, delayed};
 }
 
-#define RESULT                                                                                     \
-  "INTO dispatch_results(id, kernel_no, status, attempt, rescues, fence, settled_fence, "          \
-  "not_before, last_owner_no, started_at, finished_at, execution, claim, verification, "           \
-  "failure_class, exit_code, output_cut, session_id, summary, error, usage, attempts, output) "    \
-  "SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, "   \
-  "c19, c20, c21, c22 FROM given_rows"
+namespace {
+
+/// `INSERT`, or `INSERT OR REPLACE`, of given rows.
+std::string into_results(const std::string& insert) {
+  std::string values = "c0";
+  for (std::size_t i = 1; i < result_columns; ++i)
+    values += ", c" + std::to_string(i);
+  return insert + " INTO dispatch_results(id, kernel_no, " +
+         queue::listed(queue::columns_of_result, [](const auto& c) { return column_name(c); }) +
+         ", output) SELECT " + values + " FROM given_rows";
+}
+
+} // namespace
 
 // Upserts from a SELECT need a WHERE, or ON is read as a join's.
 #define INSERT_RANGES                                                                              \
@@ -150,7 +145,8 @@ void operations::save(const stored& held) {
   }
   db_.rows().begin(result_columns);
   give_result(held.id, held.agent->kernel_no, held.row, false);
-  db_.fixed("INSERT OR REPLACE " RESULT).run();
+  static const auto replace = into_results("INSERT OR REPLACE");
+  db_.fixed(replace.c_str()).run();
   if (d.finished_at) {
     db_.rows().begin(range_columns);
     give_range({held.agent->kernel_no, *d.finished_at, held.id, held.id});
@@ -166,21 +162,15 @@ void operations::save(const stored& held) {
 
 void operations::give_result(std::int64_t id, std::int64_t kernel_no, const queue::queue_row& row,
                              bool first) {
-  const auto& d = row.d;
-  const auto& o = d.outcome;
   auto& to = db_.rows();
-  to.bind(id).bind(kernel_no).bind(name_of(d.status)).bind(d.attempt).bind(d.rescues);
-  to.bind(d.fence).bind(row.settled_fence);
-  to.bind(first ? std::nullopt : std::optional{d.not_before}).bind(names_.node_no(row.last_owner));
-  to.bind(d.started_at).bind(d.finished_at);
-  to.bind(name_of(o.execution)).bind(name_of(o.claim)).bind(name_of(o.verification));
-  to.bind(name_of(o.failure)).bind(o.exit_code).bind(static_cast<std::int64_t>(o.output_cut));
-  to.bind(o.session_id)
-      .bind(o.summary)
-      .bind(o.error)
-      .bind(queue::usage_json(o.usage))
-      .bind(d.attempts_json);
-  to.bind(o.output);
+  to.bind(id).bind(kernel_no);
+  queue::for_each_column(queue::columns_of_result, [&](const auto& c) {
+    if (c.form.as_requested && first)
+      to.bind(std::optional<utc_time>{});
+    else
+      give(to, names_, c, row);
+  });
+  give(to, names_, queue::output_column, row);
 }
 
 void operations::write_first_results() {
@@ -198,12 +188,13 @@ void operations::write_first_results() {
       ++last;
     end_leases(first, last);
   }
+  // A first result is an insert at the table's end; only REPLACE looks for an older one.
+  static const auto insert = into_results("INSERT");
   for (std::size_t from = 0; from < all.size(); from += rows_at_once) {
     db_.rows().begin(result_columns);
     for (auto i = from; i < std::min(from + rows_at_once, all.size()); ++i)
       give_result(all[i]->id, all[i]->kernel_no, all[i]->row, true);
-    // A first result is an insert at the table's end; only REPLACE looks for an older one.
-    db_.fixed("INSERT " RESULT).run();
+    db_.fixed(insert.c_str()).run();
   }
   write_ranges(all);
   first_results_.clear();
@@ -238,6 +229,5 @@ void operations::write_gathered() {
 }
 
 #undef INSERT_RANGES
-#undef RESULT
 
 } // namespace boyd::adapters::sqlite
