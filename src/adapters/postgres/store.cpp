@@ -109,7 +109,7 @@ result<bool> postgres_store::migrate_once() {
                     ", this build knows " + std::to_string(postgres_schema_version()),
                 place(options_), "run the newer boyd, or restore a backup made before the upgrade");
   }
-  const auto next = std::ranges::find_if(migrations(), [&](const migration& m) {
+  const auto next = std::ranges::find_if(migrations(), [&](const queue::migration& m) {
     return m.version > version_ && (options_.migrate_to == 0 || m.version <= options_.migrate_to);
   });
   if (next == migrations().end()) {
