@@ -28,9 +28,9 @@ error unknown_verb(const std::string& word, const CLI::App& parent) {
   const auto close = nearest(word, candidates);
   const auto prefix =
       parent.get_parent() == nullptr ? std::string("boyd ") : "boyd " + parent.get_name() + " ";
-  std::string next = close.empty() ? prefix + "--help lists the verbs"
+  std::string next = close.empty() ? prefix + "--help lists the commands"
                                    : "did you mean: " + prefix + std::string(close);
-  return {errc::invalid_argument, "no such verb: " + word, {}, std::move(next)};
+  return {errc::invalid_argument, "no such command: " + word, {}, std::move(next)};
 }
 
 /// The option of `app`, or of the verbs above it, that was given more often than it may be.
@@ -77,7 +77,7 @@ error usage_error(const CLI::App& app, const CLI::ParseError& e) {
     path += " " + at->get_name();
   }
   if (at == &app && e.get_name() == "RequiredError")
-    return {errc::invalid_argument, "no verb is given", {}, "boyd --help lists them"};
+    return {errc::invalid_argument, "no command given", {}, "list the commands: boyd --help"};
   if (const auto* o = given_too_often(at); o != nullptr && e.get_name() == "ArgumentMismatch")
     return {errc::invalid_argument,
             o->get_name() + " is given " + std::to_string(o->count()) + " times",

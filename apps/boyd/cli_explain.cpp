@@ -6,43 +6,48 @@ namespace boyd::app {
 
 void add_explain_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
   auto& o = args.record;
-  auto* explain = verb(app, "explain",
-                       "What a run was given, did and achieved, and what was learned from it, in "
-                       "plain English.",
-                       "boyd explain last");
-  explain->add_flag("--context", o.context, "Only what it read, how that changed, what it cited");
-  explain->add_flag("--lifecycle", o.lifecycle, "Only what to do with the texts that it read");
-  explain->add_flag("--kg,!--no-kg", o.facts, "With the facts that are in the log; the standard");
-  explain->add_flag("--graph", o.graph, "These facts as a picture, too, in Mermaid");
-  explain->footer("It comes from the record of the run alone, and writes nothing.");
-  auto* replay = verb(app, "replay",
-                      "Put a run together again from what is kept of it, and compare: the prompt, "
-                      "the texts, the explanation.",
-                      "boyd replay last --strict");
-  replay->add_flag("--strict", o.strict, "Exit with 1 when a byte differs or something is missing");
-  replay->add_flag("--diff", o.diff, "Show where");
-  replay->add_flag("--prompt", o.prompt, "Print what the run was told, byte for byte");
-  auto* again = replay->add_flag("--reevaluate", o.reevaluate,
-                                 "Ask the model again what it was asked; its tools answer as they "
-                                 "did then. Shows how far the answers are apart");
-  replay->add_option("--executor", o.executor, "With --reevaluate: this provider instead")
+  auto* explain =
+      verb(app, "explain",
+           "Explain a run: what it read, did and achieved, and what Boyd learned from it.",
+           "boyd explain last");
+  explain->add_flag("--context", o.context,
+                    "Only the texts it read, their changes and its citations");
+  explain->add_flag("--lifecycle", o.lifecycle,
+                    "Only the recommended actions for the texts it read");
+  explain->add_flag("--kg,!--no-kg", o.facts, "With the facts in the log (the default)");
+  explain->add_flag("--graph", o.graph, "Also draw these facts as a Mermaid diagram");
+  explain->footer("The explanation uses only the record of the run, and changes nothing.");
+  auto* replay = verb(
+      app, "replay",
+      "Rebuild a run from its record and compare prompt, texts and explanation with the original.",
+      "boyd replay last --strict");
+  replay->add_flag("--strict", o.strict, "Exit with 1 if anything differs or is missing");
+  replay->add_flag("--diff", o.diff, "Show each difference");
+  replay->add_flag("--prompt", o.prompt, "Print the exact prompt of the run");
+  auto* again = replay->add_flag(
+      "--reevaluate", o.reevaluate,
+      "Ask the model again, with the recorded tool results, and compare the answers");
+  replay->add_option("--executor", o.executor, "With --reevaluate: use this provider instead")
       ->needs(again)
       ->check(not_empty)
       ->type_name("PROVIDER");
-  replay->add_option("--model", args.model, "With --reevaluate: this model instead")
+  replay->add_option("--model", args.model, "With --reevaluate: use this model instead")
       ->needs(again)
       ->check(not_empty)
       ->type_name("NAME");
-  auto* policy = replay->add_option("--policy", args.policy,
-                                    "Instead of a run: the history under the numbers of this file; "
-                                    "what would be another stage, candidate or action");
+  auto* policy =
+      replay->add_option("--policy", args.policy,
+                         "Instead of a run: apply the thresholds in FILE to the history, and show "
+                         "which stages, candidates and actions would differ");
   policy->check(not_empty)->type_name("FILE");
-  replay->add_option("--since", args.since, "With --policy: what happened before stays as it was")
+  replay
+      ->add_option("--since", args.since,
+                   "With --policy: keep everything before this time as it was")
       ->needs(policy)
       ->check(not_empty)
       ->type_name("TIME");
-  replay->footer("With --reevaluate --strict exits with 1 when anything is not as it was then. The "
-                 "call counts towards the\nbudgets; nothing is learned from it.");
+  replay->footer("--reevaluate --strict exits with 1 if anything differs from the original. The "
+                 "call counts towards the budgets; nothing is learned from it.");
   for (auto* v : {explain, replay}) {
     auto* id = v->add_option("id", args.id,
                              "The run: its id or the beginning of it, an agent (its newest run), "
@@ -52,7 +57,7 @@ void add_explain_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
       id->required();
     else
       id->excludes(policy);
-    v->add_option("--kernel", args.kernel, "With last or an agent: only of this kernel")
+    v->add_option("--kernel", args.kernel, "With last or an agent: only runs of this kernel")
         ->type_name("ID");
   }
 }

@@ -10,7 +10,8 @@ constexpr std::size_t most_rows = 1000;
 constexpr std::size_t most_depth = 10;
 
 void execution_argument(CLI::App* a, arguments& args) {
-  a->add_option("execution", args.id, "`last`, an agent's name, or a run's id or a part of it")
+  a->add_option("execution", args.id,
+                "The run: its id or part of it, an agent (its newest run), or last")
       ->required()
       ->check(not_empty)
       ->type_name("RUN");
@@ -29,53 +30,56 @@ void since_option(CLI::App* a, arguments& args, const std::string& help) {
 } // namespace
 
 void add_knowledge_verbs(CLI::App& app, arguments& args, const verb_maker& verb) {
-  auto* kg = verb(app, "kg", "Answers from the log of facts; without a verb: learned.",
-                  "boyd kg why last");
-  execution_argument(
-      verb(*kg, "trace", "What a run was given, used and followed.", "boyd kg trace last"), args);
-  execution_argument(verb(*kg, "why", "What stands behind a run's answer.", "boyd kg why report"),
+  auto* kg =
+      verb(app, "kg", "Query the log of facts (default command: learned).", "boyd kg why last");
+  execution_argument(verb(*kg, "trace",
+                          "Show the context and skills that a run read, used and followed.",
+                          "boyd kg trace last"),
                      args);
-  limit_option(verb(*kg, "stats", "What runs were given to read, and what came of it.",
+  execution_argument(verb(*kg, "why", "Show the sources of a run's answer.", "boyd kg why report"),
+                     args);
+  limit_option(verb(*kg, "stats", "Show how often context items were read, and with what success.",
                     "boyd kg stats --limit 20"),
-               args, "At most so many items; 50 when left out");
-  auto* lineage = verb(*kg, "lineage", "Where a skill comes from, and what became of it.",
+               args, "Maximum number of items (default: 50)");
+  auto* lineage = verb(*kg, "lineage", "Show the origin and history of a skill.",
                        "boyd kg lineage release-notes");
   lineage->add_option("skill", args.name, "The skill")
       ->required()
       ->check(not_empty)
       ->type_name("SKILL");
-  verb(*kg, "findings", "Context and skills that deserve a look, with a suggestion for each.",
+  verb(*kg, "findings", "List context items and skills that need review, with suggestions.",
        "boyd kg findings");
-  since_option(verb(*kg, "learned", "What this node has learned, in sentences.",
+  since_option(verb(*kg, "learned", "Show recent lessons in plain sentences.",
                     "boyd kg learned --since 2026-02-01T00:00:00Z"),
-               args, "Since when; the last 7 days when left out");
+               args, "Start time (default: 7 days ago)");
   auto* query =
-      verb(*kg, "query", "Facts, the newest first.", "boyd kg query --type promoted_to --limit 5");
-  query->add_option("--from", args.from, "The node that the fact is about")->type_name("NODE");
-  query->add_option("--to", args.to, "The node at its other end")->type_name("NODE");
-  query->add_option("--type", args.type, "Its type: used_in, resulted_in, promoted_to, …")
+      verb(*kg, "query", "List facts, newest first.", "boyd kg query --type promoted_to --limit 5");
+  query->add_option("--from", args.from, "The start of the fact: ctx_…, exec_…, skill_…")
+      ->type_name("NODE");
+  query->add_option("--to", args.to, "The end of the fact")->type_name("NODE");
+  query->add_option("--type", args.type, "Type of fact: used_in, resulted_in, promoted_to, …")
       ->type_name("TYPE");
-  since_option(query, args, "Not older than this");
-  limit_option(query, args, "At most so many facts; 50 when left out");
-  verb(*kg, "verify", "Proves that nothing in the log was changed or removed.", "boyd kg verify");
+  since_option(query, args, "Only facts since this time");
+  limit_option(query, args, "Maximum number of facts (default: 50)");
+  verb(*kg, "verify", "Verify that no fact was changed or removed.", "boyd kg verify");
 
-  auto* graph = verb(app, "graph", "A picture of the facts: the newest, or around a node.",
+  auto* graph = verb(app, "graph", "Draw the facts: the newest ones, or those around one item.",
                      "boyd graph --dot --around skill_release-notes | dot -Tsvg > graph.svg");
   auto* group = graph->add_option_group("form");
   group->add_flag_callback(
-      "--mermaid", [&args] { args.format = "mermaid"; }, "For Mermaid");
+      "--mermaid", [&args] { args.format = "mermaid"; }, "Print Mermaid");
   group->add_flag_callback(
-      "--dot", [&args] { args.format = "dot"; }, "For Graphviz");
+      "--dot", [&args] { args.format = "dot"; }, "Print Graphviz (dot)");
   group->add_flag_callback(
-      "--text", [&args] { args.format = "text"; }, "As lists; so it is when nothing is said");
+      "--text", [&args] { args.format = "text"; }, "Print lists (the default)");
   group->require_option(0, 1);
-  graph->add_option("--around", args.around, "This node: ctx_…, exec_…, skill_…")
+  graph->add_option("--around", args.around, "The centre: ctx_…, exec_…, skill_…")
       ->check(not_empty)
       ->type_name("NODE");
-  graph->add_option("--depth", args.depth, "So many steps around it; 2 when left out")
+  graph->add_option("--depth", args.depth, "Number of steps around the centre (default: 2)")
       ->check(CLI::Range(std::size_t{0}, most_depth))
       ->type_name("N");
-  limit_option(graph, args, "At most so many nodes; 50 when left out");
+  limit_option(graph, args, "Maximum number of items (default: 50)");
 }
 
 } // namespace boyd::app

@@ -103,13 +103,13 @@ class strict_store final : public dispatch_store {
       return replies;
     if (!is_last_page(strict, *replies))
       return replies;
-    spdlog::warn("node: the node before this one ended by a fault of its own; what was lost with "
-                 "its node before and ran again is failed");
+    spdlog::warn(
+        "node: the previous node crashed; dispatches that were interrupted twice have failed");
     auto removed = faults::pass("home.crash_note");
     if (removed)
       removed = files_->unlink(note_);
     if (!removed)
-      spdlog::warn("node: the note of a crash stays: {}", to_string(removed.error()));
+      spdlog::warn("node: cannot remove the crash note: {}", to_string(removed.error()));
     return replies;
   }
 

@@ -42,7 +42,7 @@ result<std::string> absolute(const std::string& path) {
   std::error_code failed;
   auto full = std::filesystem::absolute(path, failed);
   if (failed)
-    return fail(errc::io_error, "the working directory cannot be read", path);
+    return fail(errc::io_error, "cannot read the working directory", path);
   auto text = full.lexically_normal().string();
   while (text.size() > 1 && text.back() == '/')
     text.pop_back();
@@ -56,8 +56,8 @@ result<std::string> standard_home() {
     return state + "/boyd";
   if (auto home = variable("HOME"); !home.empty())
     return home + "/.local/state/boyd";
-  return fail(errc::invalid_argument, "no home is given", "$HOME is not set",
-              "give --home DIR, or set BOYD_HOME");
+  return fail(errc::invalid_argument, "no home given", "$HOME is not set",
+              "use --home DIR, or set BOYD_HOME");
 }
 
 /// What helps depends on why: only where there is no file would init write one, and not a file
@@ -68,14 +68,14 @@ result<std::string> read_text(const std::string& path, file_system& files) {
     return text;
   const auto& e = text.error();
   if (e.code == errc::not_found)
-    return fail(errc::invalid_configuration, "there is no such configuration", path,
+    return fail(errc::invalid_configuration, "configuration file not found", path,
                 "check the name");
   auto next = e.next;
   if (e.code == errc::limit_exceeded)
-    next = "a configuration is smaller; is it the right file?";
+    next = "the file is too large for a configuration; check the name";
   else if (next.empty())
-    next = "name a file that boyd may read";
-  return fail(errc::invalid_configuration, "the configuration cannot be read: " + e.what, path,
+    next = "use a file that boyd can read";
+  return fail(errc::invalid_configuration, "cannot read the configuration: " + e.what, path,
               std::move(next));
 }
 
@@ -88,8 +88,8 @@ result<adapters::postgres_options> postgres_of(const ports& p, const config::con
     auto text = p.files->read(path, password_bytes);
     if (!text)
       return fail(errc::invalid_configuration,
-                  "the store's password file cannot be read: " + text.error().what, path,
-                  "mend node.store_password_file");
+                  "cannot read the password file of the database: " + text.error().what, path,
+                  "fix node.store_password_file");
     options.password = std::string(trim(*text));
   }
   return options;
@@ -125,9 +125,9 @@ result<void> check_seen(const std::string& path) {
     return {};
   if (failed == std::errc::permission_denied)
     return fail(errc::refused, "permission denied", path,
-                "run boyd as the owner of the home, or choose another one: --home DIR");
-  return fail(errc::io_error, "it cannot be looked at: " + failed.message(), path,
-              "look for errors of the disk in the system's log, then try again");
+                "run boyd as the owner of the home, or use another home: --home DIR");
+  return fail(errc::io_error, "cannot access it: " + failed.message(), path,
+              "check the system log for disk errors, then try again");
 }
 
 } // namespace
@@ -140,19 +140,19 @@ result<void> require_home(const place& where) {
   if (std::filesystem::exists(where.home, ignored) &&
       !std::filesystem::is_directory(where.home, ignored))
     return fail(errc::not_found, "the home is not a directory", where.home,
-                "choose another one: --home DIR");
+                "use another home: --home DIR");
   if (!std::filesystem::is_directory(where.home, ignored))
     return fail(errc::not_found, "no Boyd home at " + where.home, {},
                 "boyd --home " + where.home + " init");
   if (!std::filesystem::exists(where.config_path, ignored) && where.has_own_config())
-    return fail(errc::invalid_configuration, "there is no such configuration", where.config_path,
-                "name another one with --config, or leave it out: " +
+    return fail(errc::invalid_configuration, "configuration file not found", where.config_path,
+                "use another file with --config, or leave it out to use " +
                     where.layout().configuration());
   if (!std::filesystem::exists(where.config_path, ignored))
-    return fail(errc::not_found, "no Boyd home at " + where.home + ": it has no configuration",
+    return fail(errc::not_found, "no Boyd home at " + where.home + ": boyd.yaml is missing",
                 where.config_path,
                 "boyd --home " + where.home +
-                    " init; or name the configuration that is elsewhere: --config FILE");
+                    " init; or use a configuration file elsewhere: --config FILE");
   return {};
 }
 
@@ -186,7 +186,7 @@ error error_of(const config::load_result& loaded, const std::string& path) {
   for (const auto& f : loaded.findings)
     what += "\n  " + f.text();
   return {errc::invalid_configuration, std::move(what), path,
-          "mend it, then: boyd config validate"};
+          "fix the file, then run: boyd config validate"};
 }
 
 result<std::shared_ptr<const config::configuration>> parse_configuration(const std::string& path,
@@ -232,8 +232,7 @@ load_configuration_to_ask(const std::string& path, file_system& files, const tim
     return parse_configuration(path, *text, files, zones);
   if (!loaded.unset.empty())
     print_note(enumerated(loaded.unset) + (loaded.unset.size() == 1 ? " is" : " are") +
-               " not set here; boyd node, cycle and plan need " +
-               (loaded.unset.size() == 1 ? "it" : "them") + " (" + path + ")");
+               " not set here; required by boyd node, cycle and plan (" + path + ")");
   return std::make_shared<const config::configuration>(std::move(*loaded.value));
 }
 

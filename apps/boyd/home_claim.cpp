@@ -38,10 +38,10 @@ std::string home_claim::machine() const {
 }
 
 error home_claim::refusal(const std::string& owner, const std::string& why) const {
-  return {errc::invalid_configuration, "node " + o_.node_id + " lives in " + owner + ": " + why,
-          o_.home,
-          "if this home is a copy, give it an id of its own: rm " + home_layout(o_.home).node_id() +
-              " " + path() + "; if the other home is gone for good: boyd store begin"};
+  return {errc::invalid_configuration,
+          "node " + o_.node_id + " belongs to the home " + owner + ": " + why, o_.home,
+          "if this home is a copy, give it a new id: rm " + home_layout(o_.home).node_id() + " " +
+              path() + "; if the other home no longer exists: boyd store begin"};
 }
 
 bool home_claim::stands_at(const std::string& home) const {
@@ -65,7 +65,7 @@ result<void> home_claim::hold(dispatch_store& opened) {
   const auto* facts = std::get_if<store::get_facts::reply>(&(*replies)[0]);
   const auto* nodes = std::get_if<store::list_nodes::reply>(&(*replies)[1]);
   if (facts == nullptr || nodes == nullptr)
-    return fail(errc::bug, "the store answers other questions", opened.describe());
+    return fail(errc::bug, "unexpected answer from the database", opened.describe());
   const auto found = facts->find(o_.node_id);
   const auto owner = found == facts->end() ? json::object() : object_of(found->second);
   const auto token = text_of(owner, "token");
@@ -81,9 +81,10 @@ result<void> home_claim::hold(dispatch_store& opened) {
       return {};
     if (same_machine && !home.empty() && stands_at(home))
       return fail(errc::invalid_configuration,
-                  "node " + o_.node_id + " lives in " + name + ", which is there still", o_.home,
-                  "if this home is a copy, give it an id of its own: rm " + o_.home +
-                      "/run/node_id; if it was moved, take what is left of it away: rm " + home +
+                  "node " + o_.node_id + " belongs to the home " + name + ", which still exists",
+                  o_.home,
+                  "if this home is a copy, give it a new id: rm " + o_.home +
+                      "/run/node_id; if the home was moved, remove the old id: rm " + home +
                       "/run/node_id");
     auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact_of_place({})}});
     return written ? result<void>() : fail(std::move(written.error()));
@@ -91,14 +92,14 @@ result<void> home_claim::hold(dispatch_store& opened) {
   if (token.empty())
     return take(opened, before);
   if (!held_.empty() && !same_place)
-    return fail(refusal(name, "it has begun there since this one was started"));
+    return fail(refusal(name, "it was started there after this one"));
   if (token != before.now && token != before.next && !same_place)
-    return fail(refusal(name, "it has run there since this home was copied"));
+    return fail(refusal(name, "it ran there after this home was copied"));
   if (!same_place)
     for (const auto& n : *nodes)
       if (n.node_id == o_.node_id && o_.clock->now() - n.last_seen < is_alive_for)
-        return fail(refusal(name, "it was seen there at " + format_rfc3339(n.last_seen) +
-                                      " (a node that has stopped is free after 30 s)"));
+        return fail(refusal(name, "it was active there at " + format_rfc3339(n.last_seen) +
+                                      " (wait 30 s after stopping that node)"));
   return take(opened, before);
 }
 
@@ -107,7 +108,7 @@ result<void> home_claim::take(dispatch_store& opened, const tokens& before) {
   const auto token = make_uuid_v7(o_.clock->now(), *o_.random);
   // A full disk of the home stops no other disk's store.
   if (auto kept = keep({before.now, token}); !kept) {
-    spdlog::warn("store: this home does not claim its node yet: {}", to_string(kept.error()));
+    spdlog::warn("store: cannot save the node id of this home: {}", to_string(kept.error()));
     return {};
   }
   auto written = opened.apply({store::put_fact{home_scope, o_.node_id, fact_of_place(token)}});

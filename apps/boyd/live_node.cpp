@@ -82,7 +82,8 @@ std::atomic<bool> something_leaked{false};
 void remove_leftovers(file_system& files, const std::string& home) {
   const auto removed = remove_leftover_prompts(files, home);
   if (!removed)
-    spdlog::warn("node: prompt files of an earlier node stay: {}", to_string(removed.error()));
+    spdlog::warn("node: cannot remove prompt files of an earlier node: {}",
+                 to_string(removed.error()));
   else if (*removed > 0)
     spdlog::info("node: removed {} prompt files of an earlier node", *removed);
 }
@@ -91,7 +92,8 @@ void remove_leftovers(file_system& files, const std::string& home) {
 void remove_left_scratch(const ports& all, const std::string& home) {
   const auto removed = remove_leftover_scratch(*all.files, *all.processes, home);
   if (!removed)
-    spdlog::warn("node: temporary files of an earlier node stay: {}", to_string(removed.error()));
+    spdlog::warn("node: cannot remove temporary files of an earlier node: {}",
+                 to_string(removed.error()));
 }
 
 /// Descriptors of a node at rest, and of a run: a call of a model has one, a program three.
@@ -104,9 +106,10 @@ std::uint64_t make_room_for_files(const config::configuration& c) {
   const auto runs = static_cast<std::uint64_t>(c.node_settings.max_concurrent);
   const auto needed = files_at_rest + files_of_a_run * runs;
   if (limit.now < needed)
-    spdlog::warn("node: {} files may be open, and node.max_concurrent: {} may need {}; raise the "
-                 "hard limit (ulimit -Hn {}, LimitNOFILE= in a unit) or allow fewer runs at once",
-                 limit.now, runs, needed, needed);
+    spdlog::warn(
+        "node: the limit of open files is {}, but node.max_concurrent: {} may need {}; raise the "
+        "hard limit (ulimit -Hn {}, LimitNOFILE= in a unit) or lower node.max_concurrent",
+        limit.now, runs, needed, needed);
   return limit.before;
 }
 
@@ -114,7 +117,7 @@ std::uint64_t make_room_for_files(const config::configuration& c) {
 class no_processes final : public process_runner {
  public:
   result<process_handle> start(process_spec, process_events) override {
-    return fail(errc::refused, "a command that only asks starts no processes");
+    return fail(errc::refused, "this command cannot start programs");
   }
   void signal(process_handle, int) override {}
   std::size_t running() const override { return 0; }
@@ -240,7 +243,7 @@ live_node::start(const place& where, std::shared_ptr<const config::configuration
     options.inherit_descriptor = p->lock->descriptor();
     if (!asks)
       if (const auto left = adapters::end_left_runs(where.home); left > 0)
-        spdlog::warn("node: {} processes that an earlier node's agents had left were ended", left);
+        spdlog::warn("node: ended {} processes left by agents of an earlier node", left);
     if (!asks)
       options.open_files = make_room_for_files(*configuration);
     auto runner = adapters::make_process_runner(options);
@@ -326,7 +329,7 @@ void live_node::reload(std::shared_ptr<const config::configuration> configuratio
       *parts_->system, parts_->root, reload_order{{}, std::move(configuration)},
       [done = std::move(done)](const result<reload_reply>& r) {
         if (!r)
-          spdlog::warn("node: the reload is not complete: {}", to_string(r.error()));
+          spdlog::warn("node: reload incomplete: {}", to_string(r.error()));
         done();
       },
       longest_reload);

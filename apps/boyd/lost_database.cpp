@@ -17,8 +17,8 @@ result<void> check_database_is_there(const place& where, const config::configura
   // Where another kind of store was in use, none was ever here.
   const auto known = read_known_store(files, where.layout().known_store());
   if (known && *known && (*known)->name != embedded_store)
-    return fail(another_store(**known, embedded_store, "a database that is not there",
-                              where.layout().database()));
+    return fail(
+        another_store(**known, embedded_store, "a missing database", where.layout().database()));
   for (const auto& k : settings.kernels) {
     const auto path = where.layout().kernel(k.kernel_id) + "/STATE.md";
     const auto text = files.read(path, limits::revision_bytes);
@@ -26,10 +26,11 @@ result<void> check_database_is_there(const place& where, const config::configura
     if (block && !block->history.empty())
       return fail(errc::refused,
                   std::string("the database is ") +
-                      (info->kind == file_kind::missing ? "missing" : "empty") + ", though " +
-                      path + " tells of its cycles",
+                      (info->kind == file_kind::missing ? "missing" : "empty") + ", although " +
+                      path + " lists its cycles",
                   where.layout().database(),
-                  "put it back, with its -wal, or accept a new one: boyd --home " + where.home +
+                  "restore the file and its -wal, or accept a new database: boyd --home " +
+                      where.home +
                       (where.has_own_config() ? " --config " + where.config_path : "") + " init");
   }
   return {};

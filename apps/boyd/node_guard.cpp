@@ -58,8 +58,8 @@ std::string node_guard::look() {
   // A drain may rightly take an hour, for the scheduler beats and the store answers meanwhile; what
   // is stuck would not be less so at the deadline of the stop.
   if (!verdict.stuck.empty()) {
-    spdlog::critical("node: the watchdog ends the process{}; stuck: {}",
-                     stopping_ ? " while it stops" : "", verdict.stuck);
+    spdlog::critical("node: the watchdog stops the process{}; not responding: {}",
+                     stopping_ ? " while stopping" : "", verdict.stuck);
     spdlog::default_logger()->flush();
     ::_exit(stopping_ ? exit_code::overdue : exit_code::stuck);
   }
@@ -90,7 +90,7 @@ void node_guard::say_stopping(milliseconds limit) {
 
 void node_guard::say(const std::string& what) const {
   if (auto told = manager_.notify(what); !told)
-    spdlog::warn("node: the service manager was not told: {}", to_string(told.error()));
+    spdlog::warn("node: cannot notify the service manager: {}", to_string(told.error()));
 }
 
 void node_guard::say_status(const pulse_report& report) {

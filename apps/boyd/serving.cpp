@@ -31,8 +31,8 @@ api_caller this_process() {
 
 result<void> only_a_person(const std::string& what) {
   if (const auto barred = this_process().barred; !barred.empty())
-    return fail(errc::refused, "only a person may " + what + ": " + barred, {},
-                "run it from a shell of your own, not from a program that Boyd started");
+    return fail(errc::refused, "only a person can " + what + ": " + barred, {},
+                "run the command in your own shell, not in a program started by Boyd");
   return {};
 }
 

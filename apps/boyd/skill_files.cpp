@@ -38,8 +38,7 @@ result<std::vector<std::string>> skill_files(const std::string& path) {
       all.push_back(file.string());
   std::ranges::sort(all);
   if (all.empty())
-    return fail(errc::not_found, "there is no SKILL.md, and no folder with one", path,
-                "name a skill's folder");
+    return fail(errc::not_found, "no SKILL.md found", path, "use the folder of a skill");
   return all;
 }
 
@@ -48,8 +47,8 @@ result<std::string> read_skill_text(const std::string& path) {
   if (path != "-") {
     file.open(path, std::ios::binary);
     if (!file)
-      return fail(errc::not_found, "the file cannot be opened", path,
-                  "check its name and permissions");
+      return fail(errc::not_found, "cannot open the file", path,
+                  "check the name and the permissions");
   }
   std::istream& in = path == "-" ? std::cin : file;
   std::string text;
@@ -57,11 +56,11 @@ result<std::string> read_skill_text(const std::string& path) {
        at != std::istreambuf_iterator<char>() && text.size() <= skills::most_document_bytes; ++at)
     text += *at;
   if (in.bad())
-    return fail(errc::io_error, "the file cannot be read", path, "check the disk");
+    return fail(errc::io_error, "cannot read the file", path, "check the disk");
   if (text.size() > skills::most_document_bytes)
     return fail(errc::limit_exceeded,
                 "it has more than " + std::to_string(skills::most_document_bytes) + " bytes", path,
-                "shorten it; what is long goes into files beside it");
+                "shorten it; move details into separate files in the folder");
   return text;
 }
 
@@ -85,15 +84,15 @@ result<std::string> write_skill(const std::string& dir, const std::string& name,
   const auto path = folder / skill_file;
   std::error_code trouble;
   if (fs::exists(path, trouble))
-    return fail(errc::conflict, "it is there already", path.string(),
-                "remove it, or name another --dir");
+    return fail(errc::conflict, "it already exists", path.string(),
+                "remove it, or use another --dir");
   fs::create_directories(folder, trouble);
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
   if (!file)
-    return fail(errc::io_error, "it cannot be written", path.string(),
-                "check the disk and the folder's permissions");
+    return fail(errc::io_error, "cannot write it", path.string(),
+                "check the disk and the permissions of the folder");
   return path.string();
 }
 

@@ -31,7 +31,7 @@ result<std::optional<known_store>> read_known_store(file_system& files, const st
   const auto value = object_of(*text);
   known_store known{text_of(value, "id"), text_of(value, "store")};
   if (known.id.empty()) {
-    spdlog::warn("store: {} is damaged: the store that opens is taken for this home's", path);
+    spdlog::warn("store: {} is damaged; the opened database is taken as this home's", path);
     return std::nullopt;
   }
   return known;
@@ -45,15 +45,15 @@ result<void> write_known_store(file_system& files, const std::string& path, cons
 error another_store(const known_store& known, const std::string& name, const std::string& what,
                     const std::string& where) {
   const auto way_back = known.name == name || known.name.empty()
-                            ? "put the database back"
+                            ? "restore the database"
                             : "set node.store back to " + known.name +
-                                  ", or move its content: boyd store migrate " + known.name + " " +
+                                  ", or move the data: boyd store migrate " + known.name + " " +
                                   name;
   return {errc::invalid_configuration,
-          "node.store leads to " + what +
-              ", and not to the store that this home works with: its pauses, budgets, history and "
-              "queue are not there",
-          where, way_back + "; or go on with this one: boyd store begin"};
+          "node.store points to " + what +
+              " instead of this home's database; it lacks the pauses, budgets, history and queue "
+              "of this home",
+          where, way_back + "; or use this database: boyd store begin"};
 }
 
 identified_store::identified_store(std::unique_ptr<dispatch_store> inner,
@@ -72,7 +72,7 @@ identified_store::identified_store(std::unique_ptr<dispatch_store> inner,
       return fail(*wrong_);
     }
     if (is_ahead_)
-      return fail(errc::cancelled, "the database is migrated later");
+      return fail(errc::cancelled, "the database will be migrated later");
     return told_ ? told_(what) : result<void>{};
   });
 }
@@ -105,20 +105,20 @@ result<void> identified_store::identify() {
     return fail(std::move(replies.error()));
   const auto* facts = std::get_if<store::get_facts::reply>(&replies->front());
   if (facts == nullptr)
-    return fail(errc::bug, "the store does not tell its facts", inner_->describe());
+    return fail(errc::bug, "the database does not return its identity", inner_->describe());
   const auto fact = [&](const std::string& key) {
     const auto found = facts->find(key);
     return found == facts->end() ? std::string{} : found->second;
   };
   const auto id = fact(store_facts::id);
   if (const auto moved = fact(store_facts::moved_to); !moved.empty())
-    wrong_ = error{errc::invalid_configuration, "the content of this store was moved to " + moved,
-                   inner_->describe(),
-                   "set node.store: " + moved + "; or go on with the old one: boyd store begin"};
+    wrong_ = error{errc::invalid_configuration,
+                   "the content of this database was moved to " + moved, inner_->describe(),
+                   "set node.store: " + moved + "; or use the old one: boyd store begin"};
   else if (!fact(store_facts::incoming).empty())
-    wrong_ = error{errc::invalid_configuration, "a move into this store is not complete",
+    wrong_ = error{errc::invalid_configuration, "an unfinished move into this database exists",
                    inner_->describe(),
-                   "finish it: boyd store migrate " +
+                   "finish it with: boyd store migrate " +
                        text_of(object_of(fact(store_facts::incoming)), "from") + " " + name_};
   else if (known_ && known_->id != id && !facts->contains(store_facts::came_from + known_->id))
     wrong_ = another("another database");
@@ -130,7 +130,7 @@ result<void> identified_store::identify() {
   known_ = now;
   // A full disk of the home stops no other disk's store.
   if (auto written = write_known_store(*files_, path_, now); !written)
-    spdlog::warn("store: the home does not remember its store yet: {}", to_string(written.error()));
+    spdlog::warn("store: cannot save the identity of the database: {}", to_string(written.error()));
   return {};
 }
 

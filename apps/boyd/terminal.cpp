@@ -91,14 +91,14 @@ const char* advice(errc code) {
   case errc::parse_error:
     return "see the verb's --help";
   case errc::invalid_configuration:
-    return "mend it, then: boyd config validate";
+    return "fix the file, then run: boyd config validate";
   case errc::not_found:
   case errc::already_exists:
     return "check the name";
   case errc::io_error:
   case errc::no_space:
   case errc::spawn_failed:
-    return "check the place, its permissions and the free space; see: boyd doctor";
+    return "check path, permissions and free space; see: boyd doctor";
   case errc::store_unavailable:
   case errc::commit_in_doubt:
   case errc::repository_unavailable:
@@ -106,7 +106,7 @@ const char* advice(errc code) {
     return "see: boyd doctor";
   case errc::timed_out:
   case errc::actor_down:
-    return "see what is degraded: boyd status; then try again";
+    return "check boyd status, then try again";
   case errc::locked:
   case errc::conflict:
   case errc::stale_fence:

@@ -138,10 +138,10 @@ TEST_CASE("a drain is to be seen, and what is asked for meanwhile is refused as 
   REQUIRE(status.at("problems").size() == 1);
   CHECK_THAT(status.at("problems")[0].get<std::string>(), Contains("waits for 1 running attempts"));
   const auto text = s.run({"status"}).out;
-  CHECK_THAT(text, Contains("  draining as process "));
+  CHECK_THAT(text, Contains("  stopping as process "));
   CHECK_THAT(text, Contains("! draining: the node stops and waits for 1 running attempts"));
   const auto doctor = s.run({"doctor"}); // it asks /readyz, which answers 503
-  CHECK_THAT(doctor.out, Contains("runs, but: draining"));
+  CHECK_THAT(doctor.out, Contains("is running, but: draining"));
   const auto refused = s.run({"cycle"});
   CHECK(refused.code == 5);
   CHECK_THAT(refused.err, Contains("the node is shutting down"));
@@ -160,14 +160,14 @@ TEST_CASE("a configuration that does not load any more is to be seen until it do
   CHECK(s.status().at("problems").empty());
   write_file(file, "version: 1\nnonsense: true\n");
   node.signal(SIGHUP);
-  REQUIRE(node.wait_for_log("the old one stays"));
+  REQUIRE(node.wait_for_log("the previous one stays active"));
   const auto text = s.run({"status"}).out;
   INFO(text);
   CHECK_THAT(text, Contains("! the old configuration stays and the next start will fail"));
   CHECK_THAT(text, Contains("boyd.yaml:1:1: ") && Contains("(and 1 more: boyd config validate)"));
   const auto checks = s.run({"doctor", "--json"}).json().at("checks");
   CHECK(named(checks, "store").at("state") == "ok");
-  CHECK_THAT(named(checks, "kernels").at("what").get<std::string>(), Contains("not looked at"));
+  CHECK_THAT(named(checks, "kernels").at("what").get<std::string>(), Contains("not checked"));
   write_file(file, good);
   node.signal(SIGHUP);
   REQUIRE(node.wait_for_log("configuration reloaded"));
@@ -176,7 +176,7 @@ TEST_CASE("a configuration that does not load any more is to be seen until it do
   CHECK(node.wait_end() == 0);
   write_file(file, "version: 1\nnonsense: true\n");
   const auto idle = s.run({"doctor", "--json"}).json().at("checks");
-  CHECK_THAT(named(idle, "store").at("what").get<std::string>(), Contains("not looked at"));
+  CHECK_THAT(named(idle, "store").at("what").get<std::string>(), Contains("not checked"));
 }
 
 TEST_CASE("without a node there is no process and no start", "[acceptance]") {

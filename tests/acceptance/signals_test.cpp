@@ -213,7 +213,7 @@ TEST_CASE("reload: SIGHUP with a bad file keeps the old one, a good one adds an 
   node.wait_ready();
   write_file(s.home() + "/boyd.yaml", "version: 1\nkernels: [{agents: [{agent: wrong}]}]\n");
   node.signal(SIGHUP);
-  REQUIRE(node.wait_for_log("the old one stays"));
+  REQUIRE(node.wait_for_log("the previous one stays active"));
   CHECK(s.run({"cycle"}).code == 0);
   CHECK(s.said("began") == 1);
 

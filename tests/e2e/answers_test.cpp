@@ -134,14 +134,14 @@ TEST_CASE("doctor tells what the last cycle left when nothing else is wrong", "[
 TEST_CASE("a nested repository is named without a node, too", "[e2e]") {
   const home_of_boyd home;
   REQUIRE(home.run({"cycle"}).code == 0);
-  CHECK_THAT(home.run({"status"}).out, Contains("nothing needs attention"));
+  CHECK_THAT(home.run({"status"}).out, Contains("No problems."));
   program git({"/bin/sh", "-c", "git init -q \"$0\"", home.file("kernel/default/tool")});
   REQUIRE(git.finish().code == 0);
   const auto r = home.run({"status"});
   CHECK_THAT(r.out,
              Contains("needs attention\n  ! git_committer: " + home.file("kernel/default/tool") +
                       "/ is a git repository of its own and is not versioned: "));
-  CHECK_THAT(home.run({"doctor"}).out, Contains("/tool/ is a git repository of its own"));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("/tool/ is a separate git repository"));
 }
 
 TEST_CASE("dispatches of several kernels name theirs, and the next page keeps the question",
@@ -157,7 +157,7 @@ TEST_CASE("dispatches of several kernels name theirs, and the next page keeps th
   CHECK_THAT(page, Contains("more: boyd --home " + home.path() +
                             " dispatches ls --kernel one --status done --limit 1 --before "));
   const auto help = boyd_run({"dispatches", "ls", "--help"}).out;
-  CHECK_THAT(help, Contains("Only of this kernel; all of them when left out"));
+  CHECK_THAT(help, Contains("Only this kernel (default: all kernels)"));
   const home_of_boyd single;
   REQUIRE(single.run({"cycle"}).code == 0);
   CHECK_THAT(single.run({"dispatches", "ls"}).out, !Contains("KERNEL"));

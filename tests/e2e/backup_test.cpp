@@ -84,7 +84,7 @@ TEST_CASE("backup: a home without a node, and what is not restored over", "[e2e]
   const auto done = back.run({"restore", file});
   INFO(done.err);
   REQUIRE(done.code == 0);
-  CHECK_THAT(done.out, Contains("All files are as they were.") && Contains(home.path()));
+  CHECK_THAT(done.out, Contains("All files were verified.") && Contains(home.path()));
   CHECK(dispatches_of(back.run({"dispatches", "ls", "--json"})) == before);
   CHECK(read_file(back.path + "/kernel/default/STATE.md") == state);
   CHECK(fs::read_symlink(back.path + "/kernel/default/dangling") == "/nonexistent");
@@ -159,11 +159,11 @@ TEST_CASE("restore: a backup that is damaged, cut or none leaves nothing behind"
   const auto at = flipped.find("kernel_runtime");
   REQUIRE(at != std::string::npos);
   flipped[at] = 'K';
-  refused(flipped, "is not what was backed up");
+  refused(flipped, "differs from the original");
   refused(whole.substr(0, whole.size() / 2), "ends in the middle");
   refused("no archive at all", "ends in the middle");
   refused(std::string(2048, 'x'), "the archive is damaged");
-  refused(std::string(2048, '\0'), "no backup of Boyd's");
+  refused(std::string(2048, '\0'), "not a Boyd backup");
   // Made by hand: a way out of the home.
   fs::create_directories(place.file("evil/home"));
   write_file(place.file("evil/home/x"), "x\n");

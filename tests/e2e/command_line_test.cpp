@@ -17,7 +17,7 @@ TEST_CASE("an unknown verb names the nearest one", "[e2e]") {
   const auto r = boyd_run({"statsu"});
   CHECK(r.code == 2);
   CHECK(r.out.empty());
-  CHECK_THAT(r.err, Contains("boyd: no such verb: statsu"));
+  CHECK_THAT(r.err, Contains("boyd: no such command: statsu"));
   CHECK_THAT(r.err, Contains("next: did you mean: boyd status"));
 
   const auto nested = boyd_run({"--home", "/nonexistent/home", "dispatches", "shwo"});
@@ -171,8 +171,8 @@ TEST_CASE("bash completes verbs, their verbs, options and values", "[e2e]") {
 
 TEST_CASE("usage errors lead to the verb's own help; help and version are found", "[e2e]") {
   const auto bare = boyd_run({});
-  CHECK_THAT(bare.err, Contains("boyd: no verb is given"));
-  CHECK_THAT(bare.err, Contains("next: boyd --help lists them"));
+  CHECK_THAT(bare.err, Contains("boyd: no command given"));
+  CHECK_THAT(bare.err, Contains("next: list the commands: boyd --help"));
   CHECK_THAT(boyd_run({"dispatches", "show"}).err, Contains("see: boyd dispatches show --help"));
   CHECK_THAT(boyd_run({"version", "extra"}).err, Contains("boyd: the following argument"));
   const auto helped = boyd_run({"help", "dispatches", "show"});
@@ -196,7 +196,7 @@ TEST_CASE("an empty or wrong path is not taken for the standard one", "[e2e]") {
   const auto other =
       boyd_run({"--config", home.file("none.yaml"), "status"}, {{"BOYD_HOME", home.path()}});
   CHECK(other.code == 4);
-  CHECK_THAT(other.err, Contains("there is no such configuration (" + home.file("none.yaml")));
+  CHECK_THAT(other.err, Contains("configuration file not found (" + home.file("none.yaml")));
   const auto file = home.file("boyd.yaml");
   CHECK_THAT(boyd_run({"--home", file, "status"}).err, Contains("the home is not a directory"));
   const auto made = boyd_run({"--home", file, "init", "--no-input"});
@@ -215,7 +215,7 @@ TEST_CASE("questions that find nothing say so", "[e2e]") {
   CHECK_THAT(home.run({"dispatches", "ls", "--kernel", "defautl"}).err,
              Contains("no such kernel: defautl") && Contains("did you mean default?"));
   CHECK(home.run({"dispatches", "ls", "--json"}).json()["items"].empty());
-  CHECK(home.run({"state", "log", "--path", "nothing.md"}).out == "no commits\n");
+  CHECK(home.run({"state", "log", "--path", "nothing.md"}).out == "No commits.\n");
   const auto file = home.run({"state", "show", "--path", "nothing.md"});
   CHECK(file.code == 1);
   CHECK_THAT(file.err, Contains("no such file: nothing.md (" + home.file("kernel/default")));
@@ -230,10 +230,9 @@ TEST_CASE("dispatches are retried and cancelled on real rows", "[e2e]") {
   REQUIRE(home.run({"cycle"}).code == 0);
   const auto row = home.run({"dispatches", "ls", "--limit", "1", "--json"}).json()["items"][0];
   const auto id = row["dispatch_id"].get<std::string>();
-  CHECK(home.run({"dispatches", "cancel", id}).out == id + ": nothing to do, it is done already\n");
-  CHECK(home.run({"dispatches", "retry", id}).out == id + ": back in the queue (was done)\n");
-  CHECK(home.run({"dispatches", "retry", id}).out ==
-        id + ": nothing to do, it is pending already\n");
+  CHECK(home.run({"dispatches", "cancel", id}).out == id + ": nothing to do: already done\n");
+  CHECK(home.run({"dispatches", "retry", id}).out == id + ": queued again (was done)\n");
+  CHECK(home.run({"dispatches", "retry", id}).out == id + ": nothing to do: already pending\n");
   CHECK(home.run({"dispatches", "cancel", id}).out == id + ": cancelled (was pending)\n");
   CHECK_THAT(home.run({"dispatches", "show", id}).out, !Contains("exit code"));
   CHECK(home.run({"dispatches", "retry", id, "--json"}).json()["result"] == "accepted");
@@ -344,7 +343,7 @@ kernels:
   CHECK_THAT(home.run({"dispatches", "show", id, "--run", last}).out, Contains("run "));
   const auto none = home.run({"dispatches", "show", id, "--run", "999"});
   CHECK(none.code == 1);
-  CHECK_THAT(none.err, Contains("next: it has: 1, 2"));
+  CHECK_THAT(none.err, Contains("next: existing runs: 1, 2"));
   // Listings stay small.
   const auto listed = home.run({"dispatches", "ls", "--json"}).json()["items"];
   for (const auto& item : listed)
@@ -359,7 +358,7 @@ TEST_CASE("what cannot be written to standard output is a failure", "[e2e]") {
                   home.path(), verb});
     const auto r = full.finish();
     CHECK(r.code == 1);
-    CHECK_THAT(r.err, Contains("standard output could not be written"));
+    CHECK_THAT(r.err, Contains("cannot write to standard output"));
   }
 }
 

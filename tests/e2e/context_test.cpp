@@ -205,7 +205,7 @@ TEST_CASE("context: the kernel's buffer, with and without a node", "[e2e][contex
   CHECK_THAT(gone.err, Contains("it is not in the buffer"));
   CHECK_THAT(h.prompt_after_cycle(), Contains("[C1] README.md") && !Contains("the plan"));
   CHECK(h.home.run({"context", "clear", "--json"}).json()["items"].empty());
-  CHECK(h.home.run({"context"}).out.starts_with("the buffer is empty"));
+  CHECK(h.home.run({"context"}).out.starts_with("No references"));
   CHECK(h.home.run({"context", "add", "@a:5-2"}).code != 0);
 }
 
@@ -236,7 +236,8 @@ TEST_CASE("context: resolve says what counts and why not", "[e2e][context]") {
   CHECK(all[2]["counts"] == false);
   CHECK_THAT(all[3]["reason"].get<std::string>(), Contains("e-mail"));
   CHECK_THAT(all[4]["reason"].get<std::string>(), Contains("issue"));
-  CHECK_THAT(h.home.run({"context", "resolve", "plain", "words"}).out, Contains("nothing in it"));
+  CHECK_THAT(h.home.run({"context", "resolve", "plain", "words"}).out,
+             Contains("No references found"));
 }
 
 TEST_CASE("context: a chat gets it behind the system's message, which stays as it was",

@@ -43,7 +43,8 @@ TEST_CASE("case A6: a copied home whose node lives elsewhere is refused", "[stor
     REQUIRE(node.wait_for_stderr("ready"));
     const auto refused = as_copy({"cycle"});
     CHECK(refused.code == 4);
-    CHECK_THAT(refused.err, Contains("lives in " + home.path()) && Contains("run/node_id"));
+    CHECK_THAT(refused.err,
+               Contains("belongs to the home " + home.path()) && Contains("run/node_id"));
     // What only looks is not kept out.
     CHECK(as_copy({"dispatches"}).code == 0);
     node.signal(SIGTERM);
@@ -53,7 +54,7 @@ TEST_CASE("case A6: a copied home whose node lives elsewhere is refused", "[stor
     REQUIRE(home.run({"cycle"}).code == 0);
     const auto refused = as_copy({"node"});
     CHECK(refused.code == 4);
-    CHECK_THAT(refused.err, Contains("since this home was copied"));
+    CHECK_THAT(refused.err, Contains("after this home was copied"));
     // With an id of its own it is another node.
     std::filesystem::remove(copy + "/run/node_id");
     std::filesystem::remove(copy + "/run/home");
@@ -86,7 +87,8 @@ TEST_CASE("case A6: nor do two homes with one node stand side by side on the emb
   copy_home(home.path(), copy);
   const auto refused = boyd_run({"--home", copy, "cycle"});
   CHECK(refused.code == 4);
-  CHECK_THAT(refused.err, Contains("lives in " + home.path()) && Contains("run/node_id"));
+  CHECK_THAT(refused.err,
+             Contains("belongs to the home " + home.path()) && Contains("run/node_id"));
   CHECK(boyd_run({"--home", copy, "status"}).code == 0);
   SECTION("with an id of its own it is another node") {
     std::filesystem::remove(copy + "/run/node_id");

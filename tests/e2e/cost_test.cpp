@@ -52,13 +52,13 @@ TEST_CASE("cost: who used up what, as a table, JSON and values separated by comm
   const home_of_boyd home(with_budgets);
   const auto none = home.run({"cost"});
   CHECK(none.code == 0);
-  CHECK_THAT(none.out, Contains("no model was called on "));
+  CHECK_THAT(none.out, Contains("No model calls on "));
   record_calls(home);
   const auto table = home.run({"cost"});
   CHECK_THAT(table.out, Contains("default/a  1      0     60     10      25      5          85"));
   CHECK_THAT(table.out, Contains("1.2345\n"));
   CHECK_THAT(table.out, Contains("0.02 *\n"));
-  CHECK_THAT(table.out, Contains("1.2545 *\n* 1 call is reserved and not settled"));
+  CHECK_THAT(table.out, Contains("1.2545 *\n* 1 call is still reserved"));
   const auto body = home.run({"cost", "--by", "model", "--json"}).json();
   CHECK(body["schema"] == "boyd.cost/1");
   REQUIRE(body["items"].size() == 2);
@@ -147,7 +147,7 @@ TEST_CASE("case W3: a person sees what a reservation holds and why, and releases
       home.run({"cost", "release", "reserved", "--reason", "the key was refused"});
   INFO(released.err);
   CHECK(released.code == 0);
-  CHECK_THAT(released.out, Contains("500 tokens and 2.00 dollars given back"));
+  CHECK_THAT(released.out, Contains("500 tokens and 2.00 dollars returned"));
   const auto after = home.run({"cost", "--json"}).json();
   CHECK(after["reservations"].empty());
   CHECK(after["total"]["open_calls"] == 0);

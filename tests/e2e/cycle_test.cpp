@@ -211,7 +211,7 @@ TEST_CASE("an interrupted foreground cycle is resumed by the next", "[e2e]") {
   const auto interrupted = cycle.finish();
   INFO(interrupted.err);
   CHECK(interrupted.code == 1);
-  CHECK_THAT(interrupted.err, Contains("is resumed by the next start"));
+  CHECK_THAT(interrupted.err, Contains("will be resumed at the next start"));
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   CHECK(row["status"] == "pending");
   const auto problem =
@@ -236,8 +236,8 @@ std::string left_by_a_killed_cycle(const home_of_boyd& home) {
 void check_tells_of(const finished& next, const std::string& left) {
   INFO(next.out << next.err);
   CHECK(next.code == 0);
-  const auto first = next.err.find("boyd: finishes the interrupted cycle " + left + " first");
-  const auto ended = next.err.find("boyd: the interrupted cycle " + left + " has ended: success");
+  const auto first = next.err.find("boyd: finishing interrupted cycle " + left + " first");
+  const auto ended = next.err.find("boyd: interrupted cycle " + left + " ended: success");
   CHECK(first < ended);
   CHECK(ended < next.err.find("cycle " + next.json()["cycle_id"].get<std::string>() + " begins"));
   CHECK(next.json()["cycle_id"] != left);

@@ -158,7 +158,7 @@ TEST_CASE("explain and replay: every kind of executor", "[e2e][explain]") {
     const auto r = k.home.run({"replay", id, "--strict"});
     INFO(row["agent_id"] << "\n" << r.out << r.err);
     CHECK(r.code == 0);
-    CHECK_THAT(r.out, Contains("it holds"));
+    CHECK_THAT(r.out, Contains("identical: every byte"));
     const auto said = k.home.run({"replay", id, "--json"}).json();
     CHECK(said["holds"] == true);
     REQUIRE_FALSE(said["texts"].empty());
@@ -175,23 +175,22 @@ TEST_CASE("explain and replay: every kind of executor", "[e2e][explain]") {
 TEST_CASE("explain: what the page says of each kind of run", "[e2e][explain]") {
   const every_kind k;
   (void)k.home.run({"cycle"});
-  CHECK_THAT(k.explained("bare"),
-             Contains("The agent `bare` **ended without an error**") && Contains("a program") &&
-                 Contains("nothing beside its instructions") && Contains("exit code 0"));
+  CHECK_THAT(k.explained("bare"), Contains("The agent `bare` **ended without an error**") &&
+                                      Contains("a program") && Contains("only its instructions") &&
+                                      Contains("exit code 0"));
   const auto reader = k.explained("reader");
-  CHECK_THAT(reader, Contains("its result was checked: 1 of 1 check passed") &&
-                         Contains("it had to end without an error: yes") &&
-                         Contains("| C1 | `manual.md` |") && Contains("named as a source") &&
+  CHECK_THAT(reader, Contains("result of the checks: 1 of 1 check passed") &&
+                         Contains("it must end without an error: yes") &&
+                         Contains("| C1 | `manual.md` |") && Contains("| cited |") &&
                          Contains("| `none.md` | **remove** |") && Contains("**Contexts Used:**"));
-  CHECK_THAT(k.explained("fixed"), Contains("a script: answers that were written down"));
+  CHECK_THAT(k.explained("fixed"), Contains("a script with prepared answers"));
   const auto keeper = k.explained("keeper");
-  CHECK_THAT(keeper, Contains("an AI model, `test-model`, at the provider `local`") &&
-                         Contains("wanted to use 2 tools") && Contains("policy: not yours`") &&
-                         Contains("`read_file`: allowed") &&
-                         Contains("naming sources was required"));
+  CHECK_THAT(keeper, Contains("an AI model, `test-model`, from the provider `local`") &&
+                         Contains("requested 2 tool calls") && Contains("policy: not yours`") &&
+                         Contains("`read_file`: allowed") && Contains("citations are required"));
   CHECK_THAT(k.explained("broken"), Contains("**failed**") && Contains("no oil") &&
-                                        Contains("the same input would most likely fail"));
-  CHECK_THAT(k.explained("coder"), Contains("an agent with a program of its own, `claude`"));
+                                        Contains("the same input would probably fail"));
+  CHECK_THAT(k.explained("coder"), Contains("an agent CLI, `claude`"));
   // The system message and the prompt, as the model was told them.
   const auto told = k.home.run({"replay", "keeper", "--prompt"}).out;
   CHECK_THAT(told, Contains("You keep a lighthouse.") && Contains("12 litres of oil"));
@@ -332,7 +331,7 @@ TEST_CASE("replay: what a killed node leaves holds, and so does what comes after
   INFO(r.out << r.err);
   CHECK(r.code == 0);
   CHECK_THAT(r.out, Contains("prompt of attempt 1") && Contains("has not ended"));
-  CHECK_THAT(home.run({"explain", id}).out, Contains("**has not ended**"));
+  CHECK_THAT(home.run({"explain", id}).out, Contains("**has not finished**"));
   write_file(gate, "");
   (void)home.run({"cycle"});
   r = home.run({"replay", id, "--strict"});

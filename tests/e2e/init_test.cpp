@@ -106,7 +106,7 @@ TEST_CASE("init refuses what it would not do, and names the flag", "[e2e]") {
     const auto r =
         refused({"--from", source_file("config/examples/briefing.yaml"), flag, "@daily"});
     CHECK(r.code == 2);
-    CHECK_THAT(r.err, Contains("--name and --schedule go only without --from"));
+    CHECK_THAT(r.err, Contains("--name and --schedule cannot be combined with --from"));
   }
   const auto schedule = refused({"--schedule", "99 * *"});
   CHECK(schedule.code == 2);
@@ -128,7 +128,7 @@ TEST_CASE("a home whose configuration is elsewhere says how to name it", "[e2e]"
       0);
   const auto r = boyd_run({"--home", home, "status"});
   CHECK(r.code == 1);
-  CHECK_THAT(r.err, Contains("it has no configuration") && Contains("--config FILE"));
+  CHECK_THAT(r.err, Contains("boyd.yaml is missing") && Contains("--config FILE"));
 }
 
 TEST_CASE("init --from keeps the meaning of relative paths, and comments", "[e2e]") {
@@ -195,7 +195,7 @@ kernels:
   };
   const auto refused = init("relative");
   CHECK(refused.code == 1);
-  CHECK_THAT(refused.err, Contains("would not mean the same"));
+  CHECK_THAT(refused.err, Contains("the file cannot be copied"));
   CHECK_THAT(refused.err, Contains("agent a"));
   CHECK_FALSE(std::filesystem::exists(dir.file("home/boyd.yaml")));
   CHECK(init("/srv").code == 0);
@@ -299,7 +299,7 @@ TEST_CASE("a git repository that an agent made inside a kernel's home is named",
   const auto r = home.run({"doctor"});
   CHECK(r.code == 0);
   CHECK_THAT(r.out, Contains("warn  kernel default: " + home.file("kernel/default/tool/") +
-                             " is a git repository of its own"));
+                             " is a separate git repository"));
 }
 
 TEST_CASE("doctor finds a sound home sound and a broken one broken", "[e2e]") {
@@ -337,7 +337,7 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
     CHECK(r.code == (failed ? 1 : 0));
     return r.out.substr(at - 6, r.out.find('\n', at) - at + 6);
   };
-  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, the chain is whole");
+  CHECK(examined(sound) == "ok    knowledge graph: 4 facts, complete and unchanged");
 
   const auto second = sound.find('\n') + 1;
   const auto third = sound.find('\n', second) + 1;
@@ -352,9 +352,9 @@ TEST_CASE("doctor verifies the knowledge graph's chain and names the damaged lin
   // The end is held by a commit, not by another line.
   CHECK_THAT(examined(sound.substr(0, last)), Contains("head_missing: "));
   CHECK_THAT(examined(sound + R"({"from":"exec_)"),
-             Contains("warn  knowledge graph: 4 facts, the chain is whole; "));
+             Contains("warn  knowledge graph: 4 facts, complete and unchanged; "));
   std::filesystem::remove(graph);
-  CHECK_THAT(home.run({"doctor"}).out, Contains("is gone, though commits name its lines"));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("is missing, although commits refer to it"));
 }
 
 TEST_CASE("a lost database is told of, and replaced by init alone", "[e2e]") {
@@ -374,7 +374,7 @@ TEST_CASE("a lost database is told of, and replaced by init alone", "[e2e]") {
     INFO(command << r.out << r.err);
     CHECK(r.code == 1);
     CHECK_THAT(r.err, Contains("the database is missing") && Contains(database) &&
-                          Contains("put it back") && Contains("init"));
+                          Contains("restore the file") && Contains("init"));
     CHECK_FALSE(std::filesystem::exists(database));
   }
   CHECK_THAT(home.run({"doctor"}).out, Contains("the database is missing"));
@@ -427,7 +427,7 @@ TEST_CASE("a kernel's directory that is gone is told of, and not made anew but b
   const auto kernel = home.file("kernel/default");
   std::filesystem::rename(kernel, home.file("away"));
   const auto without = home.run({"cycle"});
-  CHECK_THAT(without.err, Contains("its directory is missing") && Contains("put it back"));
+  CHECK_THAT(without.err, Contains("its directory is missing") && Contains("restore the file"));
   CHECK_FALSE(std::filesystem::exists(kernel));
 
   SECTION("it is put back") {

@@ -101,9 +101,9 @@ TEST_CASE("case R10: protected files are written by no tool and no command", "[e
   model_endpoint endpoint;
   const home_of_boyd home(working_yaml(endpoint));
   CHECK_THAT(doctor_says(home),
-             Contains("has SOUL.md and GOAL.md, which these agents may write: worker"));
+             Contains("contains SOUL.md and GOAL.md, which these agents can change: worker"));
   home.write_configuration(working_yaml(endpoint, {}, "    protected_files: [SOUL.md, GOAL.md]\n"));
-  CHECK_THAT(doctor_says(home), !Contains("which these agents may write"));
+  CHECK_THAT(doctor_says(home), !Contains("which these agents can change"));
   const auto goal = home.file("kernel/default/GOAL.md");
   write_file(goal, "the goal\n");
   endpoint.then(call("write_file", {{"path", "GOAL.md"}, {"content", "mine"}}))

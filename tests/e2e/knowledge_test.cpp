@@ -94,10 +94,10 @@ TEST_CASE("kg: every statement cites its line, with a node and without", "[knowl
 
   CHECK_THAT(f.home.run({"kg", "why", "reader"}).out,
              Contains("guide.md") && Contains("graph.jsonl:") &&
-                 Contains("It was given 1 more item, which it did not use."));
+                 Contains("It read 1 more item, but did not use it."));
   CHECK_THAT(f.home.run({"kg"}).out, Contains("4 runs ended: 4 with success"));
   CHECK(f.kg({"query", "--type", "decided_by"}).at("facts").size() == 4);
-  CHECK_THAT(f.home.run({"kg", "findings"}).out, Contains("nothing deserves a look"));
+  CHECK_THAT(f.home.run({"kg", "findings"}).out, Contains("Nothing to review"));
   const auto unknown = f.home.run({"kg", "why", "nobody"});
   CHECK(unknown.code == 1);
   CHECK_THAT(unknown.err, Contains("nobody") && Contains("next: "));
@@ -117,8 +117,8 @@ TEST_CASE("kg verify: a log that was changed, cut or lost is named", "[knowledge
   CHECK(whole.at("ok") == true);
   CHECK(whole.at("segments") == 1);
   CHECK(whole.at("facts") == std::count(sound.begin(), sound.end(), '\n'));
-  CHECK_THAT(f.home.run({"kg", "verify"}).out, Contains("nothing was changed or removed, as the "
-                                                        "newest commit proves"));
+  CHECK_THAT(f.home.run({"kg", "verify"}).out,
+             Contains("nothing was changed or removed, confirmed by the newest commit"));
   const auto fails_with = [&](const std::string& text, const std::string& words) {
     write_file(log, text);
     const auto ran = f.home.run({"kg", "verify"});

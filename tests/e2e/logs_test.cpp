@@ -82,7 +82,7 @@ TEST_CASE("logs: output of finished runs, by id, agent and last", "[e2e][logs]")
   REQUIRE(node.wait_for_stderr("ready"));
   check_names(home);
   // A name does where an id is wanted.
-  CHECK_THAT(home.run({"dispatches", "retry", "bad"}).out, Contains("back in the queue"));
+  CHECK_THAT(home.run({"dispatches", "retry", "bad"}).out, Contains("queued again"));
   REQUIRE(node.wait_for_stderr("failed (deterministic)"));
   node.signal(SIGTERM);
   const auto log = node.finish().err;
@@ -100,7 +100,8 @@ TEST_CASE("logs: a run under way is shown, followed, and told of in the log", "[
   const auto now = home.run({"logs", "slow"});
   CHECK(now.code == 0);
   CHECK(now.out == "begun\n");
-  CHECK_THAT(now.err, Contains("aside") && Contains("still running; to keep watching: boyd logs "));
+  CHECK_THAT(now.err,
+             Contains("aside") && Contains("still running; to follow the output: boyd logs "));
   CHECK_THAT(now.err, Contains("of default/slow: running for "));
   program followed({boyd_binary(), "--home", home.path(), "logs", "slow", "-f"});
   REQUIRE(followed.wait_for_stdout("begun\n"));

@@ -57,7 +57,7 @@ TEST_CASE("a node whose home was replaced by another ends, and leaves that one a
   REQUIRE(made.code == 0);
   const auto end = old.finish();
   CHECK(end.code == 6);
-  CHECK_THAT(end.err, Contains("another home was put in the place of its own"));
+  CHECK_THAT(end.err, Contains("the home was replaced by another one"));
   CHECK_FALSE(fs::exists(home.file("run/control.sock")));
 
   program node(home.node());
@@ -90,7 +90,7 @@ TEST_CASE("what a node and its process host left when both were killed is ended 
   const auto pid = static_cast<pid_t>(std::stol(read_file(left)));
   REQUIRE(wait_until([&] { return sleeps(pid); }));
   program node(home.node());
-  REQUIRE(node.wait_for_stderr("that an earlier node's agents had left were ended"));
+  REQUIRE(node.wait_for_stderr("left by agents of an earlier node"));
   CHECK(wait_until([&] { return !sleeps(pid); }));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);

@@ -82,7 +82,7 @@ TEST_CASE("boyd mcp: another program sees the running node and asks it for a cyc
   CHECK_THAT(names_of(got.at(8)), Catch::Matchers::VectorContains(std::string("enqueue")));
   for (const auto& t : got.at(8)["result"]["tools"])
     if (t["name"] == "enqueue")
-      CHECK_THAT(t["description"].get<std::string>(), Contains("one agent alone cannot"));
+      CHECK_THAT(t["description"].get<std::string>(), Contains("a single agent is not possible"));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }

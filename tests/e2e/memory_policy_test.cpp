@@ -118,7 +118,7 @@ TEST_CASE("memory policy: status says what would be done, apply does it once, in
   CHECK(f.actions().at("good.md") != "promote_to_skill");
   const auto rest = f.run({"memory", "apply", "--yes", "--force-forget"});
   CHECK(f.actions().at("bad.md") == "keep");
-  CHECK_THAT(f.home.run({"memory", "apply", "--yes"}).out, Contains("nothing to do"));
+  CHECK_THAT(f.home.run({"memory", "apply", "--yes"}).out, Contains("Nothing to do"));
 
   const auto facts = f.run({"kg", "query", "--from", "ctx_bad.md", "--type", "managed_by"});
   REQUIRE(facts.at("facts").size() == 1);
@@ -135,7 +135,8 @@ TEST_CASE("replay --policy: other numbers over the history, told as differences"
   const auto policy = f.home.file("policy.yaml");
   write_file(policy, "{}\n");
   CHECK(f.run({"replay", "--policy", policy}).at("differences").empty());
-  CHECK_THAT(f.home.run({"replay", "--policy", policy}).out, Contains("no difference in 76 facts"));
+  CHECK_THAT(f.home.run({"replay", "--policy", policy}).out,
+             Contains("no differences in 76 facts"));
   write_file(policy, "stages:\n  bank_referenced: 20\n  candidate_referenced: 25\n");
   const auto other = f.run({"replay", "--policy", policy}).at("differences");
   std::map<std::string, json> by_what;

@@ -76,7 +76,7 @@ TEST_CASE("memory: append, recall and status say the same with a node and withou
   CHECK(with == without);
   CHECK(with.at("entries") == 3);
   CHECK(with.at("sections").at(0).at("most_entries") == 2);
-  CHECK_THAT(home.run({"memory"}).out, Contains("3 entries can be recalled"));
+  CHECK_THAT(home.run({"memory"}).out, Contains("3 entries in memory"));
 }
 
 TEST_CASE("memory: an import is idempotent, and the corpus is recalled by its index", "[memory]") {
@@ -158,7 +158,7 @@ TEST_CASE("memory: compact tells first, and then moves", "[memory]") {
   CHECK_THAT(read_file(kernel_file(home, "MEMORY.md")), Contains("- 1\n"));
   REQUIRE(home.run({"memory", "compact", "--yes"}).code == 0);
   CHECK(read_file(kernel_file(home, "MEMORY.md")) == "## Rules\n- 2\n- 3\n\n## Free\n- x\n");
-  CHECK_THAT(home.run({"memory", "compact"}).out, Contains("within its cap"));
+  CHECK_THAT(home.run({"memory", "compact"}).out, Contains("within their limits"));
 }
 
 TEST_CASE("memory: what an editor puts beyond a cap moves at the end of the cycle", "[memory]") {
@@ -176,7 +176,7 @@ TEST_CASE("memory: what an editor puts beyond a cap moves at the end of the cycl
   CHECK(recall(home, {"1"}).at("items").size() == 3);
 }
 
-TEST_CASE("memory: {MEMORY} has its budget, and nothing in it is filled in", "[memory]") {
+TEST_CASE("memory: {MEMORY} has its budget, and No references found is filled in", "[memory]") {
   const home_of_boyd home("version: 1\n"
                           "kernels:\n"
                           "  - kernel_id: default\n"

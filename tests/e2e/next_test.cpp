@@ -60,7 +60,8 @@ void check_next(const home_of_boyd& home) {
 void check_show(const home_of_boyd& home) {
   const auto shown = run_in(home, "Europe/Berlin", {"agents", "show", "yearly"});
   CHECK(shown.code == 0);
-  CHECK_THAT(shown.out, Contains("default/yearly") && Contains("0 0 1 1 * (UTC), the kernel's") &&
+  CHECK_THAT(shown.out, Contains("default/yearly") &&
+                            Contains("0 0 1 1 * (UTC) (schedule of the kernel)") &&
                             Contains("timeout 1 min 30 s") && Contains("01:00:00 CET") &&
                             Contains("latest runs") && Contains("said"));
   const auto body = home.run({"agents", "show", "yearly", "--json"}).json();

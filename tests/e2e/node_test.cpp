@@ -90,10 +90,11 @@ TEST_CASE("a node raises its limit of open files, and says when that is not enou
   CHECK(home.run({"cycle"}).code == 0);
   CHECK_THAT(home.run({"dispatches", "ls", "--json"}).out, Contains("\"200\""));
   node.signal(SIGTERM);
-  CHECK_THAT(node.finish().err, !Contains("files may be open"));
+  CHECK_THAT(node.finish().err, !Contains("limit of open files"));
 
   program poor(with(under("ulimit -n 260"), home.node()));
-  CHECK(poor.wait_for_stderr("260 files may be open, and node.max_concurrent: 4 may need 268"));
+  CHECK(poor.wait_for_stderr(
+      "the limit of open files is 260, but node.max_concurrent: 4 may need 268"));
   poor.signal(SIGTERM);
   CHECK(poor.finish().code == 0);
 }
@@ -165,7 +166,7 @@ TEST_CASE("a second signal stops at once and gives the work back", "[e2e]") {
   CHECK(ended.code == 0);
   const auto left = cycle.finish();
   CHECK(left.code == 1);
-  CHECK_THAT(left.err, Contains("the node stopped; the cycle is resumed by the next start"));
+  CHECK_THAT(left.err, Contains("the node stopped; the cycle will be resumed at the next start"));
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   CHECK(row["status"] == "pending");
   CHECK(row["attempt"] == 0);
@@ -180,7 +181,7 @@ TEST_CASE("SIGHUP reloads; a bad file keeps the old configuration", "[e2e]") {
 
   home.write_configuration("version: 1\nnonsense: true\nmore: 1\nyet: 2\n");
   node.signal(SIGHUP);
-  REQUIRE(node.wait_for_stderr("the old one stays"));
+  REQUIRE(node.wait_for_stderr("the previous one stays active"));
   REQUIRE(node.wait_for_stderr("boyd.yaml:2:1"));
   const auto status = home.run({"status"}).out;
   CHECK_THAT(status, Contains("boyd.yaml:1:1: kernels: missing"));
@@ -230,7 +231,7 @@ TEST_CASE("status --watch goes on over a restart of the node", "[e2e]") {
   REQUIRE(watch.wait_for_stdout(shown(*node)));
   node->signal(SIGTERM);
   CHECK(node->finish().code == 0);
-  REQUIRE(watch.wait_for_stderr("it is shown again when it answers"));
+  REQUIRE(watch.wait_for_stderr("the display continues when the node answers"));
   node.emplace(home.node());
   REQUIRE(node->wait_for_stderr("ready: node "));
   CHECK(watch.wait_for_stdout(shown(*node)));

@@ -311,7 +311,7 @@ TEST_CASE("chat: a workspace that is not there fails the run before it begins", 
   CHECK_THAT(row["error"].get<std::string>(),
              Contains("the workspace cannot be used") && Contains("/nowhere/at/all"));
   CHECK(endpoint.requests_count() == 0);
-  CHECK_THAT(home.run({"doctor"}).out, Contains("/nowhere/at/all is no directory"));
+  CHECK_THAT(home.run({"doctor"}).out, Contains("/nowhere/at/all is not a directory"));
 }
 
 TEST_CASE("chat: a reload lets runs finish, and its stricter policy holds at once", "[e2e][chat]") {

@@ -24,7 +24,7 @@ TEST_CASE("skills: context that proves useful goes to the bank, becomes a candid
           "makes a skill of it",
           "[e2e][skills]") {
   const learning_home h;
-  CHECK_THAT(h.home.run({"skills"}).out, Contains("no skills yet"));
+  CHECK_THAT(h.home.run({"skills"}).out, Contains("No skills yet"));
   h.cycles(2);
   CHECK_FALSE(fs::exists(h.file("context/bank/index.json")));
   h.cycles(1);
@@ -313,7 +313,7 @@ TEST_CASE("skills: those of other tools are checked, taken, approved and given",
   CHECK_THAT(h.home.run({"skills", "scan", shelf.file("wild")}).out,
              Contains("SKILL.md:6: a command that fetches something and runs it"));
   CHECK_THAT(h.refused({"import", shelf.file("wrong")}), Contains("not a skill's name"));
-  CHECK_THAT(h.refused({"import", shelf.path()}), Contains("one after the other"));
+  CHECK_THAT(h.refused({"import", shelf.path()}), Contains("one at a time"));
   CHECK(h.call({"import", shelf.file("wild")})["problems"].size() == 1);
   CHECK(h.call({"import", shelf.file("pdf-forms")})["problems"].empty());
   CHECK(h.skill("pdf-forms")["state"] == "not approved");
@@ -327,7 +327,7 @@ TEST_CASE("skills: those of other tools are checked, taken, approved and given",
   CHECK(read_file(shelf.file("out/pdf-forms/SKILL.md")) ==
         read_file(shelf.file("pdf-forms/SKILL.md")));
   CHECK_THAT(h.refused({"export", "pdf-forms", "--dir", shelf.file("out")}),
-             Contains("there already"));
+             Contains("already exists"));
 }
 
 TEST_CASE("skills: a person writes what a candidate is to become", "[e2e][skills]") {

@@ -74,7 +74,7 @@ TEST_CASE("case W9: a database in the place of the home's own is refused, too", 
   }
   const auto refused = home.run({"status"});
   CHECK(refused.code == other_store);
-  CHECK_THAT(refused.err, Contains("put the database back") && Contains("boyd store begin"));
+  CHECK_THAT(refused.err, Contains("restore the database") && Contains("boyd store begin"));
 }
 
 TEST_CASE("case W9: an earlier copy of the home's own database is no other store", "[store]") {

@@ -166,8 +166,8 @@ TEST_CASE("case W9: a move that was killed goes on where it was, and neither sto
   l.home.write_configuration(moving_yaml(l.uri));
   const auto half = l.home.run({"status"});
   CHECK(half.code == 4);
-  CHECK_THAT(half.err, Contains("not complete") && Contains("boyd store migrate sqlite"));
-  CHECK_THAT(l.home.run({"store", "begin", "--yes"}).err, Contains("not complete"));
+  CHECK_THAT(half.err, Contains("unfinished move") && Contains("boyd store migrate sqlite"));
+  CHECK_THAT(l.home.run({"store", "begin", "--yes"}).err, Contains("unfinished move"));
   const auto moved = l.home.run({"store", "migrate", "sqlite", l.uri});
   CAPTURE(moved.out, moved.err);
   REQUIRE(moved.code == 0);

@@ -88,13 +88,13 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
   if (!flag_in(a, "enabled", true))
     s.line("state", "disabled");
   if (const auto paused = text_of(a, "paused"); !paused.empty())
-    s.line("state",
-           "paused: " + paused + "; end it: boyd resume --agent " + text_of(a, "agent_id"));
+    s.line("state", "paused: " + paused + "; to end the pause: boyd resume --agent " +
+                        text_of(a, "agent_id"));
   s.line("executor", text_of(a, "executor"));
   s.line("schedule", text_of(schedule, "expression") + " (" + text_of(schedule, "tz") + ")" +
-                         (own.empty() ? ", the kernel's" : ""));
+                         (own.empty() ? " (schedule of the kernel)" : ""));
   s.line("next run", moment_of(a, "next_run"));
-  s.line("running", text_of(a, "running") + " of at most " + text_of(a, "limit"));
+  s.line("running", text_of(a, "running") + " of max. " + text_of(a, "limit"));
   s.line("limits",
          "timeout " + length_of(a, "timeout_ms") +
              (number_of(a, "cooldown_ms") > 0 ? ", cooldown " + length_of(a, "cooldown_ms")
@@ -118,11 +118,11 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
                     status == "failed" && !error.empty() ? error : text_of(d, "summary")});
   }
   if (rows.rows() == 0)
-    return print("\nIt has not run yet; run it now: boyd run " +
-                 shell_word(text_of(a, "agent_id")) + "\n");
+    return print("\nNo runs yet; run it now: boyd run " + shell_word(text_of(a, "agent_id")) +
+                 "\n");
   print("\n" + t.paint(colour::bold, "latest runs") + "\n" + rows.render(t) +
-        t.paint(colour::faint, "output of one: boyd logs RUN, or boyd logs " +
-                                   shell_word(text_of(a, "agent_id"))) +
+        t.paint(colour::faint,
+                "show output: boyd logs RUN, or boyd logs " + shell_word(text_of(a, "agent_id"))) +
         "\n");
 }
 
@@ -139,7 +139,7 @@ error no_such_agent(const std::string& name, const json& listing) {
     names.push_back(text_of(a, "agent_id"));
   const auto close = nearest(name, {names.begin(), names.end()});
   return {errc::not_found, "no such agent: " + name, "kernel " + text_of(listing, "kernel_id"),
-          close.empty() ? "list them with: boyd agents; another kernel: --kernel"
+          close.empty() ? "list agents with: boyd agents (for another kernel: --kernel ID)"
                         : "did you mean " + std::string(close) + "?"};
 }
 

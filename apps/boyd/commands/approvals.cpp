@@ -27,7 +27,7 @@ colour colour_of_state(const std::string& state) {
 void render_list(const json& body, const terminal& t, bool all) {
   const auto items = rows_of(body, "items");
   if (items.empty())
-    return print(all ? "nobody has asked for an approval\n" : "nothing waits for a person\n");
+    return print(all ? "No approvals yet.\n" : "No pending approvals.\n");
   table rows({"ID", "STATE", "AGENT", "TOOL", "ASKED", "EXPIRES", "WHY"});
   for (const auto& a : items) {
     const auto state = text_of(a, "state");
@@ -41,10 +41,9 @@ void render_list(const json& body, const terminal& t, bool all) {
   }
   print(rows.render(t));
   if (flag_in(body, "more"))
-    print("… and more than these " + std::to_string(items.size()) +
-          (items.size() < largest_page
-               ? ", newest first: --limit " + std::to_string(largest_page)
-               : ", newest first: decide some of them, or name a --kernel") +
+    print("… more than these " + std::to_string(items.size()) +
+          (items.size() < largest_page ? ", newest first: --limit " + std::to_string(largest_page)
+                                       : ", newest first: decide some first, or use --kernel") +
           "\n");
 }
 
@@ -58,8 +57,8 @@ std::string line_of(const char* name, const std::string& text) {
 /// What would be done, and who asks.
 std::string request_text(const json& a) {
   std::string out = line_of("approval", text_of(a, "approval_id"));
-  out += line_of("state",
-                 text_of(a, "state") + (flag_in(a, "held") ? ", for the dispatch's next run" : ""));
+  out += line_of("state", text_of(a, "state") +
+                              (flag_in(a, "held") ? ", for the next run of the dispatch" : ""));
   out += line_of("agent", text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"));
   out += line_of("dispatch", text_of(a, "dispatch_id"));
   out += line_of("why", text_of(a, "reason"));
@@ -70,7 +69,7 @@ std::string request_text(const json& a) {
   auto shown = printable(text_of(a, "shown"));
   if (!shown.empty() && shown.back() != '\n')
     shown += '\n';
-  return out + "--- what would be done ---\n" + shown + "--- end ---\n";
+  return out + "--- requested action ---\n" + shown + "--- end ---\n";
 }
 
 std::string trail_text(const json& a, const terminal& t) {

@@ -123,16 +123,16 @@ std::string elsewhere(const place& where, bool has_database) {
   const auto loaded = load_configuration_to_ask(where.config_path, *p.files, *p.zones);
   std::string text;
   if (where.has_own_config())
-    text += "the configuration lies elsewhere and is not in it: " + where.config_path;
+    text += "not included: the configuration file, which is outside the home: " + where.config_path;
   if (!loaded)
     return text;
   const auto& store = (*loaded)->node_settings.store;
   if (store != embedded_store)
     text += (text.empty() ? "" : "\n  ") +
-            std::string("queue, cycles and budgets are in PostgreSQL and not in it: pg_dump "
-                        "--schema=boyd DATABASE");
+            std::string("not included: queue, cycles and budgets in PostgreSQL; back them up with: "
+                        "pg_dump --schema=boyd DATABASE");
   else if (!has_database)
-    text += (text.empty() ? "" : "\n  ") + std::string("there is no boyd.db yet");
+    text += (text.empty() ? "" : "\n  ") + std::string("no boyd.db yet");
   return text;
 }
 
@@ -196,7 +196,7 @@ int run_backup(const arguments& args) {
   print("Backup of " + where->home + ": " + std::to_string(made->files) + " files, " +
         std::to_string((made->bytes + mebibyte - 1) / mebibyte) + " MiB, in " + file + "\n");
   for (const auto& path : made->passed_over)
-    print_note("not a file, left out: " + path);
+    print_note("not a regular file, skipped: " + path);
   if (!made->note.empty())
     print_note(made->note);
   return exit_code::ok;

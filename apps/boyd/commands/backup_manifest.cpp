@@ -12,8 +12,8 @@ namespace {
 constexpr const char* manifest_schema = "boyd.backup_manifest/1";
 
 tl::unexpected<error> not_a_backup() {
-  return fail(errc::corrupt, "this is no backup of Boyd's: its list of files is missing", {},
-              "give a file that boyd backup made");
+  return fail(errc::corrupt, "not a Boyd backup: the list of files is missing", {},
+              "use a file made by: boyd backup");
 }
 
 } // namespace

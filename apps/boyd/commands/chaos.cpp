@@ -17,7 +17,7 @@ namespace {
 
 int list(const arguments& args) {
   json rows = json::array();
-  table shown({"POINT", "GROUP", "CAN", "WHAT IS ABOUT TO HAPPEN THERE"});
+  table shown({"POINT", "GROUP", "CAN", "HAPPENS BEFORE"});
   std::set<std::string_view> groups;
   for (const auto name : faults::points())
     groups.insert(faults::find(name)->group);
@@ -59,8 +59,8 @@ result<faults::action> action_of(const chaos_options& o) {
                     (o.delay.empty() ? 0 : 1);
   if (given != 1)
     return fail(errc::invalid_argument,
-                given == 0 ? "nothing says what is to go wrong" : "only one thing can go wrong", {},
-                "give one of --crash, --error, --delay TIME, --drop, --corrupt");
+                given == 0 ? "no fault given" : "only one fault per command", {},
+                "use one of --crash, --error, --delay TIME, --drop, --corrupt");
   if (o.crash)
     return faults::action::crash;
   if (o.drop)
@@ -108,7 +108,7 @@ result<json> order_of(const chaos_options& o) {
 }
 
 std::string triggers_of(const json& row) {
-  std::string text = number_of(row, "count") < 0 ? "without end" : text_of(row, "count") + " x";
+  std::string text = number_of(row, "count") < 0 ? "no limit" : text_of(row, "count") + " x";
   if (text_of(row, "action") == "delay")
     text += ", " + format_duration(milliseconds{number_of(row, "delay_ms")});
   if (number_of(row, "after") > 0)
@@ -125,9 +125,9 @@ std::string triggers_of(const json& row) {
 void show(const json& body, const terminal& t) {
   const auto rows = rows_of(body, "faults");
   if (body.contains("cleared"))
-    print("faults ended: " + text_of(body, "cleared") + "\n");
+    print("faults removed: " + text_of(body, "cleared") + "\n");
   if (rows.empty())
-    return body.contains("cleared") ? void() : print("nothing is armed\n");
+    return body.contains("cleared") ? void() : print("No active faults.\n");
   table shown({"POINT", "ACTION", "STATE", "STRUCK", "PASSES", "WHEN", "BY"});
   for (const auto& row : rows)
     shown.add({text_of(row, "point"), text_of(row, "action"),
@@ -144,9 +144,9 @@ int ask_node(const arguments& args, const api_request& request) {
   if (!(*c)->online()) {
     (*c)->close();
     return report({errc::refused,
-                   "no node is running: nothing is armed, and nothing can be",
+                   "no node is running, so there are no faults",
                    {},
-                   "start one with node: {chaos: true} in its configuration: boyd node"},
+                   "set node: {chaos: true} in the configuration, then run: boyd node"},
                   args.json);
   }
   auto answer = (*c)->call(request, question_limit);

@@ -21,9 +21,9 @@ std::string counted(const json& body, const char* key, const std::string& one,
 void render_cleanup(const json& body) {
   constexpr std::int64_t kibibyte = 1024;
   const bool applied = flag_in(body, "applied");
-  print(std::string(applied ? "removed: " : "would remove: ") +
-        counted(body, "executions", "execution", "executions") + " whose dispatch is gone, " +
-        counted(body, "contents", "content", "contents") + " that no record names (" +
+  print(std::string(applied ? "removed: " : "would delete: ") +
+        counted(body, "executions", "execution", "executions") + " without a dispatch, " +
+        counted(body, "contents", "content", "contents") + " without a record (" +
         std::to_string(number_of(body, "content_bytes") / kibibyte) + " KiB)\n");
 }
 

@@ -33,8 +33,8 @@ void render_decisions(const json& body, const terminal& t) {
   if (const auto planner = part_of(body, "planner"); text_of(planner, "type") == "llm") {
     const auto model = text_of(planner, "model");
     print("A cycle asks " + text_of(planner, "provider") + (model.empty() ? "" : "/" + model) +
-          " which of these run, at most " + text_of(planner, "max_dispatches") +
-          "; without a usable answer all of them do.\n");
+          " which of these to run, at most " + text_of(planner, "max_dispatches") +
+          "; without a usable answer, all of them run.\n");
   }
 }
 
@@ -48,7 +48,7 @@ void render_agent_context(const json& agent, const terminal& t) {
   const auto items = rows_of(context, "items");
   if (items.empty()) {
     print("\n" + text_of(agent, "agent_id") +
-          " reads nothing beside its prompt; `context: [\"@README.md\"]` would change that\n");
+          " reads only its prompt; to add a file, set context: [\"@README.md\"]\n");
     return;
   }
   print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
@@ -67,9 +67,9 @@ void render_agent_context(const json& agent, const terminal& t) {
   }
   print(rows.render(t));
   print(text_of(context, "tokens") + " of " + text_of(context, "budget_tokens") +
-        " tokens; the whole prompt has " + text_of(agent, "prompt_tokens") + "\n");
+        " tokens; tokens of the whole prompt: " + text_of(agent, "prompt_tokens") + "\n");
   if (const auto problem = text_of(agent, "problem"); !problem.empty())
-    print(t.paint(colour::bad, "a run would fail before it begins: ") + printable(problem) + "\n");
+    print(t.paint(colour::bad, "a run would fail at the start: ") + printable(problem) + "\n");
 }
 
 void render_prompts(const json& list, const terminal& t) {
@@ -90,7 +90,7 @@ void render_buffer(const json& body, const terminal& t) {
   table rows({"REFERENCE", "KIND", "ADDED"});
   for (const auto& i : rows_of(body, "items"))
     rows.add({text_of(i, "reference"), text_of(i, "kind"), moment_of(i, "added_at")});
-  print(rows.rows() == 0 ? "the buffer is empty; fill it with: boyd context add @README.md\n"
+  print(rows.rows() == 0 ? "No references; add one with: boyd context add @README.md\n"
                          : rows.render(t));
 }
 
@@ -100,16 +100,16 @@ void render_change(const json& body, const terminal&) {
       if (one.is_string())
         print(what + printable(one.get<std::string>()) + "\n");
   };
-  tell("removed", "out: ");
-  tell("added", "in: ");
-  tell("known", "was in: ");
-  print(std::to_string(rows_of(body, "items").size()) + " in the buffer\n");
+  tell("removed", "removed: ");
+  tell("added", "added: ");
+  tell("known", "already present: ");
+  print(std::to_string(rows_of(body, "items").size()) + " references in total\n");
 }
 
 void render_content(const json& body, const terminal& t) {
   const auto items = rows_of(body, "items");
   if (items.empty())
-    print("nothing to read\n");
+    print("No references.\n");
   for (const auto& i : items) {
     print(t.paint(colour::bold, "== " + printable(text_of(i, "path"))) + " (" + text_of(i, "type") +
           ")\n");
@@ -130,7 +130,7 @@ void render_references(const json& body, const terminal& t) {
          counts ? text_of(r, "kind") : "-",
          text_of(r, "reason")});
   }
-  print(rows.rows() == 0 ? "nothing in it looks like a reference\n" : rows.render(t));
+  print(rows.rows() == 0 ? "No references found in the text.\n" : rows.render(t));
 }
 
 std::string body_text(const json& body) {
@@ -142,8 +142,9 @@ void render_bank(const json& body, const terminal& t) {
   for (const auto& i : rows_of(body, "items"))
     rows.add({text_of(i, "id"), text_of(i, "stage"), text_of(i, "use_count"),
               text_of(i, "confidence"), moment_of(i, "last_used"), text_of(i, "path")});
-  print(rows.rows() == 0 ? "the bank is empty: nothing has proved useful often enough yet\n"
-                         : rows.render(t));
+  print(rows.rows() == 0
+            ? "The bank is empty: no context item has proved useful often enough yet.\n"
+            : rows.render(t));
 }
 
 int change_buffer(const arguments& args, json change) {

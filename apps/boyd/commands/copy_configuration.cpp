@@ -139,12 +139,10 @@ result<void> same_meaning(const config::configuration& a, const config::configur
         where = "agent " + agent.agent_id;
     }
   }
-  return fail(
-      errc::refused,
-      "a copy of this file would not mean the same: a relative path could not be rewritten",
-      where.empty() ? a.path : a.path + ", " + where,
-      "write that path as an absolute one (a variable in it must hold an absolute path), or "
-      "use the file where it is with --config");
+  return fail(errc::refused, "the file cannot be copied: a relative path could not be converted",
+              where.empty() ? a.path : a.path + ", " + where,
+              "use an absolute path there (also in variables), or leave the file in place and use "
+              "--config");
 }
 
 } // namespace boyd::app

@@ -69,8 +69,8 @@ void render_reservations(const json& body, const terminal& t) {
     rows.add({text_of(c, "key"), text_of(c, "kernel_id") + "/" + text_of(c, "agent_id"),
               moment_of(c, "since"), text_of(c, "tokens"), text_of(c, "cost"), text_of(c, "why")});
   print("\nopen reservations\n" + rows.render(t) +
-        (flag_in(body, "more_reservations") ? "… and more, older ones\n" : "") +
-        "Release one that used nothing: boyd cost release RESERVATION --reason TEXT\n");
+        (flag_in(body, "more_reservations") ? "… and older ones\n" : "") +
+        "If a call used nothing: boyd cost release RESERVATION --reason TEXT\n");
 }
 
 /// What people have given back of calls that are listed.
@@ -88,7 +88,7 @@ void render_releases(const json& body) {
 void render(const json& body, const terminal& t) {
   const auto items = rows_of(body, "items");
   if (items.empty())
-    return print("no model was called " + period_of(body) + " (UTC)\n");
+    return print("No model calls " + period_of(body) + " (UTC)\n");
   std::vector<std::string> heads{upper_case(text_of(body, "by"))};
   for (const auto& [key, head] : columns)
     heads.emplace_back(head);
@@ -100,15 +100,17 @@ void render(const json& body, const terminal& t) {
       rows.add_cells(cells_of(text_of(item, "key"), item));
   const auto total = part_of(body, "total");
   rows.add_cells(cells_of("total", total));
-  print("used up " + period_of(body) + " (UTC)\n" +
+  print("Usage " + period_of(body) + " (UTC)\n" +
         (each ? rows_of_calls(body).render(t) +
-                    (flag_in(body, "more") ? "… and more: give a shorter time\n" : "") + "\n"
+                    (flag_in(body, "more") ? "… and more; use a shorter period (--from, --to)\n"
+                                           : "") +
+                    "\n"
               : std::string()) +
         rows.render(t));
   if (const auto open = number_of(total, "open_calls"); open > 0)
     print(t.paint(colour::faint, "* " + std::to_string(open) +
                                      (open == 1 ? " call is" : " calls are") +
-                                     " reserved and not settled, and counted as the most that " +
+                                     " still reserved; counted as the maximum that " +
                                      (open == 1 ? "it" : "they") + " may use") +
           "\n");
   render_reservations(body, t);
@@ -132,8 +134,9 @@ int release(const arguments& args) {
   const auto call = part_of(object_of(*done), "call");
   const auto given = part_of(call, "release");
   print("released " + text_of(call, "key") + ": " + text_of(given, "tokens") + " tokens and " +
-        text_of(given, "cost") + " dollars given back; it counts for " + text_of(call, "tokens") +
-        " tokens and " + text_of(call, "cost") + " dollars on " + text_of(call, "day") + "\n");
+        text_of(given, "cost") + " dollars returned; the call now counts as " +
+        text_of(call, "tokens") + " tokens and " + text_of(call, "cost") + " dollars on " +
+        text_of(call, "day") + "\n");
   return exit_code::ok;
 }
 
@@ -166,7 +169,7 @@ void print_csv(const json& body) {
   }
   print(out);
   if (flag_in(body, "more"))
-    std::cerr << "boyd: there are more calls than these; give a shorter time\n";
+    std::cerr << "boyd: more calls exist; use a shorter period (--from, --to)\n";
 }
 
 } // namespace
@@ -175,11 +178,9 @@ int run_cost(const arguments& args) {
   if (args.verb == "cost release")
     return release(args);
   if (args.json && args.csv)
-    return report({errc::invalid_argument,
-                   "--json and --csv are two forms of one answer",
-                   {},
-                   "give one of them"},
-                  args.json);
+    return report(
+        {errc::invalid_argument, "--json and --csv exclude each other", {}, "use one of them"},
+        args.json);
   auto body = ask_once(
       args, get("/api/v1/cost",
                 {{"by", args.by}, {"from", args.from}, {"to", args.to}, {"kernel", args.kernel}}));

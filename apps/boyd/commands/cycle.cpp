@@ -113,7 +113,7 @@ result<json> trigger(client& c, const std::string& kernel) {
     }
     auto failed = body_of(*answer);
     if (failed)
-      return fail(errc::parse_error, "the node's answer cannot be read");
+      return fail(errc::parse_error, "unreadable answer from the node");
     const bool patient = std::chrono::steady_clock::now() < until;
     if (!is_passing(failed.error()) || !patient || !c.pause(trigger_pause))
       return fail(std::move(failed.error()));
@@ -124,14 +124,14 @@ result<json> trigger(client& c, const std::string& kernel) {
 /// told of it: {cycle_id, status}.
 result<json> finish_left_over(client& c, const std::string& id, const std::string& kernel,
                               progress& shown, milliseconds late = last_event_limit) {
-  shown.say("finishes the interrupted cycle " + id + " first");
+  shown.say("finishing interrupted cycle " + id + " first");
   shown.follow(id);
   const auto body = await_record(c, id, kernel);
   if (!body)
     return fail(body.error());
   shown.wait_for_end(late);
   const auto status = text_of(object_of(*body), "status");
-  shown.say("the interrupted cycle " + id + " has ended: " + status);
+  shown.say("interrupted cycle " + id + " ended: " + status);
   return json{{"cycle_id", id}, {"status", status}};
 }
 
@@ -246,7 +246,7 @@ bool finish_others(client& c, const arguments& args, progress& shown, json& cycl
       cycle["also_ran"] = std::move(rows);
   }
   if (!finished)
-    shown.say("other dispatches may not have ended: " + to_string(finished.error()) +
+    shown.say("other dispatches may still be unfinished: " + to_string(finished.error()) +
               " (see: boyd dispatches ls)");
   return finished.has_value();
 }
@@ -269,7 +269,7 @@ int run_one(client& c, const arguments& args, progress& shown) {
     return report(body.error(), args.json);
   auto cycle = json::parse(*body, nullptr, false);
   if (!cycle.is_object())
-    return report({errc::parse_error, "the cycle's record cannot be read", id, {}}, args.json);
+    return report({errc::parse_error, "the record of the cycle cannot be read", id, {}}, args.json);
   shown.wait_for_end(last_event_limit);
   const bool all_ended = finish_others(c, args, shown, cycle);
   c.close();

@@ -30,7 +30,7 @@ bool is_gone(const error& e) {
 }
 
 error stopped_error(const std::string& id) {
-  return {errc::actor_down, "the node stopped; the cycle is resumed by the next start",
+  return {errc::actor_down, "the node stopped; the cycle will be resumed at the next start",
           "cycle " + id, "see: boyd status"};
 }
 
@@ -119,14 +119,14 @@ int report_refusal(const json& answer, const arguments& args) {
       args.kernel.empty() ? std::string("see: boyd why") : "see: boyd why --kernel " + args.kernel;
   return report({errc::locked, "no cycle was started: " + reason,
                  running.empty() ? "" : "cycle " + running,
-                 reason == shutting_down ? "wait until it has stopped, then try again" : why},
+                 reason == shutting_down ? "wait until the node has stopped, then try again" : why},
                 args.json);
 }
 
 int report_interruption(const client& c, const std::string& id) {
   const std::string text =
-      c.online() ? "boyd: interrupted; cycle " + id + " goes on in the node\n"
-                 : "boyd: interrupted; cycle " + id + " is resumed by the next start\n";
+      c.online() ? "boyd: interrupted; cycle " + id + " continues in the node\n"
+                 : "boyd: interrupted; cycle " + id + " will be resumed at the next start\n";
   write(text);
   return exit_code::failure;
 }

@@ -57,10 +57,9 @@ constexpr std::size_t named_problems = 5;
 
 constexpr const char* configuration_check = "configuration";
 constexpr const char* graph_check = "knowledge graph";
-constexpr const char* after_cut =
-    "find out why; stop the node and put the file back from a backup, or accept what is left: boyd "
-    "doctor --accept-graph";
-constexpr const char* mend_first = "mend the configuration, then: boyd doctor";
+constexpr const char* after_cut = "find the cause; then stop the node and restore the file from a "
+                                  "backup, or accept the loss: boyd doctor --accept-graph";
+constexpr const char* mend_first = "fix the configuration, then run: boyd doctor";
 
 /// One thing that was looked at.
 struct finding {
@@ -120,7 +119,8 @@ class doctor {
       return add("home", "fail", "no Boyd home at " + where_.home,
                  "boyd --home " + where_.home + " init");
     if (S_ISLNK(info.st_mode))
-      return add("home", "fail", where_.home + " is a symbolic link", "give the directory itself");
+      return add("home", "fail", where_.home + " is a symbolic link",
+                 "use the path of the directory itself");
     if (!S_ISDIR(info.st_mode))
       return add("home", "fail", where_.home + " is not a directory", "choose another home");
     there_ = true;
@@ -128,7 +128,7 @@ class doctor {
       return add("home", "fail", where_.home + " belongs to another user",
                  "run as its owner: user " + std::to_string(info.st_uid));
     if ((info.st_mode & others) != 0)
-      return add("home", "warn", where_.home + " is open to other users",
+      return add("home", "warn", where_.home + " is accessible to other users",
                  "chmod 0700 " + where_.home);
     add("home", "ok", where_.home);
   }
@@ -140,7 +140,7 @@ class doctor {
     settings_ = std::move(*loaded);
     struct ::stat info {};
     if (::stat(where_.config_path.c_str(), &info) == 0 && (info.st_mode & permission_bits & 022))
-      return add(configuration_check, "warn", where_.config_path + " may be changed by other users",
+      return add(configuration_check, "warn", where_.config_path + " is writable for other users",
                  "chmod 0600 " + where_.config_path);
     add(configuration_check, "ok", where_.config_path);
   }
@@ -148,20 +148,20 @@ class doctor {
   void time_zones_database() {
     if (auto zone = ports_.zones->find("Europe/Berlin"); !zone)
       return add("time zones", "warn", zone.error().what,
-                 "only UTC works; install the system's tzdata");
-    add("time zones", "ok", "the system's database is there");
+                 "only UTC works; install the package tzdata");
+    add("time zones", "ok", "database found");
   }
 
   void disk() {
     std::error_code failed;
     const auto space = std::filesystem::space(there_ ? where_.home : "/", failed);
     if (failed)
-      return add("disk", "warn", "the free space cannot be read: " + failed.message());
+      return add("disk", "warn", "free space is unknown: " + failed.message());
     const auto text = std::to_string(space.available / mebibyte) + " MiB free";
     if (space.available < no_disk_bytes)
-      return add("disk", "fail", text, "make room");
+      return add("disk", "fail", text, "free some space");
     add("disk", space.available < low_disk_bytes ? "warn" : "ok", text,
-        space.available < low_disk_bytes ? "make room soon" : "");
+        space.available < low_disk_bytes ? "free some space soon" : "");
   }
 
   void node() {
@@ -175,27 +175,27 @@ class doctor {
     const auto who = *owner ? "process " + std::to_string((*owner)->pid) : std::string("a node");
     if (!answer && answer.error().code == errc::not_found)
       return add("node", "warn",
-                 who + " uses the home, but nobody listens on the control socket: another command, "
-                       "or a node that starts or stops",
+                 who + " uses the home, but does not answer: it is another command, or a node that "
+                       "is starting or stopping",
                  "try again in a moment");
     running_ = true;
     if (!answer)
       return add("node", "fail",
-                 who + " holds the home, but its socket does not answer: " + answer.error().what,
-                 "see its log, or restart it");
+                 who + " uses the home, but does not answer: " + answer.error().what,
+                 "check its log, or restart it");
     std::string problems;
     for (const auto& p : rows_of(object_of(answer->body), "problems"))
       if (p.is_string())
         problems += (problems.empty() ? "" : "; ") + p.get<std::string>();
     constexpr int success = 200;
     if (answer->status != success)
-      return add("node", "warn", who + " runs, but: " + problems, "see: boyd status");
-    add("node", "ok", who + " answers on " + where_.layout().control_socket());
+      return add("node", "warn", who + " is running, but: " + problems, "see: boyd status");
+    add("node", "ok", who + " is running; socket " + where_.layout().control_socket());
   }
 
   void repositories() {
     if (!settings_)
-      return add("kernels", "warn", "not looked at: the configuration does not load", mend_first);
+      return add("kernels", "warn", "not checked: the configuration has errors", mend_first);
     for (const auto& k : settings_->kernels) {
       const auto path = where_.layout().kernel(k.kernel_id);
       instructions(k);
@@ -258,13 +258,13 @@ class doctor {
         unkept += (unkept.empty() ? "" : ", ") + a.agent_id;
     if (!k.protected_files.empty() && !unkept.empty())
       add("kernel " + k.kernel_id, "warn",
-          "programs without a sandbox can write its protected_files: " + unkept,
-          "sandbox: {commands: true} of these agents, or a mode that is not off");
+          "protected_files can be changed by programs without a sandbox; agents: " + unkept,
+          "set sandbox: {commands: true} for these agents, and a mode other than off");
     if (talks && !open.empty() && !writers.empty())
       add("kernel " + k.kernel_id, "warn",
-          "the system message of all its chat agents has " + open +
-              ", which these agents may write: " + writers,
-          "unless it is meant: protected_files: [SOUL.md, GOAL.md] of the kernel in " +
+          "the system message of all chat agents contains " + open +
+              ", which these agents can change: " + writers,
+          "if this is not intended, set protected_files: [SOUL.md, GOAL.md] for the kernel in " +
               where_.config_path);
   }
 
@@ -279,8 +279,8 @@ class doctor {
     }
     for (const auto& nested : of.left_out())
       add("kernel " + kernel_id, "warn",
-          path + "/" + nested + " is a git repository of its own and is not versioned",
-          "take its .git away, or list it in " + path + "/.gitignore");
+          path + "/" + nested + " is a separate git repository and is not versioned",
+          "remove its .git, or add it to " + path + "/.gitignore");
     for (const auto& remark : of.remarks())
       add("kernel " + kernel_id, "warn", path + ": " + remark);
   }
@@ -351,7 +351,7 @@ class doctor {
     const bool expected = head && *head != graph::genesis;
     if (report->segments == 0)
       return expected
-                 ? add(check, "fail", log + " is gone, though commits name its lines", after_cut)
+                 ? add(check, "fail", log + " is missing, although commits refer to it", after_cut)
                  : add(check, "ok", "no facts yet");
     const bool cut = std::ranges::all_of(report->problems, [](const graph::log_problem& each) {
       return each.kind == graph::chain_problem_kind::head_missing;
@@ -360,12 +360,12 @@ class doctor {
       return add(check, "fail", log + ": " + told(report->problems), after_cut);
     if (!report->intact())
       return add(check, "fail", log + ": " + told(report->problems),
-                 "trust nothing in these lines; stop the node and put back a sound copy from a "
-                 "backup, or move the files away: a new log begins");
-    const auto sound = std::to_string(report->facts) + " facts, the chain is whole";
+                 "do not trust these lines; stop the node, then restore a good copy from a backup, "
+                 "or move the files away to begin a new log");
+    const auto sound = std::to_string(report->facts) + " facts, complete and unchanged";
     if (report->ends_within_line && !running_)
-      return add(check, "warn", sound + "; it ends within a line",
-                 "nothing: the next start cuts it off and keeps it in a file .torn");
+      return add(check, "warn", sound + "; the last line is incomplete",
+                 "no action needed: the next start moves it to a .torn file");
     add(check, "ok", sound);
   }
 
@@ -381,7 +381,7 @@ class doctor {
     if (lock)
       return std::move(*lock);
     if (lock.error().code == errc::locked)
-      add("store", "warn", "not looked at: another command uses the home", "try again");
+      add("store", "warn", "not checked: another command is using the home", "try again");
     else
       add("store", lock.error());
     return std::nullopt;
@@ -392,21 +392,23 @@ class doctor {
   void store_of_node(const json& status) {
     const auto path = where_.layout().database();
     if (!std::filesystem::exists(path))
-      return add("store", "fail", path + " is gone, though the running node works with it",
-                 "put it back; the node then goes on by itself");
+      return add("store", "fail", path + " is missing, although the running node uses it",
+                 "restore the file; the node then continues by itself");
     std::string reason;
     for (const auto& h : rows_of(status, "health"))
       if (text_of(h, "name") == "store" && !flag_in(h, "ok", true))
         reason = text_of(h, "reason");
     const auto queue = part_of(status, "queue");
     if (!queue.contains("pending"))
-      return add("store", "warn", "not looked at: the running node does not say how its store is",
+      return add("store", "warn",
+                 "not checked: the running node does not report the state of its database",
                  "see: boyd status");
     if (queue["pending"].is_null())
-      return add("store", "fail", "the running node cannot use it: " + reason, "see: boyd status");
+      return add("store", "fail", "the running node cannot use the database: " + reason,
+                 "see: boyd status");
     if (!reason.empty())
-      return add("store", "warn", "open in the running node, but: " + reason, "see: boyd status");
-    add("store", "ok", "open in the running node, which reads it");
+      return add("store", "warn", "in use by the running node, but: " + reason, "see: boyd status");
+    add("store", "ok", "in use by the running node");
     if (settings_ && settings_->node_settings.store == embedded_store)
       schema();
   }
@@ -415,7 +417,7 @@ class doctor {
   void tools_of_node(const json& status) {
     for (const auto& h : rows_of(status, "health"))
       if (const auto notice = text_of(h, "notice"); text_of(h, "name") == "mcp" && !notice.empty())
-        add("tools", "warn", notice, "look at them: boyd tools ls");
+        add("tools", "warn", notice, "see: boyd tools ls");
   }
 
   /// What the running node works with, whatever the configuration says by now; empty: nothing runs,
@@ -436,7 +438,7 @@ class doctor {
     if (of_node == "sqlite")
       return store_of_node(status);
     if (!settings_)
-      return add("store", "warn", "not looked at: the configuration does not load", mend_first);
+      return add("store", "warn", "not checked: the configuration has errors", mend_first);
     const bool embedded = settings_->node_settings.store == "sqlite";
     if (embedded && running_ && of_node.empty())
       return store_of_node(status);
@@ -468,7 +470,7 @@ class doctor {
 
   /// What somebody has removed from the database's schema, or added to it.
   void schema() {
-    constexpr const char* next = "put it back, or restore a backup (docs/operations.md)";
+    constexpr const char* next = "restore the schema, or a backup (docs/operations.md)";
     auto archive = archive_of(ports_, where_, *settings_, settings_->node_settings.store);
     if (!archive)
       return add("store schema", archive.error());
@@ -476,12 +478,12 @@ class doctor {
                                     : result<std::vector<std::string>>(
                                           fail(errc::store_unavailable, "it cannot be opened"));
     if (!found)
-      return add("store schema", "warn", "not compared: " + found.error().what,
-                 "run doctor as a role that may create a schema in the database");
+      return add("store schema", "warn", "not checked: " + found.error().what,
+                 "use a database role that may create a schema");
     for (const auto& line : *found)
       add("store schema", line.starts_with("trigger ") ? "warn" : "fail", line, next);
     if (found->empty())
-      add("store schema", "ok", "as this version makes it");
+      add("store schema", "ok", "as expected by this version");
   }
 
   /// Finished work of which the database has only the end.
@@ -494,9 +496,9 @@ class doctor {
       return add("refused results", found.error());
     if (found->count > 0)
       add("refused results", "warn",
-          std::to_string(found->count) + " that the database refused: " + path +
-              ".refused has them whole, with the reason of each under \"refused\"",
-          "remove the cause (boyd dispatches show ID names it), then move that file away");
+          std::to_string(found->count) + " results refused by the database: " + path +
+              ".refused has each result, and the reason under \"refused\"",
+          "fix the cause (see: boyd dispatches show ID), then move that file away");
   }
 
   /// Starts /bin/true the way agents are started.
@@ -527,10 +529,9 @@ class doctor {
     std::unique_lock lock(s->mutex);
     s->changed.wait_for(lock, spawn_limit, [&] { return s->ended.has_value(); });
     if (!s->ended)
-      return add("processes", "fail", "a program that was started did not end",
-                 "is the machine overloaded?");
+      return add("processes", "fail", "a test program did not end", "is the machine overloaded?");
     if (s->ended->exit_code != 0)
-      return add("processes", "fail", "a program could not be run: " + s->ended->start_error,
+      return add("processes", "fail", "cannot run a test program: " + s->ended->start_error,
                  "check the limits on processes and open files (ulimit -a)");
     add("processes", "ok", "programs can be started");
   }
@@ -541,7 +542,7 @@ class doctor {
     const auto can = adapters::probe_sandbox();
     const bool confines = can.landlock_abi > 0 || !can.bubblewrap.empty();
     add("sandbox", confines ? "ok" : "warn",
-        exec::describe(can) + (confines ? "" : ": files are not confined"),
+        exec::describe(can) + (confines ? "" : ": files are not protected"),
         confines ? "" : "install bubblewrap, or use a kernel with Landlock");
     std::map<std::string, std::string> lacking; // by what is not enforced: for whom
     each_agent([&](const config::kernel& k, const config::agent& a) {
@@ -560,7 +561,7 @@ class doctor {
     });
     for (const auto& [lack, agents] : lacking)
       add("sandbox", "warn", "not enforced for " + agents + ": " + lack,
-          can.bubblewrap.empty() ? "install bubblewrap, or give them a user of their own" : "");
+          can.bubblewrap.empty() ? "install bubblewrap, or run them as a separate user" : "");
   }
 
   /// Where agents work: a run in a directory that is not there fails.
@@ -576,8 +577,8 @@ class doctor {
       std::error_code ignored;
       if (!where.empty() && !std::filesystem::is_directory(where, ignored))
         add("workspaces", "fail",
-            k.kernel_id + "/" + a.agent_id + ": " + where + " is no directory",
-            "make it, or change the agent's executor in " + where_.config_path);
+            k.kernel_id + "/" + a.agent_id + ": " + where + " is not a directory",
+            "create it, or change the executor of the agent in " + where_.config_path);
     });
   }
 
@@ -641,7 +642,7 @@ int run_doctor(const arguments& args) {
   if (!where)
     return report(where.error(), args.json);
   if (args.accept)
-    if (auto person = only_a_person("accept a graph without its end"); !person)
+    if (auto person = only_a_person("accept a truncated log of facts"); !person)
       return report(person.error(), args.json);
   if (args.accept)
     if (auto accepted = accept_graph(*where); !accepted)

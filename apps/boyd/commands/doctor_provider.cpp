@@ -48,9 +48,9 @@ void render_probe(const json& probe, const terminal& t) {
   if (!next.empty())
     print("next\n" + next);
   if (const auto why = text_of(probe, "unkept"); !why.empty())
-    print("the findings could not be kept: " + printable(why) + "\n");
+    print("cannot save the results: " + printable(why) + "\n");
   if (number_of(probe, "tokens") > 0)
-    print(t.paint(colour::faint, "this used " + text_of(probe, "tokens") + " tokens, " +
+    print(t.paint(colour::faint, "this test used " + text_of(probe, "tokens") + " tokens, " +
                                      text_of(probe, "cost") + " dollars (boyd cost: boyd/doctor)") +
           "\n");
 }
@@ -75,7 +75,7 @@ result<std::vector<std::string>> providers_of(client& c, const arguments& args) 
   for (const auto& p : rows_of(*body, "items"))
     ids.push_back(text_of(p, "provider_id"));
   if (ids.empty())
-    return fail(errc::not_found, "the configuration names no provider", {},
+    return fail(errc::not_found, "no providers in the configuration", {},
                 "see `providers` in docs/configuration.md");
   return ids;
 }
@@ -113,14 +113,13 @@ result<bool> probe_all(client& c, const arguments& args) {
 int run_doctor_providers(const arguments& args) {
   if (args.providers && (!args.provider.empty() || !args.model.empty()))
     return report({errc::invalid_argument,
-                   "--providers asks all of them",
+                   "--providers already tests all providers",
                    {},
-                   "give --provider ID, with --model or without, or --providers alone"},
+                   "use --provider ID (with or without --model), or --providers alone"},
                   args.json);
   if (args.provider.empty() && !args.providers)
-    return report(
-        {errc::invalid_argument, "--model needs a provider", {}, "give --provider ID, too"},
-        args.json);
+    return report({errc::invalid_argument, "--model needs a provider", {}, "add --provider ID"},
+                  args.json);
   signal_watch signals;
   auto c = open_client(args, node_mode::answering, signals);
   if (!c)

@@ -73,27 +73,27 @@ void render_problems(const json& body, const terminal& t, bool with_detail) {
 
 void render_replay(const json& body, const terminal& t, const arguments& args) {
   print("execution " + text_of(body, "dispatch_id") + " of " +
-        printable(text_of(body, "agent_id")) + ", put together from its record and " +
-        text_of(body, "contents") + " kept contents\n");
+        printable(text_of(body, "agent_id")) + ", rebuilt from its record and " +
+        text_of(body, "contents") + " stored contents\n");
   render_texts(body, t);
   const auto explanation = part_of(body, "explanation");
   const bool recorded = flag_in(explanation, "recorded");
   const bool same = flag_in(explanation, "same");
   print_line(t, "explanation", text_of(explanation, "bytes") + " bytes",
-             !recorded ? "not recorded yet: the run has not ended"
+             !recorded ? "not recorded: the run has not ended"
              : same    ? "the same"
                        : "differs",
              same);
   const auto problems = rows_of(body, "problems");
   if (problems.empty()) {
-    print(t.paint(colour::good, "it holds") + ": every byte is as it was\n");
+    print(t.paint(colour::good, "identical") + ": every byte matches the original\n");
     return;
   }
-  print(t.paint(colour::bad, "it does not hold") + ":\n");
+  print(t.paint(colour::bad, "not identical") + ":\n");
   render_problems(body, t, args.record.diff);
   if (!args.record.diff)
     print(t.paint(colour::faint,
-                  "where exactly: boyd replay " + text_of(body, "dispatch_id") + " --diff") +
+                  "show the differences: boyd replay " + text_of(body, "dispatch_id") + " --diff") +
           "\n");
 }
 
@@ -113,9 +113,9 @@ int print_prompt(const arguments& args, const json& body) {
       found = true;
     }
   if (!found)
-    return report({errc::corrupt, "what the run was told cannot be put together again",
+    return report({errc::corrupt, "the prompt of the run cannot be rebuilt",
                    text_of(body, "dispatch_id"),
-                   "see why: boyd replay " + text_of(body, "dispatch_id") + " --diff"},
+                   "find the cause: boyd replay " + text_of(body, "dispatch_id") + " --diff"},
                   args.json);
   const auto t = terminal_of_stdout(args);
   print(t.is_tty ? printable(told) : told);
@@ -157,11 +157,10 @@ void render_reevaluation(const json& body, const terminal& t, bool with_texts) {
         printable(text_of(body, "agent_id")) + ", asked again: " +
         printable(text_of(body, "model")) + " at provider " + text_of(body, "provider") + ", " +
         text_of(body, "tokens") + " tokens, $" + text_of(body, "cost") + "\n");
-  print("  drift         " + share_of(drift, "whole") + "   0: the same, 1: nothing in common\n" +
+  print("  drift         " + share_of(drift, "whole") + "   0: identical, 1: nothing in common\n" +
         "    citations   " + share_of(drift, "citations") + "   which texts the answer names\n" +
-        "    actions     " + share_of(drift, "actions") +
-        "   which tools it wanted to use, and how\n" + "    conclusion  " +
-        share_of(drift, "conclusion") + "   the words of the answer\n");
+        "    actions     " + share_of(drift, "actions") + "   which tools it called, and how\n" +
+        "    conclusion  " + share_of(drift, "conclusion") + "   the words of the answer\n");
   if (with_texts)
     render_both(body, t);
   if (const auto why = text_of(body, "unrecorded"); !why.empty())
@@ -221,7 +220,7 @@ result<json> numbers_of(const std::string& path) {
   }
   if (!parsed.value)
     return fail(errc::invalid_configuration, "the file is empty", path,
-                "begin it with one of: learning, stages, memory");
+                "the first key is one of: learning, stages, memory");
   if (auto numbers = skills::read_policy_numbers(*parsed.value, path); !numbers)
     return fail(std::move(numbers.error()));
   return json_of(*parsed.value);
@@ -241,7 +240,7 @@ int replay_policy(const arguments& args) {
                                      text_of(d, "now"), text_of(d, "then")});
                          print(rows.rows() > 0
                                    ? rows.render(t)
-                                   : "no difference in " + text_of(b, "facts") + " facts\n");
+                                   : "no differences in " + text_of(b, "facts") + " facts\n");
                        });
 }
 
@@ -264,7 +263,7 @@ int run_replay(const arguments& args) {
   if (!args.policy.empty())
     return replay_policy(args);
   if (args.id.empty())
-    return report({errc::invalid_argument, "no run is named", "replay",
+    return report({errc::invalid_argument, "no run given", "replay",
                    "boyd replay last, or boyd replay --policy FILE"},
                   args.json);
   if (args.record.reevaluate)

@@ -39,8 +39,8 @@ result<std::string> root_of(const std::string& repo) {
   std::error_code failed;
   const auto path = std::filesystem::canonical(repo, failed);
   if (failed || !std::filesystem::is_directory(path, failed))
-    return fail(errc::invalid_argument, "there is no such directory", repo,
-                "name the top of a repository: --repo DIR");
+    return fail(errc::invalid_argument, "directory not found", repo,
+                "use the top directory of a repository: --repo DIR");
   return path.string();
 }
 
@@ -52,9 +52,8 @@ result<improve_settings> settings_of(const arguments& args, const std::string& r
   auto text = p.files->read(path, limits::config_bytes);
   const bool none = !text && text.error().code == errc::not_found && args.config.empty();
   if (!text && !none)
-    return fail(errc::invalid_configuration,
-                "the configuration cannot be read: " + text.error().what, path,
-                "check its name and permissions");
+    return fail(errc::invalid_configuration, "cannot read the configuration: " + text.error().what,
+                path, "check the name and the permissions");
   const auto tree =
       config::load_improve(path, none ? "version: 1\n" : *text, environment(), *p.zones);
   if (!tree)
@@ -107,9 +106,11 @@ class improvement {
       return report(ready.error(), args_.json);
     const auto interval = parse_duration(args_.improve.interval);
     if (!interval)
-      return report(
-          {errc::invalid_argument, "--interval: " + interval.error().what, {}, "write 30s, 5m, 1h"},
-          args_.json);
+      return report({errc::invalid_argument,
+                     "--interval: " + interval.error().what,
+                     {},
+                     "use a form such as 30s, 5m or 1h"},
+                    args_.json);
     // An id of a cycle is its second.
     return cycles(std::max<milliseconds>(*interval, 1s));
   }
@@ -134,7 +135,7 @@ class improvement {
       return {};
     const auto text = local_.files->read(settings_.executor.file, exec::max_script_bytes);
     if (!text)
-      return fail(errc::invalid_configuration, "the answers cannot be read: " + text.error().what,
+      return fail(errc::invalid_configuration, "cannot read the answers: " + text.error().what,
                   settings_.executor.file, "check improve.executor.file");
     auto answers = config::load_answers(settings_.executor.file, *text);
     if (!answers)
@@ -174,7 +175,7 @@ class improvement {
   result<answer_end> scripted(std::int64_t n) {
     const auto* a = exec::pick_answer(answers_, static_cast<std::uint64_t>(n));
     if (a == nullptr)
-      return fail(errc::not_found, "the script has no answers", settings_.executor.file);
+      return fail(errc::not_found, "the script has no answers left", settings_.executor.file);
     return answer_end{a->output, kind_of(a->fail), a->fail.empty() ? "" : a->output};
   }
 
@@ -258,7 +259,7 @@ class improvement {
   int tell_report() {
     const auto s = latest_state(root_, settings_, *local_.files);
     if (!s && s.error().code == errc::not_found)
-      return report({errc::not_found, "no cycle has run here", root_, "boyd improve --repo DIR"},
+      return report({errc::not_found, "no improvement cycle yet", root_, "boyd improve --repo DIR"},
                     args_.json);
     if (!s)
       return report(s.error(), args_.json);
@@ -302,9 +303,9 @@ int run_improve(const arguments& args) {
                   args.json);
   if (o.resume && o.dry_run)
     return report({errc::invalid_argument,
-                   "--resume goes on with a cycle as it was begun",
+                   "--resume continues a cycle with its original options",
                    {},
-                   "leave --dry-run out"},
+                   "leave out --dry-run"},
                   args.json);
   if ((o.approve || o.auto_commit) && !o.apply)
     return report({errc::invalid_argument,

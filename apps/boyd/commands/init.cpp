@@ -226,7 +226,7 @@ result<void> make_store(const place& where, const config::configuration& setting
     const auto known = read_known_store(*p.files, where.layout().known_store());
     if (lost && known && *known) {
       if ((*known)->name != embedded_store)
-        return fail(another_store(**known, embedded_store, "a database that is not there",
+        return fail(another_store(**known, embedded_store, "a missing database",
                                   where.layout().database()));
       if (auto forgotten = p.files->unlink(where.layout().known_store()); !forgotten)
         return forgotten;
@@ -254,12 +254,13 @@ result<void> make_private(const place& where, const ports& p) {
   const bool is_bare = std::ranges::all_of(
       *names, [](const auto& name) { return name == "boyd.yaml" || name == "boyd.schema.json"; });
   if (!is_home && !is_bare)
-    return fail(errc::refused, "the directory is open to other users and holds other things",
-                where.home, "choose another home, or: chmod 0700 " + where.home);
+    return fail(errc::refused,
+                "the directory is accessible to other users and contains other files", where.home,
+                "choose another home, or: chmod 0700 " + where.home);
   if (::chmod(where.home.c_str(), private_mode) != 0)
     return fail(errc::refused,
-                std::string("the home cannot be made private: ") + std::strerror(errno), where.home,
-                "run as its owner, or choose another home");
+                std::string("cannot restrict access to the home: ") + std::strerror(errno),
+                where.home, "run as its owner, or choose another home");
   return {};
 }
 
@@ -311,7 +312,7 @@ void print_report(const arguments& args, const place& where, const init_report& 
   const auto boyd = "boyd --home " + where.home +
                     (where.has_own_config() ? " --config " + where.config_path : "") + " ";
   print("Next:\n  " + boyd + "cycle        run one cycle now\n  " + boyd +
-        "node         follow the schedule\n  " + boyd + "status       see how it is\n  edit " +
+        "node         follow the schedule\n  " + boyd + "status       show the state\n  edit " +
         where.config_path + "\n");
 }
 
@@ -319,8 +320,8 @@ void print_report(const arguments& args, const place& where, const init_report& 
 result<void> check_flags(const arguments& args) {
   if (args.from.empty() || (args.name.empty() && args.schedule.empty()))
     return {};
-  return fail(errc::invalid_argument, "--name and --schedule go only without --from", args.from,
-              "leave them out and change the copy, or leave out --from");
+  return fail(errc::invalid_argument, "--name and --schedule cannot be combined with --from",
+              args.from, "edit the copy instead, or leave out --from");
 }
 
 } // namespace

@@ -35,7 +35,7 @@ void print_statements(const json& body, const char* key, const terminal& t) {
 void print_left_out(const json& body, const terminal& t) {
   if (const auto n = number_of(body, "left_out"); n > 0)
     print(t.paint(colour::warn, std::to_string(n) + " of " + text_of(body, "lines") +
-                                    " lines cannot be believed and were left out: boyd kg verify") +
+                                    " damaged lines were left out; check them: boyd kg verify") +
           "\n");
   if (flag_in(body, "older_left_out"))
     print("This answer counts only the newest 10,000 facts of each node.\n");
@@ -51,12 +51,12 @@ void show_trace(const json& body, const terminal& t) {
   for (const auto& c : rows_of(body, "contexts"))
     contexts.add({one_line(text_of(c, "path"), shown_id), yes(c, "cited"), yes(c, "used"),
                   text_of(c, "id"), text_of(c, "line")});
-  print(contexts.rows() > 0 ? contexts.render(t) : "it was given no context\n");
+  print(contexts.rows() > 0 ? contexts.render(t) : "It read no context items.\n");
   for (const auto& s : rows_of(body, "skills"))
     print("skill " + text_of(s, "skill") + ": " +
-          (!s.contains("success") || s["success"].is_null() ? "its outcome says nothing of it"
-           : flag_in(s, "success")                          ? "with success"
-                                                            : "without success") +
+          (!s.contains("success") || s["success"].is_null() ? "no conclusion from the outcome"
+           : flag_in(s, "success")                          ? "success"
+                                                            : "failure") +
           line_of(s) + "\n");
   for (const auto& p : rows_of(body, "promotions"))
     print(text_of(p, "context") + " became " + text_of(p, "skill") + line_of(p) + "\n");
@@ -72,14 +72,14 @@ void show_stats(const json& body, const terminal& t) {
     items.add({one_line(text_of(i, "path"), shown_id), text_of(i, "injected"), text_of(i, "used"),
                text_of(i, "validated"), text_of(i, "stage"), text_of(i, "importance"),
                moment_of(i, "last_used")});
-  print(items.rows() > 0 ? items.render(t) : "no run was given context yet\n");
+  print(items.rows() > 0 ? items.render(t) : "No run has read context items yet.\n");
 }
 
 void show_why(const json& body, const terminal& t) {
   print_statements(body, "statements", t);
   if (const auto n = number_of(body, "given_and_not_used"); n > 0)
-    print("It was given " + std::to_string(n) + (n == 1 ? " more item" : " more items") +
-          ", which it did not use.\n");
+    print("It read " + std::to_string(n) +
+          (n == 1 ? " more item, but did not use it.\n" : " more items, but did not use them.\n"));
 }
 
 void show_lineage(const json& body, const terminal& t) {
@@ -96,12 +96,12 @@ void show_findings(const json& body, const terminal& t) {
     print(printable(text_of(f, "text")) + t.paint(colour::faint, line_of(f)) +
           "\n  suggestion: " + printable(text_of(f, "suggestion")) + "\n");
   if (rows.empty())
-    print("nothing deserves a look\n");
+    print("Nothing to review.\n");
 }
 
 void show_learned(const json& body, const terminal& t) {
   if (rows_of(body, "statements").empty())
-    print("nothing was learned since " + moment_of(body, "since") + "\n");
+    print("Nothing learned since " + moment_of(body, "since") + "\n");
   print_statements(body, "statements", t);
 }
 
@@ -110,9 +110,9 @@ void show_facts(const json& body, const terminal& t) {
   for (const auto& f : rows_of(body, "facts"))
     facts.add({moment_of(f, "at"), one_line(text_of(f, "from"), shown_id), text_of(f, "type"),
                one_line(text_of(f, "to"), shown_id), text_of(f, "line")});
-  print(facts.rows() > 0 ? facts.render(t) : "no such fact\n");
+  print(facts.rows() > 0 ? facts.render(t) : "No matching facts.\n");
   if (flag_in(body, "more"))
-    print("There are more; narrow the question, or raise --limit.\n");
+    print("There are more facts; add filters, or raise --limit.\n");
 }
 
 using shower = void (*)(const json& body, const terminal& t);
@@ -177,9 +177,10 @@ int verify(const arguments& args) {
   else if (checked->intact())
     print(std::to_string(checked->facts) + " facts in " + std::to_string(checked->segments) +
           (checked->segments == 1 ? " segment" : " segments") + ": nothing was changed or removed" +
-          (head ? ", as the newest commit proves"
-                : "; but no commit that can be read names a line: boyd doctor") +
-          (checked->ends_within_line ? "; the last line is being written, or was torn" : "") +
+          (head ? ", confirmed by the newest commit"
+                : "; but no readable commit confirms it (see: boyd doctor)") +
+          (checked->ends_within_line ? "; the last line is incomplete (being written, or damaged)"
+                                     : "") +
           "\n");
   for (const auto& problem : checked->problems)
     if (!args.json)

@@ -154,7 +154,7 @@ class log_reader {
       return;
     stream.place = text_of(part, "next");
     if (const auto missing = number_of(part, "missing"); missing > 0)
-      say(std::to_string(missing) + " bytes before this were not kept");
+      say(std::to_string(missing) + " earlier bytes were not stored");
     const auto text = text_of(part, "text");
     stream.note(text);
     has_more_ = has_more_ || !text.empty();
@@ -199,10 +199,10 @@ class log_reader {
       else if (has_errors)
         write(with_line_break(std::string(whole.substr(title))), stdout);
       if (const auto cut = number_of(d, "output_cut"); cut > 0)
-        say(std::to_string(cut) + " bytes in the middle were not kept");
+        say(std::to_string(cut) + " bytes in the middle were not stored");
     }
     if (args_.turns && !has_turns_)
-      say("no conversation is recorded: this run asked no model of Boyd's");
+      say("no conversation recorded: Boyd called no model in this run");
     say(ending_of(d));
     return false;
   }
@@ -218,7 +218,8 @@ class log_reader {
     if (text_of(d, "fence") == args_.run)
       write(with_line_break(text_of(d, "output")), stdout);
     else
-      say("the dispatch has no run " + args_.run + "; see: boyd dispatches show " + short_id_of(d));
+      say("no such run of this dispatch: " + args_.run + "; see: boyd dispatches show " +
+          short_id_of(d));
     return false;
   }
 
@@ -227,18 +228,18 @@ class log_reader {
     if (has_more_ || args_.json)
       return has_more_;
     if (text_of(d, "status") == "pending")
-      say("it has not begun yet");
+      say("the run has not started yet");
     else if (live.empty() && !args_.turns)
-      say("nothing to show yet: a chat or an agent CLI answers at its end; see: boyd logs " +
+      say("no output yet: a chat or an agent CLI answers at the end; see: boyd logs " +
           short_id_of(d) + " --turns");
     else
-      say("still running; to keep watching: boyd logs " + short_id_of(d) + " -f");
+      say("still running; to follow the output: boyd logs " + short_id_of(d) + " -f");
     return false;
   }
 
   bool no_node(const json& d) {
-    say("no node is running, so nothing goes on: " + text_of(d, "status") +
-        "; start it with: boyd node");
+    say("no node is running, so this run does not continue: " + text_of(d, "status") +
+        "; start the node: boyd node");
     return false;
   }
 

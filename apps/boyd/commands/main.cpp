@@ -101,9 +101,9 @@ bool output_was_written() {
   if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || output_is_unread())
     return true;
   print_error({boyd::errc::io_error,
-               "standard output could not be written",
+               "cannot write to standard output",
                {},
-               "check where it goes: a full disk, a closed descriptor"});
+               "check the destination: full disk, or closed descriptor"});
   return false;
 }
 

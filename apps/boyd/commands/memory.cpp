@@ -42,16 +42,16 @@ result<std::string> read_file(const std::string& path) {
   if (path != "-") {
     file.open(path, std::ios::binary);
     if (!file)
-      return fail(errc::not_found, "the file cannot be opened", path,
-                  "check its name and permissions");
+      return fail(errc::not_found, "cannot open the file", path,
+                  "check the name and the permissions");
   }
   std::istream& in = path == "-" ? std::cin : file;
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
   if (in.bad())
-    return fail(errc::io_error, "the file cannot be read", path, "check the disk");
+    return fail(errc::io_error, "cannot read the file", path, "check the disk");
   if (bytes.size() > most_file_bytes)
     return fail(errc::limit_exceeded, "a file of " + std::to_string(bytes.size()) + " bytes", path,
-                "divide it: one has at most " + std::to_string(most_file_bytes) + " bytes");
+                "split the file; maximum size: " + std::to_string(most_file_bytes) + " bytes");
   return bytes;
 }
 
@@ -87,7 +87,7 @@ result<void> read_lines(const std::string& path, const line_reader& read) {
   if (bad > told_lines)
     first.what += "; and " + std::to_string(bad - told_lines) + " more lines";
   first.next += first.next.empty() ? "" : ". ";
-  first.next += "Nothing was done with the file";
+  first.next += "Nothing was imported";
   return fail(std::move(first));
 }
 
@@ -139,7 +139,7 @@ int ask_and_show(const arguments& args, const api_request& request,
 // -- status, append, compact ----------------------------------------------------------------------
 
 void show_status(const json& body, const terminal& t) {
-  print(text_of(body, "entries") + " entries can be recalled\n");
+  print(text_of(body, "entries") + " entries in memory\n");
   table files({"FILE", "BYTES", "ENTRIES"});
   for (const auto& f : rows_of(body, "files"))
     files.add({text_of(f, "path"), text_of(f, "bytes"), text_of(f, "entries")});
@@ -177,7 +177,9 @@ void show_decisions(const json& body, const terminal& t) {
   if (rows.rows() + kept == 0)
     return;
   print("\nThe memory policy would keep " + std::to_string(kept) + " texts" +
-        (rows.rows() == 0 ? ".\n" : ", and (boyd memory apply):\n" + rows.render(t)));
+        (rows.rows() == 0
+             ? ".\n"
+             : ", and change these (to apply: boyd memory apply):\n" + rows.render(t)));
 }
 
 int show_whole_status(const arguments& args) {
@@ -226,7 +228,7 @@ int apply_policy(const arguments& args) {
     auto asked = args;
     asked.yes = false;
     forget = agree(asked, "forget " + std::to_string(forgets) +
-                              " of them: they leave the bank and the buffer")
+                              " texts: they are removed from the bank and the references")
                  .has_value();
   }
   const auto done = c.ask(post(std::string(base) + "/policy",
@@ -242,12 +244,12 @@ int apply_policy(const arguments& args) {
     print(text_of(i, "action") + " " + printable(text_of(i, "path")) + ": " +
           printable(text_of(i, "reason")) + "\n");
   if (rows.empty())
-    print("nothing to do\n");
+    print("Nothing to do.\n");
   else if (text_of(*done, "commit").empty())
-    print("done, but not in the kernel's history yet: the next cycle's commit has it\n");
+    print("Done; the commit follows with the next cycle.\n");
   if (forgets > 0 && !forget)
-    print(std::to_string(forgets) + " were not forgotten; to do it: boyd memory apply "
-                                    "--force-forget\n");
+    print(std::to_string(forgets) +
+          " texts were not forgotten; to forget them: boyd memory apply --force-forget\n");
   return exit_code::ok;
 }
 
@@ -257,13 +259,13 @@ int append(const arguments& args) {
   return ask_and_show(args, post(std::string(base) + "/append", dumped(body)),
                       [](const json& done, const terminal&) {
                         const auto archived = number_of(done, "archived");
-                        print((flag_in(done, "changed") ? "remembered in " : "it stands in ") +
+                        print((flag_in(done, "changed") ? "added to " : "already in ") +
                               text_of(done, "file") + ", " + text_of(done, "section") +
                               (flag_in(done, "changed") ? "" : " already") + "\n");
                         if (archived > 0)
                           print("moved to archive/: " + std::to_string(archived) + "\n");
                         for (const auto& note : rows_of(done, "notes"))
-                          print("its whole text: research/" + note.get<std::string>() + "\n");
+                          print("full text: research/" + note.get<std::string>() + "\n");
                       });
 }
 
@@ -281,9 +283,9 @@ int compact(const arguments& args) {
                 std::to_string(rows_of(f, "notes").size()) + " long ones to research/\n");
         }
         if (!any)
-          print("every section is within its cap\n");
+          print("All sections are within their limits.\n");
         else if (!args.yes)
-          print("nothing was moved; to do it: boyd memory compact --yes\n");
+          print("Nothing was moved; to move the entries: boyd memory compact --yes\n");
       });
 }
 
@@ -316,7 +318,7 @@ int import_file(const arguments& args) {
       auto e = done.error();
       if (imported > 0)
         e.next += (e.next.empty() ? "" : ". ") + std::to_string(imported) +
-                  " entries were imported; importing the file again adds the others";
+                  " entries were imported; import the file again to add the rest";
       return report(std::move(e), args.json);
     }
     imported += number_of(*done, "imported");
@@ -330,7 +332,7 @@ int import_file(const arguments& args) {
         "\n");
   else
     print("imported " + std::to_string(imported) + " entries" +
-          (skipped > 0 ? "; " + std::to_string(skipped) + " were there already" : "") + "\n");
+          (skipped > 0 ? "; " + std::to_string(skipped) + " already existed" : "") + "\n");
   return exit_code::ok;
 }
 
@@ -347,7 +349,7 @@ void show_answer(const json& answer, const terminal& t) {
           wrapped(text_of(item, "text"), t.width, 2) + "\n");
   }
   if (rows_of(answer, "items").empty())
-    print("nothing is remembered; see: boyd memory status\n");
+    print("The memory is empty; see: boyd memory status\n");
 }
 
 /// The answers to all questions, `questions_at_once` in one request; each is given to `take`.
@@ -388,24 +390,25 @@ result<json> question_of_line(std::string_view line, const std::string& at) {
   const auto object = mended ? json::parse(mended->text, nullptr, false) : json();
   if (!object.is_object() || !part_in(object, "query").is_string())
     return fail(
-        errc::invalid_argument, "no question", {},
-        "write one JSON object a line: {\"query\": \"…\", \"at\": \"2026-02-13T10:00:00Z\"}");
+        errc::invalid_argument, "question missing", {},
+        "write one JSON object per line: {\"query\": \"…\", \"at\": \"2026-02-13T10:00:00Z\"}");
   const auto own = part_in(object, "at");
   if (!own.is_null() && !own.is_string())
-    return fail(errc::invalid_argument, "at is not a text", {}, "write it as in RFC 3339");
+    return fail(errc::invalid_argument, "at is not a string", {}, "write it as in RFC 3339");
   const auto time = own.is_string() ? own.get<std::string>() : at;
   if (!time.empty() && !parse_rfc3339(time))
-    return fail(errc::invalid_argument, "at cannot be read: " + time, {},
+    return fail(errc::invalid_argument, "not a time: at: " + time, {},
                 "write it as in RFC 3339, with its zone: 2026-02-13T10:00:00Z");
   return question(object["query"].get<std::string>(), time);
 }
 
 int recall(const arguments& args) {
   if (args.text.empty() == args.queries.empty())
-    return report({errc::invalid_argument,
-                   args.text.empty() ? "there is no question" : "a question beside --queries",
-                   "boyd memory recall", "give one QUERY, or --queries FILE"},
-                  args.json);
+    return report(
+        {errc::invalid_argument,
+         args.text.empty() ? "no question given" : "a question cannot be combined with --queries",
+         "boyd memory recall", "use either QUERY or --queries FILE"},
+        args.json);
   std::vector<json> questions;
   if (!args.queries.empty()) {
     const auto read = read_lines(args.queries, [&](std::string_view line) -> result<void> {

@@ -30,7 +30,7 @@ void render_next(const json& body, const terminal& t) {
     if (agents.empty())
       agents = "(no agent is due)";
     if (!quiet.empty())
-      agents = "nothing runs: " + quiet + " (" + agents + ")";
+      agents = "no agent will run: " + quiet + " (" + agents + ")";
     std::vector<table::cell> cells{moment_of(f, "at"),
                                    distance_of(f, "at"),
                                    {agents, quiet.empty() ? colour::none : colour::warn}};
@@ -42,7 +42,7 @@ void render_next(const json& body, const terminal& t) {
   for (const auto& a : rows_of(body, "others")) {
     const auto when = moment_of(a, "at");
     const auto why = !flag_in(a, "enabled", true) ? "disabled"
-                     : when == "-"                ? "never again by its schedule"
+                     : when == "-"                ? "no further scheduled runs"
                                                   : "later: " + when;
     print(t.paint(colour::faint, agent_of(a) + ": " + why) + "\n");
   }

@@ -164,7 +164,7 @@ class service_loop {
       return stopping_ ? void() : reload();
     if (stopping_)
       return hurry();
-    spdlog::info("node: signal {}: shutting down", signal);
+    spdlog::info("node: signal {}: stopping", signal);
     const milliseconds grace = settings_.drain_grace;
     stop_within(grace + margin_);
     node_.shut_down(grace);
@@ -177,7 +177,7 @@ class service_loop {
     auto loaded = node_.load_again();
     if (loaded)
       return node_.reload(std::move(*loaded), [bell = reloaded_] { bell->ring(); });
-    spdlog::error("node: the configuration was not reloaded, the old one stays: {}",
+    spdlog::error("node: configuration not reloaded; the previous one stays active: {}",
                   to_string(loaded.error()));
     reloaded_->ring();
   }
@@ -199,15 +199,15 @@ class service_loop {
   void hurry() {
     if (std::exchange(hurries_, true))
       return;
-    spdlog::warn("node: second signal: running attempts are cancelled now");
+    spdlog::warn("node: second signal: cancelling running attempts now");
     deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + margin_);
     node_.hurry();
   }
 
   /// At once: an ordered stop would write into what stands there now, which may be another node's.
   [[noreturn]] void leave_home() {
-    spdlog::critical("node: another home was put in the place of its own: the process ends without "
-                     "an ordered stop, which would write into that one");
+    spdlog::critical(
+        "node: the home was replaced by another one; exiting at once, to write nothing into it");
     spdlog::default_logger()->flush();
     ::_exit(exit_code::gave_up);
   }
@@ -242,7 +242,7 @@ result<milliseconds> trial_of(const char* variable, milliseconds usual) {
     return fail(errc::invalid_argument,
                 fmt::format("not a duration from {}ms to {}ms: {}", least_trial.count(),
                             usual.count(), text),
-                variable, "leave it unset");
+                variable, "unset it");
   return time;
 }
 
@@ -272,16 +272,15 @@ bool end_whole(live_node& node, milliseconds limit) {
   if (node.release(limit, opening_limit))
     return true;
   if (node.is_only_opening_store()) {
-    spdlog::warn("node: the database was still being opened, which is left; the next start does "
-                 "it from the beginning");
+    spdlog::warn("node: stopped while opening the database; the next start repeats it");
     return true;
   }
   const auto names = node.living_workers();
   std::string hang;
   for (const auto& name : names)
     hang += (hang.empty() ? "" : ", ") + name;
-  spdlog::critical("node: the process ends although this did not come to its end: {}",
-                   hang.empty() ? "a worktree, a program or a call of a model"
+  spdlog::critical("node: exiting with unfinished work: {}",
+                   hang.empty() ? "a worktree, a program or a model call"
                                 : "the workers of " + hang);
   return false;
 }
@@ -316,7 +315,7 @@ int serve_until_told(const place& where, std::shared_ptr<const config::configura
   (*server)->stop();
   const bool whole = end_whole(**node, loop.time_left());
   if (!why.empty()) {
-    spdlog::critical("node: gave up: {}", why);
+    spdlog::critical("node: giving up: {}", why);
     return exit_code::gave_up;
   }
   if (!whole)

@@ -126,7 +126,7 @@ result<void> other_work::finish() {
     if (open.running > 0 && !std::exchange(told, true))
       say_("waiting for " + std::to_string(open.all) +
            (open.all == 1 ? " other dispatch" : " other dispatches") +
-           ", which no node runs (see: boyd dispatches ls)");
+           " that no node runs (see: boyd dispatches ls)");
     if (!client_.pause(look_pause))
       return fail(errc::cancelled, "interrupted");
   }

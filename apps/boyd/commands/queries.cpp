@@ -106,7 +106,7 @@ void render_earlier(const json& d, const terminal& t) {
   }
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
-          t.paint(colour::faint, "what one of them said: boyd dispatches show " +
+          t.paint(colour::faint, "Output of an earlier run: boyd dispatches show " +
                                      text_of(d, "dispatch_id") + " --run RUN") +
           "\n");
 }
@@ -127,8 +127,8 @@ int print_run(const arguments& args, const json& d, const terminal& t) {
   if (args.run == latest)
     run = d;
   if (run.is_null())
-    return report({errc::not_found, "the dispatch has no run " + args.run + " that is remembered",
-                   text_of(d, "dispatch_id"), "it has: " + known},
+    return report({errc::not_found, "no such run of this dispatch: " + args.run,
+                   text_of(d, "dispatch_id"), "existing runs: " + known},
                   args.json);
   if (args.json) {
     run["schema"] = "boyd.dispatch_run/1";
@@ -138,7 +138,7 @@ int print_run(const arguments& args, const json& d, const terminal& t) {
   const auto text = text_of(run, "output");
   print(with_line_break(t.is_tty ? printable(text) : text));
   if (const auto cut = number_of(run, "output_cut"); cut > 0)
-    print("(" + std::to_string(cut) + " more bytes were not kept)\n");
+    print("(" + std::to_string(cut) + " more bytes were not stored)\n");
   return exit_code::ok;
 }
 
@@ -179,18 +179,16 @@ void render_dispatch(const json& body, const terminal& t) {
   print("\n" + t.paint(colour::bold, "output") + "\n" +
         with_line_break(printable(text_of(d, "output"))));
   if (const auto cut = number_of(d, "output_cut"); cut > 0)
-    print("(" + std::to_string(cut) + " more bytes were not kept)\n");
+    print("(" + std::to_string(cut) + " more bytes were not stored)\n");
   render_earlier(d, t);
 }
 
 void render_transition(const json& body, const terminal&) {
   const auto was = text_of(body, "was");
   const bool retry = text_of(body, "schema").starts_with("boyd.dispatch_retry/");
-  std::string said = "nothing to do, it is " + was + " already";
+  std::string said = "nothing to do: already " + was;
   if (text_of(body, "result") == "accepted") {
-    const auto done = retry              ? "back in the queue"
-                      : was == "running" ? "being stopped"
-                                         : "cancelled";
+    const auto done = retry ? "queued again" : was == "running" ? "stopping" : "cancelled";
     said = std::string(done) + " (was " + was + ")";
   }
   print(text_of(body, "dispatch_id") + ": " + said + "\n");
@@ -201,7 +199,7 @@ void render_log(const json& body, const terminal& t) {
   for (const auto& c : rows_of(body, "items"))
     rows.add({text_of(c, "hash").substr(0, id_shown), moment_of(c, "time"), text_of(c, "subject"),
               text_of(part_of(c, "trailers"), "Boyd-Cycle")});
-  print(rows.rows() == 0 ? "no commits\n" : rows.render(t));
+  print(rows.rows() == 0 ? "No commits.\n" : rows.render(t));
 }
 
 void render_diff(const json& body, const terminal& t) {
@@ -236,15 +234,15 @@ result<void> agree(const arguments& args, const std::string& question) {
   if (args.yes)
     return {};
   if (args.json || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)
-    return fail(errc::invalid_argument, "not done without --yes: " + question, {},
-                "add --yes to agree");
+    return fail(errc::invalid_argument, "confirmation required (--yes): " + question, {},
+                "add --yes to confirm");
   std::cerr << question << " [y/N]: " << std::flush;
   std::string line;
   std::getline(std::cin, line);
   const auto answer = trim(line);
   if (answer == "y" || answer == "yes")
     return {};
-  return fail(errc::cancelled, "nothing was changed");
+  return fail(errc::cancelled, "cancelled; nothing changed");
 }
 
 int ask_and_print(const arguments& args, const api_request& request, const renderer& render) {

@@ -60,7 +60,7 @@ result<void> is_free(const std::string& home) {
     return fail(errc::refused, "the home is not a directory", home, "choose another home");
   if (!fs::is_empty(home, failed) || failed)
     return fail(errc::already_exists, "the home is not empty", home,
-                "restore into another one (boyd --home DIR restore FILE), or move this one away");
+                "restore into another home (boyd --home DIR restore FILE), or move this one away");
   return {};
 }
 
@@ -78,7 +78,7 @@ result<void> check_files(const adapters::extracted_archive& out, const backup_ma
   if (a == have.end() && b == want.end())
     return {};
   const auto& path = b != want.end() ? b->path : a->path;
-  return fail(errc::corrupt, "the backup is damaged: " + path + " is not what was backed up", {},
+  return fail(errc::corrupt, "the backup is damaged: " + path + " differs from the original", {},
               "use another backup");
 }
 
@@ -175,10 +175,10 @@ int run_restore(const arguments& args) {
   }
   print("Restored " + where->home + ": " + std::to_string(manifest->files.size()) + " files of " +
         manifest->home + ", backed up " + moment_of(body, "made_at") +
-        ". All files are as they were.\n");
+        ". All files were verified.\n");
   if (!has_database)
-    print_note("the backup has no database: where node.store names PostgreSQL, restore that with "
-               "psql or pg_restore");
+    print_note("the backup has no database: if node.store is PostgreSQL, restore it with psql or "
+               "pg_restore");
   print_note("next: boyd --home " + shell_word(where->home) + " doctor");
   return exit_code::ok;
 }

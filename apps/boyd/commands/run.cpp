@@ -38,7 +38,7 @@ class one_run {
       return report_refusal(*asked, args_);
     cycle_id_ = text_of(*asked, "cycle_id");
     if (const auto why = text_of(*asked, "reason"); !why.empty())
-      shown_.say(why + "; this run begins behind it");
+      shown_.say(why + "; this run starts afterwards");
     shown_.follow(cycle_id_);
     return await_end();
   }
@@ -59,7 +59,7 @@ class one_run {
     if (object.is_object() && object.contains("admitted"))
       return object;
     auto failed = body_of(*answer);
-    return failed ? fail(errc::parse_error, "the node's answer cannot be read")
+    return failed ? fail(errc::parse_error, "unreadable answer from the node")
                   : fail(std::move(failed.error()));
   }
 
@@ -89,7 +89,7 @@ class one_run {
 
   /// The reason of the cycle's decision.
   error why_not(const json& cycle) {
-    error e{errc::refused, "the agent was not run", "agent " + args_.agent,
+    error e{errc::refused, "the agent did not run", "agent " + args_.agent,
             "see: boyd why " + args_.agent};
     const auto answer = client_.call(
         get("/api/v1/why", {{"kernel", args_.kernel}, {"agent", args_.agent}}), question_limit);

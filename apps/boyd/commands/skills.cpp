@@ -63,7 +63,7 @@ void show_list(const json& body, const terminal& t) {
                     share_of(s, "success_rate"),
                     text_of(s, "description")});
   }
-  print(skills.empty() ? "no skills yet\n" : rows.render(t));
+  print(skills.empty() ? "No skills yet.\n" : rows.render(t));
   table waiting({"CANDIDATE", "STATUS", "CONFIDENCE", "USES", "SUCCESS", "PATH"});
   for (const auto& c : rows_of(body, "candidates"))
     if (text_of(c, "status") != "approved")
@@ -72,7 +72,7 @@ void show_list(const json& body, const terminal& t) {
                    rows_of(c, "paths").empty() ? std::string()
                                                : rows_of(c, "paths").front().get<std::string>()});
   if (waiting.rows() > 0)
-    print("\n" + waiting.render(t) + "look at them: boyd skills review\n");
+    print("\n" + waiting.render(t) + "review them: boyd skills review\n");
 }
 
 std::string line_of(const char* name, const std::string& text) {
@@ -173,10 +173,10 @@ int review(const arguments& args) {
   }
   for (const auto& c : waiting) {
     const auto id = short_id(text_of(c, "id"));
-    print(candidate_text(c) + "decide: boyd skills approve " + id + ", or reject, or defer\n\n");
+    print(candidate_text(c) + "decide: boyd skills approve " + id + " (or reject, defer)\n\n");
   }
   if (waiting.empty())
-    print("no candidate waits for a person\n");
+    print("No candidates to review.\n");
   return exit_code::ok;
 }
 
@@ -229,8 +229,8 @@ int post_text(const arguments& args, const std::string& path, const std::string&
       print("  ! " + printable(p.get<std::string>()) + "\n");
   const bool is_draft = text_of(answer, "action") == "draft";
   const auto next = is_draft ? args.id : text_of(answer, "skill");
-  print((is_draft ? "drafted: " : "imported, not approved: ") + text_of(answer, "skill") +
-        "\nto approve it: boyd skills approve " + next + "\n");
+  print((is_draft ? "drafted: " : "imported, not yet approved: ") + text_of(answer, "skill") +
+        "\napprove it with: boyd skills approve " + next + "\n");
   return exit_code::ok;
 }
 
@@ -247,7 +247,7 @@ int import_one(const arguments& args) {
     return report(found.error(), args.json);
   if (found->size() != 1)
     return report({errc::invalid_argument, "there are " + std::to_string(found->size()) + " skills",
-                   args.path, "import one after the other: each is to be looked at"},
+                   args.path, "import them one at a time, and review each one"},
                   args.json);
   const auto text = read_skill_text(found->front());
   if (!text)
@@ -263,11 +263,9 @@ int export_one(const arguments& args) {
   const auto skill = part_of(object_of(*body), "skill");
   const auto text = text_of(skill, "text");
   if (text.empty())
-    return report({errc::not_found,
-                   "there is no text to export: " + args.id,
-                   {},
-                   "list skills with: boyd skills ls"},
-                  args.json);
+    return report(
+        {errc::not_found, "no text to export: " + args.id, {}, "list skills with: boyd skills ls"},
+        args.json);
   const auto written = write_skill(args.dir, text_of(skill, "name"), text);
   if (!written)
     return report(written.error(), args.json);
@@ -299,7 +297,7 @@ int look_at_files(const arguments& args) {
               "\n");
     }
     if (!args.json && looked->empty())
-      print(printable(path) + ": " + (scans ? "nothing found" : "valid") + "\n");
+      print(printable(path) + ": " + (scans ? "no problems found" : "valid") + "\n");
     files.push_back({{"path", path}, {"findings", std::move(findings)}});
   }
   if (args.json)

@@ -42,7 +42,7 @@ std::string node_line(const json& body, const terminal& t) {
   line +=
       running
           ? "  " +
-                t.paint(draining ? colour::warn : colour::good, draining ? "draining" : "running") +
+                t.paint(draining ? colour::warn : colour::good, draining ? "stopping" : "running") +
                 " as process " + text_of(node, "pid") + " since " + moment_of(node, "started_at")
           : "  " + t.paint(colour::warn, "not running");
   line += "\n  home " + text_of(node, "home") + "  store " + text_of(node, "store") + "  version " +
@@ -101,20 +101,21 @@ std::vector<std::string> attention(const json& body) {
       add(p.get<std::string>());
   for (const auto& key : rows_of(part_of(body, "node"), "restart_needed"))
     if (key.is_string())
-      add(key.get<std::string>() + " has changed, which takes effect after a restart of the node");
+      add(key.get<std::string>() + " has changed; restart the node to apply it");
   for (const auto& f : rows_of(body, "faults"))
     if (flag_in(f, "armed"))
-      add("a fault is armed at " + text_of(f, "point") + ": " + text_of(f, "action") + ", struck " +
-          text_of(f, "strikes") + " times, by " + text_of(f, "by") + "; boyd chaos clear ends it");
+      add("active fault at " + text_of(f, "point") + ": " + text_of(f, "action") + ", occurred " +
+          text_of(f, "strikes") + " times, set by " + text_of(f, "by") +
+          "; to remove it: boyd chaos clear");
   add_health(body, lines);
   for (const auto& a : rows_of(body, "actors"))
     if (text_of(a, "state") == "restarting")
       add(text_of(a, "name") + " is restarting: " + text_of(a, "last_error"));
     else if (text_of(a, "state") == "parked")
-      add(text_of(a, "name") + " is parked: " + text_of(a, "reason") + "; boyd actors unpark " +
-          text_of(a, "name") + " starts it again");
+      add(text_of(a, "name") + " is parked: " + text_of(a, "reason") +
+          "; restart it with: boyd actors unpark " + text_of(a, "name"));
     else if (text_of(a, "state") == "silent")
-      add(text_of(a, "name") + " lives, but is stuck: " + text_of(a, "reason"));
+      add(text_of(a, "name") + " does not respond: " + text_of(a, "reason"));
   for (const auto& k : rows_of(body, "kernels")) {
     if (auto problem = text_of(k, "problem"); !problem.empty() && !is_told(lines, problem))
       add("kernel " + text_of(k, "kernel_id") + ": " + problem);
@@ -210,7 +211,7 @@ std::string reservations_line(const json& body) {
     return {};
   return "  " + std::to_string(open) + (open == 1 ? " reservation holds " : " reservations hold ") +
          text_of(held, "tokens") + " tokens and " + text_of(held, "cost") +
-         " dollars of today, the oldest since " + moment_of(held, "since") +
+         " dollars of today's budget, the oldest since " + moment_of(held, "since") +
          "; list them: boyd cost\n";
 }
 
@@ -235,7 +236,7 @@ std::string nodes_table(const json& body, const terminal& t) {
   return rows.render(t, "  ") + (gone == 0
                                      ? ""
                                      : "  and " + std::to_string(gone) +
-                                           " not seen for a day (boyd status --json names them)\n");
+                                           " not seen for a day (listed by: boyd status --json)\n");
 }
 
 std::string queue_line(const json& body) {
@@ -267,7 +268,7 @@ std::string render(const json& body, const terminal& t) {
   std::string out = node_line(body, t);
   const auto lines = attention(body);
   if (lines.empty())
-    out += t.paint(colour::good, "nothing needs attention") + "\n";
+    out += t.paint(colour::good, "No problems.") + "\n";
   else
     out += t.paint(colour::warn, "needs attention") + "\n";
   for (const auto& line : lines)
@@ -313,9 +314,9 @@ struct change_flag {
 int watch(client& c, const arguments& args) {
   if (!c.online())
     return report({errc::not_found,
-                   "no node is running: there is nothing to watch",
+                   "no node is running, so there is nothing to watch",
                    {},
-                   "start one: boyd node"},
+                   "start the node: boyd node"},
                   args.json);
   const auto flag = std::make_shared<change_flag>();
   // Before the first question: what happens behind its answer is not missed.
@@ -333,7 +334,7 @@ int watch(client& c, const arguments& args) {
       show(*body, args, true);
     } else if (std::exchange(heard, false)) {
       auto why = std::move(body.error());
-      why.next = "it is shown again when it answers; Ctrl-C ends this";
+      why.next = "the display continues when the node answers; Ctrl-C to quit";
       report(why, args.json);
     }
     for (milliseconds waited{0}; waited < redraw_interval; waited += redraw_pause) {

@@ -47,16 +47,16 @@ result<std::string> begin(const arguments& args) {
     return fail(std::move(it.error()));
   const auto described = it->store->describe();
   if (const auto from = it->content.fact(store_facts::incoming); !from.empty())
-    return fail(errc::refused, "a move into this store is not complete", described,
-                "finish it: boyd store migrate " + text_of(object_of(from), "from") + " " +
+    return fail(errc::refused, "an unfinished move into this database exists", described,
+                "finish it with: boyd store migrate " + text_of(object_of(from), "from") + " " +
                     at->settings->node_settings.store);
-  if (auto agreed = agree(args, "Go on with " + described + " (" + it->content.text() +
-                                    ")? What the earlier store holds is not taken along.");
+  if (auto agreed = agree(args, "Use " + described + " (" + it->content.text() +
+                                    ")? The data of the previous database is not copied.");
       !agreed)
     return fail(std::move(agreed.error()));
   if (auto begun = begin_with(*at, *it, *before); !begun)
     return fail(std::move(begun.error()));
-  return "This home works with " + described + " from now on: " + it->content.text() + ".\n";
+  return "This home now uses " + described + ": " + it->content.text() + ".\n";
 }
 
 result<std::string> show(const arguments& args) {
@@ -72,7 +72,8 @@ result<std::string> show(const arguments& args) {
   const auto id = it->content.fact(store_facts::id);
   std::string text = it->store->describe() + "\n  id " + id + "\n  " + it->content.text() + "\n";
   if (*known && (*known)->id != id)
-    text += "  not this home's: that is " + (*known)->id + " (" + (*known)->name + ")\n";
+    text += "  does not belong to this home; its database is " + (*known)->id + " (" +
+            (*known)->name + ")\n";
   return text;
 }
 
@@ -80,7 +81,7 @@ result<std::string> show(const arguments& args) {
 
 int run_store(const arguments& args) {
   if (args.verb == "store begin" || args.verb == "store migrate")
-    if (auto person = only_a_person("change the store of a home"); !person)
+    if (auto person = only_a_person("change the database of a home"); !person)
       return report(person.error(), args.json);
   const auto done = args.verb == "store begin"     ? begin(args)
                     : args.verb == "store migrate" ? migrate_store(args)

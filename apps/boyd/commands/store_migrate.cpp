@@ -102,8 +102,8 @@ result<void> check_unused(dispatch_store& s, const store_place& at) {
     if (n.node_id != at.node_id && now - n.last_seen < is_recent)
       return fail(errc::locked,
                   "node " + n.node_id + " on " + n.host + " (pid " + std::to_string(n.pid) +
-                      ") uses it, or did a moment ago",
-                  s.describe(), "stop it, wait for a minute, then try again");
+                      ") uses this database, or did so within the last minute",
+                  s.describe(), "stop that node, wait one minute, then try again");
   return {};
 }
 
@@ -153,25 +153,27 @@ result<bool> move_of_store::look() {
   source_id_ = source->content.fact(store_facts::id);
   target_id_ = target->content.fact(store_facts::id);
   if (source_id_ == target_id_)
-    return fail(errc::invalid_argument, "FROM and TO are the same store", to_);
+    return fail(errc::invalid_argument, "FROM and TO are the same database", to_);
   const auto moved = source->content.fact(store_facts::moved_to);
   const auto incoming = target->content.fact(store_facts::incoming);
   if (incoming.empty() && target->content.facts.contains(store_facts::came_from + source_id_) &&
       moved == to_)
     return false;
   if (!moved.empty() && (moved != to_ || incoming.empty()))
-    return fail(errc::refused, "the content of this store was moved to " + moved,
-                source->store->describe(), "use that one: node.store: " + moved);
+    return fail(errc::refused, "the content of this database was moved to " + moved,
+                source->store->describe(), "use the new database: set node.store: " + moved);
   if (const auto other = source->content.fact(store_facts::incoming); !other.empty())
-    return fail(errc::refused, "a move into this store is not complete", source->store->describe(),
-                "finish it: boyd store migrate " + progress_of(other).from + " " + from_);
+    return fail(errc::refused, "an unfinished move into this database exists",
+                source->store->describe(),
+                "finish it with: boyd store migrate " + progress_of(other).from + " " + from_);
   done_ = {from_, source_id_, 0, {}};
   goes_on_ = !incoming.empty();
   if (goes_on_)
     done_ = progress_of(incoming);
   if (done_.id != source_id_)
-    return fail(errc::refused, "a move from " + done_.from + " into this store is not complete",
-                target->store->describe(), "finish that one, or take an empty database instead");
+    return fail(errc::refused,
+                "an unfinished move from " + done_.from + " into this database exists",
+                target->store->describe(), "finish that move first, or use an empty database");
   return true;
 }
 
@@ -195,11 +197,11 @@ result<void> move_of_store::check_empty() {
     if (!rows)
       return fail(std::move(rows.error()));
     if (!rows->empty())
-      return fail(errc::refused, std::string("the new store is not empty: it has ") + section.name,
-                  to_,
+      return fail(errc::refused,
+                  std::string("the new database is not empty; it has ") + section.name, to_,
                   to_ == embedded_store ? "move " + at_.where.layout().database() +
                                               ", its -wal and -shm away, then try again"
-                                        : "make an empty database for it: createdb NAME");
+                                        : "create an empty database: createdb NAME");
   }
   return {};
 }
@@ -254,11 +256,12 @@ result<void> move_of_store::compare() {
     if (*source != *target) {
       if (auto unmarked = mark_source({}); !unmarked)
         return unmarked;
-      return fail(errc::corrupt,
-                  std::string(section.name) + " differ: " + std::to_string(source->rows) +
-                      " rows in the old store, " + std::to_string(target->rows) +
-                      " in the new one, or other content; the old one stays in use",
-                  to_, "was something still writing to it? Stop it, and move to an empty store");
+      return fail(
+          errc::corrupt,
+          std::string(section.name) + " differ: " + std::to_string(source->rows) +
+              " rows in the old database, " + std::to_string(target->rows) +
+              " in the new one, or different content; the old database stays in use",
+          to_, "stop everything that writes to the old database, then move to an empty database");
     }
     rows_ += source->rows;
   }
@@ -294,7 +297,7 @@ result<std::string> move_of_store::run() {
   if (!*open) {
     if (auto remembered = remember(); !remembered)
       return fail(std::move(remembered.error()));
-    return "The content of " + from_ + " is in " + to_ + " already.\n" + next;
+    return "The content of " + from_ + " is already in " + to_ + ".\n" + next;
   }
   using step = result<void> (move_of_store::*)();
   for (const step each :
@@ -316,11 +319,11 @@ result<std::string> move_of_store::run() {
 
 result<std::string> migrate_store(const arguments& args) {
   if (args.from == args.to)
-    return fail(errc::invalid_argument, "FROM and TO are the same store", args.to);
+    return fail(errc::invalid_argument, "FROM and TO are the same database", args.to);
   for (const auto& name : {args.from, args.to})
     if (has_password(name))
-      return fail(errc::invalid_argument, "a password in the address", {},
-                  "node.store_password_file, or the environment variable PGPASSWORD");
+      return fail(errc::invalid_argument, "the address contains a password", {},
+                  "use node.store_password_file, or the environment variable PGPASSWORD");
   auto at = take_home(args);
   if (!at)
     return fail(std::move(at.error()));

@@ -52,7 +52,7 @@ result<store_content> content_of(dispatch_store& opened) {
   const auto* counts = std::get_if<store::count_by_status::reply>(&(*replies)[1]);
   const auto* pauses = std::get_if<store::list_pauses::reply>(&(*replies)[2]);
   if (facts == nullptr || counts == nullptr || pauses == nullptr)
-    return fail(errc::bug, "the store answers other questions", opened.describe());
+    return fail(errc::bug, "unexpected answer from the database", opened.describe());
   const auto sum = std::accumulate(counts->begin(), counts->end(), std::uint64_t{0},
                                    [](std::uint64_t n, const auto& c) { return n + c.second; });
   return store_content{*facts, sum, pauses->size()};

@@ -34,7 +34,7 @@ std::string in_column(const std::string& text) {
 void render_servers(const json& body, const terminal& t, bool whole) {
   const auto items = rows_of(body, "items");
   if (items.empty())
-    return print("no servers of tools are configured (mcpServers)\n");
+    return print("No tool servers configured (mcpServers).\n");
   table rows({"SERVER", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "TARGET", "PROBLEM"});
   for (const auto& s : items) {
     const auto state = text_of(s, "state");
@@ -84,7 +84,7 @@ std::string pins_text(const json& s) {
     withheld = "\n" + printable(withheld) + "--- end ---\n";
   if (out.empty() || !text_of(s, "hash").empty())
     return withheld;
-  return withheld + "\nto use these tools as they are now, and no others:\nmcpServers:\n  " +
+  return withheld + "\nTo allow only these tools in their current form, set:\nmcpServers:\n  " +
          text_of(s, "name") + ":\n    pins:\n" + printable(out);
 }
 

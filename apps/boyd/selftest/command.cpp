@@ -33,22 +33,22 @@ void show(const crash_trial_report& r, const std::string& directory, const termi
   print("crash test in " + directory + ", " + format_duration(r.spent) +
         (r.interrupted ? ", interrupted" : "") + "\n");
   print("  killed            " + std::to_string(r.kills) + " times in mid-cycle, " +
-        std::to_string(r.batch_kills) + " times while a node worked off a batch\n");
+        std::to_string(r.batch_kills) + " times while a node ran many dispatches\n");
   print("  cycles to the end " + std::to_string(r.whole_cycles) + "\n");
   print("  acknowledged      " + std::to_string(r.acknowledged) + " dispatches\n");
-  print("  acted outside     " + std::to_string(r.effects) +
-        " times; what a kill cut off was done again, as another attempt\n");
+  print("  outside effects   " + std::to_string(r.effects) +
+        " times; interrupted attempts were repeated\n");
   print("  examined          " + std::to_string(r.examinations) +
         " times: rows, effects, graph, STATE.md, integrity_check" +
         (r.git_was_there ? ", commits, git fsck"
-                         : "; git is not installed, so commits and fsck were not looked at") +
+                         : "; git is not installed, so commits and fsck were not checked") +
         "\n");
   for (const auto& v : r.violations)
     print(t.paint(colour::bad, "  ! " + printable(v)) + "\n");
   if (r.violations.empty())
     print(t.paint(colour::good, "ok") + ": nothing acknowledged was lost, nothing ran twice\n");
   else
-    print(t.paint(colour::bad, "FAILED") + "; the home is kept in " + r.scratch + "\n");
+    print(t.paint(colour::bad, "FAILED") + "; the home was kept in " + r.scratch + "\n");
 }
 
 /// Beside the node's home, or where that would be made: on the same disk.
@@ -67,7 +67,7 @@ std::string directory_of(const arguments& args, const place& where) {
 int run_selftest(const arguments& args) {
   if (!args.crash)
     return report(
-        {errc::invalid_argument, "which test? there is one: --crash", {}, "boyd selftest --crash"},
+        {errc::invalid_argument, "no test selected; use --crash", {}, "boyd selftest --crash"},
         args.json);
   auto where = place_of(args);
   if (!where)
@@ -75,8 +75,7 @@ int run_selftest(const arguments& args) {
   const auto directory = directory_of(args, *where);
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
-    return report({errc::not_found, "no such directory", directory, "name one with --dir"},
-                  args.json);
+    return report({errc::not_found, "directory not found", directory, "use --dir DIR"}, args.json);
   signal_watch signals;
   auto tried =
       run_crash_trial({directory, seconds{static_cast<std::int64_t>(args.seconds)}}, signals);

@@ -146,11 +146,11 @@ result<void> trial_run::make_scratch() {
   auto pattern = trial_.directory + "/boyd-selftest-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr)
     return fail(errc::io_error, "cannot make a scratch directory", trial_.directory,
-                "name another one with --dir");
+                "use another directory: --dir DIR");
   report_.scratch = pattern;
   if (pattern.find_first_of("\"@\\") != std::string::npos)
     return fail(errc::invalid_argument, "the path has a quote, a backslash or an at sign", pattern,
-                "name another directory with --dir");
+                "use another directory: --dir DIR");
   std::error_code failed;
   fs::create_directory(home(), failed);
   std::ofstream(home_layout(home()).configuration())
