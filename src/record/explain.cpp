@@ -133,8 +133,7 @@ std::string explain(const execution& e, const explain_options& options) {
   auto text = "# Run of " + words::code(e.agent_id) +
               (a == nullptr ? std::string() : ", " + words::moment(a->started_at)) + "\n\n" +
               "Boyd runs agents: programs, and AI models with tools. This page explains one run. "
-              "All of it comes from\nthe record that was written while the run went on; nothing "
-              "was looked up afterwards.\n\n";
+              "It uses only\nthe record that was written during the run.\n\n";
   text += words::summary(e);
   if (all)
     text += words::skill_suggestions(e);

@@ -100,12 +100,10 @@ std::string picture(const execution& e) {
 } // namespace
 
 std::string provenance(const execution& e, bool with_graph) {
-  std::string text =
-      "## Evidence & Provenance\n\n"
-      "Boyd writes what it learns into an append-only log of facts, in which no line is ever "
-      "changed. The facts of this run\ncarry the name " +
-      code("exec_" + e.dispatch_id) + "; `boyd kg trace " + e.dispatch_id +
-      "` shows them with their lines.\n\n";
+  std::string text = "## Evidence & Provenance\n\nBoyd writes what it learns into an append-only "
+                     "log of facts. The facts of this run have the id\n" +
+                     code("exec_" + e.dispatch_id) + "; `boyd kg trace " + e.dispatch_id +
+                     "` shows them with their lines.\n\n";
   const auto list = [&](const char* what, const std::string& lines) {
     text += "**" + std::string(what) + ":**\n\n" + (lines.empty() ? "- (none)\n" : lines) + "\n";
   };

@@ -15,19 +15,19 @@ namespace {
 std::string_view origin_in_words(context::origin from) {
   switch (from) {
   case context::origin::declared:
-    return "the agent's configuration names it";
+    return "named in the configuration of the agent";
   case context::origin::reference:
-    return "its instructions name it";
+    return "named in the instructions";
   case context::origin::buffer:
-    return "a person added it for all agents";
+    return "added for all agents by a person";
   case context::origin::bank:
-    return "the bank: it was useful before";
+    return "from the bank: useful in earlier runs";
   case context::origin::memory:
-    return "the agents' memory: it fits the question";
+    return "from memory: matches the task";
   case context::origin::tool:
     break;
   }
-  return "a tool answered it";
+  return "result of a tool";
 }
 
 std::string_view section_in_words(context::section s) {
@@ -35,9 +35,9 @@ std::string_view section_in_words(context::section s) {
 }
 
 std::string_view shown_in_words(context::shown_as as) {
-  return as == context::shown_as::full      ? "in full"
+  return as == context::shown_as::full      ? "complete"
          : as == context::shown_as::summary ? "shortened"
-                                            : "not at all";
+                                            : "not shown";
 }
 
 std::string used_in_words(const execution& e, const context::snapshot_item& i) {
@@ -45,7 +45,7 @@ std::string used_in_words(const execution& e, const context::snapshot_item& i) {
     return "–";
   const bool cited = words::names(e.cited->valid, i.id);
   const bool used = words::names(e.cited->used, i.id);
-  return cited ? "named as a source" : used ? "used without being named" : "not used";
+  return cited ? "cited" : used ? "used, not cited" : "not used";
 }
 
 const context::snapshot& reading_of(const execution& e) {
@@ -83,18 +83,17 @@ std::string skill_suggestions(const execution& e) {
   std::string lines;
   for (const auto& c : e.stage_changes)
     if (c.to == "skill_candidate")
-      lines += "- " + code(c.path) + " was useful often enough to be suggested" +
+      lines += "- " + code(c.path) + " was useful often enough to become a skill" +
                (c.reason.empty() ? "" : " (" + c.reason + ")") +
-               ". `boyd skills review` shows it.\n";
+               ". To review it: `boyd skills review`.\n";
   for (const auto& s : e.skills)
     if (s.state != "offered")
-      lines += "- The run said that it followed the skill " + code(s.name) + ".\n";
+      lines += "- The run reported that it followed the skill " + code(s.name) + ".\n";
   if (lines.empty())
     return text + "- (none)\n\n";
   return text +
-         "A skill is a text that tells agents how to do something. One comes about when a text has "
-         "proved useful in many\nruns and a person approves it; nothing becomes a skill by "
-         "itself.\n\n" +
+         "A skill is a text that tells agents how to do something. A text becomes a skill when it "
+         "has proved useful in many\nruns and a person approves it.\n\n" +
          lines + "\n";
 }
 
@@ -102,15 +101,14 @@ std::string bank_usage(const execution& e) {
   const auto& s = reading_of(e);
   std::string text = "## Context Bank Usage\n\n";
   if (s.items.empty())
-    return text + "- (none): the run was given nothing to read.\n\n";
+    return text + "- (none): the run had nothing to read.\n\n";
   const auto banked =
       std::ranges::count(s.items, context::origin::bank, &context::snapshot_item::from);
-  text +=
-      "Beside its instructions a run is given texts to read: files, output of commands, memory, "
-      "and from the *bank* those\nthat were useful in earlier runs (here: " +
-      std::to_string(banked) +
-      "). Importance (high, medium, low) comes from how earlier runs went\nthat used the text; "
-      "the tokens (pieces of words) are those of what was shown.\n\n";
+  text += "In addition to its instructions, a run reads texts: files, output of commands, memory, "
+          "and texts from the *bank*\nthat were useful in earlier runs (here: " +
+          std::to_string(banked) +
+          "). Importance (high, medium, low) depends on the results of\nearlier runs that used the "
+          "text. Tokens (pieces of words) count the part that was shown.\n\n";
   text += "| Key | Text | Importance | Tokens | Shown | In the answer | Why it was there |\n"
           "|---|---|---|---|---|---|---|\n";
   for (const auto& i : s.items)
@@ -127,20 +125,20 @@ std::string evolution(const execution& e) {
   const auto* a = last_of(e);
   const auto& s = reading_of(e);
   if (a == nullptr || s.items.empty())
-    return text + changes_of_stages(e) + "- (none): the run was given nothing to read.\n\n";
-  text += "How the texts differ from those of the agent's run before, and what became "
-          "of their standing: *context* is an\nordinary text, *bank* one that was "
-          "useful and is offered again, *skill_candidate* one that could become a "
-          "skill,\n*archived* one that is not offered any more.\n\n";
+    return text + changes_of_stages(e) + "- (none): the run had nothing to read.\n\n";
+  text += "Changes of the texts since the previous run of the agent, and changes of their stage: "
+          "*context* is an ordinary\ntext, *bank* a useful text that later runs read again, "
+          "*skill_candidate* a text that could become a skill,\n*archived* a text that is no "
+          "longer used.\n\n";
   const auto& d = a->turns.front().diff;
   if (!d.added.empty())
     text += "- new: " + paths(d.added) + "\n";
   if (!d.changed.empty())
-    text += "- with another content: " + paths(d.changed) + "\n";
+    text += "- changed: " + paths(d.changed) + "\n";
   if (!d.removed.empty())
-    text += "- gone: " + paths(d.removed) + "\n";
+    text += "- removed: " + paths(d.removed) + "\n";
   if (d.added.empty() && d.changed.empty() && d.removed.empty())
-    text += "- The texts are the same as before.\n";
+    text += "- No changes since the previous run.\n";
   return text + changes_of_stages(e) + "\n";
 }
 
@@ -152,16 +150,12 @@ std::string lesson_of(const execution& e) {
   const auto failure = text_in(o, "failure");
   const bool of_content = failure.empty() || failure == "none" || failure == "deterministic";
   if (!of_content)
-    return "The run failed for a reason outside of what it read, so nothing was learned about "
-           "the texts.";
+    return "The cause of the failure was not the texts, so nothing was learned about them.";
   if (e.cited->weak)
-    return "The answer is weak (above), so its texts earn nothing, whatever the run achieved.";
+    return "The answer is weak (see above), so the run does not count for its texts.";
   if (fate_of(e) == fate::done)
-    return "The run counts as a success, so the texts that it used count as a little more useful "
-           "from now on.";
-  return "The run counts as a failure, so the texts that it used count as a little less useful "
-         "from now "
-         "on.";
+    return "The run succeeded, so the texts that it used now count as a little more useful.";
+  return "The run failed, so the texts that it used now count as a little less useful.";
 }
 
 } // namespace
@@ -170,51 +164,46 @@ std::string retrospective(const execution& e) {
   std::string text = "## Citation Retrospective\n\n";
   if (!e.cited)
     return text + "- (none): " +
-           (reading_of(e).items.empty() ? "there was nothing to name."
-                                        : "no attempt has ended yet.") +
+           (reading_of(e).items.empty() ? "there was nothing to cite."
+                                        : "no attempt has finished.") +
            "\n\n";
-  text += "An answer is to name the texts that it rests on, by a key ([C2]) or by name. Whether it "
-          "did is checked: a named text\nmust have been given, and a text counts as used when the "
-          "answer repeats several of its phrases or an action names it.\nWhether the answer is "
-          "right is not looked at here.\n\n";
+  text += "An answer should cite the texts that it uses, by key ([C2]) or by name. Boyd checks "
+          "this: the run must have read a\ncited text, and a text counts as used if the answer "
+          "repeats several of its phrases or an action names it.\nThis does not check whether the "
+          "answer is correct.\n\n";
   const auto& c = *e.cited;
   const auto list = [&](const std::string& what, const std::string& lines) {
     text += "- **" + what + ":**" + (lines.empty() ? " (none)\n" : "\n" + lines);
   };
-  list("Named, and given", named_list(c.valid));
+  list("Cited and read", named_list(c.valid));
   std::string invented;
   for (const auto& i : c.invented)
     invented += "  - " + code(i) + "\n";
-  list("Named, but never given", invented);
-  list("Used, but not named", named_list(c.uncited));
+  list("Cited, but never read", invented);
+  list("Used, but not cited", named_list(c.uncited));
   if (c.accuracy)
     text += "- **Accuracy:** " + std::to_string(std::lround(*c.accuracy * 100)) +
-            " % of what was named or used was named rightly.\n";
+            " % of the texts that were cited or used were cited correctly.\n";
   text += c.contract == "enforce"
-              ? "- **Rule:** naming sources was required, and " +
+              ? "- **Rule:** citations are required, and " +
                     std::string(c.weak ? "the answer broke the rule: it is **weak**.\n"
-                                       : "the answer kept to it.\n")
-              : "- **Rule:** the agent need not name its sources; whether it did was only "
-                "noted.\n";
-  return text + "- **What was learned:** " + lesson_of(e) + "\n\n";
+                                       : "the answer followed the rule.\n")
+              : "- **Rule:** citations are optional for this agent; they were only recorded.\n";
+  return text + "- **Lesson:** " + lesson_of(e) + "\n\n";
 }
 
 std::string recommendations(const execution& e) {
   std::string text = "## Lifecycle Recommendations\n\n";
   const auto all = advise(e);
   if (all.empty())
-    return text + "- (none): the run was given nothing to read.\n\n";
+    return text + "- (none): the run had nothing to read.\n\n";
   text +=
-      "What a person could do with each text, judged by this run and those before it. Nothing of "
-      "it is done by itself.\n\n"
-      "- **keep:** leave it as it is\n"
-      "- **enhance:** it helps; make it shorter, clearer or easier to name\n"
-      "- **archive:** stop giving it to the agent, but keep it\n"
-      "- **remove:** take it out\n\n"
-      "Relevance is about this run, quality about how checked runs ended that used the text, "
-      "the trend about how often runs\nuse it.\n\n"
-      "| Text | Suggestion | Relevance | Quality | Trend of use | Why |\n"
-      "|---|---|---|---|---|---|\n";
+      "Suggestions for each text, based on this run and earlier runs. Boyd does not apply them by "
+      "itself.\n\n- **keep:** leave it as it is\n- **enhance:** useful; make it shorter, clearer "
+      "or easier to cite\n- **archive:** stop showing it to the agent, but keep it\n- **remove:** "
+      "delete the reference\n\nRelevance is the importance in this run, quality the results of "
+      "checked runs that used the text, trend of use how\noften runs use it.\n\n| Text | "
+      "Suggestion | Relevance | Quality | Trend of use | Why |\n|---|---|---|---|---|---|\n";
   for (const auto& a : all)
     text += "| " + cell(a.path) + " | **" + a.action + "** | " + a.relevance + " | " + a.quality +
             " | " + a.trend + " | " + a.reason + " |\n";
@@ -256,7 +245,7 @@ std::string trend_of(const context::item_statistics& s, bool used) {
 
 std::string share_in_words(const context::item_statistics& s) {
   return "used in " + std::to_string(s.use_count) + " of " +
-         words::counted(s.injected, "run", "runs") + " before";
+         words::counted(s.injected, "earlier run", "earlier runs");
 }
 
 /// What to do, and why.
@@ -264,21 +253,20 @@ std::pair<std::string, std::string> action_for(const context::snapshot_item& i,
                                                const context::item_statistics& s, bool cited,
                                                bool used, bool judged) {
   if (i.hash.empty())
-    return {"remove", "it could not be read; correct its path, or take it out"};
+    return {"remove", "unreadable; fix the path, or remove the reference"};
   if (quality_of(s) == "poor" && s.verified_not_useful >= enough_verified)
-    return {"remove", "runs that used it failed more often than not"};
+    return {"remove", "most runs that used it failed"};
   if (!cited && !used && s.injected >= enough_shown && share_of(s) < noise)
     return {"archive", share_in_words(s)};
   if (used && !cited && judged)
-    return {"enhance", "the answer uses it without naming it"};
+    return {"enhance", "the answer uses it without citing it"};
   if (used && i.as == context::shown_as::summary)
-    return {"enhance", "it is of use and does not fit: shorten it, or give the agent a larger "
-                       "budget"};
+    return {"enhance", "useful, but too large: shorten it, or raise the token budget of the agent"};
   if (i.as == context::shown_as::left_out)
-    return {"keep", "it was left out of this run, which says nothing about it"};
+    return {"keep", "left out of this run; no conclusion"};
   if (cited || used)
-    return {"keep", "the answer rests on it"};
-  return {"keep", s.injected == 0 ? "too new to be judged" : share_in_words(s)};
+    return {"keep", "the answer is based on it"};
+  return {"keep", s.injected == 0 ? "too new to judge" : share_in_words(s)};
 }
 
 } // namespace

@@ -34,14 +34,14 @@ std::string who_ran(const attempt& a) {
   if (kind == "chat")
     return "an AI model" + (model.empty() ? std::string() : ", " + code(model)) +
            (text_in(x, "provider").empty() ? std::string()
-                                           : ", at the provider " + code(text_in(x, "provider")));
+                                           : ", from the provider " + code(text_in(x, "provider")));
   if (kind == "agent_cli")
-    return "an agent with a program of its own, " + code(text_in(x, "provider")) +
+    return "an agent CLI, " + code(text_in(x, "provider")) +
            (model.empty() ? std::string() : ", with the model " + code(model));
   if (kind == "script")
-    return "a script: answers that were written down beforehand, no program and no model";
+    return "a script with prepared answers, without a program or model";
   if (kind.empty())
-    return "not on record: it was written by an older version of Boyd";
+    return "unknown: recorded by an older version of Boyd";
   const auto command = text_in(x, "command");
   return "a program" + (command.empty() ? std::string() : ", " + code(command));
 }
@@ -53,23 +53,23 @@ std::string how_it_ended(const attempt& a, const json& o) {
   const bool program = kind != "chat" && kind != "script";
   if (execution == "succeeded")
     return program && code_of_exit.is_number_integer()
-               ? "it ended by itself, with exit code " + code_of_exit.dump()
+               ? "it ended with exit code " + code_of_exit.dump()
                : "it gave a final answer";
   if (execution == "timed_out")
-    return "it took too long, and was ended";
+    return "it exceeded its time limit and was stopped";
   if (execution == "stalled")
-    return "it said nothing for too long, and was ended";
+    return "it produced no output for too long and was stopped";
   if (execution == "cancelled")
-    return "it was ended from outside before it was through";
+    return "it was cancelled before it finished";
   if (execution == "indeterminate")
-    return "nobody saw how it ended";
-  return "it ended badly";
+    return "how it ended is unknown";
+  return "it failed";
 }
 
 std::string claim_of(const json& o) {
   const auto claim = text_in(o, "claim");
-  return claim == "done"     ? "it reported that its work is done"
-         : claim == "failed" ? "it reported itself that it had failed"
+  return claim == "done"     ? "it reported success"
+         : claim == "failed" ? "it reported failure"
                              : "it reported neither success nor failure";
 }
 
@@ -77,14 +77,14 @@ std::string checks_of(const json& o) {
   const auto verdict = text_in(o, "verification");
   const auto& all = part_in(o, "requirements");
   if (verdict == "none" || verdict.empty())
-    return "its result was not checked, for the agent asks for no check (`require`)";
+    return "its result was not checked, because the agent has no checks (`require`)";
   if (!all.is_array() || all.empty())
     return verdict == "passed" ? "the checks of its result passed"
-                               : "its result was not accepted by the checks";
+                               : "the checks of its result failed";
   std::size_t passed = 0;
   for (const auto& one : all)
     passed += part_in(one, "passed") == json(true) ? 1 : 0;
-  return "its result was checked: " + std::to_string(passed) + " of " +
+  return "result of the checks: " + std::to_string(passed) + " of " +
          counted(static_cast<std::int64_t>(all.size()), "check", "checks") + " passed";
 }
 
@@ -94,17 +94,17 @@ std::string requirement_in_words(const std::string& text) {
   const auto kind = text.substr(0, blank);
   const auto rest = blank == text.npos ? std::string() : text.substr(blank + 1);
   if (kind == "exit_zero")
-    return "it had to end without an error";
+    return "it must end without an error";
   if (kind == "tool_action")
-    return "it had to use a tool with success";
+    return "it must use a tool successfully";
   if (kind == "no_question")
     return "its answer must not end with a question";
   if (kind == "artifact")
-    return "it had to write the file " + code(rest);
+    return "it must write the file " + code(rest);
   if (kind == "command")
-    return "the command " + code(rest) + " had to succeed afterwards";
+    return "the command " + code(rest) + " must succeed afterwards";
   if (kind == "schema")
-    return "its answer had to have the form that " + code(rest) + " describes";
+    return "its answer must match the schema " + code(rest) + " describes";
   return code(text);
 }
 
@@ -118,7 +118,7 @@ std::string requirement_lines(const json& o) {
     const bool looked = part_in(one, "looked_at") != json(false);
     lines += "  - " + requirement_in_words(text_in(one, "requirement")) + ": " +
              (passed    ? "yes"
-              : !looked ? "not looked at, because the run had failed"
+              : !looked ? "not checked, because the run failed"
                         : "no") +
              (text_in(one, "found").empty() ? std::string() : ", " + code(text_in(one, "found"))) +
              "\n";
@@ -128,15 +128,15 @@ std::string requirement_lines(const json& o) {
 
 std::string class_in_words(const std::string& name) {
   if (name == "transient")
-    return "something that may pass, so that another attempt can help";
+    return "a temporary problem; another attempt may succeed";
   if (name == "deterministic")
-    return "the work itself: another attempt with the same input would most likely fail, too";
+    return "the task itself; another attempt with the same input would probably fail too";
   if (name == "environment")
-    return "the surroundings: a program, a file or a permission was missing";
+    return "the environment: a program, file or permission is missing";
   if (name == "policy")
-    return "a rule or budget forbade it";
+    return "a rule or budget that forbids it";
   if (name == "flaky")
-    return "chance: it passes when it is run again";
+    return "an unreliable check: the result changes between attempts";
   return {};
 }
 
@@ -144,11 +144,11 @@ std::string usage_of(const json& o) {
   const auto& u = part_in(o, "usage");
   std::vector<std::string> parts;
   if (const auto n = number_in(u, "calls"); n > 0)
-    parts.push_back(counted(n, "call of a model", "calls of a model"));
+    parts.push_back(counted(n, "model call", "model calls"));
   if (const auto n = number_in(u, "tool_calls"); n > 0)
-    parts.push_back(counted(n, "use of a tool", "uses of tools"));
+    parts.push_back(counted(n, "tool call", "tool calls"));
   if (const auto n = number_in(u, "input_tokens") + number_in(u, "output_tokens"); n > 0)
-    parts.push_back(std::to_string(n) + " tokens (pieces of words, by which models count)");
+    parts.push_back(std::to_string(n) + " tokens (pieces of words)");
   if (const auto n = number_in(u, "cost_microusd"); n > 0)
     parts.push_back("$" + format_dollars(n));
   return listed(parts);
@@ -162,16 +162,16 @@ std::string reading_line(const execution& e) {
     for (const auto& i : s->items)
       ++(i.key.empty() ? not_shown : shown);
   if (shown + not_shown == 0)
-    return "- **What it was given to read:** nothing beside its instructions.\n";
-  auto line = "- **What it was given to read:** " + counted(shown, "text", "texts") +
-              " beside its instructions";
+    return "- **What it read:** only its instructions.\n";
+  auto line =
+      "- **What it read:** " + counted(shown, "text", "texts") + " in addition to its instructions";
   if (not_shown > 0)
-    line += "; " + std::to_string(not_shown) + " more could not be read, or did not fit";
+    line += "; " + std::to_string(not_shown) + " more were unreadable or did not fit";
   if (e.cited)
-    line +=
-        ". Its answer named " + std::to_string(e.cited->valid.size()) + " of them as its source";
+    line += ". Its answer cited " +
+            counted(static_cast<std::int64_t>(e.cited->valid.size()), "text", "texts");
   if (e.cited && e.cited->weak)
-    line += "; what it says of its sources is not in order (**weak**, see Citation Retrospective)";
+    line += " (**weak**: not all citations are correct, see Citation Retrospective)";
   return line + ".\n";
 }
 
@@ -185,27 +185,26 @@ std::string warning_lines(const execution& e, const attempt& a) {
         if (text_in(d, "decision") == "deny")
           denied.push_back(code(text_in(d, "tool")));
   if (!denied.empty())
-    text += "- **It was not allowed to:** use " + listed(denied) + " (see Turn by Turn).\n";
+    text += "- **Denied by its rules:** " + listed(denied) + " (see Turn by Turn).\n";
   std::vector<std::string> invented;
   if (e.cited)
     for (const auto& i : e.cited->invented)
       invented.push_back(code(i));
   if (!invented.empty())
-    text += "- **It named sources that it was never given:** " + listed(invented) + ".\n";
+    text += "- **It cited sources that it never read:** " + listed(invented) + ".\n";
   return text;
 }
 
 std::string end_lines(const attempt& a) {
   if (!a.ended_at)
-    return "- **How it ended:** nobody has seen its end. It still runs, or the node that ran it "
-           "was ended meanwhile.\n";
+    return "- **How it ended:** not finished. It is still running, or its node has stopped.\n";
   const auto o = value(a.outcome);
   auto text = "- **How it ended:** " + how_it_ended(a, o) + "; " + claim_of(o) + "; " +
               checks_of(o) + ".\n" + requirement_lines(o);
   if (const auto why = text_in(o, "error"); !why.empty())
     text += "- **What went wrong:** " + code(why) + "\n";
   if (const auto of = class_in_words(text_in(o, "failure")); !of.empty())
-    text += "- **Where the fault lies:** " + of + ".\n";
+    text += "- **Cause:** " + of + ".\n";
   if (const auto said = text_in(o, "summary"); !said.empty())
     text += "- **In its own words:** " + code(said) + "\n";
   if (const auto used = usage_of(o); !used.empty())
@@ -217,12 +216,12 @@ std::string attempts_line(const execution& e) {
   if (e.attempts.size() < 2)
     return {};
   std::string lines = "- **Attempts:** " + std::to_string(e.attempts.size()) +
-                      "; what this page says without naming one is about the last.\n";
+                      "; unless stated otherwise, this page describes the last one.\n";
   for (std::size_t i = 0; i + 1 < e.attempts.size(); ++i) {
     const auto& a = e.attempts[i];
     const auto o = value(a.outcome);
-    lines += "  - the one of " + moment(a.started_at) + ": " +
-             (a.ended_at ? how_it_ended(a, o) : "nobody saw its end") +
+    lines += "  - attempt of " + moment(a.started_at) + ": " +
+             (a.ended_at ? how_it_ended(a, o) : "its end is unknown") +
              (text_in(o, "error").empty() ? std::string() : ", " + code(text_in(o, "error"))) +
              "\n";
   }
@@ -238,8 +237,8 @@ std::string instructions_line(const attempt& a, const std::string& dispatch_id) 
   const auto& frame = a.prompt.text;
   const bool begins_with_it = a.prompt.places.empty() || a.prompt.places.front().at > 0;
   if (begins_with_it && !trim(frame).empty())
-    line += ", beginning with " + code(split(trim(frame), '\n').front());
-  return line + "; `boyd replay " + dispatch_id + " --prompt` shows them as they were.\n";
+    line += ", starting with " + code(split(trim(frame), '\n').front());
+  return line + "; `boyd replay " + dispatch_id + " --prompt` shows them.\n";
 }
 
 /// No more than what somebody has seen.
@@ -247,11 +246,11 @@ std::string verdict_on(const attempt& a, fate how) {
   if (how == fate::failed)
     return "**failed**";
   if (how == fate::unfinished)
-    return "**has not ended**";
+    return "**has not finished**";
   const auto o = value(a.outcome);
   if (text_in(o, "verification") == "passed")
-    return "**did its work**, as far as its checks can tell";
-  return text_in(o, "claim") == "done" ? "**says that it did its work**; nobody checked it"
+    return "**did its work**, according to its checks";
+  return text_in(o, "claim") == "done" ? "**reported success**; nobody checked it"
                                        : "**ended without an error**; nobody checked its result";
 }
 
@@ -259,13 +258,11 @@ std::string level_line(const attempt& a) {
   if (a.turns.empty() || a.turns.front().snapshot.items.empty())
     return {};
   if (a.level == "focused")
-    return "- **Less to read than usual:** an earlier attempt ran out of time, or of what its "
-           "model can "
-           "read at once, so this one got half.\n";
+    return "- **Reduced context:** an earlier attempt exceeded its time or the context window of "
+           "its model, so this one read only half.\n";
   if (a.level == "minimal")
-    return "- **Much less to read than usual:** two earlier attempts ran out of time, or of what "
-           "their "
-           "model can read at once, so this one got a quarter.\n";
+    return "- **Strongly reduced context:** two earlier attempts exceeded their time or the "
+           "context window of their model, so this one read only a quarter.\n";
   return {};
 }
 
@@ -275,7 +272,7 @@ std::string summary(const execution& e) {
   std::string text = "## Summary\n\n";
   const auto* a = last_of(e);
   if (a == nullptr)
-    return text + "Nothing is on record of this run.\n\n";
+    return text + "No record of this run exists.\n\n";
   const auto fate = fate_of(e);
   text += "The agent " + code(e.agent_id) + " " + verdict_on(*a, fate) +
           (e.attempts.size() > 1 ? ". Its last attempt began on " : ". It began on ") +

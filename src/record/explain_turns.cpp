@@ -10,7 +10,7 @@ namespace {
 std::string diff_line(const turn& t, bool is_first) {
   const auto& d = t.diff;
   if (t.snapshot.items.empty())
-    return "- **Context diff:** none, for it was given nothing to read\n";
+    return "- **Context diff:** none; nothing to read\n";
   std::vector<std::string> parts;
   const auto add = [&](const char* sign, const std::vector<std::string>& all) {
     for (const auto& p : all)
@@ -19,7 +19,7 @@ std::string diff_line(const turn& t, bool is_first) {
   add("+", d.added);
   add("~", d.changed);
   add("−", d.removed);
-  const char* against = is_first ? " (against the agent's run before)" : "";
+  const char* against = is_first ? " (since the previous run of the agent)" : "";
   if (parts.empty())
     return "- **Context diff:** none" + std::string(is_first ? against : "") + "\n";
   std::string line = "- **Context diff:** ";
@@ -32,16 +32,16 @@ std::string action_line(const json& action) {
   const auto kind = text_in(action, "kind");
   if (kind != "model_call")
     return "- **Action:** " +
-           std::string(kind.empty()       ? "it had not begun, or nobody saw what it did"
-                       : kind == "script" ? "the script's answer was taken"
-                                          : "the program was run") +
+           std::string(kind.empty()       ? "not started, or unknown"
+                       : kind == "script" ? "the script answered"
+                                          : "the program ran") +
            "\n";
-  std::string line = "- **Action:** the model " + code(text_in(action, "model")) + " was asked";
+  std::string line = "- **Action:** the model " + code(text_in(action, "model")) + " was called";
   const auto& tools = part_in(action, "tools");
   if (!tools.is_array() || tools.empty())
-    return line + ", and gave an answer\n";
-  line += ", and wanted to use " +
-          counted(static_cast<std::int64_t>(tools.size()), "tool", "tools") + ":\n";
+    return line + " and answered\n";
+  line += " and requested " +
+          counted(static_cast<std::int64_t>(tools.size()), "tool call", "tool calls") + ":\n";
   for (const auto& t : tools)
     line += "  - step " + part_in(t, "step").dump() + ": " + code(text_in(t, "call")) + "\n";
   return line;
@@ -49,8 +49,8 @@ std::string action_line(const json& action) {
 
 std::string governance_line(const json& decisions) {
   if (!decisions.is_array() || decisions.empty())
-    return "- **Governance:** there was no action that rules decide about\n";
-  std::string line = "- **Governance:** what the agent's rules say\n";
+    return "- **Governance:** no actions to decide\n";
+  std::string line = "- **Governance:** decisions of the agent's rules\n";
   for (const auto& d : decisions) {
     const auto decision = text_in(d, "decision");
     line +=
@@ -66,13 +66,13 @@ std::string governance_line(const json& decisions) {
 
 std::string result_line(const json& result, const json& outcome) {
   if (result.is_null())
-    return "- **Result:** nobody saw it\n";
+    return "- **Result:** unknown\n";
   std::string line = "- **Result:** ";
   if (const auto& stop = part_in(result, "stop"); stop.is_string()) {
     const auto& used = part_in(result, "usage");
     line += (stop == "stop"         ? std::string("a final answer")
-             : stop == "tool_calls" ? std::string("it was told what the tools had said")
-             : stop == "length"     ? std::string("the answer was cut off: it was too long")
+             : stop == "tool_calls" ? std::string("it received the results of the tools")
+             : stop == "length"     ? std::string("the answer was too long and was cut off")
                                     : "the model stopped: " + code(stop.get<std::string>())) +
             ", " +
             std::to_string(number_in(used, "input_tokens") + number_in(used, "output_tokens")) +
@@ -81,17 +81,17 @@ std::string result_line(const json& result, const json& outcome) {
     if (tools.is_array())
       for (const auto& t : tools)
         line += "  - step " + part_in(t, "step").dump() + ": " +
-                (part_in(t, "ok") == json(true) ? "went well" : "did not succeed") + "\n";
+                (part_in(t, "ok") == json(true) ? "succeeded" : "failed") + "\n";
     return line;
   }
   const auto execution = text_in(result, "execution");
-  line += execution == "succeeded" ? "it ended by itself" : "it ended badly";
+  line += execution == "succeeded" ? "it ended by itself" : "it failed";
   if (const auto& exit = part_in(result, "exit_code"); exit.is_number_integer() && exit != json(-1))
     line += ", exit code " + exit.dump();
   if (const auto why = text_in(outcome, "error"); !why.empty())
-    line += (execution == "succeeded" ? ", but its result failed the checks: " : ": ") + code(why);
+    line += (execution == "succeeded" ? ", but failed the checks: " : ": ") + code(why);
   if (const auto cut = number_in(result, "output_cut"); cut > 0)
-    line += "; " + std::to_string(cut) + " bytes of its output were not kept";
+    line += "; " + std::to_string(cut) + " bytes of its output were not stored";
   return line + "\n";
 }
 
@@ -99,10 +99,9 @@ std::string result_line(const json& result, const json& outcome) {
 
 std::string turn_by_turn(const execution& e) {
   std::string text =
-      "## Turn by Turn\n\n"
-      "A turn is one call of a model, or one run of a program. **Context diff** is the change of "
-      "what it could read (+ new,\n~ changed, − gone); **Governance** is what the agent's rules "
-      "decided about each thing that a model wanted to do, before\nit was done.\n\n";
+      "## Turn by Turn\n\nA turn is one model call, or one run of a program. **Context diff** "
+      "shows changes of the texts it read (+ new,\n~ changed, − removed); **Governance** shows the "
+      "decisions of the agent's rules about each action, made before the\naction.\n\n";
   std::size_t number = 0;
   for (const auto& a : e.attempts) {
     ++number;
