@@ -44,15 +44,15 @@ store::reserve_spend reservation(self_pointer self, const std::string& model) {
 /// Why the run does not begin.
 error over_day(const config::agent& agent, const store::reserve_spend::reply& r) {
   const auto& run = agent.budget.run;
-  std::string what = "the day's budget of " + r.refused_scope + " does not allow the run; it may " +
-                     "take " + std::to_string(run.tokens) + " tokens and " +
-                     format_dollars(run.cost) + " dollars (budget.run)";
+  std::string what = "the day's budget of " + r.refused_scope +
+                     " does not allow this run, which may " + "take " + std::to_string(run.tokens) +
+                     " tokens and " + format_dollars(run.cost) + " dollars (budget.run)";
   for (const auto& total : r.totals)
     if (total.scope == r.refused_scope)
       what += ", " + std::to_string(total.tokens) + " tokens and " + format_dollars(total.cost) +
               " dollars of today are used or reserved";
   return {errc::limit_exceeded, std::move(what), "budget",
-          "it begins anew at 00:00 UTC; or raise budget.day, or lower budget.run"};
+          "wait until 00:00 UTC, raise budget.day, or lower budget.run"};
 }
 
 bool tells_figures(const config::cli_adapter& adapter) {

@@ -43,7 +43,10 @@ void get_health(exchange_ptr x) {
 void post_reload(exchange_ptr x) {
   const auto& p = x->self->state.parts;
   if (!p.context->parse_configuration)
-    return x->fail_with({errc::refused, "there is no node to reload", {}, "start one: boyd node"});
+    return x->fail_with({errc::refused,
+                         "no node is running, so there is nothing to reload",
+                         {},
+                         "start the node: boyd node"});
   workspace_request read;
   read.what = read_configuration{p.configuration->path};
   ask<workspace_reply>(x->self, p.workspace, std::move(read), [x](result<workspace_reply> r) {
@@ -64,8 +67,8 @@ void post_reload(exchange_ptr x) {
 
 /// What asks by GET through the control socket is served before it comes here.
 void get_events(exchange_ptr x) {
-  x->fail_with({errc::refused, "the events come as a stream of lines", x->request.path,
-                "ask the control socket for it with GET"});
+  x->fail_with({errc::refused, "events are available only as a stream", x->request.path,
+                "use GET on the control socket"});
 }
 
 constexpr route routes[] = {
@@ -182,8 +185,8 @@ error unknown_name(const std::string& what, const std::string& name, names known
   const auto close = nearest(name, all);
   return {errc::invalid_argument, "no such " + what + ": " + name, where,
           !close.empty()   ? "did you mean " + std::string(close) + "?"
-          : listed.empty() ? "this path takes no " + what + "s"
-                           : "it takes: " + listed};
+          : listed.empty() ? "this path has no parameter " + what + "s"
+                           : "parameters: " + listed};
 }
 
 bool is_among(const std::string& name, names known) {
@@ -208,7 +211,7 @@ bool is_understood(const exchange_ptr& x, names parameters, names members) {
     if (is_among(key, members) && (value.is_string() || value.is_null()))
       continue;
     x->fail_with(is_among(key, members)
-                     ? error{errc::invalid_argument, key + " is not a text", "body", {}}
+                     ? error{errc::invalid_argument, key + " is not a string", "body", {}}
                      : unknown_name("member", key, members, "body"));
     return false;
   }

@@ -27,13 +27,13 @@ error unknown_part(const std::string& name, const std::vector<child_status>& tre
 void order(const exchange_ptr& x, actor_verb what, const std::string& name) {
   const auto& p = x->self->state.parts;
   if (p.context->passive)
-    return x->fail_with({errc::refused, "no node runs", {}, "start one: boyd node"});
+    return x->fail_with({errc::refused, "no node runs", {}, "start the node: boyd node"});
   if (name == "root")
-    return x->fail_with({errc::refused, "the root is the node itself", name,
-                         "end the node instead; its service manager starts it again"});
+    return x->fail_with({errc::refused, "root is the node itself", name,
+                         "stop the node instead; the service manager restarts it"});
   if (name == "process_host")
-    return x->fail_with({errc::refused, "it is a program and not one of the parts", name,
-                         "end it by its pid: it is started again with the next run"});
+    return x->fail_with({errc::refused, "it is a program, not a part", name,
+                         "end the process by its pid; the next run starts it again"});
   ask<tree_reply>(x->self, p.tree, tree_query{}, [x, what, name](result<tree_reply> tree) {
     if (!tree)
       return x->fail_with(tree.error());

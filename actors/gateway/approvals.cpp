@@ -84,22 +84,22 @@ void find(const exchange_ptr& x, const std::string& id,
 /// Why a decision was not taken.
 error refusal(approval_outcome outcome, const std::string& id, const store::approval& row) {
   const auto conflict = [&](std::string what) {
-    return error{errc::conflict, std::move(what), id, "look at it: boyd approvals show " + id};
+    return error{errc::conflict, std::move(what), id, "see: boyd approvals show " + id};
   };
   switch (outcome) {
   case approval_outcome::mutated:
-    return conflict("what is asked for is not what was seen");
+    return conflict("the request has changed: the hash does not match");
   case approval_outcome::expired:
-    return conflict("the request has expired, at " + format_rfc3339(row.expires_at));
+    return conflict("the request expired at " + format_rfc3339(row.expires_at));
   case approval_outcome::withdrawn:
-    return conflict("the request was withdrawn: its run is over or waits no longer");
+    return conflict("the request was withdrawn: its run has ended or no longer waits");
   case approval_outcome::decided:
-    return conflict("it was decided before: " + std::string(queue::name_of(row.state)) + " by " +
+    return conflict("already decided: " + std::string(queue::name_of(row.state)) + " by " +
                     row.decided_by);
   case approval_outcome::used:
-    return conflict("it was approved by " + row.decided_by + " and used before");
+    return conflict("already used: approved by " + row.decided_by);
   case approval_outcome::voided:
-    return conflict("the request is void: something else would have been done than was asked for");
+    return conflict("the request is void: the action differed from the request");
   case approval_outcome::accepted:
   case approval_outcome::refused:
   case approval_outcome::not_approved:
@@ -119,8 +119,8 @@ std::string shown_id(const std::string& id) {
 void turn_away(const exchange_ptr& x, const std::string& id, bool approve) {
   const auto& caller = x->request.caller;
   const auto no = not_a_person(*x, id);
-  const auto by = caller && !caller->name.empty() ? caller->name : std::string("somebody unknown");
-  spdlog::warn("approvals: {} of {} by {} is refused: {}", approve ? "approve" : "reject",
+  const auto by = caller && !caller->name.empty() ? caller->name : std::string("an unknown user");
+  spdlog::warn("approvals: {} of {} by {} was refused: {}", approve ? "approve" : "reject",
                shown_id(id), by, no.what);
   const auto& ports = x->self->state.parts.context->ports;
   store::decide_approval op;
@@ -154,12 +154,11 @@ void decide(const exchange_ptr& x, const std::string& id, bool approve) {
   op.by = x->request.caller->name;
   if (holds_secret(*x, op.note)) {
     op.note.clear();
-    op.refused = "the reason holds what looks like a secret, and it stays on record: say it "
-                 "without it";
+    op.refused = "the reason seems to contain a secret and would be recorded; leave the secret out";
   }
   if (op.hash.empty())
-    return x->fail_with({errc::invalid_argument, "a decision names the hash of what was seen",
-                         "hash", "boyd approvals show " + id + " has it"});
+    return x->fail_with({errc::invalid_argument, "the decision has no hash", "hash",
+                         "boyd approvals show " + id + " shows the hash"});
   const auto& ports = x->self->state.parts.context->ports;
   op.decision_id = make_uuid_v7(ports.clock->now(), *ports.random);
   find(x, id, [x, op](store::find_approval::story& s) mutable {
@@ -189,9 +188,9 @@ bool holds_secret(const exchange& x, const std::string& note) {
 error not_a_person(const exchange& x, const std::string& where) {
   const auto& caller = x.request.caller;
   return {errc::refused,
-          "only a person may decide: " +
-              (caller ? caller->barred : std::string("nobody knows who asks")),
-          where, "run it from a shell of your own, not from a program that Boyd started"};
+          "only a person can decide: " +
+              (caller ? caller->barred : std::string("the caller is unknown")),
+          where, "run the command in your own shell, not in a program started by Boyd"};
 }
 
 void list_approvals(exchange_ptr x) {
@@ -257,11 +256,11 @@ std::vector<std::string> approval_problems(const survey& all) {
   }
   if (soonest != nullptr)
     lines.push_back(
-        (pending == 1 ? std::string("1 action waits") : std::to_string(pending) + " actions wait") +
-        " for a person: boyd approvals ls (the first expires at " +
+        (pending == 1 ? std::string("1 action needs") : std::to_string(pending) + " actions need") +
+        " approval: boyd approvals ls (the first expires at " +
         format_rfc3339(soonest->expires_at) + ")");
   if (!all.approvals.last_notice_error.empty())
-    lines.push_back("people were not told of a request for an approval: " +
+    lines.push_back("cannot send the notice of an approval request: " +
                     all.approvals.last_notice_error);
   return lines;
 }

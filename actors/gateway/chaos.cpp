@@ -132,7 +132,7 @@ void get_chaos(exchange_ptr x) {
 void inject_fault(exchange_ptr x) {
   const auto& p = x->self->state.parts;
   if (!is_allowed(p))
-    return x->fail_with({errc::refused, "faults are not allowed in this node", "node.chaos",
+    return x->fail_with({errc::refused, "fault injection is not enabled in this node", "node.chaos",
                          "set node: {chaos: true} in the configuration and restart the node"});
   auto a = read_arming(x->request.body);
   if (!a)
@@ -146,7 +146,7 @@ void inject_fault(exchange_ptr x) {
 void clear_faults(exchange_ptr x) {
   const auto before = faults::armed().size();
   faults::disarm();
-  spdlog::warn("fault points: all are disarmed by boyd chaos ({})", before);
+  spdlog::warn("fault points: all faults removed by boyd chaos ({})", before);
   x->reply("chaos", {{"allowed", is_allowed(x->self->state.parts)},
                      {"cleared", before},
                      {"faults", armed_faults()}});

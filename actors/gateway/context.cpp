@@ -41,11 +41,11 @@ std::optional<std::vector<std::string>> texts_in(const exchange_ptr& x, const js
   const bool is_list =
       it->is_array() && std::ranges::all_of(*it, [](const json& one) { return one.is_string(); });
   if (!is_list || it->size() > most_references) {
-    x->fail_with(
-        {errc::invalid_argument,
-         std::string(key) + " is no list of at most " + std::to_string(most_references) + " texts",
-         "body",
-         {}});
+    x->fail_with({errc::invalid_argument,
+                  std::string(key) + " must be a list of at most " +
+                      std::to_string(most_references) + " texts",
+                  "body",
+                  {}});
     return std::nullopt;
   }
   for (const auto& one : *it)
@@ -59,7 +59,7 @@ bool has_only(const exchange_ptr& x, const json& body, const std::set<std::strin
     if (!known.contains(key)) {
       std::string all;
       for (const auto& k : known)
-        all += (all.empty() ? "it takes: " : ", ") + k;
+        all += (all.empty() ? "parameters: " : ", ") + k;
       x->fail_with({errc::invalid_argument, "no such member: " + key, "body", all});
       return false;
     }
@@ -307,7 +307,7 @@ void resolve_context(exchange_ptr x) {
   if (text.size() > text_bytes)
     return x->fail_with({errc::limit_exceeded,
                          "the text is longer than " + std::to_string(text_bytes) + " bytes", "text",
-                         "ask about a part of it"});
+                         "use a shorter text"});
   workspace_request request;
   request.what = boyd::read_items{who->root, {}, {}, who->agent->policy, {}, text};
   ask<workspace_reply>(x->self, x->self->state.parts.workspace, std::move(request),

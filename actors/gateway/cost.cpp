@@ -99,13 +99,13 @@ std::optional<sum_spend> question_of(exchange& x) {
                                                                         : q.to_day;
   for (const auto* key : {"from", "to"})
     if (!x.query(key).empty() && !is_day(x.query(key))) {
-      x.fail_with({errc::invalid_argument, x.query(key) + " is no day", key,
-                   "a day of UTC such as " + today});
+      x.fail_with({errc::invalid_argument, x.query(key) + " is not a date", key,
+                   "use a date (UTC) such as " + today});
       return std::nullopt;
     }
   if (q.from_day > q.to_day) {
     x.fail_with({errc::invalid_argument, q.from_day + " is after " + q.to_day, "from",
-                 "an earlier day, or a later one for to"});
+                 "use an earlier from, or a later to"});
     return std::nullopt;
   }
   return q;
@@ -266,11 +266,11 @@ std::vector<std::string> budget_problems(const gateway_parts& p, const survey& a
     const bool tokens =
         percent_of(b.used.tokens(), b.limit.tokens) >= percent_of(b.used.cost, b.limit.cost);
     lines.push_back(
-        b.name + " has used up " + std::to_string(b.percent()) + " % of today's budget: " +
+        b.name + " has used " + std::to_string(b.percent()) + " % of today's budget: " +
         (tokens
              ? std::to_string(b.used.tokens()) + " of " + std::to_string(b.limit.tokens) + " tokens"
              : format_dollars(b.used.cost) + " of " + format_dollars(b.limit.cost) + " dollars") +
-        (b.percent() < whole ? "" : "; no more models are called for it today"));
+        (b.percent() < whole ? "" : "; no more model calls today"));
   }
   return lines;
 }

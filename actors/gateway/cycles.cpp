@@ -23,8 +23,7 @@ constexpr std::size_t why_decisions = 500;
 json problems_of(const cycle_record& c, const result<store::get_facts::reply>& facts) {
   // Not to know is not to be well: whoever asked would take the record for complete.
   if (!facts)
-    return json::array(
-        {"whether all of it is where it belongs cannot be read: " + facts.error().what});
+    return json::array({"cannot check whether all of it is stored: " + facts.error().what});
   return json(effects::behind_of(effects::read_effects(*facts), c.cycle_id));
 }
 
@@ -234,7 +233,7 @@ void find_triggered(const exchange_ptr& x, const std::string& kernel_id, const s
 void ask_for_cycle(const exchange_ptr& x, const config::kernel& kernel, trigger_cycle what) {
   // A command that only asks would end before the cycle, and leave its slot to nobody.
   if (x->self->state.parts.context->passive)
-    return x->fail_with({errc::refused, "no node runs on this home, so no cycle was enqueued",
+    return x->fail_with({errc::refused, "no node is running on this home, so no cycle was queued",
                          kernel.kernel_id,
                          "start the node (boyd node), or run one cycle now: boyd cycle"});
   const auto asked_at = x->self->state.parts.context->ports.clock->now();
@@ -278,7 +277,7 @@ void run_agent(exchange_ptr x, const std::string& id) {
     return x->fail_with(
         {errc::limit_exceeded,
          "the message is longer than " + std::to_string(limits::prompt_bytes) + " bytes", "body",
-         "put it into a file that the agent reads"});
+         "put the text into a file that the agent reads"});
   ask_for_cycle(x, *kernel, {{}, "manual", plan::single_run{id, message}});
 }
 

@@ -43,8 +43,7 @@ void find_newest(const exchange_ptr& x, const std::string& agent_id, execution_r
         if (ran == rows->end())
           return x->fail_with(
               {errc::not_found,
-               agent_id.empty() ? "nothing has run yet"
-                                : "the agent " + agent_id + " has not run yet",
+               agent_id.empty() ? "no runs yet" : "the agent " + agent_id + " has not run yet",
                {},
                agent_id.empty() ? "run a cycle: boyd cycle" : "run it: boyd run " + agent_id});
         then(ran->dispatch_id);

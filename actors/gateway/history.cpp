@@ -24,8 +24,7 @@ void query_repository(const exchange_ptr& x, repository_request request,
 error no_such_file(const exchange& x, const std::string& kernel_id, const std::string& path) {
   const auto home = x.self->state.parts.context->kernel_home(kernel_id);
   return {errc::not_found, "no such file: " + path, home,
-          path == "STATE.md" ? "after the first cycle there is one: boyd cycle"
-                             : "its files: ls " + home};
+          path == "STATE.md" ? "the first cycle creates it: boyd cycle" : "its files: ls " + home};
 }
 
 } // namespace
@@ -85,7 +84,7 @@ void get_state_diff(exchange_ptr x) {
   const auto from = x->query("from");
   const auto to = x->query("to");
   if (from.empty())
-    return x->fail_with({errc::invalid_argument, "from is missing", "from",
+    return x->fail_with({errc::invalid_argument, "missing parameter: from", "from",
                          "a cycle id, a time or a commit; see: boyd state log"});
   query_repository(x, {{}, query_diff{kernel->kernel_id, from, to}}, [x, from, to](auto& r) {
     x->reply("state_diff", {{"from", from}, {"to", to}, {"diff", r.text}});

@@ -141,7 +141,7 @@ void exchange::refuse_method(const std::string& allow) {
   constexpr int method_not_allowed = 405;
   respond(composed(method_not_allowed,
                    error_body({errc::invalid_argument, "this path does not take " + request.method,
-                               request.path, "it takes: " + allow}),
+                               request.path, "parameters: " + allow}),
                    allow));
 }
 

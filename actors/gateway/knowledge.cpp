@@ -47,27 +47,28 @@ std::optional<inspect_graph> question_of(const exchange_ptr& x) {
     return std::nullopt;
   };
   if (q == questions.end())
-    return refuse(bad_parameter("unknown question: " + name, "question",
-                                "ask for trace, stats, lineage, why, findings, learned, query or "
-                                "picture"));
+    return refuse(
+        bad_parameter("unknown question: " + name, "question",
+                      "use trace, stats, lineage, why, findings, learned, query or picture"));
   inspect_graph g;
   g.what = q->what;
   g.subject = x->query("subject");
   if (q->wants_subject && g.subject.empty())
-    return refuse(bad_parameter("subject is missing", "subject",
-                                g.what == kind::lineage ? "name a skill" : "name an execution"));
+    return refuse(bad_parameter("missing parameter: subject", "subject",
+                                g.what == kind::lineage ? "use the name of a skill"
+                                                        : "use the id of an execution"));
   g.from = x->query("from");
   g.to = x->query("to");
   g.type = x->query("type");
   if (!g.type.empty() && !graph::is_edge_type(g.type))
     return refuse(bad_parameter("not a type of fact: " + g.type, "type",
-                                "write used_in, resulted_in, decided_by, validated_by, "
-                                "promoted_to, derived_from, supports, reinforces or managed_by"));
+                                "use used_in, resulted_in, decided_by, validated_by, promoted_to, "
+                                "derived_from, supports, reinforces or managed_by"));
   if (const auto since = x->query("since"); !since.empty()) {
     const auto time = parse_rfc3339(since);
     if (!time)
-      return refuse(bad_parameter("since cannot be read: " + since, "since",
-                                  "write it as in RFC 3339: 2026-02-13T10:00:00Z"));
+      return refuse(bad_parameter("not a time: since: " + since, "since",
+                                  "use RFC 3339, for example 2026-02-13T10:00:00Z"));
     g.since = *time;
   }
   const auto limit = x->limit(standard_rows, most_rows);
@@ -77,7 +78,7 @@ std::optional<inspect_graph> question_of(const exchange_ptr& x) {
   if (const auto depth = x->query("depth"); !depth.empty()) {
     const bool is_number = depth.size() <= 2 && depth.find_first_not_of("0123456789") == depth.npos;
     if (!is_number || std::stoul(depth) > most_depth)
-      return refuse(bad_parameter("depth is not a number from 0 to " + std::to_string(most_depth),
+      return refuse(bad_parameter("depth must be a number from 0 to " + std::to_string(most_depth),
                                   "depth", {}));
     g.depth = std::stoi(depth);
   }

@@ -24,8 +24,8 @@ std::optional<std::uint64_t> count_of(const exchange_ptr& x, const char* key) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (text.empty() || (failed == std::errc{} && end == text.data() + text.size()))
     return n;
-  x->fail_with({errc::invalid_argument, std::string(key) + " must be a number from 0 on",
-                key + ("=" + text), "leave it out, or give what the last answer has as `next`"});
+  x->fail_with({errc::invalid_argument, std::string(key) + " must be a number, 0 or more",
+                key + ("=" + text), "leave it out, or use `next` of the last answer"});
   return std::nullopt;
 }
 

@@ -28,7 +28,7 @@ result<std::string> text_of(const json& body, const char* key) {
   if (it == body.end() || it->is_null())
     return std::string();
   if (!it->is_string())
-    return fail(bad_member(std::string(key) + " is not a text", {}));
+    return fail(bad_member(std::string(key) + " is not a string", {}));
   return it->get<std::string>();
 }
 
@@ -41,7 +41,7 @@ result<std::int64_t> number_of(const json& body, const char* key, std::int64_t s
     if (const auto n = it->get<std::int64_t>(); n >= 1 && n <= most)
       return n;
   return fail(
-      bad_member(std::string(key) + " is not a number from 1 to " + std::to_string(most), {}));
+      bad_member(std::string(key) + " must be a number from 1 to " + std::to_string(most), {}));
 }
 
 /// The kernel that the body names; an error is answered, and null returned.
@@ -55,7 +55,7 @@ const config::kernel* kernel_of(const exchange_ptr& x, const json& body) {
 
 result<memory_question> question_of(const json& q) {
   if (!q.is_object())
-    return fail(bad_member("a question is no object", "write {\"query\": \"…\"}"));
+    return fail(bad_member("a question is not a JSON object", "write {\"query\": \"…\"}"));
   const auto text = text_of(q, "query");
   const auto at = text_of(q, "at");
   if (!text || !at)
@@ -65,8 +65,8 @@ result<memory_question> question_of(const json& q) {
     return out;
   const auto time = parse_rfc3339(*at);
   if (!time)
-    return fail(bad_member("at cannot be read: " + *at,
-                           "write it as in RFC 3339, with its zone: 2026-02-13T10:00:00Z"));
+    return fail(bad_member("not a time: at: " + *at,
+                           "use RFC 3339 with a time zone, for example 2026-02-13T10:00:00Z"));
   out.at = *time;
   return out;
 }
@@ -83,7 +83,7 @@ result<recall_memory> recall_of(const std::string& kernel_id, const json& body) 
   const auto questions = body.find("questions");
   if (questions == body.end() || !questions->is_array() || questions->empty() ||
       questions->size() > most_questions)
-    return fail(bad_member("questions is not a list of 1 to " + std::to_string(most_questions) +
+    return fail(bad_member("questions must be a list of 1 to " + std::to_string(most_questions) +
                                " questions",
                            "write {\"questions\": [{\"query\": \"…\"}]}"));
   for (const auto& q : *questions) {
@@ -219,7 +219,7 @@ void import_to_memory(exchange_ptr x) {
   import_memory what{kernel->kernel_id, {}};
   const auto lines = body->find("lines");
   if (lines == body->end() || !lines->is_array())
-    return x->fail_with(bad_member("lines is not a list of texts", {}));
+    return x->fail_with(bad_member("lines must be a list of strings", {}));
   for (const auto& line : *lines) {
     auto entry = memory::read_import_line(line.is_string() ? line.get<std::string>() : "");
     if (!entry) {

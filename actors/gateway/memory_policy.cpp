@@ -162,8 +162,8 @@ void replay_with_policy(exchange_ptr x) {
   if (const auto text = body->value("since", ""); !text.empty()) {
     const auto time = parse_rfc3339(text);
     if (!time)
-      return x->fail_with({errc::invalid_argument, "since cannot be read: " + text, "since",
-                           "write it as in RFC 3339: 2026-02-13T10:00:00Z"});
+      return x->fail_with({errc::invalid_argument, "not a time: since: " + text, "since",
+                           "use RFC 3339, for example 2026-02-13T10:00:00Z"});
     since = *time;
   }
   ask_knowledge(x, replay_policy{*numbers, since}, [x](knowledge_reply& r) {

@@ -123,7 +123,7 @@ std::optional<error> unknown_filter(const exchange& x) {
 void find_dispatch(const exchange_ptr& x, const std::string& name, const dispatch_reader& then) {
   if (name == newest_run)
     return find_newest(x, {x->query("kernel"), {}}, then, [x] {
-      x->fail_with({errc::not_found, "nothing has run yet", {}, "run a cycle: boyd cycle"});
+      x->fail_with({errc::not_found, "no runs yet", {}, "run a cycle: boyd cycle"});
     });
   const auto who = read_agent(*x, name);
   if (!is_configured(*x, who))

@@ -149,7 +149,7 @@ error unknown_provider(const config::configuration& c, const std::string& id) {
   }
   const auto close = nearest(id, known);
   return {errc::not_found, "no such provider: " + id, c.path,
-          all.empty()      ? "providers are named in the configuration under `providers`"
+          all.empty()      ? "providers are set in the configuration under `providers`"
           : !close.empty() ? "did you mean " + std::string(close) + "?"
                            : all};
 }
@@ -176,9 +176,9 @@ void probe_provider(exchange_ptr x, const std::string& id) {
                                                 : models.front();
   if (model.empty())
     return x->fail_with({errc::invalid_argument, "provider " + id + " has no model",
-                         x->configuration->path, "set `model` at the provider, or give --model"});
+                         x->configuration->path, "set `model` of the provider, or use --model"});
   if (!parts.context->ports.http)
-    return x->fail_with({errc::refused, "this node calls no models", {}, {}});
+    return x->fail_with({errc::refused, "model calls are not available here", {}, {}});
   auto targets = exec::chat_targets(*x->configuration, id, model, {});
   if (!targets)
     return x->fail_with(targets.error());

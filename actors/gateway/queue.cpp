@@ -92,7 +92,7 @@ void list_dispatches(exchange_ptr x) {
     op.status = dispatch_status_from(status);
     if (!op.status)
       return x->fail_with({errc::invalid_argument, "no such status: " + status, "status",
-                           "one of pending, running, done, failed, cancelled"});
+                           "use one of pending, running, done, failed, cancelled"});
   }
   if (const auto since = x->query("since"); !since.empty()) {
     const auto t = parse_rfc3339(since);
@@ -121,7 +121,7 @@ void retry_dispatch(exchange_ptr x, const std::string& id) {
                   return x->fail_with(r.error());
                 if (r->result == settle_result::stale)
                   return x->fail_with({errc::conflict, "the dispatch is running", id,
-                                       "wait for its end, or cancel it first"});
+                                       "wait until it ends, or cancel it first"});
                 reply_transition(x, "dispatch_retry", id, r->result, r->was);
               });
   });

@@ -68,8 +68,7 @@ result<void> take_texts(second_run& run, const record::replay_report& r) {
     if (t.fence != run.attempt.fence)
       continue;
     if (!t.same)
-      return fail(errc::corrupt, "the " + t.name + " of the run cannot be put together again",
-                  where, next);
+      return fail(errc::corrupt, "the " + t.name + " of the run cannot be rebuilt", where, next);
     has_prompt = has_prompt || t.name == "prompt";
     has_answer = has_answer || t.name == "answer";
     (t.name == "prompt"   ? run.prompt
@@ -78,9 +77,8 @@ result<void> take_texts(second_run& run, const record::replay_report& r) {
                           : run.system) = t.text;
   }
   if (!has_prompt || !has_answer)
-    return fail(errc::refused, "the record has no answer to compare with", where,
-                "only runs of models, and of agents with programs of their own, that have come to "
-                "an end keep theirs");
+    return fail(errc::refused, "the record has no answer to compare", where,
+                "only finished runs of chat agents and agent CLIs have a recorded answer");
   return {};
 }
 
@@ -96,10 +94,10 @@ result<std::vector<exec::chat_target>> targets_of(const exchange& x, second_run&
     std::string known;
     for (const auto& p : x.configuration->providers)
       known += (known.empty() ? "" : ", ") + p.provider_id;
-    return fail(errc::invalid_argument, "the run was no conversation with a provider's model",
+    return fail(errc::invalid_argument, "the run did not use a model of a provider",
                 run.execution.dispatch_id,
-                "say who is to answer: --executor PROVIDER" +
-                    (known.empty() ? std::string() : "; there are: " + known));
+                "choose a provider: --executor PROVIDER" +
+                    (known.empty() ? std::string() : "; available: " + known));
   }
   if (run.model.empty() && executor.empty())
     run.model = setting(settings, "model");
@@ -108,8 +106,8 @@ result<std::vector<exec::chat_target>> targets_of(const exchange& x, second_run&
     return targets;
   run.model = targets->front().model;
   if (!run.tools.empty() && run.tools != "[]" && !targets->front().provider.capabilities.tools)
-    return fail(errc::refused, run.model + " takes no tools, and the run had some",
-                "provider " + run.provider, "name another model: --model NAME");
+    return fail(errc::refused, run.model + " does not support tools, but the run used tools",
+                "provider " + run.provider, "use another model: --model NAME");
   return targets;
 }
 
@@ -143,7 +141,7 @@ exec::conversation conversation_of(const exchange_ptr& x, const second_run& run)
   c.context_level = run.attempt.level;
   // Nothing is done: each call is answered from the record.
   c.judge = [](const model::tool_call&) {
-    return exec::judgement{config::policy_decision::allow, "answered from the record"};
+    return exec::judgement{config::policy_decision::allow, "recorded answer"};
   };
   c.unit = [random = parts.context->ports.random] { return random->unit(); };
   return c;
@@ -185,10 +183,10 @@ void conclude(const exchange_ptr& x, const run_ptr& run, const conversation_repl
   if (loop == nullptr || loop->outcome().end != exec::chat_end::answered)
     return x->fail_with(
         {errc::refused,
-         "the model gave no answer: " +
-             (loop == nullptr ? std::string("it did not begin")
+         "no answer from the model: " +
+             (loop == nullptr ? std::string("the call did not start")
                               : config::redact_text(loop->outcome().error, r.secrets)),
-         who, "try it: boyd doctor --provider " + run->provider});
+         who, "test it: boyd doctor --provider " + run->provider});
   run->now.conclusion = config::redact_text(loop->outcome().text, r.secrets);
   for (auto& call : run->now.actions)
     call = config::redact_text(std::move(call), r.secrets);
@@ -257,7 +255,7 @@ void take_record(const exchange_ptr& x, const json& body, const workspace_reply&
   auto run = std::make_shared<second_run>();
   run->execution = std::move(*e);
   if (run->execution.attempts.empty())
-    return x->fail_with({errc::not_found, "no attempt is on record", run->execution.dispatch_id,
+    return x->fail_with({errc::not_found, "no recorded attempt", run->execution.dispatch_id,
                          "boyd explain " + run->execution.dispatch_id});
   run->attempt = run->execution.attempts.back();
   if (auto taken = take_texts(*run, *r.replay); !taken)
@@ -279,7 +277,7 @@ void reevaluate(exchange_ptr x, const std::string& id) {
   if (!body)
     return;
   if (!x->self->state.parts.context->ports.http)
-    return x->fail_with({errc::refused, "this node calls no models", {}, {}});
+    return x->fail_with({errc::refused, "model calls are not available here", {}, {}});
   find_execution(x, id, [x, body = *body](const std::string& dispatch_id) {
     workspace_request request;
     request.what = replay_execution{dispatch_id};

@@ -36,11 +36,11 @@ struct holder {
 std::string why_open(const holder& h) {
   const std::string what = h.cycle ? "cycle" : "run";
   if (h.running)
-    return "its " + what + " is under way, or its node has died; it is settled when that ends";
+    return "its " + what + " is active, or its node has died; the call is settled when it ends";
   if (h.status.empty())
-    return "its " + what + " is not on record any more, and nothing says how much it used";
+    return "its " + what + " no longer has a record, so its usage is unknown";
   return "its " + what + " has ended (the " + (h.cycle ? "cycle" : "dispatch") + " is " + h.status +
-         ") and did not report how much it used; it counts as the most it may have used";
+         ") without reporting its usage; the call counts as the maximum";
 }
 
 json call_json(const store::spend_call& c, const holder& h) {
@@ -125,8 +125,8 @@ std::optional<store::spend_call> chosen(const exchange_ptr& x, const std::string
   std::string names;
   for (std::size_t i = 0; i < std::min(found.size(), most_calls_named); ++i)
     names += (i == 0 ? "" : ", ") + found[i].call_id;
-  x->fail_with({errc::invalid_argument, "several calls begin with " + id, id,
-                "name one of them: " + names + (found.size() > most_calls_named ? ", …" : "")});
+  x->fail_with({errc::invalid_argument, "more than one call begins with " + id, id,
+                "use the full id: " + names + (found.size() > most_calls_named ? ", …" : "")});
   return std::nullopt;
 }
 
@@ -146,23 +146,22 @@ std::optional<store::release_spend> order_of(const exchange_ptr& x, const json& 
   const auto* const end = tokens.data() + tokens.size();
   if (!tokens.empty() && std::from_chars(tokens.data(), end, op.used_tokens).ptr != end) {
     x->fail_with({errc::invalid_argument, "not a number of tokens: \"" + tokens + "\"",
-                  "used_tokens", "give a whole number, such as 1200"});
+                  "used_tokens", "use a whole number, such as 1200"});
     return std::nullopt;
   }
   const auto dollars = word_in(body, "used_cost");
   const auto cost = dollars.empty() ? std::optional<std::int64_t>(0) : parse_dollars(dollars);
   if (!cost) {
     x->fail_with({errc::invalid_argument, "not an amount of dollars: \"" + dollars + "\"",
-                  "used_cost", "give a number, such as 0.25"});
+                  "used_cost", "use a number, such as 0.25"});
     return std::nullopt;
   }
   op.used_cost = *cost;
   if (op.reason.empty() || holds_secret(*x, op.reason)) {
     x->fail_with({errc::invalid_argument,
-                  op.reason.empty() ? "a release needs a reason"
-                                    : "the reason holds what looks like a secret, and it stays on "
-                                      "record",
-                  "reason", "say why the call did not use what is counted for it"});
+                  op.reason.empty() ? "reason missing"
+                                    : "the reason seems to contain a secret and would be recorded",
+                  "reason", "add --reason with the cause of the correction"});
     return std::nullopt;
   }
   return op;
@@ -174,15 +173,15 @@ void answer_release(const exchange_ptr& x, const store::release_spend& op,
   case outcome::not_found:
     return x->fail_with({errc::not_found, "no such call: " + op.call_id, {}, list_calls});
   case outcome::running:
-    return x->fail_with({errc::conflict, "the call is under way: " + op.call_id, op.call_id,
-                         "wait until its run has ended, or end it (boyd dispatches cancel " +
+    return x->fail_with({errc::conflict, "the call is active: " + op.call_id, op.call_id,
+                         "wait until its run ends, or cancel it (boyd dispatches cancel " +
                              r.call->dispatch_id +
-                             "); --force releases it now, and what it reports later counts"});
+                             "); --force releases it now; a later report of the run counts"});
   case outcome::more:
     return x->fail_with({errc::invalid_argument,
-                         "the call counts for less: " + std::to_string(r.call->counts.tokens()) +
+                         "the call counts as only " + std::to_string(r.call->counts.tokens()) +
                              " tokens and " + format_dollars(r.call->counts.cost) + " dollars",
-                         op.call_id, "a release only gives back: name what was used of that"});
+                         op.call_id, "a release can only reduce usage; use smaller values"});
   case outcome::released:
     break;
   }

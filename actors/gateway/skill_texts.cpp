@@ -17,7 +17,7 @@ namespace {
 std::optional<skills::document> document_in(const deciding& d) {
   const auto& yaml = d.x->self->state.parts.context->parse_tree;
   if (!yaml) {
-    d.x->fail_with({errc::refused, "there is no parser for front matter here", {}, {}});
+    d.x->fail_with({errc::refused, "front matter cannot be parsed here", {}, {}});
     return std::nullopt;
   }
   auto parsed = skills::parse_document(d.text("text"), yaml);
@@ -27,7 +27,7 @@ std::optional<skills::document> document_in(const deciding& d) {
   for (const auto& f : parsed.findings)
     if (f.is_error)
       all += (all.empty() ? "" : "; ") + skills::to_text(f);
-  d.x->fail_with({errc::invalid_argument, all, "SKILL.md", "look at it: boyd skills validate"});
+  d.x->fail_with({errc::invalid_argument, all, "SKILL.md", "check it with: boyd skills validate"});
   return std::nullopt;
 }
 
@@ -53,13 +53,13 @@ void draft(const deciding_ptr& d, const named& what) {
   if (what.candidate == nullptr)
     return d->x->fail_with(
         {errc::invalid_argument,
-         "it is no candidate: " + d->id,
+         "not a candidate: " + d->id,
          {},
          "edit skills/" + d->id + "/SKILL.md, then: boyd skills approve " + d->id});
   const auto& c = *what.candidate;
   if (c.status == graph::candidate_status::approved)
     return d->x->fail_with(
-        {errc::conflict, "it was approved before, by " + c.known.by, c.id,
+        {errc::conflict, "already approved by " + c.known.by, c.id,
          "edit skills/" + c.name + "/SKILL.md, then: boyd skills approve " + c.name});
   const auto text = document_in(*d);
   if (!text)
@@ -78,8 +78,8 @@ void take_imported(const deciding_ptr& d, const skills::document& text) {
         const auto& there = r.skills.front();
         const auto hash = sha256_hex(d->text("text"));
         if (there.state != "missing" && there.hash != hash)
-          return d->x->fail_with({errc::conflict, "there is a skill of this name: " + name, name,
-                                  "give it another name, or remove skills/" + name});
+          return d->x->fail_with({errc::conflict, "a skill with this name exists: " + name, name,
+                                  "use another name, or remove skills/" + name});
         auto answer = decision_json(d, "import", graph::skill_id(d->kernel->kernel_id, name));
         answer["skill"] = name;
         answer["hash"] = hash;

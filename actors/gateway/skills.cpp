@@ -124,8 +124,8 @@ void ask_about_skills(const exchange_ptr& x, look_at_skills what,
 void begin_decision(exchange_ptr x, const std::string& id, decision_maker decide) {
   if (!may_decide(*x)) {
     const auto no = not_a_person(*x, id);
-    spdlog::warn("skills: {} of {} by {} is refused: {}", x->request.path, id.substr(0, 100),
-                 x->request.caller ? x->request.caller->name : "somebody unknown", no.what);
+    spdlog::warn("skills: {} of {} by {} was refused: {}", x->request.path, id.substr(0, 100),
+                 x->request.caller ? x->request.caller->name : "an unknown user", no.what);
     return x->fail_with(no);
   }
   const auto body = x->body();
@@ -140,8 +140,8 @@ void begin_decision(exchange_ptr x, const std::string& id, decision_maker decide
     return;
   if (holds_secret(*x, d->text("reason")))
     return x->fail_with({errc::refused,
-                         "the reason holds what looks like a secret, and it stays on record",
-                         "reason", "say it without it"});
+                         "the reason seems to contain a secret and would be recorded", "reason",
+                         "leave the secret out"});
   ask_about_skills(x, {d->kernel->kernel_id, {}, true}, [d, decide](knowledge_reply& r) {
     d->known = std::move(r);
     const auto found = find(d->known, d->id);
@@ -192,14 +192,14 @@ void write_and_record(const deciding_ptr& d, const skills::approval& a, const st
 bool is_other_text(const deciding_ptr& d, const std::string& hash) {
   const auto seen = d->text("hash");
   if (seen.empty()) {
-    d->x->fail_with({errc::invalid_argument, "an approval names the hash of what was seen", "hash",
-                     "boyd skills show " + d->id + " has it"});
+    d->x->fail_with({errc::invalid_argument, "the approval has no hash", "hash",
+                     "boyd skills show " + d->id + " shows the hash"});
     return true;
   }
   if (seen == hash)
     return false;
-  d->x->fail_with({errc::conflict, "the text is not the one that was seen", d->id,
-                   "look at it: boyd skills show " + d->id});
+  d->x->fail_with({errc::conflict, "the text has changed: the hash does not match", d->id,
+                   "see: boyd skills show " + d->id});
   return true;
 }
 
@@ -220,18 +220,17 @@ std::string source_of(const deciding_ptr& d, const skill_view& s) {
 
 void approve_candidate(const deciding_ptr& d, const candidate_view& c) {
   if (c.status == graph::candidate_status::approved)
-    return d->x->fail_with({errc::conflict, "it was approved before, by " + c.known.by, c.id,
-                            "look at the skill: boyd skills show " + c.name});
+    return d->x->fail_with({errc::conflict, "already approved by " + c.known.by, c.id,
+                            "see: boyd skills show " + c.name});
   if (!c.is_sound)
-    return d->x->fail_with({errc::refused,
-                            "there is no text to approve: " + problems_of(c.problems), c.id,
-                            "write one: boyd skills draft " + d->id});
+    return d->x->fail_with({errc::refused, "no text to approve: " + problems_of(c.problems), c.id,
+                            "add a text: boyd skills draft " + d->id});
   if (is_other_text(d, c.hash))
     return;
   const auto taken = std::ranges::find(d->known.skills, c.name, &skill_view::name);
   if (taken != d->known.skills.end())
-    return d->x->fail_with({errc::conflict, "there is a skill of this name: " + c.name, c.id,
-                            "give the draft another name"});
+    return d->x->fail_with({errc::conflict, "a skill with this name exists: " + c.name, c.id,
+                            "use another name in the draft"});
   skills::approval a;
   a.kernel_id = d->kernel->kernel_id;
   a.name = c.name;
@@ -252,12 +251,12 @@ void approve_candidate(const deciding_ptr& d, const candidate_view& c) {
 /// Of a file that is there: imported, or changed since it was approved.
 void approve_file(const deciding_ptr& d, const skill_view& s) {
   if (s.version > 0)
-    return d->x->fail_with({errc::conflict,
-                            "these bytes are approved, as version " + std::to_string(s.version),
-                            s.name, "to use them again: boyd skills enable " + s.name});
+    return d->x->fail_with(
+        {errc::conflict, "this text is already approved, as version " + std::to_string(s.version),
+         s.name, "to enable it: boyd skills enable " + s.name});
   if (!s.is_sound)
-    return d->x->fail_with({errc::refused, "it cannot be approved: " + problems_of(s.problems),
-                            s.name, "mend skills/" + s.name + "/SKILL.md"});
+    return d->x->fail_with({errc::refused, "cannot approve it: " + problems_of(s.problems), s.name,
+                            "fix skills/" + s.name + "/SKILL.md"});
   if (is_other_text(d, s.hash))
     return;
   skills::approval a;
@@ -281,13 +280,13 @@ void approve_file(const deciding_ptr& d, const skill_view& s) {
 void decide_candidate(const deciding_ptr& d, const named& what, const char* action) {
   if (what.candidate == nullptr)
     return d->x->fail_with({errc::invalid_argument,
-                            "it is no candidate: " + d->id,
+                            "not a candidate: " + d->id,
                             {},
-                            "to take a skill out of use: boyd skills disable " + d->id});
+                            "to disable a skill: boyd skills disable " + d->id});
   const auto& c = *what.candidate;
   if (c.status == graph::candidate_status::approved)
-    return d->x->fail_with({errc::conflict, "it was approved before, by " + c.known.by, c.id,
-                            "to take the skill out of use: boyd skills disable " + c.name});
+    return d->x->fail_with({errc::conflict, "already approved by " + c.known.by, c.id,
+                            "to disable the skill: boyd skills disable " + c.name});
   record(d,
          {skills::fact_of({c.id, action, decision_id_of(*d), d->by(), d->text("reason"),
                            c.item.counts.referenced},
@@ -298,13 +297,13 @@ void decide_candidate(const deciding_ptr& d, const named& what, const char* acti
 void switch_skill(const deciding_ptr& d, const named& what, const char* action) {
   if (what.skill == nullptr)
     return d->x->fail_with({errc::invalid_argument,
-                            "it is a candidate: " + d->id,
+                            "this is a candidate: " + d->id,
                             {},
-                            "decide about it: boyd skills approve|reject|defer " + d->id});
+                            "decide with: boyd skills approve|reject|defer " + d->id});
   const auto& s = *what.skill;
   if (s.known.versions.empty())
-    return d->x->fail_with({errc::refused, "nobody has approved it", s.name,
-                            "look at it, and approve it: boyd skills approve " + s.name});
+    return d->x->fail_with({errc::refused, "not approved", s.name,
+                            "review and approve it: boyd skills approve " + s.name});
   record(d,
          {skills::fact_of({s.id, action, decision_id_of(*d), d->by(), d->text("reason"), 0},
                           d->now())},
@@ -372,7 +371,7 @@ void look_at_commit(const rolling_ptr& r) {
 
 void roll_back(const deciding_ptr& d, const named& what) {
   if (what.skill == nullptr)
-    return d->x->fail_with({errc::invalid_argument, "it is no skill: " + d->id, {}, list_them});
+    return d->x->fail_with({errc::invalid_argument, "not a skill: " + d->id, {}, list_them});
   const auto& s = *what.skill;
   const auto& versions = s.known.versions;
   const auto wanted = d->text("version");
@@ -383,10 +382,9 @@ void roll_back(const deciding_ptr& d, const named& what) {
     std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
   const auto found = std::ranges::find(versions, number, &graph::skill_version::number);
   if (found == versions.end())
-    return d->x->fail_with(
-        {errc::not_found,
-         wanted.empty() ? "there is no earlier version" : "there is no version " + wanted, s.name,
-         "boyd skills show " + s.name + " lists them"});
+    return d->x->fail_with({errc::not_found,
+                            wanted.empty() ? "no earlier version" : "no such version: " + wanted,
+                            s.name, "boyd skills show " + s.name + " lists the versions"});
   auto r = std::make_shared<rolling_back>();
   r->d = d;
   r->skill = &s;

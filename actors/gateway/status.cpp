@@ -198,7 +198,7 @@ std::string open_problem_of(const gateway_parts& p, const survey& all, const ker
   for (const auto& c : all.unfinished)
     if (c.kernel_id == k.kernel_id)
       text += (text.empty() ? "cycle " : "; cycle ") + c.cycle_id +
-              " was interrupted and waits to be resumed by boyd node or boyd cycle";
+              " was interrupted and will be resumed by boyd node or boyd cycle";
   const auto open = all.effects.find(k.kernel_id);
   if (open == all.effects.end())
     return text;
@@ -312,8 +312,7 @@ json status_json(const exchange& x, const survey& all) {
 json ready_json(const survey& all) {
   json problems = json::array();
   if (all.draining())
-    problems.push_back("draining: the node stops when " + std::to_string(all.running_attempts()) +
-                       " running attempts have ended");
+    problems.push_back("stopping: waiting for " + all.running_attempts());
   for (const auto& [name, h] : all.health)
     if (!h.ok)
       problems.push_back(name + ": " + h.reason);

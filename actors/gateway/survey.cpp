@@ -362,11 +362,11 @@ bool survey::draining() const {
   return !tree.empty() && tree.front().state == "stopping";
 }
 
-std::size_t survey::running_attempts() const {
+std::string survey::running_attempts() const {
   std::size_t count = 0;
   for (const auto& d : dispatchers)
     count += static_cast<std::size_t>(d.running);
-  return count;
+  return std::to_string(count) + (count == 1 ? " running attempt" : " running attempts");
 }
 
 namespace {
@@ -423,21 +423,20 @@ void take_survey(const exchange_ptr& x, survey_reader done) {
 std::vector<std::string> problems_of(const gateway_parts& p, const survey& all) {
   std::vector<std::string> lines;
   if (all.draining() && !p.context->passive)
-    lines.push_back("draining: the node stops and waits for " +
-                    std::to_string(all.running_attempts()) + " running attempts, at most " +
-                    format_duration(p.configuration->node_settings.drain_grace));
+    lines.push_back("Stopping: waiting up to " +
+                    format_duration(p.configuration->node_settings.drain_grace) + " for " +
+                    all.running_attempts());
   if (!all.store_problem.empty())
-    lines.push_back("the queue and the last runs are unknown, for the store does not answer: " +
+    lines.push_back("queue and last runs are unknown, because the database does not answer: " +
                     all.store_problem);
   if (!all.configuration_problem.empty())
-    lines.push_back("the old configuration stays and the next start will fail, for the file does "
-                    "not load: " +
+    lines.push_back("boyd.yaml has errors; the node keeps the previous configuration, and the next "
+                    "start would fail: " +
                     all.configuration_problem);
   for (const auto& provider : all.providers)
     if (provider.breaker == model::breaker_state::open)
-      lines.push_back(
-          "provider " + provider.provider_id +
-          " fails again and again, and is left alone for a while: " + provider.last_trouble);
+      lines.push_back("provider " + provider.provider_id +
+                      " keeps failing and is suspended for a while: " + provider.last_trouble);
   std::ranges::move(approval_problems(all), std::back_inserter(lines));
   std::ranges::move(budget_problems(p, all), std::back_inserter(lines));
   return lines;

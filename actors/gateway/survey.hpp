@@ -48,7 +48,8 @@ struct survey {
 
   /// The root has been told to stop and waits for what runs.
   bool draining() const;
-  std::size_t running_attempts() const;
+  /// How many attempts run, in words: "1 running attempt".
+  std::string running_attempts() const;
 
   void one_less() {
     if (--missing > 0)

@@ -46,18 +46,18 @@ json to_json(const mcp_server_status& s) {
 bool is_person(const exchange_ptr& x, const std::string& what) {
   if (x->request.caller && x->request.caller->barred.empty())
     return true;
-  const auto why = x->request.caller ? x->request.caller->barred : "nobody knows who asks";
-  spdlog::warn("tools: {} is refused to {}: {}", what,
-               x->request.caller ? x->request.caller->name : std::string("somebody unknown"), why);
+  const auto why = x->request.caller ? x->request.caller->barred : "the caller is unknown";
+  spdlog::warn("tools: {} was refused for {}: {}", what,
+               x->request.caller ? x->request.caller->name : std::string("an unknown user"), why);
   x->fail_with({errc::refused,
-                "only a person may " + what + ": " + why,
+                "only a person can " + what + ": " + why,
                 {},
-                "run it from a shell of your own, not from a program that Boyd started"});
+                "run the command in your own shell, not in a program started by Boyd"});
   return false;
 }
 
 void decide(const exchange_ptr& x, bool forget) {
-  if (!is_person(x, "say which servers are trusted"))
+  if (!is_person(x, "change the trusted servers"))
     return;
   const auto body = x->body();
   if (!body)
@@ -68,7 +68,7 @@ void decide(const exchange_ptr& x, bool forget) {
   order.hash = body->value("hash", "");
   order.forget = forget;
   if (order.server.empty())
-    return x->fail_with({errc::invalid_argument, "no server is named", "server", {}});
+    return x->fail_with({errc::invalid_argument, "no server given", "server", {}});
   ask<mcp_trust_reply>(
       x->self, x->self->state.parts.mcp, std::move(order),
       [x, forget](const result<mcp_trust_reply>& r) {
@@ -112,7 +112,7 @@ void forget_tools(exchange_ptr x) {
 }
 
 void call_tool(exchange_ptr x) {
-  if (!is_person(x, "call a tool in this way"))
+  if (!is_person(x, "call a tool directly"))
     return;
   const auto body = x->body();
   if (!body)
@@ -124,7 +124,7 @@ void call_tool(exchange_ptr x) {
   call.arguments_json = body->value("arguments", "");
   const auto arguments = json::parse(call.arguments_json, nullptr, false);
   if (!call.arguments_json.empty() && !arguments.is_object())
-    return x->fail_with({errc::invalid_argument, "the arguments are no JSON object", "arguments",
+    return x->fail_with({errc::invalid_argument, "the arguments are not a JSON object", "arguments",
                          R"(for instance {"path": "notes.txt"})"});
   ask<mcp_call_reply>(
       x->self, x->self->state.parts.mcp, std::move(call),

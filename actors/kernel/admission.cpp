@@ -203,13 +203,13 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses,
   for (const auto& p : pauses)
     if (p.agent_id.empty())
       return "the kernel is paused (" + (p.reason.empty() ? "no reason given" : p.reason) +
-             "); go on with: boyd resume" +
+             "); to end the pause: boyd resume" +
              (s.parts.configuration->kernels.size() > 1 ? " --kernel " + s.settings->kernel_id
                                                         : "");
   if (auto q = plan::is_quiet(s.quiet, now_of(self)))
     return "quiet hours until " + format_rfc3339(q->until) + " (" + q->reason + ")";
   if (trigger.only && s.admitted.size() >= most_waiting_runs)
-    return std::to_string(most_waiting_runs) + " runs wait for the kernel already";
+    return std::to_string(most_waiting_runs) + " runs are already waiting for the kernel";
   if (trigger.only)
     return {};
   // One trigger at a time: a second one would find the same open gate.
@@ -220,10 +220,11 @@ std::string gate(self_pointer self, const std::vector<pause_record>& pauses,
     return {};
   switch (s.settings->when.overlap) {
   case config::overlap_policy::skip:
-    return "cycle " + s.cycle->id() + " is running since " + format_rfc3339(s.cycle->started_at());
+    return "cycle " + s.cycle->id() + " has been running since " +
+           format_rfc3339(s.cycle->started_at());
   case config::overlap_policy::queue_one:
   case config::overlap_policy::cancel:
-    return s.admitted.empty() ? "" : "a cycle is running and another one waits";
+    return s.admitted.empty() ? "" : "a cycle is running and another one is waiting";
   }
   return {};
 }
@@ -264,7 +265,7 @@ void not_opened(self_pointer self, const store::open_occurrence& asked, error wh
                 std::optional<plan::single_run> only = {}) {
   auto& s = self->state;
   if (is_doubt(why) && asked.slot.state == occurrence_state::open) {
-    why.next = "it may begin all the same; look with: boyd status";
+    why.next = "it may still start; check with: boyd status";
     s.opening = true;
     // What has ended the store's worker twice is not given to the next one as well.
     s.doubtful.push_back(
@@ -381,7 +382,7 @@ void resume_next(self_pointer self) {
                        st.to_resume.push_front(left_over);
                        return retry_step(self, decisions ? troubles.error() : decisions.error());
                      }
-                     spdlog::info("kernel {}: resumes cycle {}", row.kernel_id, row.cycle_id);
+                     spdlog::info("kernel {}: resuming cycle {}", row.kernel_id, row.cycle_id);
                      st.resumed = true;
                      st.becomes_latest = left_over.becomes_latest;
                      // What a model answered stands there before anything is enqueued.
@@ -442,9 +443,9 @@ std::string missed_slots(self_pointer self) {
   if (!second || now_of(self) < s.rule->due_at(s.settings->kernel_id, *second) + start_margin)
     return {};
   const auto idle = "no cycle has begun or ended since " + format_rfc3339(s.progress) +
-                    ", for two slots of the schedule or more: ";
+                    ", for at least two scheduled times: ";
   if (!s.cycle)
-    return idle + "the next one does not begin";
+    return idle + "the next one does not start";
   return idle + "cycle " + s.cycle->id() + " is still in its phase " + phase_of(s.cycle->step());
 }
 

@@ -79,7 +79,7 @@ void read_files(self_pointer self, const std::shared_ptr<perception>& all) {
 /// A new cycle's row is written meanwhile: reading has no effects, and waits for nothing.
 void perceive(self_pointer self) {
   auto& s = self->state;
-  announce(self, "perceive", {}, "reads STATE.md, goal, memory and senses");
+  announce(self, "perceive", {}, "reading STATE.md, goal, memory and senses");
   auto all = std::make_shared<perception>();
   if (s.cycle->step() == cycle_step::begin) {
     ++all->missing;
@@ -205,7 +205,7 @@ void decide(self_pointer self) {
                        {}};
   request.time_left = s.settings->cycle_deadline - time_of_cycle(self).taken;
   if (asks)
-    announce(self, "decide", {}, "asks a model which agents run");
+    announce(self, "decide", {}, "asking a model which agents to run");
   ask<plan::plan_output>(
       self, s.parts.planner, std::move(request),
       [self](result<plan::plan_output> r) {

@@ -163,7 +163,8 @@ void record(self_pointer self) {
 
 void take_reduction(self_pointer self, result<reduction> r) {
   auto& s = self->state;
-  const auto why = r ? r->problem : "the rules worded recent_actions: " + to_string(r.error());
+  const auto why =
+      r ? r->problem : "recent_actions was written without a model: " + to_string(r.error());
   if (!why.empty())
     spdlog::warn("kernel {}: cycle {}: {}", s.settings->kernel_id, s.cycle->id(), why);
   s.cycle->reduce(std::move(r));
@@ -175,7 +176,7 @@ void reduce(self_pointer self) {
   // A node that stops waits for no model.
   if (s.stopping)
     return take_reduction(self, reduction{});
-  announce(self, "record", {}, "asks a model for the words of recent_actions");
+  announce(self, "record", {}, "asking a model to write recent_actions");
   reduce_request request{
       {}, s.parts.configuration, s.settings->kernel_id, s.cycle->id(), s.cycle->told_outcomes()};
   ask<reduction>(
@@ -198,7 +199,7 @@ void answer_waiters(self_pointer self, const awaited_cycle& ended) {
   s.waiters.erase(it);
 }
 
-/// What who waits for it is told: with the rows that it was judged by, when all of them were final
+/// The reply for the waiting client: with the rows of the verdict, when all of them were final
 /// and all that follows is done.
 awaited_cycle told_of(self_pointer self, const cycle_record& record) {
   const auto& s = self->state;
@@ -225,7 +226,7 @@ void run_record_step(self_pointer self) {
   auto& s = self->state;
   switch (s.cycle->step()) {
   case cycle_step::gather:
-    announce(self, "record", {}, "records the cycle");
+    announce(self, "record", {}, "storing the cycle");
     return gather(self);
   case cycle_step::reduce:
     return reduce(self);
@@ -252,8 +253,8 @@ void call_heartbeat(self_pointer self, const std::string& cycle_id) {
     return;
   const auto ended = [kernel = s.settings->kernel_id, cycle_id](const std::string& why) {
     if (!why.empty())
-      spdlog::warn("kernel {}: cycle {} is recorded, but its heartbeat was not taken: {}", kernel,
-                   cycle_id, why);
+      spdlog::warn("kernel {}: cycle {} is stored, but its heartbeat failed: {}", kernel, cycle_id,
+                   why);
   };
   http_request request;
   request.method = "GET";
@@ -444,8 +445,7 @@ void write_final_block(self_pointer self) {
     const auto history = earlier.of(r);
     if (!history) {
       // STATE.md stays: without the earlier rows it would forget what has been acknowledged.
-      warn_unfinished(self, "its cycle's row and STATE.md do not say how far it got",
-                      history.error());
+      warn_unfinished(self, "the state of the cycle is unknown", history.error());
       return finished(self);
     }
     std::vector<cycle_record> rows{running};

@@ -95,7 +95,7 @@ void evaluate(pointer self, const wake_check_ptr& c, const std::string& agent_id
   if (const auto known = c->memory.find(agent_id); known != c->memory.end() && !c->by_hand) {
     const auto due = plan::wake_due_at(known->second, *agent->wake, c->now);
     if (due > c->now) {
-      answer = {plan::wake_kind::waiting, "checked again at " + format_rfc3339(due)};
+      answer = {plan::wake_kind::waiting, "next check at " + format_rfc3339(due)};
       return;
     }
   }

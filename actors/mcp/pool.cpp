@@ -126,7 +126,7 @@ mcp_core::instance for_user(self_pointer self, mcp_core::instance i, const mcp_u
 void ask_again(self_pointer self, const std::shared_ptr<tools_collector>& c,
                const mcp_core::instance& what) {
   ++c->missing;
-  const error gone{errc::actor_down, "the server was taken away while it ended", what.key,
+  const error gone{errc::actor_down, "the server was removed while stopping", what.key,
                    "try again"};
   const auto ask_one_of = [self, c, what, gone](const std::vector<mcp_core::instance>& now) {
     const auto it = std::ranges::find(now, what.key, &mcp_core::instance::key);
@@ -179,8 +179,8 @@ void ask_all(self_pointer self, const std::shared_ptr<tools_collector>& c,
   if (const auto none = mcp_core::missing(known, c->patterns); !none.empty()) {
     ++c->missing;
     without(self, c, false,
-            {errc::invalid_configuration, "there is no server of tools called " + none.front(),
-             c->user.kernel_id + "/" + c->user.agent_id, "name it in the file's mcpServers"});
+            {errc::invalid_configuration, "no such tool server: " + none.front(),
+             c->user.kernel_id + "/" + c->user.agent_id, "add it to mcpServers in the file"});
   }
   without_refused(self, c, servers);
   for (const auto& i : instances)
@@ -193,7 +193,7 @@ tools_promise tools_for(self_pointer self, mcp_tools_query& m) {
   auto promise = self->make_response_promise<result<mcp_tools_reply>>();
   const auto* agent = agent_of(self, m.user);
   if (agent == nullptr) {
-    answer<mcp_tools_reply>(promise, fail(errc::not_found, "the agent is not configured any more"));
+    answer<mcp_tools_reply>(promise, fail(errc::not_found, "the agent is no longer configured"));
     return promise;
   }
   auto c = std::make_shared<tools_collector>();
@@ -244,8 +244,8 @@ call_promise call_tool(self_pointer self, mcp_call& m) {
   auto promise = self->make_response_promise<result<mcp_call_reply>>();
   const auto found = meant(self, m);
   if (!found) {
-    answer<mcp_call_reply>(promise, fail(errc::not_found, "there is no tool " + m.tool, {},
-                                         "use one of the tools that you were told of"));
+    answer<mcp_call_reply>(promise, fail(errc::not_found, "no such tool: " + m.tool, {},
+                                         "list the servers with: boyd tools ls"));
     return promise;
   }
   const auto& what = *found;
@@ -289,7 +289,7 @@ void on_idle(self_pointer self, const server_idle& m) {
   const auto it = s.members.find(m.key);
   if (it == s.members.end() || it->second.requests != m.requests)
     return;
-  spdlog::info("{}: ended, nobody has used it", m.key);
+  spdlog::info("{}: stopped because it was not used", m.key);
   end_server(self, m.key);
 }
 
@@ -373,7 +373,7 @@ error no_server(self_pointer self, const std::string& key) {
   const auto it = std::ranges::find(all, key, &child_view::id);
   if (it != all.end() && it->state == "parked")
     return {errc::refused, "the server is parked: " + it->reason, key,
-            "after mending the cause: boyd actors unpark " + key};
+            "fix the cause, then run: boyd actors unpark " + key};
   return {errc::actor_down,
           "the server is being restarted" +
               (it == all.end() || it->last_error.empty() ? std::string() : ": " + it->last_error),

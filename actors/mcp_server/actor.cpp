@@ -70,14 +70,14 @@ void send_call(self_pointer self, const std::string& ticket) {
     return; // it may be one that the server has just told of
   for (const auto& [name, why] : s.pinned.withheld)
     if (tool == s.tools.end() && c.what.tool.ends_with("__" + name))
-      return answer_call(self, ticket,
-                         fail(errc::refused, "the tool " + name + " is not used: " + why,
-                              s.order.key,
-                              "a person looks at it: boyd tools show " + s.order.definition.name));
+      return answer_call(
+          self, ticket,
+          fail(errc::refused, "the tool " + name + " is not used: " + why, s.order.key,
+               "a person can review it with: boyd tools show " + s.order.definition.name));
   if (tool == s.tools.end())
     return answer_call(self, ticket,
                        fail(errc::not_found, "the server has no tool " + c.what.tool, s.order.key,
-                            "use one of the tools that you were told of"));
+                            "list the tools with: boyd tools show " + s.order.definition.name));
   if (auto passed = faults::pass("mcp.call"); !passed)
     return answer_call(self, ticket, fail(std::move(passed.error())));
   mcp::server_call call;
@@ -93,7 +93,7 @@ void send_call(self_pointer self, const std::string& ticket) {
     call.name = argument(c.what.arguments_json, "uri");
     if (call.name.empty())
       return answer_call(self, ticket,
-                         fail(errc::invalid_argument, "uri is missing: a text is expected"));
+                         fail(errc::invalid_argument, "missing parameter: uri (a string)"));
   } else {
     call.name = tool->name;
     call.arguments_json = c.what.arguments_json;
@@ -134,16 +134,16 @@ std::vector<std::string> differences_of(const server_state& s) {
     lines.push_back((tools.size() == 1 ? "the tool " + tools.front()
                                        : std::to_string(tools.size()) + " tools") +
                     " of the server " + name + (tools.size() == 1 ? " is" : " are") +
-                    " not used: " + why + " (look: boyd tools show " + name + ")");
+                    " not used: " + why + " (see: boyd tools show " + name + ")");
   if (s.order.definition.pins.empty() && !s.order.pinned && s.first.has_tools)
     for (const auto& change : mcp::changes_since(s.first, s.pinned.usable))
-      lines.push_back("the server " + name +
-                      " has changed since it was started, and is used as it "
-                      "is, for its tools have no pins: " +
-                      change);
+      lines.push_back(
+          "the server " + name +
+          " has changed since its start; it is still used, because its tools have no pins: " +
+          change);
   for (const auto& tool : s.pinned.gone)
-    lines.push_back("the server " + name + " has no tool " + tool + " any more, which mcpServers." +
-                    name + ".pins names");
+    lines.push_back("the server " + name + " has no tool " + tool +
+                    ", which is set in mcpServers." + name + ".pins");
   return lines;
 }
 
@@ -174,8 +174,8 @@ mcp::call_judge judge_of(self_pointer self) {
           key = self->state.order.key](const mcp::server_call& c) -> std::optional<error> {
     if (c.kind != mcp::server_call::kind_t::tool || names.contains(c.name))
       return std::nullopt;
-    return error{errc::refused, "the tool " + c.name + " has changed, and may not be used", key,
-                 "use one of the tools that you were told of"};
+    return error{errc::refused, "the tool " + c.name + " has changed and must not be used", key,
+                 "review the change with: boyd tools ls"};
   };
 }
 
@@ -416,7 +416,7 @@ void stop(self_pointer self) {
   if (s.stage != ending::no)
     return;
   s.stage = ending::closed;
-  const error why{errc::cancelled, "the server is ended", s.order.key, {}};
+  const error why{errc::cancelled, "the server has been stopped", s.order.key, {}};
   if (s.session && !s.session->is_over())
     perform(self, s.session->on_closed(why));
   else
@@ -433,7 +433,7 @@ result<void> wanted(self_pointer self) {
   ++s.requests;
   s.used_at = now;
   if (s.stage != ending::no)
-    return fail(errc::actor_down, "the server is being ended", s.order.key, "try again");
+    return fail(errc::actor_down, "the server is being stopped", s.order.key, "try again");
   if (s.session)
     return {};
   if (now < s.not_before)
@@ -470,9 +470,9 @@ call_promise begin_call(self_pointer self, mcp_call& m) {
   const answers_if_it_throws<mcp_call_reply> guard(promise, being_restarted(s));
   auto ok = wanted(self);
   if (ok && s.calls.size() >= mcp::most_calls)
-    ok = fail(errc::overloaded, "too many calls of this server are under way", s.order.key);
+    ok = fail(errc::overloaded, "too many calls of this server in progress", s.order.key);
   if (ok && s.calls.contains(m.ticket))
-    ok = fail(errc::already_exists, "this call is under way", s.order.key);
+    ok = fail(errc::already_exists, "this call is already in progress", s.order.key);
   if (ok && !s.session)
     ok = fail(errc::io_error, s.problem, s.order.key);
   if (ok && !s.refused.empty() && !s.usable)
@@ -495,7 +495,7 @@ void cancel_call(self_pointer self, const std::string& ticket) {
     return;
   if (s.session)
     perform(self, s.session->cancel(ticket, now_of(self)));
-  answer_call(self, ticket, fail(errc::cancelled, "nobody waits for it any more", s.order.key));
+  answer_call(self, ticket, fail(errc::cancelled, "the caller has ended", s.order.key));
   look_again(self);
 }
 
@@ -540,7 +540,7 @@ mcp_server_status status_of(self_pointer self, bool with_tools) {
   }
   const bool ready = s.session && s.session->is_ready();
   if (s.usable && !ready)
-    r.problem = "the server has forgotten the session; a new handshake is under way";
+    r.problem = "the server has lost the session; connecting again";
   r.state = s.usable && ready    ? "ready"
             : !s.refused.empty() ? "changed"
             : s.session          ? "starting"

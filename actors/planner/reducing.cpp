@@ -68,8 +68,8 @@ void look_up(self_pointer self, const reduce_question& q) {
               if (!rows)
                 return reply(self, std::string(kernel),
                              {{},
-                              "the rules worded recent_actions: whether a model has been asked "
-                              "already cannot be read: " +
+                              "recent_actions was written without a model: cannot check whether a "
+                              "model has already been asked: " +
                                   to_string(rows.error())});
               if (!rows->empty())
                 if (const auto record = plan::read_reduce_record(rows->front().decision.detail))
@@ -117,7 +117,7 @@ void stop_reduction(self_pointer self, const std::string& kernel_id) {
     return;
   if (at->second.conversation)
     self->send(at->second.conversation, stop_conversation{});
-  reply(self, kernel_id, {{}, "the rules worded recent_actions: nobody waits for a model"});
+  reply(self, kernel_id, {{}, "recent_actions was written without a model: the caller has ended"});
 }
 
 } // namespace boyd::planning

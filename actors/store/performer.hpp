@@ -25,12 +25,11 @@ class clock_port;
 
 /// The store itself does not work, or not now: another request would fare no better.
 bool is_outage(const error& e);
-/// Somebody was in the way of something in the request: it may be tried again, and another request
-/// may fare better at once.
+/// Lock or serialization conflict: retry; another request may succeed at once.
 bool is_hindrance(const error& e);
 /// Another process holds the whole database, whose results wait in the spool as well.
 bool is_lock(const error& e);
-/// Something in the request is what the store does not take: another request may fare better.
+/// The request was rejected: another request may succeed.
 bool is_refusal(const error& e);
 /// Results of finished work, alone or with a fact that counts them and questions behind them.
 bool brings_results(const store_request& request);

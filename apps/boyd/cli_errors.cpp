@@ -83,6 +83,13 @@ error usage_error(const CLI::App& app, const CLI::ParseError& e) {
             o->get_name() + " is given " + std::to_string(o->count()) + " times",
             {},
             "give it once; see: " + path + " --help"};
+  if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const auto extra = app.remaining(true);
+    std::string words = extra.size() == 1 ? "unexpected argument:" : "unexpected arguments:";
+    for (const auto& word : extra)
+      words += " " + word;
+    return {errc::invalid_argument, std::move(words), {}, "see: " + path + " --help"};
+  }
   std::string what = e.what();
   if (what.size() > 1 && std::islower(static_cast<unsigned char>(what[1])) != 0)
     what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));

@@ -29,7 +29,7 @@ const char* describe(cancel_reason reason) {
     return "cancelled by an operator";
   case cancel_reason::shutdown:
   case cancel_reason::hurry:
-    return "ended by shutdown";
+    return "stopped by shutdown";
   case cancel_reason::lease_lost:
     return "the lease was lost";
   case cancel_reason::next_cycle:
@@ -153,7 +153,7 @@ attempt_effects attempt_core::on_lost_exit(run_index run) {
   if (run != run_ || !process_alive_)
     return {};
   process_alive_ = false;
-  constexpr const char* const why = "the program ended, and nobody reported how";
+  constexpr const char* const why = "the program ended for an unknown reason";
   if (run > 0 && phase_ == phase::checking) {
     check_class_ = failure_class::transient;
     return check_done({false, check_failure_.empty() ? why : check_failure_});
@@ -260,7 +260,7 @@ attempt_effects attempt_core::next_check() {
         check_out_ = output_keeper(check_output_bytes);
         return {effect::start_process{run_, options_.checks[commands_ - 1]}};
       }
-      r = {false, "command: no process was prepared for this check"};
+      r = {false, "command: this check has no process"};
       break;
     case kind_t::tool_action:
       r = check_tool_action();
@@ -277,7 +277,7 @@ check_result attempt_core::check_tool_action() const {
   if (!chat_)
     return {false, "tool_action: this executor has no tools"};
   return chat_->acted() ? check_result{true, {}}
-                        : check_result{false, "tool_action: no tool was used with success"};
+                        : check_result{false, "tool_action: no tool was used successfully"};
 }
 
 attempt_effects attempt_core::check_done(const check_result& r) {
@@ -343,7 +343,7 @@ std::string attempt_core::timed_out() const {
   if (chat_ && !chat_->doing().empty())
     why += ": " + chat_->doing();
   if (waited_ >= told_wait)
-    why += " (besides, it waited " + format_duration(waited_) + " for places at its provider)";
+    why += " (in addition, it waited " + format_duration(waited_) + " for its provider)";
   return why;
 }
 
@@ -479,10 +479,9 @@ attempt_effects attempt_core::finish() {
   if (outcome_.execution == execution_verdict::succeeded &&
       outcome_.claim == claim_verdict::failed) {
     outcome_.failure = claim_class_;
-    outcome_.error = claim_unreadable_
-                         ? "its claim cannot be read: the last line must be one JSON object such "
-                           "as {\"status\":\"failed\",\"summary\":\"…\"}"
-                         : "claims failure";
+    outcome_.error = claim_unreadable_ ? "its claim is unreadable: the last line must be one JSON "
+                                         "object such as {\"status\":\"failed\",\"summary\":\"…\"}"
+                                       : "claims failure";
     if (!claim_summary_.empty())
       outcome_.error += ": " + claim_summary_;
   } else if (outcome_.execution == execution_verdict::succeeded && !failed_checks_.empty()) {

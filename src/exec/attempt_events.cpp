@@ -58,7 +58,7 @@ std::string passed_budget(const cli_report& told, const config::budget_limit& bu
       return money ? format_dollars(n) : std::to_string(n);
     };
     return "the run's budget of " + words(f.limit) + (money ? " dollars" : " " + f.name) +
-           " is used up, the program told of " + words(f.used) + " (budget.run." + f.name + ")";
+           " is used up; the program reported " + words(f.used) + " (budget.run." + f.name + ")";
   }
   return {};
 }
@@ -150,7 +150,7 @@ attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now)
     return fail_by_events(report.failure.value_or(exit_class == failure_class::none
                                                       ? failure_class::deterministic
                                                       : exit_class),
-                          report.error.empty() ? "it says that it failed" : report.error);
+                          report.error.empty() ? "it reported failure" : report.error);
   if (!report.final && !plain) {
     outcome_.execution = execution_verdict::indeterminate;
     return fail_by_events(exit_class == failure_class::none ? failure_class::transient : exit_class,
@@ -180,7 +180,7 @@ attempt_effects attempt_core::judge_told(const process_exit& e, steady_time now)
 
 std::string attempt_core::late_end(const process_exit& e) const {
   if (exit_lost_)
-    return "nobody reported how the program ended";
+    return "the program ended for an unknown reason";
   auto text = describe_exit(e);
   if (!err_lines_.last().empty())
     text += ": " + std::string(cut_characters(err_lines_.last(), event_word_characters));
@@ -219,7 +219,7 @@ std::string attempt_core::without_final_event(const process_exit& e) const {
   else if (!err_lines_.last().empty())
     why += ": " + std::string(cut_characters(err_lines_.last(), event_word_characters));
   if (report.no_json > 0)
-    why += "; lines that are no JSON: " + std::to_string(report.no_json);
+    why += "; lines that are not JSON: " + std::to_string(report.no_json);
   if (report.too_long > 0)
     why += "; lines too long to read: " + std::to_string(report.too_long);
   return why;

@@ -75,7 +75,7 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
     if (!r) // it may stand all the same, or be made when the store is back
       effects.emplace_back(s.settlement({}));
     auto end = !r ? s.failed(failure_class::transient, chat_end::store,
-                             "the budgets cannot be read: " + to_string(r.error()))
+                             "cannot read the budgets: " + to_string(r.error()))
                   : s.failed(failure_class::policy, chat_end::budget, s.over_day(*r));
     std::ranges::move(end, std::back_inserter(effects));
     return effects;
@@ -252,18 +252,17 @@ std::string chat_loop::doing() const {
   const auto where = s.at().model + " at provider " + s.at().provider.provider_id;
   switch (s.now) {
   case impl::phase::placing:
-    return "waiting for a place at provider " + s.at().provider.provider_id;
+    return "waiting for provider " + s.at().provider.provider_id;
   case impl::phase::reserving:
     return "waiting for the budgets";
   case impl::phase::calling:
-    return (s.heard ? "in an answer of " : "waiting for an answer of ") + where;
+    return (s.heard ? "in an answer of " : "waiting for an answer from ") + where;
   case impl::phase::waiting:
     return "waiting to call " + where + " again";
   case impl::phase::acting: {
     const auto& tool = s.answer.calls[s.next_tool].name;
-    return s.judged.decision == config::policy_decision::ask
-               ? "a person had not decided about " + tool
-               : "in the tool " + tool;
+    return s.judged.decision == config::policy_decision::ask ? "no approval yet for " + tool
+                                                             : "in the tool " + tool;
   }
   case impl::phase::fresh:
   case impl::phase::over:

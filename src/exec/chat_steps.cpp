@@ -44,7 +44,7 @@ std::string next_after(model::trouble_kind kind, const std::string& provider_id)
   case model::trouble_kind::unauthorized:
   case model::trouble_kind::not_found:
   case model::trouble_kind::bad_answer:
-    return "; look at it with: boyd doctor --provider " + provider_id;
+    return "; test it with: boyd doctor --provider " + provider_id;
   default:
     return {};
   }
@@ -66,7 +66,7 @@ std::int64_t counted(std::int64_t n) {
 
 std::string left_out_because(const chat_target& t) {
   return "fallback " + t.provider.provider_id + "/" + t.model +
-         " is left out: it takes no tools, which this run needs";
+         " was skipped: it does not support tools, which this run needs";
 }
 
 chat_loop::impl::impl(conversation all) : c(std::move(all)) {
@@ -98,7 +98,7 @@ std::string chat_loop::impl::over_day(const store::reserve_spend::reply& r) cons
       why += "; cost: " + std::to_string(r.totals[i].cost) + " of " + std::to_string(limit.cost) +
              " millionths of a dollar";
   }
-  return why + "; it begins anew at 00:00 UTC";
+  return why + "; it resets at 00:00 UTC";
 }
 
 /// Why the run's own budget does not allow another call; empty: it does, and output_tokens is set.
@@ -206,8 +206,8 @@ chat_effects chat_loop::impl::go_to(std::size_t next, const model::trouble& t) {
   const auto& from = at().provider.provider_id;
   const auto where = c.targets[next].provider.provider_id + "/" + c.targets[next].model;
   chat_effects effects{effect::note_turn{trouble_json(at(), call, t, where)},
-                       effect::warn{from + " does not serve (" +
-                                    std::string(model::name_of(t.kind)) + "); going on with " +
+                       effect::warn{from + " is not available (" +
+                                    std::string(model::name_of(t.kind)) + "); continuing with " +
                                     where}};
   const bool stranger = c.targets[next].provider.provider_id != from;
   target = next;
@@ -287,7 +287,7 @@ chat_effects chat_loop::impl::conclude(chat_effects effects) {
   const auto schema = parse_json(c.schema_json);
   const auto found = find_json(answer.text);
   const auto finding = !schema  ? to_string(schema.error())
-                       : !found ? "the answer is no JSON: " + found.error().what
+                       : !found ? "the answer is not JSON: " + found.error().what
                                 : schema_finding(*schema, nlohmann::json::parse(found->text));
   if (finding.empty()) {
     out.text = found->text;
@@ -321,7 +321,7 @@ chat_effects chat_loop::impl::failed(failure_class failure, chat_end end, std::s
   out.trouble.reset();
   totals.retry_after.reset();
   chat_effects effects{
-      effect::note_turn{dump({{"event", "kept"}, {"why", "no corrected answer came: " + error}})}};
+      effect::note_turn{dump({{"event", "kept"}, {"why", "no corrected answer: " + error}})}};
   std::ranges::move(over(execution_verdict::succeeded, failure_class::none, chat_end::answered, {}),
                     std::back_inserter(effects));
   return effects;
@@ -330,8 +330,9 @@ chat_effects chat_loop::impl::failed(failure_class failure, chat_end end, std::s
 std::string chat_loop::impl::cut_at() const {
   const bool by_budget =
       output_tokens < (c.max_output_tokens > 0 ? c.max_output_tokens : assumed_output_tokens);
-  return "the answer was cut at its limit of tokens, " + std::to_string(output_tokens) + " (" +
-         (by_budget                 ? "what budget.run.tokens had left"
+  return "the answer reached its token limit and was cut off, " + std::to_string(output_tokens) +
+         " (" +
+         (by_budget                 ? "the rest of budget.run.tokens"
           : c.max_output_tokens > 0 ? "max_output_tokens"
                                     : "max_output_tokens is not set") +
          "), or at the model's own";
@@ -342,7 +343,7 @@ std::string chat_loop::impl::cut_at() const {
 chat_effects chat_loop::impl::ask_anew(std::string_view problem, std::string_view advice) {
   if (asked_anew)
     return failed(failure_class::transient, chat_end::bad_answer,
-                  "the model's answer " + std::string(problem) + ", also when it is asked again");
+                  "the model's answer " + std::string(problem) + ", even after another request");
   asked_anew = true;
   if (trim(answer.text).empty())
     c.messages.pop_back();
@@ -368,13 +369,14 @@ judgement chat_loop::impl::judge(const model::tool_call& tool) const {
     return {config::policy_decision::deny,
             "the arguments have " + std::to_string(tool.arguments.size()) + " bytes; at most " +
                 std::to_string(tools::argument_bytes) +
-                " are taken: do it in smaller pieces, or let a command do it"};
+                " are allowed: use smaller pieces, or a command"};
   if (next_tool >= calls_per_answer)
     return {config::policy_decision::deny,
             "more than " + std::to_string(calls_per_answer) + " tool calls in one answer"};
   if (answer.stop == model::stop_reason::length && next_tool + 1 == answer.calls.size())
-    return {config::policy_decision::deny,
-            "the answer was cut at its limit of tokens, so that these arguments may not be whole"};
+    return {
+        config::policy_decision::deny,
+        "the answer reached its token limit and was cut off, so these arguments may be incomplete"};
   return c.judge(tool);
 }
 

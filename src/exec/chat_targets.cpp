@@ -24,8 +24,8 @@ result<std::vector<chat_target>> chat_targets(const config::configuration& c,
     t.key = provider->api_key;
     t.on = one.on;
     if (t.model.empty())
-      return fail(errc::invalid_configuration, "no model is named", one.provider_id,
-                  "set `model` beside the provider's name or at the provider");
+      return fail(errc::invalid_configuration, "no model given", one.provider_id,
+                  "set `model` next to the provider's name, or in the provider");
     targets.push_back(std::move(t));
   }
   return targets;

@@ -33,7 +33,8 @@ result<std::string> argument(const std::string& text, const values& all,
   if (expanded.find('\0') != std::string::npos ||
       (expanded.starts_with('-') && !text.starts_with('-')))
     return fail(errc::invalid_configuration, text + " would be read as a flag: " + expanded,
-                agent_id, "another value, or an adapter that writes --name=VALUE in one argument");
+                agent_id,
+                "use another value, or an adapter that passes --name=VALUE as one argument");
   return expanded;
 }
 
@@ -84,7 +85,7 @@ result<std::string> input_of(const config::cli_adapter& adapter, std::string pro
     return prompt;
   auto value = parse_json(adapter.input_json);
   if (!value)
-    return fail(errc::invalid_configuration, "stdin_json is no JSON", adapter.name);
+    return fail(errc::invalid_configuration, "stdin_json is not JSON", adapter.name);
   put_prompt(*value, prompt);
   return value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }

@@ -58,7 +58,7 @@ std::vector<live_output::piece> live_output::take(bool at_end) {
     text = sanitize_utf8(config::redact_cut_end(std::move(text), secrets_));
     if (left_out > 0)
       text += "\n[" + std::to_string(left_out) +
-              " bytes of output came too fast to be shown here; see: boyd dispatches show]\n";
+              " bytes of output skipped because they came too fast; see: boyd dispatches show]\n";
     all.push_back({stream, std::move(text)});
   }
   told_ = !all.empty();

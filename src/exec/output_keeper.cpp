@@ -18,7 +18,7 @@ bool is_continuation(char c) {
 
 /// Around the number of bytes that are left out.
 constexpr std::string_view cut_opening = "\n… ";
-constexpr std::string_view cut_closing = " bytes not kept …\n";
+constexpr std::string_view cut_closing = " bytes not stored …\n";
 
 /// Without a sequence that the cut at the end may have split.
 std::string_view cut_back(std::string_view text) {

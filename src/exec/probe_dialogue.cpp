@@ -46,10 +46,11 @@ chat_effects probe_dialogue::on_reserved(std::uint64_t call,
   if (r && r->granted)
     return start_call();
   if (!r)
-    probe_.stop("the store takes no reservation: " + to_string(r.error()), "see: boyd doctor");
+    probe_.stop("the database refused the reservation: " + to_string(r.error()),
+                "see: boyd doctor");
   else
     probe_.stop("today's budget of the node does not allow the call",
-                "wait for tomorrow (UTC), or raise node.budget_day");
+                "wait until 00:00 UTC, or raise node.budget_day");
   return begin();
 }
 

@@ -201,7 +201,7 @@ class shortcomings {
 void look_at_files(const config::sandbox_settings& settings, const sandbox_abilities& can,
                    sandbox_kind kind, shortcomings& lack) {
   if (kind == sandbox_kind::limits) {
-    lack.add("files are not confined: this kernel has no Landlock, and " + can.bubblewrap_problem);
+    lack.add("files are not protected: this kernel has no Landlock, and " + can.bubblewrap_problem);
     return;
   }
   if (settings.mode == mode_t::bubblewrap && kind != sandbox_kind::bubblewrap)
@@ -211,18 +211,18 @@ void look_at_files(const config::sandbox_settings& settings, const sandbox_abili
   if (kind != sandbox_kind::landlock)
     return;
   if (!can.own_mounts)
-    lack.add("modes, owners, times and attributes of files elsewhere of the same user can be "
-             "changed (Landlock does not know them, and programs have no mounts of their own on "
-             "this machine)",
-             false);
+    lack.add(
+        "modes, owners, times and attributes of other files of the same user can be changed "
+        "(Landlock does not cover them, and programs cannot have their own mounts on this machine)",
+        false);
   if (!can.seccomp)
-    lack.add("limits and priorities of other processes of the same user can be changed: no filter "
-             "of system calls on this machine");
+    lack.add("limits and priorities of other processes of the same user can be changed: no system "
+             "call filter on this machine");
   if (can.landlock_abi < abi_of_links)
-    lack.add("renames and links between directories are refused altogether (Landlock before ABI 2)",
+    lack.add("all renames and links between directories are refused (Landlock before ABI 2)",
              false);
   if (can.landlock_abi < abi_of_truncate)
-    lack.add("files elsewhere can be truncated by their names (Landlock before ABI 3)");
+    lack.add("other files can be truncated by name (Landlock before ABI 3)");
   if (can.landlock_abi < abi_of_scopes)
     lack.add("signals to other processes of the same user (Landlock before ABI 6)", false);
 }
@@ -236,31 +236,31 @@ void look_at_repositories(const sandbox_spec& spec, shortcomings& lack) {
   };
   const auto found = std::ranges::find_if(spec.read_only, writable);
   if (found != spec.read_only.end())
-    lack.add(*found + " can be written: Landlock excepts nothing from a writable directory, and "
-                      "programs have no mounts of their own on this machine (install bubblewrap)",
+    lack.add(*found + " can be written: Landlock cannot exclude files of a writable directory, and "
+                      "programs cannot have their own mounts on this machine (install bubblewrap)",
              false);
 }
 
 void look_at_sockets(const config::sandbox_settings& settings, const sandbox_abilities& can,
                      sandbox_kind kind, shortcomings& lack) {
   if (!can.seccomp && !settings.unix_sockets && kind != sandbox_kind::bubblewrap)
-    lack.add("local sockets, the node's own among them, can be connected to: no filter of system "
-             "calls on this machine");
+    lack.add("programs can connect to local sockets, including the node's: no system call filter "
+             "on this machine");
   if (settings.network == network_t::none && !can.seccomp && kind != sandbox_kind::bubblewrap)
     lack.add(can.landlock_abi >= abi_of_ports && kind == sandbox_kind::landlock
-                 ? "network: TCP alone is closed (no filter of system calls on this machine)"
-                 : "network: it is open (no filter of system calls on this machine)");
+                 ? "network: only TCP is blocked (no system call filter on this machine)"
+                 : "network: open (no system call filter on this machine)");
   if (settings.network != network_t::hosts)
     return;
   if (kind == sandbox_kind::landlock && can.landlock_abi >= abi_of_ports)
-    lack.add("network: TCP is bound to the ports of `hosts`, not to the hosts; UDP is open");
+    lack.add("network: TCP is limited to the ports of `hosts`, not to the hosts; UDP is open");
   else
-    lack.add("network: it is open; ports are bound by Landlock from ABI 4 on");
+    lack.add("network: open; Landlock limits ports only since ABI 4");
 }
 
 void look_at_limits(const sandbox_abilities& can, shortcomings& lack) {
   if (can.root)
-    lack.add("the number of processes: root is not bound by it", false);
+    lack.add("running as root: the process limit does not apply", false);
 }
 
 sandbox_limits limits_of(const config::sandbox_settings& settings) {
@@ -336,11 +336,10 @@ result<sandbox_report> confine(process_spec& process, const config::sandbox_sett
   look_at_sockets(settings, can, kind, lack);
   look_at_limits(can, lack);
   if (settings.mode == mode_t::required && !lack.essential().empty())
-    return fail(errc::refused,
-                "the sandbox that is required cannot be made: " + joined(lack.essential()),
+    return fail(errc::refused, "the required sandbox is not available: " + joined(lack.essential()),
                 "sandbox.mode of agent " + who.agent_id,
-                "install bubblewrap, use a newer kernel, or ask for less; boyd doctor tells what "
-                "this machine can do");
+                "install bubblewrap, use a newer kernel, or require less; boyd doctor shows what "
+                "this machine supports");
   auto spec = std::make_shared<sandbox_spec>();
   spec->own_mounts = kind == sandbox_kind::landlock && can.own_mounts;
   spec->kind = kind;
@@ -387,7 +386,8 @@ void remove_scratch(process_runner& processes, const std::string& scratch) {
     if (auto started = processes.start(std::move(rm), {}); !started)
       removed = fail(std::move(started.error()));
   if (!removed)
-    spdlog::warn("{} is left behind until the next start: {}", scratch, to_string(removed.error()));
+    spdlog::warn("{} cannot be removed until the next start: {}", scratch,
+                 to_string(removed.error()));
 }
 
 std::string describe(const sandbox_abilities& can) {
@@ -396,9 +396,9 @@ std::string describe(const sandbox_abilities& can) {
   text += can.seccomp ? ", seccomp" : ", no seccomp";
   text += can.bubblewrap.empty() ? ", " + can.bubblewrap_problem : ", " + can.bubblewrap;
   if (can.landlock_abi > 0 && can.bubblewrap.empty() && !can.own_mounts)
-    text += "; modes, owners and times of files elsewhere can be changed";
+    text += "; modes, owners and times of other files can be changed";
   if (can.root)
-    text += "; as root the number of processes is not bound";
+    text += "; running as root: the process limit does not apply";
   return text;
 }
 

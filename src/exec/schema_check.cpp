@@ -36,7 +36,7 @@ std::string schema_finding(const nlohmann::json& schema, const nlohmann::json& v
       place += part;
     return place + ": " + first.description;
   } catch (const std::exception& e) {
-    return std::string("the schema cannot be used: ") + e.what();
+    return std::string("cannot use the schema: ") + e.what();
   }
 }
 

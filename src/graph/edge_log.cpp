@@ -95,7 +95,7 @@ bool is_digest(std::string_view text) {
 result<void> read_chain_members(const json& object, logged_edge& line) {
   const bool has_seq = object.contains("seq");
   if (has_seq != object.contains("prev")) {
-    return fail(errc::parse_error, "only one of seq and prev is there");
+    return fail(errc::parse_error, "only one of seq and prev is present");
   }
   if (!has_seq) {
     return {};
@@ -259,7 +259,7 @@ void chain_verifier::take(std::string_view line, bool complete) {
   if (!read) {
     add(report_.lines, chain_problem_kind::malformed, read.error().what);
   } else if (!believed) {
-    add(report_.lines, chain_problem_kind::changed, "its check sum is another one");
+    add(report_.lines, chain_problem_kind::changed, "wrong checksum");
   } else if (read->seq) {
     if (std::exchange(in_the_middle_, false)) {
       report_.last_sequence = *read->seq - 1;

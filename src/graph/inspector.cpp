@@ -66,8 +66,8 @@ result<execution_facts> facts_of_execution(const inspection& in, const std::stri
   if (!facts)
     return fail(std::move(facts.error()));
   if (facts->empty())
-    return fail(errc::not_found, "the log of facts knows no such execution", execution,
-                "list runs: boyd dispatches ls");
+    return fail(errc::not_found, "no facts about this execution", execution,
+                "list runs with: boyd dispatches ls");
   execution_facts all;
   for (const auto& f : *facts) {
     const auto meta = meta_of(f);
@@ -109,8 +109,8 @@ json success_json(const json& meta) {
 std::string success_in_words(const json& meta) {
   const auto success = success_json(meta);
   if (success.is_null())
-    return "; its outcome says nothing of it";
-  return success.get<bool>() ? ", with success" : ", without success";
+    return "; no conclusion from its outcome";
+  return success.get<bool>() ? ", successfully" : ", unsuccessfully";
 }
 
 double rounded(double share) {
@@ -186,16 +186,17 @@ result<std::string> find_execution(const inspection& in, const std::string& text
   if (!found.empty())
     return found;
   if (fitting.size() > 1)
-    return fail(errc::conflict, "several executions fit", text,
-                "write more of its id: " + bare(*fitting.begin()) + " or " +
+    return fail(errc::conflict, "more than one execution matches", text,
+                "use more characters of the id: " + bare(*fitting.begin()) + " or " +
                     bare(*fitting.rbegin()));
   if (fitting.empty())
     return fail(errc::not_found,
-                "no execution, and no agent, has this name" +
+                "no execution or agent has this name" +
                     (looked_at < most_lines_looked_at
                          ? std::string()
                          : " in the newest " + std::to_string(looked_at) + " facts"),
-                text, "write `last`, an agent's name or a whole id: boyd dispatches ls");
+                text,
+                "use `last`, an agent's name or a full id; list them with: boyd dispatches ls");
   return *fitting.begin();
 }
 
@@ -279,7 +280,7 @@ result<std::string> why(const inspection& in, const std::string& execution) {
             text_in(facts->outcome, "status") +
             (what.empty() || what == "none" ? std::string() : " (" + what + ")") +
             (flag_in(facts->outcome, "weak")
-                 ? "; its citations were not in order, so it earned nothing"
+                 ? "; its citations were not correct, so it does not count"
                  : ""),
         facts->outcome);
   }
@@ -295,7 +296,7 @@ result<std::string> why(const inspection& in, const std::string& execution) {
     say("It " +
             std::string(cited && used ? "cited and used "
                         : cited       ? "cited "
-                                      : "used, without citing it, ") +
+                                      : "used, but did not cite, ") +
             text_in(c, "path"),
         c);
     const auto item = in.source.item(text_in(c, "id"));

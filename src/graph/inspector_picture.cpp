@@ -77,8 +77,8 @@ result<void> gather_around(const inspection& in, const std::string& around, int 
     if (!facts)
       return fail(facts.error());
     if (distance == 0 && facts->empty())
-      return fail(errc::not_found, "the log of facts knows no such node", around,
-                  "write a node's id: ctx_…, exec_…, skill_… (boyd kg stats, boyd kg query)");
+      return fail(errc::not_found, "no facts about this id", around,
+                  "use an id: ctx_…, exec_…, skill_… (see: boyd kg stats, boyd kg query)");
     if (facts->size() == most_facts_of_node)
       all.cut();
     for (const auto& f : *facts) {

@@ -84,7 +84,7 @@ result<void> tell_source(const inspection& in, const std::string& source, const 
   }
   if (uses.empty())
     return {};
-  story.push_back({uses.front(), path + " was first given to a run"});
+  story.push_back({uses.front(), path + " was first read by a run"});
   const auto some = std::min(uses.size(), newest_uses);
   for (auto u = uses.end() - static_cast<std::ptrdiff_t>(some); u != uses.end(); ++u)
     executions.push_back({{"execution", u->fact.to},
@@ -127,11 +127,11 @@ result<std::string> find_skill(const inspection& in, const std::string& text) {
       fits.push_back(id);
   }
   if (fits.empty())
-    return fail(errc::not_found, "the log of facts knows no such skill", text,
-                "list skills: boyd skills ls");
+    return fail(errc::not_found, "no facts about this skill", text,
+                "list skills with: boyd skills ls");
   if (fits.size() > 1)
-    return fail(errc::conflict, "several kernels have a skill of this name", text,
-                "write its id: " + fits.front() + " or " + fits.back());
+    return fail(errc::conflict, "more than one kernel has a skill with this name", text,
+                "use its id: " + fits.front() + " or " + fits.back());
   return fits.front();
 }
 
@@ -159,7 +159,7 @@ result<void> look_at_skill(const inspection& in, const std::string& name, json& 
   const auto line = s->all.empty() ? std::string() : s->all.back().place;
   if (s->sources.empty())
     found.push_back(finding("orphaned_skill", name, name + " has no source in the log",
-                            "look where it comes from: boyd skills show", line));
+                            "check its origin: boyd skills show", line));
   if (s->uses.empty())
     return {};
   const auto& last = s->uses.back();
@@ -167,11 +167,11 @@ result<void> look_at_skill(const inspection& in, const std::string& name, json& 
     found.push_back(finding("decayed_skill", name,
                             name + " failed in " + std::to_string(failed) + " of its last " +
                                 std::to_string(std::min(s->uses.size(), newest_uses)) + " uses",
-                            "mend it, roll it back, or disable it", last.place));
+                            "fix it, roll it back, or disable it", last.place));
   else if (in.now - last.fact.timestamp > 30 * 24h)
     found.push_back(finding("decayed_skill", name,
                             name + " was last followed at " + time_text(last.fact.timestamp),
-                            "archive it if nobody needs it any more", last.place));
+                            "archive it if it is no longer needed", last.place));
   const auto agents = agents_of(in, *s);
   if (!agents)
     return fail(agents.error());
@@ -179,9 +179,10 @@ result<void> look_at_skill(const inspection& in, const std::string& name, json& 
   const bool fails_elsewhere =
       std::ranges::any_of(bad, [&good = good](const std::string& a) { return !good.contains(a); });
   if (good.size() == 1 && fails_elsewhere)
-    found.push_back(finding("overfitted_skill", name,
-                            name + " helped agent " + *good.begin() + " alone, and failed others",
-                            "say in its description for whom it is", last.place));
+    found.push_back(
+        finding("overfitted_skill", name,
+                name + " helped agent " + *good.begin() + " only, and failed for others",
+                "describe its purpose more precisely", last.place));
   return {};
 }
 
@@ -202,9 +203,9 @@ result<void> look_at_items(const inspection& in, json& found) {
     if (!newest)
       return fail(newest.error());
     found.push_back(finding("noisy_context", id,
-                            item.path + " was given to " + std::to_string(item.counts.injected) +
+                            item.path + " was read by " + std::to_string(item.counts.injected) +
                                 " runs, and " + std::to_string(item.counts.use_count) + " used it",
-                            "take it out of `context:`, or name the lines that matter",
+                            "remove it from `context:`, or use only the relevant lines",
                             newest->empty() ? std::string() : newest->front().place));
   }
   return {};
@@ -316,10 +317,10 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
   };
   if (const auto runs = w.good + w.bad + w.silent; runs > 0)
     say(std::to_string(runs) + (runs == 1 ? " run" : " runs") +
-            " ended: " + std::to_string(w.good) + " with success, " + std::to_string(w.bad) +
-            " with failure; " + std::to_string(w.silent) +
-            " taught nothing (a provider, the machine or a policy stopped them, or their citations "
-            "were not in order)",
+            " ended: " + std::to_string(w.good) + " successful, " + std::to_string(w.bad) +
+            " failed; " + std::to_string(w.silent) +
+            " without a lesson (stopped by a provider, the machine or a policy, or incorrect "
+            "citations)",
         w.newest_end);
   std::vector<std::pair<std::string, std::pair<std::int64_t, std::string>>> most_used(
       w.uses.begin(), w.uses.end());
@@ -333,8 +334,8 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
       continue;
     const auto& c = (*item)->counts;
     say((*item)->path + " was used by " + std::to_string(use.first) +
-            (use.first == 1 ? " run" : " runs") + "; in all it helped " +
-            std::to_string(c.verified_useful) + " times and did not " +
+            (use.first == 1 ? " run" : " runs") + "; in total it helped " +
+            std::to_string(c.verified_useful) + " times and did not help " +
             std::to_string(c.verified_not_useful) + " times; stage: " + in.stage(c),
         use.second);
   }
@@ -346,7 +347,7 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     if (f->fact.type == "promoted_to")
       say(*from + (f->fact.to.starts_with("skill_")
                        ? " became the skill " + f->fact.to
-                       : " became a candidate for a skill (boyd skills review)"),
+                       : " became a skill candidate (see: boyd skills review)"),
           f->place);
     else if (f->fact.type == "managed_by" && text_in(meta, "action") == "stage")
       say(*from + ": " + text_in(meta, "from") + " → " + text_in(meta, "to") +

@@ -108,8 +108,8 @@ result<std::vector<lost_end>> read_lost_ends(file_system& files, const std::stri
       continue;
     auto one = parse_lost_end(line);
     if (!one)
-      return fail(errc::corrupt, "the list of the graph's lost ends cannot be read", path,
-                  "look at it, then accept the graph as it is: " + std::string(accept_command));
+      return fail(errc::corrupt, "cannot read the list of missing facts", path,
+                  "check the file, then accept the log as it is: " + std::string(accept_command));
     all.push_back(std::move(*one));
   }
   return all;
@@ -150,10 +150,10 @@ std::string told(const std::vector<lost_end>& lost) {
   for (const auto& l : lost)
     if (!l.accepted)
       text += (text.empty() ? "" : "; ") + std::string("line ") +
-              l.named.head.substr(0, shown_digits) + "…, the last one at commit " +
+              l.named.head.substr(0, shown_digits) + "…, the last line at commit " +
               l.named.commit.substr(0, shown_digits) + " of kernel " + l.named.kernel_id + " (" +
-              format_rfc3339(l.named.at) + "), is missing since " + format_rfc3339(l.found_at) +
-              " or earlier";
+              format_rfc3339(l.named.at) + "), has been missing since " +
+              format_rfc3339(l.found_at) + " or earlier";
   return text.empty() ? text : "the end of the log was cut off or changed: " + text;
 }
 

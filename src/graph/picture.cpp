@@ -130,7 +130,7 @@ std::string to_mermaid(const picture& p) {
     out += "  " + names.at(e.from) + " " + arrow + "|\"" + mermaid_text(edge_label(e)) + "\"| " +
            names.at(e.to) + "\n";
   }
-  return out + (p.cut ? "%% There is more of the graph than is shown.\n" : "");
+  return out + (p.cut ? "%% Not all facts are shown.\n" : "");
 }
 
 std::string to_dot(const picture& p) {
@@ -142,7 +142,7 @@ std::string to_dot(const picture& p) {
   for (const auto& e : p.edges)
     out += "  " + names.at(e.from) + " -> " + names.at(e.to) + " [label=\"" +
            dot_text(edge_label(e)) + "\"];\n";
-  return out + (p.cut ? "  // There is more of the graph than is shown.\n}\n" : "}\n");
+  return out + (p.cut ? "  // Not all facts are shown.\n}\n" : "}\n");
 }
 
 std::string to_text(const picture& p) {
@@ -154,7 +154,7 @@ std::string to_text(const picture& p) {
   for (const auto& e : p.edges)
     out += plain(e.from) + " -> " + plain(e.to) + "  " + edge_label(e) + "\n";
   if (p.cut)
-    out += "\nThere is more of the graph than is shown.\n";
+    out += "\nNot all facts are shown.\n";
   return out;
 }
 

@@ -167,7 +167,7 @@ result<void> segment_files::unpack(const segment& which) {
   auto bytes = unpack_(*packed, largest_unpacked);
   if (!bytes)
     return fail(errc::corrupt, "the segment cannot be unpacked: " + bytes.error().what, where,
-                "put back a sound copy from a backup");
+                "restore a good copy from a backup");
   unpacked_ = which;
   bytes_ = std::move(*bytes);
   return {};

@@ -43,7 +43,7 @@ std::optional<fallback_reason> fallback_reason_from(std::string_view name) noexc
 
 std::string say_cost(const advice& a) {
   if (a.model.empty())
-    return "no model was asked";
+    return "no model was called";
   return "model " + a.provider_id + "/" + a.model + ", " + std::to_string(a.calls) +
          (a.calls == 1 ? " call, " : " calls, ") + std::to_string(a.input_tokens) + "+" +
          std::to_string(a.output_tokens) + " tokens, " + format_dollars(a.cost) + " dollars, " +

@@ -59,7 +59,7 @@ result<agent_prompt> make_prompt(const config::agent& agent, const placeholder_v
   if (added.size() > limits::prompt_bytes)
     return fail(errc::limit_exceeded,
                 "the message is longer than " + std::to_string(limits::prompt_bytes) + " bytes", {},
-                "put it into a file that the agent reads");
+                "put the text into a file that the agent reads");
   std::vector<section> sections;
   // A script's answers do not depend on its prompt.
   const bool has_places = !std::holds_alternative<config::script_executor>(agent.run);

@@ -47,7 +47,7 @@ result<std::string> expand(std::string_view text, const placeholder_values& valu
     if (piece.size() > max_bytes - out.size())
       return fail(errc::limit_exceeded,
                   "the expanded text is longer than " + std::to_string(max_bytes) + " bytes", {},
-                  "shorten what its placeholders stand for, or name them less often");
+                  "shorten the values of its placeholders, or use fewer placeholders");
     out.append(piece);
     text.remove_prefix(taken);
   }

@@ -134,7 +134,7 @@ std::string say(const plan_record& r) {
     return "the static plan was used (" + std::string(name_of(r.asked.fell_back)) +
            "): " + r.asked.why + "; " + say_cost(r.asked);
   const auto followed = r.wishes.size() - std::min(r.dropped.size(), r.wishes.size());
-  std::string out = "a model named " + std::to_string(r.wishes.size()) +
+  std::string out = "a model chose " + std::to_string(r.wishes.size()) +
                     (r.wishes.size() == 1 ? " agent, " : " agents, ") + std::to_string(followed) +
                     " followed; " + say_cost(r.asked);
   for (const auto& d : r.dropped)
@@ -241,7 +241,7 @@ chosen_plan follow(const config::kernel& kernel, const plan_output& fixed,
     else if (!at->second->dispatched)
       why = "it cannot run now (" + at->second->reason + ")";
     else if (chosen.contains(w.agent_id))
-      why = "it is named twice";
+      why = "listed twice";
     else if (chosen.size() >= kernel.plan.max_dispatches)
       why = "more than " + std::to_string(kernel.plan.max_dispatches) + " dispatches";
     if (why.empty())

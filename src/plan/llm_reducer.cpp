@@ -62,9 +62,9 @@ std::optional<reduce_record> read_reduce_record(std::string_view text) {
 
 std::string say(const reduce_record& r) {
   if (r.asked.fell_back != fallback_reason::none)
-    return "the rules worded recent_actions (" + std::string(name_of(r.asked.fell_back)) +
-           "): " + r.asked.why + "; " + say_cost(r.asked);
-  std::string out = "a model worded " + std::to_string(r.lines.size()) +
+    return "recent_actions was written without a model (" +
+           std::string(name_of(r.asked.fell_back)) + "): " + r.asked.why + "; " + say_cost(r.asked);
+  std::string out = "a model wrote " + std::to_string(r.lines.size()) +
                     (r.lines.size() == 1 ? " line; " : " lines; ") + say_cost(r.asked);
   for (const auto& d : r.dropped)
     out += "; dropped " + d;
@@ -117,7 +117,7 @@ result<void> take_lines(std::string_view answer, const std::vector<told_outcome>
     const auto id = text_in(item, "dispatch_id");
     auto text = harmless(text_in(item, "text"), secrets);
     if (!known.contains(id))
-      drop(r, id, "no outcome of this cycle");
+      drop(r, id, "not an outcome of this cycle");
     else if (text.empty())
       drop(r, id, "no text");
     else if (r.lines.size() >= shown_outcomes || !r.lines.emplace(id, std::move(text)).second)

@@ -89,7 +89,7 @@ class decider {
       add(older.first, occurrence_state::skipped, "paused: " + in_.paused + "; " + range);
     else if (rule_.settings().misfire == config::misfire_policy::run_once)
       add(older.first, occurrence_state::coalesced,
-          "into the slot " + format_rfc3339(newest) + "; " + range);
+          "merged into the slot " + format_rfc3339(newest) + "; " + range);
     else
       add(older.first, occurrence_state::missed, "no node was running then; " + range);
   }
@@ -101,11 +101,12 @@ class decider {
     for (const due_slot& s : due) {
       if (drop_misfired && s.misfired)
         add(s.slot, occurrence_state::missed,
-            "later than its grace of " + format_duration(rule_.settings().grace));
+            "too late: grace period of " + format_duration(rule_.settings().grace));
       else if (s.slot == newest.slot)
         start(s);
       else
-        add(s.slot, occurrence_state::coalesced, "into the slot " + format_rfc3339(newest.slot));
+        add(s.slot, occurrence_state::coalesced,
+            "merged into the slot " + format_rfc3339(newest.slot));
     }
   }
 
@@ -119,7 +120,7 @@ class decider {
       open(s);
     else
       add(s.slot, occurrence_state::missed,
-          "already " + std::to_string(limits::caught_up_slots) + " slots wait to be made up for");
+          "already " + std::to_string(limits::caught_up_slots) + " missed slots are waiting");
   }
 
   /// The late run after a downtime comes behind the cycle that the downtime cut off.
@@ -129,14 +130,14 @@ class decider {
 
   void start(const due_slot& s) {
     const std::string who = in_.running_cycle.empty()
-                                ? "an earlier slot is about to run"
+                                ? "an earlier slot is about to start"
                                 : "cycle " + in_.running_cycle + " is still running";
     if (!busy()) {
       open(s);
     } else if (rule_.settings().overlap == config::overlap_policy::skip && !waits(s)) {
       add(s.slot, occurrence_state::skipped, "running: " + who);
     } else if (waiting_ > 0) {
-      add(s.slot, occurrence_state::coalesced, "into the slot that waits already; " + who);
+      add(s.slot, occurrence_state::coalesced, "merged into the waiting slot; " + who);
     } else {
       out_.cancel_running = rule_.settings().overlap == config::overlap_policy::cancel;
       open(s);
@@ -169,11 +170,11 @@ std::string clock_note(const slot_input& in, const slot_decision& decision) {
   const auto ahead = in.last_slot.value_or(utc_time{}) - in.now;
   if (!in.last_slot || ahead <= limits::clock_check || ahead > limits::clock_step)
     return {};
-  return "the clock is behind the newest slot in the ledger, " + format_rfc3339(*in.last_slot) +
-         " (it was set back, or another node's is ahead); no slot runs twice, so the schedule "
-         "waits until " +
+  return "the clock is behind the newest recorded slot, " + format_rfc3339(*in.last_slot) +
+         " (the clock was set back, or another node's clock is ahead); no slot runs twice, so the "
+         "schedule waits until " +
          (decision.next_slot ? format_rfc3339(*decision.next_slot) : std::string("its next slot")) +
-         "; boyd cycle runs one now";
+         "; to run a cycle now: boyd cycle";
 }
 
 std::optional<utc_time> last_scheduled(const std::vector<occurrence>& rows) {

@@ -97,10 +97,11 @@ std::optional<hold> held_by_time(const config::kernel& kernel, const config::age
   if (const schedule_rule* rule = find(in.schedules, id)) {
     const agent_slot slot = slot_of(*rule, kernel.kernel_id + "/" + id, id, in);
     if (!slot.due)
-      return hold{"schedule", slot.next ? "next at " + format_rfc3339(*slot.next) : "no slot left"};
+      return hold{"schedule",
+                  slot.next ? "next run at " + format_rfc3339(*slot.next) : "no further runs"};
   }
   if (const auto next = cooled_at(agent, in); next > in.now)
-    return hold{"cooldown", "next at " + format_rfc3339(next)};
+    return hold{"cooldown", "next run at " + format_rfc3339(next)};
   return std::nullopt;
 }
 
@@ -135,7 +136,7 @@ std::string remark(const config::agent& agent, const plan_input& in) {
   const wake_answer* answer = agent.wake ? find(in.wake, agent.agent_id) : nullptr;
   if (!answer || answer->kind != wake_kind::error)
     return {};
-  return "the wake check failed, so it runs: " + answer->detail;
+  return "dispatched because the wake check failed: " + answer->detail;
 }
 
 dispatch_spec make_spec(const config::kernel& kernel, const config::agent& agent,

@@ -26,12 +26,12 @@ std::string_view phrase_of(std::string_view reason) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> phrases{{
       {"disabled", "it is disabled in the configuration"},
       {"paused", "it was paused"},
-      {"running", "its earlier dispatch had not ended"},
-      {"schedule", "its own schedule had no slot due"},
-      {"cooldown", "its cooldown had not passed"},
+      {"running", "its previous dispatch was still active"},
+      {"schedule", "its own schedule was not due"},
+      {"cooldown", "its cooldown was not over"},
       {"budget", "its budget was spent"},
       {"no_change", "its wake check found no change"},
-      {"planner", "the planner left it out"},
+      {"planner", "the planner did not select it"},
   }};
   for (const auto& [name, phrase] : phrases)
     if (name == reason)
@@ -98,7 +98,7 @@ std::string slot_sentence(const why_input& in, const occurrence& slot) {
   const std::string late = slot.late ? " late" : "";
   switch (slot.state) {
   case occurrence_state::open:
-    text += slot.cycle_id.empty() ? " waits to run" + late : " runs" + late;
+    text += slot.cycle_id.empty() ? " is waiting to run" + late : " runs" + late;
     break;
   case occurrence_state::ran:
     text += " ran" + late;
@@ -123,10 +123,10 @@ std::string voice_sentence(const decision_row& row) {
   text += " in cycle " + row.cycle_id + " at " + format_rfc3339(row.decided_at) + ": ";
   if (plans) {
     const auto record = read_plan_record(row.decision.detail);
-    return text + (record ? say(*record) : "its record cannot be read") + ".";
+    return text + (record ? say(*record) : "its record is unreadable") + ".";
   }
   const auto record = read_reduce_record(row.decision.detail);
-  return text + (record ? say(*record) : "its record cannot be read") + ".";
+  return text + (record ? say(*record) : "its record is unreadable") + ".";
 }
 
 std::string decision_sentence(const decision_row& row) {
@@ -143,38 +143,38 @@ std::string decision_sentence(const decision_row& row) {
 
 void say_past(std::vector<std::string>& out, const why_input& in, const facts& f) {
   if (f.unrecorded)
-    out.push_back("Kernel " + in.kernel_id + ": nothing is recorded of the slot of " +
+    out.push_back("Kernel " + in.kernel_id + ": no record of the slot of " +
                   format_rfc3339(*f.unrecorded) +
-                  ": no node was running then, or it has not come to it yet.");
+                  ": no node was running then, or it has not started yet.");
   if (f.slot)
     out.push_back(slot_sentence(in, *f.slot));
   else
-    out.push_back("Kernel " + in.kernel_id + ": nothing is recorded at or before " +
+    out.push_back("Kernel " + in.kernel_id + ": no record at or before " +
                   format_rfc3339(in.at.value_or(in.now)) + ".");
   for (const decision_row* row : f.decisions)
     out.push_back(decision_sentence(*row));
   if (in.agent_id.empty() || !f.decisions.empty())
     return;
   const bool no_cycle = !f.slot || f.slot->cycle_id.empty();
-  out.push_back(no_cycle ? "So agent " + in.agent_id + " was not considered."
-                         : "No decision about agent " + in.agent_id + " is recorded for it.");
+  out.push_back(no_cycle ? "Therefore agent " + in.agent_id + " was not considered."
+                         : "No recorded decision about agent " + in.agent_id + " for it.");
 }
 
 void say_future(std::vector<std::string>& out, const why_input& in, const facts& f) {
   for (const pause_record* p : f.pauses)
     out.push_back((p->agent_id.empty() ? "Kernel " + p->kernel_id : "Agent " + p->agent_id) +
-                  " is paused since " + format_rfc3339(p->since) + ": " +
+                  " has been paused since " + format_rfc3339(p->since) + ": " +
                   (p->reason.empty() ? "no reason given" : p->reason) + ".");
   if (in.quiet)
-    out.push_back("Now it is quiet until " + format_rfc3339(in.quiet->until) + ": " +
-                  in.quiet->reason + ".");
+    out.push_back("Quiet hours until " + format_rfc3339(in.quiet->until) + ": " + in.quiet->reason +
+                  ".");
   if (in.next_slot)
     out.push_back("The next slot of kernel " + in.kernel_id + " is " +
                   format_rfc3339(*in.next_slot) + ".");
   if (in.next_agent_slot)
-    out.push_back("Agent " + in.agent_id + " has its own next slot at " +
+    out.push_back("Agent " + in.agent_id + " has its own schedule; its next slot is " +
                   format_rfc3339(*in.next_agent_slot) +
-                  " and runs with the first cycle from then on.");
+                  " and it runs with the first cycle after that.");
 }
 
 json slot_json(const occurrence& slot) {

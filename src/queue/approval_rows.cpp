@@ -41,7 +41,7 @@ result<store::ask_approval::reply> carry_out(approval_rows& rows, const store::a
   if (auto row = rows.hold(op.approval_id))
     return store::ask_approval::reply{std::move(*row), true};
   if (!rows.run_lives(op.matter.dispatch_id, op.fence))
-    return fail(errc::stale_fence, "the run is not its dispatch's present one",
+    return fail(errc::stale_fence, "the run is not the current run of its dispatch",
                 op.matter.dispatch_id);
   end_over(rows, ended_beside);
   const auto matter = matter_hash(op.matter);
@@ -54,8 +54,8 @@ result<store::ask_approval::reply> carry_out(approval_rows& rows, const store::a
   }
   if (rows.count(store::approval_state::pending) >= most_open_approvals)
     return fail(errc::limit_exceeded,
-                std::to_string(most_open_approvals) + " requests wait for people already",
-                "approvals", "decide some of them: boyd approvals ls");
+                std::to_string(most_open_approvals) + " requests are already pending", "approvals",
+                "decide some first: boyd approvals ls");
   auto s = begin_approval(op, now);
   rows.insert(s.row, matter);
   rows.add_line(s.row.approval_id, s.line);
@@ -105,8 +105,8 @@ result<store::find_approval::reply> carry_out(approval_rows& rows, const store::
   if (found.empty())
     return store::find_approval::reply{};
   if (found.size() > 1 && found.front().approval_id != op.approval_id)
-    return fail(errc::invalid_argument, "several approvals begin with " + op.approval_id, "store",
-                "give more characters of the id");
+    return fail(errc::invalid_argument, "more than one approval begins with " + op.approval_id,
+                "store", "use more characters of the id");
   auto& row = found.front();
   const bool lives = rows.run_lives(row.matter.dispatch_id, row.fence);
   auto trail = rows.trail(row.approval_id);

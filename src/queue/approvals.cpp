@@ -201,7 +201,7 @@ std::optional<approval_step> end_approval(const approval& row, bool run_lives, u
     return std::nullopt;
   const bool late = seen.state == approval_state::expired;
   return step_of(std::move(seen), now, late ? "expire" : "withdraw", approval_outcome::accepted,
-                 "boyd", late ? "its time was over" : "its run is over");
+                 "boyd", late ? "expired" : "its run has ended");
 }
 
 approval_step decide_approval(approval row, bool run_lives, const store::decide_approval& op,
@@ -219,7 +219,7 @@ approval_step decide_approval(approval row, bool run_lives, const store::decide_
   if (outcome == approval_outcome::accepted && !is_whole(row)) {
     end(row, approval_state::voided, now);
     outcome = approval_outcome::mutated;
-    detail = "the stored request is not the one that was asked";
+    detail = "the stored request differs";
   } else if (outcome == approval_outcome::accepted && op.hash != row.hash) {
     outcome = approval_outcome::mutated;
     detail = mutation(op.hash, row);

@@ -173,14 +173,14 @@ problem check(const settle_spend& op) {
 problem check(const sum_spend& op) {
   for (const auto& day : {op.from_day, op.to_day})
     if (!day.empty() && !is_day(day))
-      return wrong(day + " is no day such as 2026-02-13");
+      return wrong(day + " is not a date such as 2026-02-13");
   return {};
 }
 
 problem check(const list_spend& op) {
   for (const auto& day : {op.from_day, op.to_day})
     if (!day.empty() && !is_day(day))
-      return wrong(day + " is no day such as 2026-02-13");
+      return wrong(day + " is not a date such as 2026-02-13");
   return {};
 }
 
@@ -204,10 +204,9 @@ problem check(const ask_approval& op) {
     return wrong("request " + op.approval_id + " has no time, or too much");
   if (m.shown.size() > most_shown_bytes)
     return error{errc::limit_exceeded,
-                 "what is asked for is longer than a person can be shown: " +
-                     std::to_string(m.shown.size()) + " bytes of " +
-                     std::to_string(most_shown_bytes),
-                 "approvals", "make it in smaller steps"};
+                 "the request is too long to review: " + std::to_string(m.shown.size()) +
+                     " bytes of " + std::to_string(most_shown_bytes),
+                 "approvals", "use smaller steps"};
   if (op.reason.size() > most_approval_text || m.tool.size() > most_approval_text ||
       m.workspace.size() > most_approval_text)
     return wrong("a text of request " + op.approval_id + " is too long");

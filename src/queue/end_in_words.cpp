@@ -36,7 +36,7 @@ std::string fate_of(const settlement& end) {
   case settle_to::release:
     break;
   }
-  return "given back to the queue";
+  return "returned to the queue";
 }
 
 } // namespace

@@ -25,7 +25,7 @@ std::vector<std::string> schema_differences(const std::vector<schema_part>& expe
   }
   for (const auto& part : found)
     if (part.name.starts_with("trigger ") && !known.contains(part.name))
-      lines.push_back(part.name + " is not Boyd's, and may refuse what it writes");
+      lines.push_back(part.name + " is not part of Boyd and may refuse its writes");
   return lines;
 }
 

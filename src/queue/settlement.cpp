@@ -121,8 +121,8 @@ settlement in_place_of(const settlement& refused, std::string_view reason, bool 
   s.outcome.exit_code = refused.outcome.exit_code;
   if (usage)
     s.outcome.usage = refused.outcome.usage;
-  s.outcome.error = "the database refused the result, which is kept in run/spool.jsonl.refused: " +
-                    as_ascii(reason);
+  s.outcome.error =
+      "the database refused the result; it is kept in run/spool.jsonl.refused: " + as_ascii(reason);
   s.outcome.summary = s.outcome.error;
   return s;
 }

@@ -48,10 +48,10 @@ std::string held(const std::string& whose, const config::budget_limit& limit,
   };
   if (goes_beyond(limit.tokens, used.tokens, least.tokens))
     return whose + ": " + std::to_string(used.tokens) + " of " + std::to_string(limit.tokens) +
-           " tokens of today are used or reserved; it begins anew at 00:00 UTC";
+           " tokens of today are used or reserved; resets at 00:00 UTC";
   if (goes_beyond(limit.cost, used.cost, least.cost))
     return whose + ": " + format_dollars(used.cost) + " of " + format_dollars(limit.cost) +
-           " dollars of today are used or reserved; it begins anew at 00:00 UTC";
+           " dollars of today are used or reserved; resets at 00:00 UTC";
   return {};
 }
 

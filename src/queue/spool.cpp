@@ -45,7 +45,7 @@ result<node_settlement> read_line(std::string_view line) {
   const auto sum = line.substr(seal_begin.size(), crc32_digits);
   const std::string body = "{" + std::string(line.substr(std::min(head, line.size())));
   if (!line.substr(seal_begin.size() + sum.size()).starts_with(seal_end) || sum != crc32_hex(body))
-    return fail(errc::corrupt, "the check sum is another one");
+    return fail(errc::corrupt, "wrong checksum");
   return settlement_from_json(body);
 }
 

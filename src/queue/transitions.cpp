@@ -27,10 +27,10 @@ constexpr std::array<std::pair<settle_to, std::string_view>, 5> settle_names{{
 
 /// A row does not know who cancels it: the node's log tells the causes apart.
 constexpr const char* cancelled_waiting = "cancelled before it ran: by an operator, with its "
-                                          "cycle, or because its agent is not configured any more";
+                                          "cycle, or because its agent is no longer configured";
 constexpr const char* cancelled_between =
-    "cancelled while it waited to run again: by an operator, with its cycle, or because its "
-    "agent is not configured any more";
+    "cancelled while waiting for another attempt: by an operator, with its cycle, or because its "
+    "agent is no longer configured";
 
 /// The first attempt_output_bytes, without half a character at their end.
 std::string_view beginning_of(std::string_view utf8) {
@@ -179,9 +179,9 @@ void claim_row(queue_row& row, const std::string& node_id, milliseconds lease, u
   row.last_owner = node_id;
   if (const auto damage = damage_of(row); !damage.empty()) {
     d.outcome.failure = failure_class::deterministic;
-    d.outcome.error = "its row cannot be read and was not run: " + damage +
-                      "; a newer version wrote it, or a fault did: upgrade or mend the row, then "
-                      "`boyd dispatches retry` runs it";
+    d.outcome.error = "its row is unreadable and was not run: " + damage +
+                      "; it was written by a newer version, or is damaged: upgrade or fix the row, "
+                      "then run `boyd dispatches retry`";
     d.outcome.summary = d.outcome.error;
   }
 }
@@ -244,12 +244,12 @@ bool rescue_row(queue_row& row, int max_rescues, utc_time now) {
   d.rescues += 1;
   if (d.rescues > max_rescues) {
     d.outcome.failure = failure_class::deterministic;
-    d.outcome.error = "given up: its node was lost in " + std::to_string(d.rescues) +
-                      " attempts; `boyd dispatches retry` runs it again";
+    d.outcome.error = "failed: its node was lost in " + std::to_string(d.rescues) +
+                      " attempts; to run it again: boyd dispatches retry";
     finish(d, dispatch_status::failed, now);
     return true;
   }
-  d.outcome.error = "its node was lost while it ran";
+  d.outcome.error = "its node was lost during the run";
   remember_attempt(row, "rescue", now);
   d.attempt = std::max(0, d.attempt - 1);
   back_to_pending(d, now);
@@ -286,8 +286,8 @@ store::cancel_dispatch::reply cancel_row(queue_row& row, utc_time now) {
 
 std::string unknown_status(std::string_view word) {
   return "its status \"" + sanitize_utf8(word) +
-         "\" is not known to this version; a newer one wrote it, or `boyd dispatches retry` runs "
-         "it";
+         "\" is unknown to this version; it was written by a newer version; to run it: boyd "
+         "dispatches retry";
 }
 
 bool holds(const queue_row& row, const std::string& node_id, std::int64_t fence) {

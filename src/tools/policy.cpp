@@ -18,18 +18,6 @@ using config::policy_decision;
 constexpr std::string_view starts_another_command = ";&|`$()<>{}\\\n\r";
 constexpr std::string_view blanks = " \t\n\v\f\r";
 
-std::string_view name_of(policy_decision what) {
-  switch (what) {
-  case policy_decision::allow:
-    return "allowed";
-  case policy_decision::ask:
-    return "to be asked for";
-  case policy_decision::deny:
-    break;
-  }
-  return "denied";
-}
-
 bool path_matches(std::string_view pattern, const std::string& path) {
   if (path.empty())
     return false;
@@ -126,8 +114,10 @@ std::optional<decision> decide_by_rules(const action& a, const config::action_po
     if (!matches(rule, a))
       continue;
     decision d{rule.decision, {}, static_cast<int>(i) + 1};
-    d.reason = std::string(name_of(rule.decision)) + " by rule " + std::to_string(d.rule) +
-               " of the agent's policy";
+    const auto which = "rule " + std::to_string(d.rule) + " of the agent's policy";
+    d.reason = rule.decision == policy_decision::ask     ? which + " requires approval"
+               : rule.decision == policy_decision::allow ? "allowed by " + which
+                                                         : "denied by " + which;
     if (!rule.reason.empty())
       d.reason += ": " + rule.reason;
     return d;
@@ -149,7 +139,8 @@ std::optional<decision> decide_protected(const action& a, const std::string& wor
   if (found == files.end() || path.substr(0, end) != kernel_home)
     return std::nullopt;
   return decision{policy_decision::deny,
-                  *found + " is not written by agents (protected_files of the kernel)", 0};
+                  *found + " is protected: agents cannot write it (protected_files of the kernel)",
+                  0};
 }
 
 decision decide(const action& a, const config::action_policy& policy,
@@ -161,7 +152,7 @@ decision decide(const action& a, const config::action_policy& policy,
   if (a.tool == run_command_name)
     return {policy_decision::deny, "no rule of the agent's policy allows this command", 0};
   if (find_built_in(a.tool) != nullptr)
-    return {policy_decision::allow, "built-in tools are allowed where no rule says otherwise", 0};
+    return {policy_decision::allow, "built-in tools are allowed unless a rule says otherwise", 0};
   return {policy_decision::deny, "no rule of the agent's policy allows " + a.tool, 0};
 }
 

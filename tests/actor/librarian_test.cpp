@@ -212,7 +212,7 @@ TEST_CASE("output beyond the cap is cut, and it is said", "[librarian]") {
   f.start();
   const auto context = f.gather();
   CHECK(context.senses.size() < 1500);
-  CHECK(has(context.senses, "bytes not kept"));
+  CHECK(has(context.senses, "bytes not stored"));
 }
 
 TEST_CASE("requests for one kernel share a gathering; parts that are away are problems",

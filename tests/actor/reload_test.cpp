@@ -412,7 +412,7 @@ TEST_CASE("a wrong method is answered with 405 and the right ones", "[gateway]")
     const auto answer = asked(method, path);
     CHECK(answer.status == 405);
     CHECK(answer.allow == allow);
-    CHECK(json::parse(answer.body).at("error").at("next") == "it takes: " + allow);
+    CHECK(json::parse(answer.body).at("error").at("next") == "parameters: " + allow);
   }
   CHECK(asked("GET", "/api/v1/nothing").status == 404);
 }
@@ -445,17 +445,17 @@ TEST_CASE("what a request says that nobody would read is refused with the neares
   const auto member = refused(post("/api/v1/cycles", R"({"kernle":"x"})"));
   CHECK(member.at("what") == "no such member: kernle");
   CHECK(member.at("next") == "did you mean kernel?");
-  CHECK(refused(post("/api/v1/cycles", R"({"kernel":5})")).at("what") == "kernel is not a text");
+  CHECK(refused(post("/api/v1/cycles", R"({"kernel":5})")).at("what") == "kernel is not a string");
   CHECK(refused(post("/api/v1/cycles", R"({"trigger":"cron"})")).at("next") == "manual or api");
   CHECK(refused(post("/api/v1/pause", R"({"until":"noon"})")).at("next") ==
-        "it takes: kernel, agent, reason");
+        "parameters: kernel, agent, reason");
   CHECK(refused(post("/api/v1/dispatches/0190/retry", R"({"agent":"a"})")).at("next") ==
-        "this path takes no members");
+        "this path has no parameter members");
   const auto parameter = refused(get("/api/v1/dispatches", {{"statsu", "done"}}));
   CHECK(parameter.at("what") == "no such parameter: statsu");
   CHECK(parameter.at("next") == "did you mean status?");
   CHECK(refused(get("/api/v1/status", {{"bogus", "1"}})).at("next") ==
-        "this path takes no parameters");
+        "this path has no parameters");
   CHECK(refused(get("/api/v1/cycles/0190", {{"wait", "yes"}})).at("what") == "wait must be 0 or 1");
   auto asked = f.ask("/api/v1/cycles", {{"kernel", "default"}, {"limit", "1"}});
   f.actors.advance(1s);

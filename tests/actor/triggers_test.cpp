@@ -59,7 +59,7 @@ TEST_CASE("while a cycle is being cancelled one trigger waits, and the next is r
   CHECK(n.begin().at("admitted") == true);
   const auto refused = n.begin();
   CHECK(refused.at("admitted") == false);
-  CHECK(refused.at("reason") == "a cycle is running and another one waits");
+  CHECK(refused.at("reason") == "a cycle is running and another one is waiting");
 }
 
 TEST_CASE("a wait that comes before the kernel has loaded is answered when it has", "[progress]") {

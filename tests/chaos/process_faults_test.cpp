@@ -243,7 +243,7 @@ TEST_CASE("case 25 poison-segv: a job that crashes its node twice is failed, oth
   INFO(row.dump());
   CHECK(row.at("status") == "failed");
   CHECK(row.at("rescues") == 2);
-  CHECK(row.at("error").get<std::string>().find("given up") != std::string::npos);
+  CHECK(row.at("error").get<std::string>().find("its node was lost in") != std::string::npos);
   CHECK(s.said("began-1") == 1);
   CHECK(s.said("began-2") == 1);
   CHECK(status_of(s, "first") == "done");

@@ -43,7 +43,7 @@ ask_approval question(int number, const claimed_dispatch& run, const std::string
   op.matter.arguments_sha256 = sha256_hex(arguments);
   op.matter.workspace = "/srv/work";
   op.matter.shown = "run_command\n" + arguments;
-  op.reason = "to be asked for by rule 1";
+  op.reason = "rule 1 of the agent's policy requires approval";
   op.node_id = "n1";
   op.fence = run.row.fence;
   op.lives = lives;

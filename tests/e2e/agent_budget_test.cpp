@@ -89,7 +89,7 @@ TEST_CASE("agent CLI: a run is reserved before it begins and settled by what it 
   const auto row = c.row();
   CHECK(row["failure_class"] == "policy");
   CHECK_THAT(row["error"].get<std::string>(), Contains("the day's budget of agent:default/coder") &&
-                                                  Contains("it begins anew at 00:00 UTC"));
+                                                  Contains("wait until 00:00 UTC"));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
 }
@@ -165,7 +165,7 @@ TEST_CASE("agent CLI: a run is held to its budget by what its program tells, and
     return row["error"].get<std::string>();
   };
   const auto told = "cat '" + transcript("claude_success") + "'";
-  CHECK_THAT(ended(told, "cost: 0.001"), Contains("told of 0.001374 (budget.run.cost)"));
+  CHECK_THAT(ended(told, "cost: 0.001"), Contains("reported 0.001374 (budget.run.cost)"));
   CHECK_THAT(ended(told, "turns: 1"), Contains("(budget.run.turns)"));
   CHECK_THAT(ended(told, "tokens: 100"), Contains("(budget.run.tokens)"));
   // Nobody would wait for this one.

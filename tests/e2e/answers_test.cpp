@@ -171,8 +171,8 @@ TEST_CASE("a refused cycle is one error object, and its hint names the kernel", 
   CHECK(r.json()["schema"] == "boyd.error/1");
   CHECK(r.json()["error"]["code"] == "locked");
   CHECK_THAT(r.json()["error"]["what"].get<std::string>(),
-             Contains("no cycle was started: the kernel is paused (later); go on with: boyd resume "
-                      "--kernel two"));
+             Contains("no cycle was started: the kernel is paused (later); to end the pause: boyd "
+                      "resume --kernel two"));
   CHECK(r.json()["error"]["next"] == "see: boyd why --kernel two");
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("a store that is away is one line of status", "[e2e]") {
   REQUIRE(home.run({"chaos", "inject", "store.apply", "--error", "--count", "0"}).code == 0);
   const auto out = home.run({"status"}).out;
   const auto lines = out.substr(0, out.find("\n\n"));
-  CHECK_THAT(lines, Contains("  ! the queue and the last runs are unknown"));
+  CHECK_THAT(lines, Contains("  ! queue and last runs are unknown"));
   CHECK_THAT(lines, !Contains("degraded"));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
@@ -255,7 +255,8 @@ TEST_CASE("what ran before it was put back and cancelled is not called new", "[e
   REQUIRE(home.run({"dispatches", "retry", id}).code == 0);
   REQUIRE(home.run({"dispatches", "cancel", id}).code == 0);
   const auto row = home.run({"dispatches", "show", id, "--json"}).json()["dispatch"];
-  CHECK_THAT(row["error"].get<std::string>(), StartsWith("cancelled while it waited to run again"));
+  CHECK_THAT(row["error"].get<std::string>(),
+             StartsWith("cancelled while waiting for another attempt"));
   CHECK(row["exit_code"].is_null());
 }
 

@@ -58,7 +58,7 @@ std::string messages_for(const std::string& id, const std::string& hash) {
 /// Runs the thief below another node's, or command's, process host; checks that all is refused.
 /// `decides`: the answer to approve and reject, which look for the request first.
 void try_all(const std::string& other_home, const std::string& id, const std::string& hash,
-             bool with_node, const std::string& decides = "only a person may") {
+             bool with_node, const std::string& decides = "only a person can") {
   const home_of_boyd own(thief_of(other_home, id));
   write_file(own.file("kernel/default/messages"), messages_for(id, hash));
   std::unique_ptr<program> node;
@@ -71,7 +71,7 @@ void try_all(const std::string& other_home, const std::string& id, const std::st
   for (const auto& [name, words] : attempts()) {
     const auto said = read_file(own.file("kernel/default/" + name));
     INFO(name << ": " << said);
-    const auto refused = words.starts_with("approvals") ? decides : "only a person may";
+    const auto refused = words.starts_with("approvals") ? decides : "only a person can";
     CHECK_THAT(said, Contains(refused));
     // Both ways, and the server's answer is no failure of the server.
     if (name != "operator")

@@ -26,7 +26,7 @@ TEST_CASE("approvals: an action waits for a person who sees it, and is done once
   const auto status = home.run({"status", "--json"}).json();
   CHECK(status["approvals"]["pending"] == 1);
   CHECK(status["approvals"]["waiting_runs"] == 1);
-  CHECK_THAT(status["problems"].dump(), Contains("1 action waits for a person"));
+  CHECK_THAT(status["problems"].dump(), Contains("1 action needs approval"));
   const auto shown = home.run({"approvals", "show", id.substr(0, 18)});
   CHECK(shown.code == 0);
   CHECK_THAT(shown.out, Contains("echo done >> effects") && Contains("/bin/sh -c") &&
@@ -47,7 +47,7 @@ TEST_CASE("approvals: an action waits for a person who sees it, and is done once
   CHECK(used["note"] == "as agreed");
   const auto again = home.run({"approvals", "approve", id});
   CHECK(again.code == 5);
-  CHECK_THAT(again.err, Contains("used before"));
+  CHECK_THAT(again.err, Contains("already used"));
   CHECK(home.run({"status", "--json"}).json()["approvals"]["pending"] == 0);
 
   const auto record = turns(home, asked["dispatch_id"], "approval");
@@ -158,7 +158,7 @@ TEST_CASE("case 57 approval-mutated: another action than was seen is not done",
     const auto id = n.pending_id();
     const auto other = home.run({"approvals", "approve", id, "--hash", std::string(64, 'a')});
     CHECK(other.code == 5);
-    CHECK_THAT(other.err, Contains("not what was seen"));
+    CHECK_THAT(other.err, Contains("the request has changed"));
     CHECK(promised(effects(home).empty(), "done without an approval of it"));
     CHECK(n.pending_id() == id);
     CHECK(home.run({"approvals", "reject", id}).code == 0);
@@ -270,9 +270,9 @@ TEST_CASE("approvals: what Boyd started cannot decide, whatever it forks", "[e2e
   const auto forked = home.file("kernel/default/forked");
   REQUIRE(wait_until([&] { return fs::exists(forked) && read_file(forked).ends_with("1\n"); }));
   const auto own = read_file(home.file("kernel/default/own"));
-  CHECK_THAT(own, Contains("only a person may decide"));
+  CHECK_THAT(own, Contains("only a person can decide"));
   CHECK(own.ends_with("1\n"));
-  CHECK_THAT(read_file(forked), Contains("only a person may decide"));
+  CHECK_THAT(read_file(forked), Contains("only a person can decide"));
   const auto items = home.run({"approvals", "ls", "--json"}).json()["items"];
   REQUIRE(items.size() == 1);
   CHECK(items[0]["state"] == "pending");
@@ -285,10 +285,10 @@ TEST_CASE("approvals: what Boyd started cannot decide, whatever it forks", "[e2e
   const auto story = approval(home, id);
   CHECK(trail(story) ==
         lines{"ask:accepted", "approve:refused", "approve:refused", "reject:accepted"});
-  CHECK_THAT(story["trail"][1]["detail"].get<std::string>(), Contains("only a person may decide"));
+  CHECK_THAT(story["trail"][1]["detail"].get<std::string>(), Contains("only a person can decide"));
   CHECK_THAT(story["trail"][1]["by"].get<std::string>(), Contains("process"));
   node.signal(SIGTERM);
-  CHECK_THAT(node.finish().err, Contains("approve of " + id) && Contains("only a person may"));
+  CHECK_THAT(node.finish().err, Contains("approve of " + id) && Contains("only a person can"));
 }
 
 TEST_CASE("approvals: people are told by webhook and command, and of no arguments",

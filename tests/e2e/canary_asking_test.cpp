@@ -185,7 +185,8 @@ TEST_CASE("case 56 secret-in-answer: fifty secrets through servers of tools and 
   const auto action_shown = run({"approvals", "show", action}).out;
   const auto told_why = run({"approvals", "reject", action, "--reason", "it has " + note});
   CHECK(told_why.code != 0);
-  CHECK_THAT(told_why.err, Contains("looks like a secret") && Contains("without it"));
+  CHECK_THAT(told_why.err,
+             Contains("seems to contain a secret") && Contains("leave the secret out"));
   CHECK(run({"approvals", "approve", action}).code == 0);
   const auto file = next_request(home, action);
   const auto file_shown = run({"approvals", "show", file, "--json"}).out;

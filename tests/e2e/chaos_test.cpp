@@ -47,7 +47,7 @@ TEST_CASE("chaos: a node refuses it unless its configuration allows it", "[e2e]"
   const auto refused = home.run(inject);
   CHECK(refused.code == 1);
   CHECK_THAT(refused.err,
-             Contains("faults are not allowed in this node") && Contains("chaos: true"));
+             Contains("fault injection is not enabled in this node") && Contains("chaos: true"));
   CHECK(home.run({"chaos", "status", "--json"}).json().at("allowed") == false);
   // A reload does not switch it on.
   home.write_configuration(yaml_with("max_concurrent: 2, chaos: true"));

@@ -174,7 +174,9 @@ TEST_CASE("usage errors lead to the verb's own help; help and version are found"
   CHECK_THAT(bare.err, Contains("boyd: no command given"));
   CHECK_THAT(bare.err, Contains("next: list the commands: boyd --help"));
   CHECK_THAT(boyd_run({"dispatches", "show"}).err, Contains("see: boyd dispatches show --help"));
-  CHECK_THAT(boyd_run({"version", "extra"}).err, Contains("boyd: the following argument"));
+  CHECK_THAT(boyd_run({"version", "extra"}).err, Contains("boyd: unexpected argument: extra\n"));
+  CHECK_THAT(boyd_run({"version", "--agent", "clock"}).err,
+             Contains("boyd: unexpected arguments: --agent clock\n"));
   const auto helped = boyd_run({"help", "dispatches", "show"});
   CHECK(helped.code == 0);
   CHECK(helped.out == boyd_run({"dispatches", "show", "--help"}).out);

@@ -95,7 +95,7 @@ TEST_CASE("cost: a running node says the same, and status warns of a budget", "[
   CHECK(status["budgets"][2]["tokens"]["limit"] == 5'000'000);
   REQUIRE(status["problems"].size() == 1);
   CHECK(status["problems"][0] ==
-        "agent default/a has used up 85 % of today's budget: 85 of 100 tokens");
+        "agent default/a has used 85 % of today's budget: 85 of 100 tokens");
   CHECK_THAT(home.run({"status"}).out, Contains("BUDGET TODAY"));
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
@@ -140,8 +140,8 @@ TEST_CASE("case W3: a person sees what a reservation holds and why, and releases
   CHECK_THAT(home.run({"status"}).out,
              Contains("1 reservation holds 500 tokens and 2.00 dollars of today"));
   const auto shown = home.run({"cost"});
-  CHECK_THAT(shown.out,
-             Contains("reserved/1/1") && Contains("default/b") && Contains("not on record"));
+  CHECK_THAT(shown.out, Contains("reserved/1/1") && Contains("default/b") &&
+                            Contains("no longer has a record"));
   CHECK(home.run({"cost", "release", "reserved"}).code != 0); // no reason
   const auto released =
       home.run({"cost", "release", "reserved", "--reason", "the key was refused"});
@@ -156,7 +156,7 @@ TEST_CASE("case W3: a person sees what a reservation holds and why, and releases
   // Of a settled estimate a part.
   CHECK(used_by_a(home) == "1.20");
   CHECK_THAT(home.run({"cost", "release", "estimate", "--used-dollars", "9", "--reason", "r"}).err,
-             Contains("counts for less"));
+             Contains("counts as only"));
   CHECK_THAT(home.run({"cost", "release", "nothing", "--reason", "r"}).err,
              Contains("no such call"));
   CHECK(home.run({"cost", "release", "estimate", "--used-dollars", "0.25", "--used-tokens", "7",

@@ -215,7 +215,7 @@ TEST_CASE("an interrupted foreground cycle is resumed by the next", "[e2e]") {
   const auto row = home.run({"dispatches", "ls", "--json"}).json()["items"][0];
   CHECK(row["status"] == "pending");
   const auto problem =
-      "cycle " + row["cycle_id"].get<std::string>() + " was interrupted and waits to be resumed";
+      "cycle " + row["cycle_id"].get<std::string>() + " was interrupted and will be resumed";
   CHECK_THAT(home.run({"status", "--json"}).json()["kernels"][0]["problem"].get<std::string>(),
              Contains(problem));
   CHECK_THAT(home.run({"status"}).out, Contains("! kernel default: " + problem.substr(0, 40)));

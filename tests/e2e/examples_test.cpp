@@ -235,7 +235,7 @@ TEST_CASE("the example of a planning model follows it within the limits", "[e2e]
   CHECK(home.dispatch_of("remind")["output"] == "Rest.\n");
   CHECK(home.dispatch_of("tidy")["priority"] == 7);
   const auto why = home.run({"why"});
-  CHECK_THAT(why.out, Contains("a model named 3 agents, 2 followed") &&
+  CHECK_THAT(why.out, Contains("a model chose 3 agents, 2 followed") &&
                           Contains("dropped measure: more than 2 dispatches"));
   CHECK_THAT(read_file(home.file("kernel/default/STATE.md")),
              Contains(" remind: It went well. (done)"));

@@ -427,7 +427,7 @@ TEST_CASE("a kernel's directory that is gone is told of, and not made anew but b
   const auto kernel = home.file("kernel/default");
   std::filesystem::rename(kernel, home.file("away"));
   const auto without = home.run({"cycle"});
-  CHECK_THAT(without.err, Contains("its directory is missing") && Contains("restore the file"));
+  CHECK_THAT(without.err, Contains("its directory is missing") && Contains("put it back"));
   CHECK_FALSE(std::filesystem::exists(kernel));
 
   SECTION("it is put back") {

@@ -148,7 +148,7 @@ TEST_CASE("case 55 injected-context: a model that believes STATE.md plans within
   CHECK(record["wishes"].size() == 5);
   CHECK(record["dropped"].size() == 3);
   CHECK_THAT(home.run({"why"}).out,
-             Contains("a model named 5 agents, 2 followed; model local/test-model") &&
+             Contains("a model chose 5 agents, 2 followed; model local/test-model") &&
                  Contains("dropped ghost: no agent has this name"));
   const auto all = home.run({"dispatches", "ls", "--json"}).json();
   for (const auto& d : all["items"])
@@ -345,7 +345,7 @@ TEST_CASE("llm reducer: a model words the outcomes, and forges nothing", "[e2e][
   const auto record = record_of(home, "kernel:reducer");
   CHECK(record["used"] == "model");
   CHECK(record["lines"].size() == 2);
-  CHECK(record["dropped"] == json::array({"nobody: no outcome of this cycle"}));
+  CHECK(record["dropped"] == json::array({"nobody: not an outcome of this cycle"}));
   CHECK_THAT(home.run({"why"}).out, Contains("Reducer in cycle"));
   CHECK_THAT(home.run({"cost"}).out, Contains("default/kernel:reducer"));
 }
@@ -360,8 +360,9 @@ TEST_CASE("llm reducer: what is no answer leaves the rules, and is told", "[e2e]
   REQUIRE(cycle.code == 0);
   CHECK_THAT(read_file(home.file("kernel/default/STATE.md")), Contains(" alpha: fine (done)"));
   CHECK(record_of(home, "kernel:reducer")["fallback"] == "bad_answer");
-  CHECK_THAT(cycle.err, Contains("the rules worded recent_actions (bad_answer)"));
-  CHECK_THAT(home.run({"why"}).out, Contains("the rules worded recent_actions (bad_answer)"));
+  CHECK_THAT(cycle.err, Contains("recent_actions was written without a model (bad_answer)"));
+  CHECK_THAT(home.run({"why"}).out,
+             Contains("recent_actions was written without a model (bad_answer)"));
 }
 
 TEST_CASE("planning: an agent whose budget is spent is skipped, not run to fail", "[e2e][llm]") {

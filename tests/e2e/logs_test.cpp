@@ -74,7 +74,7 @@ TEST_CASE("logs: output of finished runs, by id, agent and last", "[e2e][logs]")
   const home_of_boyd home(agents);
   const auto nothing = home.run({"logs"});
   CHECK(nothing.code == 1);
-  CHECK_THAT(nothing.err, Contains("nothing has run yet"));
+  CHECK_THAT(nothing.err, Contains("no runs yet"));
   REQUIRE(home.run({"run", "good"}).code == 0);
   REQUIRE(home.run({"run", "bad"}).code == 7);
   check_names(home);

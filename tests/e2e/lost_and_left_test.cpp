@@ -39,7 +39,7 @@ TEST_CASE("a database without a byte is no new one", "[e2e]") {
   for (const auto* verb : {"cycle", "node"}) {
     const auto refused = home.run({verb});
     CHECK(refused.code == 1);
-    CHECK_THAT(refused.err, Contains("the database is empty, though "));
+    CHECK_THAT(refused.err, Contains("the database is empty, although "));
     CHECK_THAT(refused.err, Contains(" init"));
   }
   CHECK(home.run({"init", "--no-input"}).code == 0);

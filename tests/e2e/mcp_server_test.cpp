@@ -106,7 +106,8 @@ TEST_CASE("case W2: without a node enqueue says that no node runs, and nothing i
   const auto got = answers_of(home, {call_of(1, "enqueue")});
   CHECK(got.at(1)["result"]["isError"] == true);
   const std::string said = got.at(1)["result"]["content"][0]["text"];
-  CHECK_THAT(said, Contains("no node runs") && Contains("boyd node") && Contains("boyd cycle"));
+  CHECK_THAT(said,
+             Contains("no node is running") && Contains("boyd node") && Contains("boyd cycle"));
   CHECK(said.find("admitted") == std::string::npos);
   // The next cycle is the first one.
   REQUIRE(home.run({"cycle"}).code == 0);

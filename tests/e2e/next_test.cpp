@@ -104,7 +104,7 @@ TEST_CASE("reload: what changed is told, and a file with errors changes nothing"
   const home_of_boyd home(agents);
   const auto nobody = home.run({"reload"});
   CHECK(nobody.code == 1);
-  CHECK_THAT(nobody.err, Contains("no node to reload"));
+  CHECK_THAT(nobody.err, Contains("no node is running, so there is nothing to reload"));
   program node(home.node());
   REQUIRE(node.wait_for_stderr("ready"));
   CHECK(home.run({"reload"}).out == "Reloaded; nothing changed.\n");

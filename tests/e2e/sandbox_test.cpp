@@ -250,15 +250,15 @@ TEST_CASE("sandbox: required means that a run does not begin without it", "[e2e]
     CHECK(row["status"] == "failed");
     CHECK(row["failure_class"] == "environment");
     CHECK_THAT(row["error"].get<std::string>(),
-               Contains("the sandbox that is required cannot be made: network"));
+               Contains("the required sandbox is not available: network"));
     CHECK_FALSE(fs::exists(home.file("kernel/default/ran")));
-    CHECK_THAT(home.run({"doctor"}).out, Contains("cannot be made"));
+    CHECK_THAT(home.run({"doctor"}).out, Contains("is not available"));
   }
   model_endpoint endpoint;
   endpoint.then(wants("echo ran > ran")).then(stream_answer("then not"));
   const home_of_boyd home(working_yaml(endpoint, more));
   home.run({"cycle"});
-  CHECK_THAT(told(endpoint), Contains("cannot be made"));
+  CHECK_THAT(told(endpoint), Contains("is not available"));
   CHECK_FALSE(fs::exists(home.file("kernel/default/ran")));
 }
 

@@ -134,7 +134,7 @@ TEST_CASE("a secret is in no file of the home, no log and no answer", "[e2e]") {
   CHECK_THAT(shown, Contains("with [redacted]"));
   CHECK_THAT(shown, Contains("it is [redacted]"));
   CHECK_THAT(shown, Contains("postgres://u:[redacted]@db/x"));
-  CHECK_THAT(shown, Contains("bytes not kept"));
+  CHECK_THAT(shown, Contains("bytes not stored"));
   // What runs has its secrets.
   CHECK_THAT(read_file(home.file("boyd.db")) + read_file(home.file("boyd.db-wal")),
              Contains("canary-prompt-2"));

@@ -46,7 +46,7 @@ TEST_CASE("skills: a run cannot approve through the control socket, nor without 
   const auto said = read_file(h.repo.file("said.txt"));
   INFO(said);
   if (with_node)
-    CHECK_THAT(said, Contains("only a person may decide"));
+    CHECK_THAT(said, Contains("only a person can decide"));
   const auto all = h.call({"ls"});
   CHECK(all["skills"].empty());
   REQUIRE(all["candidates"].size() == 1);

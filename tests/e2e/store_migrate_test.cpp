@@ -214,7 +214,7 @@ TEST_CASE("case R10: doctor names what the database lacks, and triggers that are
   } else {
     l.ask(store, "CREATE TRIGGER mine BEFORE INSERT ON nodes BEGIN SELECT 1; END");
   }
-  CHECK_THAT(told(), Contains("trigger mine of table nodes is not Boyd's"));
+  CHECK_THAT(told(), Contains("trigger mine of table nodes is not part of Boyd"));
   l.ask(store, std::string("DROP TABLE cycles") + (postgres ? " CASCADE" : ""));
   const auto all = told();
   CHECK_THAT(all, Contains("table cycles is missing") && !Contains("of table cycles is missing"));

@@ -286,7 +286,7 @@ TEST_CASE("tool-10-gb-output: kept bytes and memory are bounded") {
   const auto view = kept.render(cap);
   CHECK(view.cut >= total - cap);
   CHECK(view.text.size() < cap + 100);
-  CHECK(view.text.find(std::to_string(view.cut) + " bytes not kept") != std::string::npos);
+  CHECK(view.text.find(std::to_string(view.cut) + " bytes not stored") != std::string::npos);
   // A sanitizer keeps freed memory in quarantine.
   const std::int64_t allowed_kb = (sanitized() ? 96 : 24) << 10;
   CHECK(peak_rss_kb() - before < allowed_kb);

@@ -48,7 +48,7 @@ any_reply sim_transaction::run(const find_dispatch& op) {
     }
     if (found)
       return error{errc::invalid_argument, "several dispatches have an id with " + wanted, "store",
-                   "give more characters of the id"};
+                   "use more characters of the id"};
     found = shown(it->second, true);
     if (id == wanted)
       break;

@@ -187,11 +187,11 @@ TEST_CASE("a run whose program tells of more than its budget has failed by polic
   };
   SECTION("more is not") {
     CHECK(passed({.turns = turns - 1}) == "the run's budget of " + std::to_string(turns - 1) +
-                                              " turns is used up, the program told of " +
+                                              " turns is used up; the program reported " +
                                               std::to_string(turns) + " (budget.run.turns)");
     CHECK(passed({.tokens = tokens - 1}).find("(budget.run.tokens)") != std::string::npos);
-    CHECK(passed({.cost = 1000}) == "the run's budget of 0.001 dollars is used up, the program "
-                                    "told of 0.001374 (budget.run.cost)");
+    CHECK(passed({.cost = 1000}) == "the run's budget of 0.001 dollars is used up; the program "
+                                    "reported 0.001374 (budget.run.cost)");
   }
 }
 
@@ -214,8 +214,8 @@ TEST_CASE("a program that tells its figures on the way is stopped when they pass
   const auto& o = b.exit(0, SIGTERM);
   CHECK(o.execution == v::failed);
   CHECK(o.failure == f::policy);
-  CHECK(o.error == "the run's budget of 2.00 dollars is used up, the program told of 2.50 "
-                   "(budget.run.cost)");
+  CHECK(o.error ==
+        "the run's budget of 2.00 dollars is used up; the program reported 2.50 (budget.run.cost)");
 }
 
 TEST_CASE("a program whose budget of time is over is ended", "[agent_cli]") {

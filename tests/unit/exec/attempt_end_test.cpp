@@ -84,7 +84,7 @@ TEST_CASE(
     const auto o = lose(1s);
     CHECK(o.execution == execution_verdict::indeterminate);
     CHECK(o.failure == failure_class::transient);
-    CHECK(o.error == "the program ended, and nobody reported how");
+    CHECK(o.error == "the program ended for an unknown reason");
   }
   SECTION("after its time was over") {
     b.options.timeout = 10s;
@@ -145,7 +145,7 @@ TEST_CASE("case 13 double-sigterm: in a hurry a process that ignores TERM has li
     }
     REQUIRE(b.outcome.has_value());
     CHECK(b.outcome->execution == execution_verdict::cancelled);
-    CHECK(b.outcome->error == "ended by shutdown");
+    CHECK(b.outcome->error == "stopped by shutdown");
     CHECK(b.elapsed() == limits::hurried_grace);
     CHECK(b.runner.running() == 0);
   }

@@ -62,8 +62,9 @@ TEST_CASE("attempt: what a conversation waits for its place is not its own time"
   const auto* done = find_in<effect::finish>(end);
   REQUIRE(done != nullptr);
   CHECK(done->outcome.execution == execution_verdict::timed_out);
-  CHECK(done->outcome.error == "timed out after 10s: waiting for the budgets (besides, it waited "
-                               "2h for places at its provider)");
+  CHECK(
+      done->outcome.error ==
+      "timed out after 10s: waiting for the budgets (in addition, it waited 2h for its provider)");
 }
 
 TEST_CASE("attempt: a short wait for a place needs no timer of its own") {

@@ -246,8 +246,8 @@ TEST_CASE("output is valid UTF-8 within its cap, head and tail kept") {
   }));
   output_keeper kept(10);
   kept.append("0123456789abcdefghij");
-  CHECK(kept.render(10).text == "01234\n… 10 bytes not kept …\nfghij");
-  CHECK(kept.render(4).text == "01\n… 16 bytes not kept …\nij");
+  CHECK(kept.render(10).text == "01234\n… 10 bytes not stored …\nfghij");
+  CHECK(kept.render(4).text == "01\n… 16 bytes not stored …\nij");
 }
 
 TEST_CASE("random events: one end at most, nothing after it, and an end always comes") {

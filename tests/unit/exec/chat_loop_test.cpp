@@ -330,7 +330,7 @@ TEST_CASE("chat: a refusal and a cut answer are no success") {
   }
   SECTION("length") {
     c.end_with(answer({{"role", "assistant"}, {"content", "once upon"}}, "length"));
-    CHECK_THAT(c.loop.outcome().error, Contains("cut at its limit"));
+    CHECK_THAT(c.loop.outcome().error, Contains("reached its token limit"));
   }
   CHECK(c.loop.outcome().execution == execution_verdict::failed);
   CHECK(c.loop.outcome().failure == failure_class::deterministic);

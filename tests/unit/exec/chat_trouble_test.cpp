@@ -96,7 +96,7 @@ TEST_CASE("chat: a fallback without tools is left out of a run that needs them, 
   CHECK(c.record.at(1)["event"] == "left_out");
   CHECK(c.record.at(1)["provider"] == "plain");
   c.loop.on_place(place->call, of(model::trouble_kind::quota));
-  CHECK_THAT(c.loop.outcome().error, Contains("fallback plain/m is left out"));
+  CHECK_THAT(c.loop.outcome().error, Contains("fallback plain/m was skipped"));
 }
 
 TEST_CASE("chat: an empty answer is asked for once more, and is no success") {
@@ -168,7 +168,7 @@ TEST_CASE("chat: a cut answer names the limit that cut it") {
   }
   SECTION("the budget's") {
     talk.budget.tokens = 150;
-    wanted = "(what budget.run.tokens had left)";
+    wanted = "(the rest of budget.run.tokens)";
   }
   conductor c(std::move(talk));
   c.start();
@@ -181,19 +181,18 @@ TEST_CASE("chat: what it waits for is told in words") {
   CHECK(c.loop.doing().empty());
   const auto begin = c.loop.begin();
   CHECK(c.loop.waits_for_place());
-  CHECK(c.loop.doing() == "waiting for a place at provider first");
+  CHECK(c.loop.doing() == "waiting for provider first");
   c.loop.on_place(1, {});
   CHECK_FALSE(c.loop.waits_for_place());
   CHECK(c.loop.doing() == "waiting for the budgets");
   c.loop.on_reserved(1, granted());
   c.call = 1;
-  CHECK(c.loop.doing() == "waiting for an answer of m at provider first");
+  CHECK(c.loop.doing() == "waiting for an answer from m at provider first");
   c.loop.on_head(1, {200, {{"content-type", "application/json"}}});
   CHECK(c.loop.doing() == "in an answer of m at provider first");
   const bool asks = GENERATE(true, false);
   c.end_with(wants({{asks ? "run_command" : "read_file", "{}"}}));
-  CHECK(c.loop.doing() ==
-        (asks ? "a person had not decided about run_command" : "in the tool read_file"));
+  CHECK(c.loop.doing() == (asks ? "no approval yet for run_command" : "in the tool read_file"));
   c.loop.stop("time is over");
   CHECK(c.loop.doing().empty());
 }
@@ -205,7 +204,7 @@ TEST_CASE("chat: an answer that is no JSON is said once to be none") {
   c.start();
   c.to_call(c.end_with(says("plain words")));
   CHECK_THAT(c.request["messages"].back()["content"].get<std::string>(),
-             Contains("the answer is no JSON: there is no JSON value in it"));
+             Contains("the answer is not JSON: there is no JSON value in it"));
 }
 
 TEST_CASE("field case 07: the one JSON value behind reasoning or in a fence is the answer") {

@@ -104,9 +104,9 @@ TEST_CASE("sandbox: the kind is what the machine has, in the order that was aske
     const auto report = f.confine(nothing);
     CHECK(report->mode == "limits");
     REQUIRE(report->lacking.size() == 3);
-    CHECK_THAT(report->lacking[0], Contains("files are not confined"));
+    CHECK_THAT(report->lacking[0], Contains("files are not protected"));
     CHECK_THAT(report->lacking[1], Contains("local sockets"));
-    CHECK_THAT(report->lacking[2], Contains("root is not bound"));
+    CHECK_THAT(report->lacking[2], Contains("the process limit does not apply"));
     CHECK(f.spec().scratch.empty());
   }
   SECTION("off") {
@@ -125,7 +125,7 @@ TEST_CASE("sandbox: required fails closed, saying what is missing") {
   const auto refused = f.confine(nothing);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::refused);
-  CHECK_THAT(refused.error().what, Contains("files are not confined"));
+  CHECK_THAT(refused.error().what, Contains("files are not protected"));
   auto old = new_kernel;
   old.landlock_abi = 2;
   CHECK_FALSE(f.confine(old));
@@ -218,9 +218,9 @@ TEST_CASE("case R4: who cannot keep a repository from being written says so") {
 
 TEST_CASE("sandbox: one line about a machine") {
   CHECK(describe(new_kernel) == "Landlock ABI 7, seccomp, bubblewrap is not installed; modes, "
-                                "owners and times of files elsewhere can be changed");
-  CHECK(describe(nothing) == "no Landlock, no seccomp, bubblewrap is not installed; as root the "
-                             "number of processes is not bound");
+                                "owners and times of other files can be changed");
+  CHECK(describe(nothing) == "no Landlock, no seccomp, bubblewrap is not installed; running as "
+                             "root: the process limit does not apply");
 }
 
 } // namespace boyd::sandbox_test

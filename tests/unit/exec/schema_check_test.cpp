@@ -80,11 +80,11 @@ TEST_CASE("schemas: properties by pattern are told from others") {
 
 TEST_CASE("schemas: what cannot be used is said") {
   CHECK_THAT(found(R"x({"pattern":"^(?!x)"})x", "a"),
-             Contains("the schema cannot be used") && Contains("(?!x)"));
+             Contains("cannot use the schema") && Contains("(?!x)"));
   CHECK_THAT(found(R"x({"patternProperties":{"(":{}}})x", json::object()),
-             Contains("the schema cannot be used"));
+             Contains("cannot use the schema"));
   CHECK_THAT(found(R"({"pattern":")" + std::string(100'000, '(') + "\"}", "a"),
-             Contains("the schema cannot be used"));
+             Contains("cannot use the schema"));
   const auto* const loop = GENERATE(
       R"({"$ref":"#"})", R"({"allOf":[{"$ref":"#"}]})",
       R"({"not":{"$ref":"#/definitions/a/"},"definitions":{"a":{"anyOf":[{"$ref":"#/definitions/a"}]}}})",

@@ -204,10 +204,10 @@ TEST_CASE("inspector: lineage tells a skill's story in its order", "[inspector]"
   for (const auto& s : l.at("story"))
     texts.push_back(s.at("text"));
   REQUIRE(texts.size() == 8);
-  CHECK(texts[0] == "guide.md was first given to a run");
+  CHECK(texts[0] == "guide.md was first read by a run");
   CHECK(texts[1] == "guide.md became a candidate");
   CHECK(texts[2] == "It was approved by a person");
-  CHECK(texts[3] == "A run followed it, with success");
+  CHECK(texts[3] == "A run followed it, successfully");
   CHECK(texts[7] == "Decision: degrade, because: 3 failures among the last 4 uses");
   CHECK(lineage(log.asked(), "unknown").error().code == errc::not_found);
   log.add({"ctx_guide", "skill_default/greeting", "promoted_to", t0 + 80h, "{}"});
@@ -230,7 +230,7 @@ TEST_CASE("inspector: why names what the answer cited, and what it was given in 
   CHECK(s.at("contexts").empty());
   CHECK(s.at("given_and_not_used") == 1);
   CHECK(s.at("statements")[1]["text"] ==
-        "It followed the skill skill_release-notes, without success");
+        "It followed the skill skill_release-notes, unsuccessfully");
 }
 
 TEST_CASE("inspector: findings name noise, decay and over-fitting, each with a suggestion",
@@ -260,8 +260,7 @@ TEST_CASE("inspector: learned tells of the time asked for alone", "[inspector]")
   log_in_memory log;
   tell_a_story(log);
   const auto all = answer_of(learned_since(log.asked(), t0)).at("statements");
-  CHECK_THAT(all[0]["text"].get<std::string>(),
-             Contains("7 runs ended: 4 with success, 3 with failure"));
+  CHECK_THAT(all[0]["text"].get<std::string>(), Contains("7 runs ended: 4 successful, 3 failed"));
   CHECK_THAT(all[1]["text"].get<std::string>(), Contains("guide.md was used by 3 runs"));
   CHECK(all.back()["text"] ==
         "skill_release-notes: degrade, because: 3 failures among the last 4 uses");

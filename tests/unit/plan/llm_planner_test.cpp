@@ -116,7 +116,7 @@ TEST_CASE("llm planner: what can run is chosen and ordered, all else is dropped"
   CHECK(dropped == std::vector<std::string>{
                        "off: it cannot run now (disabled)", "busy: it cannot run now (running)",
                        "hourly: it cannot run now (schedule)", "ghost: no agent has this name",
-                       "b: it is named twice", "d: more than 3 dispatches"});
+                       "b: listed twice", "d: more than 3 dispatches"});
 }
 
 TEST_CASE("llm planner: configured priorities widen what a model may give", "[llm_planner]") {
@@ -242,9 +242,8 @@ TEST_CASE("llm planner: its record is read as it was written", "[llm_planner]") 
   r.wishes = {{"a", 7, "because"}, {"ghost", 1, ""}};
   r.dropped = {{"ghost", "no agent has this name"}};
   CHECK(plan::read_plan_record(plan::to_json(r)) == r);
-  CHECK(plan::say(r) ==
-        "a model named 2 agents, 1 followed; model local/m, 2 calls, 812+40 tokens, 0.000102 "
-        "dollars, 1s200ms; dropped ghost: no agent has this name");
+  CHECK(plan::say(r) == "a model chose 2 agents, 1 followed; model local/m, 2 calls, 812+40 "
+                        "tokens, 0.000102 dollars, 1s200ms; dropped ghost: no agent has this name");
   r.wishes.clear();
   r.dropped.clear();
   r.asked.fell_back = plan::fallback_reason::timeout;

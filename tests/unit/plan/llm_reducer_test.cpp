@@ -43,8 +43,8 @@ TEST_CASE("llm reducer: lines belong to outcomes, everything else is dropped", "
                                   {"d2", "  \n "}}));
   REQUIRE(r.has_value());
   CHECK(r->lines == std::map<std::string, std::string>{{"d1", "Three files were written."}});
-  CHECK(r->dropped == std::vector<std::string>{"d9: no outcome of this cycle", "d1: a second line",
-                                               "d2: no text"});
+  CHECK(r->dropped == std::vector<std::string>{"d9: not an outcome of this cycle",
+                                               "d1: a second line", "d2: no text"});
   CHECK(plan::read_reduce_record(plan::to_json(*r)) == *r);
 }
 

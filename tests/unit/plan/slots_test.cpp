@@ -73,7 +73,7 @@ TEST_CASE("misfire run_once: one late run after downtime") {
   const auto rule = rule_of(every_ten_minutes());
   const auto d = decide_slots(rule, input("2026-02-13T10:00:00Z", "2026-02-13T10:35:00Z"));
   CHECK(lines(d) == expected{"10:10 coalesced", "10:20 coalesced", "10:30 open late"});
-  CHECK(d.rows[0].reason == "into the slot 2026-02-13T10:30:00Z");
+  CHECK(d.rows[0].reason == "merged into the slot 2026-02-13T10:30:00Z");
   CHECK(d.rows[0].finished_at == at("2026-02-13T10:35:00Z"));
   // Within its grace the newest is not late; at the very end of the grace neither.
   CHECK(lines(decide_slots(rule, input("2026-02-13T10:10:00Z", "2026-02-13T10:31:00Z"))) ==
@@ -108,7 +108,7 @@ TEST_CASE("misfire skip: what is past its grace is missed") {
         expected{"10:10 missed", "10:20 missed"});
   const auto d = decide_slots(rule_of(s), input("2026-02-13T10:00:00Z", "2026-02-13T10:20:59Z"));
   CHECK(lines(d) == expected{"10:10 missed", "10:20 open"});
-  CHECK(d.rows[0].reason == "later than its grace of 1m");
+  CHECK(d.rows[0].reason == "too late: grace period of 1m");
 }
 
 TEST_CASE("misfire all: every slot runs, in order") {

@@ -42,7 +42,7 @@ plan::why_input history() {
   in.occurrences[2].late = true;
   in.decisions = {decided("c2", "a", "running", "dispatch d1", "2026-02-13T10:20:01Z"),
                   decided("c1", "a", "", "", "2026-02-13T10:10:01Z"),
-                  decided("c1", "b", "cooldown", "next at X", "2026-02-13T10:10:01Z")};
+                  decided("c1", "b", "cooldown", "next run at X", "2026-02-13T10:10:01Z")};
   in.next_slot = at("2026-02-13T10:40:00Z");
   return in;
 }
@@ -68,21 +68,21 @@ TEST_CASE("why: the kernel at a time, with every agent's decision") {
   CHECK(says(answer, "Kernel default: the slot of 2026-02-13T10:10:00Z ran late as cycle c1."));
   CHECK(says(answer, "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   CHECK(says(answer, "Agent b was not dispatched in cycle c1 at 2026-02-13T10:10:01Z because its "
-                     "cooldown had not passed (next at X)."));
+                     "cooldown was not over (next run at X)."));
 }
 
 TEST_CASE("why: an agent's latest decision, or the one at a time") {
   auto in = history();
   in.agent_id = "a";
   CHECK(says(explain_why(in), "Agent a was not dispatched in cycle c2 at 2026-02-13T10:20:01Z "
-                              "because its earlier dispatch had not ended (dispatch d1)."));
+                              "because its previous dispatch was still active (dispatch d1)."));
   in.at = at("2026-02-13T10:10:00Z");
   CHECK(says(explain_why(in), "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z."));
   in.at = at("2026-02-13T10:31:00Z");
-  CHECK(says(explain_why(in), "So agent a was not considered."));
+  CHECK(says(explain_why(in), "Therefore agent a was not considered."));
   in.agent_id = "new";
   in.at = at("2026-02-13T10:10:00Z");
-  CHECK(says(explain_why(in), "No decision about agent new is recorded for it."));
+  CHECK(says(explain_why(in), "No recorded decision about agent new for it."));
 }
 
 TEST_CASE("why: a time without a fraction covers its whole second") {
@@ -106,8 +106,7 @@ TEST_CASE("why: a time without a fraction covers its whole second") {
 TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
   auto in = history();
   in.at = at("2026-02-12T00:00:00Z");
-  CHECK(says(explain_why(in),
-             "Kernel default: nothing is recorded at or before 2026-02-12T00:00:00Z."));
+  CHECK(says(explain_why(in), "Kernel default: no record at or before 2026-02-12T00:00:00Z."));
   in.occurrences = {slot("2026-02-11T00:00:00Z", occurrence_state::missed, "",
                          "no node was running then; stands for every slot from "
                          "2026-02-11T00:00:00Z to 2026-02-12T00:00:00Z")};
@@ -117,8 +116,8 @@ TEST_CASE("why: nothing recorded, slots without a row, and summary rows") {
   CHECK(json["slot"]["stands_until"] == "2026-02-12T00:00:00Z");
   in.expected_slot = at("2026-02-12T00:10:00Z");
   const auto answer = explain_why(in);
-  CHECK(says(answer, "Kernel default: nothing is recorded of the slot of 2026-02-12T00:10:00Z: no "
-                     "node was running then, or it has not come to it yet."));
+  CHECK(says(answer, "Kernel default: no record of the slot of 2026-02-12T00:10:00Z: no node was "
+                     "running then, or it has not started yet."));
   json = nlohmann::json::parse(answer.json);
   CHECK(json["unrecorded_slot"] == "2026-02-12T00:10:00Z");
 }
@@ -133,13 +132,14 @@ TEST_CASE("why: pauses, quiet hours and the agent's own schedule") {
   in.quiet = plan::quiet_now{"night", at("2026-02-14T05:00:00Z")};
   in.next_agent_slot = at("2026-02-14T08:00:00Z");
   const auto answer = explain_why(in);
-  CHECK(says(answer, "Kernel default is paused since 2026-02-13T09:00:00Z: holiday."));
-  CHECK(says(answer, "Agent a is paused since 2026-02-13T09:30:00Z: broken."));
-  CHECK(says(answer, "Now it is quiet until 2026-02-14T05:00:00Z: night."));
+  CHECK(says(answer, "Kernel default has been paused since 2026-02-13T09:00:00Z: holiday."));
+  CHECK(says(answer, "Agent a has been paused since 2026-02-13T09:30:00Z: broken."));
+  CHECK(says(answer, "Quiet hours until 2026-02-14T05:00:00Z: night."));
   in.pauses = {{"default", "a", "", at("2026-02-13T09:30:00Z")}};
-  CHECK(says(explain_why(in), "Agent a is paused since 2026-02-13T09:30:00Z: no reason given."));
-  CHECK(says(answer, "Agent a has its own next slot at 2026-02-14T08:00:00Z and runs with the "
-                     "first cycle from then on."));
+  CHECK(says(explain_why(in),
+             "Agent a has been paused since 2026-02-13T09:30:00Z: no reason given."));
+  CHECK(says(answer, "Agent a has its own schedule; its next slot is 2026-02-14T08:00:00Z and it "
+                     "runs with the first cycle after that."));
   const auto json = nlohmann::json::parse(answer.json);
   CHECK(json["pauses"].size() == 2);
   CHECK(json["agent_id"] == "a");
@@ -161,7 +161,7 @@ TEST_CASE("why: a sentence is one line, whatever people wrote") {
   in.pauses = {{"default", "a", "back on\nMonday", at("2026-02-13T09:30:00Z")}};
   in.quiet = plan::quiet_now{"night\nrest", at("2026-02-14T05:00:00Z")};
   const auto answer = explain_why(in);
-  CHECK(says(answer, "Agent a is paused since 2026-02-13T09:30:00Z: back on Monday."));
+  CHECK(says(answer, "Agent a has been paused since 2026-02-13T09:30:00Z: back on Monday."));
   for (const auto& sentence : answer.sentences) {
     INFO(sentence);
     CHECK(std::ranges::none_of(sentence, [](char c) { return c >= 0 && c < ' '; }));

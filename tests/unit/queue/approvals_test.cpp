@@ -93,12 +93,12 @@ TEST_CASE("case 57 approval-replay: an attempt that is refused before anything i
           "[approvals]") {
   const auto row = begin_approval(question(), t0).row;
   auto attempt = verdict(row, true, 1);
-  attempt.refused = "only a person may decide";
+  attempt.refused = "only a person can decide";
   const auto s = decide_approval(row, true, attempt, t0);
   CHECK(s.outcome == approval_outcome::refused);
   CHECK(s.line.what == "approve");
   CHECK(s.line.outcome == approval_outcome::refused);
-  CHECK(s.line.detail == "only a person may decide");
+  CHECK(s.line.detail == "only a person can decide");
   auto with_line = row;
   ++with_line.lines;
   CHECK(s.row == with_line);

@@ -25,7 +25,7 @@ TEST_CASE("the log's line of a run names what became of it and why") {
   end.to = settle_to::release;
   end.outcome.error.clear();
   end.outcome.summary.clear();
-  CHECK(queue::end_in_words(end) == "given back to the queue");
+  CHECK(queue::end_in_words(end) == "returned to the queue");
 }
 
 TEST_CASE("an agent's words do not begin a line of their own in the log") {

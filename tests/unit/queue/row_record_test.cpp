@@ -50,7 +50,7 @@ TEST_CASE("row record: what the database knows can be told and put together", "[
   const auto page = record::explain(e);
   CHECK_THAT(page, Contains("**failed**") && Contains("took 1.5 s") && Contains("a program") &&
                        Contains("no oil") && Contains("**Attempts:** 2") &&
-                       Contains("it took too long"));
+                       Contains("it exceeded its time limit"));
   const auto r = record::replay(e, nothing, {});
   CHECK(r.holds());
   REQUIRE(r.texts.size() == 2);

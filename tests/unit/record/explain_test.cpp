@@ -176,7 +176,7 @@ TEST_CASE("explain: advice about items by what runs came of them", "[explain]") 
 }
 
 TEST_CASE("explain: any record can be told", "[explain]") {
-  CHECK_THAT(explain({}), Contains("Nothing is on record"));
+  CHECK_THAT(explain({}), Contains("No record of this run exists"));
   REQUIRE(rc::check(
       [](const std::string& agent, const std::string& outcome, const std::string& action) {
         execution e;
