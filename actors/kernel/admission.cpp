@@ -394,6 +394,8 @@ void resume_next(self_pointer self) {
                          cycle_core::resume(*st.settings, row, decided, (*troubles)[row.cycle_id],
                                             st.since, left_over.only);
                      st.cycle->set_by_hand(left_over.by_hand);
+                     for (const auto& each : *decisions)
+                       st.cycle->note_reason(each.decision);
                      // Of an earlier process's time only the wall clock tells.
                      st.cycle_since =
                          st.parts.context->ports.clock->steady() -

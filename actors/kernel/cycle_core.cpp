@@ -327,9 +327,16 @@ void cycle_core::empty_plan() {
 void cycle_core::act(const result<void>& r, cycle_time at) {
   if (!r)
     return;
+  for (const auto& d : plan_.decisions)
+    note_reason(d);
   looked_at_ = at;
   trouble_is_kept_ = !trouble().empty();
   step_ = cycle_step::wait;
+}
+
+void cycle_core::note_reason(const agent_decision& d) {
+  if (d.dispatched && !d.detail.empty())
+    reasons_[d.agent_id] = d.detail;
 }
 
 void cycle_core::wait(result<std::vector<dispatch>> rows, bool overdue, cycle_time at,
@@ -548,10 +555,12 @@ std::vector<effects::effect> cycle_core::effects() const {
 std::vector<graph::edge> cycle_core::edges() const {
   std::vector<graph::edge> all;
   const auto at = record_.finished_at.value_or(record_.started_at);
-  for (const auto& d : rows_)
-    all.push_back(effects::decision_of(
-        d, record_.cycle_id, kernel_->plan.type == config::planner::type_t::llm ? "llm" : "static",
-        at));
+  const auto* planner = kernel_->plan.type == config::planner::type_t::llm ? "llm" : "static";
+  for (const auto& d : rows_) {
+    const auto why = reasons_.find(d.agent_id);
+    all.push_back(effects::decision_of(d, record_.cycle_id, planner,
+                                       why == reasons_.end() ? "" : why->second, at));
+  }
   for (const auto* list : {&rows_, &late_})
     for (const auto& d : *list)
       if (is_final(d.status))

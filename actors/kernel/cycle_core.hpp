@@ -147,6 +147,8 @@ class cycle_core {
   std::vector<plan::told_outcome> told_outcomes() const;
   /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
   /// is enqueued is cancelled.
+  /// Why the plan dispatches this agent, for the log of facts.
+  void note_reason(const agent_decision& d);
   void request_cancel() { cancel_requested_ = true; }
   /// Of a cancelled cycle whose plan the store has not been given: no agent of it begins.
   void empty_plan();
@@ -199,8 +201,9 @@ class cycle_core {
   gathered_context context_;
   std::vector<std::string> wake_candidates_;
   plan::plan_output plan_;
-  std::vector<held_agent> held_;  ///< in the order of the configuration
-  std::set<std::string> not_run_; ///< agents that waited and were skipped
+  std::vector<held_agent> held_;               ///< in the order of the configuration
+  std::set<std::string> not_run_;              ///< agents that waited and were skipped
+  std::map<std::string, std::string> reasons_; ///< by agent that the plan dispatches
   std::vector<dispatch> rows_;
   /// Agents whose rows had not ended when they were seen last, and are not in the store any more.
   std::set<std::string> gone_;

@@ -61,6 +61,9 @@ lessons_about about_in(const json& value) {
       all.items.push_back(id.get<std::string>());
   for (const auto& s : list_at(value, "skills"))
     all.skills.push_back({text_at(s, "id"), count_at(s, "successes"), count_at(s, "failures")});
+  for (const auto& id : list_at(value, "runs"))
+    if (id.is_string())
+      all.runs.push_back(id.get<std::string>());
   return all;
 }
 
@@ -125,6 +128,7 @@ std::string text_of(const effect& e) {
     for (const auto& s : e.about.skills)
       list.push_back({{"id", s.id}, {"successes", s.successes}, {"failures", s.failures}});
     value["skills"] = std::move(list);
+    value["runs"] = e.about.runs;
   } else {
     value["kind"] = "history";
     value["status"] = name_of(e.status);

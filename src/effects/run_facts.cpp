@@ -1,6 +1,7 @@
 #include "boyd/effects/run_facts.hpp"
 
 #include "boyd/core/json_values.hpp"
+#include "boyd/core/text.hpp"
 #include "boyd/graph/learned.hpp"
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ using json = nlohmann::json;
 constexpr std::size_t part_bytes = std::size_t{1} << 20;
 /// What a line has besides its ids and meta.
 constexpr std::size_t line_bytes = 256;
+
+constexpr std::string_view execution_prefix = "exec_";
 
 /// So many digits as a reader sees.
 double rounded(double share) {
@@ -41,7 +44,7 @@ graph::edge used_in(const dispatch& d, const read_item& item, const reading_repo
     meta["accuracy"] = rounded(*reading.accuracy);
   if (reading.enforced)
     meta["enforced"] = true;
-  return {item.id, "exec_" + d.dispatch_id, "used_in", at, dump(meta)};
+  return {item.id, std::string(execution_prefix) + d.dispatch_id, "used_in", at, dump(meta)};
 }
 
 std::string meta_of(const dispatch& d) {
@@ -67,22 +70,29 @@ std::string meta_of(const dispatch& d) {
   return dump(meta);
 }
 
+std::string dispatch_of(const std::string& execution) {
+  return execution.substr(execution_prefix.size());
+}
+
 /// A declared skill, and whether the run speaks for it.
 graph::edge validated_by(const dispatch& d, const std::string& skill, graph::credit credit,
                          utc_time at) {
   json meta{{"agent", d.agent_id}, {"fence", d.fence}};
   if (credit != graph::credit::none)
     meta["success"] = credit == graph::credit::success;
-  return {"exec_" + d.dispatch_id, graph::skill_id(d.kernel_id, skill), "validated_by", at,
-          dump(meta)};
+  return {std::string(execution_prefix) + d.dispatch_id, graph::skill_id(d.kernel_id, skill),
+          "validated_by", at, dump(meta)};
 }
 
 } // namespace
 
 graph::edge decision_of(const dispatch& d, const std::string& cycle_id, std::string_view planner,
-                        utc_time at) {
-  return {"exec_" + d.dispatch_id, "decision_" + cycle_id, "decided_by", at,
-          dump({{"agent", d.agent_id}, {"planner", planner}})};
+                        std::string_view reason, utc_time at) {
+  json meta{{"agent", d.agent_id}, {"planner", planner}};
+  if (!reason.empty())
+    meta["reason"] = sanitize_utf8(reason);
+  return {std::string(execution_prefix) + d.dispatch_id, "decision_" + cycle_id, "decided_by", at,
+          dump(meta)};
 }
 
 std::vector<graph::edge> facts_of(const dispatch& d, utc_time at) {
@@ -92,8 +102,8 @@ std::vector<graph::edge> facts_of(const dispatch& d, utc_time at) {
       all.push_back(used_in(d, item, *reading, at));
   auto meta = meta_of(d);
   const auto credit = graph::credit_of(meta);
-  all.push_back(
-      {"exec_" + d.dispatch_id, "outcome_" + d.dispatch_id, "resulted_in", at, std::move(meta)});
+  all.push_back({std::string(execution_prefix) + d.dispatch_id, "outcome_" + d.dispatch_id,
+                 "resulted_in", at, std::move(meta)});
   for (const auto& skill : d.outcome.usage.skills)
     all.push_back(validated_by(d, skill, credit, at));
   return all;
@@ -102,12 +112,16 @@ std::vector<graph::edge> facts_of(const dispatch& d, utc_time at) {
 lessons_about about_of(const std::vector<graph::edge>& facts) {
   lessons_about all;
   std::set<std::string> items;
+  std::set<std::string> runs;
   std::map<std::string, used_skill> skills;
   for (const auto& f : facts) {
-    if (f.type == "used_in")
+    if (f.type == "used_in") {
       items.insert(f.from);
+      runs.insert(dispatch_of(f.to));
+    }
     if (f.type != "validated_by")
       continue;
+    runs.insert(dispatch_of(f.from));
     auto& s = skills[f.to];
     s.id = f.to;
     const auto meta = json::parse(f.meta_json, nullptr, false);
@@ -115,6 +129,7 @@ lessons_about about_of(const std::vector<graph::edge>& facts) {
       ++(good->get<bool>() ? s.successes : s.failures);
   }
   all.items.assign(items.begin(), items.end());
+  all.runs.assign(runs.begin(), runs.end());
   for (auto& [id, s] : skills)
     all.skills.push_back(std::move(s));
   return all;

@@ -17,7 +17,8 @@ namespace boyd::effects {
 
 enum class effect_kind : std::uint8_t {
   edges,   ///< facts for the knowledge graph
-  lessons, ///< what these facts mean for items and skills: more facts, and the bank's files
+  lessons, ///< what these facts mean for items and skills: more facts, the bank's files, and what
+           ///< records of executions tell of all of it
   history, ///< the cycle's rendering in STATE.md, and its two commits (docs/adr/0012)
 };
 
@@ -34,6 +35,7 @@ struct used_skill {
 struct lessons_about {
   std::vector<std::string> items{}; ///< ids of contexts
   std::vector<used_skill> skills{};
+  std::vector<std::string> runs{}; ///< ids of the dispatches that used them
 
   bool empty() const { return items.empty() && skills.empty(); }
   bool operator==(const lessons_about&) const = default;

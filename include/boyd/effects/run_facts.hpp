@@ -15,15 +15,16 @@
 /// ended.
 namespace boyd::effects {
 
-/// `decided_by`: the run, and the cycle that wanted it.
+/// `decided_by`: the run, and the cycle that wanted it. `reason`: of the planner; empty: it has
+/// given none.
 graph::edge decision_of(const dispatch& d, const std::string& cycle_id, std::string_view planner,
-                        utc_time at);
+                        std::string_view reason, utc_time at);
 
 /// Of a dispatch that has ended: `used_in` for each item that its prompt showed, then
 /// `resulted_in`, then `validated_by` for each skill that it declared.
 std::vector<graph::edge> facts_of(const dispatch& d, utc_time at);
 
-/// The items and skills that the facts are about, each once.
+/// The items and skills that the facts are about, and the runs that used them, each once.
 lessons_about about_of(const std::vector<graph::edge>& facts);
 
 /// In their order, in parts that one request of the recorder takes.
