@@ -4,6 +4,7 @@
 #include "boyd/core/time.hpp"
 #include "boyd/effects/effect.hpp"
 #include "boyd/graph/edge_log.hpp"
+#include "boyd/graph/evidence.hpp"
 #include "boyd/graph/learned.hpp"
 #include "boyd/ports/knowledge_index.hpp"
 #include "boyd/skills/memory_policy.hpp"
@@ -88,10 +89,15 @@ struct draw_lessons {
   effects::lessons_about about;
 };
 
+/// What the log has of executions of a recorded cycle whose lessons are drawn, for their records.
+struct find_evidence {
+  graph::evidence_question about;
+};
+
 /// All of them look first whether the files, or the log, have changed.
 struct knowledge_request : message {
   std::variant<recall_memory, describe_memory, know_items, inspect_graph, judge_memory,
-               replay_policy, offer_learned, look_at_skills, draw_lessons>
+               replay_policy, offer_learned, look_at_skills, draw_lessons, find_evidence>
       what;
   request_end until = request_end::max();
 };
@@ -176,6 +182,7 @@ struct knowledge_reply {
   std::vector<std::string> names;           ///< of offer_learned: skills that a run may declare
   std::vector<graph::edge> facts;           ///< of draw_lessons
   std::map<std::string, std::string> files; ///< of draw_lessons: of the kernel's home, by name
+  std::vector<record::execution_facts> evidence; ///< of find_evidence, in the executions' order
 };
 
 } // namespace boyd

@@ -140,6 +140,12 @@ struct end_record {
   std::vector<std::string> contents;
 };
 
+/// Adds to records what the log of facts has of their executions (record::add_facts), and explains
+/// them anew. An execution without a record has none afterwards either.
+struct add_evidence {
+  std::vector<record::execution_facts> executions;
+};
+
 /// The explanation of an execution (record::explain), and its record as it stands. Done by the
 /// workers of run_tool, as are replays: long ones hold up no run.
 struct explain_execution {
@@ -186,8 +192,8 @@ struct workspace_request : message {
   std::variant<write_private_file, write_durable_file, remove_file, inspect_files, read_text_file,
                hash_inputs, append_record, run_tool, look_at_workspace, keep_result,
                read_configuration, read_items, begin_record, update_record, end_record,
-               explain_execution, replay_execution, list_executions, remove_executions,
-               named_contents, sweep_contents>
+               add_evidence, explain_execution, replay_execution, list_executions,
+               remove_executions, named_contents, sweep_contents>
       what;
   request_end until = request_end::max();
 };

@@ -23,6 +23,7 @@ struct kernel_parts {
   librarian_actor librarian;
   planner_actor planner;
   dispatcher_pool_actor dispatchers;
+  workspace_actor workspace;
   /// Null: nothing is learned beyond the facts. The kernel goes on when that part is started anew.
   std::shared_ptr<const role<knowledge_actor>> knowledge{};
 };

@@ -20,6 +20,8 @@ using effects::effect_kind;
 constexpr seconds pass_limit{5};
 /// Reasons that the next record tells of.
 constexpr std::size_t most_carried = 20;
+/// Runs whose records are completed by one request.
+constexpr std::size_t records_at_once = 32;
 /// One commit, with the wait for somebody else's lock.
 constexpr milliseconds commit_limit = 2 * limits::repository_lock_wait;
 
@@ -100,10 +102,34 @@ void stop_lessons(self_pointer self, const pass_ptr& p, const effect& e, const c
   edges_done(p);
 }
 
+/// What the log has of the effect's runs from `first` on goes to their records, some at a time.
+void complete_records(self_pointer self, const pass_ptr& p, const effect& e, std::size_t first) {
+  const auto& runs = e.about.runs;
+  auto& s = self->state;
+  if (first >= runs.size())
+    return lessons_drawn(self, p, e);
+  const auto end = std::min(runs.size(), first + records_at_once);
+  const auto at = [&runs](std::size_t i) { return runs.begin() + static_cast<std::ptrdiff_t>(i); };
+  find_evidence question{{s.settings->kernel_id, e.cycle_id, e.ended, {at(first), at(end)}}};
+  ask<knowledge_reply>(
+      self, s.parts.knowledge->player(), knowledge_request{{}, std::move(question)},
+      [self, p, e, end](result<knowledge_reply> r) {
+        if (!r)
+          return stop_lessons(self, p, e, "knowledge", r.error());
+        ask<workspace_reply>(self, self->state.parts.workspace,
+                             workspace_request{{}, add_evidence{std::move(r->evidence)}},
+                             [self, p, e, end](const result<workspace_reply>& added) {
+                               if (added)
+                                 return complete_records(self, p, e, end);
+                               stop_lessons(self, p, e, "workspace", added.error());
+                             });
+      });
+}
+
 void record_lessons(self_pointer self, const pass_ptr& p, const effect& e,
                     std::vector<graph::edge> facts) {
   if (facts.empty())
-    return lessons_drawn(self, p, e);
+    return complete_records(self, p, e, 0);
   ask<graph_reply>(self, self->state.parts.graph_recorder, graph_request{{}, std::move(facts)},
                    [self, p, e](const result<graph_reply>& r) {
                      const bool is_refused = !r && is_refused_for_good(r.error());
@@ -115,7 +141,7 @@ void record_lessons(self_pointer self, const pass_ptr& p, const effect& e,
                        spdlog::error("kernel {}: the lessons of cycle {} are not recorded: {}",
                                      self->state.settings->kernel_id, e.cycle_id,
                                      to_string(r.error()));
-                     lessons_drawn(self, p, e);
+                     complete_records(self, p, e, 0);
                    });
 }
 

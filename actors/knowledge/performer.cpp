@@ -115,6 +115,8 @@ result<knowledge_reply> knowledge_session::try_to_answer(const knowledge_request
   }
   if (const auto* about = std::get_if<inspect_graph>(&request.what))
     return inspect(*about);
+  if (const auto* evidence = std::get_if<find_evidence>(&request.what))
+    return find(*evidence);
   if (const auto* kernel = std::get_if<judge_memory>(&request.what))
     return judge(*kernel);
   if (const auto* policy = std::get_if<replay_policy>(&request.what))
@@ -170,6 +172,16 @@ result<knowledge_reply> knowledge_session::inspect(const inspect_graph& what) {
     return fail(answered.error());
   knowledge_reply reply;
   reply.inspected = *answered;
+  return reply;
+}
+
+result<knowledge_reply> knowledge_session::find(const find_evidence& what) {
+  log_source source(*index_, facts_.files(), facts_.position());
+  auto found = graph::evidence_of(source, what.about);
+  if (!found)
+    return fail(std::move(found.error()));
+  knowledge_reply reply;
+  reply.evidence = std::move(*found);
   return reply;
 }
 

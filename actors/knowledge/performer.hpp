@@ -61,6 +61,7 @@ class knowledge_session {
   /// An error of the index alone: a log that cannot be read is told of, and teaches nothing.
   result<void> read_facts();
   result<knowledge_reply> inspect(const inspect_graph& what);
+  result<knowledge_reply> find(const find_evidence& what);
   result<knowledge_reply> judge(const judge_memory& what);
   result<knowledge_reply> replay(const replay_policy& what);
   result<knowledge_reply> carry_out(kernel_memory& m, const recall_memory& what);

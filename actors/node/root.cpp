@@ -143,6 +143,7 @@ kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
           child<librarian_actor>(self, "librarian"),
           child<planner_actor>(self, "planner"),
           child<dispatcher_pool_actor>(self, "dispatchers"),
+          child<workspace_actor>(self, "workspace"),
           s.knowledge};
 }
 
@@ -151,7 +152,7 @@ kernel_parts parts_of(self_pointer self, const std::string& kernel_id) {
 void node_impl::add_kernel(self_pointer self, const std::string& kernel_id) {
   auto rule =
       dispensable(kernel_child(kernel_id), {"store", "dispatchers", "state_writer", "git_committer",
-                                            "graph_recorder", "librarian", "planner"});
+                                            "graph_recorder", "librarian", "planner", "workspace"});
   // The others go on without it; without any the node would do nothing.
   rule.group = "kernels";
   add(self, std::move(rule),

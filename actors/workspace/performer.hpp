@@ -69,6 +69,7 @@ class workspace_session {
   result<workspace_reply> carry_out(const begin_record& what);
   result<workspace_reply> carry_out(const end_record& what);
   result<workspace_reply> carry_out(const update_record& what);
+  result<workspace_reply> carry_out(const add_evidence& what);
   // explaining.cpp
   result<workspace_reply> carry_out(const explain_execution& what);
   result<workspace_reply> carry_out(const replay_execution& what);
@@ -80,6 +81,7 @@ class workspace_session {
 
   result<void> keep(const std::vector<std::string>& contents);
   result<record::execution> record_of(const std::string& dispatch_id);
+  result<void> add_evidence_to(const record::execution_facts& facts);
   result<void> write_record(const record::execution& e, bool durable);
   void keep_open(record::execution e);
   result<record::execution> begin(const begin_record& what);

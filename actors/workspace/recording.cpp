@@ -132,6 +132,51 @@ result<workspace_reply> workspace_session::carry_out(const end_record& what) {
   return workspace_reply{};
 }
 
+/// The record and its explanation are two files: the old explanation goes first, so that whenever
+/// this breaks off, what is there fits together. A record without explain.md is explained anew by
+/// whoever asks.
+result<void> workspace_session::add_evidence_to(const record::execution_facts& facts) {
+  auto& files = *context_->ports.files;
+  const auto layout = context_->layout();
+  const auto path = layout.record(facts.dispatch_id);
+  auto text = files.read(path, most_record_bytes);
+  // Of a flood, or removed since.
+  if (!text && text.error().code == errc::not_found)
+    return {};
+  if (!text)
+    return fail(std::move(text.error()));
+  auto e = record::read_execution(*text);
+  if (!e) {
+    spdlog::warn("workspace: {}: {}; what the log of facts has of it is not added", path,
+                 e.error().what);
+    return {};
+  }
+  record::add_facts(*e, facts);
+  std::string explanation;
+  // While a further attempt is under way its end explains all of it.
+  if (!e->explanation.empty()) {
+    explanation = record::explain(*e);
+    e->explanation = sha256_hex(explanation);
+  }
+  const auto page = layout.explanation(facts.dispatch_id);
+  if (record::to_json(*e) != *text) {
+    if (auto gone = files.unlink(page); !gone && gone.error().code != errc::not_found)
+      return gone;
+    if (auto ok = write_record(*e, true); !ok)
+      return ok;
+  }
+  if (const auto open = open_records_.find(facts.dispatch_id); open != open_records_.end())
+    open->second = std::move(*e);
+  return explanation.empty() ? result<void>{} : replace(page, explanation, false);
+}
+
+result<workspace_reply> workspace_session::carry_out(const add_evidence& what) {
+  for (const auto& facts : what.executions)
+    if (auto added = add_evidence_to(facts); !added)
+      return fail(std::move(added.error()));
+  return workspace_reply{};
+}
+
 result<workspace_reply> workspace_session::carry_out(const update_record& what) {
   if (auto ok = keep(what.contents); !ok)
     return fail(std::move(ok.error()));

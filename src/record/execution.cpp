@@ -66,6 +66,18 @@ bool end_attempt(execution& e, attempt_end end) {
   return true;
 }
 
+void add_facts(execution& e, const execution_facts& told) {
+  for (const auto& change : told.stage_changes)
+    if (std::ranges::find(e.stage_changes, change) == e.stage_changes.end())
+      e.stage_changes.push_back(change);
+  for (const auto& line : told.evidence)
+    if (std::ranges::find(e.evidence, line) == e.evidence.end())
+      e.evidence.push_back(line);
+  for (auto& s : e.skills)
+    if (std::ranges::find(told.validated, s.name) != told.validated.end())
+      s.state = "validated";
+}
+
 citations judge(const run_words& run, const std::vector<context::citable>& items, bool enforced) {
   const auto used =
       context::find_used(run.answer + "\n" + run.wrote, run.rest_of_prompt, items, run.paths);

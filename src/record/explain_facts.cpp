@@ -10,16 +10,18 @@ namespace boyd::record::words {
 
 namespace {
 
-/// Behind a fact: its line, where it is known.
-std::string line_of(const execution& e, const std::string& from, const std::string& type) {
-  const auto it = std::ranges::find_if(e.evidence, [&](const evidence_line& l) {
-    return l.from == from && l.type == type && !l.line.empty();
-  });
-  return it == e.evidence.end() ? std::string() : " (" + code(it->line) + ")";
-}
-
 bool is_promotion(const stage_change& c) {
   return c.to == "skill_candidate" || c.to == "skill";
+}
+
+constexpr std::string_view candidate_prefix = "candidate_";
+
+/// A candidate whose change of stage is told.
+bool is_told(const execution& e, const evidence_line& promoted) {
+  return promoted.to.starts_with(candidate_prefix) &&
+         std::ranges::any_of(e.stage_changes, [&](const stage_change& c) {
+           return c.id == promoted.from && is_promotion(c);
+         });
 }
 
 /// The items that a prompt showed.
@@ -30,6 +32,13 @@ std::vector<const context::snapshot_item*> shown_items(const execution& e) {
       if (!i.key.empty())
         all.push_back(&i);
   return all;
+}
+
+std::string path_of(const execution& e, const std::string& id) {
+  for (const auto* i : shown_items(e))
+    if (i->id == id)
+      return i->path;
+  return id;
 }
 
 std::string use_of(const execution& e, const context::snapshot_item& i) {
@@ -99,6 +108,13 @@ std::string picture(const execution& e) {
 
 } // namespace
 
+std::string place_of(const execution& e, const std::string& from, const std::string& type) {
+  const auto it = std::ranges::find_if(e.evidence, [&](const evidence_line& l) {
+    return l.from == from && l.type == type && !l.line.empty();
+  });
+  return it == e.evidence.end() ? std::string() : " (" + code(it->line) + ")";
+}
+
 std::string provenance(const execution& e, bool with_graph) {
   std::string text = "## Evidence & Provenance\n\nBoyd writes what it learns into an append-only "
                      "log of facts. The facts of this run have the id\n" +
@@ -110,18 +126,24 @@ std::string provenance(const execution& e, bool with_graph) {
   std::string used;
   for (const auto* i : shown_items(e))
     used += "- " + code(i->path) + ", " + use_of(e, *i) + ": " + code(i->id) +
-            line_of(e, i->id, "used_in") + "\n";
+            place_of(e, i->id, "used_in") + "\n";
   list("Contexts Used", used);
   std::string validated;
   for (const auto& s : e.skills)
     if (s.state == "validated")
-      validated += "- " + code(s.name) + line_of(e, "exec_" + e.dispatch_id, "validated_by") + "\n";
+      validated +=
+          "- " + code(s.name) + place_of(e, "exec_" + e.dispatch_id, "validated_by") + "\n";
   list("Skills Validated", validated);
   std::string promoted;
   for (const auto& c : e.stage_changes)
     if (is_promotion(c))
       promoted += "- " + code(c.path) + ": " + c.from + " → " + c.to +
-                  line_of(e, c.id, "promoted_to") + "\n";
+                  place_of(e, c.id, "promoted_to") + "\n";
+  for (const auto& f : e.evidence)
+    if (f.type == "promoted_to" && !is_told(e, f))
+      promoted += "- " + code(path_of(e, f.from)) + ": made " +
+                  (f.to.starts_with(candidate_prefix) ? "a candidate" : "the skill " + code(f.to)) +
+                  " (" + code(f.line) + ")\n";
   list("Context → Skill Promotions", promoted);
   return text + (with_graph ? picture(e) : std::string());
 }

@@ -35,6 +35,8 @@ const context::snapshot* first_snapshot(const execution& e);
 bool names(const std::vector<named_item>& items, std::string_view id);
 /// Nothing: the log did not know it.
 const known_item* known_to(const attempt& a, std::string_view id);
+/// Behind what an item's fact of this type says: its place in the log, where that is known.
+std::string place_of(const execution& e, const std::string& from, const std::string& type);
 
 // explain_summary.cpp
 std::string summary(const execution& e);

@@ -72,7 +72,8 @@ std::string changes_of_stages(const execution& e) {
   std::string lines;
   for (const auto& c : e.stage_changes)
     lines += "- " + c.from + " → " + c.to + ": " + code(c.path) +
-             (c.reason.empty() ? "" : " (" + c.reason + ")") + "\n";
+             (c.reason.empty() ? "" : " (" + c.reason + ")") + place_of(e, c.id, "managed_by") +
+             "\n";
   return lines;
 }
 

@@ -103,6 +103,49 @@ TEST_CASE("fault points: a durable file is the old one or the new one, whatever 
   CHECK(now() == "newest");
 }
 
+TEST_CASE("fault points: a record and its explanation fit together, whatever step fails of what "
+          "joins them",
+          "[workspace][faults]") {
+  fixture f;
+  const faults::isolation of_this_test;
+  begin_record begun{"d-1", "k", "c", "a", {}, {}};
+  begun.begun.fence = 1;
+  begun.begun.version = "1";
+  REQUIRE(f.ask(begun).ok());
+  record::attempt_end end;
+  end.fence = 1;
+  REQUIRE(f.ask(end_record{begun, end, {}}).ok());
+  record::execution_facts told;
+  told.dispatch_id = "d-1";
+  told.stage_changes = {{"ctx_1", "a.md", "context", "bank", "stable"}};
+  told.evidence = {{"ctx_1", "exec_d-1", "used_in", "graph.jsonl:3"}};
+  const auto holds = [&] {
+    const auto r = f.ask(replay_execution{"d-1"});
+    REQUIRE(r.ok());
+    return r.value().replay->holds();
+  };
+  REQUIRE(holds());
+  const std::string point = GENERATE("workspace.open", "workspace.bytes", "workspace.sync",
+                                     "workspace.rename", "workspace.sync_directory");
+  const int after = GENERATE(0, 1);
+  INFO(point << " after " << after);
+  faults::arming hit{point, faults::action::error, 1};
+  hit.after = after;
+  REQUIRE(faults::arm({hit}, 1));
+  const bool hindered = !f.ask(add_evidence{{told}}).ok();
+  CHECK((hindered || after > 0));
+  CHECK(holds());
+  // Once more, as its effect is.
+  REQUIRE(f.ask(add_evidence{{told}}).ok());
+  CHECK(holds());
+  const auto text = f.disk->read("/boyd/executions/d-1/explain.md", 100'000).value();
+  CHECK(text.find("context → bank: `a.md`") != text.npos);
+  // A run of a flood has no record, and gets none.
+  told.dispatch_id = "d-2";
+  REQUIRE(f.ask(add_evidence{{told}}).ok());
+  CHECK_FALSE(f.disk->read("/boyd/executions/d-2/record.json", 100).has_value());
+}
+
 TEST_CASE("fault points: the record of a run has whole lines, also when its repair fails",
           "[workspace][faults]") {
   fixture f;

@@ -140,6 +140,16 @@ struct evidence_line {
   bool operator==(const evidence_line&) const = default;
 };
 
+/// What the log of facts has of an execution, once its cycle is recorded.
+struct execution_facts {
+  std::string dispatch_id;
+  std::vector<stage_change> stage_changes; ///< of items that it was given
+  std::vector<evidence_line> evidence;     ///< in the order of the log
+  std::vector<std::string> validated;      ///< names of skills that it followed with success
+
+  bool operator==(const execution_facts&) const = default;
+};
+
 struct execution {
   std::string dispatch_id;
   std::string kernel_id;
@@ -182,6 +192,10 @@ struct attempt_end {
   std::vector<named_skill> skills{};
 };
 bool end_attempt(execution& e, attempt_end end);
+
+/// Adds what the log has of it; what is there already stays. Its explanation is another one
+/// then.
+void add_facts(execution& e, const execution_facts& told);
 
 /// What a run said and did, to find out what it has used.
 struct run_words {

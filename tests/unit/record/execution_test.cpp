@@ -1,4 +1,5 @@
 #include "boyd/record/execution.hpp"
+#include "boyd/record/explain.hpp"
 #include "support/pch.hpp"
 
 #include <rapidcheck.h>
@@ -10,6 +11,7 @@
 namespace boyd::execution_test {
 
 using namespace boyd::record;
+using Catch::Matchers::Contains;
 using context::offered_item;
 
 namespace {
@@ -93,6 +95,34 @@ TEST_CASE("record: a further attempt is compared with the one before", "[record]
   begin_attempt(e, begun(2, "c.md"), {}); // begun anew
   REQUIRE(e.attempts.size() == 2);
   CHECK(e.attempts[1].turns[0].diff.added == texts{"c.md"});
+}
+
+TEST_CASE("record: what the log of facts has of a run joins its record, each fact once",
+          "[record]") {
+  execution e;
+  e.dispatch_id = "d1";
+  e.agent_id = "a";
+  begin_attempt(e, begun(1, "a.md"), {});
+  const auto id = e.attempts[0].turns[0].snapshot.items[0].id;
+  e.skills = {{"release", "declared"}, {"other", "declared"}};
+  execution_facts told;
+  told.dispatch_id = "d1";
+  told.stage_changes = {{id, "a.md", "context", "bank", "stable repeated usage"}};
+  told.evidence = {{id, "exec_d1", "used_in", "graph.jsonl:3"},
+                   {id, "decision_c", "managed_by", "graph.jsonl:9"},
+                   {id, "candidate_1", "promoted_to", "graph.jsonl:10"}};
+  told.validated = {"release"};
+  add_facts(e, told);
+  const auto once = e;
+  add_facts(e, told);
+  CHECK(e == once);
+  CHECK(read_execution(to_json(e)).value() == e);
+  CHECK(e.skills[0].state == "validated");
+  CHECK(e.skills[1].state == "declared");
+  const auto text = explain(e);
+  CHECK_THAT(text, Contains("- context → bank: `a.md` (stable repeated usage) (`graph.jsonl:9`)"));
+  CHECK_THAT(text, Contains(": `" + id + "` (`graph.jsonl:3`)"));
+  CHECK_THAT(text, Contains("- `a.md`: made a candidate (`graph.jsonl:10`)"));
 }
 
 TEST_CASE("record: what is none is refused", "[record]") {
