@@ -91,7 +91,7 @@ constexpr route routes[] = {
     {"POST", "/api/v1/memory/import", import_to_memory, "", any_member},
     {"POST", "/api/v1/memory/compact", compact_memory_files, "", "kernel apply"},
     {"GET", "/api/v1/memory/policy", judge_memory_items, "kernel"},
-    {"POST", "/api/v1/memory/policy", apply_memory_policy, "", "kernel forget"},
+    {"POST", "/api/v1/memory/policy", apply_memory_policy, "", any_member},
     {"POST", "/api/v1/memory/policy/replay", replay_with_policy, "", any_member},
     {"GET", "/api/v1/knowledge", get_knowledge, "question subject from to type since limit depth"},
     {"GET", "/api/v1/skills", list_skills, "kernel texts"},

@@ -4,8 +4,10 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/tree.hpp"
 #include "boyd/core/ids.hpp"
+#include "boyd/core/json_values.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
+#include "boyd/skills/agreed.hpp"
 #include "boyd/skills/policy_replay.hpp"
 
 #include <algorithm>
@@ -37,6 +39,13 @@ json items_json(const std::vector<skills::policy_decision>& decisions) {
   return items;
 }
 
+json changed_json(const std::vector<skills::changed_decision>& changed) {
+  json all = json::array();
+  for (const auto& c : changed)
+    all.push_back({{"id", c.id}, {"path", c.path}, {"shown", c.shown}, {"now", c.now}});
+  return all;
+}
+
 template <class What>
 void ask_knowledge(const exchange_ptr& x, What what, std::function<void(knowledge_reply&)> then) {
   knowledge_request request;
@@ -54,10 +63,20 @@ struct applying {
   exchange_ptr x;
   const config::kernel* kernel = nullptr;
   std::vector<skills::policy_decision> done;
+  std::vector<skills::changed_decision> refused;
   std::string decision_id;
 };
 
 using applying_ptr = std::shared_ptr<applying>;
+
+void tell_applied(const applying_ptr& a, json commit) {
+  a->x->reply("memory_policy", {{"kernel_id", a->kernel->kernel_id},
+                                {"decision", a->decision_id},
+                                {"applied", true},
+                                {"commit", std::move(commit)},
+                                {"refused", changed_json(a->refused)},
+                                {"items", items_json(a->done)}});
+}
 
 /// One commit has all that it changed.
 void commit(const applying_ptr& a, const std::string& head) {
@@ -68,16 +87,11 @@ void commit(const applying_ptr& a, const std::string& head) {
                                  {{"Boyd-Cycle", a->decision_id},
                                   {"Boyd-Node", a->x->self->state.parts.context->node_id},
                                   {"Boyd-Graph-Head", head}}};
-  ask<repository_reply>(
-      a->x->self, a->x->self->state.parts.git_committer, std::move(request),
-      [a](const result<repository_reply>& r) {
-        // It is done: the next cycle's commit has what this one could not.
-        a->x->reply("memory_policy", {{"kernel_id", a->kernel->kernel_id},
-                                      {"decision", a->decision_id},
-                                      {"applied", true},
-                                      {"commit", r && r->commit ? json(*r->commit) : json(nullptr)},
-                                      {"items", items_json(a->done)}});
-      });
+  ask<repository_reply>(a->x->self, a->x->self->state.parts.git_committer, std::move(request),
+                        [a](const result<repository_reply>& r) {
+                          // It is done: the next cycle's commit has what this one could not.
+                          tell_applied(a, r && r->commit ? json(*r->commit) : json(nullptr));
+                        });
 }
 
 void record_facts(const applying_ptr& a, std::vector<graph::edge> facts) {
@@ -124,28 +138,31 @@ void apply_memory_policy(exchange_ptr x) {
   const auto body = x->body();
   if (!body)
     return;
-  const auto* kernel = x->kernel(body->value("kernel", ""));
+  const auto* kernel = x->kernel(text_in(*body, "kernel"));
   if (kernel == nullptr)
     return;
-  const bool forgets = body->value("forget", "") == "yes";
-  ask_knowledge(x, judge_memory{kernel->kernel_id}, [x, kernel, forgets](knowledge_reply& r) {
+  const auto& listed = part_in(*body, "shown");
+  if (!listed.is_array())
+    return x->fail_with({errc::invalid_argument, "the body does not say what was shown", "shown",
+                         "write {\"shown\": [{\"id\": \"ctx_…\", \"action\": \"archive\"}]}, of "
+                         "what GET /api/v1/memory/policy has answered"});
+  std::vector<skills::shown_decision> shown;
+  for (const auto& s : listed)
+    shown.push_back({text_in(s, "id"), text_in(s, "action")});
+  ask_knowledge(x, judge_memory{kernel->kernel_id}, [x, kernel, shown](knowledge_reply& r) {
     auto a = std::make_shared<applying>();
     a->x = x;
     a->kernel = kernel;
-    for (auto& d : r.decisions)
-      if (d.action != memory_action::keep && (forgets || d.action != memory_action::forget))
-        a->done.push_back(std::move(d));
-    if (a->done.empty())
-      return x->reply("memory_policy", {{"kernel_id", kernel->kernel_id},
-                                        {"applied", true},
-                                        {"commit", nullptr},
-                                        {"items", json::array()}});
+    auto agreed = skills::agreed(shown, r.decisions);
+    a->done = std::move(agreed.done);
+    a->refused = std::move(agreed.changed);
     const auto& ports = x->self->state.parts.context->ports;
     const auto now = ports.clock->now();
-    const auto id = make_uuid_v7(now, *ports.random);
-    a->decision_id = id;
-    record_facts(a, skills::facts_of(a->done, r.judged, "decision_" + id, kernel->kernel_id,
-                                     x->request.caller->name, now));
+    if (a->done.empty())
+      return tell_applied(a, nullptr);
+    a->decision_id = make_uuid_v7(now, *ports.random);
+    record_facts(a, skills::facts_of(a->done, r.judged, "decision_" + a->decision_id,
+                                     kernel->kernel_id, x->request.caller->name, now));
   });
 }
 

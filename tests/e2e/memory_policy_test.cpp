@@ -1,6 +1,7 @@
 #include "program.hpp"
 #include "support/pch.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -126,6 +127,28 @@ TEST_CASE("memory policy: status says what would be done, apply does it once, in
   CHECK(f.run({"kg", "query", "--type", "promoted_to"}).at("facts").size() == 1);
   const auto log = f.home.run({"state", "log"});
   CHECK_THAT(log.out, Contains("memory policy: "));
+  CHECK(f.run({"kg", "verify"}).at("ok") == true);
+}
+
+TEST_CASE("memory policy: a write that fails, at whatever step, leaves all or nothing",
+          "[memory_policy]") {
+  const std::string point = GENERATE("graph_recorder.append", "graph_recorder.bytes",
+                                     "graph_recorder.sync", "git_committer.commit");
+  INFO(point);
+  const learned_home f;
+  const auto before = f.actions();
+  const auto plain = read_file(f.home.file("boyd.yaml"));
+  f.home.write_configuration(plain + "faults:\n  - {point: " + point + ", action: error}\n");
+  program node(f.home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  (void)f.home.run({"memory", "apply", "--yes", "--force-forget"});
+  const auto after = f.actions();
+  CHECK((after == before ||
+         (after.at("bad.md") == "keep" && after.at("good.md") != "promote_to_skill")));
+  f.run({"memory", "apply", "--yes", "--force-forget"});
+  CHECK(f.actions().at("bad.md") == "keep");
+  node.signal(SIGTERM);
+  REQUIRE(node.finish().code == 0);
   CHECK(f.run({"kg", "verify"}).at("ok") == true);
 }
 

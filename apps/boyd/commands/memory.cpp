@@ -231,26 +231,41 @@ int apply_policy(const arguments& args) {
                               " texts: they are removed from the bank and the references")
                  .has_value();
   }
+  // What was agreed to, and nothing that has come up since.
+  json shown = json::array();
+  for (const auto& i : items)
+    if (const auto action = text_of(i, "action");
+        action != "keep" && (forget || action != "forget"))
+      shown.push_back({{"id", text_of(i, "id")}, {"action", action}});
   const auto done = c.ask(post(std::string(base) + "/policy",
-                               dumped({{"kernel", args.kernel}, {"forget", forget ? "yes" : ""}})));
+                               dumped({{"kernel", args.kernel}, {"shown", std::move(shown)}})));
   if (!done)
     return report(done.error(), args.json);
+  const auto refused = rows_of(*done, "refused");
+  const int code = refused.empty() ? exit_code::ok : exit_code::partial;
   if (args.json) {
     print(dumped(*done) + "\n");
-    return exit_code::ok;
+    return code;
   }
   const auto rows = rows_of(*done, "items");
   for (const auto& i : rows)
     print(text_of(i, "action") + " " + printable(text_of(i, "path")) + ": " +
           printable(text_of(i, "reason")) + "\n");
-  if (rows.empty())
-    print("Nothing to do.\n");
-  else if (text_of(*done, "commit").empty())
-    print("Done; the commit follows with the next cycle.\n");
+  for (const auto& i : refused)
+    print("Not done: " + text_of(i, "shown") + " " + printable(text_of(i, "path")) +
+          ": the policy now says " + text_of(i, "now") + "
+");
+  if (rows.empty() && refused.empty())
+    print("Nothing to do.
+");
+  else if (!rows.empty() && text_of(*done, "commit").empty())
+    print("Done; the commit follows with the next cycle.
+");
   if (forgets > 0 && !forget)
     print(std::to_string(forgets) +
-          " texts were not forgotten; to forget them: boyd memory apply --force-forget\n");
-  return exit_code::ok;
+          " texts were not forgotten; to forget them: boyd memory apply --force-forget
+");
+  return code;
 }
 
 int append(const arguments& args) {
