@@ -343,6 +343,15 @@ void skill_keeper::write_text(candidate_view& c, const std::string& kernel_id) c
     c.problems.push_back(skills::to_text(f));
 }
 
+/// An approval wrote the file, and broke off before its fact: it is the candidate's, still.
+bool has_left(const candidate_view& c, const skill_view& s) {
+  return s.name == c.name && s.known.versions.empty() && !s.hash.empty() && s.hash == c.hash;
+}
+
+bool has_left(const candidate_view& c, const std::vector<skill_view>& known) {
+  return std::ranges::any_of(known, [&](const skill_view& s) { return has_left(c, s); });
+}
+
 result<std::vector<candidate_view>>
 skill_keeper::all_candidates(knowledge_index& index, const std::string& kernel_id,
                              const std::vector<skill_view>& known) const {
@@ -374,10 +383,15 @@ skill_keeper::all_candidates(knowledge_index& index, const std::string& kernel_i
     }
     const auto plain = skills::name_of_path(c.known.path);
     c.name = plain;
-    for (int n = 2; names.contains(c.name); ++n)
-      c.name = plain.substr(0, skills::most_name_characters - 4) + "-" + std::to_string(n);
-    names.insert(c.name);
     write_text(c, kernel_id);
+    for (int n = 2; names.contains(c.name) && !has_left(c, known); ++n) {
+      c.name = plain.substr(0, skills::most_name_characters - 4) + "-" + std::to_string(n);
+      c.problems.clear();
+      write_text(c, kernel_id);
+      if (c.drafted)
+        break; // its text names it
+    }
+    names.insert(c.name);
   }
   return all;
 }
@@ -412,6 +426,9 @@ result<knowledge_reply> skill_keeper::carry_out(knowledge_index& index,
   if (!candidates)
     return fail(std::move(candidates.error()));
   reply.candidates = std::move(*candidates);
+  std::erase_if(reply.skills, [&](const skill_view& s) {
+    return std::ranges::any_of(reply.candidates, [&](const auto& c) { return has_left(c, s); });
+  });
   return reply;
 }
 

@@ -1,6 +1,7 @@
 #include "skills_lab.hpp"
 
 #include <csignal>
+#include <set>
 #include <sstream>
 
 namespace boyd::skills_test {
@@ -56,6 +57,37 @@ TEST_CASE("skills: context that proves useful goes to the bank, becomes a candid
   REQUIRE(stages.size() == 2);
   CHECK(stages[0]["meta"]["to"] == "bank");
   CHECK(stages[1]["meta"]["to"] == "skill_candidate");
+
+  // The record of the fifth run tells what came of it, with the lines of the log.
+  const auto runs = h.home.run({"dispatches", "ls", "--json"}).json()["items"];
+  REQUIRE(runs.size() == 6);
+  const std::string fifth = runs[1]["dispatch_id"];
+  const auto record = json::parse(read_file(h.home.file("executions/" + fifth + "/record.json")));
+  REQUIRE(record["stage_changes"].size() == 1);
+  CHECK(record["stage_changes"][0]["from"] == "bank");
+  CHECK(record["stage_changes"][0]["to"] == "skill_candidate");
+  std::vector<std::string> lines;
+  std::istringstream log(read_file(h.home.file("knowledge/graph.jsonl")));
+  for (std::string line; std::getline(log, line);)
+    lines.push_back(line);
+  std::set<std::string> types;
+  for (const auto& f : record["evidence"]) {
+    const auto place = f["line"].get<std::string>();
+    REQUIRE(place.starts_with("graph.jsonl:"));
+    const auto fact = json::parse(lines.at(std::stoul(place.substr(12)) - 1));
+    CHECK(fact["from"] == f["from"]);
+    CHECK(fact["to"] == f["to"]);
+    CHECK(fact["type"] == f["type"]);
+    types.insert(f["type"].get<std::string>());
+  }
+  CHECK(types ==
+        std::set<std::string>{"decided_by", "managed_by", "promoted_to", "resulted_in", "used_in"});
+  const auto page = h.home.run({"explain", fifth}).out;
+  CHECK_THAT(page, Contains("- bank → skill_candidate: `docs/release.md`") &&
+                       Contains("was useful often enough to be suggested"));
+  CHECK(page == read_file(h.home.file("executions/" + fifth + "/explain.md")));
+  for (const auto& run : runs)
+    CHECK(h.home.run({"replay", run["dispatch_id"], "--strict"}).code == 0);
 
   const auto shown = h.home.run({"skills", "show", "release"}).out;
   CHECK_THAT(shown, Contains("Trim the lamp") && Contains("success rate 1.00"));
@@ -239,6 +271,25 @@ TEST_CASE("skills: lessons that could not be kept are drawn with the next cycle,
   CHECK(candidates() == 1);
   const auto index = json::parse(committed(h, "context/bank/index.json"));
   CHECK(index["items"][0]["use_count"] == 6);
+}
+
+TEST_CASE("skills: an approval whose fact failed leaves the candidate as it was, and its name free",
+          "[e2e][skills]") {
+  const learning_home h;
+  const auto id = h.candidate();
+  h.home.write_configuration(yaml_of(h.repo.path()) +
+                             "faults:\n  - {point: graph_recorder.append, action: error}\n");
+  program node(h.home.node());
+  REQUIRE(node.wait_for_stderr("ready: node "));
+  CHECK(h.home.run({"skills", "approve", id}).code != 0);
+  const auto left = h.call({"ls"});
+  CHECK(left["skills"].empty());
+  REQUIRE(left["candidates"].size() == 1);
+  CHECK(left["candidates"][0]["suggested_name"] == "release");
+  CHECK(h.call({"approve", id})["skill"] == "release");
+  CHECK(h.skill("release")["state"] == "enabled");
+  node.signal(SIGTERM);
+  REQUIRE(node.finish().code == 0);
 }
 
 TEST_CASE("skills: a policy approves what is good enough, when a person has said so",
