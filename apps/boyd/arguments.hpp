@@ -117,6 +117,7 @@ struct arguments {
   bool providers = false;   ///< doctor --providers
   bool accept = false;      ///< doctor --accept-graph
   bool crash = false;       ///< selftest --crash
+  bool learn = false;       ///< selftest --learn
   std::size_t seconds = 20; ///< selftest --seconds
   std::string dir{};        ///< selftest --dir
   chaos_options chaos;

@@ -546,12 +546,14 @@ void command_line::add_tool_verbs() {
                    "With --provider: test this model instead of the configured one")
       ->check(not_empty)
       ->type_name("NAME");
-  auto* selftest =
-      verb(app, "selftest",
-           "Test crash safety on this machine: kill nodes in a scratch home again and again.",
-           "boyd selftest --crash --seconds 60 --dir /srv/boyd");
+  auto* selftest = verb(app, "selftest",
+                        "Test this program on this machine, in a scratch home: its crash safety, "
+                        "or 30 days of learning.",
+                        "boyd selftest --crash --seconds 60 --dir /srv/boyd");
   selftest->add_flag("--crash", args.crash,
                      "Kill cycles and busy nodes at random moments, then check what survived");
+  selftest->add_flag("--learn", args.learn,
+                     "Simulate 30 days: a document becomes a skill, fails and is rolled back");
   selftest->add_option("--seconds", args.seconds, "Duration in seconds (default: 20)")
       ->check(CLI::Range(std::size_t{1}, longest_selftest))
       ->type_name("N");

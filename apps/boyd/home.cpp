@@ -22,6 +22,7 @@
 #include "store_identity.hpp"
 #include "terminal.hpp"
 
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -253,9 +254,39 @@ result<std::string> node_id_of(const place& where, file_system& files, clock_por
   return id;
 }
 
+namespace {
+
+/// Another day's time of day, for a trial that lives through many: `boyd selftest --learn` has each
+/// of its commands run on the day that it has come to.
+class clock_of_trial final : public clock_port {
+ public:
+  clock_of_trial(std::shared_ptr<clock_port> real, milliseconds ahead)
+      : real_(std::move(real)), ahead_(ahead) {}
+
+  utc_time now() const override { return real_->now() + ahead_; }
+  steady_time steady() const override { return real_->steady(); }
+
+ private:
+  std::shared_ptr<clock_port> real_;
+  milliseconds ahead_;
+};
+
+std::shared_ptr<clock_port> local_clock() {
+  auto real = adapters::make_system_clock();
+  const auto text = environment()(days_ahead_variable).value_or("");
+  int days = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), days);
+  if (failed != std::errc{} || end != text.data() + text.size() || days < 0 ||
+      days > most_days_ahead)
+    return real;
+  return std::make_shared<clock_of_trial>(std::move(real), days * std::chrono::hours{24});
+}
+
+} // namespace
+
 ports local_ports() {
   ports p;
-  p.clock = adapters::make_system_clock();
+  p.clock = local_clock();
   p.random = adapters::make_system_entropy();
   p.files = adapters::make_posix_file_system();
   p.repositories = adapters::make_git_repositories();

@@ -61,6 +61,11 @@ error error_of(const config::load_result& loaded, const std::string& path);
 result<std::string> node_id_of(const place& where, file_system& files, clock_port& clock,
                                entropy& random);
 
+/// Environment: so many days are added to the time of day, for a trial (`boyd selftest --learn`).
+/// What is no number up to most_days_ahead has no effect.
+inline constexpr const char* days_ahead_variable = "BOYD_DAYS_AHEAD";
+inline constexpr int most_days_ahead = 3650;
+
 /// Clock, entropy, files, git, time zones: all ports but the store and the processes.
 ports local_ports();
 

@@ -27,6 +27,22 @@ TEST_CASE("selftest kills a scratch node, finds nothing lost, and leaves nothing
   CHECK(std::filesystem::is_empty(dir.path()));
 }
 
+TEST_CASE("selftest lives through 30 days in which a document becomes a skill, fails, and is "
+          "rolled back",
+          "[e2e]") {
+  const temp_dir dir;
+  const auto r =
+      boyd_run({"--home", dir.file("home"), "selftest", "--learn", "--dir", dir.path(), "--json"});
+  INFO(r.err << r.out);
+  REQUIRE(r.code == 0);
+  const auto said = r.json();
+  CHECK(said["ok"] == true);
+  CHECK(said["days"] == 30);
+  CHECK(said["story"].size() == 7);
+  CHECK_THAT(said["lineage"].get<std::string>(), Contains("release.md"));
+  CHECK(std::filesystem::is_empty(dir.path()));
+}
+
 TEST_CASE("selftest needs no home, nor the directories that one would be made in", "[e2e]") {
   const temp_dir dir;
   const auto r = boyd_run(

@@ -3,6 +3,7 @@
 #include "../home.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
+#include "learning.hpp"
 #include "trial.hpp"
 
 #include <filesystem>
@@ -51,6 +52,45 @@ void show(const crash_trial_report& r, const std::string& directory, const termi
     print(t.paint(colour::bad, "FAILED") + "; the home was kept in " + r.scratch + "\n");
 }
 
+json to_json(const learning_walk_report& r) {
+  return {{"schema", "boyd.selftest/1"},
+          {"ok", r.problems.empty()},
+          {"test", "learn"},
+          {"days", r.days},
+          {"story", r.story},
+          {"lineage", r.lineage},
+          {"interrupted", r.interrupted},
+          {"kept", r.problems.empty() ? "" : r.scratch},
+          {"problems", r.problems}};
+}
+
+void show(const learning_walk_report& r, const terminal& t) {
+  print(std::to_string(r.days) + " days of one agent and one document\n");
+  for (const auto& line : r.story)
+    print("  " + printable(line) + "\n");
+  if (!r.lineage.empty())
+    print("\n$ boyd kg lineage release\n" + r.lineage + "\n");
+  for (const auto& p : r.problems)
+    print(t.paint(colour::bad, "  ! " + printable(p)) + "\n");
+  if (r.problems.empty())
+    print(t.paint(colour::good, "ok") +
+          ": the document became a skill, which failed and was rolled back\n");
+  else
+    print(t.paint(colour::bad, "FAILED") + "; the home was kept in " + r.scratch + "\n");
+}
+
+int walk(const arguments& args, const std::string& directory) {
+  signal_watch signals;
+  const auto walked = walk_through_learning(directory, signals);
+  if (!walked)
+    return report(walked.error(), args.json);
+  if (args.json)
+    print(to_json(*walked).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  else
+    show(*walked, terminal_of_stdout(args));
+  return walked->problems.empty() && !walked->interrupted ? exit_code::ok : exit_code::failure;
+}
+
 /// Beside the node's home, or where that would be made: on the same disk.
 std::string directory_of(const arguments& args, const place& where) {
   std::error_code ignored;
@@ -65,10 +105,12 @@ std::string directory_of(const arguments& args, const place& where) {
 } // namespace
 
 int run_selftest(const arguments& args) {
-  if (!args.crash)
-    return report(
-        {errc::invalid_argument, "no test selected; use --crash", {}, "boyd selftest --crash"},
-        args.json);
+  if (args.crash == args.learn)
+    return report({errc::invalid_argument,
+                   "select one test: --crash or --learn",
+                   {},
+                   "boyd selftest --crash, or boyd selftest --learn"},
+                  args.json);
   auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);
@@ -76,6 +118,8 @@ int run_selftest(const arguments& args) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
     return report({errc::not_found, "directory not found", directory, "use --dir DIR"}, args.json);
+  if (args.learn)
+    return walk(args, directory);
   signal_watch signals;
   auto tried =
       run_crash_trial({directory, seconds{static_cast<std::int64_t>(args.seconds)}}, signals);
