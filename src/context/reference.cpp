@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace boyd::context {
@@ -340,6 +341,37 @@ result<reference> parse_declared(std::string_view entry) {
 
 std::vector<candidate> find_candidates(std::string_view text) {
   return scanner(text).all();
+}
+
+std::string escape_signs(std::string_view text) {
+  std::string out(text);
+  std::set<std::size_t> escaped; // offsets of signs, by this function
+  for (bool more = true; more;) {
+    more = false;
+    std::string next;
+    std::set<std::size_t> settled;
+    std::size_t from = 0;
+    // What stood between the quotation marks of a reference is looked at when that one is none.
+    for (const auto& c : find_candidates(out)) {
+      const bool done = escaped.contains(c.offset);
+      const bool plain =
+          c.verdict == reference_verdict::text && (c.offset == 0 || out[c.offset - 1] != '\\');
+      if (plain && !done)
+        continue;
+      next += std::string_view(out).substr(from, c.offset - from);
+      from = c.offset;
+      if (!done) {
+        next += '\\';
+        more = true;
+      }
+      settled.insert(next.size());
+    }
+    if (more) {
+      out = next += std::string_view(out).substr(from);
+      escaped = std::move(settled);
+    }
+  }
+  return out;
 }
 
 std::string unescape_signs(std::string_view text) {

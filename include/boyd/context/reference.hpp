@@ -61,6 +61,10 @@ std::vector<candidate> find_candidates(std::string_view text);
 /// without words.
 result<std::vector<std::string>> words_of_command(std::string_view line);
 
+/// `text` with a backslash before each sign that would begin a reference, or that has one already:
+/// unescape_signs gives it back, and nothing in it is a reference.
+std::string escape_signs(std::string_view text);
+
 /// `text` without the backslashes of `\@` and `\#`, outside of code.
 std::string unescape_signs(std::string_view text);
 

@@ -3,6 +3,7 @@
 
 #include <rapidcheck.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,22 @@ TEST_CASE("references: what is text stays text", "[context]") {
   CHECK(references_in("```\ncode\n```\n@a.txt") == texts{"@a.txt"});
   CHECK(references_in("@a.txt:30-10").empty());
   CHECK(unescape_signs("\\@a.txt, `\\@b` and \\#c/d") == "@a.txt, `\\@b` and #c/d");
+}
+
+TEST_CASE("references: a text whose signs are escaped has none, and comes back whole",
+          "[context]") {
+  std::mt19937 random(7);
+  constexpr std::string_view letters = "@@##\"\\ /.ab!{}:1\n`(";
+  for (int i = 0; i < 20000; ++i) {
+    std::string text;
+    for (auto n = random() % 24; n > 0; --n)
+      text += letters[random() % letters.size()];
+    const auto escaped = escape_signs(text);
+    INFO(text << "\n-> " << escaped);
+    REQUIRE(references_in(escaped).empty());
+    REQUIRE(unescape_signs(escaped) == text);
+  }
+  CHECK(escape_signs("mail a@b.org, see @\"@/etc/x\"") == "mail a@b.org, see \\@\"\\@/etc/x\"");
 }
 
 TEST_CASE("references: in a list everything is one", "[context]") {
