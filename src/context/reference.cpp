@@ -345,33 +345,22 @@ std::vector<candidate> find_candidates(std::string_view text) {
 
 std::string escape_signs(std::string_view text) {
   std::string out(text);
-  std::set<std::size_t> escaped; // offsets of signs, by this function
-  for (bool more = true; more;) {
-    more = false;
-    std::string next;
-    std::set<std::size_t> settled;
-    std::size_t from = 0;
-    // What stood between the quotation marks of a reference is looked at when that one is none.
-    for (const auto& c : find_candidates(out)) {
-      const bool done = escaped.contains(c.offset);
-      const bool plain =
-          c.verdict == reference_verdict::text && (c.offset == 0 || out[c.offset - 1] != '\\');
-      if (plain && !done)
-        continue;
-      next += std::string_view(out).substr(from, c.offset - from);
-      from = c.offset;
-      if (!done) {
-        next += '\\';
-        more = true;
-      }
-      settled.insert(next.size());
-    }
-    if (more) {
-      out = next += std::string_view(out).substr(from);
-      escaped = std::move(settled);
-    }
+  std::set<std::size_t> escaped; // offsets of the signs that are done
+  for (;;) {
+    // One at a time: what stands around a reference may be read in another way when it is none.
+    const auto all = find_candidates(out);
+    const auto next = std::ranges::find_if(all, [&](const candidate& c) {
+      return !escaped.contains(c.offset) &&
+             (c.verdict != reference_verdict::text || (c.offset > 0 && out[c.offset - 1] == '\\'));
+    });
+    if (next == all.end())
+      return out;
+    std::set<std::size_t> moved{next->offset + 1};
+    for (const auto offset : escaped)
+      moved.insert(offset < next->offset ? offset : offset + 1);
+    escaped = std::move(moved);
+    out.insert(next->offset, 1, '\\');
   }
-  return out;
 }
 
 std::string unescape_signs(std::string_view text) {
