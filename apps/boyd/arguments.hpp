@@ -48,6 +48,7 @@ struct improve_options {
   bool resume = false;
   bool approve = false;
   bool auto_commit = false;
+  bool unattended = false; ///< run by a node: events on standard output, an open cycle goes on
 };
 
 /// The command line after parsing; an option that was not given is empty or zero.

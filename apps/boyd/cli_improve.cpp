@@ -42,7 +42,9 @@ void add_improve_verb(CLI::App& app, arguments& args, const verb_maker& verb) {
       ->check(not_empty)
       ->type_name("DIGEST");
   a->add_flag("--auto-commit", o.auto_commit, "Commit the verified change");
-  a->footer("Scanners, gate and executor are set under `improve` in --config FILE, or in "
+  // For a node's `executor: {type: improve}`.
+  a->add_flag("--unattended", o.unattended)->group("")->excludes(loop);
+  a->footer("Scanners, gate and executors are set under `improve` in --config FILE, or in "
             "boyd-improve.yaml of the repository. Without a file Boyd looks for the usual tests. "
             "See docs/improve.md.");
   auto* report = verb(*a, "report", "Show the last cycle, failures and paused tasks.",

@@ -359,6 +359,27 @@ result<std::unique_ptr<client>> open_client(const arguments& args, node_mode off
   }
 }
 
+result<std::unique_ptr<client>>
+open_own_node(const place& where, std::shared_ptr<const config::configuration> configuration,
+              signal_watch& signals, const std::function<void(client&)>& before_work) {
+  const auto p = local_ports();
+  auto id = node_id_of(where, *p.files, *p.clock, *p.random);
+  if (!id)
+    return fail(std::move(id.error()));
+  auto lock = lock_home(where, *id, signals);
+  if (!lock)
+    return fail(std::move(lock.error()));
+  auto started =
+      live_node::start(where, std::move(configuration), std::move(*lock), node_mode::one_cycle);
+  if (!started)
+    return fail(std::move(started.error()));
+  auto* node = started->get();
+  auto opened = std::make_unique<offline_client>(std::move(*started), nullptr, signals, true);
+  before_work(*opened);
+  node->start_claiming();
+  return std::unique_ptr<client>(std::move(opened));
+}
+
 result<adapters::home_lock> lock_home(const place& where, const std::string& node_id,
                                       signal_watch& signals) {
   const auto p = local_ports();

@@ -54,6 +54,12 @@ class client {
 result<std::unique_ptr<client>> open_client(const arguments& args, node_mode offline_mode,
                                             signal_watch& signals);
 
+/// A node in this process on a home that belongs to this command alone, as `one_cycle`; the home is
+/// made when it is missing. `before_work` is called before anything is claimed. Error: `locked`.
+result<std::unique_ptr<client>>
+open_own_node(const place& where, std::shared_ptr<const config::configuration> configuration,
+              signal_watch& signals, const std::function<void(client&)>& before_work);
+
 /// The home's lock for a node: refused at once (`locked`) when a node answers on its socket;
 /// another command that holds it for a moment is waited for.
 result<adapters::home_lock> lock_home(const place& where, const std::string& node_id,

@@ -23,11 +23,12 @@ struct built_in {
   const char* const* text;
 };
 
-constexpr std::array<built_in, 5> built_ins{{
+constexpr std::array<built_in, 6> built_ins{{
     {"claude", &embedded::adapter_claude},
     {"codex", &embedded::adapter_codex},
     {"gemini", &embedded::adapter_gemini},
     {"goose", &embedded::adapter_goose},
+    {"improve", &embedded::adapter_improve},
     {"opencode", &embedded::adapter_opencode},
 }};
 
@@ -73,6 +74,13 @@ class no_zones final : public time_zones {
   }
 };
 
+/// Of `type: improve`, always Boyd's own.
+constexpr const char* improve_adapter = "improve";
+
+std::string name_of_adapter(const tree& executor) {
+  return text(executor, "type") == "improve" ? improve_adapter : text(executor, "adapter");
+}
+
 class adapter_checks {
  public:
   adapter_checks(pass& p, const tree& root) : p_(p), root_(root) {}
@@ -87,12 +95,14 @@ class adapter_checks {
       const auto& agents = get(kernels.items[k], "agents");
       for (std::size_t a = 0; a < agents.items.size(); ++a) {
         const auto& executor = get(agents.items[a], "executor");
-        if (text(executor, "type") != "agent_cli")
-          continue;
-        this->executor(child_path(path, a) + ".executor", executor);
+        const auto type = text(executor, "type");
+        if (type == "improve")
+          cycle(child_path(path, a) + ".executor", executor);
+        else if (type == "agent_cli")
+          this->executor(child_path(path, a) + ".executor", executor);
         if (const auto* adapter = adapter_of_executor(p_, root_, executor))
           budget(child_path(path, a) + ".budget", get(agents.items[a], "budget"), *adapter,
-                 text(executor, "adapter"));
+                 name_of_adapter(executor));
       }
     }
   }
@@ -212,6 +222,16 @@ class adapter_checks {
     if (const auto* cwd = t.find("cwd");
         cwd != nullptr && worktree != nullptr && !cwd->text.empty())
       p_.report(cwd->at, path + ".cwd", "worktree is given too", "one of cwd and worktree");
+  }
+
+  void cycle(const std::string& path, const tree& t) {
+    tree named;
+    named.text = improve_adapter;
+    resolved(path, named);
+    for (const auto* key : {"auto_commit", "approve"})
+      if (text(t, key) == "true" && text(t, "apply") != "true")
+        p_.report(get(t, key).at, child_path(path, key), "a dry run changes nothing",
+                  "apply: true beside it");
   }
 
   /// A limit that is asked for must hold: what the program never tells would not reach it.
@@ -341,9 +361,9 @@ bool tells_figure(const tree& adapter, std::string_view figure) {
 }
 
 const tree* adapter_of_executor(const pass& p, const tree& root, const tree& t) {
-  if (text(t, "type") != "agent_cli")
+  if (text(t, "type") != "agent_cli" && text(t, "type") != "improve")
     return nullptr;
-  const auto name = text(t, "adapter");
+  const auto name = name_of_adapter(t);
   if (const auto* own = inline_adapter(root, name))
     return own;
   const auto found = p.adapters.find(name);

@@ -36,4 +36,7 @@ cli_adapter adapter_of(const tree& t);
 /// The executor of a valid, filled tree; `root` is the whole configuration's.
 agent_cli_executor agent_cli_executor_of(const pass& p, const tree& root, const tree& t);
 
+/// The same of `type: improve`: the node's own program, in the repository.
+agent_cli_executor improve_executor_of(const pass& p, const tree& root, const tree& t);
+
 } // namespace boyd::config

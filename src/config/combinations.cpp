@@ -209,7 +209,7 @@ class combination_checks {
       const auto& item = require->items[i];
       if (item.text == "tool_action" && type != "chat") {
         p_.report(item.at, child_path(path + ".require", i),
-                  (type == "agent_cli" ? "an " : "a ") + type +
+                  (type == "agent_cli" || type == "improve" ? "an " : "a ") + type +
                       " executor has no tool actions, this would never hold",
                   "exit_zero, artifact, command, schema or no_question");
       }

@@ -16,8 +16,8 @@ const kernel* configuration::find_kernel(const std::string& kernel_id) const noe
 std::string_view name_of(const executor& e) noexcept {
   if (std::holds_alternative<command_executor>(e))
     return "command";
-  if (std::holds_alternative<agent_cli_executor>(e))
-    return "agent_cli";
+  if (const auto* cli = std::get_if<agent_cli_executor>(&e))
+    return cli->adapter.name == "improve" ? "improve" : "agent_cli";
   return std::holds_alternative<script_executor>(e) ? "script" : "chat";
 }
 

@@ -115,6 +115,9 @@ class converter {
     if (text(t, "type") == "agent_cli") {
       return agent_cli_executor_of(p_, root_, t);
     }
+    if (text(t, "type") == "improve") {
+      return improve_executor_of(p_, root_, t);
+    }
     command_executor out;
     out.argv = texts(t, "argv");
     out.shell = text(t, "shell");
@@ -202,6 +205,9 @@ class converter {
     }
     for (const auto& item : get(t, "require").items) {
       out.require.push_back(parse_requirement(item).value_or(requirement{}));
+    }
+    if (text(get(t, "executor"), "type") == "improve" && out.require.empty()) {
+      out.require.emplace_back(); // its exit code is the cycle's own verdict
     }
     if (const auto* wake = t.find("wake")) {
       out.wake = wake_of(*wake);

@@ -24,6 +24,13 @@ event_condition condition_of(const std::string& at, const tree& value) {
   return out;
 }
 
+std::vector<std::pair<std::string, std::string>> pairs_of(const tree& t) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t i = 0; i < t.items.size(); ++i)
+    out.emplace_back(t.keys[i].text, t.items[i].text);
+  return out;
+}
+
 adapter_event event_of(const tree& t) {
   adapter_event out;
   const auto& when = get(t, "when");
@@ -49,13 +56,7 @@ adapter_event event_of(const tree& t) {
   out.add = flag(t, "add");
   out.denials = texts(t, "denials");
   out.denial = text(t, "denial");
-  return out;
-}
-
-std::vector<std::pair<std::string, std::string>> pairs_of(const tree& t) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (std::size_t i = 0; i < t.items.size(); ++i)
-    out.emplace_back(t.keys[i].text, t.items[i].text);
+  out.facts = pairs_of(get(t, "facts"));
   return out;
 }
 
@@ -119,6 +120,30 @@ bool brings_own_sandbox(const pass& p, const tree& root, const tree& t) {
     return std::ranges::any_of(
         words, [&](const std::string& word) { return word.find(leaves) != std::string::npos; });
   });
+}
+
+agent_cli_executor improve_executor_of(const pass& p, const tree& root, const tree& t) {
+  agent_cli_executor out;
+  if (const auto* adapter = adapter_of_executor(p, root, t))
+    out.adapter = adapter_of(*adapter);
+  out.cwd = resolve(p.path, text(t, "repo"));
+  const auto* part = root.find("improve");
+  const auto settings = !text(t, "settings").empty()        ? resolve(p.path, text(t, "settings"))
+                        : part != nullptr && !part->assumed ? p.path
+                                                            : std::string();
+  if (!settings.empty())
+    out.args.push_back("--config=" + settings);
+  for (const auto* word : {"improve", "--unattended"})
+    out.args.emplace_back(word);
+  out.args.push_back("--repo=" + out.cwd);
+  for (const auto& [key, option] :
+       {std::pair("apply", "--apply"), {"auto_commit", "--auto-commit"}, {"approve", "--approve"}})
+    if (flag(t, key))
+      out.args.emplace_back(option);
+  out.env_pass = texts(t, "env_pass");
+  out.env = pairs_of(get(t, "env"));
+  out.output_bytes = size(t, "output_bytes");
+  return out;
 }
 
 agent_cli_executor agent_cli_executor_of(const pass& p, const tree& root, const tree& t) {

@@ -10,6 +10,7 @@ extern const char* const adapter_claude;
 extern const char* const adapter_codex;
 extern const char* const adapter_gemini;
 extern const char* const adapter_goose;
+extern const char* const adapter_improve;
 extern const char* const adapter_opencode;
 
 } // namespace boyd::embedded

@@ -245,9 +245,9 @@ class model_checks {
     }
     if (type == "chat") {
       chat(path, t, *executor);
-    } else if (type == "command" || type == "script" || type == "agent_cli") {
+    } else if (type == "command" || type == "script" || type == "agent_cli" || type == "improve") {
       for (const std::string_view key : {"tools", "mcp_json", "policy", "budget"}) {
-        if (type == "agent_cli" && key == "budget") {
+        if ((type == "agent_cli" || type == "improve") && key == "budget") {
           continue; // it is reserved for whole runs
         }
         if (const auto* found = t.find(key)) {

@@ -56,6 +56,7 @@ constexpr auto sections = std::to_array<std::pair<std::string_view, std::string_
     {"wake", "wake"},
     {"after", "after"},
     {"fault", "faults[]"},
+    {"improve_cycle", "executor: {type: improve}"},
     {"improve", "improve"},
     {"improve_scanner", "improve.scanners[]"},
     {"improve_hygiene", "improve.hygiene"},

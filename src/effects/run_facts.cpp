@@ -63,6 +63,8 @@ std::string meta_of(const dispatch& d) {
     meta["tokens"] = used.input_tokens.value_or(0) + used.output_tokens.value_or(0);
   if (used.cost_microusd)
     meta["cost_microusd"] = *used.cost_microusd;
+  for (const auto& fact : used.told)
+    meta["told"][fact.name] = fact.value;
   if (used.reading && used.reading->weak)
     meta["weak"] = true;
   if (used.reading && !used.reading->question.empty())

@@ -138,6 +138,8 @@ class event_meaning {
     text();
     numbers();
     denials();
+    for (const auto& [name, place] : rule_.facts)
+      word({place}, report_.facts[name]);
   }
 
  private:
@@ -393,6 +395,10 @@ run_usage usage_of(const cli_report& r, const std::string& adapter, milliseconds
                    const std::string& ended) {
   const auto figure = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
   const auto some = [&](std::uint64_t n) { return n > 0 ? usage_figure(figure(n)) : std::nullopt; };
+  std::vector<told_fact> told;
+  for (const auto& [name, value] : r.facts)
+    if (!value.empty())
+      told.push_back({name, value});
   return {.provider = adapter,
           .model = r.model,
           .turns = r.turns,
@@ -409,7 +415,8 @@ run_usage usage_of(const cli_report& r, const std::string& adapter, milliseconds
           .too_long_lines = some(r.too_long),
           .cut_events = some(r.cut),
           .ended = ended,
-          .wall_ms = wall.count()};
+          .wall_ms = wall.count(),
+          .told = std::move(told)};
 }
 
 } // namespace boyd::exec

@@ -281,6 +281,27 @@ result<std::string> findings(const inspection& in) {
   return dump(answer);
 }
 
+namespace {
+
+/// What an improvement cycle did with its task; empty: the run was none, or chose no task.
+std::string improvement_in_words(const cited_fact& f) {
+  const auto meta = meta_of(f);
+  const auto told = meta.value("told", json::object());
+  const auto outcome = text_in(told, "outcome");
+  if (outcome.empty() || text_in(told, "task").empty())
+    return {};
+  const auto by = text_in(told, "executor");
+  const auto approach = text_in(told, "approach");
+  std::string text = "the " + text_in(told, "source") + " task \"" + text_in(told, "title") +
+                     "\" " + (outcome == "SUCCESS" ? "was done" : "was not done") +
+                     (by.empty() ? "" : " by " + by) + (approach.empty() ? "" : ": " + approach);
+  if (outcome != "SUCCESS")
+    text += " (" + text_in(told, "failure") + ": " + text_in(told, "cause") + ")";
+  return text;
+}
+
+} // namespace
+
 result<std::string> learned_since(const inspection& in, utc_time since) {
   struct window {
     std::int64_t good = 0;
@@ -289,6 +310,7 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
     std::string newest_end;
     std::map<std::string, std::pair<std::int64_t, std::string>> uses; ///< and the newest line
     std::vector<cited_fact> rare;
+    std::vector<cited_fact> improvements;
   } w;
   std::uint64_t looked_at = 0;
   const auto read = in.source.backwards([&](const cited_fact& f) {
@@ -301,6 +323,8 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
       ++(what == credit::success ? w.good : what == credit::failure ? w.bad : w.silent);
       if (w.newest_end.empty())
         w.newest_end = f.place;
+      if (w.improvements.size() < most_told && !improvement_in_words(f).empty())
+        w.improvements.push_back(f);
     } else if (f.fact.type == "used_in") {
       if (const auto meta = meta_of(f); flag_in(meta, "cited") || flag_in(meta, "used"))
         ++w.uses.try_emplace(f.fact.from, 0, f.place).first->second.first;
@@ -339,6 +363,8 @@ result<std::string> learned_since(const inspection& in, utc_time since) {
             std::to_string(c.verified_not_useful) + " times; stage: " + in.stage(c),
         use.second);
   }
+  for (auto f = w.improvements.rbegin(); f != w.improvements.rend(); ++f)
+    say(improvement_in_words(*f), f->place);
   for (auto f = w.rare.rbegin(); f != w.rare.rend(); ++f) {
     const auto meta = meta_of(*f);
     const auto from = path_of(in, f->fact.from);

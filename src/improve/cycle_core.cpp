@@ -31,6 +31,14 @@ std::string joined(const std::vector<std::string>& words) {
   return all;
 }
 
+/// How often a patch for it came to nothing: so much stronger is who is asked next.
+std::size_t rung_for(const candidate& task, const std::vector<failure_entry>& log) {
+  return static_cast<std::size_t>(std::ranges::count_if(log, [&](const failure_entry& f) {
+    return f.task_id == task.task_id &&
+           (f.kind == failure_kind::deterministic || f.kind == failure_kind::policy);
+  }));
+}
+
 /// An id names a second: of several cycles in one, the later ones take the seconds behind it.
 std::string free_id(const std::string& earlier, utc_time now) {
   constexpr int most = 60; // an earlier cycle further ahead had another clock
@@ -56,13 +64,11 @@ cycle_core cycle_core::fresh(const cycle_state& earlier, const cycle_options& op
   s.paused_tasks = earlier.paused_tasks;
   s.quarantined = earlier.quarantined;
   s.answers = earlier.answers;
-  return cycle_core(std::move(s));
+  return cycle_core(std::move(s), options.executors);
 }
 
 result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& options) {
-  const bool waits = open.status == improve_status::paused && open.at == phase::execute &&
-                     open.execution.patch && open.wants_approval;
-  if (waits) {
+  if (open.awaits_approval() && open.wants_approval) {
     if (digest_of(open.execution.patch->changes) != options.approved)
       return fail(errc::refused,
                   options.approved.empty()
@@ -74,14 +80,14 @@ result<cycle_core> cycle_core::resumed(cycle_state open, const cycle_options& op
     open.status = improve_status::running;
     open.approved = options.approved;
     open.completed_at.reset();
-    return cycle_core(std::move(open));
+    return cycle_core(std::move(open), options.executors);
   }
   if (!open.is_open())
     return fail(errc::refused,
                 "no cycle is interrupted: the last one, " + open.cycle_id + ", is " +
                     std::string(name_of(open.status)),
                 {}, "begin another one without --resume");
-  return cycle_core(std::move(open));
+  return cycle_core(std::move(open), options.executors);
 }
 
 void cycle_core::complete(phase done, phase next) {
@@ -163,27 +169,43 @@ cycle_effects cycle_core::select(utc_time now) {
     return stop(improve_status::paused,
                 preflight_.hindrance.empty() ? preflight_.dirty : preflight_.hindrance, now);
   complete(phase::select, phase::execute);
+  climb(rung_for(*state_.selected, state_.failure_log));
   cycle_effects effects{saved()};
   if (chosen->what.from == finding_source::test)
     effects.emplace_back(effect::recheck{*state_.selected});
   else
-    effects.emplace_back(effect::ask{*state_.selected, task_prompt(state_)});
+    effects.emplace_back(asked());
   return effects;
 }
 
 cycle_effects cycle_core::on_recheck(const check_end& c, utc_time now) {
   if (!c.passed)
-    return {effect::ask{*state_.selected, task_prompt(state_)}};
+    return {asked()};
   state_.quarantined.push_back(state_.selected->task_id);
   return fail_task(failure_kind::flaky, "it passed when it was run again", now);
 }
 
 cycle_effects cycle_core::ask_again() {
-  return {saved(), effect::ask{*state_.selected, task_prompt(state_)}};
+  return {saved(), asked()};
+}
+
+effect::ask cycle_core::asked() const {
+  const auto rung = state_.execution.rung;
+  const bool edits = rung < executors_.size() && executors_[rung].edits;
+  return {*state_.selected, task_prompt(state_, edits), state_.execution.executor};
+}
+
+/// The strongest is asked again where there is no stronger one.
+void cycle_core::climb(std::size_t rung) {
+  if (executors_.empty())
+    return;
+  state_.execution.rung = std::min(rung, executors_.size() - 1);
+  state_.execution.executor = executors_[state_.execution.rung].name;
 }
 
 cycle_effects cycle_core::on_answer(answer_end a, utc_time now) {
   ++state_.answers;
+  state_.execution.spent += a.spent;
   if (a.failure == failure_kind::transient && ++passing_failures_ < most_tries)
     return ask_again();
   if (a.failure != failure_kind::none)
@@ -198,6 +220,11 @@ cycle_effects cycle_core::on_judged(result<accepted_patch> patch, utc_time now) 
     state_.execution.refusals.push_back(to_string(patch.error()));
     if (state_.execution.tries < most_tries)
       return ask_again();
+    if (state_.execution.rung + 1 < executors_.size()) {
+      climb(state_.execution.rung + 1);
+      state_.execution.tries = 0;
+      return ask_again();
+    }
     return fail_task(patch.error().code == errc::refused ? failure_kind::policy
                                                          : failure_kind::deterministic,
                      "no usable patch in " + std::to_string(most_tries) +
@@ -272,11 +299,13 @@ cycle_effects cycle_core::on_rolled_back(const result<std::vector<std::string>>&
     restarts_ = false;
     if (state_.execution.patch) // it passed the gate, and what it was made for is compared again
       return {effect::apply{*state_.execution.patch}};
-    state_.execution = {};
+    state_.execution.tries = 0;
+    state_.execution.refusals.clear();
+    state_.execution.applied = false;
     cycle_effects effects{saved()};
     effects.emplace_back(effect::recheck{*state_.selected});
     if (state_.selected->what.from != finding_source::test)
-      effects.back() = effect::ask{*state_.selected, task_prompt(state_)};
+      effects.back() = asked();
     return effects;
   }
   state_.execution.applied = false;
@@ -297,13 +326,14 @@ cycle_effects cycle_core::learn(utc_time now) {
   const auto& task = *state_.selected;
   const auto approach = state_.execution.patch ? state_.execution.patch->summary : std::string();
   if (state_.outcome == "SUCCESS") {
-    state_.successes.push_back({state_.cycle_id, task.task_id, kind_of(task), approach});
+    state_.successes.push_back({state_.cycle_id, task.task_id, kind_of(task), approach,
+                                state_.execution.executor, state_.execution.spent});
     state_.strikes.erase(task.task_id);
     keep_newest(state_.successes, kept_successes);
   } else {
     state_.failure_log.push_back({state_.cycle_id, task.task_id, state_.failure,
                                   std::string(name_of(*state_.last_completed)), state_.reason,
-                                  approach});
+                                  approach, state_.execution.executor, state_.execution.spent});
     keep_newest(state_.failure_log, kept_failures);
     if (state_.failure == failure_kind::flaky &&
         std::ranges::find(state_.quarantined, task.task_id) == state_.quarantined.end())
@@ -352,9 +382,7 @@ cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_ti
   state_.status = status;
   state_.reason = std::move(reason);
   state_.completed_at = now;
-  const bool waits =
-      status == improve_status::paused && state_.at == phase::execute && state_.execution.patch;
-  if (!waits) {
+  if (!state_.awaits_approval()) {
     state_.at = phase::checkpoint;
     state_.last_completed = phase::checkpoint;
   }
@@ -362,7 +390,7 @@ cycle_effects cycle_core::stop(improve_status status, std::string reason, utc_ti
   return {effect::report{}, saved()};
 }
 
-std::string task_prompt(const cycle_state& s) {
+std::string task_prompt(const cycle_state& s, bool edits) {
   const auto& task = *s.selected;
   std::string text = "One task in this repository is to be done, and nothing else.\n\nTask " +
                      task.task_id + ": " + task.title + "\n" + task.description + "\n";
@@ -377,13 +405,21 @@ std::string task_prompt(const cycle_state& s) {
   for (const auto& e : s.successes)
     if (e.kind == kind_of(task) && !e.approach.empty())
       text += "\nWorked for a task of this kind: " + e.approach + "\n";
+  const auto most = "At most " + std::to_string(most_patch_files) + " files and " +
+                    std::to_string(most_diff_lines) +
+                    " changed lines. Tests and linters decide whether it counts, not the answer.\n";
+  if (edits)
+    return text +
+           "\nChange the files of this repository, in your working directory. What you changed is "
+           "the patch: change nothing else, and commit nothing. Then say in one line what you "
+           "did. " +
+           most;
   return text +
          "\nAnswer with one JSON object: {\"summary\": \"one line\", \"files\": [{\"path\": "
          "\"relative/path\", \"action\": \"create|modify|delete\", \"content\": \"the whole new "
          "content\"}]}, or with \"diff\" (hunks of a unified diff) instead of \"content\", or with "
-         "a unified diff alone. At most " +
-         std::to_string(most_patch_files) + " files and " + std::to_string(most_diff_lines) +
-         " changed lines. Tests and linters decide whether it counts, not the answer.\n";
+         "a unified diff alone. " +
+         most;
 }
 
 } // namespace boyd::improve

@@ -16,6 +16,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr int schema_version = 1;
+constexpr std::size_t shown_hash = 10;
 
 template <class E>
 using names_of = std::pair<E, std::string_view>;
@@ -169,8 +170,29 @@ accepted_patch patch_of(const json& j) {
   return p;
 }
 
+json json_of(const spending& s) {
+  constexpr double dollar = 1e6;
+  return {{"usd", static_cast<double>(s.cost_microusd) / dollar},
+          {"cost_microusd", s.cost_microusd},
+          {"input_tokens", s.input_tokens},
+          {"output_tokens", s.output_tokens},
+          {"turns", s.turns}};
+}
+
+/// States of older versions have none.
+spending spending_of(const json& j) {
+  const auto it = j.find("cost");
+  if (it == j.end())
+    return {};
+  return {it->at("cost_microusd"), it->at("input_tokens"), it->at("output_tokens"),
+          it->at("turns")};
+}
+
 json json_of(const execution_result& e) {
-  return {{"tries", e.tries},
+  return {{"executor", e.executor},
+          {"rung", e.rung},
+          {"cost", json_of(e.spent)},
+          {"tries", e.tries},
           {"applied", e.applied},
           {"refusals", e.refusals},
           {"patch", e.patch ? json_of(*e.patch) : json(nullptr)}};
@@ -181,13 +203,14 @@ json json_of(const verification_result& v) {
 }
 
 json json_of(const failure_entry& f) {
-  return {{"cycle_id", f.cycle_id}, {"task_id", f.task_id}, {"failure_class", name_of(f.kind)},
-          {"phase", f.at_phase},    {"reason", f.reason},   {"approach", f.approach}};
+  return {{"cycle_id", f.cycle_id}, {"task_id", f.task_id},    {"failure_class", name_of(f.kind)},
+          {"phase", f.at_phase},    {"reason", f.reason},      {"approach", f.approach},
+          {"executor", f.executor}, {"cost", json_of(f.spent)}};
 }
 
 json json_of(const success_entry& e) {
-  return {
-      {"cycle_id", e.cycle_id}, {"task_id", e.task_id}, {"kind", e.kind}, {"approach", e.approach}};
+  return {{"cycle_id", e.cycle_id}, {"task_id", e.task_id},   {"kind", e.kind},
+          {"approach", e.approach}, {"executor", e.executor}, {"cost", json_of(e.spent)}};
 }
 
 template <class T>
@@ -217,11 +240,12 @@ json head_of(const cycle_state& s) {
 
 void read_kept(const json& j, cycle_state& s) {
   for (const auto& f : j.at("failure_log"))
-    s.failure_log.push_back({f.at("cycle_id"), f.at("task_id"),
-                             value_in(failures, f.at("failure_class")), f.at("phase"),
-                             f.at("reason"), f.at("approach")});
+    s.failure_log.push_back(
+        {f.at("cycle_id"), f.at("task_id"), value_in(failures, f.at("failure_class")),
+         f.at("phase"), f.at("reason"), f.at("approach"), f.value("executor", ""), spending_of(f)});
   for (const auto& e : j.at("successes"))
-    s.successes.push_back({e.at("cycle_id"), e.at("task_id"), e.at("kind"), e.at("approach")});
+    s.successes.push_back({e.at("cycle_id"), e.at("task_id"), e.at("kind"), e.at("approach"),
+                           e.value("executor", ""), spending_of(e)});
   s.strikes = j.at("strikes").get<std::map<std::string, int>>();
   s.paused_tasks = j.at("paused_tasks").get<std::vector<std::string>>();
   s.quarantined = j.at("quarantined").get<std::vector<std::string>>();
@@ -253,6 +277,9 @@ cycle_state state_of(const json& j) {
   if (const auto& c = j.at("selected_task"); !c.is_null())
     s.selected = candidate_of(c);
   const auto& e = j.at("execution_result");
+  s.execution.executor = e.value("executor", "");
+  s.execution.rung = e.value("rung", std::size_t{0});
+  s.execution.spent = spending_of(e);
   s.execution.tries = e.at("tries");
   s.execution.applied = e.at("applied");
   s.execution.refusals = e.at("refusals").get<std::vector<std::string>>();
@@ -327,6 +354,64 @@ std::string why_unreadable(std::string_view text) {
   return read ? std::string() : to_string(read.error());
 }
 
+spending& spending::operator+=(const spending& more) {
+  cost_microusd += more.cost_microusd;
+  input_tokens += more.input_tokens;
+  output_tokens += more.output_tokens;
+  turns += more.turns;
+  return *this;
+}
+
+bool went_wrong(const cycle_state& s) noexcept {
+  return s.status == improve_status::failed ||
+         (s.status == improve_status::paused && s.applies && !s.awaits_approval());
+}
+
+std::string step_event(std::string_view text) {
+  return json{{"event", "step"}, {"text", text}}.dump(-1, ' ', false,
+                                                      json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string failed_event(failure_kind kind, const std::string& reason) {
+  return json{{"event", "end"},
+              {"good", false},
+              {"failure_class", name_of(kind)},
+              {"reason", reason}}
+             .dump(-1, ' ', false, json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string end_event(const cycle_state& s) {
+  const auto word = s.outcome.empty() ? std::string(name_of(s.status)) : s.outcome;
+  const auto& by = s.execution.executor;
+  std::string told = word + (s.selected ? ": " + s.selected->title : std::string()) + ": " +
+                     s.reason + (by.empty() ? "" : " (by " + by + ")");
+  if (!s.commit.empty())
+    told += "; commit " + s.commit.substr(0, shown_hash);
+  json end{{"event", "end"},
+           {"good", !went_wrong(s)},
+           {"cycle_id", s.cycle_id},
+           {"status", name_of(s.status)},
+           {"outcome", s.outcome},
+           {"failure_class", name_of(s.failure)},
+           {"reason", s.reason},
+           {"told", told},
+           {"executor", by},
+           {"commit", s.commit},
+           {"cost", json_of(s.execution.spent)}};
+  if (s.selected && !s.outcome.empty()) {
+    end["task"] = s.selected->task_id;
+    end["source"] = name_of(s.selected->what.from);
+    end["title"] = s.selected->title;
+    if (s.outcome != "SUCCESS")
+      end["cause"] = s.reason;
+    if (s.execution.patch)
+      end["approach"] = s.execution.patch->summary;
+  }
+  return end.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 std::string candidates_json(const cycle_state& s) {
   json list = json::array();
   for (const auto& c : s.candidates) {
@@ -347,6 +432,8 @@ std::string report_json(const cycle_state& s) {
   j["selected_task"] = s.selected ? json_of(*s.selected) : json(nullptr);
   j["execution_result"] = json_of(s.execution);
   j["verification_result"] = json_of(s.verification);
+  j["executor"] = s.execution.executor;
+  j["cost"] = json_of(s.execution.spent);
   j["commit"] = s.commit;
   j["paused_tasks"] = s.paused_tasks;
   j["quarantined"] = s.quarantined;

@@ -65,6 +65,8 @@ class performer {
     if (auto done = prepare(); !done)
       return fail(std::move(done.error()));
     auto core = start();
+    if (waiting_for_a_person_)
+      return std::move(*waiting_for_a_person_);
     if (!core)
       return fail(std::move(core.error()));
     core_.emplace(std::move(*core));
@@ -114,12 +116,17 @@ class performer {
     auto s = earlier();
     if (!s)
       return fail(std::move(s.error()));
-    if (order_.resume && !s->cycle_id.empty())
+    const bool interrupted = s->is_open() && s->applies && s->at >= phase::execute;
+    if ((order_.resume && !s->cycle_id.empty()) || (order_.resume_open && interrupted))
       return cycle_core::resumed(std::move(*s), order_.options);
+    if (order_.resume_open && s->awaits_approval()) {
+      waiting_for_a_person_ = std::move(*s);
+      return fail(errc::conflict, "a patch waits for a person");
+    }
     if (order_.resume)
       return fail(errc::refused, "no cycle has run here", order_.root,
                   "begin one without --resume");
-    if (s->is_open() && s->applies && s->at >= phase::execute)
+    if (interrupted)
       return fail(errc::conflict,
                   "cycle " + s->cycle_id + " was interrupted in " + std::string(name_of(s->at)),
                   outputs_ + "/state.json", "go on with it: boyd improve --repo DIR --resume");
@@ -190,7 +197,8 @@ class performer {
 
   preflight look() {
     preflight p;
-    if (order_.settings.executor.kind == executor_settings::kind_t::none)
+    if (order_.settings.executor.kind == executor_settings::kind_t::none &&
+        order_.settings.executors.empty())
       p.hindrance = "no executor is configured: write improve.executor into the configuration";
     auto repository = ports_.repositories.open(order_.root, {});
     if (!repository) {
@@ -236,19 +244,27 @@ class performer {
   }
 
   void perform(const effect::ask& e) {
-    tell("asking for a patch: " + e.task.title);
-    const auto& x = order_.settings.executor;
-    answer_end a;
-    if (x.kind == executor_settings::kind_t::script) {
-      auto scripted = ports_.scripted(core_->state().answers);
-      a = scripted ? std::move(*scripted)
-                   : answer_end{{}, failure_kind::environment, to_string(scripted.error())};
-    } else {
-      a = answer_of(ports_.run({x.argv, order_.root, e.prompt + excerpt(e.task), x.timeout}));
-      if (auto p = look(); !p.dirty.empty())
-        a = {{}, failure_kind::policy, "it changed files itself instead of answering: " + p.dirty};
-    }
+    tell("asking " + (e.executor.empty() ? "" : e.executor + " ") + "for a patch: " + e.task.title);
+    auto a = answer_to(e);
+    if (auto p = look(); !p.dirty.empty())
+      a = {{},
+           failure_kind::policy,
+           "it changed files itself instead of answering: " + p.dirty,
+           a.spent};
     take(core_->on_answer(std::move(a), ports_.clock.now()));
+  }
+
+  answer_end answer_to(const effect::ask& e) {
+    const auto& x = order_.settings.executor;
+    const auto prompt =
+        e.prompt + (order_.guidance.empty() ? "" : "\n" + order_.guidance + "\n") + excerpt(e.task);
+    if (!e.executor.empty())
+      return ports_.agent(e.executor, prompt);
+    if (x.kind != executor_settings::kind_t::script)
+      return answer_of(ports_.run({x.argv, order_.root, prompt, x.timeout}));
+    auto scripted = ports_.scripted(core_->state().answers);
+    return scripted ? std::move(*scripted)
+                    : answer_end{{}, failure_kind::environment, to_string(scripted.error())};
   }
 
   std::string excerpt(const candidate& task) {
@@ -389,6 +405,7 @@ class performer {
   undo_log undo_;
   std::optional<cycle_core> core_;
   std::deque<cycle_effect> waiting_;
+  std::optional<cycle_state> waiting_for_a_person_;
   std::optional<error> broken_;
 };
 

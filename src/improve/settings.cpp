@@ -134,6 +134,21 @@ result<void> read_scanners(const tree& list, const std::string& file, improve_se
   return {};
 }
 
+result<void> read_executors(const tree& list, const std::string& file, improve_settings& into) {
+  for (const auto& t : list.items) {
+    proposer p{text(t, "agent_id"), text(get(t, "executor"), "type") == "agent_cli"};
+    if (std::ranges::any_of(into.executors, [&](const auto& e) { return e.name == p.name; }))
+      return wrong(file, t, "the name " + p.name + " is taken", "give each executor its own name");
+    if (text(get(t, "executor"), "type") == "improve")
+      return wrong(file, get(t, "executor"), "a cycle cannot answer a task of a cycle",
+                   "a chat, an agent CLI, a command or a script");
+    into.executors.push_back(std::move(p));
+  }
+  if (!into.executors.empty() && into.executor.kind != executor_settings::kind_t::none)
+    return wrong(file, list, "executor is given, too", "one of executor and executors");
+  return {};
+}
+
 } // namespace
 
 result<improve_settings> read_settings(const config::tree& improve, const std::string& path) {
@@ -165,6 +180,8 @@ result<improve_settings> read_settings(const config::tree& improve, const std::s
       return fail(std::move(e.error()));
     s.executor = std::move(*e);
   }
+  if (auto done = read_executors(get(improve, "executors"), path, s); !done)
+    return fail(std::move(done.error()));
   return s;
 }
 

@@ -35,7 +35,7 @@ std::string who_ran(const attempt& a) {
     return "an AI model" + (model.empty() ? std::string() : ", " + code(model)) +
            (text_in(x, "provider").empty() ? std::string()
                                            : ", from the provider " + code(text_in(x, "provider")));
-  if (kind == "agent_cli")
+  if (kind == "agent_cli" || kind == "improve")
     return "an agent CLI, " + code(text_in(x, "provider")) +
            (model.empty() ? std::string() : ", with the model " + code(model));
   if (kind == "script")

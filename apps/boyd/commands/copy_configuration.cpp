@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace boyd::app {
@@ -21,7 +22,8 @@ namespace {
 using config::tree;
 
 bool is_path_key(std::string_view key) {
-  return key == "cwd" || key == "file" || key == "workspace" || key == "store_password_file";
+  return key == "cwd" || key == "file" || key == "workspace" || key == "store_password_file" ||
+         key == "repo" || key == "settings";
 }
 
 /// Scalars that the loader resolves against the file's folder.
@@ -126,7 +128,16 @@ std::string moved_configuration(const std::string& from, std::string_view text) 
   return out;
 }
 
-result<void> same_meaning(const config::configuration& a, const config::configuration& b) {
+/// An improvement cycle that reads its part of the same file reads that of the copy.
+void name_own_file(config::configuration& c, const std::string& path) {
+  for (auto& kernel : c.kernels)
+    for (auto& agent : kernel.agents)
+      if (auto* cli = std::get_if<config::agent_cli_executor>(&agent.run))
+        std::ranges::replace(cli->args, "--config=" + c.path, "--config=" + path);
+}
+
+result<void> same_meaning(const config::configuration& a, config::configuration b) {
+  name_own_file(b, a.path);
   if (a.version == b.version && a.node_settings == b.node_settings && a.kernels == b.kernels &&
       a.faults == b.faults)
     return {};

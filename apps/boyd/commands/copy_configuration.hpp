@@ -15,6 +15,6 @@ namespace boyd::app {
 std::string moved_configuration(const std::string& from, std::string_view text);
 
 /// Fails (`refused`) when the two files do not mean the same.
-result<void> same_meaning(const config::configuration& a, const config::configuration& b);
+result<void> same_meaning(const config::configuration& a, config::configuration b);
 
 } // namespace boyd::app

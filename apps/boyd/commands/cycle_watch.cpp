@@ -112,6 +112,22 @@ result<std::string> await_record(client& c, const std::string& id, const std::st
   }
 }
 
+error why_not_run(client& c, const json& cycle, const std::string& agent, const std::string& kernel,
+                  const std::string& cycle_id) {
+  error e{errc::refused, "the agent did not run", "agent " + agent, "see: boyd why " + agent};
+  const auto answer =
+      c.call(get("/api/v1/why", {{"kernel", kernel}, {"agent", agent}}), question_limit);
+  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  for (const auto& d : rows_of(body ? object_of(*body) : json::object(), "decisions"))
+    if (text_of(d, "cycle_id") == cycle_id && text_of(d, "agent_id") == agent)
+      e.what += ": " + text_of(d, "reason") +
+                (text_of(d, "detail").empty() ? "" : " (" + text_of(d, "detail") + ")");
+  constexpr std::size_t longest = 2000; // it ends with what to do
+  if (const auto broken = text_of(cycle, "error"); !broken.empty())
+    e.what += "; " + one_line(broken, longest);
+  return e;
+}
+
 int report_refusal(const json& answer, const arguments& args) {
   const auto running = text_of(answer, "cycle_id");
   const auto reason = text_of(answer, "reason");

@@ -67,6 +67,10 @@ bool is_passing(const error& e);
 /// The record of the cycle, when it is written. `cancelled`: this command was interrupted.
 result<std::string> await_record(client& c, const std::string& id, const std::string& kernel);
 
+/// Why a cycle did not run this agent: the reason of its decision.
+error why_not_run(client& c, const json& cycle, const std::string& agent, const std::string& kernel,
+                  const std::string& cycle_id);
+
 /// Tells that the cycle was not admitted, from the trigger's answer; returns the exit code.
 int report_refusal(const json& answer, const arguments& args);
 

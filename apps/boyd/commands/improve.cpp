@@ -7,6 +7,7 @@
 #include "adapters/posix/work_tree.hpp"
 #include "boyd/config/tree.hpp"
 #include "boyd/core/limits.hpp"
+#include "boyd/core/money.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/exec/command_line.hpp"
 #include "boyd/exec/script.hpp"
@@ -15,10 +16,13 @@
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/repository.hpp"
 #include "commands.hpp"
+#include "proposing.hpp"
 #include "waiting_runner.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <poll.h>
 #include <string>
@@ -75,6 +79,21 @@ command_environment(const std::string& root) {
   return exec::build_environment(none, who, environment());
 }
 
+/// What the operator wrote as the agent's prompt.
+std::string words_of_stdin() {
+  std::string text;
+  std::array<char, std::size_t{16} << 10> part{};
+  while (text.size() < limits::prompt_bytes && std::cin.read(part.data(), part.size()))
+    text.append(part.data(), part.size());
+  return text.append(part.data(), static_cast<std::size_t>(std::cin.gcount()));
+}
+
+std::string cost_of(const spending& s) {
+  return s.cost_microusd == 0 && s.input_tokens + s.output_tokens == 0 ? "-"
+         : s.cost_microusd == 0 ? std::to_string(s.input_tokens + s.output_tokens) + " tokens"
+                                : "$" + format_dollars(s.cost_microusd);
+}
+
 failure_kind kind_of(const std::string& failure) {
   if (failure.empty())
     return failure_kind::none;
@@ -98,12 +117,12 @@ class improvement {
     local_ = local_ports();
     auto settings = settings_of(args_, root_, local_);
     if (!settings)
-      return report(settings.error(), args_.json);
+      return fail_with(settings.error());
     settings_ = std::move(*settings);
     if (args_.verb == "improve report")
       return tell_report();
     if (auto ready = make_ready(); !ready)
-      return report(ready.error(), args_.json);
+      return fail_with(ready.error());
     const auto interval = parse_duration(args_.improve.interval);
     if (!interval)
       return report({errc::invalid_argument,
@@ -127,6 +146,9 @@ class improvement {
     if (!environment)
       return fail(std::move(environment.error()));
     runner_->set_environment(std::move(*environment));
+    if (!settings_.executors.empty())
+      proposing_ = std::make_unique<proposing>(root_ + "/" + settings_.outputs + "/home",
+                                               settings_.file, root_, local_, signals_);
     return read_answers();
   }
 
@@ -153,12 +175,17 @@ class improvement {
             *local_.repositories,
             [this](const command_order& o) { return runner_->run(o, signals_); },
             [this](std::int64_t n) { return scripted(n); },
+            [this](const std::string& agent, const std::string& prompt) {
+              return proposing_->ask(agent, prompt);
+            },
             std::move(self),
             [](const lock_holder& h) {
               return adapters::is_alive({h.pid, {}, {}, h.start_ticks});
             },
             [this](const std::string& text) {
-              if (!args_.json)
+              if (args_.improve.unattended)
+                print(step_event(text));
+              else if (!args_.json)
                 print_note(text);
             },
             [this] { return signals_.interrupted(); }};
@@ -181,14 +208,20 @@ class improvement {
 
   int cycles(milliseconds interval) {
     const auto& o = args_.improve;
-    improve_order order{
-        root_, settings_, {o.apply, o.approve, o.auto_commit, o.approved}, o.resume};
+    improve_order order{root_,
+                        settings_,
+                        {o.apply, o.approve, o.auto_commit, o.approved, settings_.executors},
+                        o.resume,
+                        o.unattended,
+                        o.unattended ? words_of_stdin() : std::string()};
     for (std::size_t n = 1;; ++n) {
       const auto ports = world();
       const auto state = run_cycle(order, ports);
       if (!state)
-        return report(state.error(), args_.json);
+        return fail_with(state.error());
       show(*state);
+      if (o.unattended)
+        return went_wrong(*state) ? exit_code::failure : exit_code::ok;
       const bool last = !o.loop || (o.max_cycles > 0 && n >= o.max_cycles) ||
                         state->status == improve_status::paused || !state->selected;
       if (last || !wait(interval))
@@ -196,6 +229,15 @@ class improvement {
       order.resume = false;
       order.options.approved.clear();
     }
+  }
+
+  /// A node hears of it as of any other end, but for an interruption, which is its own.
+  int fail_with(const error& e) const {
+    if (args_.improve.unattended && e.code != errc::cancelled)
+      print(
+          failed_event(e.code == errc::locked ? failure_kind::transient : failure_kind::environment,
+                       to_string(e)));
+    return report(e, args_.json);
   }
 
   /// False: a signal came.
@@ -219,6 +261,8 @@ class improvement {
   }
 
   void show(const cycle_state& s) {
+    if (args_.improve.unattended)
+      return print(end_event(s));
     if (args_.json)
       return print(report_json(s));
     const auto t = terminal_of_stdout(args_);
@@ -242,6 +286,8 @@ class improvement {
             printable(s.selected->title) + "\n");
     for (const auto& r : s.execution.refusals)
       print("refused: " + printable(r) + "\n");
+    if (!s.execution.executor.empty())
+      print("asked: " + s.execution.executor + ", cost " + cost_of(s.execution.spent) + "\n");
     const bool good = s.status == improve_status::completed;
     print(t.paint(good ? colour::good : colour::warn, std::string(name_of(s.status))) + " " +
           s.cycle_id + ": " + printable(s.reason) +
@@ -267,14 +313,15 @@ class improvement {
     if (args_.json)
       return exit_code::ok;
     const auto t = terminal_of_stdout(args_);
-    table failures({"CYCLE", "TASK", "CLASS", "REASON"});
+    table failures({"CYCLE", "TASK", "CLASS", "BY", "COST", "REASON"});
     for (const auto& f : s->failure_log)
-      failures.add({f.cycle_id, f.task_id, std::string(name_of(f.kind)), f.reason});
+      failures.add({f.cycle_id, f.task_id, std::string(name_of(f.kind)), f.executor,
+                    cost_of(f.spent), f.reason});
     if (failures.rows() > 0)
       print("failed\n" + failures.render(t, "  "));
-    table successes({"CYCLE", "TASK", "KIND", "APPROACH"});
+    table successes({"CYCLE", "TASK", "KIND", "BY", "COST", "APPROACH"});
     for (const auto& e : s->successes)
-      successes.add({e.cycle_id, e.task_id, e.kind, e.approach});
+      successes.add({e.cycle_id, e.task_id, e.kind, e.executor, cost_of(e.spent), e.approach});
     if (successes.rows() > 0)
       print("done\n" + successes.render(t, "  "));
     return exit_code::ok;
@@ -289,6 +336,7 @@ class improvement {
   std::shared_ptr<work_tree> tree_;
   std::unique_ptr<waiting_runner> runner_;
   std::vector<config::script_executor::answer> answers_;
+  std::unique_ptr<proposing> proposing_;
 };
 
 } // namespace

@@ -81,26 +81,10 @@ class one_run {
     for (const auto& a : rows_of(cycle, "agents"))
       if (text_of(a, "agent_id") == args_.agent)
         return await_dispatch(text_of(a, "dispatch_id"));
-    auto why = why_not(cycle);
+    auto why = why_not_run(client_, cycle, args_.agent, args_.kernel, cycle_id_);
     shown_.wait_for_end(last_event_limit);
     client_.close();
     return report(std::move(why), args_.json);
-  }
-
-  /// The reason of the cycle's decision.
-  error why_not(const json& cycle) {
-    error e{errc::refused, "the agent did not run", "agent " + args_.agent,
-            "see: boyd why " + args_.agent};
-    const auto answer = client_.call(
-        get("/api/v1/why", {{"kernel", args_.kernel}, {"agent", args_.agent}}), question_limit);
-    const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
-    for (const auto& d : rows_of(body ? object_of(*body) : json::object(), "decisions"))
-      if (text_of(d, "cycle_id") == cycle_id_ && text_of(d, "agent_id") == args_.agent)
-        e.what += ": " + text_of(d, "reason") +
-                  (text_of(d, "detail").empty() ? "" : " (" + text_of(d, "detail") + ")");
-    if (const auto broken = text_of(cycle, "error"); !broken.empty())
-      e.what += "; " + one_line(broken, error_characters);
-    return e;
   }
 
   /// The cycle may be recorded before its run has ended.

@@ -50,7 +50,8 @@ struct adapter_event {
   std::vector<json_place> reasoning;
   bool add = false; ///< numbers are added to those before; else they replace them
   std::vector<json_place> denials;
-  json_place denial; ///< inside each of `denials`
+  json_place denial;                                     ///< inside each of `denials`
+  std::vector<std::pair<std::string, json_place>> facts; ///< by name, for the log of facts
 
   bool operator==(const adapter_event&) const = default;
 };

@@ -78,4 +78,16 @@ result<tree> build_improve(const std::string& path, parsed source,
 result<tree> load_improve(const std::string& path, std::string_view text,
                           const environment_lookup& environment, const time_zones& zones);
 
+/// The kernel of the agents that answer tasks of an improvement cycle.
+inline constexpr std::string_view proposers_kernel = "improve";
+
+/// The document of a node of these agents alone (`improve.executors`), in a home of its own: where
+/// they say nothing else they work on `repository` (absolute), agent CLIs in a worktree of it.
+parsed proposers_of(parsed source, const std::string& repository);
+
+/// The configuration of that node. Defined with the YAML adapter: link boyd_adapters_yaml.
+load_result load_proposers(const std::string& path, std::string_view text,
+                           const environment_lookup& environment, const time_zones& zones,
+                           const file_reader& files, const std::string& repository);
+
 } // namespace boyd::config

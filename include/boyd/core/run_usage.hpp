@@ -62,6 +62,14 @@ struct reading_report {
   bool operator==(const reading_report&) const = default;
 };
 
+/// What an agent's own program tells for the log of facts.
+struct told_fact {
+  std::string name;
+  std::string value;
+
+  bool operator==(const told_fact&) const = default;
+};
+
 /// What an attempt used, and what it was given. The figures from `calls` to `cost_microusd` are of
 /// a conversation, or of what an agent's own program tells of its own.
 struct run_usage {
@@ -84,6 +92,7 @@ struct run_usage {
   std::optional<sandbox_report> sandbox{};
   std::optional<reading_report> reading{}; ///< of a run with context
   std::vector<std::string> skills{};       ///< approved ones that the answer declares, by name
+  std::vector<told_fact> told{};
 
   bool operator==(const run_usage&) const = default;
 };
@@ -100,6 +109,8 @@ void each_member(Report& u, F f) {
   } else if constexpr (std::is_same_v<type, reading_report>) {
     f("accuracy", u.accuracy), f("enforced", u.enforced), f("items", u.items);
     f("question", u.question), f("weak", u.weak);
+  } else if constexpr (std::is_same_v<type, told_fact>) {
+    f("name", u.name), f("value", u.value);
   } else if constexpr (std::is_same_v<type, sandbox_report>) {
     f("abi", u.abi), f("in_force", u.in_force), f("mode", u.mode), f("not_enforced", u.lacking);
   } else if constexpr (std::is_same_v<type, worktree_report>) {
@@ -117,7 +128,7 @@ void each_member(Report& u, F f) {
         f("skills", u.skills), f("system_ms", u.system_ms);
     f("too_long", u.too_long), f("too_long_lines", u.too_long_lines);
     f("tool_calls", u.tool_calls), f("turns", u.turns), f("user_ms", u.user_ms);
-    f("wall_ms", u.wall_ms), f("worktree", u.worktree);
+    f("told", u.told), f("wall_ms", u.wall_ms), f("worktree", u.worktree);
   }
 }
 
@@ -128,6 +139,8 @@ void each_text(run_usage& u, F f) {
     f(*text);
   for (auto& name : u.denials)
     f(name);
+  for (auto& fact : u.told)
+    f(fact.value);
   if (u.sandbox)
     for (auto& what : u.sandbox->lacking)
       f(what);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,7 +49,8 @@ struct cli_report {
   std::int64_t reasoning = 0;
   std::vector<std::string> denials; ///< names, at most denial_names
   std::uint64_t denied = 0;
-  bool told_figures = false; ///< of tokens or cost, zero included
+  std::map<std::string, std::string> facts; ///< of the adapter's names
+  bool told_figures = false;                ///< of tokens or cost, zero included
   std::uint64_t events = 0;
   std::uint64_t moves = 0;    ///< events that show progress
   std::uint64_t no_json = 0;  ///< lines that are no JSON

@@ -10,11 +10,20 @@
 
 namespace boyd::improve {
 
+/// Who may be asked for a patch.
+struct proposer {
+  std::string name;   ///< empty: the only one
+  bool edits = false; ///< it changes files in a copy; what it changed is its answer
+};
+
 struct cycle_options {
   bool apply = false;   ///< otherwise a dry run
   bool approve = false; ///< stop before applying
   bool auto_commit = false;
   std::string approved; ///< with a resume: the digest of the patch that a person approved
+  /// From the weakest to the strongest: the next one is asked after a failed verification, or
+  /// after three refused patches. Empty: one without a name.
+  std::vector<proposer> executors{};
 };
 
 /// What is so before anything is done.
@@ -29,6 +38,7 @@ struct answer_end {
   std::string text;
   failure_kind failure = failure_kind::none;
   std::string reason; ///< of a failure
+  spending spent{};   ///< also of a failure
 };
 
 /// How a check of a changed tree ended.
@@ -50,7 +60,8 @@ struct recheck {
 struct ask {
   candidate task;
   std::string prompt;
-}; ///< the executor → on_answer
+  std::string executor; ///< its name
+};                      ///< the executor → on_answer
 struct judge {
   std::string answer;
 }; ///< the gate → on_judged
@@ -110,10 +121,13 @@ class cycle_core {
   const cycle_state& state() const noexcept { return state_; }
 
  private:
-  explicit cycle_core(cycle_state s) : state_(std::move(s)) {}
+  cycle_core(cycle_state s, std::vector<proposer> executors)
+      : state_(std::move(s)), executors_(std::move(executors)) {}
   void complete(phase done, phase next);
   cycle_effects select(utc_time now);
+  effect::ask asked() const;
   cycle_effects ask_again();
+  void climb(std::size_t rung);
   cycle_effects fail_task(failure_kind kind, std::string reason, utc_time now);
   cycle_effects after_failure(utc_time now);
   cycle_effects learn(utc_time now);
@@ -122,6 +136,7 @@ class cycle_core {
   effect::save saved() const { return {state_}; }
 
   cycle_state state_;
+  std::vector<proposer> executors_;
   preflight preflight_;
   int passing_failures_ = 0; ///< of the executor, in a row
   bool has_looked_ = false;
@@ -129,7 +144,7 @@ class cycle_core {
 };
 
 /// What an executor is told (SPEC §17): the task, what was refused and what failed before, what
-/// worked for its kind, and the form of the answer. Pure.
-std::string task_prompt(const cycle_state& s);
+/// worked for its kind, and the form of the answer (`edits`: changed files). Pure.
+std::string task_prompt(const cycle_state& s, bool edits = false);
 
 } // namespace boyd::improve

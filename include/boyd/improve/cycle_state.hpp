@@ -85,8 +85,22 @@ struct accepted_patch {
   bool operator==(const accepted_patch&) const = default;
 };
 
+/// What executors used, as far as they told it.
+struct spending {
+  std::int64_t cost_microusd = 0;
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::int64_t turns = 0;
+
+  spending& operator+=(const spending& more);
+  bool operator==(const spending&) const = default;
+};
+
 struct execution_result {
-  int tries = 0; ///< answers that were asked for
+  std::string executor; ///< who was asked last; empty: the only one, which has no name
+  std::size_t rung = 0; ///< its place, from the weakest
+  spending spent;       ///< by all that were asked in this cycle
+  int tries = 0;        ///< answers that were asked for, of this executor
   std::optional<accepted_patch> patch;
   bool applied = false;
   std::vector<std::string> refusals; ///< of the gate, in order
@@ -105,6 +119,8 @@ struct failure_entry {
   std::string at_phase;
   std::string reason;
   std::string approach; ///< summary of the patch that failed; may be empty
+  std::string executor;
+  spending spent;
 };
 
 /// What worked for a kind of task.
@@ -113,6 +129,8 @@ struct success_entry {
   std::string task_id;
   std::string kind; ///< source and rule
   std::string approach;
+  std::string executor;
+  spending spent;
 };
 
 /// state.json. What comes behind `// --` outlives its cycle.
@@ -147,6 +165,10 @@ struct cycle_state {
 
   /// A crash happened inside `at`.
   bool is_open() const { return status == improve_status::running; }
+  /// Its patch waits for a person.
+  bool awaits_approval() const {
+    return status == improve_status::paused && at == phase::execute && execution.patch.has_value();
+  }
 };
 
 inline constexpr std::size_t state_bytes = std::size_t{32} << 20;
@@ -159,6 +181,17 @@ std::string state_json(const cycle_state& s);
 result<cycle_state> read_state(std::string_view json);
 /// Empty: it can be read. For files::read_checked.
 std::string why_unreadable(std::string_view json);
+
+/// A cycle that came to nothing, so that a person should look: it failed, or it is PAUSED for
+/// another reason than that a patch waits for approval.
+bool went_wrong(const cycle_state& s) noexcept;
+
+/// The end of a cycle as one JSON object on one line, for the program that runs it.
+std::string end_event(const cycle_state& s);
+/// The same where no cycle came to its end.
+std::string failed_event(failure_kind kind, const std::string& reason);
+/// One step of it.
+std::string step_event(std::string_view text);
 
 std::string candidates_json(const cycle_state& s);
 /// report.json.

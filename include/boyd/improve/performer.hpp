@@ -53,6 +53,8 @@ struct improve_ports {
   std::function<command_end(const command_order&)> run;
   /// The n-th answer of a script executor (in turn), or why there is none.
   std::function<result<answer_end>(std::int64_t n)> scripted;
+  /// Asks an agent of `executors`, by its name. Blocking.
+  std::function<answer_end(const std::string& name, const std::string& prompt)> agent;
   lock_holder self;
   std::function<bool(const lock_holder&)> lives;
   /// One line about what is being done, for a person who waits. May be empty.
@@ -67,6 +69,10 @@ struct improve_order {
   improve_settings settings;
   cycle_options options;
   bool resume = false;
+  /// An interrupted cycle is gone on with, one whose patch waits for a person stays as it is; else
+  /// another one begins.
+  bool resume_open = false;
+  std::string guidance; ///< what an operator adds to each task; may be empty
 };
 
 /// Runs one cycle to its end and returns its state. Errors: `locked` (another cycle works on the

@@ -3,6 +3,7 @@
 #include "boyd/config/tree.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/improve/cycle_core.hpp"
 #include "boyd/improve/finding.hpp"
 #include "boyd/improve/hygiene.hpp"
 
@@ -44,12 +45,14 @@ struct improve_settings {
   milliseconds gate_timeout{1'800'000};
   std::vector<std::string> protect;
   executor_settings executor;
+  /// Instead of `executor`: agents, from the weakest to the strongest.
+  std::vector<proposer> executors;
   std::string file; ///< the configuration, absolute; empty: there is none
 };
 
 /// The tree that config::load_improve gives. `path` is the file's, absolute. Errors
 /// (`invalid_configuration`) have file:line:column: `outputs` or `logs` outside of the repository,
-/// keys that do not belong to the executor's type, two scanners of one name.
+/// keys that do not belong to the executor's type, two scanners or executors of one name.
 result<improve_settings> read_settings(const config::tree& improve, const std::string& path);
 
 /// What a repository without configuration is looked at with.

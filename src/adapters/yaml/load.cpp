@@ -22,4 +22,11 @@ result<tree> load_improve(const std::string& path, std::string_view text,
   return build_improve(path, adapters::parse_yaml(path, text), environment, zones);
 }
 
+load_result load_proposers(const std::string& path, std::string_view text,
+                           const environment_lookup& environment, const time_zones& zones,
+                           const file_reader& files, const std::string& repository) {
+  return build(path, proposers_of(adapters::parse_yaml(path, text), repository), environment, zones,
+               adapters::emit_yaml, unset_variables::are_errors, files, adapters::parse_yaml);
+}
+
 } // namespace boyd::config

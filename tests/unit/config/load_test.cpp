@@ -398,6 +398,7 @@ TEST_CASE("load: what ships is valid", "[config]") {
   CHECK(c.kernels[0].agents.size() >= 2);
   good(source_file("config/examples/asking.yaml"));
   good(source_file("config/examples/context.yaml"));
+  good(source_file("config/examples/improve.yaml"));
   good(source_file("config/examples/learning.yaml"));
   good(source_file("config/examples/mcp.yaml"));
   good(source_file("config/examples/minimal.yaml"));

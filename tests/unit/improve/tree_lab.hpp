@@ -75,7 +75,8 @@ class tree_lab {
   std::shared_ptr<confined_files> inside = adapters::make_confined_files({});
 
  private:
-  temp_dir directory_;
+  temp_dir directory_{std::filesystem::exists("/dev/shm") ? "/dev/shm"
+                                                          : std::filesystem::temp_directory_path()};
 };
 
 } // namespace boyd::test
