@@ -3,10 +3,10 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/redact.hpp"
 #include "boyd/context/reading.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/memory/tokens.hpp"
 #include "boyd/ports/clock.hpp"
+#include "src/core/json_values.hpp"
 
 #include <caf/send.hpp>
 #include <nlohmann/json.hpp>

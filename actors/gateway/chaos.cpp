@@ -1,8 +1,8 @@
 #include "actors/gateway/state.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/faults/points.hpp"
 #include "boyd/ports/entropy.hpp"
+#include "src/core/json_values.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,11 +1,11 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/effects/effect.hpp"
 #include "boyd/plan/quiet.hpp"
 #include "boyd/plan/schedule.hpp"
 #include "boyd/plan/why.hpp"
 #include "boyd/ports/time_zones.hpp"
+#include "src/core/json_values.hpp"
 
 #include <algorithm>
 

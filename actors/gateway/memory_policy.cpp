@@ -4,11 +4,11 @@
 #include "actors/support/ask.hpp"
 #include "boyd/config/tree.hpp"
 #include "boyd/core/ids.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
 #include "boyd/skills/agreed.hpp"
 #include "boyd/skills/policy_replay.hpp"
+#include "src/core/json_values.hpp"
 
 #include <algorithm>
 #include <functional>

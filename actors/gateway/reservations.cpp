@@ -1,9 +1,9 @@
 #include "actors/gateway/state.hpp"
 #include "actors/support/ask.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/queue/spend.hpp"
 #include "boyd/queue/transitions.hpp"
+#include "src/core/json_values.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,9 +1,9 @@
 #include "actors/knowledge/fact_reader.hpp"
 
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/file_system.hpp"
+#include "src/core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>

@@ -1,10 +1,10 @@
 #include "actors/librarian/core.hpp"
 
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/memory/document.hpp"
+#include "src/core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
 

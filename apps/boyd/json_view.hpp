@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/core/json_values.hpp"
+#include "src/core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
 

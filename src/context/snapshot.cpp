@@ -1,7 +1,7 @@
 #include "boyd/context/snapshot.hpp"
 
 #include "../core/enum_names.hpp"
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 
 #include <nlohmann/json.hpp>

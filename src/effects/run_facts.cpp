@@ -1,6 +1,6 @@
 #include "boyd/effects/run_facts.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/graph/learned.hpp"
 

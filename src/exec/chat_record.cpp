@@ -1,7 +1,7 @@
 #include "chat_record.hpp"
 
 #include "../core/enum_names.hpp"
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/sha256.hpp"
 
 #include <array>

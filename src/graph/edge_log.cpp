@@ -1,7 +1,7 @@
 #include "boyd/graph/edge_log.hpp"
 
+#include "../core/json_values.hpp"
 #include "boyd/core/crc32.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/sha256.hpp"
 #include "boyd/core/text.hpp"

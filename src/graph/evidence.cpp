@@ -1,6 +1,6 @@
 #include "boyd/graph/evidence.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/graph/learned_skills.hpp"
 #include "boyd/graph/links.hpp"
 #include "inspector_internal.hpp"

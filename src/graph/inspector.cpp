@@ -1,6 +1,6 @@
 #include "boyd/graph/inspector.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/graph/links.hpp"
 #include "inspector_internal.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "../core/json_values.hpp"
 #include "boyd/context/item.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/time.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "boyd/graph/picture.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/text.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/mcp/json_rpc.hpp"
 

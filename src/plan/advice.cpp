@@ -1,8 +1,8 @@
 #include "boyd/plan/advice.hpp"
 
+#include "../core/json_values.hpp"
 #include "advice_json.hpp"
 #include "boyd/core/json_depth.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/money.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/core/text.hpp"

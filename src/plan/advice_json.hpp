@@ -1,6 +1,6 @@
 #pragma once
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/plan/advice.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "boyd/queue/cycle_json.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
 

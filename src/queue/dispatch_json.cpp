@@ -1,6 +1,6 @@
 #include "boyd/queue/dispatch_json.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/queue/transitions.hpp"

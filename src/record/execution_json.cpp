@@ -1,4 +1,4 @@
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/outside_json.hpp"
 #include "boyd/record/execution.hpp"
 

@@ -1,6 +1,6 @@
 #include "boyd/record/explain.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/core/text.hpp"
 #include "explain_internal.hpp"
 

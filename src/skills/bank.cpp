@@ -1,7 +1,7 @@
 #include "boyd/skills/bank.hpp"
 
+#include "../core/json_values.hpp"
 #include "boyd/context/block.hpp"
-#include "boyd/core/json_values.hpp"
 #include "boyd/core/text.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "boyd/skills/facts.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 #include "boyd/graph/learned_skills.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "boyd/skills/lessons.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
 

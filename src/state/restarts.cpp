@@ -1,6 +1,6 @@
 #include "boyd/state/restarts.hpp"
 
-#include "boyd/core/json_values.hpp"
+#include "../core/json_values.hpp"
 
 #include <nlohmann/json.hpp>
 
