@@ -45,30 +45,51 @@ std::vector<finding> tidy(std::vector<finding> all, const std::vector<std::strin
 }
 
 /// `after: [a, b]` is short for `after: {agents: [a, b]}`.
-void write_after_out(tree& root) {
-  const auto items_of = [](tree* parent, std::string_view key) -> std::vector<tree>* {
-    auto* list = parent == nullptr ? nullptr : parent->find(key);
-    return list != nullptr && list->kind == tree::kind_t::sequence ? &list->items : nullptr;
-  };
-  auto* kernels = items_of(&root, "kernels");
-  if (kernels == nullptr) {
+void write_after_out(tree& after) {
+  if (after.kind != tree::kind_t::sequence) {
     return;
   }
-  for (auto& kernel : *kernels) {
-    auto* agents = items_of(&kernel, "agents");
-    for (std::size_t i = 0; agents != nullptr && i < agents->size(); ++i) {
-      auto* after = (*agents)[i].find("after");
-      if (after == nullptr || after->kind != tree::kind_t::sequence) {
-        continue;
-      }
-      tree whole;
-      whole.kind = tree::kind_t::map;
-      whole.at = after->at;
-      whole.keys.push_back({"agents", after->at});
-      whole.items.push_back(std::move(*after));
-      *after = std::move(whole);
-    }
+  tree whole;
+  whole.kind = tree::kind_t::map;
+  whole.at = after.at;
+  whole.keys.push_back({"agents", after.at});
+  whole.items.push_back(std::move(after));
+  after = std::move(whole);
+}
+
+/// `schedule: {at: TIME}` is the expression "at TIME".
+void write_at_out(tree& schedule) {
+  auto* at = schedule.keys.size() == 1 ? schedule.find("at") : nullptr;
+  if (at == nullptr || at->kind != tree::kind_t::scalar) {
+    return;
   }
+  tree expression = std::move(*at);
+  expression.text.insert(0, "at ");
+  expression.plain = false;
+  schedule = std::move(expression);
+}
+
+/// Gives values that have a short and a long form the one that the rest of the file's readers know.
+void write_forms_out(tree& root) {
+  const auto each = [](tree& parent, std::string_view key, const auto& change) {
+    auto* list = parent.find(key);
+    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+      change(list->items[i]);
+    }
+  };
+  const auto of = [](tree& parent, std::string_view key, void (*change)(tree&)) {
+    if (auto* value = parent.find(key)) {
+      change(*value);
+    }
+  };
+  each(root, "kernels", [&](tree& kernel) {
+    of(kernel, "schedule", write_at_out);
+    each(kernel, "quiet_hours", [&](tree& hours) { of(hours, "schedule", write_at_out); });
+    each(kernel, "agents", [&](tree& agent) {
+      of(agent, "after", write_after_out);
+      of(agent, "schedule", write_at_out);
+    });
+  });
 }
 
 } // namespace
@@ -113,7 +134,7 @@ load_result build(const std::string& path, parsed source, const environment_look
   p.parse = parse;
   expand(p, root, environment, unset);
   read_prompt_files(p, root);
-  write_after_out(root);
+  write_forms_out(root);
   apply_presets(p, root, environment);
   validate(p, root);
   check_meaning(p, root, zones);

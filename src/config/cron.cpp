@@ -1,5 +1,6 @@
 #include "boyd/config/cron.hpp"
 
+#include "boyd/core/day.hpp"
 #include "boyd/core/text.hpp"
 
 #include <algorithm>
@@ -16,7 +17,9 @@ namespace {
 constexpr std::size_t expression_bytes = 1024;
 constexpr std::size_t field_count = 5;
 constexpr std::string_view advice =
-    "write five fields (minute hour day month weekday), @hourly and the like, or \"@every 30s\"";
+    "write five fields (minute hour day month weekday), @hourly and the like, \"@every 30s\", or "
+    "{at: 2026-12-01T09:00}";
+constexpr std::string_view at_word = "at";
 
 /// What one field allows; names start at `first_name`.
 struct field_rule {
@@ -191,6 +194,50 @@ result<cron_fields> parse_every(std::string_view text) {
   return out;
 }
 
+/// "2026-12-01T09:00" and "2026-12-01 09:00:30", whose zone is the schedule's.
+std::optional<local_seconds> civil_time(std::string_view text) {
+  constexpr std::size_t day_length = 10;
+  constexpr std::string_view form = "0000-00-00T00:00:00";
+  if ((text.size() != form.size() && text.size() != form.size() - 3) ||
+      !is_day(text.substr(0, day_length)) || text[13] != ':' ||
+      (text.size() == form.size() && text[16] != ':') ||
+      std::string_view("Tt ").find(text[day_length]) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto hour = number(text.substr(11, 2));
+  const auto minute = number(text.substr(14, 2));
+  const auto second = text.size() == form.size() ? number(text.substr(17, 2)) : 0;
+  if (!hour || !minute || !second || *hour > 23 || *minute > 59 || *second > 59) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date{
+      std::chrono::year{*number(text.substr(0, 4))},
+      std::chrono::month{static_cast<unsigned>(*number(text.substr(5, 2)))},
+      std::chrono::day{static_cast<unsigned>(*number(text.substr(8, 2)))}};
+  return local_seconds{std::chrono::local_days{date}} + std::chrono::hours{*hour} +
+         std::chrono::minutes{*minute} + seconds{*second};
+}
+
+/// What stands behind "at".
+result<cron_fields> parse_once(std::string_view text) {
+  constexpr std::size_t minute_end = 16;
+  cron_fields out;
+  std::string exact(text);
+  if (exact.size() > minute_end && exact[minute_end] != ':') {
+    exact.insert(minute_end, ":00");
+  }
+  if (const auto moment = parse_rfc3339(exact)) {
+    out.once = *moment;
+  } else if (const auto civil = civil_time(text)) {
+    out.once = *civil;
+  } else {
+    return fail(errc::invalid_argument, "at: " + quoted(text) + " is not a day and a time", {},
+                "write it as 2026-12-01T09:00, in the schedule's time zone, or with its own: "
+                "2026-12-01T09:00:00Z");
+  }
+  return out;
+}
+
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> out;
   std::size_t at = 0;
@@ -238,6 +285,9 @@ result<cron_fields> parse_cron(std::string_view text) {
   if (text.starts_with("@every ") || text == "@every") {
     return parse_every(text.substr(std::string_view("@every").size()));
   }
+  if (text.starts_with(at_word) && text.find_first_of(" :\t") == at_word.size()) {
+    return parse_once(trim(text.substr(at_word.size() + 1)));
+  }
   if (text.starts_with('@')) {
     const auto fields = expand_macro(text);
     if (!fields) {
@@ -270,6 +320,7 @@ result<cron_fields> parse_cron(std::string_view text) {
                   *weekday,
                   parts[2].starts_with('*'),
                   parts[4].starts_with('*'),
+                  std::nullopt,
                   std::nullopt};
   out.minute_star = minute->all() || is_star(field_rules()[0], parts[0]);
   out.hour_star = hour->all() || is_star(field_rules()[1], parts[1]);

@@ -114,7 +114,7 @@ nlohmann::json scalar_json(const tree& t, const rules& at) {
 
 std::string describe_text(const schema_json_t& rule, const std::string& kind) {
   static const std::vector<std::pair<std::string_view, std::string_view>> kinds{
-      {"cron", "a schedule: five cron fields, @hourly and the like, or \"@every 30s\""},
+      {"cron", "a schedule: five cron fields, @hourly and the like, \"@every 30s\", or {at: TIME}"},
       {"tz", "an IANA time zone such as Europe/Berlin"},
       {"name", "1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit"},
       {"path", "a path"},

@@ -60,6 +60,13 @@ result<schedule_rule> schedule_rule::make(const config::schedule& settings,
   return rule;
 }
 
+std::optional<utc_time> schedule_rule::only_slot() const {
+  if (!fields_.once)
+    return std::nullopt;
+  const auto* civil = std::get_if<local_seconds>(&*fields_.once);
+  return civil ? utc_time{zone_->to_utc(*civil).first} : std::get<utc_time>(*fields_.once);
+}
+
 bool schedule_rule::day_matches(local_days day) const {
   const std::chrono::year_month_day date{day};
   if (!fields_.month.test(static_cast<unsigned>(date.month())))
@@ -197,6 +204,8 @@ std::optional<utc_time> schedule_rule::next_after(utc_time t) const {
     return std::nullopt;
   if (fields_.every)
     return floor_to(t, *fields_.every) + *fields_.every;
+  if (const auto only = only_slot())
+    return *only > t ? only : std::nullopt;
   if (!fields_.is_pace())
     return search_on(reading::once, t);
   const auto next = shown_after(t);
@@ -210,6 +219,8 @@ std::optional<utc_time> schedule_rule::latest_at_or_before(utc_time t) const {
     return std::nullopt;
   if (fields_.every)
     return floor_to(t, *fields_.every);
+  if (const auto only = only_slot())
+    return *only <= t ? only : std::nullopt;
   if (!fields_.is_pace())
     return search_back(reading::once, t);
   const auto last = shown_until(t);

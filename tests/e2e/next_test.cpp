@@ -2,6 +2,7 @@
 #include "support/pch.hpp"
 
 #include <csignal>
+#include <ctime>
 
 // `boyd next`, `boyd agents show`, `boyd reload`, and times in the user's zone.
 
@@ -98,6 +99,55 @@ TEST_CASE("next and agents show: the same with a node and without", "[e2e][next]
   check_show(home);
   node.signal(SIGTERM);
   CHECK(node.finish().code == 0);
+}
+
+TEST_CASE("at: a kernel and an agent run once, and neither again", "[e2e][next]") {
+  const auto with = [](const std::string& kernel, const std::string& agent) {
+    return "version: 1\nnode: {log_level: info}\nkernels:\n"
+           "  - kernel_id: default\n    schedule: {at: " +
+           kernel +
+           "}\n    tz: Europe/Berlin\n"
+           "    agents:\n"
+           "      - {agent_id: sole, executor: {type: command, argv: [echo, said]}}\n"
+           "      - {agent_id: own, schedule: {at: " +
+           agent +
+           "}, executor: {type: command, argv: [echo, mine]}}\n"
+           "      - {agent_id: later, schedule: {at: 2999-01-01T00:00}, executor: {type: command, "
+           "argv: [\"true\"]}}\n";
+  };
+  const home_of_boyd home(with("2999-01-01T10:30", "2999-01-01T10:30"));
+  const auto future = run_in(home, "Europe/Berlin", {"next", "sole"});
+  CHECK_THAT(future.out, Contains("2999-01-01 10:30:00 CET") && Contains("sole"));
+  // The kernel is seen before its time, which may pass before the node is there: it is late then.
+  REQUIRE(home.run({"cycle"}).code == 0);
+  const auto second = std::time(nullptr) + 1;
+  char soon[32];
+  std::strftime(soon, sizeof soon, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&second));
+  home.write_configuration(with(soon, soon));
+  for (int start = 0; start < 2; ++start) {
+    program node(home.node());
+    REQUIRE(node.wait_for_stderr("ready"));
+    if (start == 0)
+      REQUIRE(node.wait_for_stderr("default/own"));
+    else
+      CHECK(home.run({"cycle"}).code == 0); // own is looked at once more
+    node.signal(SIGTERM);
+    CHECK(node.finish().code == 0);
+  }
+  const auto runs = home.run({"dispatches", "ls", "--agent", "own", "--json"}).json();
+  REQUIRE(runs.at("items").size() == 1);
+  CHECK(runs.at("items")[0].at("status") == "done");
+  CHECK(home.run({"dispatches", "ls", "--agent", "later", "--json"}).json().at("items").empty());
+  CHECK_THAT(home.run({"next"}).out,
+             Contains("Nothing is scheduled") && Contains("default/sole: never again"));
+  const auto why = home.run({"why", "own"});
+  CHECK_THAT(why.out, Contains("its own schedule had no slot due"));
+  const auto wrong = with("yesterday", "2999-01-01");
+  home.write_configuration(wrong);
+  const auto refused = home.run({"config", "validate"});
+  CHECK(refused.code == 4);
+  CHECK_THAT(refused.err, Contains("boyd.yaml:5:20: kernels[0].schedule: at: \"yesterday\"") &&
+                              Contains("kernels[0].agents[1].schedule: at: \"2999-01-01\""));
 }
 
 TEST_CASE("reload: what changed is told, and a file with errors changes nothing", "[e2e][reload]") {

@@ -2,10 +2,12 @@
 
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/ports/time_zones.hpp"
 
 #include <bitset>
 #include <optional>
 #include <string_view>
+#include <variant>
 
 namespace boyd::config {
 
@@ -13,8 +15,8 @@ namespace boyd::config {
 inline constexpr milliseconds cron_every_min = 1s;
 inline constexpr milliseconds cron_every_max = std::chrono::hours{24 * 366};
 
-/// A schedule expression taken apart (SPEC §3). Either `every` is set and the fields mean nothing,
-/// or the fields say which local minutes fire. A value, made by parse_cron only.
+/// A schedule expression taken apart (SPEC §3). With `every` or `once` set the fields mean nothing;
+/// else they say which local minutes fire. A value, made by parse_cron only.
 ///
 /// A local minute fires when minute, hour and month match and the day matches. The day matches by
 /// the rule of crontab(5): when either `day_star` or `weekday_star` is set, both fields must match;
@@ -28,6 +30,8 @@ struct cron_fields {
   bool day_star = false;             ///< the day field began with `*`
   bool weekday_star = false;         ///< the weekday field began with `*`
   std::optional<milliseconds> every; ///< set for "@every …": a fixed period, no civil time
+  /// Set for "at …": it fires once, at a civil time of the schedule's zone or at this moment.
+  std::optional<std::variant<local_seconds, utc_time>> once;
   /// The field is `*` or a step of it, also when written as a range of all values ("0-59/10").
   bool minute_star = false;
   bool hour_star = false;
@@ -40,8 +44,9 @@ struct cron_fields {
 
 /// Reads five cron fields (minute hour day month weekday: `*`, numbers, names, lists, ranges,
 /// steps),
-/// "@hourly @daily @midnight @weekly @monthly @yearly @annually", or "@every 30s" (a duration from
-/// cron_every_min to cron_every_max). Names (jan, MON, …) are case-insensitive. Expressions that
+/// "@hourly @daily @midnight @weekly @monthly @yearly @annually", "@every 30s" (a duration from
+/// cron_every_min to cron_every_max), or "at 2026-12-01T09:00" (seconds, and `Z` or an offset, if
+/// wanted). Names (jan, MON, …) are case-insensitive. Expressions that
 /// can never fire ("0 0 31 2 *") are refused. Error `invalid_argument`; its text names the field.
 result<cron_fields> parse_cron(std::string_view text);
 

@@ -23,7 +23,8 @@ namespace boyd::plan {
 /// - With a star as minute or hour (config::cron_fields::is_pace) every matching minute that the
 ///   clock shows fires, also when it comes again. Where a change of the clock would make the pause
 ///   longer than the schedule has it, the moment of the change fires as well.
-/// "@every" counts from 1970-01-01T00:00:00Z, so that all processes agree on its slots.
+/// "@every" counts from 1970-01-01T00:00:00Z, so that all processes agree on its slots; "at" has
+/// one slot, by the rule for fixed times.
 class schedule_rule {
  public:
   /// Reads the expression and finds the zone. Errors: `invalid_argument` naming the field and what
@@ -52,6 +53,8 @@ class schedule_rule {
   /// of a repeated time the one or the other, of a skipped one none. `civil`: as if local were UTC.
   enum class reading : std::uint8_t { once, earlier, later, civil };
 
+  /// The only slot of "at".
+  std::optional<utc_time> only_slot() const;
   bool day_matches(std::chrono::local_days day) const;
   time_zone::mapping moment(reading how, std::chrono::local_days day, std::size_t hour,
                             std::size_t minute) const;

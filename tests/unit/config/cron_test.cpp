@@ -93,6 +93,27 @@ TEST_CASE("cron: @every", "[cron]") {
   }
 }
 
+TEST_CASE("cron: at, once", "[cron]") {
+  using namespace std::chrono;
+  const auto civil = [](hours h, minutes m, boyd::seconds s) {
+    return std::variant<boyd::local_seconds, boyd::utc_time>(
+        boyd::local_seconds{local_days{2026y / 12 / 1}} + h + m + s);
+  };
+  CHECK(good("at 2026-12-01T09:00").once == civil(9h, 0min, 0s));
+  CHECK(good(" at: 2026-12-01 23:59:58 ").once == civil(23h, 59min, 58s));
+  const boyd::utc_time moment = sys_days{2026y / 12 / 1} + 8h;
+  for (const auto* text :
+       {"at 2026-12-01T09:00:00+01:00", "at 2026-12-01T08:00Z", "at 2026-12-01T08:00:00Z"})
+    CHECK(good(text).once == std::variant<boyd::local_seconds, boyd::utc_time>(moment));
+  CHECK_FALSE(good("* * * * *").once.has_value());
+  for (const auto* text :
+       {"at", "at 2026-12-01", "at 09:00", "at 2026-13-01T09:00", "at 2026-02-30T09:00",
+        "at 2026-12-01T24:00", "at 2026-12-01T09:60", "at 2026-12-01T09:00:60",
+        "at 2026-12-01T9:00", "at 2026-12-01T09:00x", "at 2026-12-01T09.00", "at tomorrow"})
+    bad(text);
+  CHECK(bad("at tomorrow").find("\"tomorrow\" is not a day and a time") != std::string::npos);
+}
+
 TEST_CASE("cron: an error names its field", "[cron]") {
   CHECK(bad("60 * * * *").find("minute") != std::string::npos);
   CHECK(bad("* 24 * * *").find("hour") != std::string::npos);

@@ -41,6 +41,22 @@ TEST_CASE("@every counts from the epoch, whoever asks and whenever") {
   }));
 }
 
+TEST_CASE("at: one slot, in the schedule's zone, by the rule for fixed times") {
+  const auto rule = rule_of("at 2026-03-29T02:30", "Test/Jump");
+  const auto slot = at("2026-03-29T01:00:00Z"); // the jump: 02:30 is not on the clock
+  CHECK(rule.next_after(at("2026-01-01T00:00:00Z")) == slot);
+  CHECK(rule.next_after(slot - 1ms) == slot);
+  CHECK(rule.next_after(slot) == std::nullopt);
+  CHECK(rule.latest_at_or_before(slot) == slot);
+  CHECK(rule.latest_at_or_before(at("2050-01-01T00:00:00Z")) == slot);
+  CHECK(rule.latest_at_or_before(slot - 1ms) == std::nullopt);
+  CHECK(rule.due_at("default", slot) == slot);
+  // Of a time that comes twice the first one; a moment needs no zone.
+  CHECK(rule_of("at 2026-10-25T02:30", "Test/Jump").next_after(slot) == at("2026-10-25T00:30:00Z"));
+  CHECK(rule_of("at 2026-10-25T02:30Z", "Test/Jump").next_after(slot) ==
+        at("2026-10-25T02:30:00Z"));
+}
+
 TEST_CASE("the rarest schedule is found across a century without a leap day") {
   // A leap day that is a Sunday: "*/7" is Sunday, and a star makes both day fields bind.
   const auto rule = rule_of("0 0 29 2 */7");

@@ -60,6 +60,25 @@ TEST_CASE("a slot in time is opened once, and the next look is at the next slot"
   CHECK(quiet.look_again == at("2026-02-13T10:20:00Z"));
 }
 
+TEST_CASE("at: opened once, late after a downtime, and never again") {
+  config::schedule s;
+  s.expression = "at 2026-02-13T10:05";
+  const auto early =
+      decide_slots(rule_of(s), input("2026-02-12T00:00:00Z", "2026-02-13T10:04:50Z"));
+  CHECK(early.rows.empty());
+  CHECK(early.look_again == at("2026-02-13T10:05:00Z"));
+  const auto due = decide_slots(rule_of(s), input("2026-02-12T00:00:00Z", "2026-02-13T10:05:00Z"));
+  CHECK(lines(due) == expected{"10:05 open"});
+  CHECK_FALSE(due.next_slot.has_value());
+  CHECK(lines(decide_slots(rule_of(s), input("2026-02-12T00:00:00Z", "2026-02-15T00:00:00Z"))) ==
+        expected{"10:05 open late"});
+  CHECK(
+      decide_slots(rule_of(s), input("2026-02-13T10:05:00Z", "2026-02-15T00:00:00Z")).rows.empty());
+  s.misfire = misfire_policy::skip;
+  CHECK(lines(decide_slots(rule_of(s), input("2026-02-12T00:00:00Z", "2026-02-15T00:00:00Z"))) ==
+        expected{"10:05 missed"});
+}
+
 TEST_CASE("without a ledger, slots before the kernel was first seen do not count") {
   auto in = input("2026-02-13T10:00:00Z", "2026-02-13T10:30:00Z");
   in.last_slot.reset();
