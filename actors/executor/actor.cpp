@@ -448,6 +448,7 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](cancel_run& m) {
         if (!self->state.attempt) {
           self->state.cancelled_early = m.cause;
+          stop_setup(self);
           return stop_gathering(self);
         }
         step(self, [&](exec::attempt_core& core, steady_time now) {
@@ -480,8 +481,14 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](place_answer& m) { self->state.calls.on_place(m); },
       [self](conversing::call_returned& m) { self->state.calls.on_returned(m); },
       [self](conversing::call_again& m) { self->state.calls.on_again(m); },
-      [self](program_ended& m) { on_command_ended(self, m); },
-      [self](program_look& m) { on_command_look(self, m); },
+      [self](program_ended& m) {
+        if (!on_setup_ended(self, m))
+          on_command_ended(self, m);
+      },
+      [self](program_look& m) {
+        if (!on_setup_look(self, m))
+          on_command_look(self, m);
+      },
       [self](tree_made& m) { on_tree_made(self, m); },
       [self](tree_closed& m) { on_tree_closed(self, m); },
       [self](approval_answer& m) { on_approval_answer(self, m); },

@@ -139,18 +139,7 @@ void start_program(self_pointer self) {
   if (!plan)
     return finish_unstarted(self, plan.error(), failure_class::environment);
   const auto confine = [&](process_spec& process) {
-    // Of a home it may write what is its own below it: a worktree, a directory that is its cwd.
-    std::vector<std::string> writable{process.cwd};
-    writable.insert(writable.end(), cli.adapter.writable.begin(), cli.adapter.writable.end());
-    if (s.tree)
-      add_git_of(*s.tree, writable);
-    auto readable = cli.adapter.readable;
-    readable.push_back(who.kernel_home);
-    if (s.tree)
-      readable.push_back(git_of(s.tree->order.repo));
-    if (plan->prompt)
-      readable.push_back(plan->prompt->path);
-    return put_into_sandbox(self, process, std::move(writable), std::move(readable), homes);
+    return confine_cli(self, process, plan->prompt ? plan->prompt->path : std::string());
   };
   if (auto confined = confine(plan->process); !confined)
     return finish_unstarted(self, confined.error(), failure_class::environment);
@@ -248,6 +237,25 @@ void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
 
 } // namespace
 
+result<void> confine_cli(self_pointer self, process_spec& process, const std::string& prompt) {
+  const auto& s = self->state;
+  const auto& adapter = cli_of(self)->adapter;
+  const auto who = identity_of(s.order, s.session_id);
+  // Of a home it may write what is its own below it: a worktree, a directory that is its cwd.
+  std::vector<std::string> writable{process.cwd};
+  writable.insert(writable.end(), adapter.writable.begin(), adapter.writable.end());
+  auto readable = adapter.readable;
+  readable.push_back(who.kernel_home);
+  if (s.tree) {
+    add_git_of(*s.tree, writable);
+    readable.push_back(git_of(s.tree->order.repo));
+  }
+  if (!prompt.empty())
+    readable.push_back(prompt);
+  return put_into_sandbox(self, process, std::move(writable), std::move(readable),
+                          homes_of(self, who));
+}
+
 void begin_agent_cli(self_pointer self, const config::agent_cli_executor& cli) {
   if (!cli.resume)
     return prepare(self);
@@ -274,7 +282,7 @@ void on_tree_made(self_pointer self, tree_made& m) {
   }
   s.tree->base = std::move(m.made->base);
   s.tree->order.references = std::move(m.made->references);
-  read_and_start(self);
+  set_up(self, [self] { read_and_start(self); });
 }
 
 bool closes_tree(self_pointer self, run_outcome& outcome) {

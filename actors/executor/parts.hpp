@@ -108,6 +108,12 @@ struct tool_command {
   std::unique_ptr<program> running;
 };
 
+/// The `setup` of a worktree that is under way.
+struct tree_setup {
+  std::unique_ptr<program> running;
+  std::function<void()> then;
+};
+
 using executor_impl = executor_actor::extend<
     caf::reacts_to<begin_run>, caf::reacts_to<process_ended>, caf::reacts_to<figures_told>,
     caf::reacts_to<output_written>, caf::reacts_to<run_tick>, caf::reacts_to<place_answer>,
@@ -187,6 +193,7 @@ struct executor_state {
   std::optional<bound_command> bound; ///< the command that a person allowed last
   bool has_asked = false;             ///< there may be something to withdraw
   std::optional<run_tree> tree;
+  std::optional<tree_setup> setup;
   std::optional<run_outcome> closing;       ///< waits for the worktree's end
   bool has_remembered = false;              ///< what the program asked to be remembered is
   std::vector<mcp_tool> server_tools;       ///< tools of servers that this run may be told of
@@ -368,6 +375,18 @@ void on_tree_made(self_pointer self, tree_made& m);
 /// True: `outcome` is kept until the run's worktree is closed, and finish comes again then.
 bool closes_tree(self_pointer self, run_outcome& outcome);
 void on_tree_closed(self_pointer self, tree_closed& m);
+/// Puts a program of the run into its sandbox: it works in its `cwd`, and in the repository of its
+/// worktree. `prompt`: a file that it reads; may be empty.
+result<void> confine_cli(self_pointer self, process_spec& process, const std::string& prompt);
+
+// setup.cpp: what prepares a fresh worktree
+/// Runs `setup`, then goes on; where it fails the run has failed.
+void set_up(self_pointer self, std::function<void()> then);
+/// True: the message was about it.
+bool on_setup_ended(self_pointer self, const program_ended& m);
+bool on_setup_look(self_pointer self, const program_look& m);
+/// The run is cancelled.
+void stop_setup(self_pointer self);
 // cli_budget.cpp
 /// Takes the run from the budgets of the day, then begin_agent_cli; one that they do not allow does
 /// not begin.

@@ -69,6 +69,24 @@ void write_at_out(tree& schedule) {
   schedule = std::move(expression);
 }
 
+/// `setup: TEXT` is a line for the shell.
+void write_shell_out(tree& setup) {
+  if (setup.kind != tree::kind_t::scalar || setup.text.empty()) {
+    return;
+  }
+  tree words;
+  words.kind = tree::kind_t::sequence;
+  words.at = setup.at;
+  for (const auto* word : {"/bin/sh", "-c"}) {
+    tree item;
+    item.text = word;
+    item.at = setup.at;
+    words.items.push_back(std::move(item));
+  }
+  words.items.push_back(std::move(setup));
+  setup = std::move(words);
+}
+
 /// Gives values that have a short and a long form the one that the rest of the file's readers know.
 void write_forms_out(tree& root) {
   const auto each = [](tree& parent, std::string_view key, const auto& change) {
@@ -88,6 +106,10 @@ void write_forms_out(tree& root) {
     each(kernel, "agents", [&](tree& agent) {
       of(agent, "after", write_after_out);
       of(agent, "schedule", write_at_out);
+      auto* executor = agent.find("executor");
+      if (auto* worktree = executor == nullptr ? nullptr : executor->find("worktree")) {
+        of(*worktree, "setup", write_shell_out);
+      }
     });
   });
 }

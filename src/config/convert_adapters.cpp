@@ -161,7 +161,8 @@ agent_cli_executor agent_cli_executor_of(const pass& p, const tree& root, const 
   out.denials_fail = text(t, "denials") != "report";
   if (const auto* worktree = t.find("worktree"))
     out.worktree =
-        worktree_settings{resolve(p.path, text(*worktree, "repo")), text(*worktree, "base")};
+        worktree_settings{resolve(p.path, text(*worktree, "repo")), text(*worktree, "base"),
+                          texts(*worktree, "setup"), duration(*worktree, "setup_timeout")};
   if (t.find("startup_timeout") != nullptr)
     out.startup_timeout = duration(t, "startup_timeout");
   out.cwd = resolve(p.path, text(t, "cwd"));

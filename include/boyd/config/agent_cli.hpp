@@ -100,6 +100,8 @@ struct cli_adapter {
 struct worktree_settings {
   std::string repo; ///< absolute after loading
   std::string base = "HEAD";
+  std::vector<std::string> setup{}; ///< runs in it before the agent does; empty: nothing
+  milliseconds setup_timeout = 10min;
 
   bool operator==(const worktree_settings&) const = default;
 };

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace boyd {
@@ -18,6 +19,19 @@ inline constexpr std::uint64_t patch_limit = std::uint64_t{16} << 20;
 /// Moved references that are told by name; the rest is counted.
 inline constexpr std::size_t moved_references_named = 16;
 
+/// What a patch says of itself in its first lines, which programs that apply patches pass over.
+struct patch_heading {
+  std::string repository; ///< absolute
+  std::string base;       ///< hash of the commit that it was made from
+  std::string branch;     ///< of the run
+  std::size_t files = 0;
+  std::size_t added = 0;   ///< lines
+  std::size_t removed = 0; ///< lines
+};
+std::string to_text(const patch_heading& h);
+/// Error `invalid_argument` for a text that does not begin with all of it.
+result<patch_heading> read_patch_heading(std::string_view patch);
+
 /// What references lead to (a hash, or another reference), by name.
 using reference_list = std::map<std::string, std::string>;
 
@@ -27,7 +41,7 @@ struct worktree_order {
   std::string base;   ///< a revision of it
   std::string path;   ///< where the worktree comes to stand; absolute, its parent is Boyd's
   std::string branch; ///< that is checked out there; made anew
-  std::string patch;  ///< file that takes what was changed; absolute
+  std::string patch;  ///< file that takes what was changed, under a patch_heading; absolute
   /// Asked about the whole patch, on the thread that wrote it; empty: nobody wants to know.
   std::function<bool(const std::string& patch)> holds_secret{};
   /// As worktree_made has them, for close(); null: they are not compared.

@@ -106,9 +106,17 @@ result<worktree_change> compare_worktree(git_repository* repo, const worktree_or
     ::unlink(order.patch.c_str()); // of an earlier attempt
     return change;
   }
+  stats_ptr stats;
+  if (fill(stats, [&](auto** to) { return git_diff_get_stats(to, diff->get()); }) == 0) {
+    change.added = git_diff_stats_insertions(stats.get());
+    change.removed = git_diff_stats_deletions(stats.get());
+  }
   auto out = open_patch(order.patch);
   if (!out)
     return fail(std::move(out.error()));
+  const auto heading = to_text(patch_heading{order.repo, hex(base), order.branch, change.files,
+                                             change.added, change.removed});
+  write_all(*out, heading.data(), heading.size());
   const int rc = git_diff_print(diff->get(), GIT_DIFF_FORMAT_PATCH, on_line, &*out);
   if (out->error != 0)
     return fail(system_failure(out->error, "cannot write the patch", order.patch));
@@ -116,11 +124,6 @@ result<worktree_change> compare_worktree(git_repository* repo, const worktree_or
     return fail(failure(rc, "cannot write the worktree's changes", order.path));
   if (::fsync(out->fd.get()) != 0)
     return fail(system_failure(errno, "cannot write the patch", order.patch));
-  stats_ptr stats;
-  if (fill(stats, [&](auto** to) { return git_diff_get_stats(to, diff->get()); }) == 0) {
-    change.added = git_diff_stats_insertions(stats.get());
-    change.removed = git_diff_stats_deletions(stats.get());
-  }
   change.patch_bytes = out->bytes;
   change.cut = out->cut;
   change.has_secret =
