@@ -51,6 +51,18 @@ struct improve_options {
   bool unattended = false; ///< run by a node: events on standard output, an open cycle goes on
 };
 
+/// The options of `boyd agents add` besides its schedule, provider, model and command.
+struct agent_options {
+  std::string prompt;
+  std::string prompt_file;
+  std::string shell;
+  std::string adapter;
+  std::string worktree; ///< a repository
+  std::string cwd;
+  std::string timeout;
+  bool disabled = false;
+};
+
 /// The command line after parsing; an option that was not given is empty or zero.
 struct arguments {
   std::string verb; ///< "cycle", "dispatches show", …
@@ -80,13 +92,13 @@ struct arguments {
   std::string before;                 ///< --before
   std::string reason;                 ///< --reason
   std::string hash{};                 ///< approvals approve|reject, tools trust --hash
-  std::vector<std::string> message{}; ///< run AGENT MESSAGE…
+  std::vector<std::string> message{}; ///< run AGENT MESSAGE…, agents add NAME COMMAND…
   std::string tool_arguments{};       ///< tools call TOOL ARGUMENTS
   std::string section{};              ///< memory append SECTION
   std::string text{};                 ///< memory append TEXT, memory recall QUERY
   std::string queries{};              ///< memory recall --queries
   std::size_t budget = 4000;          ///< memory recall --budget
-  std::string shell;                  ///< completion SHELL
+  std::string shell;                  ///< completion SHELL, complete KIND
   /// context add|rm|cat REFERENCE…; the words of context resolve TEXT
   std::vector<std::string> references{};
   std::string provider;  ///< doctor --provider
@@ -99,7 +111,7 @@ struct arguments {
   std::string policy{};  ///< replay --policy
   bool forget = false;   ///< memory apply --force-forget
   std::string format{};  ///< graph: mermaid, dot or text
-  std::string schedule;  ///< init --schedule
+  std::string schedule;  ///< init, agents add --schedule
   std::string file{};    ///< backup, restore FILE
   std::size_t limit = 0;
   bool follow = false; ///< logs -f
@@ -108,6 +120,7 @@ struct arguments {
   bool dry_run = false; ///< cleanup --dry-run
   bool yes = false;     ///< store begin --yes
   bool watch = false;
+  bool parts = false; ///< status --parts
   bool prompts = false;
   bool markdown = false;
   bool csv = false;         ///< cost --csv
@@ -124,6 +137,7 @@ struct arguments {
   chaos_options chaos;
   record_options record;
   improve_options improve;
+  agent_options new_agent{};
 };
 
 } // namespace boyd::app

@@ -202,7 +202,9 @@ void command_line::add_service_verbs() {
   auto* status =
       verb(app, "status", "Show the state of the node: problems first, then kernels and agents.",
            "boyd status --watch");
-  status->add_flag("--watch", args.watch, "Keep the display up to date until interrupted");
+  status->add_flag("--watch", args.watch,
+                   "Keep the display up to date on the whole screen; q ends it");
+  status->add_flag("--parts", args.parts, "Also show the parts of the node if all are well");
   auto* agents =
       verb(app, "agents", "List agents, or show one (default command: ls).", "boyd agents");
   kernel_option(agents);
@@ -212,6 +214,7 @@ void command_line::add_service_verbs() {
                      "boyd agents show daily-report");
   agent->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
   kernel_option(agent);
+  add_agent_edits(*agents, args, std::bind_front(&command_line::verb, this));
 }
 
 void command_line::add_actor_verbs() {
@@ -607,7 +610,28 @@ void command_line::add_chaos_verbs() {
   inject->add_option("--seed", o.seed, "Random seed")->check(whole_number)->type_name("N");
 }
 
-cli_option describe(const CLI::Option& o, const command_line& all) {
+/// See cli_option::kind.
+std::string kind_of(const CLI::Option& o, const CLI::App& app) {
+  const auto type = o.get_type_name();
+  const auto name = o.get_lnames().empty() ? o.get_name() : o.get_lnames().front();
+  const auto family = app.get_parent() == nullptr ? std::string() : app.get_parent()->get_name();
+  if (type == "FILE" || type == "DIR" || type == "DIRECTORY")
+    return "files";
+  if (name == "kernel")
+    return "kernels";
+  if (type == "AGENT" || name == "agent")
+    return app.get_name() == "add" ? "" : "agents";
+  if (name == "provider")
+    return "providers";
+  if (type == "SERVER")
+    return "servers";
+  if (type == "ID" && family == "approvals")
+    return "approvals";
+  const bool is_run = family == "dispatches" || family == "patches";
+  return type == "AGENT|DISPATCH" || type == "RUN" || (type == "ID" && is_run) ? "runs" : "";
+}
+
+cli_option describe(const CLI::Option& o, const CLI::App& app, const command_line& all) {
   cli_option out;
   for (const auto& n : o.get_snames())
     out.names.push_back("-" + n);
@@ -615,7 +639,7 @@ cli_option describe(const CLI::Option& o, const command_line& all) {
     out.names.push_back("--" + n);
   out.help = o.get_description();
   out.takes_value = o.get_expected_max() > 0;
-  out.is_path = o.get_type_name() == "FILE" || o.get_type_name() == "DIR";
+  out.kind = kind_of(o, app);
   if (auto it = all.choices.find(&o); it != all.choices.end())
     out.choices = it->second;
   return out;
@@ -627,14 +651,18 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
   out.name = app.get_name();
   out.help = app.get_description();
   for (const auto* o : app.get_options()) {
-    auto described = describe(*o, all);
-    if (o->get_positional())
+    auto described = describe(*o, app, all);
+    if (o->get_positional()) {
       out.positional_choices.insert(out.positional_choices.end(), described.choices.begin(),
                                     described.choices.end());
-    else
+      if (out.positional_kind.empty())
+        out.positional_kind = described.kind;
+    }
+    if (!described.names.empty())
       out.options.push_back(std::move(described));
   }
-  for (const auto* s : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const auto* s :
+       app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); }))
     out.verbs.push_back(describe(*s, all));
   return out;
 }
@@ -645,7 +673,7 @@ std::string standard_verb(const std::string& verb) {
       {"actors", "actors ls"},       {"agents", "agents ls"},     {"dispatches", "dispatches ls"},
       {"state", "state show"},       {"memory", "memory status"}, {"skills", "skills ls"},
       {"config", "config validate"}, {"context", "context ls"},   {"chaos", "chaos status"},
-      {"kg", "kg learned"}};
+      {"kg", "kg learned"},          {"patches", "patches ls"}};
   auto it = standard.find(verb);
   return it == standard.end() ? verb : it->second;
 }

@@ -13,7 +13,9 @@ struct cli_option {
   std::vector<std::string> names; ///< with their dashes
   std::string help;
   bool takes_value = false;
-  bool is_path = false;
+  /// What its value names, for `boyd complete`: agents, kernels, providers, servers, runs,
+  /// approvals; "files" for paths; empty: something else.
+  std::string kind;
   std::vector<std::string> choices;
 };
 
@@ -23,6 +25,7 @@ struct cli_verb {
   std::string help;
   std::vector<cli_option> options;
   std::vector<std::string> positional_choices;
+  std::string positional_kind; ///< as cli_option::kind, of the first positional
   std::vector<cli_verb> verbs;
 };
 

@@ -226,12 +226,18 @@ load_configuration_to_ask(const std::string& path, file_system& files, const tim
   auto text = read_text(path, files);
   if (!text)
     return fail(std::move(text.error()));
-  auto loaded = config::load(path, *text, environment(), zones,
+  return parse_configuration_to_ask(path, *text, files, zones);
+}
+
+result<std::shared_ptr<const config::configuration>>
+parse_configuration_to_ask(const std::string& path, const std::string& text, file_system& files,
+                           const time_zones& zones, bool tell) {
+  auto loaded = config::load(path, text, environment(), zones,
                              config::unset_variables::stay_as_text, reader_of(files));
   // Where a text will not do for the value (a number, a name), the missing variable is the finding.
   if (!loaded.value)
-    return parse_configuration(path, *text, files, zones);
-  if (!loaded.unset.empty())
+    return parse_configuration(path, text, files, zones);
+  if (tell && !loaded.unset.empty())
     print_note(enumerated(loaded.unset) + (loaded.unset.size() == 1 ? " is" : " are") +
                " not set here; required by boyd node, cycle and plan (" + path + ")");
   return std::make_shared<const config::configuration>(std::move(*loaded.value));

@@ -45,6 +45,12 @@ result<std::shared_ptr<const config::configuration>> parse_configuration(const s
                                                                          file_system& files,
                                                                          const time_zones& zones);
 
+/// As load_configuration_to_ask, of a text that was read already. `tell`: the word on standard
+/// error.
+result<std::shared_ptr<const config::configuration>>
+parse_configuration_to_ask(const std::string& path, const std::string& text, file_system& files,
+                           const time_zones& zones, bool tell = true);
+
 /// As above; all findings become one `invalid_configuration`, one line each.
 result<std::shared_ptr<const config::configuration>>
 load_configuration(const std::string& path, file_system& files, const time_zones& zones);

@@ -179,6 +179,8 @@ int show_agent(client& c, const arguments& args) {
 } // namespace
 
 int run_agents(const arguments& args) {
+  if (args.verb == "agents add" || args.verb == "agents rm")
+    return run_agents_edit(args);
   if (args.verb != "agents show")
     return ask_and_print(args, get("/api/v1/agents", {{"kernel", args.kernel}}), render_agents);
   signal_watch signals;

@@ -10,10 +10,12 @@ int run_node(const arguments& args);
 int run_cycle(const arguments& args);
 int run_agent(const arguments& args); ///< run AGENT [MESSAGE…]
 int run_status(const arguments& args);
-int run_agents(const arguments& args); ///< ls, show
+int run_agents(const arguments& args);      ///< ls, show
+int run_agents_edit(const arguments& args); ///< agents add, rm
 int run_logs(const arguments& args);
 int run_next(const arguments& args);
 int run_reload(const arguments& args);
+int run_patches(const arguments& args); ///< ls, show, apply, discard
 int run_backup(const arguments& args);
 int run_restore(const arguments& args);
 int run_actors(const arguments& args);     ///< ls, restart, unpark
@@ -44,5 +46,6 @@ int run_doctor_providers(const arguments& args); ///< doctor --provider, --provi
 int run_selftest(const arguments& args);
 int run_version(const arguments& args);
 int run_completion(const arguments& args);
+int run_complete(const arguments& args); ///< names for the scripts of run_completion
 
 } // namespace boyd::app

@@ -42,7 +42,7 @@ void walk(const cli_verb& v, const std::string& path,
     walk(child, path.empty() ? child.name : path + " " + child.name, visit);
 }
 
-/// Options whose value is one of a few words or a file.
+/// Options with a value.
 std::vector<cli_option> valued_options(const cli_verb& root) {
   std::vector<cli_option> found;
   walk(root, "", [&](const std::string&, const cli_verb& v) {
@@ -69,10 +69,8 @@ std::string bash_script(const cli_verb& root) {
     values += "    " + alternatives(o.names) + ") ";
     if (!o.choices.empty())
       values += "COMPREPLY=($(compgen -W '" + join(o.choices) + "' -- \"$cur\"))";
-    else if (o.is_path)
-      values += "COMPREPLY=($(compgen -f -- \"$cur\"))";
     else
-      values += "COMPREPLY=()";
+      values += o.kind.empty() ? "COMPREPLY=()" : "_boyd_offer " + o.kind;
     values += "; return ;;\n";
   }
   std::string verbs;
@@ -80,12 +78,28 @@ std::string bash_script(const cli_verb& root) {
   walk(root, "", [&](const std::string& path, const cli_verb& v) {
     known += (known.empty() ? "" : "|") + ("\"" + path + "\"");
     verbs += "    \"" + path + "\") words='" + join(names_of(v.verbs)) +
-             (v.positional_choices.empty() ? "" : join(v.positional_choices)) + "'; options='" +
+             join(v.positional_choices) + "'; kind='" + v.positional_kind + "'; options='" +
              join(option_names(v, root)) + "' ;;\n";
   });
   return "# bash completion for boyd\n"
+         "_boyd_offer() {\n"
+         "  local i home=()\n"
+         "  if [[ $1 == files ]]; then\n"
+         "    compopt -o filenames 2>/dev/null\n"
+         "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+         "    return\n"
+         "  fi\n"
+         "  for ((i = 1; i + 1 < COMP_CWORD; i++)); do\n"
+         "    case \"${COMP_WORDS[i]}\" in\n"
+         "      --home|--config) home+=(\"${COMP_WORDS[i]}\" "
+         "\"${COMP_WORDS[i+1]/#\\~/$HOME}\") ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]/#\\~/$HOME}\" \"${home[@]}\" complete "
+         "\"$1\" 2>/dev/null)\" -- \"$cur\"))\n"
+         "}\n"
          "_boyd() {\n"
-         "  local cur prev path word i words options\n"
+         "  local cur prev path word i words options kind\n"
          "  cur=\"${COMP_WORDS[COMP_CWORD]}\"\n"
          "  prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
          "  case \"$prev\" in\n" +
@@ -105,6 +119,8 @@ std::string bash_script(const cli_verb& root) {
          "  esac\n"
          "  if [[ \"$cur\" == -* ]]; then\n"
          "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
+         "  elif [[ -n \"$kind\" ]]; then\n"
+         "    _boyd_offer \"$kind\"\n"
          "  else\n"
          "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
          "  fi\n"
@@ -140,10 +156,8 @@ std::string zsh_script(const cli_verb& root) {
     values += "    " + alternatives(o.names) + ") ";
     if (!o.choices.empty())
       values += "compadd -- " + join(o.choices);
-    else if (o.is_path)
-      values += "_files";
     else
-      values += "_message value";
+      values += o.kind.empty() ? "_message value" : "_boyd_offer " + o.kind;
     values += "; return ;;\n";
   }
   std::string known;
@@ -155,11 +169,23 @@ std::string zsh_script(const cli_verb& root) {
       verbs += quoted(child.name + ":" + zsh_text(child.help)) + " ";
     for (const auto& choice : v.positional_choices)
       verbs += quoted(choice) + " ";
-    verbs += ")\n      options=(" + join(option_names(v, root)) + ") ;;\n";
+    verbs += ")\n      kind='" + v.positional_kind + "'; options=(" + join(option_names(v, root)) +
+             ") ;;\n";
   });
   return "#compdef boyd\n"
+         "_boyd_offer() {\n"
+         "  local i\n"
+         "  local -a home\n"
+         "  if [[ $1 == files ]]; then _files; return; fi\n"
+         "  for ((i = 2; i + 1 < CURRENT; i++)); do\n"
+         "    case \"${words[i]}\" in\n"
+         "      --home|--config) home+=(\"${words[i]}\" \"${~words[i+1]}\") ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  compadd -- ${(f)\"$(${~words[1]} $home complete $1 2>/dev/null)\"}\n"
+         "}\n"
          "_boyd() {\n"
-         "  local cur prev verb word i\n"
+         "  local cur prev verb word i kind\n"
          "  local -a offers options\n"
          "  cur=\"${words[CURRENT]}\"\n"
          "  prev=\"${words[CURRENT-1]}\"\n"
@@ -180,11 +206,17 @@ std::string zsh_script(const cli_verb& root) {
          "  esac\n"
          "  if [[ \"$cur\" == -* ]]; then\n"
          "    compadd -- $options\n"
+         "  elif [[ -n \"$kind\" ]]; then\n"
+         "    _boyd_offer $kind\n"
          "  else\n"
          "    _describe boyd offers\n"
          "  fi\n"
          "}\n"
          "if [[ \"$funcstack[1]\" == _boyd ]]; then _boyd \"$@\"; else compdef _boyd boyd; fi\n";
+}
+
+std::string fish_offer(const std::string& kind) {
+  return kind.empty() ? "" : kind == "files" ? " -F" : " -a '(__boyd_offer " + kind + ")'";
 }
 
 std::string fish_option(const cli_option& o) {
@@ -193,13 +225,26 @@ std::string fish_option(const cli_option& o) {
     text += n.rfind("--", 0) == 0 ? " -l " + n.substr(2) : " -s " + n.substr(1);
   if (!o.choices.empty())
     text += " -x -a " + quoted(join(o.choices));
+  else if (o.kind == "files")
+    text += " -r -F";
   else if (o.takes_value)
-    text += o.is_path ? " -r -F" : " -x";
+    text += " -x" + fish_offer(o.kind);
   return text + " -d " + quoted(o.help);
 }
 
 std::string fish_script(const cli_verb& root) {
-  std::string out = "# fish completion for boyd\ncomplete -c boyd -f\n";
+  std::string out = "# fish completion for boyd\n"
+                    "function __boyd_offer\n"
+                    "  set -l words (commandline -opc)\n"
+                    "  set -l home\n"
+                    "  for name in --home --config\n"
+                    "    if set -l i (contains -i -- $name $words)\n"
+                    "      set -a home $name $words[(math $i + 1)]\n"
+                    "    end\n"
+                    "  end\n"
+                    "  $words[1] $home complete $argv[1] 2>/dev/null\n"
+                    "end\n"
+                    "complete -c boyd -f\n";
   for (const auto& o : root.options)
     out += "complete -c boyd" + fish_option(o) + "\n";
   for (const auto& v : root.verbs)
@@ -212,10 +257,16 @@ std::string fish_script(const cli_verb& root) {
         out += inside + fish_option(o) + "\n";
     for (const auto& choice : v.positional_choices)
       out += inside + " -a " + choice + "\n";
+    if (v.verbs.empty() && !v.positional_kind.empty())
+      out += inside + fish_offer(v.positional_kind) + "\n";
     for (const auto& child : v.verbs) {
       out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
              "; and not __fish_seen_subcommand_from " + join(names_of(v.verbs)) + "' -a " +
              child.name + " -d " + quoted(child.help) + "\n";
+      if (!child.positional_kind.empty())
+        out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
+               "; and __fish_seen_subcommand_from " + child.name + "'" +
+               fish_offer(child.positional_kind) + "\n";
       for (const auto& o : child.options)
         if (o.names.back() != "--help")
           out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +

@@ -1,5 +1,6 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
+#include "../person.hpp"
 #include "../signals.hpp"
 #include "../store_identity.hpp"
 #include "../terminal.hpp"
@@ -27,7 +28,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,16 +47,6 @@ struct init_report {
 
   void note(const std::string& path, bool made) { items.emplace_back(path, made); }
 };
-
-/// One answer from a person; the standard one when there is nothing but a line break.
-std::string ask_person(const std::string& question, const std::string& standard) {
-  std::cerr << question << " [" << standard << "]: " << std::flush;
-  std::string line;
-  if (!std::getline(std::cin, line))
-    return standard;
-  const auto answer = trim(line);
-  return answer.empty() ? standard : std::string(answer);
-}
 
 /// Puts a name and a schedule into the first kernel of the standard file.
 std::string with_answers(std::string text, const std::string& name, const std::string& schedule) {
@@ -79,11 +69,12 @@ std::string with_answers(std::string text, const std::string& name, const std::s
 result<std::string> standard_text(const arguments& args) {
   auto name = args.name;
   auto schedule = args.schedule;
-  if (!args.no_input && !args.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+  if (can_ask(args)) {
     if (name.empty())
       name = ask_person("Name of the kernel", "default");
     if (schedule.empty())
-      schedule = ask_person("Schedule (cron, @hourly, @every 30s)", "*/10 * * * *");
+      schedule =
+          ask_person("Schedule (cron, @hourly, @every 30s)", "*/10 * * * *", problem_of_schedule);
   }
   if (!schedule.empty())
     if (auto fields = config::parse_cron(schedule); !fields)
@@ -107,7 +98,8 @@ result<new_configuration> make_text(const arguments& args, const ports& p) {
     return new_configuration{std::move(*text), nullptr};
   }
   const auto from = std::filesystem::absolute(args.from).lexically_normal().string();
-  auto original = load_configuration(from, *p.files, *p.zones);
+  // It is copied, not run: the secrets that it names need not be here.
+  auto original = load_configuration_to_ask(from, *p.files, *p.zones);
   if (!original)
     return fail(std::move(original.error()));
   auto text = p.files->read(from, limits::config_bytes);
@@ -148,7 +140,10 @@ result<init_plan> make_plan(const arguments& args, const place& where, const por
   auto made = make_text(args, p);
   if (!made)
     return fail(std::move(made.error()));
-  auto settings = parse_configuration(where.config_path, made->text, *p.files, *p.zones);
+  auto settings =
+      made->original
+          ? parse_configuration_to_ask(where.config_path, made->text, *p.files, *p.zones, false)
+          : parse_configuration(where.config_path, made->text, *p.files, *p.zones);
   if (!settings)
     return fail(std::move(settings.error()));
   if (made->original)

@@ -62,6 +62,7 @@ int run(const arguments& args) {
       {"logs", run_logs},
       {"next", run_next},
       {"reload", run_reload},
+      {"patches", run_patches},
       {"backup", run_backup},
       {"restore", run_restore},
       {"agents", run_agents},
@@ -91,7 +92,8 @@ int run(const arguments& args) {
       {"doctor", run_doctor},
       {"selftest", run_selftest},
       {"version", run_version},
-      {"completion", run_completion}};
+      {"completion", run_completion},
+      {"complete", run_complete}};
   return verbs.at(args.verb.substr(0, args.verb.find(' ')))(args);
 }
 

@@ -1,0 +1,280 @@
+#include "../edit_configuration.hpp"
+#include "../exit_codes.hpp"
+#include "../home.hpp"
+#include "../person.hpp"
+#include "../terminal.hpp"
+#include "adapters/posix/home_lock.hpp"
+#include "asking.hpp"
+#include "boyd/core/limits.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/files/atomic_file.hpp"
+#include "boyd/ports/file_system.hpp"
+#include "commands.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+/// `boyd agents add` and `boyd agents rm`: edit the configuration file.
+namespace boyd::app {
+
+namespace {
+
+using settings_ptr = std::shared_ptr<const config::configuration>;
+
+/// The file as it is.
+struct opened_file {
+  std::string path; ///< behind symbolic links
+  std::string text;
+  settings_ptr settings;
+};
+
+result<opened_file> open_file_of(const place& where, const ports& p) {
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(where.config_path, failed);
+  opened_file f{failed ? where.config_path : real.string(), {}, {}};
+  auto text = p.files->read(f.path, limits::config_bytes);
+  if (!text)
+    return fail(errc::invalid_configuration,
+                "the configuration cannot be read: " + text.error().what, f.path,
+                "boyd init makes one");
+  f.text = std::move(*text);
+  auto settings = parse_configuration_to_ask(f.path, f.text, *p.files, *p.zones);
+  if (!settings)
+    return fail(std::move(settings.error()));
+  f.settings = std::move(*settings);
+  return f;
+}
+
+/// All of it but the agents of one kernel.
+bool is_same_elsewhere(const config::configuration& a, const config::configuration& b,
+                       std::size_t kernel) {
+  if (a.kernels.size() != b.kernels.size())
+    return false;
+  auto kernels = b.kernels;
+  kernels[kernel].agents = a.kernels[kernel].agents;
+  return a.version == b.version && a.node_settings == b.node_settings && a.kernels == kernels &&
+         a.faults == b.faults;
+}
+
+/// The new text, checked as a whole, takes the file's place; its permissions stay.
+result<void> replace(const opened_file& f, const std::string& text, const ports& p) {
+  const auto before = p.files->stat(f.path);
+  if (!before)
+    return fail(before.error());
+  const auto now = p.files->read(f.path, limits::config_bytes);
+  if (!now || *now != f.text)
+    return fail(errc::conflict, "the file was changed meanwhile, and stays as it is", f.path,
+                "run the command again");
+  if (auto written = files::write_atomic(*p.files, f.path, text); !written)
+    return written;
+  std::error_code failed;
+  std::filesystem::permissions(f.path, static_cast<std::filesystem::perms>(before->mode), failed);
+  return failed ? fail(errc::io_error, "the file's permissions could not be kept", f.path,
+                       "set them: chmod")
+                : result<void>{};
+}
+
+result<std::size_t> kernel_index(const config::configuration& settings, const std::string& name) {
+  for (std::size_t i = 0; i < settings.kernels.size(); ++i)
+    if (name.empty() || settings.kernels[i].kernel_id == name)
+      return i;
+  return fail(errc::not_found, "no such kernel: " + name, settings.path,
+              "list them with: boyd status");
+}
+
+std::string executor_of(const arguments& args) {
+  const auto& o = args.new_agent;
+  const auto more = [](const char* key, const std::string& value) {
+    return value.empty() ? std::string() : std::string(", ") + key + ": " + quoted_yaml(value);
+  };
+  if (!args.provider.empty())
+    return "{type: chat, provider: " + quoted_yaml(args.provider) + more("model", args.model) + "}";
+  if (!o.adapter.empty())
+    return "{type: agent_cli, adapter: " + quoted_yaml(o.adapter) + more("model", args.model) +
+           more("cwd", o.cwd) +
+           (o.worktree.empty() ? "" : ", worktree: {repo: " + quoted_yaml(o.worktree) + "}") + "}";
+  std::string words;
+  for (const auto& w : args.message)
+    words += (words.empty() ? "" : ", ") + quoted_yaml(w);
+  return "{type: command, " +
+         (o.shell.empty() ? "argv: [" + words + "]" : "shell: " + quoted_yaml(o.shell)) +
+         more("cwd", o.cwd) + "}";
+}
+
+/// The text stays as it is read: a block keeps its line breaks, quotes the rest.
+std::string prompt_text(const std::string& prompt) {
+  const bool is_block = prompt.find('\n') != std::string::npos && prompt.back() == '\n' &&
+                        !prompt.ends_with("\n\n") && prompt.front() != ' ' &&
+                        prompt.front() != '\n' && std::ranges::none_of(prompt, [](char c) {
+                          return static_cast<unsigned char>(c) < ' ' && c != '\n';
+                        });
+  return is_block ? prompt : quoted_yaml(prompt);
+}
+
+agent_text text_of_agent(const arguments& args) {
+  const auto& o = args.new_agent;
+  agent_text t;
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty())
+      t.keys.emplace_back(key, value);
+  };
+  add("agent_id", args.agent);
+  add("enabled", o.disabled ? "false" : "");
+  add("prompt", o.prompt.empty() ? "" : prompt_text(o.prompt));
+  add("prompt_file", o.prompt_file.empty() ? "" : quoted_yaml(o.prompt_file));
+  add("executor", executor_of(args));
+  add("schedule", args.schedule.empty() ? "" : quoted_yaml(args.schedule));
+  add("timeout", o.timeout);
+  return t;
+}
+
+bool has_executor(const arguments& args) {
+  return !args.message.empty() || !args.new_agent.shell.empty() || !args.provider.empty() ||
+         !args.new_agent.adapter.empty();
+}
+
+/// What was not given is asked for.
+void ask_for_rest(arguments& args, const config::kernel& k) {
+  auto& o = args.new_agent;
+  if (args.agent.empty())
+    args.agent = ask_person("Name of the agent", "", [&](const std::string& name) -> std::string {
+      if (name.empty())
+        return "A name is needed: letters, digits, '.', '_' and '-'.";
+      return config::find_agent(k, name) == nullptr ? "" : "This name is taken.";
+    });
+  if (has_executor(args))
+    return;
+  const auto kind =
+      ask_person("What runs it: command, chat or cli", "command", [](const std::string& answer) {
+        return answer == "command" || answer == "chat" || answer == "cli"
+                   ? std::string()
+                   : std::string("Write command (a program), chat (a model) or cli (claude, codex, "
+                                 "…).");
+      });
+  const auto needed = [](const std::string& answer) {
+    return answer.empty() ? std::string("An answer is needed.") : std::string();
+  };
+  if (kind == "command")
+    o.shell = ask_person("Command", "", needed);
+  else if (kind == "chat")
+    args.provider = ask_person("Provider (a name under `providers`)", "", needed);
+  else
+    o.adapter = ask_person("Which one: claude, codex, gemini, …", "claude", needed);
+  if (kind != "command")
+    args.model = ask_person("Model (nothing: the usual one)", "");
+  if (o.prompt.empty() && o.prompt_file.empty())
+    o.prompt = ask_person("Prompt", "");
+  if (args.schedule.empty())
+    args.schedule =
+        ask_person("Schedule (nothing: with every cycle of the kernel)", "", problem_of_schedule);
+}
+
+void tell(const arguments& args, const place& where, const std::string& schema, const char* word,
+          const config::kernel& k, const std::string& agent, const std::string& path) {
+  if (args.json)
+    return print(
+        json{{"schema", schema}, {"kernel_id", k.kernel_id}, {"agent_id", agent}, {"config", path}}
+            .dump() +
+        "\n");
+  print(std::string(word) + " " + k.kernel_id + "/" + agent + " in " + path + "\n");
+  const auto owner = adapters::read_home_owner(where.home);
+  if (owner && *owner)
+    print("Next: boyd reload, for the running node to read it\n");
+}
+
+result<int> add(arguments args, const place& where, const ports& p) {
+  const auto f = open_file_of(where, p);
+  if (!f)
+    return fail(f.error());
+  const auto kernel = kernel_index(*f->settings, args.kernel);
+  if (!kernel)
+    return fail(kernel.error());
+  const auto& k = f->settings->kernels[*kernel];
+  if (can_ask(args))
+    ask_for_rest(args, k);
+  if (args.agent.empty() || !has_executor(args))
+    return fail(errc::invalid_argument,
+                args.agent.empty() ? "the agent needs a name" : "nothing says what runs the agent",
+                {}, "boyd agents add NAME -- PROGRAM ARGUMENT…, or with --provider or --adapter");
+  if (config::find_agent(k, args.agent) != nullptr)
+    return fail(errc::invalid_argument, "the agent is there already: " + args.agent, f->path,
+                "choose another name, or edit the file");
+  const auto text = text_of_agent(args);
+  auto edited = with_agent(f->path, f->text, *kernel, text);
+  if (!edited)
+    return fail(std::move(edited.error()));
+  const auto now = parse_configuration_to_ask(f->path, *edited, *p.files, *p.zones, false);
+  if (!now)
+    return fail(errc::invalid_argument,
+                "the file stays as it is, for with this agent it would "
+                "have errors: " +
+                    now.error().what,
+                now.error().where, now.error().next);
+  const auto& agents = (*now)->kernels.at(*kernel).agents;
+  const bool is_added = !agents.empty() && agents.size() == k.agents.size() + 1 &&
+                        std::ranges::count(agents, args.agent, &config::agent::agent_id) == 1;
+  if (!is_added || !is_same_elsewhere(*f->settings, **now, *kernel))
+    return fail(errc::bug, "the edited file would not mean what was asked for, and is not written",
+                f->path, "add the agent by hand");
+  if (auto written = replace(*f, *edited, p); !written)
+    return fail(std::move(written.error()));
+  tell(args, where, "boyd.agent_added/1", "Added", k, args.agent, f->path);
+  return exit_code::ok;
+}
+
+result<int> remove(const arguments& args, const place& where, const ports& p) {
+  const auto f = open_file_of(where, p);
+  if (!f)
+    return fail(f.error());
+  const auto kernel = kernel_index(*f->settings, args.kernel);
+  if (!kernel)
+    return fail(kernel.error());
+  const auto& k = f->settings->kernels[*kernel];
+  const auto found = std::ranges::find(k.agents, args.agent, &config::agent::agent_id);
+  if (found == k.agents.end()) {
+    std::vector<std::string_view> names;
+    for (const auto& a : k.agents)
+      names.push_back(a.agent_id);
+    const auto close = nearest(args.agent, names);
+    return fail(errc::not_found, "no such agent: " + args.agent, f->path,
+                close.empty() ? "list them with: boyd agents"
+                              : "did you mean " + std::string(close) + "?");
+  }
+  auto edited =
+      without_agent(f->path, f->text, *kernel, static_cast<std::size_t>(found - k.agents.begin()));
+  if (!edited)
+    return fail(std::move(edited.error()));
+  const auto now = parse_configuration_to_ask(f->path, *edited, *p.files, *p.zones, false);
+  if (!now)
+    return fail(errc::invalid_argument,
+                "the file stays as it is, for without this agent it would "
+                "have errors: " +
+                    now.error().what,
+                now.error().where, now.error().next);
+  auto wanted = k.agents;
+  wanted.erase(wanted.begin() + (found - k.agents.begin()));
+  if ((*now)->kernels.at(*kernel).agents != wanted ||
+      !is_same_elsewhere(*f->settings, **now, *kernel))
+    return fail(errc::bug, "the edited file would not mean what was asked for, and is not written",
+                f->path, "remove the agent by hand");
+  if (auto agreed = agree(args, "Remove agent " + args.agent + " from " + f->path + "?"); !agreed)
+    return fail(std::move(agreed.error()));
+  if (auto written = replace(*f, *edited, p); !written)
+    return fail(std::move(written.error()));
+  tell(args, where, "boyd.agent_removed/1", "Removed", k, args.agent, f->path);
+  return exit_code::ok;
+}
+
+} // namespace
+
+int run_agents_edit(const arguments& args) {
+  const auto where = place_of(args);
+  if (!where)
+    return report(where.error(), args.json);
+  const auto p = local_ports();
+  const auto done = args.verb == "agents add" ? add(args, *where, p) : remove(args, *where, p);
+  return done ? *done : report(done.error(), args.json);
+}
+
+} // namespace boyd::app

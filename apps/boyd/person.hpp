@@ -1,0 +1,25 @@
+#pragma once
+
+#include "arguments.hpp"
+
+#include <functional>
+#include <string>
+
+/// Questions to a person at the terminal.
+namespace boyd::app {
+
+/// Whether there is one: both streams are terminals, and neither --no-input nor --json forbids it.
+bool can_ask(const arguments& args);
+
+/// What is wrong with an answer, for the person; empty: nothing.
+using answer_check = std::function<std::string(const std::string& answer)>;
+
+/// One answer, asked for again while `check` finds something wrong; `standard` for nothing but a
+/// line break, and when the input ends.
+std::string ask_person(const std::string& question, const std::string& standard,
+                       const answer_check& check = {});
+
+/// The check of a schedule; an empty one is good.
+std::string problem_of_schedule(const std::string& answer);
+
+} // namespace boyd::app
