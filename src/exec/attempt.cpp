@@ -13,6 +13,15 @@ namespace boyd::exec {
 
 namespace {
 
+/// The last line that says something. Of an output that ends with a JSON value the first one.
+std::string last_said(const line_watch& lines) {
+  const auto& last = lines.last_words();
+  const bool is_json =
+      !last.empty() && std::string_view("{}[]\"").find(last.front()) != std::string_view::npos;
+  const auto& text = is_json || last.empty() ? lines.first() : last;
+  return text.empty() ? "completed" : text;
+}
+
 /// stderr gets at most this part of the cap.
 constexpr std::size_t stderr_share = 4;
 constexpr std::string_view stderr_title = "--- stderr ---\n";
@@ -495,8 +504,7 @@ attempt_effects attempt_core::finish() {
   outcome_.summary = summary_line(!out_lines_.declared().empty() ? out_lines_.declared()
                                   : !claim_summary_.empty()      ? claim_summary_
                                   : !well                        ? outcome_.error
-                                  : !out_lines_.first().empty()  ? out_lines_.first()
-                                                                 : std::string("completed"));
+                                                                 : last_said(out_lines_));
   compose_output();
   note_retry_after();
   return {effect::finish{std::move(outcome_)}};

@@ -158,15 +158,15 @@ using attempt_effects = std::vector<attempt_effect>;
 /// "summary", "failure_class") stands there; one that cannot be read claims failure; else none;
 /// verification from `require`, all checked when execution succeeded, `failed` unchecked when it
 /// did not, none without requirements. Summary: the last BOYD_SUMMARY line, else the claim's, else
-/// (failed) the error, else the first non-blank line of stdout, else "completed". An agent's own
-/// command line (`cli`) is judged by its events: one that says it failed, then that there is no
-/// final one (`indeterminate`, whatever the exit code), then what was denied, then that it gave no
-/// answer; its answer takes the place of stdout. A bad end after the final event is only noted
-/// (usage: "ended"). One that told of more than its budget has failed by policy, whatever else it
-/// says. Who says that a limit of use was reached has failed as `transient`, also when that is a
-/// whole answer, and is not tried again before the time it names (usage: "retry_after_ms", at most
-/// limits::longest_told_wait); a class that somebody chose stays. Output: stdout, then stderr (at
-/// most a quarter of the cap) under a line "--- stderr ---".
+/// (failed) the error, else the last line of stdout (the first, before JSON), "completed". An
+/// agent's own command line (`cli`) is judged by its events: one that says it failed, then that
+/// there is no final one (`indeterminate`, whatever the exit code), then what was denied, then that
+/// it gave no answer; its answer takes the place of stdout. A bad end after the final event is only
+/// noted (usage: "ended"). One that told of more than its budget has failed by policy, whatever
+/// else it says. Who says that a limit of use was reached has failed as `transient`, also when that
+/// is a whole answer, and is not tried again before the time it names (usage: "retry_after_ms", at
+/// most limits::longest_told_wait); a class that somebody chose stays. Output: stdout, then stderr
+/// (at most a quarter of the cap) under a line "--- stderr ---".
 class attempt_core {
  public:
   explicit attempt_core(attempt_options options);

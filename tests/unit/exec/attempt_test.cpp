@@ -21,7 +21,8 @@ using kind_t = config::requirement::kind_t;
 
 TEST_CASE("a run that ends well") {
   bench b;
-  const auto& o = b.run({.output = "\n  3 commits since yesterday  \nmore\n", .duration = 1500ms});
+  const auto& o =
+      b.run({.output = "\nreading\n  3 commits since yesterday  \n---\n", .duration = 1500ms});
   CHECK(is_success(o));
   CHECK(o.execution == execution_verdict::succeeded);
   CHECK(o.claim == claim_verdict::none);
@@ -29,7 +30,7 @@ TEST_CASE("a run that ends well") {
   CHECK(o.failure == failure_class::none);
   CHECK(o.exit_code == 0);
   CHECK(o.summary == "3 commits since yesterday");
-  CHECK(o.output == "\n  3 commits since yesterday  \nmore\n");
+  CHECK(o.output == "\nreading\n  3 commits since yesterday  \n---\n");
   CHECK(o.error.empty());
   CHECK(o.session_id == "kernel-a-1");
   CHECK(o.usage.wall_ms == 1500);
@@ -37,6 +38,7 @@ TEST_CASE("a run that ends well") {
 
 TEST_CASE("a silent success has a summary; a declared one wins") {
   CHECK(bench().run({}).summary == "completed");
+  CHECK(bench().run({.output = "said\n{\"status\": \"done\"}\n"}).summary == "said");
   CHECK(
       bench().run({.output = "first\nBOYD_SUMMARY: two\nBOYD_SUMMARY:  three \nlast\n"}).summary ==
       "three");
