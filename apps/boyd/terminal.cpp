@@ -22,6 +22,8 @@ constexpr std::size_t standard_width = 80;
 constexpr std::size_t least_width = 20;
 constexpr std::size_t pipe_width = 1u << 20;
 constexpr std::size_t gap = 2;
+/// Characters to which a column may be cut.
+constexpr std::size_t least_column = 8;
 
 /// Standard output is a pipe that nobody reads any more. Only the main thread prints.
 bool reader_is_gone = false;
@@ -180,13 +182,8 @@ std::vector<std::size_t> table::widths() const {
 
 table table::narrowed(const terminal& t, std::size_t indent) const {
   auto fitting = *this;
-  fitting.droppable_.clear();
   for (const auto& head : droppable_) {
-    const auto all = fitting.widths();
-    std::size_t used = indent;
-    for (std::size_t i = 0; i + 1 < all.size(); ++i)
-      used += all[i] + gap;
-    if (used + std::min(room_, all.back()) <= t.width)
+    if (fitting.excess(fitting.widths(), t, indent) == 0)
       break;
     const auto& heads = fitting.rows_.front();
     const auto at = std::ranges::find(heads, head, &cell::text) - heads.begin();
@@ -194,12 +191,32 @@ table table::narrowed(const terminal& t, std::size_t indent) const {
       if (at < static_cast<std::ptrdiff_t>(row.size()))
         row.erase(row.begin() + at);
   }
+  auto wanted = fitting.widths();
+  for (auto more = fitting.excess(wanted, t, indent); more > 0 && wanted.size() > 1; --more) {
+    const auto widest = std::max_element(wanted.begin(), wanted.end() - 1);
+    if (*widest <= least_column)
+      break;
+    --*widest;
+  }
+  for (auto& row : fitting.rows_)
+    for (std::size_t i = 0; i + 1 < row.size(); ++i)
+      row[i].text = one_line(row[i].text, wanted[i]);
   return fitting;
 }
 
+std::size_t table::excess(const std::vector<std::size_t>& widths, const terminal& t,
+                          std::size_t indent) const {
+  std::size_t used = indent + std::min(room_, widths.back());
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i)
+    used += widths[i] + gap;
+  return used > t.width ? used - t.width : 0;
+}
+
 std::string table::render(const terminal& t, std::string_view indent) const {
-  if (!droppable_.empty())
-    return narrowed(t, indent.size()).render(t, indent);
+  return t.has_width() ? narrowed(t, indent.size()).drawn(t, indent) : drawn(t, indent);
+}
+
+std::string table::drawn(const terminal& t, std::string_view indent) const {
   const auto widths = this->widths();
   std::string out;
   for (std::size_t r = 0; r < rows_.size(); ++r) {

@@ -32,8 +32,9 @@ struct terminal {
 terminal terminal_of_stdout(const arguments& args);
 terminal terminal_of_stderr(const arguments& args);
 
-/// Rows of cells, aligned by characters, not bytes. The last column is cut to the width of the
-/// terminal. Control characters in cells are shown as blanks.
+/// Rows of cells, aligned by characters, not bytes. No row is wider than the terminal: columns that
+/// may be dropped are, then the widest ones are cut, and the last one gets what is left. Control
+/// characters in cells are shown as blanks.
 class table {
  public:
   explicit table(std::vector<std::string> heads) { add(std::move(heads)); }
@@ -59,12 +60,16 @@ class table {
 
  private:
   std::vector<std::size_t> widths() const;
+  /// Characters by which a row is too wide for the last column to have its room.
+  std::size_t excess(const std::vector<std::size_t>& widths, const terminal& t,
+                     std::size_t indent) const;
   /// The table without what does not fit.
   table narrowed(const terminal& t, std::size_t indent) const;
+  std::string drawn(const terminal& t, std::string_view indent) const;
 
   std::vector<std::vector<cell>> rows_;
   std::vector<std::string> droppable_;
-  std::size_t room_ = 0;
+  std::size_t room_ = 24; ///< characters of the last column
 };
 
 /// One line without control characters (agents' text must not move the cursor), at most

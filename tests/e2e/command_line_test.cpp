@@ -169,6 +169,42 @@ TEST_CASE("bash completes verbs, their verbs, options and values", "[e2e]") {
   CHECK(complete("boyd --json sta", 2) == "status state\n");
 }
 
+TEST_CASE("bash completes agents, kernels, runs and paths of the home that is named", "[e2e]") {
+  const std::string text = R"(version: 1
+kernels:
+  - kernel_id: work
+    schedule: "0 0 1 1 *"
+    agents:
+      - {agent_id: report, executor: {type: command, argv: [echo, SECRET]}}
+      - {agent_id: review, executor: {type: command, argv: ["true"]}}
+  - {kernel_id: play, schedule: "0 0 1 1 *"}
+)";
+  const home_of_boyd home(text);
+  REQUIRE(home.run({"run", "review"}).code == 0);
+  home.write_configuration(std::string(text).replace(text.find("SECRET"), 6, "\"${NOT_SET}\""));
+  const auto id =
+      home.run({"dispatches", "ls", "--json"}).json()["items"][0]["dispatch_id"].get<std::string>();
+  const temp_dir dir;
+  write_file(dir.file("boyd.bash"), boyd_run({"completion", "bash"}).out);
+  write_file(dir.file("a backup.tar"), "");
+  const auto complete = [&](const std::string& words, int index) {
+    const auto r = program({"/bin/bash", "-c",
+                            ". " + dir.file("boyd.bash") + "; cd " + dir.path() + "; COMP_WORDS=(" +
+                                boyd_binary() + " --home " + home.path() + " " + words +
+                                "); COMP_CWORD=" + std::to_string(index + 2) +
+                                "; _boyd; printf '%s|' \"${COMPREPLY[@]}\""})
+                       .finish();
+    CHECK(r.err.empty());
+    return r.out;
+  };
+  CHECK(complete("run re", 2) == "report|review|");
+  CHECK(complete("plan --kernel ''", 3) == "play|work|");
+  CHECK(complete("agents show rev", 3) == "review|");
+  CHECK(complete("dispatches show la", 3) == "last|");
+  CHECK(complete("logs " + id.substr(24, 4), 2) == id.substr(24, 8) + "|");
+  CHECK(complete("restore boy", 2) == "boyd.bash|");
+}
+
 TEST_CASE("usage errors lead to the verb's own help; help and version are found", "[e2e]") {
   const auto bare = boyd_run({});
   CHECK_THAT(bare.err, Contains("boyd: no command given"));

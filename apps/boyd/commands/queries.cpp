@@ -196,9 +196,10 @@ void render_transition(const json& body, const terminal&) {
 
 void render_log(const json& body, const terminal& t) {
   table rows({"COMMIT", "TIME", "SUBJECT", "CYCLE"});
+  rows.drop_when_narrow({"CYCLE"}); // the subject has it, too
   for (const auto& c : rows_of(body, "items"))
-    rows.add({text_of(c, "hash").substr(0, id_shown), moment_of(c, "time"), text_of(c, "subject"),
-              text_of(part_of(c, "trailers"), "Boyd-Cycle")});
+    rows.add({text_of(c, "hash").substr(0, id_shown), brief_moment_of(c, "time", t),
+              text_of(c, "subject"), text_of(part_of(c, "trailers"), "Boyd-Cycle")});
   print(rows.rows() == 0 ? "No commits.\n" : rows.render(t));
 }
 

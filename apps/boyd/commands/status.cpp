@@ -2,6 +2,7 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
+#include "../screen.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "boyd/ports/clock.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,7 +34,11 @@ constexpr std::int64_t whole = 100;
 /// A node that was not seen for so long is not coming back soon.
 constexpr milliseconds long_gone = std::chrono::hours{24};
 constexpr const char* unknown = "unknown";
-constexpr const char* clear_screen = "\x1b[H\x1b[2J";
+
+/// Behind an indent of two.
+std::size_t room(const terminal& t) {
+  return t.width > 2 ? t.width - 2 : 1;
+}
 
 std::string node_line(const json& body, const terminal& t) {
   const auto node = part_of(body, "node");
@@ -45,10 +51,11 @@ std::string node_line(const json& body, const terminal& t) {
                 t.paint(draining ? colour::warn : colour::good, draining ? "stopping" : "running") +
                 " as process " + text_of(node, "pid") + " since " + moment_of(node, "started_at")
           : "  " + t.paint(colour::warn, "not running");
-  line += "\n  home " + text_of(node, "home") + "  store " + text_of(node, "store") + "  version " +
-          text_of(node, "version");
+  std::string about = "home " + text_of(node, "home") + "  store " + text_of(node, "store") +
+                      "  version " + text_of(node, "version");
+  line += "\n  " + wrapped(about, room(t), 2);
   if (const auto sandbox = text_of(node, "sandbox"); running && !sandbox.empty())
-    line += "\n  sandbox " + sandbox;
+    line += "\n  " + wrapped("sandbox " + sandbox, room(t), 2);
   return line + "\n";
 }
 
@@ -151,10 +158,10 @@ std::string kernels_table(const json& body, const terminal& t) {
     rows.add_cells(
         {text_of(k, "kernel_id"),
          text_of(k, "phase"),
-         latest.empty() ? none : moment_of(latest, "started_at"),
+         latest.empty() ? none : brief_moment_of(latest, "started_at", t),
          {status.empty() ? none : status, colour_of_status(status)},
          latest.empty() ? none : text_of(latest, "succeeded") + "/" + text_of(latest, "dispatched"),
-         moment_of(k, "next_slot")});
+         brief_moment_of(k, "next_slot", t)});
   }
   return rows.render(t, "  ");
 }
@@ -162,6 +169,7 @@ std::string kernels_table(const json& body, const terminal& t) {
 std::string agents_table(const json& body, const terminal& t) {
   const std::string none = store_is_silent(body) ? unknown : "-";
   table rows({"AGENT", "RUN", "LAST", "FINISHED", "SUMMARY"});
+  rows.drop_when_narrow({"RUN"});
   for (const auto& a : rows_of(body, "agents")) {
     const auto last = text_of(a, "last_status");
     const bool failed = last == "failed" && !text_of(a, "last_error").empty();
@@ -171,7 +179,7 @@ std::string agents_table(const json& body, const terminal& t) {
     rows.add_cells({text_of(a, "kernel_id") + "/" + text_of(a, "agent_id"),
                     text_of(a, "running") + "/" + text_of(a, "limit"),
                     {last.empty() ? none : last, colour_of_status(last)},
-                    last.empty() ? none : moment_of(a, "last_finished_at"),
+                    last.empty() ? none : brief_moment_of(a, "last_finished_at", t),
                     said});
   }
   return rows.render(t, "  ");
@@ -229,7 +237,7 @@ std::string nodes_table(const json& body, const terminal& t) {
       ++gone;
     else
       rows.add_cells({id == own ? id + " (this one)" : id, text_of(n, "host"), text_of(n, "pid"),
-                      moment_of(n, "last_seen")});
+                      brief_moment_of(n, "last_seen", t)});
   }
   if (rows.rows() + gone < 2)
     return {};
@@ -239,15 +247,16 @@ std::string nodes_table(const json& body, const terminal& t) {
                                            " not seen for a day (listed by: boyd status --json)\n");
 }
 
-std::string queue_line(const json& body) {
+std::string queue_line(const json& body, const terminal& t) {
   const auto queue = part_of(body, "queue");
   std::string line = "queue";
   for (const char* key : {"pending", "running", "done", "failed", "cancelled"})
     line += "  " + std::string(key) + " " +
             (store_is_silent(body) ? unknown : std::to_string(number_of(queue, key)));
   const auto permits = part_of(body, "permits");
-  return line + "    permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit") +
-         " (peak " + text_of(permits, "peak") + ")\n";
+  line += "    permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit") +
+          " (peak " + text_of(permits, "peak") + ")";
+  return wrapped(line, t.width, 2) + "\n";
 }
 
 std::string actors_table(const json& body, const terminal& t) {
@@ -264,7 +273,19 @@ std::string actors_table(const json& body, const terminal& t) {
   return rows.render(t, "  ");
 }
 
-std::string render(const json& body, const terminal& t) {
+bool are_well(const json& body) {
+  return std::ranges::all_of(rows_of(body, "actors"),
+                             [](const json& a) {
+                               const auto state = text_of(a, "state");
+                               return state == "running" || state == "starting" ||
+                                      state == "stopped";
+                             }) &&
+         std::ranges::all_of(rows_of(body, "health"),
+                             [](const json& h) { return flag_in(h, "ok", true); });
+}
+
+/// `parts`: also when all of them are well.
+std::string render(const json& body, const terminal& t, bool parts) {
   std::string out = node_line(body, t);
   const auto lines = attention(body);
   if (lines.empty())
@@ -279,8 +300,10 @@ std::string render(const json& body, const terminal& t) {
     out += "\n" + t.paint(colour::bold, "budgets") + "\n" + budgets;
   if (const auto nodes = nodes_table(body, t); !nodes.empty())
     out += "\n" + t.paint(colour::bold, "nodes of this database") + "\n" + nodes;
-  out += "\n" + queue_line(body);
-  return out + "\n" + t.paint(colour::bold, "supervision") + "\n" + actors_table(body, t);
+  out += "\n" + queue_line(body, t);
+  if (!parts && are_well(body))
+    return out;
+  return out + "\n" + t.paint(colour::bold, "parts") + "\n" + actors_table(body, t);
 }
 
 result<std::string> ask_status(client& c) {
@@ -288,11 +311,11 @@ result<std::string> ask_status(client& c) {
   return answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
 }
 
-void show(const std::string& body, const arguments& args, bool clear) {
+void show(const std::string& body, const arguments& args) {
   if (args.json)
-    return print(body + "\n");
-  const auto t = terminal_of_stdout(args);
-  print((clear && t.is_tty ? clear_screen : "") + render(object_of(body), t));
+    print(body + "\n");
+  else
+    print(render(object_of(body), terminal_of_stdout(args), args.parts));
 }
 
 /// Whether an event came since the last look.
@@ -310,7 +333,40 @@ struct change_flag {
   }
 };
 
-/// Until a signal, over restarts of the node, too.
+/// Where the status is shown again and again: a terminal's screen, or one after the other.
+class watch_view {
+ public:
+  explicit watch_view(const arguments& args) : args_(args) {
+    if (!args.json && terminal_of_stdout(args).is_tty)
+      screen_.emplace();
+  }
+
+  bool is_quit() { return screen_ && screen_->wants_end(); }
+
+  void show(const std::string& body) {
+    if (!screen_)
+      return app::show(body, args_);
+    const auto t = terminal_of_stdout(args_);
+    text_ = render(object_of(body), t, args_.parts);
+    screen_->draw(text_, "q to quit", t);
+  }
+
+  /// The node does not answer; it is told once, or as long as the screen shows the last answer.
+  void miss(error why) {
+    if (screen_)
+      return screen_->draw(text_, why.what + "; waiting for the node (q to quit)",
+                           terminal_of_stdout(args_));
+    why.next = "the display continues when the node answers; Ctrl-C to quit";
+    report(std::move(why), args_.json);
+  }
+
+ private:
+  const arguments& args_;
+  std::optional<full_screen> screen_;
+  std::string text_;
+};
+
+/// Until a signal or q, over restarts of the node, too.
 int watch(client& c, const arguments& args) {
   if (!c.online())
     return report({errc::not_found,
@@ -321,28 +377,27 @@ int watch(client& c, const arguments& args) {
   const auto flag = std::make_shared<change_flag>();
   // Before the first question: what happens behind its answer is not missed.
   c.watch([flag](std::string_view) { flag->set(); }, [flag] { flag->set(); });
-  bool heard = false; // the latest answer was one
-  bool shown = false;
+  auto first = ask_status(c);
+  if (!first)
+    return first.error().code == errc::cancelled ? exit_code::ok : report(first.error(), args.json);
+  watch_view view(args);
+  view.show(*first);
+  bool heard = true; // the latest answer was one
   while (true) {
-    auto body = ask_status(c);
-    if (!body && body.error().code == errc::cancelled)
-      return exit_code::ok;
-    if (!body && !shown)
-      return report(body.error(), args.json);
-    if (body) {
-      shown = heard = true;
-      show(*body, args, true);
-    } else if (std::exchange(heard, false)) {
-      auto why = std::move(body.error());
-      why.next = "the display continues when the node answers; Ctrl-C to quit";
-      report(why, args.json);
-    }
     for (milliseconds waited{0}; waited < redraw_interval; waited += redraw_pause) {
-      if (!output_has_reader() || !c.pause(redraw_pause))
+      if (!output_has_reader() || !c.pause(redraw_pause) || view.is_quit())
         return exit_code::ok;
       if (flag->take())
         break;
     }
+    auto body = ask_status(c);
+    if (!body && body.error().code == errc::cancelled)
+      return exit_code::ok;
+    if (body)
+      view.show(*body);
+    else if (heard)
+      view.miss(std::move(body.error()));
+    heard = body.has_value();
   }
 }
 
@@ -362,7 +417,7 @@ int run_status(const arguments& args) {
   (*c)->close();
   if (!body)
     return report(body.error(), args.json);
-  show(*body, args, false);
+  show(*body, args);
   return exit_code::ok;
 }
 
