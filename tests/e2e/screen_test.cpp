@@ -188,7 +188,7 @@ TEST_CASE("status --watch has the screen for itself, and q ends it", "[e2e][scre
   REQUIRE(watch.wait_for("more lines: boyd status"));
   node->signal(SIGTERM);
   CHECK(node->finish().code == 0);
-  REQUIRE(watch.wait_for("waits for the node"));
+  REQUIRE(watch.wait_for("waiting for the node"));
   node.emplace(home.node());
   REQUIRE(node->wait_for_stderr("ready"));
   REQUIRE(watch.wait_for("as process " + std::to_string(node->pid())));
