@@ -9,6 +9,7 @@
 #include "boyd/ports/entropy.hpp"
 #include "boyd/tools/describe.hpp"
 #include "boyd/tools/tree_print.hpp"
+#include "src/core/json_values.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -148,8 +149,8 @@ void decide(const exchange_ptr& x, const std::string& id, bool approve) {
   if (!body)
     return;
   store::decide_approval op;
-  op.hash = body->value("hash", "");
-  op.note = body->value("note", "");
+  op.hash = text_in(*body, "hash");
+  op.note = text_in(*body, "note");
   op.approve = approve;
   op.by = x->request.caller->name;
   if (holds_secret(*x, op.note)) {

@@ -176,7 +176,7 @@ void replay_with_policy(exchange_ptr x) {
   if (!numbers)
     return x->fail_with(numbers.error());
   std::optional<utc_time> since;
-  if (const auto text = body->value("since", ""); !text.empty()) {
+  if (const auto text = text_in(*body, "since"); !text.empty()) {
     const auto time = parse_rfc3339(text);
     if (!time)
       return x->fail_with({errc::invalid_argument, "not a time: since: " + text, "since",

@@ -220,7 +220,7 @@ void release_cost(exchange_ptr x) {
   const auto body = x->body();
   if (!body)
     return;
-  const auto id = body->value("id", "");
+  const auto id = text_in(*body, "id");
   if (!may_decide(*x))
     return x->fail_with(not_a_person(*x, id));
   if (id.size() < queue::min_id_prefix)

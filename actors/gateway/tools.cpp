@@ -3,6 +3,7 @@
 #include "boyd/core/ids.hpp"
 #include "boyd/ports/clock.hpp"
 #include "boyd/ports/entropy.hpp"
+#include "src/core/json_values.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -63,9 +64,9 @@ void decide(const exchange_ptr& x, bool forget) {
   if (!body)
     return;
   mcp_trust_order order;
-  order.server = body->value("server", "");
-  order.workspace = body->value("workspace", "");
-  order.hash = body->value("hash", "");
+  order.server = text_in(*body, "server");
+  order.workspace = text_in(*body, "workspace");
+  order.hash = text_in(*body, "hash");
   order.forget = forget;
   if (order.server.empty())
     return x->fail_with({errc::invalid_argument, "no server given", "server", {}});
@@ -120,8 +121,8 @@ void call_tool(exchange_ptr x) {
   const auto& ports = x->self->state.parts.context->ports;
   mcp_call call;
   call.ticket = make_uuid_v7(ports.clock->now(), *ports.random);
-  call.tool = body->value("tool", "");
-  call.arguments_json = body->value("arguments", "");
+  call.tool = text_in(*body, "tool");
+  call.arguments_json = text_in(*body, "arguments");
   const auto arguments = json::parse(call.arguments_json, nullptr, false);
   if (!call.arguments_json.empty() && !arguments.is_object())
     return x->fail_with({errc::invalid_argument, "the arguments are not a JSON object", "arguments",

@@ -114,12 +114,14 @@ void complete_records(self_pointer self, const pass_ptr& p, const effect& e, std
   ask<knowledge_reply>(
       self, s.parts.knowledge->player(), knowledge_request{{}, std::move(question)},
       [self, p, e, end](result<knowledge_reply> r) {
+        if (!r && (r.error().code == errc::refused || is_refused_for_good(r.error())))
+          return complete_records(self, p, e, end);
         if (!r)
           return stop_lessons(self, p, e, "knowledge", r.error());
         ask<workspace_reply>(self, self->state.parts.workspace,
                              workspace_request{{}, add_evidence{std::move(r->evidence)}},
                              [self, p, e, end](const result<workspace_reply>& added) {
-                               if (added)
+                               if (added || is_refused_for_good(added.error()))
                                  return complete_records(self, p, e, end);
                                stop_lessons(self, p, e, "workspace", added.error());
                              });

@@ -143,10 +143,10 @@ result<void> workspace_session::add_evidence_to(const record::execution_facts& f
   // Of a flood, or removed since.
   if (!text && text.error().code == errc::not_found)
     return {};
-  if (!text)
+  if (!text && text.error().code != errc::limit_exceeded && text.error().code != errc::refused)
     return fail(std::move(text.error()));
-  auto e = record::read_execution(*text);
-  if (!e) {
+  auto e = text ? record::read_execution(*text) : fail(text.error());
+  if (!e) { // it stays as it is, and others are completed
     spdlog::warn("workspace: {}: {}; what the log of facts has of it is not added", path,
                  e.error().what);
     return {};

@@ -11,8 +11,9 @@ namespace boyd::app {
 
 namespace {
 
-constexpr const char* begin_screen = "\x1b[?1049h\x1b[?25l"; // the other page, no cursor
-constexpr const char* end_screen = "\x1b[?25h\x1b[?1049l";
+constexpr const char* begin_screen =
+    "\x1b[?1049h\x1b[?25l\x1b[?7l"; // the other page, no cursor, no wrapping
+constexpr const char* end_screen = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr const char* to_top = "\x1b[H";
 constexpr const char* clear_line = "\x1b[2K";
 constexpr const char* line_break = "\r\n";

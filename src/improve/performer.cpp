@@ -219,7 +219,7 @@ class performer {
     std::size_t more = 0;
     std::string named;
     for (const auto& c : *changes) {
-      // Files that git does not know are in nobody's way: no patch can replace them.
+      // Files that git does not know are in nobody's way: check_known() lets no patch replace them.
       if (c.kind == change_kind::added || lies_in(c.path, order_.settings.outputs) ||
           lies_in(c.path, order_.settings.logs))
         continue;
@@ -281,6 +281,19 @@ class performer {
     take(core_->on_judged(judge(e.answer), ports_.clock.now()));
   }
 
+  /// What is changed or removed must stand in HEAD: of any other file there is no second copy once
+  /// the cycle has ended.
+  result<void> check_known(const accepted_patch& patch) {
+    auto repository = ports_.repositories.open(order_.root, {});
+    if (!repository)
+      return fail(std::move(repository.error()));
+    for (const auto& c : patch.changes)
+      if (c.action != planned_change::action_t::create)
+        if (const auto there = (*repository)->read_at("HEAD", c.path); !there)
+          return fail(errc::refused, "git does not know this file, so it stays as it is", c.path);
+    return {};
+  }
+
   result<accepted_patch> judge(const std::string& answer) {
     auto p = read_proposal(answer);
     if (!p) {
@@ -292,6 +305,9 @@ class performer {
     if (order_.settings.file.starts_with(order_.root + "/"))
       rules.closed.push_back(order_.settings.file.substr(order_.root.size() + 1));
     auto patch = judge_patch(*p, rules, ports_.tree, ports_.inside);
+    if (patch)
+      if (auto known = check_known(*patch); !known)
+        patch = fail(std::move(known.error()));
     if (!patch)
       log("refused: " + to_string(patch.error()));
     return patch;

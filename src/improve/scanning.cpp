@@ -362,6 +362,11 @@ check_end scanning::guard_once(const cycle_state& before) {
         std::ranges::find_if(now.findings, [&](const finding& g) { return place_of(g) == place; });
     return {false, failure_kind::deterministic, "something new is found: " + said(*f)};
   }
+  for (const auto& s : before.results.scanners)
+    if (named(now.results, s.name) == nullptr)
+      return {false, failure_kind::deterministic,
+              "the scanner " + s.name +
+                  " is not found any more: a patch must not remove the tests"};
   for (const auto& s : now.results.scanners) {
     const auto* earlier = named(before.results, s.name);
     if (!s.problem.empty() && (earlier == nullptr || earlier->problem.empty()))

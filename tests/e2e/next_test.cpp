@@ -141,7 +141,7 @@ TEST_CASE("at: a kernel and an agent run once, and neither again", "[e2e][next]"
   CHECK_THAT(home.run({"next"}).out,
              Contains("Nothing is scheduled") && Contains("default/sole: never again"));
   const auto why = home.run({"why", "own"});
-  CHECK_THAT(why.out, Contains("its own schedule had no slot due"));
+  CHECK_THAT(why.out, Contains("its own schedule was not due"));
   const auto wrong = with("yesterday", "2999-01-01");
   home.write_configuration(wrong);
   const auto refused = home.run({"config", "validate"});

@@ -84,7 +84,7 @@ TEST_CASE("skills: context that proves useful goes to the bank, becomes a candid
         std::set<std::string>{"decided_by", "managed_by", "promoted_to", "resulted_in", "used_in"});
   const auto page = h.home.run({"explain", fifth}).out;
   CHECK_THAT(page, Contains("- bank → skill_candidate: `docs/release.md`") &&
-                       Contains("was useful often enough to be suggested"));
+                       Contains("was useful often enough to become a skill"));
   CHECK(page == read_file(h.home.file("executions/" + fifth + "/explain.md")));
   for (const auto& run : runs)
     CHECK(h.home.run({"replay", run["dispatch_id"], "--strict"}).code == 0);

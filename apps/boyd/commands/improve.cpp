@@ -51,8 +51,12 @@ result<std::string> root_of(const std::string& repo) {
 /// Of --config, else of the repository's own file, else the defaults.
 result<improve_settings> settings_of(const arguments& args, const std::string& root,
                                      const ports& p) {
+  // Without links and "..": the gate closes this file by its path below the repository.
+  std::error_code failed;
+  const auto named = std::filesystem::weakly_canonical(args.config, failed);
   auto path = args.config.empty() ? root + "/" + std::string(settings_file)
-                                  : std::filesystem::absolute(args.config).string();
+              : failed            ? std::filesystem::absolute(args.config).string()
+                                  : named.string();
   auto text = p.files->read(path, limits::config_bytes);
   const bool none = !text && text.error().code == errc::not_found && args.config.empty();
   if (!text && !none)

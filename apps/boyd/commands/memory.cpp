@@ -253,18 +253,14 @@ int apply_policy(const arguments& args) {
           printable(text_of(i, "reason")) + "\n");
   for (const auto& i : refused)
     print("Not done: " + text_of(i, "shown") + " " + printable(text_of(i, "path")) +
-          ": the policy now says " + text_of(i, "now") + "
-");
+          ": the policy now says " + text_of(i, "now") + "\n");
   if (rows.empty() && refused.empty())
-    print("Nothing to do.
-");
+    print("Nothing to do.\n");
   else if (!rows.empty() && text_of(*done, "commit").empty())
-    print("Done; the commit follows with the next cycle.
-");
+    print("Done; the commit follows with the next cycle.\n");
   if (forgets > 0 && !forget)
     print(std::to_string(forgets) +
-          " texts were not forgotten; to forget them: boyd memory apply --force-forget
-");
+          " texts were not forgotten; to forget them: boyd memory apply --force-forget\n");
   return code;
 }
 
