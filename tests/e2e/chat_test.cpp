@@ -35,7 +35,7 @@ TEST_CASE("chat: a cycle asks a model over real HTTP and records what it used", 
 
   const auto row = last_dispatch(home);
   CHECK(row["status"] == "done");
-  CHECK(row["summary"] == "The time is fine.");
+  CHECK(row["summary"] == "Nothing else.");
   CHECK(row["output"] == "The time is fine.\nNothing else.");
   CHECK(row["usage"]["input_tokens"] == 120);
   CHECK(row["usage"]["cached_tokens"] == 64);

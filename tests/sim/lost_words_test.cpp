@@ -53,7 +53,7 @@ TEST_CASE("a program whose end is not reported is found out, long before its tim
   const auto again = d.tried_again();
   REQUIRE(again.size() == 1);
   CHECK(again.front().status == dispatch_status::done);
-  CHECK(again.front().attempts_json.find("nobody reported how") != std::string::npos);
+  CHECK(again.front().attempts_json.find("for an unknown reason") != std::string::npos);
 }
 
 TEST_CASE("output that is lost or damaged changes what is told, and nothing else") {
