@@ -185,7 +185,7 @@ error unknown_name(const std::string& what, const std::string& name, names known
   const auto close = nearest(name, all);
   return {errc::invalid_argument, "no such " + what + ": " + name, where,
           !close.empty()   ? "did you mean " + std::string(close) + "?"
-          : listed.empty() ? "this path has no parameter " + what + "s"
+          : listed.empty() ? "this path has no " + what + "s"
                            : "parameters: " + listed};
 }
 

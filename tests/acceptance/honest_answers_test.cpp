@@ -112,8 +112,8 @@ TEST_CASE("a running node whose database file was moved away says what it does n
   CHECK(doctor.code == 1);
   const auto store = named(doctor.json().at("checks"), "store");
   CHECK(store.at("state") == "fail");
-  CHECK_THAT(store.at("what").get<std::string>(), Contains(database + " is gone"));
-  CHECK_THAT(store.at("next").get<std::string>(), Contains("put it back"));
+  CHECK_THAT(store.at("what").get<std::string>(), Contains(database + " is missing"));
+  CHECK_THAT(store.at("next").get<std::string>(), Contains("restore the file"));
   check_refused_cycle(s, "missing or was replaced", "put it back, then try again");
   fs::rename(s.outside("away"), database);
   CHECK(eventually([&] { return s.run({"doctor"}).code == 0; }));

@@ -247,7 +247,7 @@ TEST_CASE("a removed agent finishes what it runs, and its waiting work is cancel
     const bool ran = row.status == dispatch_status::done;
     CHECK(row.attempt == (ran ? 1 : 0));
     CHECK((row.outcome.summary == "after 8s") == ran);
-    CHECK((row.outcome.error.find("not configured any more") == std::string::npos) == ran);
+    CHECK((row.outcome.error.find("no longer configured") == std::string::npos) == ran);
   }
   CHECK(f.permits_in_use() == 0);
   f.enqueue("gone", 1);

@@ -450,7 +450,7 @@ TEST_CASE("what a request says that nobody would read is refused with the neares
   CHECK(refused(post("/api/v1/pause", R"({"until":"noon"})")).at("next") ==
         "parameters: kernel, agent, reason");
   CHECK(refused(post("/api/v1/dispatches/0190/retry", R"({"agent":"a"})")).at("next") ==
-        "this path has no parameter members");
+        "this path has no members");
   const auto parameter = refused(get("/api/v1/dispatches", {{"statsu", "done"}}));
   CHECK(parameter.at("what") == "no such parameter: statsu");
   CHECK(parameter.at("next") == "did you mean status?");

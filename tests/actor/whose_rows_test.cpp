@@ -75,7 +75,7 @@ TEST_CASE("work of an agent that is configured nowhere is cancelled, whenever it
   f.enqueue("nowhere", 1);
   f.actors.advance(1s);
   CHECK(f.statuses() == counts{{dispatch_status::cancelled, 1}});
-  CHECK(f.rows().front().outcome.error.find("not configured any more") != std::string::npos);
+  CHECK(f.rows().front().outcome.error.find("no longer configured") != std::string::npos);
 }
 
 TEST_CASE("work of an agent that only other nodes have is theirs", "[dispatching]") {

@@ -255,7 +255,7 @@ TEST_CASE("case 26 undecodable-job: what cannot be read is not run but failed wi
              "'dispatch-c-2'");
   const auto strange = *ask(*s, store::find_dispatch{"dispatch-c-0"});
   REQUIRE(strange.status == dispatch_status::failed);
-  REQUIRE(strange.outcome.error.find("status \"archived\" is not known") != std::string::npos);
+  REQUIRE(strange.outcome.error.find("status \"archived\" is unknown") != std::string::npos);
   std::size_t reasons = strange.outcome.error.empty() ? 0 : 1;
   const auto refuse = [&](const std::vector<std::string>& parts) {
     reasons += parts.size();

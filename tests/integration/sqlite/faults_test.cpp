@@ -137,7 +137,7 @@ TEST_CASE("case 26 undecodable-job: what cannot be read is not run but failed wi
   q.open();
   const auto strange = q.find("dispatch-0");
   REQUIRE(strange.status == dispatch_status::failed);
-  REQUIRE(says(strange.outcome.error, "status \"archived\" is not known"));
+  REQUIRE(says(strange.outcome.error, "status \"archived\" is unknown"));
   const auto rest = q.claim(10);
   REQUIRE(rest.size() == 5);
   const std::map<std::string, std::vector<std::string>> wanted{

@@ -43,7 +43,7 @@ TEST_CASE("without a final event a run is indeterminate, whatever the exit code"
     CHECK_FALSE(is_success(o));
     CHECK(o.error.starts_with("no final event: exit code " + std::to_string(code)));
     CHECK(o.error.find("Segmentation fault") != std::string::npos);
-    CHECK(o.error.find("no JSON: 1") != std::string::npos);
+    CHECK(o.error.find("not JSON: 1") != std::string::npos);
     CHECK(o.failure == (code == 0 ? f::transient : f::deterministic));
     CHECK(o.output.find("\"type\":\"system\"") != std::string::npos); // to look at
   }
