@@ -51,7 +51,7 @@ void check_runs(const home_of_boyd& home) {
   CHECK(told.json().at("dispatch").at("agent_id") == "bad");
   const auto off = home.run({"run", "off"});
   CHECK(off.code == 1);
-  CHECK_THAT(off.err, Contains("was not run: disabled"));
+  CHECK_THAT(off.err, Contains("did not run: disabled"));
   const auto nobody = home.run({"run", "nobody"});
   CHECK(nobody.code == 1);
   CHECK_THAT(nobody.err, Contains("no such agent: nobody"));
@@ -80,7 +80,7 @@ TEST_CASE("boyd run: with a node, and what it writes is shown as it is written",
   // It is not run twice.
   const auto twice = home.run({"run", "slow"});
   CHECK(twice.code == 1);
-  CHECK_THAT(twice.err, Contains("was not run: running"));
+  CHECK_THAT(twice.err, Contains("did not run: running"));
   write_file(home.file("kernel/default/go"), "");
   const auto end = slow.finish();
   CHECK(end.code == 0);

@@ -88,7 +88,7 @@ TEST_CASE("case 10 stuck-actor: threads of the scheduler that never come back: n
   const auto ready = get(home.file("run/control.sock"), "/readyz");
   const auto red = since();
   CHECK_THAT(ready, Contains(" 503 ") && Contains("no answer in time"));
-  REQUIRE(node.wait_for_stderr("the watchdog ends the process; stuck: the scheduler"));
+  REQUIRE(node.wait_for_stderr("the watchdog stops the process; not responding: the scheduler"));
   tell_figure("case 10: scheduler stopped, heartbeat of 2 s: not ready after " + red +
               ", ended after " + since());
   stopped.see_the_end();

@@ -260,7 +260,7 @@ TEST_CASE("case 10 stuck-actor: the service manager hears of it, and the watchdo
   const auto ended = node.finish();
   INFO(ended.err << systemd.heard);
   CHECK(ended.code == 8);
-  CHECK_THAT(ended.err, Contains("the watchdog ends the process; stuck: ") &&
+  CHECK_THAT(ended.err, Contains("the watchdog stops the process; not responding: ") &&
                             Contains("state_writer (its worker has been at one batch for "));
   // Nothing of the killed process is in the way of the next.
   home.write_configuration(yaml_of("echo done"));
@@ -340,7 +340,7 @@ TEST_CASE("a worker that hangs at the end is waited for, then named, and the exi
   const auto ended = node.finish();
   INFO(ended.err);
   CHECK(ended.code == 7);
-  CHECK_THAT(ended.err, Contains("did not come to its end: the workers of workspace"));
+  CHECK_THAT(ended.err, Contains("exiting with unfinished work: the workers of workspace"));
   CHECK_THAT(ended.err, !Contains("node: ended"));
   CHECK(home.run({"cycle"}).code == 0); // its lock is free
 }
