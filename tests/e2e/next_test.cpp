@@ -138,8 +138,8 @@ TEST_CASE("at: a kernel and an agent run once, and neither again", "[e2e][next]"
   REQUIRE(runs.at("items").size() == 1);
   CHECK(runs.at("items")[0].at("status") == "done");
   CHECK(home.run({"dispatches", "ls", "--agent", "later", "--json"}).json().at("items").empty());
-  CHECK_THAT(home.run({"next"}).out,
-             Contains("Nothing is scheduled") && Contains("default/sole: no further scheduled runs"));
+  CHECK_THAT(home.run({"next"}).out, Contains("Nothing is scheduled") &&
+                                         Contains("default/sole: no further scheduled runs"));
   const auto why = home.run({"why", "own"});
   CHECK_THAT(why.out, Contains("its own schedule was not due"));
   const auto wrong = with("yesterday", "2999-01-01");
