@@ -67,7 +67,10 @@ std::optional<item_lines> find_item(const std::vector<std::string>& lines, const
   for (auto i = begin + 1; i < lines.size(); ++i) {
     if (is_blank(lines[i]))
       continue;
-    if (indent_of(lines[i]) <= dash)
+    const bool is_outside = indent_of(lines[i]) <= dash;
+    if (is_outside && is_comment(lines[i]))
+      continue; // inside of an item a comment may stand at any column
+    if (is_outside)
       break;
     found.end = i + 1;
   }

@@ -81,6 +81,20 @@ TEST_CASE("agents add: behind the last one, everything else as it was", "[e2e][a
   CHECK(home.run({"config", "validate"}).code == 0);
 }
 
+TEST_CASE("agents add: a comment at the margin does not end an agent", "[e2e][agents]") {
+  const std::string text = "version: 1\nkernels:\n  - schedule: \"0 0 1 1 *\"\n    agents:\n"
+                           "      - agent_id: last\n"
+                           "        executor: {type: command, argv: [date]}\n"
+                           "# a remark\n"
+                           "        timeout: 7m\n";
+  const home_of_boyd home(text);
+  const auto added = home.run({"agents", "add", "new", "--", "date", "-u"});
+  INFO(added.err);
+  REQUIRE(added.code == 0);
+  CHECK(text_of(home) == text + "      - agent_id: new\n"
+                                "        executor: {type: command, argv: [\"date\", \"-u\"]}\n");
+}
+
 TEST_CASE("agents add: what would be wrong is not written", "[e2e][agents]") {
   const home_of_boyd home(commented);
   const auto refused = [&](const std::vector<std::string>& args, const std::string& why) {

@@ -183,6 +183,17 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
     print("Next: boyd reload, for the running node to read it\n");
 }
 
+/// The configuration that the edited file would be.
+result<std::shared_ptr<const config::configuration>>
+read_edited(const opened_file& f, const std::string& edited, const ports& p) {
+  auto now = parse_configuration_to_ask(f.path, edited, *p.files, *p.zones, false);
+  if (!now)
+    return fail(errc::invalid_argument,
+                "the file was not changed, because it would have errors: " + now.error().what,
+                now.error().where, now.error().next);
+  return now;
+}
+
 result<int> add(arguments args, const place& where, const ports& p) {
   const auto f = open_file_of(where, p);
   if (!f)
@@ -204,17 +215,13 @@ result<int> add(arguments args, const place& where, const ports& p) {
   auto edited = with_agent(f->path, f->text, *kernel, text);
   if (!edited)
     return fail(std::move(edited.error()));
-  const auto now = parse_configuration_to_ask(f->path, *edited, *p.files, *p.zones, false);
+  const auto now = read_edited(*f, *edited, p);
   if (!now)
-    return fail(errc::invalid_argument,
-                "the file stays as it is, for with this agent it would "
-                "have errors: " +
-                    now.error().what,
-                now.error().where, now.error().next);
-  const auto& agents = (*now)->kernels.at(*kernel).agents;
-  const bool is_added = !agents.empty() && agents.size() == k.agents.size() + 1 &&
-                        std::ranges::count(agents, args.agent, &config::agent::agent_id) == 1;
-  if (!is_added || !is_same_elsewhere(*f->settings, **now, *kernel))
+    return fail(now.error());
+  // All others must be what they were: a key in the wrong place would be another agent's.
+  auto others = (*now)->kernels.at(*kernel).agents;
+  const auto added = std::erase_if(others, [&](const auto& a) { return a.agent_id == args.agent; });
+  if (added != 1 || others != k.agents || !is_same_elsewhere(*f->settings, **now, *kernel))
     return fail(errc::bug, "the edited file would not mean what was asked for, and is not written",
                 f->path, "add the agent by hand");
   if (auto written = replace(*f, *edited, p); !written)
@@ -245,13 +252,9 @@ result<int> remove(const arguments& args, const place& where, const ports& p) {
       without_agent(f->path, f->text, *kernel, static_cast<std::size_t>(found - k.agents.begin()));
   if (!edited)
     return fail(std::move(edited.error()));
-  const auto now = parse_configuration_to_ask(f->path, *edited, *p.files, *p.zones, false);
+  const auto now = read_edited(*f, *edited, p);
   if (!now)
-    return fail(errc::invalid_argument,
-                "the file stays as it is, for without this agent it would "
-                "have errors: " +
-                    now.error().what,
-                now.error().where, now.error().next);
+    return fail(now.error());
   auto wanted = k.agents;
   wanted.erase(wanted.begin() + (found - k.agents.begin()));
   if ((*now)->kernels.at(*kernel).agents != wanted ||

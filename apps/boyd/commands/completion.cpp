@@ -86,6 +86,7 @@ std::string bash_script(const cli_verb& root) {
          "  local i home=()\n"
          "  if [[ $1 == files ]]; then\n"
          "    compopt -o filenames 2>/dev/null\n"
+         "    local IFS=$'\\n'\n"
          "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
          "    return\n"
          "  fi\n"
