@@ -281,22 +281,13 @@ bool state_session::is_foreign_block(home& h, std::string_view current) {
 
 /// What agents and people have put into the memory beyond its caps moves to the archive, and is in
 /// the commits that follow. A record does not fail for it.
-void state_session::keep_memory_caps(home& h) {
-  for (const char* file : {"SOUL.md", "MEMORY.md"})
-    if (auto kept = h.memory->compact(file, false, context_->ports.clock->now()); !kept)
-      last_error_ =
-          "the caps of " + std::string(file) + " are not kept: " + to_string(kept.error());
-  if (auto moved =
-          h.memory->rotate_notes(h.settings.memory.warm_days, context_->ports.clock->now());
-      !moved)
-    last_error_ = "old notes are not moved to the archive: " + to_string(moved.error());
-}
-
 result<state_reply> state_session::carry_out(home& h, const render_cycle& what) {
   const auto block = block_text(h, what.block);
   if (!block)
     return fail(block.error());
-  keep_memory_caps(h);
+  if (auto kept = h.memory->keep_caps(h.settings.memory.warm_days, context_->ports.clock->now());
+      !kept)
+    last_error_ = to_string(kept.error());
   if (auto text = sound_state(h); !text)
     return fail(std::move(text.error()));
   std::vector<state::action_line> lines;

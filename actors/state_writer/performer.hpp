@@ -68,7 +68,6 @@ class state_session {
 
   result<home*> home_of(const std::string& kernel_id);
   std::string hidden(const std::string& text) const;
-  void keep_memory_caps(home& h);
   result<void> check_directory(home& h);
   bool has_lost_history(const home& h);
   result<std::string> sound_state(home& h);

@@ -199,7 +199,7 @@ result<void> memory_files::keep_leaving(const std::string& file,
   return store_.update(std::string(archive) + "/" + month_of(now) + ".md", add, no_snapshot);
 }
 
-result<std::size_t> memory_files::rotate_notes(int warm, utc_time now) {
+result<std::size_t> memory_files::rotate_notes(int warm, bool dry_run, utc_time now) {
   const auto folder = store_.path_of("notes");
   const auto info = files_.stat(folder);
   if (!info)
@@ -221,11 +221,45 @@ result<std::size_t> memory_files::rotate_notes(int warm, utc_time now) {
     // A commit that takes away much of a home waits for a person.
     if (moved == notes_at_once)
       break;
-    if (auto done = move_note(note, *target); !done)
-      return fail(std::move(done.error()));
+    if (!dry_run)
+      if (auto done = move_note(note, *target); !done)
+        return fail(std::move(done.error()));
     ++moved;
   }
   return moved;
+}
+
+memory_files::moves memory_files::move_due(int warm, bool dry_run, utc_time now) {
+  moves out;
+  const auto failed = [&out](const std::string& what, const error& why) {
+    if (out.outcome)
+      out.outcome = fail(why.code, what + ": " + to_string(why));
+  };
+  for (const std::string file : {"SOUL.md", "MEMORY.md"})
+    if (const auto edit = compact(file, dry_run, now); !edit) {
+      failed("the caps of " + file + " are not kept", edit.error());
+    } else {
+      out.entries += edit->archived;
+      out.notes += edit->notes.size();
+    }
+  if (const auto moved = rotate_notes(warm, dry_run, now); !moved)
+    failed("old notes are not moved to the archive", moved.error());
+  else
+    out.notes += *moved;
+  return out;
+}
+
+result<void> memory_files::keep_caps(int warm, utc_time now) {
+  if (const auto due = move_due(warm, true, now); due.entries + due.notes == 0)
+    return due.outcome;
+  // Without a history the moves are made all the same; the store's health says what failed.
+  (void)store_.commit_all(snapshot_subject);
+  const auto moved = move_due(warm, false, now);
+  if (moved.entries + moved.notes > 0)
+    (void)store_.commit_all(
+        "memory: moved to the archive (entries: " + std::to_string(moved.entries) +
+        ", notes: " + std::to_string(moved.notes) + ")");
+  return moved.outcome;
 }
 
 /// A crash in between leaves the note in both places; the next time it is found in the archive.

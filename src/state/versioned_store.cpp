@@ -23,7 +23,6 @@ constexpr std::size_t shortest_cycle_prefix = 8;
 constexpr std::string_view node_trailer = "Boyd-Node";
 constexpr std::string_view graph_trailer = "Boyd-Graph-Head";
 constexpr std::string_view late_trailer = "Boyd-Late";
-constexpr std::string_view snapshot_subject = "auto: pre-write snapshot";
 
 bool is_relative_name(const std::string& file) {
   if (file.empty() || file.find('\0') != std::string::npos)

@@ -12,6 +12,7 @@ namespace boyd::memory_test {
 
 using namespace boyd::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::Matches;
 using nlohmann::json;
 
 namespace {
@@ -173,6 +174,20 @@ TEST_CASE("memory: what an editor puts beyond a cap moves at the end of the cycl
   CHECK_THAT(archived, Contains("MEMORY.md — Rules\n- 1\n"));
   CHECK(home.run({"state", "show", "--path", "MEMORY.md", "--at", "HEAD"}).out ==
         "## Rules\n- 2\n- 3\n");
+  // The move is a commit of its own, and what the editor wrote stands in one before it.
+  const auto git = [&](const std::string& command) {
+    return program({"/bin/sh", "-c", "cd '" + kernel_file(home, ".") + "' && git " + command})
+        .finish()
+        .out;
+  };
+  const std::string move =
+      "$(git log -1 --format=%H --grep='^memory: moved to the archive (entries: 1, notes: 0)')";
+  CHECK_THAT(git("show --format= --name-only " + move),
+             Matches("MEMORY\\.md\narchive/[0-9-]+\\.md\n"));
+  CHECK(git("show " + move + "~1:MEMORY.md") == "## Rules\n- 1\n- 2\n- 3\n");
+  REQUIRE(home.run({"cycle"}).code == 0);
+  CHECK(git("log --format=%s --grep='^memory: '") ==
+        "memory: moved to the archive (entries: 1, notes: 0)\n");
   CHECK(recall(home, {"1"}).at("items").size() == 3);
 }
 

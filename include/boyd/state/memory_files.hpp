@@ -56,8 +56,15 @@ class memory_files {
   result<memory_edit> compact(const std::string& file, bool dry_run, utc_time now);
 
   /// Moves daily notes (notes/YYYY-MM-DD.md) of days before the last `warm` ones to the archive,
-  /// whole, a few at a time; durable there before they leave. Returns how many.
-  result<std::size_t> rotate_notes(int warm, utc_time now);
+  /// whole, a few at a time; durable there before they leave. Returns how many; with `dry_run` how
+  /// many would be moved, and nothing is written.
+  result<std::size_t> rotate_notes(int warm, bool dry_run, utc_time now);
+
+  /// What a cycle's record moves: both files under their caps, and the notes before the last `warm`
+  /// days. In a commit of its own (SPEC §12), with what others have written in one before it, so
+  /// that `git show` has the moves and nothing else. No commit when nothing is moved. Every step
+  /// that fails leaves the others to be tried; the first error is returned.
+  result<void> keep_caps(int warm, utc_time now);
 
   /// Adds entries to archive/YYYY-MM.jsonl, by the month of their times, but for those that are
   /// there already. Durable when it answers; after an error some of them may be there, and
@@ -73,6 +80,13 @@ class memory_files {
   result<std::string> current(const std::string& file);
   result<std::string> file_of(const std::string& section);
   result<void> check_folder(const std::string& name);
+  /// What a cycle's record moves, or would move.
+  struct moves {
+    std::size_t entries = 0;
+    std::size_t notes = 0;  ///< daily ones, and long versions of entries
+    result<void> outcome{}; ///< the first error
+  };
+  moves move_due(int warm, bool dry_run, utc_time now);
   result<void> move_note(const std::string& note, const std::string& target);
   result<void> learn_imported();
   std::string filtered(std::string_view text) const;

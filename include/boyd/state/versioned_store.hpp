@@ -27,6 +27,8 @@ namespace boyd::state {
 /// start lies whatever people committed meanwhile.
 inline constexpr std::size_t boundary_search_repeated = 16;
 inline constexpr std::size_t boundary_search_restarted = 512;
+/// The subject of a commit of what others wrote, made before the node writes.
+inline constexpr std::string_view snapshot_subject = "auto: pre-write snapshot";
 /// The commits of so many cycles are watched: whether HEAD's history still has them.
 inline constexpr std::size_t watched_cycles = 16;
 

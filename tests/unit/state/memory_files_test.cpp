@@ -270,7 +270,7 @@ TEST_CASE("memory files: daily notes that are no longer warm move to the archive
   put("2026-01-30.md", "- thirty days ago\n");
   put("ideas.md", "- of no day\n");
   put("2026-13-01.md", "- no date\n");
-  const auto moved = w.first.memory.rotate_notes(30, w.clock.now());
+  const auto moved = w.first.memory.rotate_notes(30, false, w.clock.now());
   REQUIRE(moved);
   CHECK(*moved == 1);
   CHECK(w.on_disk("archive/note-2026-01-29.md") == "- the oldest\n");
@@ -280,9 +280,9 @@ TEST_CASE("memory files: daily notes that are no longer warm move to the archive
   CHECK(w.on_disk("notes/2026-13-01.md") == "- no date\n");
   // One that comes again, as after a crash in between, is not doubled; another text is added.
   put("2026-01-29.md", "- the oldest\n");
-  CHECK(w.first.memory.rotate_notes(30, w.clock.now()).value() == 1);
+  CHECK(w.first.memory.rotate_notes(30, false, w.clock.now()).value() == 1);
   put("2026-01-29.md", "- written later\n");
-  CHECK(w.first.memory.rotate_notes(30, w.clock.now()).value() == 1);
+  CHECK(w.first.memory.rotate_notes(30, false, w.clock.now()).value() == 1);
   CHECK(w.on_disk("archive/note-2026-01-29.md") == "- the oldest\n- written later\n");
   // Its entries are the same ones.
   const auto before = memory::entries_of_file("k", "notes/2026-01-29.md", "- the oldest\n", {});
