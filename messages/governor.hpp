@@ -26,12 +26,14 @@ struct place_wish : message {
 struct place_answer : message {
   std::uint64_t call = 0;
   std::optional<model::trouble> why;
+  double input_ratio = 1; ///< see model::governor_core::input_ratio
 };
 
 /// How a call ended whose place is given back.
 struct call_ended {
   std::int64_t tokens = 0; ///< that it used
   std::optional<model::trouble> trouble;
+  std::optional<model::input_count> counted{};
 };
 
 struct governors_query : message {};

@@ -21,7 +21,7 @@ bool line::perform_plain(exec::chat_effect& any) {
   } else if (const auto* d = std::get_if<exec::effect::drop_place>(&any)) {
     release(d->provider_id, d->call, {});
   } else if (auto* l = std::get_if<exec::effect::leave_place>(&any)) {
-    release(l->provider_id, l->call, call_ended{l->tokens, std::move(l->trouble)});
+    release(l->provider_id, l->call, call_ended{l->tokens, std::move(l->trouble), l->counted});
   } else if (auto* paid = std::get_if<exec::effect::settle_spend>(&any)) {
     // Sent, not asked: the owner may be gone before the answer. What the store does not take stays
     // reserved, which counts the most that the call could have cost.
@@ -74,7 +74,7 @@ void line::cancel() {
 
 void line::on_place(const place_answer& m) const {
   if (parts_.talk)
-    parts_.talk([&](exec::dialogue& d) { return d.on_place(m.call, m.why); });
+    parts_.talk([&](exec::dialogue& d) { return d.on_place(m.call, m.why, m.input_ratio); });
 }
 
 void line::on_returned(const call_returned& m) {

@@ -110,7 +110,8 @@ void decide(self_pointer self) {
       auto it = s.places.find(d.ticket);
       if (it == s.places.end())
         continue;
-      tell(self, it->second.holder, place_answer{{}, it->second.call, std::move(d.why)});
+      tell(self, it->second.holder,
+           place_answer{{}, it->second.call, std::move(d.why), d.input_ratio});
       if (!d.granted)
         forget(self, d.ticket);
     }
@@ -164,7 +165,7 @@ void release(self_pointer self, const place_release& m) {
   const auto ticket = found->second;
   if (auto core = s.providers.find(m.provider_id); core != s.providers.end()) {
     if (m.ended)
-      core->second.done(ticket, m.ended->tokens, m.ended->trouble, now_of(self));
+      core->second.done(ticket, m.ended->tokens, m.ended->trouble, now_of(self), m.ended->counted);
     else
       core->second.drop(ticket, now_of(self));
   }

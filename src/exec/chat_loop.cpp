@@ -37,12 +37,15 @@ chat_effects chat_loop::begin() {
   return effects;
 }
 
-chat_effects chat_loop::on_place(std::uint64_t call, const std::optional<model::trouble>& why) {
+chat_effects chat_loop::on_place(std::uint64_t call, const std::optional<model::trouble>& why,
+                                 double input_ratio) {
   auto& s = *impl_;
   if (s.now != impl::phase::placing || call != s.call)
     return {};
   if (why)
     return s.after_trouble(*why, false);
+  if (auto over = s.correct_estimate(input_ratio); !over.empty())
+    return over;
   s.now = impl::phase::reserving;
   const auto most = s.expected();
   effect::reserve ask;
@@ -64,10 +67,7 @@ chat_effects chat_loop::on_reserved(std::uint64_t call,
   auto& s = *impl_;
   if (s.now != impl::phase::reserving || call != s.call)
     return {};
-  // Nothing was called: the provider's tokens of this minute go back with the place.
-  model::trouble unused;
-  unused.kind = model::trouble_kind::cancelled;
-  const effect::leave_place back{call, s.at().provider.provider_id, 0, unused};
+  const auto back = s.unused_place();
   chat_effects effects;
   // No call without its reservation: the budgets fail closed.
   if (!r || !r->granted) {
@@ -134,9 +134,12 @@ chat_effects chat_loop::on_call_end(std::uint64_t call, const result<void>& tran
   std::optional<model::trouble> trouble;
   if (answer == nullptr)
     trouble = std::get<model::trouble>(end);
-  chat_effects effects{
-      effect::leave_place{call, s.at().provider.provider_id, used.input + used.output, trouble},
-      s.settlement(used)};
+  effect::leave_place left{
+      call, s.at().provider.provider_id, used.input + used.output, trouble, {}};
+  if (auto count = answer != nullptr ? s.first_count(used.input) : std::nullopt;
+      count && used.reported)
+    left.counted = count;
+  chat_effects effects{std::move(left), s.settlement(used)};
   if (!excess.empty())
     effects.emplace_back(effect::warn{excess});
   s.reader.reset();

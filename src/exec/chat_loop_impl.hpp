@@ -44,6 +44,8 @@ struct chat_loop::impl {
   /// Of all messages and tools: as the provider counted them last, and an estimate of what came
   /// since.
   std::int64_t input_tokens = 0;
+  /// The estimate of what the first call says; 0 once a provider has counted it.
+  std::int64_t estimated_input = 0;
   std::int64_t output_tokens = 0; ///< that the present call may answer with
   std::unique_ptr<model::answer_reader> reader;
   bool heard = false; ///< the present call has an answer's head
@@ -57,6 +59,14 @@ struct chat_loop::impl {
     return c.dispatch_id + "/" + std::to_string(c.fence) + "/" + std::to_string(call);
   }
   model::usage expected() const { return {.input = input_tokens, .output = output_tokens}; }
+
+  /// Before a provider has counted this conversation, what it counted in others corrects the
+  /// estimate. Effects: the run's budget does not allow the call that it seemed to allow.
+  chat_effects correct_estimate(double input_ratio);
+  /// The first count of this conversation, once.
+  std::optional<model::input_count> first_count(std::int64_t counted_input);
+  /// Nothing was called: the provider's tokens of this minute go back with the place.
+  effect::leave_place unused_place() const;
 
   void say(model::message_json m) {
     input_tokens += model::estimate_tokens(m);

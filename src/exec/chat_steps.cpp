@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 /// What a conversation does next: calls, troubles, answers, tools.
@@ -73,6 +74,7 @@ chat_loop::impl::impl(conversation all) : c(std::move(all)) {
   for (const auto& m : c.messages)
     input_tokens += model::estimate_tokens(m);
   input_tokens += model::estimate_tokens(c.tools_json) + model::estimate_tokens(c.schema_json);
+  estimated_input = input_tokens;
   // Without its tools a model would answer all the same, and the run would be done.
   if (c.tools_json.empty())
     return;
@@ -81,6 +83,30 @@ chat_loop::impl::impl(conversation all) : c(std::move(all)) {
                             [](const chat_target& t) { return t.provider.capabilities.tools; });
   left_out.assign(std::make_move_iterator(unfit), std::make_move_iterator(c.targets.end()));
   c.targets.erase(unfit, c.targets.end());
+}
+
+chat_effects chat_loop::impl::correct_estimate(double input_ratio) {
+  if (estimated_input == 0 || totals.turns > 0)
+    return {};
+  input_tokens = counted(std::llround(static_cast<double>(estimated_input) * input_ratio));
+  auto why = over_budget();
+  if (why.empty())
+    return {};
+  chat_effects effects{unused_place()};
+  std::ranges::move(failed(failure_class::policy, chat_end::budget, std::move(why)),
+                    std::back_inserter(effects));
+  return effects;
+}
+
+std::optional<model::input_count> chat_loop::impl::first_count(std::int64_t counted_input) {
+  const auto estimated = std::exchange(estimated_input, 0);
+  return estimated > 0 ? std::optional(model::input_count{estimated, counted_input}) : std::nullopt;
+}
+
+effect::leave_place chat_loop::impl::unused_place() const {
+  model::trouble unused;
+  unused.kind = model::trouble_kind::cancelled;
+  return {call, at().provider.provider_id, 0, unused, {}};
 }
 
 /// What a person needs to know of a day's budget that is closed.

@@ -1,5 +1,6 @@
 #include "boyd/model/governor.hpp"
 
+#include "boyd/core/invariant.hpp"
 #include "boyd/core/text.hpp"
 
 #include <algorithm>
@@ -14,6 +15,8 @@ namespace {
 constexpr double ms_per_minute = 60'000;
 /// Sums of fractions are compared with this much grace.
 constexpr double grain = 1e-6;
+/// What a new count weighs beside those before it.
+constexpr double newest_weight = 0.3;
 /// As every trouble's text.
 constexpr std::size_t refusal_characters = 500;
 
@@ -129,13 +132,15 @@ void governor_core::free_place(std::map<ticket_id, held>::iterator place) {
   const auto& had = place->second;
   if (const auto c = circuits_.find(had.model); had.trying && c != circuits_.end())
     c->second.trying = false;
-  if (const auto count = holds_.find(had.agent); --count->second == 0)
+  const auto count = holds_.find(had.agent);
+  invariant(count != holds_.end() && count->second > 0, "governor: a held place is counted");
+  if (--count->second == 0)
     holds_.erase(count);
   granted_.erase(place);
 }
 
 void governor_core::done(ticket_id ticket, std::int64_t used, const std::optional<trouble>& t,
-                         steady_time now) {
+                         steady_time now, const std::optional<input_count>& counted) {
   const auto place = granted_.find(ticket);
   if (place == granted_.end())
     return;
@@ -147,8 +152,27 @@ void governor_core::done(ticket_id ticket, std::int64_t used, const std::optiona
     const auto most = static_cast<double>(limits_.tokens_per_minute);
     tokens_left_ = std::clamp(tokens_left_ - more, std::min(tokens_left_, -most), most);
   }
+  if (counted)
+    note_count(had.model, *counted);
   learn_nonsense(had.agent, t, now);
   learn(had.model, t, had.trying, now);
+}
+
+void governor_core::note_count(const std::string& model, const input_count& count) {
+  if (count.estimated <= 0 || count.counted <= 0)
+    return;
+  const auto ratio =
+      std::clamp(static_cast<double>(count.counted) / static_cast<double>(count.estimated),
+                 least_ratio, most_ratio);
+  if (const auto known = ratios_.find(model); known != ratios_.end())
+    known->second += newest_weight * (ratio - known->second);
+  else if (ratios_.size() < counted_models)
+    ratios_.emplace(model, ratio);
+}
+
+double governor_core::input_ratio(const std::string& model) const {
+  const auto known = ratios_.find(model);
+  return known == ratios_.end() ? 1 : known->second;
 }
 
 void governor_core::learn_nonsense(const std::string& agent, const std::optional<trouble>& t,
@@ -368,9 +392,11 @@ std::vector<governor_core::decision> governor_core::decide(steady_time now) {
     const auto whose = next_in_line(now);
     if (whose == turn_.end() || !fits(waiting_.at(*whose).front()))
       break;
-    out.push_back({waiting_.at(*whose).front().ticket, true, std::nullopt});
+    const auto& next = waiting_.at(*whose).front();
+    out.push_back({next.ticket, true, std::nullopt, input_ratio(next.model)});
     grant(whose);
   }
+  invariant(waiting_count_ == agent_of_.size(), "governor: every waiting call has its agent");
   return out;
 }
 

@@ -87,6 +87,7 @@ struct leave_place {
   std::string provider_id;
   std::int64_t tokens = 0;
   std::optional<model::trouble> trouble;
+  std::optional<model::input_count> counted{}; ///< of a conversation's first answer
 };
 
 /// Takes the call from the day's budgets; the answer comes back through on_reserved.
@@ -164,9 +165,10 @@ class dialogue {
   virtual ~dialogue() = default;
 
   virtual chat_effects begin() = 0;
-  /// `why` empty: granted.
+  /// `why` empty: granted. `input_ratio`: what the model counts for an estimated token.
   virtual chat_effects on_place(std::uint64_t /*call*/,
-                                const std::optional<model::trouble>& /*why*/) {
+                                const std::optional<model::trouble>& /*why*/,
+                                double /*input_ratio*/) {
     return {};
   }
   virtual chat_effects on_reserved(std::uint64_t call,
@@ -222,7 +224,8 @@ class chat_loop final : public dialogue {
   chat_loop& operator=(chat_loop&&) noexcept;
 
   chat_effects begin() override;
-  chat_effects on_place(std::uint64_t call, const std::optional<model::trouble>& why) override;
+  chat_effects on_place(std::uint64_t call, const std::optional<model::trouble>& why,
+                        double input_ratio) override;
   chat_effects on_reserved(std::uint64_t call,
                            const result<store::reserve_spend::reply>& r) override;
   void on_head(std::uint64_t call, const http_head& head) override;

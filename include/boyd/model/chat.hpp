@@ -33,6 +33,12 @@ struct usage {
 /// About four bytes a token: for reservations, and where a provider reports nothing.
 std::int64_t estimate_tokens(std::string_view text) noexcept;
 
+/// The input tokens of a conversation's first call, as Boyd estimates and a provider counts them.
+struct input_count {
+  std::int64_t estimated = 0;
+  std::int64_t counted = 0;
+};
+
 /// In millionths of a US dollar, rounded up; 0 for a model without a price.
 std::int64_t cost_of(const config::provider& p, const std::string& model, const usage& u) noexcept;
 

@@ -3,6 +3,7 @@
 #include "boyd/config/models.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
+#include "boyd/model/chat.hpp"
 #include "boyd/model/trouble.hpp"
 
 #include <cstddef>
@@ -28,6 +29,11 @@ inline constexpr milliseconds longest_closure = 1h;
 inline constexpr std::size_t governor_queue = 16'384;
 /// Agents whose bad answers are counted at once.
 inline constexpr std::size_t counted_agents = 4096;
+/// Models whose counts are remembered; others keep the plain estimate.
+inline constexpr std::size_t counted_models = 256;
+/// An estimate is corrected within these bounds: a count is the provider's word, and may be wrong.
+inline constexpr double least_ratio = 0.5;
+inline constexpr double most_ratio = 4;
 /// Of the agents that wait so many are compared when a place is free.
 inline constexpr std::size_t compared_agents = 256;
 
@@ -64,6 +70,7 @@ class governor_core {
     ticket_id ticket = 0;
     bool granted = false;
     std::optional<trouble> why; ///< when it was refused
+    double input_ratio = 1;     ///< when it was granted, see `input_ratio`
   };
 
   explicit governor_core(const config::provider& settings);
@@ -76,8 +83,14 @@ class governor_core {
   /// Nobody waits for it any more, or the holder is gone; a granted one gives its place back
   /// without a word on how the call went.
   void drop(ticket_id ticket, steady_time now);
-  /// A granted call ended: `used` tokens take the place of the estimate; `t` empty: well.
-  void done(ticket_id ticket, std::int64_t used, const std::optional<trouble>& t, steady_time now);
+  /// A granted call ended: `used` tokens take the place of the estimate; `t` empty: well. `counted`
+  /// corrects later estimates of its model (SPEC §10.7).
+  void done(ticket_id ticket, std::int64_t used, const std::optional<trouble>& t, steady_time now,
+            const std::optional<input_count>& counted = {});
+
+  /// Tokens that this model counts for each estimated one: a moving mean of its conversations,
+  /// within least_ratio and most_ratio; 1 for a model that has not counted yet.
+  double input_ratio(const std::string& model) const;
 
   /// Grants and refusals due now. With an open breaker all who wait for its model are refused at
   /// once (`unavailable`, retry_after = until it is half open), so that they can go elsewhere;
@@ -169,6 +182,8 @@ class governor_core {
   };
   void learn_nonsense(const std::string& agent, const std::optional<trouble>& t, steady_time now);
   std::map<std::string, nonsense> nonsense_;
+  void note_count(const std::string& model, const input_count& count);
+  std::map<std::string, double> ratios_; ///< by model, at most counted_models
 };
 
 } // namespace boyd::model

@@ -42,7 +42,7 @@ struct queued {
     return core->begin(at(0s));
   }
   attempt_effects get_place(milliseconds since) {
-    return core->on_talk([](chat_loop& l) { return l.on_place(1, {}); }, at(since));
+    return core->on_talk([](chat_loop& l) { return l.on_place(1, {}, 1); }, at(since));
   }
 };
 

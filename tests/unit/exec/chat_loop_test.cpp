@@ -34,6 +34,42 @@ TEST_CASE("chat: an answer without tools is the end") {
   CHECK_FALSE(left->trouble.has_value());
 }
 
+TEST_CASE("chat: what its model counted elsewhere corrects the estimate of the first call") {
+  conductor plain(talk_of());
+  const auto asked = *find<effect::ask_place>(plain.loop.begin());
+  const auto first = plain.loop.on_place(asked.call, {}, 1);
+  const auto estimate = find<effect::reserve>(first)->what.most.input;
+  REQUIRE(estimate > 0);
+
+  conductor c(talk_of());
+  const auto begun = c.loop.begin();
+  const auto reserving = c.loop.on_place(find<effect::ask_place>(begun)->call, {}, 3);
+  CHECK(find<effect::reserve>(reserving)->what.most.input == 3 * estimate);
+
+  conductor whole(talk_of());
+  whole.start();
+  const auto end = whole.end_with(wants({{"read_file", R"({"path":"a"})"}}));
+  const auto* left = find<effect::leave_place>(end);
+  REQUIRE(left != nullptr);
+  REQUIRE(left->counted.has_value());
+  CHECK(left->counted->estimated == estimate);
+  CHECK(left->counted->counted == 100);
+  // Its own count stands from then on, and is told once.
+  const auto more =
+      whole.note(whole.loop.on_tool_result(find<effect::run_tool>(end)->step, "text", false));
+  const auto again = whole.note(whole.loop.on_place(find<effect::ask_place>(more)->call, {}, 3));
+  CHECK(find<effect::reserve>(again)->what.most.input < 200);
+
+  auto poor = talk_of();
+  poor.budget.tokens = 2 * estimate + 1000;
+  conductor over(std::move(poor));
+  const auto place = *find<effect::ask_place>(over.loop.begin());
+  const auto refused = over.loop.on_place(place.call, {}, 4000);
+  CHECK(find<effect::leave_place>(refused) != nullptr);
+  CHECK(find<effect::reserve>(refused) == nullptr);
+  CHECK(over.loop.outcome().failure == failure_class::policy);
+}
+
 TEST_CASE("chat: tools run one after another, a denied one is answered with its reason") {
   conductor c(talk_of());
   c.start();
@@ -238,7 +274,7 @@ TEST_CASE("chat: no call without its reservation") {
   conductor c(talk_of());
   const auto begin = c.loop.begin();
   const auto call = find<effect::ask_place>(begin)->call;
-  c.loop.on_place(call, {});
+  c.loop.on_place(call, {}, 1);
   const bool refused = GENERATE(true, false);
   const result<store::reserve_spend::reply> answer =
       refused
@@ -257,12 +293,12 @@ TEST_CASE("chat: no call without its reservation") {
 TEST_CASE("chat: a day's budget is warned of once") {
   conductor c(talk_of());
   const auto begin = c.loop.begin();
-  c.loop.on_place(1, {});
+  c.loop.on_place(1, {}, 1);
   CHECK(count<effect::warn>(c.loop.on_reserved(1, granted(900))) == 1);
   c.call = 1;
   const auto next = c.end_with(wants({{"read_file", "{}"}}));
   c.loop.on_tool_result(find<effect::run_tool>(next)->step, "x", false);
-  c.loop.on_place(2, {});
+  c.loop.on_place(2, {}, 1);
   CHECK(count<effect::warn>(c.loop.on_reserved(2, granted(950))) == 0);
 }
 
@@ -290,7 +326,7 @@ TEST_CASE("chat: stopped from outside, it lets go of what it holds") {
   }
   SECTION("waiting for the budgets, which may grant it yet") {
     c.loop.begin();
-    c.loop.on_place(1, {});
+    c.loop.on_place(1, {}, 1);
     const auto end = c.loop.stop("time is over");
     CHECK(find<effect::drop_place>(end) != nullptr);
     const auto* unused = find<effect::settle_spend>(end);

@@ -106,7 +106,7 @@ struct conductor {
     const auto* place = find<effect::ask_place>(effects);
     REQUIRE(place != nullptr);
     call = place->call;
-    const auto reserving = note(loop.on_place(call, {}));
+    const auto reserving = note(loop.on_place(call, {}, 1));
     const auto* reserve = find<effect::reserve>(reserving);
     REQUIRE(reserve != nullptr);
     CHECK(reserve->what.call_id == "d/7/" + std::to_string(call));

@@ -26,7 +26,7 @@ TEST_CASE("chat: who is refused a place goes elsewhere at once, when there is so
   conductor c(has_fallback ? talk_of({"first", "second"}) : talk_of());
   const auto wanted = c.loop.begin();
   const auto refused = c.loop.on_place(find<effect::ask_place>(wanted)->call,
-                                       of(model::trouble_kind::unavailable, 30s));
+                                       of(model::trouble_kind::unavailable, 30s), 1);
   if (has_fallback) {
     REQUIRE(find<effect::ask_place>(refused) != nullptr);
     CHECK(find<effect::ask_place>(refused)->provider_id == "second");
@@ -43,11 +43,11 @@ TEST_CASE("chat: a refused place leads only where the trouble is named") {
   conductor c(std::move(talk));
   const auto call = find<effect::ask_place>(c.loop.begin())->call;
   SECTION("one that is not") {
-    CHECK(find<effect::wait_repeat>(c.loop.on_place(call, of(model::trouble_kind::unavailable))) !=
-          nullptr);
+    CHECK(find<effect::wait_repeat>(
+              c.loop.on_place(call, of(model::trouble_kind::unavailable), 1)) != nullptr);
   }
   SECTION("answers that cannot be read") {
-    const auto next = c.loop.on_place(call, of(model::trouble_kind::bad_answer, 30s));
+    const auto next = c.loop.on_place(call, of(model::trouble_kind::bad_answer, 30s), 1);
     REQUIRE(find<effect::ask_place>(next) != nullptr);
     CHECK(find<effect::ask_place>(next)->provider_id == "second");
   }
@@ -67,7 +67,7 @@ TEST_CASE("chat: the pause that a provider asks for stands in the usage") {
   conductor c(talk_of());
   // More than is waited for inside of a run.
   c.loop.on_place(find<effect::ask_place>(c.loop.begin())->call,
-                  of(model::trouble_kind::rate_limited, 5min));
+                  of(model::trouble_kind::rate_limited, 5min), 1);
   REQUIRE(c.loop.over());
   const auto usage = c.loop.usage();
   CHECK(usage.retry_after_ms == 300'000);
@@ -86,8 +86,8 @@ TEST_CASE("chat: a fallback without tools is left out of a run that needs them, 
   conductor c(std::move(talk));
   const auto begin = c.note(c.loop.begin());
   CHECK(count<effect::warn>(begin) == (needs_tools ? 1 : 0));
-  const auto next = c.note(
-      c.loop.on_place(find<effect::ask_place>(begin)->call, of(model::trouble_kind::unavailable)));
+  const auto next = c.note(c.loop.on_place(find<effect::ask_place>(begin)->call,
+                                           of(model::trouble_kind::unavailable), 1));
   const auto* place = find<effect::ask_place>(next);
   REQUIRE(place != nullptr);
   CHECK(place->provider_id == (needs_tools ? "second" : "plain"));
@@ -95,7 +95,7 @@ TEST_CASE("chat: a fallback without tools is left out of a run that needs them, 
     return;
   CHECK(c.record.at(1)["event"] == "left_out");
   CHECK(c.record.at(1)["provider"] == "plain");
-  c.loop.on_place(place->call, of(model::trouble_kind::quota));
+  c.loop.on_place(place->call, of(model::trouble_kind::quota), 1);
   CHECK_THAT(c.loop.outcome().error, Contains("fallback plain/m was skipped"));
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("chat: what it waits for is told in words") {
   const auto begin = c.loop.begin();
   CHECK(c.loop.waits_for_place());
   CHECK(c.loop.doing() == "waiting for provider first");
-  c.loop.on_place(1, {});
+  c.loop.on_place(1, {}, 1);
   CHECK_FALSE(c.loop.waits_for_place());
   CHECK(c.loop.doing() == "waiting for the budgets");
   c.loop.on_reserved(1, granted());

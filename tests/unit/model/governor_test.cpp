@@ -1,6 +1,8 @@
 #include "boyd/model/governor.hpp"
 #include "support/pch.hpp"
 
+#include <cmath>
+
 namespace boyd::governor_test {
 
 using namespace boyd;
@@ -57,6 +59,31 @@ void open(governor_core& g, steady_time now) {
 }
 
 } // namespace
+
+TEST_CASE("governor: what a provider counted corrects later estimates of that model") {
+  governor_core g(with_places(2));
+  governor_core::ticket_id ticket = 0;
+  const auto end = [&](const std::string& model, const model::input_count& count) {
+    g.ask(++ticket, "a", 10, at(0ms), model);
+    const auto decided = g.decide(at(0ms));
+    REQUIRE(decided.size() == 1);
+    g.done(ticket, 10, {}, at(0ms), count);
+    return decided[0].input_ratio;
+  };
+  CHECK(end("m", {100, 150}) == 1);
+  CHECK(end("m", {100, 150}) == 1.5);
+  CHECK(end("other", {100, 100}) == 1);
+  // A moving mean, within bounds; nonsense teaches nothing.
+  CHECK(end("m", {100, 250}) == 1.5);
+  CHECK(std::abs(g.input_ratio("m") - 1.8) < 1e-9);
+  for (int i = 0; i < 50; ++i)
+    end("m", {1, 1'000'000});
+  CHECK(g.input_ratio("m") <= model::most_ratio);
+  CHECK(g.input_ratio("m") > model::most_ratio - 0.01);
+  end("m", {0, 100});
+  end("m", {100, 0});
+  CHECK(g.input_ratio("m") > model::most_ratio - 0.01);
+}
 
 TEST_CASE("governor: places, and agents in turn", "[governor]") {
   governor_core g(with_places(2));
