@@ -1,5 +1,6 @@
 #include "actors/dispatcher/core.hpp"
 
+#include "boyd/core/invariant.hpp"
 #include "boyd/queue/due_work.hpp"
 #include "boyd/queue/transitions.hpp"
 
@@ -99,6 +100,7 @@ void dispatcher_core::claimed(std::vector<claimed_dispatch> rows, steady_time ca
     --permits_;
     to_start_.push_back(std::move(work));
   }
+  invariant(permits_ >= 0, "dispatcher: every claimed row has a permit");
 }
 
 /// A row that was taken from us while we slept comes to us again: the older attempt has lost its

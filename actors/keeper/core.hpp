@@ -1,5 +1,6 @@
 #pragma once
 
+#include "boyd/core/invariant.hpp"
 #include "boyd/core/limits.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
@@ -85,6 +86,7 @@ class keeper_core {
     std::vector<answer> answers;
     if (!in_flight_ || sequence != sequence_)
       return answers;
+    invariant(in_flight_->size() == tickets_.size(), "keeper: a batch keeps its requests");
     answers.reserve(tickets_.size());
     for (std::size_t i = 0; i < tickets_.size(); ++i)
       answers.push_back({std::move(tickets_[i]), std::move((*in_flight_)[i].reply)});

@@ -1,5 +1,6 @@
 #include "actors/kernel/cycle_core.hpp"
 
+#include "boyd/core/invariant.hpp"
 #include "boyd/core/text.hpp"
 #include "boyd/effects/run_facts.hpp"
 #include "boyd/plan/recent_results.hpp"
@@ -440,6 +441,8 @@ void cycle_core::judge(cycle_time at, const char* cut_short) {
     }
     record_.agents.push_back({d.agent_id, std::string(name_of(d.status)), std::move(summary)});
   }
+  invariant(record_.succeeded + record_.failed + unfinished_count == record_.dispatched,
+            "cycle: every dispatch is counted once");
   // What still runs is neither success nor failure; with it alone the cycle is a partial success.
   record_.status = status_of(record_.dispatched, record_.succeeded, broken_);
   if (record_.status == cycle_status::failed && unfinished_count > 0)

@@ -145,10 +145,10 @@ class cycle_core {
   std::vector<effects::effect> effects() const;
   /// What a model is asked to word; empty: there is nothing to ask.
   std::vector<plan::told_outcome> told_outcomes() const;
-  /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
-  /// is enqueued is cancelled.
   /// Why the plan dispatches this agent, for the log of facts.
   void note_reason(const agent_decision& d);
+  /// The schedule wants this cycle to end (overlap: cancel): what is not enqueued will not be, what
+  /// is enqueued is cancelled.
   void request_cancel() { cancel_requested_ = true; }
   /// Of a cancelled cycle whose plan the store has not been given: no agent of it begins.
   void empty_plan();

@@ -1,5 +1,7 @@
 #include "actors/permits/core.hpp"
 
+#include "boyd/core/invariant.hpp"
+
 #include <algorithm>
 #include <limits>
 
@@ -32,7 +34,9 @@ void permit_core::release(holder_id id, int count) {
   const int n = std::min(count, it->second.held);
   it->second.held -= n;
   in_use_ -= n;
-  kernel_in_use_[it->second.kernel] -= n;
+  auto& of_kernel = kernel_in_use_[it->second.kernel];
+  of_kernel -= n;
+  invariant(n >= 0 && in_use_ >= 0 && of_kernel >= 0, "permits: none is given back twice");
   // With others in hand nobody knows which of them came back: the time decides then.
   if (n > 0 && probation_ == id && it->second.held == 0)
     outlived();
@@ -96,6 +100,7 @@ std::vector<permit_core::grant> permit_core::distribute() {
     }
     grants.push_back({id, n});
   }
+  invariant(grants.empty() || in_use_ <= node_limit_, "permits: in use <= limit after a grant");
   peak_ = std::max(peak_, in_use_);
   return grants;
 }

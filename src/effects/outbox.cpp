@@ -1,5 +1,7 @@
 #include "boyd/effects/outbox.hpp"
 
+#include "boyd/core/invariant.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -24,6 +26,9 @@ void outbox::number(std::vector<effect>& fresh) const {
 void outbox::add(std::vector<effect> fresh) {
   if (!fresh.empty())
     last_number_ = std::max(last_number_, fresh.back().number);
+  for (const auto& e : fresh)
+    invariant(std::ranges::find(open_, e.number, &effect::number) == open_.end(),
+              "outbox: each effect has a number of its own");
   for (auto& e : fresh)
     if (!is_cut_ && open_.size() < most_open)
       open_.push_back(std::move(e));

@@ -39,6 +39,14 @@ TEST_CASE("a keeper joins what waits into one batch", "[keeper]") {
   CHECK(requests_of(*core.next_batch()) == std::vector<std::string>{"3", "4"});
 }
 
+TEST_CASE("a keeper whose worker loses a request of its batch says so", "[keeper]") {
+  core_type core({.queue = 10, .group = 3, .reserve = 0});
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(core.accept(std::to_string(i), i));
+  core.next_batch()->pop_back();
+  CHECK_THROWS_AS(core.complete(core.sequence()), broken_invariant);
+}
+
 TEST_CASE("a full keeper refuses, but for what must not be refused", "[keeper]") {
   core_type core({.queue = 2, .group = 1, .reserve = 1});
   CHECK(core.accept("a", 0));

@@ -1,3 +1,4 @@
+#include "boyd/core/invariant.hpp"
 #include "boyd/effects/outbox.hpp"
 #include "support/pch.hpp"
 
@@ -98,6 +99,14 @@ TEST_CASE("outbox: done is removed, failed is told once, and a restart knows the
     next.done(next.open().front().number);
   save(next, store);
   CHECK(store.empty());
+}
+
+TEST_CASE("outbox: two effects never share a number", "[effects]") {
+  outbox box;
+  std::vector<effect> fresh{history_of("c1")};
+  box.number(fresh);
+  box.add(fresh);
+  CHECK_THROWS_AS(box.add(fresh), broken_invariant);
 }
 
 TEST_CASE("outbox: what changes while the store is told is told again", "[effects]") {
