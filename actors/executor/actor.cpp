@@ -431,6 +431,7 @@ void begin_work(self_pointer self) {
     return begin_chat(self, *chat);
   begin_recording(self, {}, [self] {
     const auto& what = self->state.order.agent->run;
+    static_assert(std::variant_size_v<config::executor> == 4, "a new one begins here");
     if (const auto* command = std::get_if<config::command_executor>(&what))
       begin_command(self, *command);
     else

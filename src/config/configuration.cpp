@@ -1,6 +1,7 @@
 #include "boyd/config/configuration.hpp"
 
 #include <algorithm>
+#include <variant>
 
 namespace boyd::config {
 
@@ -13,12 +14,21 @@ const kernel* configuration::find_kernel(const std::string& kernel_id) const noe
   return nullptr;
 }
 
+namespace {
+
+struct executor_name {
+  std::string_view operator()(const command_executor&) const { return "command"; }
+  std::string_view operator()(const script_executor&) const { return "script"; }
+  std::string_view operator()(const chat_executor&) const { return "chat"; }
+  std::string_view operator()(const agent_cli_executor& e) const {
+    return e.adapter.name == "improve" ? "improve" : "agent_cli";
+  }
+};
+
+} // namespace
+
 std::string_view name_of(const executor& e) noexcept {
-  if (std::holds_alternative<command_executor>(e))
-    return "command";
-  if (const auto* cli = std::get_if<agent_cli_executor>(&e))
-    return cli->adapter.name == "improve" ? "improve" : "agent_cli";
-  return std::holds_alternative<script_executor>(e) ? "script" : "chat";
+  return std::visit(executor_name{}, e);
 }
 
 bool is_mcp_name(std::string_view name) noexcept {

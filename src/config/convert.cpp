@@ -5,6 +5,7 @@
 #include "reading.hpp"
 
 #include <filesystem>
+#include <stdexcept>
 #include <utility>
 
 namespace boyd::config {
@@ -118,6 +119,13 @@ class converter {
     if (text(t, "type") == "improve") {
       return improve_executor_of(p_, root_, t);
     }
+    if (text(t, "type") == "command") {
+      return command_executor_of(t);
+    }
+    throw std::logic_error("the schema has an executor that is not converted: " + text(t, "type"));
+  }
+
+  command_executor command_executor_of(const tree& t) const {
     command_executor out;
     out.argv = texts(t, "argv");
     out.shell = text(t, "shell");

@@ -15,10 +15,19 @@ namespace {
 using json = nlohmann::json;
 
 constexpr std::size_t key_digits = 20;
-constexpr std::array<std::pair<std::string_view, effect_kind>, 3> kinds{
-    {{"edges", effect_kind::edges},
-     {"lessons", effect_kind::lessons},
-     {"history", effect_kind::history}}};
+constexpr std::array kinds{effect_kind::edges, effect_kind::lessons, effect_kind::history};
+
+std::string_view name_of(effect_kind kind) {
+  switch (kind) {
+  case effect_kind::edges:
+    return "edges";
+  case effect_kind::lessons:
+    return "lessons";
+  case effect_kind::history:
+    return "history";
+  }
+  return {};
+}
 
 json to_json(const graph::edge& e) {
   return {{"from", e.from},
@@ -77,26 +86,28 @@ std::optional<effect> read_effect(const std::string& key, const std::string& tex
     return std::nullopt;
   const auto kind = text_at(value, "kind");
   e.cycle_id = text_at(value, "cycle");
-  const auto known = std::ranges::find(kinds, kind, [](const auto& k) { return k.first; });
+  const auto known = std::ranges::find(kinds, kind, [](effect_kind k) { return name_of(k); });
   if (e.cycle_id.empty() || known == kinds.end())
     return std::nullopt;
   e.behind = text_at(value, "behind");
-  e.kind = known->second;
+  e.kind = *known;
   e.ended = time_at(value, "ended");
-  if (e.kind == effect_kind::lessons) {
+  switch (e.kind) {
+  case effect_kind::lessons:
     e.about = about_in(value);
-    return e;
-  }
-  if (e.kind == effect_kind::edges) {
+    break;
+  case effect_kind::edges:
     for (const auto& edge : list_at(value, "edges"))
       e.edges.push_back({text_at(edge, "from"), text_at(edge, "to"), text_at(edge, "type"),
                          time_at(edge, "at"), text_at(edge, "meta")});
-    return e;
+    break;
+  case effect_kind::history:
+    e.status = cycle_status_from(text_at(value, "status")).value_or(cycle_status::error);
+    for (const auto& line : list_at(value, "outcomes"))
+      e.outcomes.push_back({time_at(line, "at"), text_at(line, "agent"), text_at(line, "text"),
+                            text_at(line, "status")});
+    break;
   }
-  e.status = cycle_status_from(text_at(value, "status")).value_or(cycle_status::error);
-  for (const auto& line : list_at(value, "outcomes"))
-    e.outcomes.push_back({time_at(line, "at"), text_at(line, "agent"), text_at(line, "text"),
-                          text_at(line, "status")});
   return e;
 }
 
@@ -112,30 +123,31 @@ std::string key_of(std::uint64_t number) {
 }
 
 std::string text_of(const effect& e) {
-  json value{{"cycle", e.cycle_id}};
+  json value{{"cycle", e.cycle_id}, {"kind", name_of(e.kind)}};
   if (!e.behind.empty())
     value["behind"] = e.behind;
   auto list = json::array();
-  if (e.kind == effect_kind::edges) {
-    value["kind"] = "edges";
+  switch (e.kind) {
+  case effect_kind::edges:
     for (const auto& edge : e.edges)
       list.push_back(to_json(edge));
     value["edges"] = std::move(list);
-  } else if (e.kind == effect_kind::lessons) {
-    value["kind"] = "lessons";
+    break;
+  case effect_kind::lessons:
     value["ended"] = to_unix_ms(e.ended);
     value["items"] = e.about.items;
     for (const auto& s : e.about.skills)
       list.push_back({{"id", s.id}, {"successes", s.successes}, {"failures", s.failures}});
     value["skills"] = std::move(list);
     value["runs"] = e.about.runs;
-  } else {
-    value["kind"] = "history";
-    value["status"] = name_of(e.status);
+    break;
+  case effect_kind::history:
+    value["status"] = boyd::name_of(e.status);
     value["ended"] = to_unix_ms(e.ended);
     for (const auto& line : e.outcomes)
       list.push_back(to_json(line));
     value["outcomes"] = std::move(list);
+    break;
   }
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -65,6 +65,7 @@ attempt_effects attempt_core::begin(steady_time now) {
   set_deadline();
   last_progress_ = now;
   attempt_effects effects;
+  static_assert(std::variant_size_v<decltype(options_.work)> == 3, "a new one begins here");
   if (auto* spec = std::get_if<process_spec>(&options_.work)) {
     process_alive_ = true;
     effects.push_back(effect::start_process{0, std::move(*spec)});
