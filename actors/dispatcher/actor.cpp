@@ -100,6 +100,25 @@ std::string name_of(const dispatcher_parts& p) {
   return p.kernel_id + "/" + p.agent_id;
 }
 
+/// In the log; to those who watch, where the work goes on.
+void tell_end(self_pointer self, const settlement& end) {
+  const auto& p = self->state.parts;
+  const auto words = queue::end_in_words(end);
+  spdlog::info("agent {}: dispatch {} {}", name_of(p), end.dispatch_id, words);
+  const auto watchers = p.services.watchers();
+  if (!watchers || end.to != settle_to::retry)
+    return;
+  cycle_event e;
+  e.kernel_id = p.kernel_id;
+  e.cycle_id = end.cycle_id;
+  e.phase = "wait";
+  e.agent_id = p.agent_id;
+  e.text = words;
+  e.at = p.context->ports.clock->now();
+  e.dispatch_id = end.dispatch_id;
+  self->send(watchers, std::move(e));
+}
+
 void settle(self_pointer self, std::vector<settlement> items) {
   auto& s = self->state;
   if (auto passed = faults::pass("dispatcher.settle"); !passed) {
@@ -137,8 +156,7 @@ void settle(self_pointer self, std::vector<settlement> items) {
                                         name_of(self->state.parts), items[i].dispatch_id,
                                         items[i].fence);
                          else if ((*done)[i] != settle_result::not_found)
-                           spdlog::info("agent {}: dispatch {} {}", name_of(self->state.parts),
-                                        items[i].dispatch_id, queue::end_in_words(items[i]));
+                           tell_end(self, items[i]);
                        step(self);
                      }
                    });

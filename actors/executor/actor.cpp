@@ -38,6 +38,19 @@ constexpr milliseconds report_patience = 5s;
 /// One piece of output for those who watch, at most this often.
 constexpr milliseconds show_interval = 100ms;
 
+cycle_event event_of(self_pointer self, const std::string& phase, const std::string& text) {
+  const auto& row = self->state.order.work->row;
+  cycle_event e;
+  e.kernel_id = row.kernel_id;
+  e.cycle_id = row.cycle_id;
+  e.phase = phase;
+  e.agent_id = row.agent_id;
+  e.text = text;
+  e.at = self->state.order.context->ports.clock->now();
+  e.dispatch_id = row.dispatch_id;
+  return e;
+}
+
 /// Tells those who watch what the run has written since the last time.
 void show_output(self_pointer self, bool at_end) {
   auto& s = self->state;
@@ -45,23 +58,22 @@ void show_output(self_pointer self, bool at_end) {
     return;
   const auto pieces = s.live->take(at_end);
   const auto watchers = s.order.services.watchers();
-  const auto& row = s.order.work->row;
   for (const auto& piece : pieces)
-    if (watchers)
-      self->send(watchers, cycle_event{{},
-                                       row.kernel_id,
-                                       row.cycle_id,
-                                       "output",
-                                       row.agent_id,
-                                       piece.text,
-                                       s.order.context->ports.clock->now(),
-                                       row.dispatch_id,
-                                       piece.stream == output_stream::out ? "stdout" : "stderr"});
+    if (watchers) {
+      auto e = event_of(self, "output", piece.text);
+      e.stream = piece.stream == output_stream::out ? "stdout" : "stderr";
+      self->send(watchers, std::move(e));
+    }
   if (!pieces.empty() && !at_end)
     self->delayed_send(self, show_interval, output_written{});
 }
 
 } // namespace
+
+void tell_progress(self_pointer self, const std::string& phase, const std::string& text) {
+  if (const auto watchers = self->state.order.services.watchers())
+    self->send(watchers, event_of(self, phase, text));
+}
 
 void finish(self_pointer self, run_outcome outcome) {
   auto& s = self->state;
@@ -459,6 +471,9 @@ executor_impl::behavior_type executor_behavior(self_pointer self, run_order orde
       [self](begin_run&) {
         if (auto passed = faults::pass("executor.run"); !passed)
           return finish_unstarted(self, passed.error(), failure_class::transient);
+        const auto& row = self->state.order.work->row;
+        tell_progress(self, "run",
+                      fmt::format("attempt {} of {} begins", row.attempt, row.max_attempts));
         const auto& run = self->state.order.agent->run;
         // Its references are read where it works, which may be a worktree.
         if (const auto* cli = std::get_if<config::agent_cli_executor>(&run))

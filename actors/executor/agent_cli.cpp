@@ -224,6 +224,12 @@ void tell_change(run_outcome& o, const run_tree& tree, const worktree_change& c,
                                          c.removed, patch, c.cut ? ", cut" : "");
   if (c.has_secret)
     text += "--- the patch holds what looks like a secret, as it is ---\n";
+  if (c.cut)
+    text +=
+        c.not_on_branch.empty()
+            ? std::string("--- the patch is cut: a file is over 8 MiB, or all of it over 16 MiB; "
+                          "all of the change is on the branch ---\n")
+            : "--- the patch is cut, and the rest is lost: " + c.not_on_branch + " ---\n";
   if (c.has_commits)
     text += "--- its commits are on the branch " + tree.order.branch + " ---\n";
   text += moved_in_words(c);

@@ -223,7 +223,10 @@ void perform_talk(self_pointer self, exec::chat_effect& any) {
   } else if (const auto* warning = std::get_if<exec::effect::warn>(&any)) {
     spdlog::warn("agent {}/{}, dispatch {}: {}", row.kernel_id, row.agent_id, row.dispatch_id,
                  warning->text);
-  } else if (std::holds_alternative<exec::effect::ask_place>(any)) {
+  } else if (const auto* place = std::get_if<exec::effect::ask_place>(&any)) {
+    tell_progress(
+        self, "run",
+        fmt::format("turn {}: asking {} ({})", place->turn, place->model, place->provider_id));
     keep_turns(self);
     self->state.calls.perform(self, any);
   } else if (!self->state.calls.perform(self, any)) {

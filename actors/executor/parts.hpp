@@ -315,6 +315,10 @@ std::string workspace_of(const run_order& order);
 void on_command_ended(self_pointer self, const program_ended& m);
 void on_command_look(self_pointer self, const program_look& m);
 
+/// Tells those who watch, if anybody does, what the run is doing: "run", or "wait" where it may
+/// take long. Without secrets.
+void tell_progress(self_pointer self, const std::string& phase, const std::string& text);
+
 // turn_record.cpp
 /// Adds a line to the turn record: a JSON object with at least one member.
 void note_turn(self_pointer self, const std::string& json);

@@ -1,5 +1,7 @@
 #include "actors/executor/parts.hpp"
 #include "actors/support/ask.hpp"
+#include "boyd/config/redact.hpp"
+#include "boyd/exec/turn_words.hpp"
 
 #include <caf/send.hpp>
 
@@ -51,6 +53,10 @@ void write_turns(self_pointer self) {
 void note_turn(self_pointer self, const std::string& json) {
   auto& s = self->state;
   const bool begins = s.turns_noted++ == 0;
+  if (s.order.services.watchers())
+    if (const auto words = exec::turn_in_words(config::redact_text(json, s.secrets));
+        !words.text.empty())
+      tell_progress(self, words.is_delay ? "wait" : "run", words.text);
   s.turn_lines += conversing::record_line(*s.order.context, json, s.secrets);
   // What a run has to say that only waits comes with its next line: ten thousand of them must not
   // cost ten thousand files at once.

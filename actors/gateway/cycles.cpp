@@ -116,6 +116,23 @@ void reply_why(const exchange_ptr& x, const why_ptr& in) {
   x->reply("why", json::parse(plan::explain_why(*in).json, nullptr, false));
 }
 
+/// How the runs ended that were decided on. Without them the rest is told all the same.
+void read_why_runs(const exchange_ptr& x, const why_ptr& in) {
+  if (in->decisions.empty())
+    return reply_why(x, in);
+  store::list_dispatches op;
+  op.kernel_id = in->kernel_id;
+  op.agent_id = in->agent_id;
+  op.cycle_id = in->decisions.front().cycle_id;
+  op.limit = why_decisions;
+  ask_store(x->self, x->self->state.parts.store, std::move(op),
+            [x, in](result<std::vector<dispatch>> rows) {
+              if (rows)
+                in->runs = std::move(*rows);
+              reply_why(x, in);
+            });
+}
+
 /// The decisions that explain_why looks at: those of the slot's cycle; of an agent, when no time is
 /// given, its newest.
 void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
@@ -135,7 +152,7 @@ void read_why_decisions(const exchange_ptr& x, const why_ptr& in) {
               if (!rows)
                 return x->fail_with(rows.error());
               in->decisions = std::move(*rows);
-              reply_why(x, in);
+              read_why_runs(x, in);
             });
 }
 

@@ -73,7 +73,8 @@ struct arguments {
   bool json = false;
   bool no_color = false;
   bool verbose = false;
-  bool utc = false; ///< --utc: times for people in UTC
+  bool quiet = false; ///< --quiet: results and errors only
+  bool utc = false;   ///< --utc: times for people in UTC
 
   // of single verbs
   std::string id;                     ///< of a dispatch, an approval or a call

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -127,6 +128,7 @@ command_line::command_line() {
   app.add_flag("--json", args.json, "Print one JSON object");
   app.add_flag("--utc", args.utc, "Show times in UTC (default: your time zone, TZ)");
   app.add_flag("--no-color", args.no_color, "Print without colours (same as NO_COLOR=1)");
+  app.add_flag("-q,--quiet", args.quiet, "Print no progress, only results and errors");
   app.add_flag("-v,--verbose", args.verbose, "Print more details on standard error");
   app.footer("Exit codes: 0 ok, 1 failure, 2 usage, 3 partial success, 4 configuration, "
              "5 busy or locked.");
@@ -662,8 +664,15 @@ cli_verb describe(const CLI::App& app, const command_line& all) {
       out.options.push_back(std::move(described));
   }
   for (const auto* s :
-       app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); }))
-    out.verbs.push_back(describe(*s, all));
+       app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); })) {
+    auto described = describe(*s, all);
+    if (!described.name.empty()) {
+      out.verbs.push_back(std::move(described));
+      continue;
+    }
+    // A group of options, of which one may be given.
+    std::ranges::move(described.options, std::back_inserter(out.options));
+  }
   return out;
 }
 

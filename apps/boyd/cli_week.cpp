@@ -37,20 +37,21 @@ void add_next(CLI::App& app, arguments& args, const verb_maker& verb) {
 }
 
 void add_patches(CLI::App& app, arguments& args, const verb_maker& verb) {
-  auto* patches = verb(app, "patches", "What runs in git worktrees changed; without a verb: ls.",
+  auto* patches = verb(app, "patches",
+                       "Review and apply what runs changed in git worktrees (default command: ls).",
                        "boyd patches ls");
   patches->require_subcommand(0, 1);
-  verb(*patches, "ls", "List the patches that wait to be applied, newest first.",
+  verb(*patches, "ls", "List patches that are not applied yet, newest first.",
        "boyd patches ls --all")
       ->add_flag("--all", args.all, "Also show applied patches");
-  auto* show = verb(*patches, "show", "Print a patch.", "boyd patches show coder");
-  auto* apply = verb(*patches, "apply", "Change the repository's files as a patch wants it.",
+  auto* show = verb(*patches, "show", "Show a patch.", "boyd patches show coder");
+  auto* apply = verb(*patches, "apply", "Apply a patch to the files of its repository.",
                      "boyd patches apply coder");
-  apply->footer("All files are changed, or none: when a file has changed at the same place since\n"
-                "the run began, its name is printed and the command ends with 5. Nothing is\n"
-                "staged or committed.");
-  auto* discard = verb(*patches, "discard", "Remove a patch.", "boyd patches discard 6a2f9d41");
-  discard->add_flag("--yes", args.yes, "Do not ask");
+  apply->footer(
+      "Either all files change or none. If a file has changed in the same place since the run "
+      "began, nothing is applied and the exit code is 5. Nothing is staged or committed.");
+  auto* discard = verb(*patches, "discard", "Delete a patch.", "boyd patches discard 6a2f9d41");
+  discard->add_flag("--yes", args.yes, "Do not ask for confirmation");
   for (auto* v : {show, apply, discard}) {
     v->add_option("id", args.id, "A dispatch (its id or part of it), an agent, or last")
         ->required()
@@ -88,28 +89,28 @@ void add_backup(CLI::App& app, arguments& args, const verb_maker& verb) {
 
 void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) {
   auto& o = args.new_agent;
-  auto* add = verb(agents, "add", "Write a new agent into boyd.yaml; asks for what is not given.",
+  auto* add = verb(agents, "add", "Add an agent to boyd.yaml; asks for missing values.",
                    "boyd agents add report --schedule @daily -- ./report.sh --brief");
-  add->add_option("agent", args.agent, "Its name")->type_name("NAME");
-  add->add_option("command", args.message, "The program that runs, with its arguments")
+  add->add_option("agent", args.agent, "Name of the agent")->type_name("NAME");
+  add->add_option("command", args.message, "The program to run, with its arguments")
       ->type_name("COMMAND");
-  auto* prompt = add->add_option("--prompt", o.prompt, "What it is told")->type_name("TEXT");
-  add->add_option("--prompt-file", o.prompt_file, "A file with what it is told")
+  auto* prompt = add->add_option("--prompt", o.prompt, "Prompt of the agent")->type_name("TEXT");
+  add->add_option("--prompt-file", o.prompt_file, "File with the prompt")
       ->type_name("FILE")
       ->excludes(prompt);
-  auto* shell = add->add_option("--shell", o.shell, "A line for /bin/sh instead of a program")
-                    ->type_name("LINE");
-  auto* chat = add->add_option("--provider", args.provider, "It is a chat with this provider")
+  auto* shell =
+      add->add_option("--shell", o.shell, "Run this line with /bin/sh instead of a program")
+          ->type_name("LINE");
+  auto* chat = add->add_option("--provider", args.provider, "Make it a chat with this provider")
                    ->type_name("NAME")
                    ->excludes(shell);
-  add->add_option("--adapter", o.adapter, "It is an agent CLI: claude, codex, …")
+  add->add_option("--adapter", o.adapter, "Make it an agent CLI: claude, codex, …")
       ->type_name("NAME")
       ->excludes(shell)
       ->excludes(chat);
   add->add_option("--model", args.model, "Model of a chat or an agent CLI")->type_name("NAME");
   add->add_option("--worktree", o.worktree,
-                  "The agent CLI works in git worktrees of this "
-                  "repository")
+                  "Let the agent CLI work in git worktrees of this repository")
       ->type_name("DIR");
   add->add_option("--cwd", o.cwd, "Working directory (default: the kernel's home)")
       ->type_name("DIR");
@@ -117,16 +118,16 @@ void add_agent_edits(CLI::App& agents, arguments& args, const verb_maker& verb) 
       ->type_name("CRON");
   add->add_option("--timeout", o.timeout, "Limit for a single attempt, such as 10m")
       ->type_name("TIME");
-  add->add_flag("--disabled", o.disabled, "Write it with enabled: false");
-  add->add_flag("--no-input", args.no_input, "Do not ask");
-  auto* rm = verb(agents, "rm", "Take an agent out of boyd.yaml.", "boyd agents rm report");
+  add->add_flag("--disabled", o.disabled, "Add it disabled");
+  add->add_flag("--no-input", args.no_input, "Do not ask questions");
+  auto* rm = verb(agents, "rm", "Remove an agent from boyd.yaml.", "boyd agents rm report");
   rm->add_option("agent", args.agent, "The agent")->required()->type_name("AGENT");
-  rm->add_flag("--yes", args.yes, "Do not ask");
+  rm->add_flag("--yes", args.yes, "Do not ask for confirmation");
   for (auto* v : {add, rm}) {
-    v->add_option("--kernel", args.kernel, "Its kernel (default: the first kernel)")
+    v->add_option("--kernel", args.kernel, "Kernel of the agent (default: the first kernel)")
         ->type_name("ID");
-    v->footer("Comments and order of the file stay. The whole file is checked before it is\n"
-              "replaced; a running node reads it with boyd reload.");
+    v->footer("Comments and the order of the file stay. Nothing is written if the file would have "
+              "errors. A running node takes the change with: boyd reload");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "boyd/ports/file_system.hpp"
 #include "boyd/ports/time_zones.hpp"
 #include "json_view.hpp"
+#include "live_line.hpp"
 #include "serving.hpp"
 
 #include <spdlog/spdlog.h>
@@ -253,9 +254,8 @@ class offline_client final : public client {
   }
 
   bool runs_attempts() {
-    const auto answer =
-        call(get("/api/v1/dispatches", {{"status", "running"}, {"limit", "1000"}}), attempt_answer);
-    const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+    const auto body =
+        ask(get("/api/v1/dispatches", {{"status", "running"}, {"limit", "1000"}}), attempt_answer);
     const auto rows = body ? rows_of(object_of(*body), "items") : json::array();
     return std::any_of(rows.begin(), rows.end(), [&](const json& row) {
       return text_of(row, "lease_owner") == node_->node_id();
@@ -326,6 +326,11 @@ result<std::unique_ptr<client>> go_offline(const arguments& args, const place& w
 }
 
 } // namespace
+
+result<std::string> client::ask(api_request request, milliseconds limit) {
+  const auto answer = call(std::move(request), limit);
+  return answer ? body_of(*answer) : fail(answer.error());
+}
 
 result<std::unique_ptr<client>> open_client(const arguments& args, node_mode offline_mode,
                                             signal_watch& signals) {
@@ -407,7 +412,8 @@ result<std::string> body_of(const api_response& response) {
 
 result<std::string> ask_once(const arguments& args, const api_request& request) {
   signal_watch signals;
-  return ask_once(args, request, signals);
+  return with_live_line(args, args.verb + ": waiting for the answer",
+                        [&] { return ask_once(args, request, signals); });
 }
 
 namespace {

@@ -27,6 +27,8 @@ class client {
 
   /// The answer, whatever its status; blocks. Errors: nobody answers, `cancelled` after a signal.
   virtual result<api_response> call(api_request request, milliseconds limit) = 0;
+  /// The body of the answer. Errors besides: the one that a status of 400 or more carries.
+  result<std::string> ask(api_request request, milliseconds limit = question_limit);
 
   /// Calls `on_line` with every event, on some other thread: with all of them from its return on,
   /// until `close` or another call takes its place, and again those of a node that is started in

@@ -8,6 +8,7 @@
 #include "boyd/files/atomic_file.hpp"
 #include "boyd/improve/patch.hpp"
 #include "boyd/improve/undo.hpp"
+#include "boyd/ports/clock.hpp"
 #include "boyd/queue/dispatch_ids.hpp"
 
 #include <algorithm>
@@ -31,8 +32,8 @@ constexpr unsigned plain_file = 0100644;
 constexpr unsigned program_file = 0100755;
 
 /// Holds the time at which the patch was applied.
-std::string mark_of(const kept_patch& p) {
-  return p.file + ".applied";
+std::string mark_of(const std::string& file) {
+  return file + ".applied";
 }
 
 std::optional<std::int64_t> run_of(std::string_view name) {
@@ -70,7 +71,7 @@ std::optional<kept_patch> look_at(const std::string& directory, const std::strin
       p.agent_id = agent_in(heading->branch);
       p.heading = std::move(*heading);
     }
-  if (const auto mark = files.read(mark_of(p), mark_bytes))
+  if (const auto mark = files.read(mark_of(p.file), mark_bytes))
     if (const auto at = parse_rfc3339(trim(*mark)))
       p.applied_at = *at;
   return p;
@@ -102,13 +103,50 @@ std::string name_of(const kept_patch& p) {
   return p.dispatch_id + "-" + std::to_string(p.run);
 }
 
-result<void> mark_applied(const kept_patch& p, const ports& with) {
-  return files::write_atomic(*with.files, mark_of(p), format_rfc3339(with.clock->now()) + "\n");
+result<void> mark_applied(const std::string& file, const ports& with) {
+  return files::write_atomic(*with.files, mark_of(file), format_rfc3339(with.clock->now()) + "\n");
+}
+
+/// The patch of this home whose application has that name (name_of), when it is still there.
+std::optional<std::string> file_of(const std::string& name, const home_layout& home,
+                                   file_system& files) {
+  const auto dash = name.rfind('-');
+  if (dash == std::string::npos)
+    return std::nullopt;
+  auto file = home.execution(name.substr(0, dash)) + "/" + std::string(name_begin) +
+              name.substr(dash + 1) + std::string(name_end);
+  const auto info = files.stat(file);
+  if (!info || info->kind != file_kind::regular)
+    return std::nullopt;
+  return file;
+}
+
+/// It is applied for good. A crash in between leaves what settle_open finishes.
+result<void> conclude(improve::undo_log& log, const std::string& name, const std::string& file,
+                      const ports& with) {
+  if (auto marked = mark_applied(file, with); !marked)
+    return marked;
+  return log.forget(name);
+}
+
+constexpr unsigned readable = 0444;
+constexpr unsigned executable = 0111;
+
+bool is_program(unsigned mode) {
+  constexpr unsigned by_owner = 0100;
+  return (mode & by_owner) != 0;
 }
 
 unsigned permissions_of(unsigned git_mode) {
   constexpr unsigned for_everybody = 0777;
   return git_mode & for_everybody;
+}
+
+/// What the file has here, but executable or not as the patch wants it: git knows no more of it.
+unsigned mode_for(const adapters::patched_file& f, unsigned here) {
+  if (f.mode_after == f.mode_before || is_program(f.mode_after) == is_program(here))
+    return here;
+  return is_program(f.mode_after) ? here | ((here & readable) >> 2U) : here & ~executable;
 }
 
 /// What becomes of one file, or why it cannot.
@@ -164,7 +202,7 @@ class file_plan {
   }
 
   result<void> change(const adapters::patched_file& f, const tree_entry& here) {
-    const auto mode = f.mode_after == f.mode_before ? here.mode : permissions_of(f.mode_after);
+    const auto mode = mode_for(f, here.mode);
     if (here.content == f.after && mode == here.mode) {
       told.same.push_back(f.path);
       return {};
@@ -205,8 +243,10 @@ tl::unexpected<error> does_not_fit(const kept_patch& p, const std::vector<std::s
                   p.file);
 }
 
-/// Takes back what a crash left half done. True: this very patch stands as a whole.
-result<bool> settle_open(improve::undo_log& log, const kept_patch& p) {
+/// Takes back what a crash left half done, and notes what was whole. True: this very patch was.
+result<bool> settle_open(improve::undo_log& log, const kept_patch& p, const home_layout& home,
+                         const ports& with) {
+  bool was_whole = false;
   const auto open = log.open_cycles();
   if (!open)
     return fail(open.error());
@@ -214,16 +254,32 @@ result<bool> settle_open(improve::undo_log& log, const kept_patch& p) {
     const auto whole = log.stands(name);
     if (!whole)
       return fail(whole.error());
-    if (*whole && name == name_of(p))
-      return true;
+    was_whole = was_whole || (*whole && name == name_of(p));
     if (*whole) {
-      if (auto done = log.forget(name); !done)
+      const auto file = file_of(name, home, *with.files);
+      if (auto done = file ? conclude(log, name, *file, with) : log.forget(name); !done)
         return fail(std::move(done.error()));
     } else if (const auto back = log.roll_back(name); !back) {
       return fail(back.error());
     }
   }
-  return false;
+  return was_whole;
+}
+
+error cut_error(const kept_patch& p, const std::string& text) {
+  const auto& h = *p.heading;
+  const auto size =
+      std::to_string(text.size() - to_text(h).size()) + " of " + std::to_string(h.bytes) + " bytes";
+  if (!h.hash.empty())
+    return {errc::corrupt, "the patch is not as it was made (" + size + ")", p.file,
+            "discard it and run the agent again: boyd patches discard " + p.dispatch_id};
+  error e{errc::refused,
+          "the patch is cut: a file is over 8 MiB, or all of it over 16 MiB (" + size + ")", p.file,
+          "run the agent again, with smaller changes or a longer .gitignore"};
+  if (h.on_branch)
+    e.next = "all of the change is on a branch of " + h.repository +
+             "; take it from there: git merge --squash " + h.branch;
+  return e;
 }
 
 } // namespace
@@ -271,7 +327,7 @@ result<std::string> read_patch(const kept_patch& p, file_system& files) {
   return files.read(p.file, longest_patch);
 }
 
-result<applied_patch> apply_patch(const kept_patch& p, const ports& with) {
+result<applied_patch> apply_patch(const kept_patch& p, const home_layout& home, const ports& with) {
   if (!p.heading)
     return fail(errc::refused, "the patch does not say which repository it is for", p.file,
                 "apply it by hand: git apply " + p.file);
@@ -284,6 +340,8 @@ result<applied_patch> apply_patch(const kept_patch& p, const ports& with) {
   const auto text = read_patch(p, *with.files);
   if (!text)
     return fail(text.error());
+  if (!adapters::is_whole_patch(*p.heading, *text))
+    return fail(cut_error(p, *text));
   const auto patched = adapters::read_patched_files(repo, p.heading->base, *text, p.heading->files);
   if (!patched)
     return fail(patched.error());
@@ -293,23 +351,25 @@ result<applied_patch> apply_patch(const kept_patch& p, const ports& with) {
     return fail(lock.error());
   const auto tree = adapters::make_work_tree();
   improve::undo_log log(repo, notes, *with.files, *tree);
-  const auto stands = settle_open(log, p);
-  if (!stands)
-    return fail(stands.error());
+  const auto was_whole = settle_open(log, p, home, with);
+  if (!was_whole)
+    return fail(was_whole.error());
   file_plan plan(repo, *tree);
+  if (*was_whole) {
+    for (const auto& f : *patched)
+      plan.told.same.push_back(f.path);
+    return std::move(plan.told);
+  }
   for (const auto& f : *patched)
     if (auto added = plan.add(f); !added)
       return fail(std::move(added.error()));
   if (!plan.conflicts.empty())
     return does_not_fit(p, plan.conflicts);
-  if (!*stands && !plan.wanted.changes.empty())
+  if (!plan.wanted.changes.empty())
     if (auto done = log.apply(name_of(p), plan.wanted); !done)
       return fail(std::move(done.error()));
-  // From here on it stays. A crash before the mark leaves an open patch that changes nothing more.
-  if (auto done = log.forget(name_of(p)); !done)
+  if (auto done = conclude(log, name_of(p), p.file, with); !done)
     return fail(std::move(done.error()));
-  if (auto marked = mark_applied(p, with); !marked)
-    return fail(std::move(marked.error()));
   return std::move(plan.told);
 }
 
@@ -317,7 +377,7 @@ result<void> discard_patch(const kept_patch& p, file_system& files) {
   if (auto gone = files.unlink(p.file); !gone)
     return gone;
   if (p.applied_at)
-    return files.unlink(mark_of(p));
+    return files.unlink(mark_of(p.file));
   return {};
 }
 

@@ -47,9 +47,9 @@ struct applied_patch {
 /// Changes the files of the repository's work tree as the patch wants it: all of them, or none and
 /// the error `conflict`, which names the files. A file that differs from the patch's base keeps its
 /// own changes where both do not meet. An application that a crash cut short is taken back, or
-/// noted when it was whole. Errors besides: `locked` (another application is under way), and those
-/// of the ports.
-result<applied_patch> apply_patch(const kept_patch& p, const ports& with);
+/// noted when it was whole. Errors besides: `refused` (the patch was cut), `locked` (another
+/// application is under way), and those of the ports.
+result<applied_patch> apply_patch(const kept_patch& p, const home_layout& home, const ports& with);
 
 /// Removes it; the branch of the run stays.
 result<void> discard_patch(const kept_patch& p, file_system& files);

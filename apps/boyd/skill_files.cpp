@@ -1,12 +1,11 @@
 #include "skill_files.hpp"
 
 #include "adapters/yaml/yaml.hpp"
+#include "given_file.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
-#include <iterator>
 #include <system_error>
 
 namespace boyd::app {
@@ -43,25 +42,8 @@ result<std::vector<std::string>> skill_files(const std::string& path) {
 }
 
 result<std::string> read_skill_text(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path, std::ios::binary);
-    if (!file)
-      return fail(errc::not_found, "cannot open the file", path,
-                  "check the name and the permissions");
-  }
-  std::istream& in = path == "-" ? std::cin : file;
-  std::string text;
-  for (auto at = std::istreambuf_iterator<char>(in);
-       at != std::istreambuf_iterator<char>() && text.size() <= skills::most_document_bytes; ++at)
-    text += *at;
-  if (in.bad())
-    return fail(errc::io_error, "cannot read the file", path, "check the disk");
-  if (text.size() > skills::most_document_bytes)
-    return fail(errc::limit_exceeded,
-                "it has more than " + std::to_string(skills::most_document_bytes) + " bytes", path,
-                "shorten it; move details into separate files in the folder");
-  return text;
+  return read_given_file(path, skills::most_document_bytes,
+                         "shorten it; move details into separate files in the folder");
 }
 
 result<std::vector<skills::finding>> validate_file(const std::string& path) {

@@ -52,6 +52,7 @@ terminal terminal_of(int fd, const arguments& args) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   const bool dumb = term != nullptr && std::string_view(term) == "dumb";
+  t.rewrites = t.is_tty && !dumb && !args.json && !args.quiet;
   t.colours = t.is_tty && !args.no_color && !dumb && (no_color == nullptr || *no_color == '\0');
   t.width = t.is_tty ? standard_width : pipe_width;
   struct ::winsize size {};
@@ -251,6 +252,16 @@ std::string one_line(std::string_view text, std::size_t characters) {
   return std::string(cut_characters(clean, characters > 1 ? characters - 1 : 0)) + "…";
 }
 
+std::string cut_in_middle(std::string_view text, std::size_t characters) {
+  const auto clean = one_line(text, pipe_width);
+  const auto all = count_characters(clean);
+  if (all <= characters || characters < 3)
+    return one_line(clean, characters);
+  const auto begin = cut_characters(clean, (characters - 1) / 3);
+  const auto left_out = cut_characters(clean, all - (characters - 1 - (characters - 1) / 3));
+  return std::string(begin) + "…" + clean.substr(left_out.size());
+}
+
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   const auto begin = std::min(text.find_first_not_of(' '), text.size());
   std::string out(text.substr(0, begin));
@@ -266,6 +277,17 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
     out += (first ? "" : " ") + std::string(word);
     used += size + (first ? 0 : 1);
     first = false;
+  }
+  return out;
+}
+
+std::string folded(std::string_view text, const terminal& t) {
+  if (!t.has_width())
+    return std::string(text);
+  std::string out;
+  for (const auto line : split(text, '\n')) {
+    const auto begin = std::min(line.find_first_not_of(' '), line.size());
+    out += (out.empty() ? "" : "\n") + wrapped(line, t.width, begin + 2);
   }
   return out;
 }
@@ -317,19 +339,28 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+namespace {
+
+terminal stderr_in_use() {
+  return terminal_of(STDERR_FILENO, {});
+}
+
+} // namespace
+
 void print_error(const error& e) {
   std::string text = "boyd: " + printable(e.what);
   // Of several lines, the first one is the sentence.
   if (!e.where.empty())
     text.insert(std::min(text.find('\n'), text.size()), " (" + printable(e.where) + ")");
-  text += "\n";
+  text = folded(text, stderr_in_use()) + "\n";
+  // Not folded: it is copied.
   if (!e.next.empty())
     text += "  next: " + printable(e.next) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void print_note(std::string_view text) {
-  const auto line = "boyd: " + printable(text) + "\n";
+  const auto line = folded("boyd: " + printable(text), stderr_in_use()) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

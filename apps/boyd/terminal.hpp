@@ -19,6 +19,7 @@ colour colour_of_status(std::string_view status) noexcept;
 struct terminal {
   bool is_tty = false;
   bool colours = false;
+  bool rewrites = false; ///< a line may be written over: a terminal that knows how, not a quiet one
   std::size_t width = 80; ///< columns: COLUMNS, else the terminal's, else 80 (a pipe: no limit)
 
   /// False for a pipe, whose rows may be of any length.
@@ -76,9 +77,16 @@ class table {
 /// `characters`, with an ellipsis when it was cut.
 std::string one_line(std::string_view text, std::size_t characters);
 
+/// As one_line, but what is cut is in the middle: paths differ at their ends.
+std::string cut_in_middle(std::string_view text, std::size_t characters);
+
 /// `text`, one line, broken between words so that no line is wider than `width` characters where
 /// words allow it; further lines begin with `indent` blanks.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+/// `text` of several lines for that terminal: none wider than it where words allow it; what goes on
+/// stands two characters further in. A pipe gets it as it is.
+std::string folded(std::string_view text, const terminal& t);
 
 /// Help as the parser of the command line writes it, no line wider than `width` where words allow
 /// it. What goes on stands under the text that it belongs to.

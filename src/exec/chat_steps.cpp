@@ -165,8 +165,8 @@ chat_effects chat_loop::impl::start_call() {
   ++call;
   totals.provider_id = at().provider.provider_id;
   totals.model = at().model;
-  return {
-      effect::ask_place{call, at().provider.provider_id, input_tokens + output_tokens, at().model}};
+  return {effect::ask_place{call, at().provider.provider_id, input_tokens + output_tokens,
+                            at().model, totals.turns + 1}};
 }
 
 void chat_loop::impl::warn_of(chat_effects& effects, const std::string& scope, std::int64_t used,

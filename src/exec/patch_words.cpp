@@ -6,13 +6,65 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <optional>
+#include <utility>
 
 namespace boyd::exec {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> path_marks{"--- a/", "+++ b/", "rename from ",
-                                                     "rename to "};
+struct path_mark {
+  std::string_view begin; ///< of the line
+  std::string_view side;  ///< what the path has before it
+};
+constexpr std::array<path_mark, 4> path_marks{
+    {{"--- ", "a/"}, {"+++ ", "b/"}, {"rename from ", ""}, {"rename to ", ""}}};
+
+/// A name as git writes it: in quotes, with octal escapes, when it has more than plain signs.
+std::string unquoted(std::string_view name) {
+  if (name.size() < 2 || name.front() != '"' || name.back() != '"')
+    return std::string(name);
+  name = name.substr(1, name.size() - 2);
+  constexpr std::string_view letters = "abtnvfr";
+  constexpr std::string_view signs = "\a\b\t\n\v\f\r";
+  constexpr std::size_t octal_digits = 3;
+  std::string plain;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] != '\\' || i + 1 == name.size()) {
+      plain += name[i];
+      continue;
+    }
+    ++i;
+    unsigned code = 0;
+    const auto digits = name.substr(i, octal_digits);
+    const auto [end, failed] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), code, 8);
+    if (const auto letter = letters.find(name[i]); letter != letters.npos)
+      plain += signs[letter];
+    else if (failed != std::errc{})
+      plain += name[i]; // a quote or a backslash
+    else {
+      plain += static_cast<char>(code);
+      i += static_cast<std::size_t>(end - digits.data()) - 1;
+    }
+  }
+  return plain;
+}
+
+/// The path in a line that tells of one.
+std::optional<std::string> path_in(std::string_view line) {
+  for (const auto& [mark, side] : path_marks)
+    if (line.starts_with(mark)) {
+      auto name = line.substr(mark.size());
+      // Behind a name with blanks git writes a tab.
+      if (name.ends_with('\t'))
+        name.remove_suffix(1);
+      const auto path = unquoted(name);
+      if (path.starts_with(side))
+        return path.substr(side.size());
+    }
+  return std::nullopt;
+}
 
 /// "12,3" or "12": how many lines a side of a hunk has.
 std::size_t lines_of_side(std::string_view side) {
@@ -62,9 +114,8 @@ patch_words read_patch(std::string_view patch) {
     }
     if (line.starts_with("@@ "))
       hunk.begin(line);
-    for (const auto mark : path_marks)
-      if (line.starts_with(mark))
-        words.paths.emplace_back(line.substr(mark.size()));
+    if (auto path = path_in(line))
+      words.paths.push_back(std::move(*path));
   }
   std::ranges::sort(words.paths);
   words.paths.erase(std::unique(words.paths.begin(), words.paths.end()), words.paths.end());

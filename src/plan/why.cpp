@@ -129,14 +129,43 @@ std::string voice_sentence(const decision_row& row) {
   return text + (record ? say(*record) : "its record is unreadable") + ".";
 }
 
-std::string decision_sentence(const decision_row& row) {
+const dispatch* run_of(const why_input& in, const decision_row& row) {
+  const auto it = std::ranges::find_if(in.runs, [&](const dispatch& d) {
+    return d.cycle_id == row.cycle_id && d.agent_id == row.decision.agent_id;
+  });
+  return it == in.runs.end() ? nullptr : &*it;
+}
+
+/// How the run ended, or that it has not; empty when it is not known.
+std::string end_sentence(const dispatch* run) {
+  if (run == nullptr)
+    return {};
+  switch (run->status) {
+  case dispatch_status::pending:
+    return " It is waiting to run.";
+  case dispatch_status::running:
+    return " It is running.";
+  case dispatch_status::done:
+    return " It is done.";
+  case dispatch_status::cancelled:
+    return " It was cancelled.";
+  case dispatch_status::failed:
+    break;
+  }
+  const auto& why = run->outcome.error.empty() ? run->outcome.summary : run->outcome.error;
+  return " It failed (" + std::string(name_of(run->outcome.failure)) + ")" +
+         (why.empty() ? "." : ": " + why + (why.ends_with('.') ? "" : "."));
+}
+
+std::string decision_sentence(const why_input& in, const decision_row& row) {
   const agent_decision& d = row.decision;
   if (is_kernel_voice(d.agent_id))
     return voice_sentence(row);
   const std::string detail = d.detail.empty() ? "" : " (" + d.detail + ")";
   const std::string where = " in cycle " + row.cycle_id + " at " + format_rfc3339(row.decided_at);
   if (d.dispatched)
-    return "Agent " + d.agent_id + " was dispatched" + where + detail + ".";
+    return "Agent " + d.agent_id + " was dispatched" + where + detail + "." +
+           end_sentence(run_of(in, row));
   return "Agent " + d.agent_id + " was not dispatched" + where + " because " +
          std::string{phrase_of(d.reason)} + detail + ".";
 }
@@ -152,7 +181,7 @@ void say_past(std::vector<std::string>& out, const why_input& in, const facts& f
     out.push_back("Kernel " + in.kernel_id + ": no record at or before " +
                   format_rfc3339(in.at.value_or(in.now)) + ".");
   for (const decision_row* row : f.decisions)
-    out.push_back(decision_sentence(*row));
+    out.push_back(decision_sentence(in, *row));
   if (in.agent_id.empty() || !f.decisions.empty())
     return;
   const bool no_cycle = !f.slot || f.slot->cycle_id.empty();
@@ -187,10 +216,16 @@ json slot_json(const occurrence& slot) {
           {"stands_until", time_or_null(stands_until(slot))}};
 }
 
-json decision_json(const decision_row& row) {
-  return {{"agent_id", row.decision.agent_id}, {"dispatched", row.decision.dispatched},
-          {"reason", row.decision.reason},     {"detail", row.decision.detail},
-          {"cycle_id", row.cycle_id},          {"decided_at", format_rfc3339(row.decided_at)}};
+json decision_json(const decision_row& row, const dispatch* run) {
+  return {{"agent_id", row.decision.agent_id},
+          {"dispatched", row.decision.dispatched},
+          {"reason", row.decision.reason},
+          {"detail", row.decision.detail},
+          {"cycle_id", row.cycle_id},
+          {"decided_at", format_rfc3339(row.decided_at)},
+          {"dispatch_id", run != nullptr ? json(run->dispatch_id) : json(nullptr)},
+          {"status", run != nullptr ? json(name_of(run->status)) : json(nullptr)},
+          {"error", run != nullptr ? json(run->outcome.error) : json(nullptr)}};
 }
 
 std::string to_json(const why_input& in, const facts& f,
@@ -203,7 +238,7 @@ std::string to_json(const why_input& in, const facts& f,
   out["unrecorded_slot"] = time_or_null(f.unrecorded);
   out["decisions"] = json::array();
   for (const decision_row* row : f.decisions)
-    out["decisions"].push_back(decision_json(*row));
+    out["decisions"].push_back(decision_json(*row, run_of(in, *row)));
   out["pauses"] = json::array();
   for (const pause_record* p : f.pauses)
     out["pauses"].push_back({{"agent_id", p->agent_id.empty() ? json(nullptr) : json(p->agent_id)},

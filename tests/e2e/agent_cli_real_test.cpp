@@ -161,6 +161,14 @@ json run(const home_of_boyd& home, const std::string& executor) {
   return home.run({"dispatches", "show", id, "--json"}).json()["dispatch"];
 }
 
+/// The next run goes on with the session of the run of `row`.
+void check_resumed(const home_of_boyd& home, const std::string& executor, const json& row) {
+  const auto again = run(home, executor);
+  INFO(again.dump(1));
+  CHECK(again["status"] == "done");
+  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+}
+
 } // namespace
 
 TEST_CASE("agent CLI: the real claude", "[e2e][agent_cli][real]") {
@@ -191,10 +199,7 @@ TEST_CASE("agent CLI: the real claude", "[e2e][agent_cli][real]") {
   CHECK(row["usage"]["input_tokens"] == 320);
   CHECK(row["usage"]["cached_tokens"] == 80);
   CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
-  const auto again = run(home, executor);
-  INFO(again.dump(1));
-  CHECK(again["status"] == "done");
-  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+  check_resumed(home, executor, row);
 }
 
 TEST_CASE("agent CLI: the real codex", "[e2e][agent_cli][real]") {
@@ -230,10 +235,7 @@ TEST_CASE("agent CLI: the real codex", "[e2e][agent_cli][real]") {
   CHECK(row["usage"]["input_tokens"] == 240);
   CHECK(row["usage"]["reasoning_tokens"] == 10);
   CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
-  const auto again = run(home, executor);
-  INFO(again.dump(1));
-  CHECK(again["status"] == "done");
-  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+  check_resumed(home, executor, row);
 }
 
 TEST_CASE("agent CLI: the real gemini", "[e2e][agent_cli][real]") {
@@ -268,10 +270,7 @@ TEST_CASE("agent CLI: the real gemini", "[e2e][agent_cli][real]") {
   CHECK(row["usage"]["output_tokens"] == 24);
   CHECK(row["usage"]["model"] == "gemini-2.5-pro");
   CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
-  const auto again = run(home, executor);
-  INFO(again.dump(1));
-  CHECK(again["status"] == "done");
-  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+  check_resumed(home, executor, row);
 }
 
 TEST_CASE("agent CLI: the real opencode", "[e2e][agent_cli][real]") {
@@ -317,10 +316,7 @@ TEST_CASE("agent CLI: the real opencode", "[e2e][agent_cli][real]") {
   CHECK(row["usage"]["cached_tokens"] == 80);
   CHECK(row["usage"]["reasoning_tokens"] == 10);
   CHECK(read_file(work.file("repo/hello.txt")) == "hello\n");
-  const auto again = run(home, executor);
-  INFO(again.dump(1));
-  CHECK(again["status"] == "done");
-  CHECK(again["usage"]["session_id"] == row["usage"]["session_id"]);
+  check_resumed(home, executor, row);
 }
 
 } // namespace boyd::agent_cli_real_test

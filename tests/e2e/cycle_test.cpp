@@ -62,7 +62,7 @@ TEST_CASE("three cycles, and every reading verb's contract", "[e2e]") {
     REQUIRE(r.code == 3);
     cycle = r.json();
     REQUIRE(cycle.is_object());
-    CHECK_THAT(r.err, Contains("good"));
+    CHECK(r.err.empty());
   }
   CHECK(cycle["schema"] == "boyd.cycle/1");
   CHECK(has_all(cycle, {"cycle_id", "status", "dispatched", "succeeded", "failed", "failed_agents",

@@ -20,14 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void run_git(const std::string& where, const std::string& arguments) {
-  const auto line = "cd '" + where +
-                    "' && GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=p "
-                    "-c user.email=p@example.org " +
-                    arguments + " >/dev/null 2>&1";
-  REQUIRE(std::system(line.c_str()) == 0);
-}
-
 const std::string manual =
     "# The lamp\n"
     "Fill the tank with 12 litres of oil before dusk, then trim the wick to two fingers.\n"
@@ -42,9 +34,9 @@ struct every_kind {
   every_kind() {
     fs::create_directories(place.file("repo"));
     write_file(place.file("repo/manual.md"), manual);
-    run_git(place.file("repo"), "init -q -b main .");
-    run_git(place.file("repo"), "add -A");
-    run_git(place.file("repo"), "commit -q -m first");
+    git(place.file("repo"), "init -q -b main .");
+    git(place.file("repo"), "add -A");
+    git(place.file("repo"), "commit -q -m first");
     const char* top = std::getenv("BOYD_SOURCE_DIR");
     REQUIRE(top != nullptr);
     const auto transcripts = std::string(top) + "/tests/data/agent_cli";

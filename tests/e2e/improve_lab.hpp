@@ -52,18 +52,7 @@ class repository_lab {
     write_file(outside("answers.yaml"), all.dump());
   }
 
-  std::string git(const std::string& arguments) const {
-    const auto done =
-        program({"/bin/sh", "-c",
-                 "cd '" + root() +
-                     "' && GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=p "
-                     "-c user.email=p@example.org " +
-                     arguments})
-            .finish();
-    INFO(done.err);
-    REQUIRE(done.code == 0);
-    return done.out;
-  }
+  std::string git(const std::string& arguments) const { return test::git(root(), arguments); }
   void commit(const std::string& message) const {
     git("add -A");
     git("commit -q -m '" + message + "'");

@@ -1,7 +1,6 @@
 #include "program.hpp"
 #include "support/pch.hpp"
 
-#include <cstdio>
 #include <filesystem>
 
 // `boyd patches`, and the setup of worktrees, with real repositories.
@@ -15,26 +14,19 @@ using nlohmann::json;
 
 namespace {
 
-std::string git(const std::string& where, const std::string& arguments) {
-  const auto line = "cd '" + where +
-                    "' && GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=p "
-                    "-c user.email=p@example.org " +
-                    arguments + " 2>&1";
-  std::string out;
-  auto* pipe = ::popen(line.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  char part[4096];
-  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, pipe)) > 0;)
-    out.append(part, n);
-  INFO(arguments << ": " << out);
-  REQUIRE(::pclose(pipe) == 0);
-  return out;
-}
-
 std::string numbers(int from, int to) {
   std::string text;
   for (int i = from; i <= to; ++i)
     text += std::to_string(i) + "\n";
+  return text;
+}
+
+/// 9 MiB in lines: more than a patch takes of one file, and of these three more than it takes at
+/// all.
+std::string long_text() {
+  std::string text;
+  while (text.size() < (std::size_t{9} << 20))
+    text += std::string(1023, 'x') + "\n";
   return text;
 }
 
@@ -182,6 +174,75 @@ TEST_CASE("patches: an application that was cut short is taken back first", "[e2
   CHECK(noted.at("unchanged").size() == 2);
   CHECK(read_file(c.repo("old.txt")) == "old\ntwo\n");
   CHECK(fs::exists(mark));
+}
+
+TEST_CASE("patches: a crash before the mark leaves nothing to do twice", "[e2e][patches]") {
+  const coder c("sed -i 's/^3$/three/' long.txt\nrm old.txt\n");
+  REQUIRE(c.run().at("status") == "done");
+  // A person's line, so that the file ends as neither has it.
+  write_file(c.repo("long.txt"), numbers(1, 28) + "29 and more\n30\n");
+  const auto mark = c.listed().at(0).at("file").get<std::string>() + ".applied";
+  fs::create_directories(mark + "/in the way"); // the mark cannot be made
+  const auto broken = c.home.run({"patches", "apply", "last"});
+  INFO(broken.err);
+  CHECK(broken.code == 1);
+  CHECK_FALSE(fs::exists(c.repo("old.txt")));
+  const auto text = read_file(c.repo("long.txt"));
+  CHECK_THAT(text, Contains("three") && Contains("29 and more"));
+  fs::remove_all(mark);
+  REQUIRE(c.listed().size() == 1);
+  const auto again = c.home.run({"patches", "apply", "last", "--json"});
+  INFO(again.out << again.err);
+  REQUIRE(again.code == 0);
+  CHECK(again.json().at("unchanged").size() == 2);
+  CHECK(read_file(c.repo("long.txt")) == text);
+  CHECK(c.listed().empty());
+}
+
+TEST_CASE("patches: a file that others may write stays so", "[e2e][patches]") {
+  const coder c("chmod +x run.sh\necho two >> old.txt\n");
+  fs::permissions(c.repo("old.txt"), fs::perms(0664));
+  fs::permissions(c.repo("run.sh"), fs::perms(0664));
+  REQUIRE(c.run().at("status") == "done");
+  REQUIRE(c.home.run({"patches", "apply", "last"}).code == 0);
+  CHECK(fs::status(c.repo("old.txt")).permissions() == fs::perms(0664));
+  CHECK(fs::status(c.repo("run.sh")).permissions() == fs::perms(0775));
+  // Equal but for who may read it: there is nothing to change.
+  fs::remove(c.listed(true).at(0).at("file").get<std::string>() + ".applied");
+  const auto noted = c.home.run({"patches", "apply", "last", "--json"}).json();
+  CHECK(noted.at("changed").empty());
+}
+
+TEST_CASE("patches: one that was cut is refused, and the branch has all of it", "[e2e][patches]") {
+  const coder c("cp \"$(dirname \"$0\")/huge\" huge.txt\necho two >> old.txt\n");
+  write_file(c.file("huge"), long_text());
+  const auto row = c.run();
+  INFO(row.dump(1).substr(0, 4000));
+  REQUIRE(row.at("status") == "done");
+  const auto output = row.at("output").get<std::string>();
+  CHECK_THAT(output, Contains("all of the change is on the branch"));
+  REQUIRE(c.listed().size() == 1);
+  CHECK(c.listed().at(0).at("state") == "cut");
+  const auto refused = c.home.run({"patches", "apply", "last"});
+  INFO(refused.err);
+  CHECK(refused.code == 1);
+  const auto branch = c.listed().at(0).at("branch").get<std::string>();
+  CHECK_THAT(refused.err, Contains("the patch is cut") && Contains("git merge --squash " + branch));
+  CHECK(read_file(c.repo("old.txt")) == "old\n");
+  git(c.repo(), "merge -q --squash " + branch);
+  CHECK(read_file(c.repo("old.txt")) == "old\ntwo\n");
+  CHECK(read_file(c.repo("huge.txt")) == long_text());
+}
+
+TEST_CASE("patches: a torn one is refused", "[e2e][patches]") {
+  const coder c("seq 100 >> long.txt\n");
+  REQUIRE(c.run().at("status") == "done");
+  const auto file = c.listed().at(0).at("file").get<std::string>();
+  fs::resize_file(file, fs::file_size(file) - 10);
+  const auto refused = c.home.run({"patches", "apply", "last"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, Contains("is not as it was made"));
+  CHECK(read_file(c.repo("long.txt")) == numbers(1, 30));
 }
 
 TEST_CASE("setup: runs in a fresh worktree before the agent", "[e2e][patches]") {

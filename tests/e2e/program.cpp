@@ -222,6 +222,22 @@ std::string ask_socket(const std::string& socket_path, const std::string& what) 
   return answer;
 }
 
+std::string git(const std::string& where, const std::string& arguments) {
+  const auto line = "cd '" + where +
+                    "' && GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null git -c user.name=p "
+                    "-c user.email=p@example.org " +
+                    arguments + " 2>&1";
+  std::string out;
+  auto* pipe = ::popen(line.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char part[4096];
+  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, pipe)) > 0;)
+    out.append(part, n);
+  INFO(arguments << ": " << out);
+  REQUIRE(::pclose(pipe) == 0);
+  return out;
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;

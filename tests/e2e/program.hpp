@@ -95,6 +95,10 @@ std::string ask_socket(const std::string& socket_path, const std::string& what);
 /// The same of a GET of `path`.
 std::string get(const std::string& socket_path, const std::string& path);
 
+/// Runs `git arguments` in a directory, without any configuration of this machine; it must go well.
+/// What it wrote.
+std::string git(const std::string& where, const std::string& arguments);
+
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 

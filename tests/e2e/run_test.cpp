@@ -66,6 +66,9 @@ TEST_CASE("boyd run: without a node", "[e2e][run]") {
   // Each was a cycle of one.
   const auto cycles = home.run({"state", "log", "--json"}).json();
   CHECK_FALSE(cycles.at("items").empty());
+  const auto again = home.run({"dispatches", "retry", "bad"});
+  CHECK_THAT(again.out, Contains("queued again (was failed)") && Contains("No node is running"));
+  CHECK_THAT(home.run({"why", "bad"}).out, Contains("It is waiting to run."));
 }
 
 TEST_CASE("boyd run: with a node, and what it writes is shown as it is written", "[e2e][run]") {

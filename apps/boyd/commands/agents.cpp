@@ -104,8 +104,8 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
   if (const auto d = part_of(a, "last_decision"); !d.empty())
     s.line("last decision",
            moment_of(d, "at") + ": " +
-               (flag_in(d, "dispatched") ? "dispatched" : "not dispatched") + ", " +
-               text_of(d, "reason") +
+               (flag_in(d, "dispatched") ? "dispatched" : "not dispatched") +
+               (text_of(d, "reason").empty() ? "" : ", " + text_of(d, "reason")) +
                (text_of(d, "detail").empty() ? "" : " (" + text_of(d, "detail") + ")"));
   table rows({"RUN", "STATUS", "STARTED", "TOOK", "SUMMARY"});
   for (const auto& d : rows_of(runs, "items")) {
@@ -128,8 +128,7 @@ void render_agent(const json& kernel, const json& a, const json& runs, const ter
 
 /// One question of several.
 result<json> asked(client& c, const api_request& request) {
-  const auto answer = c.call(request, question_limit);
-  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  const auto body = c.ask(request);
   return body ? result<json>(object_of(*body)) : fail(body.error());
 }
 

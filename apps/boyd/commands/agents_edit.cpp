@@ -170,6 +170,8 @@ void ask_for_rest(arguments& args, const config::kernel& k) {
         ask_person("Schedule (nothing: with every cycle of the kernel)", "", problem_of_schedule);
 }
 
+constexpr const char* added_schema = "boyd.agent_added/1";
+
 void tell(const arguments& args, const place& where, const std::string& schema, const char* word,
           const config::kernel& k, const std::string& agent, const std::string& path) {
   if (args.json)
@@ -180,7 +182,9 @@ void tell(const arguments& args, const place& where, const std::string& schema, 
   print(std::string(word) + " " + k.kernel_id + "/" + agent + " in " + path + "\n");
   const auto owner = adapters::read_home_owner(where.home);
   if (owner && *owner)
-    print("Next: boyd reload, for the running node to read it\n");
+    print("Next: boyd reload (the running node still has the old configuration)\n");
+  else if (schema == added_schema)
+    print("Next: boyd run " + shell_word(agent) + "\n");
 }
 
 /// The configuration that the edited file would be.
@@ -226,7 +230,7 @@ result<int> add(arguments args, const place& where, const ports& p) {
                 f->path, "add the agent by hand");
   if (auto written = replace(*f, *edited, p); !written)
     return fail(std::move(written.error()));
-  tell(args, where, "boyd.agent_added/1", "Added", k, args.agent, f->path);
+  tell(args, where, added_schema, "Added", k, args.agent, f->path);
   return exit_code::ok;
 }
 

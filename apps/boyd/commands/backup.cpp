@@ -1,6 +1,7 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
+#include "../live_line.hpp"
 #include "../terminal.hpp"
 #include "adapters/posix/home_archive.hpp"
 #include "adapters/sqlite/copy.hpp"
@@ -178,7 +179,8 @@ int run_backup(const arguments& args) {
   if (!std::filesystem::is_directory(where->home, failed))
     return report(require_home(*where).error(), args.json);
   const auto file = absolute(args.file);
-  const auto made = make_backup(*where, file);
+  const auto made =
+      with_live_line(args, "backing up " + where->home, [&] { return make_backup(*where, file); });
   if (!made)
     return report(made.error(), args.json);
   if (args.json) {

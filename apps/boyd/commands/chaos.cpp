@@ -149,9 +149,8 @@ int ask_node(const arguments& args, const api_request& request) {
                    "set node: {chaos: true} in the configuration, then run: boyd node"},
                   args.json);
   }
-  auto answer = (*c)->call(request, question_limit);
+  const auto body = (*c)->ask(request);
   (*c)->close();
-  auto body = answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
   if (!body)
     return report(body.error(), args.json);
   if (args.json)

@@ -1,4 +1,5 @@
 #include "../exit_codes.hpp"
+#include "../live_line.hpp"
 #include "asking.hpp"
 #include "commands.hpp"
 
@@ -34,10 +35,10 @@ int run_cleanup(const arguments& args) {
   auto c = open_client(args, node_mode::answering, signals);
   if (!c)
     return report(c.error(), args.json);
-  const auto answer = (*c)->call(
-      post("/api/v1/cleanup", json{{"apply", args.dry_run ? "" : "yes"}}.dump()), cleanup_limit);
+  const auto request = post("/api/v1/cleanup", json{{"apply", args.dry_run ? "" : "yes"}}.dump());
+  const auto body = with_live_line(args, "looking for records without a dispatch",
+                                   [&] { return (*c)->ask(request, cleanup_limit); });
   (*c)->close();
-  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
   if (!body)
     return report(body.error(), args.json);
   if (args.json)

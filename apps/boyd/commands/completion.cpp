@@ -83,7 +83,7 @@ std::string bash_script(const cli_verb& root) {
   });
   return "# bash completion for boyd\n"
          "_boyd_offer() {\n"
-         "  local i home=()\n"
+         "  local i word home=()\n"
          "  if [[ $1 == files ]]; then\n"
          "    compopt -o filenames 2>/dev/null\n"
          "    local IFS=$'\\n'\n"
@@ -92,8 +92,11 @@ std::string bash_script(const cli_verb& root) {
          "  fi\n"
          "  for ((i = 1; i + 1 < COMP_CWORD; i++)); do\n"
          "    case \"${COMP_WORDS[i]}\" in\n"
-         "      --home|--config) home+=(\"${COMP_WORDS[i]}\" "
-         "\"${COMP_WORDS[i+1]/#\\~/$HOME}\") ;;\n"
+         "      --home|--config)\n"
+         "        word=\"${COMP_WORDS[i+1]/#\\~/$HOME}\"\n"
+         "        word=\"${word//\\\\/}\"\n"
+         "        word=\"${word#[\\\"\\']}\"\n"
+         "        home+=(\"${COMP_WORDS[i]}\" \"${word%[\\\"\\']}\") ;;\n"
          "    esac\n"
          "  done\n"
          "  COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]/#\\~/$HOME}\" \"${home[@]}\" complete "
@@ -180,10 +183,11 @@ std::string zsh_script(const cli_verb& root) {
          "  if [[ $1 == files ]]; then _files; return; fi\n"
          "  for ((i = 2; i + 1 < CURRENT; i++)); do\n"
          "    case \"${words[i]}\" in\n"
-         "      --home|--config) home+=(\"${words[i]}\" \"${~words[i+1]}\") ;;\n"
+         "      --home|--config) home+=(\"${words[i]}\" "
+         "\"${(Q)${words[i+1]/#\\~/$HOME}}\") ;;\n"
          "    esac\n"
          "  done\n"
-         "  compadd -- ${(f)\"$(${~words[1]} $home complete $1 2>/dev/null)\"}\n"
+         "  compadd -- ${(f)\"$(\"${words[1]/#\\~/$HOME}\" $home complete $1 2>/dev/null)\"}\n"
          "}\n"
          "_boyd() {\n"
          "  local cur prev verb word i kind\n"
@@ -233,47 +237,52 @@ std::string fish_option(const cli_option& o) {
   return text + " -d " + quoted(o.help);
 }
 
+/// What stands in the line before the word that is completed: the verb, and the home.
+std::string fish_functions(const cli_verb& root) {
+  std::string known;
+  walk(root, "", [&](const std::string& path, const cli_verb&) {
+    known += path.empty() ? "" : " '" + path + "'";
+  });
+  return "# fish completion for boyd\n"
+         "function __boyd_verb\n"
+         "  set -l verb\n"
+         "  for word in (commandline -opc)[2..-1]\n"
+         "    set -l next (string join ' ' -- $verb $word)\n"
+         "    contains -- \"$next\"" +
+         known +
+         "; and set verb $next\n"
+         "  end\n"
+         "  echo $verb\n"
+         "end\n"
+         "function __boyd_offer\n"
+         "  set -l words (string replace -r '^~' $HOME -- (commandline -opc))\n"
+         "  set -l home\n"
+         "  for name in --home --config\n"
+         "    if set -l i (contains -i -- $name $words)\n"
+         "      set -a home $name $words[(math $i + 1)]\n"
+         "    end\n"
+         "  end\n"
+         "  $words[1] $home complete $argv[1] 2>/dev/null\n"
+         "end\n"
+         "complete -c boyd -f\n";
+}
+
 std::string fish_script(const cli_verb& root) {
-  std::string out = "# fish completion for boyd\n"
-                    "function __boyd_offer\n"
-                    "  set -l words (commandline -opc)\n"
-                    "  set -l home\n"
-                    "  for name in --home --config\n"
-                    "    if set -l i (contains -i -- $name $words)\n"
-                    "      set -a home $name $words[(math $i + 1)]\n"
-                    "    end\n"
-                    "  end\n"
-                    "  $words[1] $home complete $argv[1] 2>/dev/null\n"
-                    "end\n"
-                    "complete -c boyd -f\n";
+  auto out = fish_functions(root);
   for (const auto& o : root.options)
     out += "complete -c boyd" + fish_option(o) + "\n";
-  for (const auto& v : root.verbs)
-    out +=
-        "complete -c boyd -n __fish_use_subcommand -a " + v.name + " -d " + quoted(v.help) + "\n";
-  for (const auto& v : root.verbs) {
-    const auto inside = "complete -c boyd -n '__fish_seen_subcommand_from " + v.name + "'";
+  walk(root, "", [&](const std::string& path, const cli_verb& v) {
+    const auto here = "complete -c boyd -n 'test \"$(__boyd_verb)\" = \"" + path + "\"'";
     for (const auto& o : v.options)
-      if (o.names.back() != "--help")
-        out += inside + fish_option(o) + "\n";
+      if (!path.empty() && o.names.back() != "--help")
+        out += here + fish_option(o) + "\n";
     for (const auto& choice : v.positional_choices)
-      out += inside + " -a " + choice + "\n";
-    if (v.verbs.empty() && !v.positional_kind.empty())
-      out += inside + fish_offer(v.positional_kind) + "\n";
-    for (const auto& child : v.verbs) {
-      out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
-             "; and not __fish_seen_subcommand_from " + join(names_of(v.verbs)) + "' -a " +
-             child.name + " -d " + quoted(child.help) + "\n";
-      if (!child.positional_kind.empty())
-        out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
-               "; and __fish_seen_subcommand_from " + child.name + "'" +
-               fish_offer(child.positional_kind) + "\n";
-      for (const auto& o : child.options)
-        if (o.names.back() != "--help")
-          out += "complete -c boyd -n '__fish_seen_subcommand_from " + v.name +
-                 "; and __fish_seen_subcommand_from " + child.name + "'" + fish_option(o) + "\n";
-    }
-  }
+      out += here + " -a " + choice + "\n";
+    if (!v.positional_kind.empty())
+      out += here + fish_offer(v.positional_kind) + "\n";
+    for (const auto& child : v.verbs)
+      out += here + " -a " + child.name + " -d " + quoted(child.help) + "\n";
+  });
   return out;
 }
 

@@ -12,6 +12,14 @@ namespace boyd::app {
 
 namespace {
 
+/// A path in a table that has to fit: paths differ at their ends.
+std::string shown_path(const std::string& path, const terminal& t) {
+  constexpr std::size_t least = 32;
+  constexpr std::size_t others = 60; // characters of the other columns
+  return t.has_width() ? cut_in_middle(path, t.width > least + others ? t.width - others : least)
+                       : path;
+}
+
 void render_decisions(const json& body, const terminal& t) {
   table rows({"AGENT", "DECISION", "REASON", "PROMPT"});
   for (const auto& d : rows_of(body, "decisions")) {
@@ -54,10 +62,11 @@ void render_agent_context(const json& agent, const terminal& t) {
   print("\n" + t.paint(colour::bold, "what " + text_of(agent, "agent_id") + " reads") + " below " +
         one_line(text_of(agent, "workspace"), t.width) + "\n");
   table rows({"KEY", "ITEM", "TYPE", "SECTION", "AS", "TOKENS", "ORIGIN", "REASON"});
+  rows.drop_when_narrow({"TYPE", "SECTION"});
   for (const auto& i : items) {
     const auto fate = fate_of(i);
     rows.add_cells({text_of(i, "key"),
-                    text_of(i, "path"),
+                    shown_path(text_of(i, "path"), t),
                     text_of(i, "type"),
                     text_of(i, "section"),
                     {fate, fate == "full" ? colour::none : colour::warn},

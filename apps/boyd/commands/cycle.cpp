@@ -68,8 +68,8 @@ void print_others(const json& cycle, const terminal& t) {
 void print_cycle(const json& cycle, const terminal& t) {
   const auto status = text_of(cycle, "status");
   print("cycle " + text_of(cycle, "cycle_id") + ": " + t.paint(colour_of_status(status), status) +
-        ", " + text_of(cycle, "dispatched") + " dispatched, " + text_of(cycle, "succeeded") +
-        " succeeded, " + text_of(cycle, "failed") + " failed, " +
+        (t.has_width() ? "\n  " : ", ") + text_of(cycle, "dispatched") + " dispatched, " +
+        text_of(cycle, "succeeded") + " succeeded, " + text_of(cycle, "failed") + " failed, " +
         format_duration(milliseconds{number_of(cycle, "duration_ms")}) + "\n");
   // What an earlier cycle left to be told is none of this one's errors.
   if (auto e = text_of(cycle, "error"); e.starts_with(told_late))
@@ -126,7 +126,7 @@ result<json> finish_left_over(client& c, const std::string& id, const std::strin
                               progress& shown, milliseconds late = last_event_limit) {
   shown.say("finishing interrupted cycle " + id + " first");
   shown.follow(id);
-  const auto body = await_record(c, id, kernel);
+  const auto body = shown.waits_for([&] { return await_record(c, id, kernel); });
   if (!body)
     return fail(body.error());
   shown.wait_for_end(late);
@@ -160,10 +160,8 @@ std::vector<left_cycle> left_over(client& c, const arguments& args, const std::s
   const auto where = place_of(args);
   const auto p = local_ports();
   const auto node = where ? node_id_of(*where, *p.files, *p.clock, *p.random) : fail(where.error());
-  auto answer = c.call(
-      get("/api/v1/cycles", {{"kernel", args.kernel}, {"limit", std::to_string(most_left_over)}}),
-      question_limit);
-  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  const auto body = c.ask(
+      get("/api/v1/cycles", {{"kernel", args.kernel}, {"limit", std::to_string(most_left_over)}}));
   if (!node || !body)
     return cycles;
   for (const auto& row : rows_of(object_of(*body), "items"))
@@ -227,7 +225,7 @@ result<std::string> await_in_turn(client& c, const arguments& args, progress& sh
       admitted.finished_first.push_back(std::move(*ended));
     }
   shown.follow(id);
-  return await_record(c, id, args.kernel);
+  return shown.waits_for([&] { return await_record(c, id, args.kernel); });
 }
 
 /// Without a node: waits for what else this process runs, and puts it into `cycle`. False: it may
@@ -241,7 +239,7 @@ bool finish_others(client& c, const arguments& args, progress& shown, json& cycl
   result<void> finished = node ? result<void>{} : fail(node.error());
   if (node) {
     other_work others(c, *node, [&shown](const std::string& text) { shown.say(text); });
-    finished = others.finish();
+    finished = shown.waits_for([&] { return others.finish(); });
     if (auto rows = others.rows(); !rows.empty())
       cycle["also_ran"] = std::move(rows);
   }
@@ -290,7 +288,7 @@ int run_cycle(const arguments& args) {
   auto c = open_client(args, node_mode::one_cycle, signals);
   if (!c)
     return report(c.error(), args.json);
-  progress shown(terminal_of_stderr(args));
+  progress shown(args);
   const int code = run_one(**c, args, shown);
   (*c)->close();
   return code;

@@ -17,6 +17,8 @@ constexpr milliseconds cycle_limit = std::chrono::hours{25};
 /// A kernel that is restarted in mid-cycle resumes the cycle; so often the question is repeated.
 constexpr int repeated_questions = 20;
 constexpr milliseconds question_pause = 500ms;
+/// Between two looks at a run whose cycle is recorded already.
+constexpr milliseconds look_interval = 200ms;
 /// Events held back until their cycle is the one that is shown.
 constexpr std::size_t early_events = 1000;
 
@@ -61,7 +63,7 @@ void progress::follow(const std::string& cycle_id) {
 
 void progress::say(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  write("boyd: " + text + "\n");
+  print_line("boyd: " + text);
 }
 
 void progress::wait_for_end(milliseconds limit) {
@@ -72,23 +74,74 @@ void progress::wait_for_end(milliseconds limit) {
 void progress::show(const json& event) {
   const auto phase = text_of(event, "phase");
   if (phase == "output") {
-    if (on_output_)
+    const auto tell = [&] {
       on_output_({text_of(event, "dispatch_id"), text_of(event, "stream") == "stderr",
                   text_of(event, "text")});
+    };
+    if (on_output_ && line_)
+      line_->beside(tell);
+    else if (on_output_)
+      tell();
     return;
   }
   const auto agent = text_of(event, "agent_id");
-  auto text = terminal_.paint(colour::faint, clock_of(event, "at"));
-  text += " " + terminal_.paint(colour::bold, phase);
-  if (!agent.empty())
-    text += " " + one_line(agent, 64);
-  if (auto said = text_of(event, "text"); !said.empty())
-    text += " " + one_line(said, 200);
-  write(text + "\n");
+  const auto said = one_line(in_user_zone(text_of(event, "text")), 200);
+  note(phase, agent, said);
+  // Steps of a run come and go on the live line, where there is one.
+  if (!is_quiet_ && (phase != "run" || !terminal_.rewrites)) {
+    const auto clock = clock_of(event, "at");
+    const auto head = clock + " " + phase;
+    const auto all = wrapped(head + (agent.empty() ? "" : " " + one_line(agent, 64)) +
+                                 (said.empty() ? "" : " " + said),
+                             terminal_.width, clock.size() + 1);
+    print_line(terminal_.paint(colour::faint, clock) + " " + terminal_.paint(colour::bold, phase) +
+               all.substr(head.size()));
+  }
   if (phase == "done") {
     ended_ = true;
     changed_.notify_all();
   }
+}
+
+void progress::begin_waiting() {
+  const std::lock_guard lock(mutex_);
+  line_.emplace(terminal_, what_is_waited_for(), begun_);
+}
+
+void progress::end_waiting() {
+  const std::lock_guard lock(mutex_);
+  line_.reset();
+}
+
+void progress::print_line(const std::string& text) {
+  if (line_)
+    line_->beside([&] { write(text + "\n"); });
+  else
+    write(text + "\n");
+}
+
+void progress::note(const std::string& phase, const std::string& agent, const std::string& said) {
+  if (agent.empty()) {
+    phase_ = phase + (said.empty() ? "" : ": " + said);
+  } else if (phase == "run" || phase == "wait" || said == "dispatched") {
+    running_[agent] = said == "dispatched" ? "waits for its turn" : said;
+    newest_ = agent;
+  } else {
+    running_.erase(agent); // skipped, or ended
+  }
+  if (line_)
+    line_->tell(what_is_waited_for());
+}
+
+std::string progress::what_is_waited_for() const {
+  if (running_.empty())
+    return phase_;
+  auto it = running_.find(newest_);
+  if (it == running_.end())
+    it = running_.begin();
+  const auto others = running_.size() - 1;
+  return it->first + (others == 0 ? "" : " (and " + std::to_string(others) + " more)") + ": " +
+         it->second;
 }
 
 bool is_passing(const error& e) {
@@ -112,12 +165,24 @@ result<std::string> await_record(client& c, const std::string& id, const std::st
   }
 }
 
+result<json> await_row(client& c, const std::string& id) {
+  for (;;) {
+    const auto body = c.ask(get("/api/v1/dispatches/" + id));
+    if (!body && !is_passing(body.error()))
+      return fail(body.error());
+    auto row = body ? part_of(object_of(*body), "dispatch") : json::object();
+    const auto status = text_of(row, "status");
+    if (body && status != "pending" && status != "running")
+      return row;
+    if (!c.pause(look_interval))
+      return fail(errc::cancelled, "interrupted");
+  }
+}
+
 error why_not_run(client& c, const json& cycle, const std::string& agent, const std::string& kernel,
                   const std::string& cycle_id) {
   error e{errc::refused, "the agent did not run", "agent " + agent, "see: boyd why " + agent};
-  const auto answer =
-      c.call(get("/api/v1/why", {{"kernel", kernel}, {"agent", agent}}), question_limit);
-  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  const auto body = c.ask(get("/api/v1/why", {{"kernel", kernel}, {"agent", agent}}));
   for (const auto& d : rows_of(body ? object_of(*body) : json::object(), "decisions"))
     if (text_of(d, "cycle_id") == cycle_id && text_of(d, "agent_id") == agent)
       e.what += ": " + text_of(d, "reason") +

@@ -3,12 +3,15 @@
 #include "../arguments.hpp"
 #include "../client.hpp"
 #include "../json_view.hpp"
+#include "../live_line.hpp"
 #include "../terminal.hpp"
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +24,9 @@ inline constexpr milliseconds last_event_limit = 2s;
 /// What the gate says while a node drains (actors/kernel/admission.cpp).
 inline constexpr const char* shutting_down = "the node is shutting down";
 
-/// One line per event of one cycle on standard error. Events of others are held back: it may not be
-/// known yet that theirs is the next cycle to be shown. Threads: any.
+/// One line per event of one cycle on standard error; what its runs do and how long it takes is on
+/// a live line where there is a terminal. Events of others are held back: it may not be known yet
+/// that theirs is the next cycle to be shown. Threads: any.
 class progress {
  public:
   /// What a run of the cycle has written.
@@ -33,8 +37,18 @@ class progress {
   };
 
   /// `on_output` hears what the cycle's runs write, in order; empty: that is not shown.
-  explicit progress(terminal t, std::function<void(const output&)> on_output = {})
-      : terminal_(t), on_output_(std::move(on_output)) {}
+  explicit progress(const arguments& args, std::function<void(const output&)> on_output = {})
+      : terminal_(terminal_of_stderr(args)), is_quiet_(args.quiet || args.json),
+        on_output_(std::move(on_output)) {}
+
+  /// What `wait` returns; the live line is there until then.
+  template <class Wait>
+  auto waits_for(const Wait& wait) {
+    begin_waiting();
+    auto end = wait();
+    end_waiting();
+    return end;
+  }
 
   /// An event as the control API sends it.
   void take(std::string_view line);
@@ -50,11 +64,22 @@ class progress {
   void wait_for_end(milliseconds limit);
 
  private:
+  void begin_waiting();
+  void end_waiting();
   void show(const json& event);
+  void print_line(const std::string& text);
+  void note(const std::string& phase, const std::string& agent, const std::string& said);
+  std::string what_is_waited_for() const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  terminal terminal_;
+  const terminal terminal_;
+  const bool is_quiet_;
+  const live_line::time begun_ = std::chrono::steady_clock::now();
+  std::optional<live_line> line_;
+  std::map<std::string, std::string> running_; ///< what each agent under way does
+  std::string newest_;                         ///< the agent of whom there was news last
+  std::string phase_;                          ///< what the cycle does, while no agent runs
   std::function<void(const output&)> on_output_;
   std::string cycle_id_;
   std::deque<json> early_;
@@ -66,6 +91,9 @@ bool is_passing(const error& e);
 
 /// The record of the cycle, when it is written. `cancelled`: this command was interrupted.
 result<std::string> await_record(client& c, const std::string& id, const std::string& kernel);
+
+/// The row of a dispatch, when it has ended. `cancelled`: this command was interrupted.
+result<json> await_row(client& c, const std::string& id);
 
 /// Why a cycle did not run this agent: the reason of its decision.
 error why_not_run(client& c, const json& cycle, const std::string& agent, const std::string& kernel,

@@ -656,8 +656,11 @@ int run_doctor(const arguments& args) {
   } else {
     const auto t = terminal_of_stdout(args);
     for (const auto& f : findings) {
-      print(t.paint(colour_of_status(f.state), f.state) + std::string(6 - f.state.size(), ' ') +
-            f.name + ": " + printable(f.what) + "\n");
+      constexpr std::size_t indent = 6;
+      const auto all = wrapped(f.state + std::string(indent - f.state.size(), ' ') + f.name + ": " +
+                                   printable(f.what),
+                               t.width, indent);
+      print(t.paint(colour_of_status(f.state), f.state) + all.substr(f.state.size()) + "\n");
       if (!f.next.empty())
         print("      next: " + printable(f.next) + "\n");
     }

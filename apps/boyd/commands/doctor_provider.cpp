@@ -1,6 +1,7 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
+#include "../live_line.hpp"
 #include "../terminal.hpp"
 #include "commands.hpp"
 
@@ -56,10 +57,7 @@ void render_probe(const json& probe, const terminal& t) {
 }
 
 result<json> ask(client& c, const api_request& request) {
-  auto answer = c.call(request, probe_patience);
-  if (!answer)
-    return fail(std::move(answer.error()));
-  auto body = body_of(*answer);
+  auto body = c.ask(request, probe_patience);
   if (!body)
     return fail(std::move(body.error()));
   return object_of(*body);
@@ -93,7 +91,7 @@ result<bool> probe_all(client& c, const arguments& args) {
     request.query = {{"wait", "1"}};
     if (!args.model.empty())
       request.query.emplace("model", args.model);
-    auto probe = ask(c, request);
+    auto probe = with_live_line(args, "testing provider " + id, [&] { return ask(c, request); });
     if (!probe)
       return fail(std::move(probe.error()));
     ok = ok && probe->value("ok", false);

@@ -1,5 +1,6 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
+#include "../live_line.hpp"
 #include "adapters/yaml/yaml.hpp"
 #include "asking.hpp"
 #include "boyd/core/limits.hpp"
@@ -181,9 +182,9 @@ int run_again(const arguments& args) {
   auto c = open_client(args, node_mode::answering, signals);
   if (!c)
     return report(c.error(), args.json);
-  const auto answer = (*c)->call(request, patience);
+  const auto text =
+      with_live_line(args, "asking the model again", [&] { return (*c)->ask(request, patience); });
   (*c)->close();
-  const auto text = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
   if (!text)
     return report(text.error(), args.json);
   const auto body = object_of(*text);
@@ -255,7 +256,7 @@ int run_explain(const arguments& args) {
                                                       {"graph", yes_or_no(o.graph)}});
   return ask_and_print(args, request, [](const json& body, const terminal& t) {
     const auto text = text_of(body, "markdown");
-    print(t.is_tty ? printable(text) : text);
+    print(t.is_tty ? folded(printable(text), t) : text);
   });
 }
 

@@ -68,10 +68,11 @@ void show_trace(const json& body, const terminal& t) {
 
 void show_stats(const json& body, const terminal& t) {
   table items({"CONTEXT", "GIVEN", "USED", "HELPED", "STAGE", "IMPORTANCE", "LAST USED"});
+  items.drop_when_narrow({"STAGE"});
   for (const auto& i : rows_of(body, "items"))
-    items.add({one_line(text_of(i, "path"), shown_id), text_of(i, "injected"), text_of(i, "used"),
-               text_of(i, "validated"), text_of(i, "stage"), text_of(i, "importance"),
-               moment_of(i, "last_used")});
+    items.add({cut_in_middle(text_of(i, "path"), shown_id), text_of(i, "injected"),
+               text_of(i, "used"), text_of(i, "validated"), text_of(i, "stage"),
+               text_of(i, "importance"), brief_moment_of(i, "last_used", t)});
   print(items.rows() > 0 ? items.render(t) : "No run has read context items yet.\n");
 }
 

@@ -56,9 +56,7 @@ class log_reader {
   int run() {
     id_ = args_.id.empty() ? "last" : args_.id;
     for (;;) {
-      const auto answer =
-          client_.call(get("/api/v1/dispatches/" + id_ + "/logs", query()), question_limit);
-      const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+      const auto body = client_.ask(get("/api/v1/dispatches/" + id_ + "/logs", query()));
       if (!body)
         return report(body.error(), args_.json);
       const auto object = object_of(*body);

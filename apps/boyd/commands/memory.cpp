@@ -1,5 +1,6 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
+#include "../given_file.hpp"
 #include "../json_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
@@ -10,10 +11,7 @@
 #include "commands.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
-#include <iostream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,30 +35,12 @@ std::string dumped(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-result<std::string> read_file(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path, std::ios::binary);
-    if (!file)
-      return fail(errc::not_found, "cannot open the file", path,
-                  "check the name and the permissions");
-  }
-  std::istream& in = path == "-" ? std::cin : file;
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad())
-    return fail(errc::io_error, "cannot read the file", path, "check the disk");
-  if (bytes.size() > most_file_bytes)
-    return fail(errc::limit_exceeded, "a file of " + std::to_string(bytes.size()) + " bytes", path,
-                "split the file; maximum size: " + std::to_string(most_file_bytes) + " bytes");
-  return bytes;
-}
-
 /// What one line is read into; its error names no place.
 using line_reader = std::function<result<void>(std::string_view line)>;
 
 /// Reads every line that is not blank. An error names the first lines that cannot be read.
 result<void> read_lines(const std::string& path, const line_reader& read) {
-  const auto bytes = read_file(path);
+  const auto bytes = read_given_file(path, most_file_bytes, "split the file");
   if (!bytes)
     return fail(bytes.error());
   std::size_t number = 0;
@@ -109,10 +89,7 @@ class conversation {
         return fail(std::move(opened.error()));
       client_ = std::move(*opened);
     }
-    auto answer = client_->call(request, question_limit);
-    if (!answer)
-      return fail(std::move(answer.error()));
-    auto body = body_of(*answer);
+    auto body = client_->ask(request);
     if (!body)
       return fail(std::move(body.error()));
     return object_of(*body);
@@ -123,18 +100,6 @@ class conversation {
   signal_watch signals_;
   std::unique_ptr<client> client_;
 };
-
-int ask_and_show(const arguments& args, const api_request& request,
-                 const std::function<void(const json& body, const terminal& t)>& show) {
-  const auto body = ask_once(args, request);
-  if (!body)
-    return report(body.error(), args.json);
-  if (args.json)
-    print(*body + "\n");
-  else
-    show(object_of(*body), terminal_of_stdout(args));
-  return exit_code::ok;
-}
 
 // -- status, append, compact ----------------------------------------------------------------------
 
@@ -267,22 +232,22 @@ int apply_policy(const arguments& args) {
 int append(const arguments& args) {
   const json body{
       {"kernel", args.kernel}, {"file", args.path}, {"section", args.section}, {"text", args.text}};
-  return ask_and_show(args, post(std::string(base) + "/append", dumped(body)),
-                      [](const json& done, const terminal&) {
-                        const auto archived = number_of(done, "archived");
-                        print((flag_in(done, "changed") ? "added to " : "already in ") +
-                              text_of(done, "file") + ", " + text_of(done, "section") +
-                              (flag_in(done, "changed") ? "" : " already") + "\n");
-                        if (archived > 0)
-                          print("moved to archive/: " + std::to_string(archived) + "\n");
-                        for (const auto& note : rows_of(done, "notes"))
-                          print("full text: research/" + note.get<std::string>() + "\n");
-                      });
+  return ask_and_print(args, post(std::string(base) + "/append", dumped(body)),
+                       [](const json& done, const terminal&) {
+                         const auto archived = number_of(done, "archived");
+                         print((flag_in(done, "changed") ? "added to " : "already in ") +
+                               text_of(done, "file") + ", " + text_of(done, "section") +
+                               (flag_in(done, "changed") ? "" : " already") + "\n");
+                         if (archived > 0)
+                           print("moved to archive/: " + std::to_string(archived) + "\n");
+                         for (const auto& note : rows_of(done, "notes"))
+                           print("full text: research/" + note.get<std::string>() + "\n");
+                       });
 }
 
 int compact(const arguments& args) {
   const json body{{"kernel", args.kernel}, {"apply", args.yes ? "yes" : ""}};
-  return ask_and_show(
+  return ask_and_print(
       args, post(std::string(base) + "/compact", dumped(body)),
       [&](const json& done, const terminal&) {
         bool any = false;

@@ -38,9 +38,8 @@ other_work::other_work(client& c, std::string node_id, std::function<void(const 
     : client_(c), node_id_(std::move(node_id)), say_(std::move(say)) {}
 
 result<json> other_work::list(const char* status) {
-  auto answer = client_.call(get("/api/v1/dispatches", {{"status", status}, {"limit", most_rows}}),
-                             question_limit);
-  const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+  const auto body =
+      client_.ask(get("/api/v1/dispatches", {{"status", status}, {"limit", most_rows}}));
   if (!body)
     return fail(body.error());
   return rows_of(object_of(*body), "items");
@@ -101,8 +100,7 @@ result<void> other_work::look(bool first) {
     if (!listed.contains(id) && (is_running(w.row) || is_pending(w.row)))
       left.push_back(id);
   for (const auto& id : left) {
-    auto answer = client_.call(get("/api/v1/dispatches/" + id), question_limit);
-    const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
+    const auto body = client_.ask(get("/api/v1/dispatches/" + id));
     if (!body)
       return fail(body.error());
     take(part_of(object_of(*body), "dispatch"));

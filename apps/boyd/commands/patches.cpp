@@ -17,11 +17,17 @@ json time_or_null(const std::optional<utc_time>& t) {
   return t ? json(format_rfc3339(*t)) : json(nullptr);
 }
 
+std::string state_of(const kept_patch& p) {
+  if (p.applied_at)
+    return "applied";
+  return p.heading && p.heading->hash.empty() ? "cut" : "open";
+}
+
 json json_of(const kept_patch& p) {
   json out{{"dispatch_id", p.dispatch_id},
            {"run", p.run},
            {"agent_id", p.agent_id},
-           {"state", p.applied_at ? "applied" : "open"},
+           {"state", state_of(p)},
            {"made_at", format_rfc3339(p.made_at)},
            {"applied_at", time_or_null(p.applied_at)},
            {"file", p.file}};
@@ -32,6 +38,7 @@ json json_of(const kept_patch& p) {
   out["files"] = h ? json(h->files) : json(nullptr);
   out["added"] = h ? json(h->added) : json(nullptr);
   out["removed"] = h ? json(h->removed) : json(nullptr);
+  out["on_branch"] = h ? json(h->on_branch) : json(nullptr);
   return out;
 }
 
@@ -55,14 +62,13 @@ int show_list(const arguments& args, const std::vector<kept_patch>& all) {
     if (p.applied_at && !args.all)
       continue;
     items.push_back(json_of(p));
-    rows.add_cells(
-        {id_of(p),
-         std::to_string(p.run),
-         p.agent_id.empty() ? "-" : p.agent_id,
-         brief_moment_of(items.back(), "made_at", t),
-         change_of(p),
-         {p.applied_at ? "applied" : "open", p.applied_at ? colour::faint : colour::none},
-         p.heading ? p.heading->repository : "-"});
+    rows.add_cells({id_of(p),
+                    std::to_string(p.run),
+                    p.agent_id.empty() ? "-" : p.agent_id,
+                    brief_moment_of(items.back(), "made_at", t),
+                    change_of(p),
+                    {state_of(p), p.applied_at ? colour::faint : colour::none},
+                    p.heading ? p.heading->repository : "-"});
   }
   rows.drop_when_narrow({"RUN", "STATE"});
   if (args.json)
@@ -86,6 +92,10 @@ int show_one(const arguments& args, const kept_patch& p, file_system& files) {
     print(body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   } else {
     print(terminal_of_stdout(args).is_tty ? printable(*text) : *text);
+    if (p.heading && p.heading->hash.empty())
+      print_note(p.heading->on_branch
+                     ? "this patch is cut; the whole change is on the branch " + p.heading->branch
+                     : std::string("this patch is cut, and the rest of the change was not kept"));
   }
   return exit_code::ok;
 }
@@ -97,12 +107,12 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-int apply(const arguments& args, const kept_patch& p, const ports& with) {
+int apply(const arguments& args, const kept_patch& p, const home_layout& home, const ports& with) {
   if (p.applied_at)
     return report({errc::refused, "the patch was applied at " + format_rfc3339(*p.applied_at),
                    id_of(p), "see what is open: boyd patches ls"},
                   args.json);
-  const auto done = apply_patch(p, with);
+  const auto done = apply_patch(p, home, with);
   if (!done)
     return report(done.error(), args.json);
   if (args.json) {
@@ -163,7 +173,7 @@ int run_patches(const arguments& args) {
     return report(p.error(), args.json);
   if (what == "show")
     return show_one(args, *p, *with.files);
-  return what == "apply" ? apply(args, *p, with) : discard(args, *p, *with.files);
+  return what == "apply" ? apply(args, *p, where->layout(), with) : discard(args, *p, *with.files);
 }
 
 } // namespace boyd::app

@@ -18,7 +18,6 @@ namespace {
 using improve::answer_end;
 using improve::failure_kind;
 
-constexpr milliseconds answer_interval = 200ms;
 constexpr std::size_t reason_characters = 500;
 
 const std::string proposers{config::proposers_kernel};
@@ -106,23 +105,8 @@ result<json> proposing::run(const std::string& agent, const std::string& prompt)
   const auto cycle = object_of(*record);
   for (const auto& a : rows_of(cycle, "agents"))
     if (text_of(a, "agent_id") == agent)
-      return await_dispatch(text_of(a, "dispatch_id"));
+      return await_row(*client_, text_of(a, "dispatch_id"));
   return fail(why_not_run(*client_, cycle, agent, proposers, cycle_id));
-}
-
-result<json> proposing::await_dispatch(const std::string& id) {
-  for (;;) {
-    const auto answer = client_->call(get("/api/v1/dispatches/" + id), question_limit);
-    const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
-    if (!body && !is_passing(body.error()))
-      return fail(body.error());
-    auto row = body ? part_of(object_of(*body), "dispatch") : json::object();
-    const auto status = text_of(row, "status");
-    if (body && status != "pending" && status != "running")
-      return row;
-    if (!client_->pause(answer_interval))
-      return fail(errc::cancelled, "interrupted");
-  }
 }
 
 answer_end proposing::answer_of(const json& row) {

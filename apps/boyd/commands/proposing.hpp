@@ -30,7 +30,6 @@ class proposing {
  private:
   result<void> open();
   result<json> run(const std::string& agent, const std::string& prompt);
-  result<json> await_dispatch(const std::string& id);
   improve::answer_end answer_of(const json& row);
 
   place where_;

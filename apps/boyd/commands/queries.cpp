@@ -4,6 +4,7 @@
 #include "../run_view.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
+#include "adapters/posix/home_lock.hpp"
 #include "asking.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
@@ -21,6 +22,8 @@ namespace boyd::app {
 namespace {
 
 constexpr std::size_t id_shown = 13;
+/// Of one member of a dispatch.
+constexpr std::size_t most_characters = 4000;
 
 std::string limit_text(const arguments& args) {
   return args.limit == 0 ? std::string{} : std::to_string(args.limit);
@@ -97,17 +100,18 @@ std::string end_of(const json& earlier) {
 
 /// Earlier runs of the dispatch. A run is named by its fence: attempts count anew after a retry.
 void render_earlier(const json& d, const terminal& t) {
-  table rows({"RUN", "TRY", "STARTED", "ENDED", "NODE", "END", "SUMMARY"});
+  table rows({"RUN", "TRY", "STARTED", "TOOK", "NODE", "END", "SUMMARY"});
+  rows.drop_when_narrow({"NODE"});
   for (const auto& e : rows_of(d, "attempts")) {
     const auto error = text_of(e, "error");
-    rows.add({text_of(e, "fence"), text_of(e, "attempt"), moment_of(e, "started_at"),
-              moment_of(e, "ended_at"), text_of(e, "node").substr(0, id_shown), end_of(e),
-              error.empty() ? text_of(e, "summary") : error});
+    rows.add({text_of(e, "fence"), text_of(e, "attempt"), brief_moment_of(e, "started_at", t),
+              time_between(e, "started_at", "ended_at"), text_of(e, "node").substr(0, id_shown),
+              end_of(e), error.empty() ? text_of(e, "summary") : error});
   }
   if (rows.rows() > 0)
     print("\n" + t.paint(colour::bold, "earlier runs") + "\n" + rows.render(t) +
-          t.paint(colour::faint, "Output of an earlier run: boyd dispatches show " +
-                                     text_of(d, "dispatch_id") + " --run RUN") +
+          t.paint(colour::faint,
+                  "output of an earlier run: boyd logs " + short_id_of(d) + " --run RUN") +
           "\n");
 }
 
@@ -153,8 +157,10 @@ int show_run(const arguments& args, const std::string& base) {
 void render_dispatch(const json& body, const terminal& t) {
   const auto d = part_of(body, "dispatch");
   const auto line = [&](const char* label, const std::string& value) {
+    const std::string_view name(label);
     if (!value.empty() && value != "-")
-      print(t.paint(colour::faint, std::string(label)) + one_line(value, t.width) + "\n");
+      print(t.paint(colour::faint, name) +
+            wrapped(one_line(value, most_characters), t.width - name.size(), name.size()) + "\n");
   };
   line("dispatch  ", text_of(d, "dispatch_id"));
   line("agent     ", text_of(d, "kernel_id") + "/" + text_of(d, "agent_id"));
@@ -174,10 +180,9 @@ void render_dispatch(const json& body, const terminal& t) {
   line("summary   ", text_of(d, "summary"));
   line("error     ", text_of(d, "error"));
   line("metadata  ", text_of(d, "metadata"));
-  print("\n" + t.paint(colour::bold, "prompt") + "\n" +
-        with_line_break(printable(text_of(d, "prompt"))));
-  print("\n" + t.paint(colour::bold, "output") + "\n" +
-        with_line_break(printable(text_of(d, "output"))));
+  for (const char* part : {"prompt", "output"})
+    if (const auto text = text_of(d, part); !text.empty())
+      print("\n" + t.paint(colour::bold, part) + "\n" + with_line_break(printable(text)));
   if (const auto cut = number_of(d, "output_cut"); cut > 0)
     print("(" + std::to_string(cut) + " more bytes were not stored)\n");
   render_earlier(d, t);
@@ -217,10 +222,10 @@ void render_diff(const json& body, const terminal& t) {
   print(out);
 }
 
-void render_why(const json& body, const terminal&) {
+void render_why(const json& body, const terminal& t) {
   for (const auto& s : rows_of(body, "sentences"))
     if (s.is_string())
-      print(printable(in_user_zone(s.get<std::string>())) + "\n");
+      print(folded(printable(in_user_zone(s.get<std::string>())), t) + "\n");
 }
 
 std::string target_of(const json& body) {
@@ -266,6 +271,18 @@ api_request on_dispatch(const arguments& args, const std::string& verb) {
   return request;
 }
 
+/// Nobody may be there to run what was queued again.
+int retry(const arguments& args) {
+  const int code = ask_and_print(args, on_dispatch(args, "retry"), render_transition);
+  const auto where = place_of(args);
+  if (code != exit_code::ok || args.json || !where)
+    return code;
+  const auto owner = adapters::read_home_owner(where->home);
+  if (owner && !*owner)
+    print("No node is running; boyd node or boyd cycle runs it.\n");
+  return code;
+}
+
 } // namespace
 
 int run_dispatches(const arguments& args) {
@@ -276,7 +293,7 @@ int run_dispatches(const arguments& args) {
     return ask_and_print(args, get(base + "/" + args.id, {{"kernel", args.kernel}}),
                          render_dispatch);
   if (args.verb == "dispatches retry")
-    return ask_and_print(args, on_dispatch(args, "retry"), render_transition);
+    return retry(args);
   if (args.verb == "dispatches cancel")
     return ask_and_print(args, on_dispatch(args, "cancel"), render_transition);
   return ask_and_print(

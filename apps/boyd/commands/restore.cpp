@@ -1,6 +1,7 @@
 #include "../exit_codes.hpp"
 #include "../home.hpp"
 #include "../json_view.hpp"
+#include "../live_line.hpp"
 #include "../terminal.hpp"
 #include "../time_view.hpp"
 #include "adapters/posix/errors.hpp"
@@ -158,7 +159,9 @@ int run_restore(const arguments& args) {
   const auto where = place_of(args);
   if (!where)
     return report(where.error(), args.json);
-  const auto manifest = restore(*where, fs::absolute(args.file).lexically_normal().string());
+  const auto manifest = with_live_line(args, "unpacking and checking " + args.file, [&] {
+    return restore(*where, fs::absolute(args.file).lexically_normal().string());
+  });
   if (!manifest)
     return report(manifest.error(), args.json);
   const bool has_database = fs::exists(where->layout().database());

@@ -15,8 +15,6 @@ namespace boyd::app {
 
 namespace {
 
-/// Between two looks at a run whose cycle is recorded already.
-constexpr milliseconds look_interval = 500ms;
 /// An error ends with what to do: it is not cut short of that.
 constexpr std::size_t error_characters = 2000;
 
@@ -24,8 +22,7 @@ constexpr std::size_t error_characters = 2000;
 class one_run {
  public:
   one_run(client& c, const arguments& args)
-      : client_(c), args_(args),
-        shown_(terminal_of_stderr(args), [this](const progress::output& o) { show(o); }) {}
+      : client_(c), args_(args), shown_(args, [this](const progress::output& o) { show(o); }) {}
 
   int run() {
     client_.watch([this](std::string_view line) { shown_.take(line); }, [] {});
@@ -72,7 +69,8 @@ class one_run {
   }
 
   int await_end() {
-    const auto body = await_record(client_, cycle_id_, args_.kernel);
+    const auto body =
+        shown_.waits_for([&] { return await_record(client_, cycle_id_, args_.kernel); });
     if (!body && body.error().code == errc::cancelled)
       return report_interruption(client_, cycle_id_);
     if (!body)
@@ -87,22 +85,12 @@ class one_run {
     return report(std::move(why), args_.json);
   }
 
-  /// The cycle may be recorded before its run has ended.
   int await_dispatch(const std::string& id) {
-    for (;;) {
-      const auto answer = client_.call(get("/api/v1/dispatches/" + id), question_limit);
-      const auto body = answer ? body_of(*answer) : result<std::string>(fail(answer.error()));
-      if (!body && body.error().code == errc::cancelled)
-        return report_interruption(client_, cycle_id_);
-      if (!body && !is_passing(body.error()))
-        return report(body.error(), args_.json);
-      const auto row = body ? part_of(object_of(*body), "dispatch") : json::object();
-      const auto status = text_of(row, "status");
-      if (body && status != "pending" && status != "running")
-        return tell_end(row);
-      if (!client_.pause(look_interval))
-        return report_interruption(client_, cycle_id_);
-    }
+    // The cycle may be recorded before its run has ended.
+    const auto row = shown_.waits_for([&] { return await_row(client_, id); });
+    if (!row && row.error().code == errc::cancelled)
+      return report_interruption(client_, cycle_id_);
+    return row ? tell_end(*row) : report(row.error(), args_.json);
   }
 
   int tell_end(const json& row) {
@@ -118,6 +106,8 @@ class one_run {
       print(output + (output.ends_with('\n') ? "" : "\n"));
     const auto status = text_of(row, "status");
     const auto e = text_of(row, "error");
+    if (status == "done" && args_.quiet)
+      return exit_of(row);
     shown_.say("dispatch " + text_of(row, "dispatch_id") + ": " + status +
                (status == "done" || e.empty() ? "" : ": " + one_line(e, error_characters)));
     return exit_of(row);

@@ -325,14 +325,7 @@ int run_skills(const arguments& args) {
     return review(args);
   if (args.verb != "skills ls" && args.verb != "skills")
     return decide(args);
-  const auto body = ask_once(args, get(base, {{"kernel", args.kernel}}));
-  if (!body)
-    return report(body.error(), args.json);
-  if (args.json)
-    print(*body + "\n");
-  else
-    show_list(object_of(*body), terminal_of_stdout(args));
-  return exit_code::ok;
+  return ask_and_print(args, get(base, {{"kernel", args.kernel}}), show_list);
 }
 
 } // namespace boyd::app

@@ -45,12 +45,12 @@ std::string node_line(const json& body, const terminal& t) {
   const bool running = flag_in(node, "running");
   const bool draining = text_of(node, "state") == "draining";
   std::string line = t.paint(colour::bold, "node ") + text_of(node, "node_id");
-  line +=
-      running
-          ? "  " +
-                t.paint(draining ? colour::warn : colour::good, draining ? "stopping" : "running") +
-                " as process " + text_of(node, "pid") + " since " + moment_of(node, "started_at")
-          : "  " + t.paint(colour::warn, "not running");
+  line += running ? "  " +
+                        t.paint(draining ? colour::warn : colour::good,
+                                draining ? "stopping" : "running") +
+                        (t.has_width() ? "\n " : "") + " as process " + text_of(node, "pid") +
+                        " since " + moment_of(node, "started_at")
+                  : "  " + t.paint(colour::warn, "not running");
   std::string about = "home " + text_of(node, "home") + "  store " + text_of(node, "store") +
                       "  version " + text_of(node, "version");
   line += "\n  " + wrapped(about, room(t), 2);
@@ -254,8 +254,7 @@ std::string queue_line(const json& body, const terminal& t) {
     line += "  " + std::string(key) + " " +
             (store_is_silent(body) ? unknown : std::to_string(number_of(queue, key)));
   const auto permits = part_of(body, "permits");
-  line += "    permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit") +
-          " (peak " + text_of(permits, "peak") + ")";
+  line += "  permits " + text_of(permits, "in_use") + "/" + text_of(permits, "limit");
   return wrapped(line, t.width, 2) + "\n";
 }
 
@@ -307,8 +306,7 @@ std::string render(const json& body, const terminal& t, bool parts) {
 }
 
 result<std::string> ask_status(client& c) {
-  auto answer = c.call(get("/api/v1/status"), question_limit);
-  return answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
+  return c.ask(get("/api/v1/status"));
 }
 
 void show(const std::string& body, const arguments& args) {

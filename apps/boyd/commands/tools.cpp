@@ -1,6 +1,7 @@
 #include "../client.hpp"
 #include "../exit_codes.hpp"
 #include "../json_view.hpp"
+#include "../live_line.hpp"
 #include "../terminal.hpp"
 #include "boyd/core/text.hpp"
 #include "commands.hpp"
@@ -115,7 +116,7 @@ void render_tools(const json& body, const terminal& t) {
 class servers_client {
  public:
   explicit servers_client(const arguments& args)
-      : client_(open_client(args, node_mode::trying, signals_)) {}
+      : args_(args), client_(open_client(args, node_mode::trying, signals_)) {}
   ~servers_client() {
     if (client_)
       (*client_)->close();
@@ -127,11 +128,12 @@ class servers_client {
     if (!client_)
       return fail(client_.error());
     request.query.emplace("wait", "1");
-    auto answer = (*client_)->call(request, longest_wait);
-    return answer ? body_of(*answer) : result<std::string>(fail(std::move(answer.error())));
+    return with_live_line(args_, "waiting for tool servers",
+                          [&] { return (*client_)->ask(request, longest_wait); });
   }
 
  private:
+  const arguments& args_;
   signal_watch signals_;
   decltype(open_client(std::declval<const arguments&>(), node_mode::trying,
                        std::declval<signal_watch&>())) client_;

@@ -73,6 +73,7 @@ struct ask_place {
   std::string provider_id;
   std::int64_t tokens = 0; ///< that the call may use
   std::string model;
+  int turn = 1; ///< that the call is for
 };
 
 /// Nobody waits for the place of this call any more, or it is given back without a word.

@@ -12,8 +12,7 @@ struct patch_words {
   std::string added;              ///< the lines that it adds
 };
 
-/// Reads a unified diff as git writes it. Pure; what is no diff has neither paths nor lines. Names
-/// that git quotes, for they hold control characters or quotes, are left out.
+/// Reads a unified diff as git writes it. Pure; what is no diff has neither paths nor lines.
 patch_words read_patch(std::string_view patch);
 
 } // namespace boyd::exec

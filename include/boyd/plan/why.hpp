@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/cycle.hpp"
+#include "boyd/core/dispatch.hpp"
 #include "boyd/core/result.hpp"
 #include "boyd/core/time.hpp"
 #include "boyd/plan/quiet.hpp"
@@ -25,6 +26,7 @@ struct why_input {
   utc_time now{};
   std::vector<occurrence> occurrences;               ///< any order
   std::vector<store::list_decisions::row> decisions; ///< any order; of other agents: ignored
+  std::vector<dispatch> runs;                        ///< of the decisions' cycle; any order
   std::vector<pause_record> pauses;                  ///< of other kernels or agents: ignored
   std::optional<quiet_now> quiet;                    ///< at `now`
   std::optional<utc_time> expected_slot; ///< the kernel's schedule: latest_at_or_before(at or now)
@@ -36,8 +38,8 @@ struct why_answer {
   std::vector<std::string> sentences;
   /// One object: kernel_id, agent_id, at, slot {scheduled_at, trigger, state, late, reason,
   /// cycle_id, stands_until}, unrecorded_slot, decisions[] {agent_id, dispatched, reason, detail,
-  /// cycle_id, decided_at}, pauses[] {agent_id, reason, since}, quiet {reason, until}, next_slot,
-  /// next_agent_slot, sentences[]; what is unknown is null.
+  /// cycle_id, decided_at, dispatch_id, status, error}, pauses[] {agent_id, reason, since}, quiet
+  /// {reason, until}, next_slot, next_agent_slot, sentences[]; what is unknown is null.
   std::string json;
 };
 

@@ -27,6 +27,10 @@ struct patch_heading {
   std::size_t files = 0;
   std::size_t added = 0;   ///< lines
   std::size_t removed = 0; ///< lines
+  std::uint64_t bytes = 0; ///< of the whole patch, without this heading
+  /// SHA-256 of the whole patch, without this heading. Empty: it was cut, and is no patch.
+  std::string hash{};
+  bool on_branch = false; ///< of a cut one: the branch has all of the change, as a commit
 };
 std::string to_text(const patch_heading& h);
 /// Error `invalid_argument` for a text that does not begin with all of it.
@@ -60,7 +64,10 @@ struct worktree_change {
   std::size_t added = 0;   ///< lines
   std::size_t removed = 0; ///< lines
   std::uint64_t patch_bytes = 0;
-  bool cut = false;         ///< the patch is longer than patch_limit
+  /// The patch is longer than patch_limit, or lacks a file that is too large for one.
+  bool cut = false;
+  /// Of a cut one: why the branch does not have all of the change. Empty: it has.
+  std::string not_on_branch{};
   bool has_commits = false; ///< the branch has commits and stays; else it is removed
   bool has_secret = false;  ///< as worktree_order::holds_secret said
   /// References that are not what they were before, made or gone, by the run or by others.

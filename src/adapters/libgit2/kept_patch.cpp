@@ -1,5 +1,6 @@
 #include "kept_patch.hpp"
 
+#include "boyd/core/sha256.hpp"
 #include "git_internal.hpp"
 
 #include <utility>
@@ -85,6 +86,12 @@ result<patched_file> read_file(const opened& o, git_index* after, const std::str
 }
 
 } // namespace
+
+bool is_whole_patch(const patch_heading& h, std::string_view patch) {
+  const auto heading = to_text(h);
+  return !h.hash.empty() && patch.size() == heading.size() + h.bytes &&
+         sha256_hex(patch.substr(heading.size())) == h.hash;
+}
 
 result<std::vector<patched_file>> read_patched_files(const std::string& repo,
                                                      const std::string& base,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "boyd/core/result.hpp"
+#include "boyd/ports/worktrees.hpp"
 
 #include <optional>
 #include <string>
@@ -9,6 +10,9 @@
 
 /// Patches that runs left, for whoever applies them later. Blocking. Threads: any.
 namespace boyd::adapters {
+
+/// True when `patch`, which begins with `h`, has every byte that it had when it was made.
+bool is_whole_patch(const patch_heading& h, std::string_view patch);
 
 /// What a patch makes of one file.
 struct patched_file {

@@ -24,10 +24,6 @@ std::string name_of(const std::string& path) {
   return fs::path(path).filename().string();
 }
 
-std::string ref_of(const worktree_order& order) {
-  return "refs/heads/" + order.branch;
-}
-
 /// Notes are lines.
 result<void> check(const worktree_order& order) {
   for (const auto* text : {&order.repo, &order.base, &order.path, &order.branch, &order.patch})
@@ -144,6 +140,10 @@ bool keep_or_remove_branch(git_repository* repo, const worktree_order& order, co
 }
 
 } // namespace
+
+std::string ref_of(const worktree_order& order) {
+  return "refs/heads/" + order.branch;
+}
 
 std::string note_of(const std::string& path) {
   return path + ".boyd";

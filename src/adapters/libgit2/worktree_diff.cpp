@@ -1,3 +1,4 @@
+#include "boyd/core/sha256.hpp"
 #include "durable_internal.hpp"
 #include "worktree_internal.hpp"
 
@@ -17,55 +18,51 @@ constexpr mode_t private_file = 0600;
 /// A file that is larger is told as changed, without its content.
 constexpr git_off_t largest_file = git_off_t{8} << 20;
 
-struct patch_file {
-  unique_fd fd;
-  std::uint64_t bytes = 0;
+struct patch_text {
+  std::string kept;
+  std::uint64_t bytes = 0; ///< of the whole
   bool cut = false;
-  int error = 0;
 };
 
-bool write_all(patch_file& out, const char* data, std::size_t size) {
-  while (size > 0) {
-    const auto n = ::write(out.fd.get(), data, size);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0) {
-      out.error = errno;
-      return false;
-    }
-    out.bytes += static_cast<std::uint64_t>(n);
-    data += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-/// Whole lines until the patch is long enough.
-int on_line(const git_diff_delta*, const git_diff_hunk*, const git_diff_line* line, void* to) {
-  auto& out = *static_cast<patch_file*>(to);
+/// Keeps whole lines until the patch is long enough.
+int on_line(const git_diff_delta* delta, const git_diff_hunk*, const git_diff_line* line,
+            void* to) {
+  auto& out = *static_cast<patch_text*>(to);
+  constexpr auto most = static_cast<git_object_size_t>(largest_file);
+  out.cut = out.cut || delta->old_file.size > most || delta->new_file.size > most;
   const bool content = line->origin == GIT_DIFF_LINE_CONTEXT ||
                        line->origin == GIT_DIFF_LINE_ADDITION ||
                        line->origin == GIT_DIFF_LINE_DELETION;
-  if (out.bytes + line->content_len + 1 > patch_limit) {
-    out.cut = true;
-    return GIT_EUSER;
-  }
-  const bool written = (!content || write_all(out, &line->origin, 1)) &&
-                       write_all(out, line->content, line->content_len);
-  return written ? 0 : GIT_EUSER;
+  const auto length = line->content_len + (content ? 1U : 0U);
+  out.bytes += length;
+  out.cut = out.cut || out.bytes > patch_limit;
+  if (out.bytes > patch_limit)
+    return 0;
+  if (content)
+    out.kept += line->origin;
+  out.kept.append(line->content, line->content_len);
+  return 0;
 }
 
-result<patch_file> open_patch(const std::string& path) {
+result<void> write_patch(const std::string& path, std::string_view text) {
   std::error_code failed;
   const auto folder = std::filesystem::path(path).parent_path();
   if (std::filesystem::create_directories(folder, failed))
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
-  patch_file out;
-  out.fd = unique_fd(
+  const unique_fd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file));
-  if (out.fd.get() < 0)
+  if (!fd)
     return fail(system_failure(errno, "cannot write the patch", path));
-  return out;
+  while (!text.empty()) {
+    const auto n = ::write(fd.get(), text.data(), text.size());
+    if (n < 0 && errno != EINTR)
+      return fail(system_failure(errno, "cannot write the patch", path));
+    if (n > 0)
+      text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::fsync(fd.get()) != 0)
+    return fail(system_failure(errno, "cannot write the patch", path));
+  return {};
 }
 
 result<diff_ptr> differences(git_repository* repo, const git_oid& base, const std::string& path) {
@@ -111,25 +108,22 @@ result<worktree_change> compare_worktree(git_repository* repo, const worktree_or
     change.added = git_diff_stats_insertions(stats.get());
     change.removed = git_diff_stats_deletions(stats.get());
   }
-  auto out = open_patch(order.patch);
-  if (!out)
-    return fail(std::move(out.error()));
-  const auto heading = to_text(patch_heading{order.repo, hex(base), order.branch, change.files,
-                                             change.added, change.removed});
-  write_all(*out, heading.data(), heading.size());
-  const int rc = git_diff_print(diff->get(), GIT_DIFF_FORMAT_PATCH, on_line, &*out);
-  if (out->error != 0)
-    return fail(system_failure(out->error, "cannot write the patch", order.patch));
-  if (rc != 0 && !out->cut)
+  patch_text text;
+  if (const int rc = git_diff_print(diff->get(), GIT_DIFF_FORMAT_PATCH, on_line, &text); rc != 0)
     return fail(failure(rc, "cannot write the worktree's changes", order.path));
-  if (::fsync(out->fd.get()) != 0)
-    return fail(system_failure(errno, "cannot write the patch", order.patch));
-  change.patch_bytes = out->bytes;
-  change.cut = out->cut;
-  change.has_secret =
-      order.holds_secret &&
-      order.holds_secret(
-          read_regular(order.patch, static_cast<std::size_t>(out->bytes)).value_or(""));
+  change.cut = text.cut;
+  if (text.cut)
+    if (const auto kept = commit_change(repo, diff->get(), order, base); !kept)
+      change.not_on_branch = to_string(kept.error());
+  const auto patch = to_text(patch_heading{order.repo, hex(base), order.branch, change.files,
+                                           change.added, change.removed, text.bytes,
+                                           text.cut ? std::string() : sha256_hex(text.kept),
+                                           text.cut && change.not_on_branch.empty()}) +
+                     text.kept;
+  if (auto written = write_patch(order.patch, patch); !written)
+    return fail(std::move(written.error()));
+  change.patch_bytes = patch.size();
+  change.has_secret = order.holds_secret && order.holds_secret(patch);
   return change;
 }
 

@@ -18,6 +18,14 @@ result<worktree_change> close_worktree(const worktree_order& order, const std::s
 result<worktree_change> compare_worktree(git_repository* repo, const worktree_order& order,
                                          const git_oid& base);
 
+/// All of a worktree's change as one commit on the branch of its run. `limit_exceeded` when it is
+/// too large even for that.
+result<void> commit_change(git_repository* repo, git_diff* diff, const worktree_order& order,
+                           const git_oid& base);
+
+/// The branch of a run.
+std::string ref_of(const worktree_order& order);
+
 /// The references of a repository but the branches of runs; null: they cannot be read, or are too
 /// many.
 std::shared_ptr<const reference_list> references_of(git_repository* repo);

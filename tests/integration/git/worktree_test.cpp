@@ -1,5 +1,6 @@
 #include "boyd/ports/worktrees.hpp"
 #include "integration/git/fixture.hpp"
+#include "src/adapters/libgit2/kept_patch.hpp"
 #include "src/adapters/libgit2/worktrees.hpp"
 #include "support/wait.hpp"
 
@@ -134,6 +135,11 @@ TEST_CASE("worktree: what a run changes becomes a patch that applies", "[worktre
   CHECK(change.added == 3);
   CHECK(change.removed == 2);
   CHECK_FALSE(change.cut);
+  const auto whole = get(o.patch);
+  const auto heading = read_patch_heading(whole);
+  REQUIRE(heading);
+  CHECK(adapters::is_whole_patch(*heading, whole));
+  CHECK_FALSE(adapters::is_whole_patch(*heading, whole.substr(0, whole.size() - 1)));
   CHECK_FALSE(change.has_commits);
   CHECK(fs::file_size(o.patch) == change.patch_bytes);
   CHECK((fs::status(o.patch).permissions() & fs::perms::group_all) == fs::perms::none);
@@ -271,7 +277,49 @@ TEST_CASE("worktree: a patch that is too long is cut and said to be", "[worktree
   const auto change = b.closed(o, base);
   CHECK(change.files == 3);
   CHECK(change.cut);
-  CHECK(fs::file_size(o.patch) <= patch_limit);
+  CHECK(fs::file_size(o.patch) == change.patch_bytes);
+  const auto heading = read_patch_heading(get(o.patch));
+  REQUIRE(heading);
+  CHECK(change.patch_bytes <= patch_limit + to_text(*heading).size());
+  CHECK(heading->bytes > 3 * text.size());
+  CHECK(heading->hash.empty());
+  CHECK_FALSE(adapters::is_whole_patch(*heading, get(o.patch)));
+  // The branch has all of it.
+  CHECK(change.not_on_branch.empty());
+  CHECK(heading->on_branch);
+  CHECK(change.has_commits);
+  CHECK(b.git("show boyd/a/d1:big2.txt") == text);
+  CHECK(b.git("diff --stat HEAD boyd/a/d1 | wc -l") == "4\n");
+  CHECK(b.git("status --porcelain").empty());
+}
+
+TEST_CASE("worktree: a large file that is changed a little is on the branch as a whole",
+          "[worktree]") {
+  const bench b;
+  std::string text;
+  for (std::size_t i = 0; text.size() < (std::size_t{9} << 20); ++i)
+    text += std::to_string(i) + "\n";
+  put(b.repo + "/large.txt", text);
+  b.git("add large.txt");
+  b.git("commit -q -m large");
+  const auto o = b.order("d1");
+  const auto base = b.made(o);
+  put(o.path + "/a.txt", "committed\n");
+  bench::git_in(o.path, "commit -q -a -m own");
+  // Its branch leads to another one: what it commits there is not Boyd's to move.
+  b.git("branch elsewhere boyd/a/d1");
+  b.git("symbolic-ref refs/heads/boyd/a/d1 refs/heads/elsewhere");
+  const auto before = b.git("rev-parse elsewhere");
+  put(o.path + "/large.txt", text + "one more\n");
+  fs::remove(o.path + "/sub/b.txt");
+  const auto change = b.closed(o, base);
+  CHECK(change.cut);
+  CHECK(change.not_on_branch.empty());
+  CHECK(b.git("rev-parse elsewhere") == before);
+  CHECK(b.git("show boyd/a/d1:large.txt") == text + "one more\n");
+  CHECK(b.git("show boyd/a/d1:a.txt") == "committed\n");
+  CHECK(b.git("ls-tree -r --name-only boyd/a/d1").find("sub/b.txt") == std::string::npos);
+  CHECK(b.git("fsck --strict --no-dangling").find("error") == std::string::npos);
 }
 
 TEST_CASE("worktree: what a killed node left is kept as a patch and removed", "[worktree]") {

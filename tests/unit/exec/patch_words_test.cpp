@@ -31,6 +31,20 @@ TEST_CASE("patch words: paths and added lines of a diff", "[exec]") {
   CHECK(words.added == "++ b/no/path\nten\neleven\n");
 }
 
+TEST_CASE("patch words: names that git quotes", "[exec]") {
+  const auto words = read_patch("--- \"a/a\\303\\244.txt\"\n"
+                                "+++ \"b/tab\\tquote\\\"slash\\\\.txt\"\n"
+                                "@@ -1 +1 @@\n"
+                                "-a\n"
+                                "+b\n"
+                                "--- a/two words\t\n"
+                                "+++ /dev/null\n"
+                                "rename to \"\\1end\\\"\n"
+                                "rename from \"open\n");
+  CHECK(words.paths == std::vector<std::string>{"\1end\\", "\"open", "a\303\244.txt",
+                                                "tab\tquote\"slash\\.txt", "two words"});
+}
+
 TEST_CASE("patch words: what is no diff says nothing", "[exec]") {
   for (const auto* text : {"", "\n", "hello\n+world", "@@", "@@ -x +y @@\n+z", "+++ /dev/null"}) {
     CAPTURE(text);

@@ -85,6 +85,30 @@ TEST_CASE("why: an agent's latest decision, or the one at a time") {
   CHECK(says(explain_why(in), "No recorded decision about agent new for it."));
 }
 
+TEST_CASE("why: how the run of a decision ended") {
+  auto in = history();
+  in.agent_id = "a";
+  in.at = at("2026-02-13T10:10:00Z");
+  dispatch d;
+  d.dispatch_id = "d7";
+  d.cycle_id = "another";
+  d.agent_id = "a";
+  in.runs = {d};
+  const std::string decided = "Agent a was dispatched in cycle c1 at 2026-02-13T10:10:01Z.";
+  CHECK(says(explain_why(in), decided));
+  in.runs[0].cycle_id = "c1";
+  CHECK(says(explain_why(in), decided + " It is waiting to run."));
+  in.runs[0].status = dispatch_status::done;
+  CHECK(says(explain_why(in), decided + " It is done."));
+  in.runs[0].status = dispatch_status::failed;
+  in.runs[0].outcome.failure = failure_class::deterministic;
+  in.runs[0].outcome.error = "exit code 3";
+  const auto answer = explain_why(in);
+  CHECK(says(answer, decided + " It failed (deterministic): exit code 3."));
+  CHECK_THAT(answer.json, Catch::Matchers::Contains(R"("dispatch_id":"d7")") &&
+                              Catch::Matchers::Contains(R"("status":"failed")"));
+}
+
 TEST_CASE("why: a time without a fraction covers its whole second") {
   auto in = history();
   in.occurrences.front().scheduled_at = at("2026-02-13T10:30:00Z") + 417ms;

@@ -1,0 +1,91 @@
+#include "live_line.hpp"
+
+#include "boyd/core/signal_stack.hpp"
+#include "boyd/core/text.hpp"
+#include "boyd/core/time.hpp"
+#include "boyd/plan/human_time.hpp"
+
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+namespace boyd::app {
+
+namespace {
+
+constexpr milliseconds interval = 1s;
+
+/// "12 s", "3 min 5 s"
+std::string length_since(live_line::time since) {
+  const auto passed = std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - since);
+  return passed < 60s ? std::to_string(passed.count()) + " s" : plan::show_length(passed);
+}
+
+void write(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+} // namespace
+
+live_line::live_line(const terminal& t, std::string what, time since)
+    : terminal_(t), since_(since), what_(std::move(what)) {
+  if (!terminal_.rewrites)
+    return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) { // nobody waits for this line
+  }
+}
+
+live_line::~live_line() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    erase();
+  }
+  ended_.notify_all();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void live_line::tell(std::string what) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  if (is_late_)
+    draw();
+}
+
+void live_line::beside(const std::function<void()>& write) {
+  const std::lock_guard lock(mutex_);
+  erase();
+  write();
+  if (is_late_)
+    draw();
+}
+
+void live_line::run() {
+  give_signal_stack();
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, interval, [this] { return ends_; })) {
+    is_late_ = true;
+    draw();
+  }
+}
+
+void live_line::draw() {
+  if (ends_ || what_.empty())
+    return;
+  const auto end = " · " + length_since(since_);
+  const auto taken = count_characters(end) + 1; // the last column stays free: it would wrap
+  const auto room = terminal_.width > taken ? terminal_.width - taken : 1;
+  write("\r\x1b[K" + terminal_.paint(colour::faint, one_line(what_, room) + end));
+  is_shown_ = true;
+}
+
+void live_line::erase() {
+  if (std::exchange(is_shown_, false))
+    write("\r\x1b[K");
+}
+
+} // namespace boyd::app
